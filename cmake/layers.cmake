@@ -1,0 +1,12 @@
+# weft_layer(NAME [LIBS ...]): all sources of src/NAME as one object library of libweft.
+function(weft_layer name)
+  cmake_parse_arguments(LAYER "" "" "LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(weft_${name} OBJECT ${sources})
+  target_include_directories(weft_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(weft_${name} PRIVATE weft_build_flags PUBLIC fmt::fmt Threads::Threads ${LAYER_LIBS})
+  set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS weft_${name})
+endfunction()

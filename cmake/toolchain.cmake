@@ -1,0 +1,17 @@
+# Compiler cache, linker, warnings and sanitizers, for all targets.
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+      CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime ${WEFT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+endif()
+
+add_library(weft_build_flags INTERFACE)
+target_compile_options(weft_build_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                       $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Debug>:-Og> -fno-omit-frame-pointer)
+if(WEFT_SANITIZE)
+  target_compile_options(weft_build_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(weft_build_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
+  # GCC warns that ThreadSanitizer does not see stand-alone fences; docs/MEMORY_MODEL.md lists ours.
+  target_compile_options(weft_build_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+endif()

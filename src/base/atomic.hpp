@@ -1,0 +1,19 @@
+// The only place from which the project takes atomics on memory that it shares with other
+// processes or, later, with a GPU. Objects there are plain integers; an access names its order.
+//
+// Host code uses std::atomic_ref (C++20); code shared with CUDA will take cuda::atomic_ref here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weft {
+
+// All words that PEs share are lock-free; without that, two processes could not share them.
+static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free);
+static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
+
+template <typename T>
+using AtomicRef = std::atomic_ref<T>;
+
+}  // namespace weft

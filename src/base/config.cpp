@@ -1,0 +1,234 @@
+#include "src/base/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <vector>
+
+#include "src/base/error.hpp"
+#include "src/base/units.hpp"
+
+extern "C" {
+extern char** environ;  // NOLINT: the name is POSIX's
+}
+
+namespace weft {
+namespace {
+
+constexpr std::array kSettings{
+    Setting{"WEFT_BOOTSTRAP", &Config::bootstrap, "", "auto", "auto|tcp|pmix|torchrun|single",
+            "How PEs find each other; auto takes what the environment offers."},
+    Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
+            "How long init waits for all PEs before it names the missing ones."},
+    Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
+            "Checks of arguments: 0 none, 1 PE and address, 2 also overlap and alignment."},
+    Setting{"WEFT_EAGER_BYTES_MAX", &Config::eager_bytes_max, "bytes", "1K", "",
+            "A put_signal up to this size travels inside the signal's own message."},
+    Setting{"WEFT_FAULTS", &Config::faults, "", "", "",
+            "For tests: faults to inject, for example seed=7,reorder=0.3,delay=0.1,refuse=0.05."},
+    Setting{"WEFT_HEAP_SIZE", &Config::heap_size, "bytes", "256M", "",
+            "Size of the symmetric heap of each PE; the same on all PEs. Pages cost nothing until "
+            "they are touched."},
+    Setting{"WEFT_JOB_ID", &Config::job_id, "", "", "",
+            "Name of the job, the same on all PEs; set by weft-run."},
+    Setting{"WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
+            "Secret that a PE shows to the rendezvous; set by weft-run."},
+    Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug",
+            "What goes to stderr."},
+    Setting{"WEFT_NICS", &Config::nics, "", "", "",
+            "NICs or local addresses that may become rails, separated by commas; empty for all that "
+            "are up. Loopback is used only if it is named here or nothing else is there."},
+    Setting{"WEFT_NICS_SHARED", &Config::nics_shared, "", "no", "",
+            "Every PE of a node opens all NICs, instead of sharing them out."},
+    Setting{"WEFT_NODE_SIZE", &Config::node_size, "PEs", "0", "",
+            "Treat each run of this many PEs as a node of its own; 0 for the real nodes."},
+    Setting{"WEFT_PE", &Config::pe, "", "-1", "", "This PE's number; set by weft-run."},
+    Setting{"WEFT_PEER_LOST_MS", &Config::peer_lost_ms, "ms", "5000", "",
+            "A peer that no rail has reached for this long is lost for good."},
+    Setting{"WEFT_PE_COUNT", &Config::pe_count, "", "-1", "",
+            "The number of PEs; set by weft-run."},
+    Setting{"WEFT_PROGRESS_THREAD", &Config::progress_thread, "", "yes", "",
+            "Run the progress thread; without it only calls into the library make progress."},
+    Setting{"WEFT_PROVIDER", &Config::provider, "", "auto", "",
+            "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best that is "
+            "here."},
+    Setting{"WEFT_RAIL_COUNT_MAX", &Config::rail_count_max, "", "32", "",
+            "The most rails that a PE opens, 1 to 32."},
+    Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", "balanced",
+            "single|coupled|offset|balanced|aligned",
+            "Which rail of ours and which rail of the peer carry a piece; docs/decisions/0002 "
+            "compares them."},
+    Setting{"WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
+            "A rail that has completed nothing for this long while it should is examined, and taken "
+            "out if it is dead."},
+    Setting{"WEFT_RENDEZVOUS", &Config::rendezvous, "", "", "",
+            "Where PEs meet: host:port or unix:/path; set by weft-run."},
+    Setting{"WEFT_SPIN_US", &Config::spin_us, "us", "50", "",
+            "How long a wait polls before it gives up the core; 0 when PEs outnumber the cores."},
+    Setting{"WEFT_STRIPE_BYTES_MIN", &Config::stripe_bytes_min, "bytes", "64K", "",
+            "The smallest piece into which a large operation is cut."},
+    Setting{"WEFT_WAIT_REPORT", &Config::wait_report_s, "s", "10", "",
+            "A wait that has got nowhere for this long says for whom it waits; 0 for never."},
+    Setting{"WEFT_WARMUP", &Config::warmup, "", "yes", "",
+            "Open every connection that the policy may use at init."},
+};
+
+constexpr std::array<std::string_view, 4> kToolVariables{"WEFT_LAB", "WEFT_LAB_DIR", "WEFT_RUN",
+                                                         "WEFT_RUN_PID"};
+
+[[noreturn]] void fail_value(const Setting& setting, std::string_view value, std::string_view want) {
+  fail(Status::InvalidArgument, "{}={}: {}", setting.name, value, want);
+}
+
+std::vector<std::string_view> split_choices(std::string_view choices) {
+  std::vector<std::string_view> parts;
+  while (!choices.empty()) {
+    const std::size_t bar = std::min(choices.find('|'), choices.size());
+    parts.push_back(choices.substr(0, bar));
+    choices.remove_prefix(std::min(bar + 1, choices.size()));
+  }
+  return parts;
+}
+
+void check_choice(const Setting& setting, std::string_view value) {
+  const auto choices = split_choices(setting.choices);
+  if (!choices.empty() && std::ranges::find(choices, value) == choices.end()) {
+    fail_value(setting, value, fmt::format("no such value; use {}", fmt::join(choices, ", ")));
+  }
+}
+
+bool parse_switch(const Setting& setting, std::string_view value) {
+  if (value == "yes" || value == "1" || value == "true" || value == "on") {
+    return true;
+  }
+  if (value == "no" || value == "0" || value == "false" || value == "off") {
+    return false;
+  }
+  fail_value(setting, value, "use yes or no");
+}
+
+std::int64_t parse_number(const Setting& setting, std::string_view value) {
+  std::int64_t number = 0;
+  const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (code != std::errc{} || end != value.data() + value.size()) {
+    fail_value(setting, value, fmt::format("a whole number is wanted{}{}",
+                                           setting.unit.empty() ? "" : ", in ", setting.unit));
+  }
+  return number;
+}
+
+std::uint64_t parse_size(const Setting& setting, std::string_view value) {
+  try {
+    return parse_bytes(value);
+  } catch (const Error& error) {
+    fail_value(setting, value, error.what());
+  }
+}
+
+void assign(Config& config, const Setting& setting, std::string_view value) {
+  check_choice(setting, value);
+  struct Visitor {
+    Config& config;
+    const Setting& setting;
+    std::string_view value;
+
+    void operator()(std::string Config::*field) const { config.*field = value; }
+
+    void operator()(std::uint64_t Config::*field) const {
+      config.*field = parse_size(setting, value);
+    }
+
+    void operator()(std::int64_t Config::*field) const {
+      config.*field = parse_number(setting, value);
+    }
+
+    void operator()(bool Config::*field) const { config.*field = parse_switch(setting, value); }
+  };
+  std::visit(Visitor{config, setting, value}, setting.field);
+}
+
+// Levenshtein's distance, one row at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+bool is_known(std::string_view name) {
+  return std::ranges::find(kSettings, name, &Setting::name) != kSettings.end() ||
+         std::ranges::find(kToolVariables, name) != kToolVariables.end();
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  return kSettings;
+}
+
+std::span<const std::string_view> tool_variables() {
+  return kToolVariables;
+}
+
+Config load_config(const Lookup& lookup) {
+  Config config;
+  for (const Setting& setting : kSettings) {
+    assign(config, setting, setting.default_value.empty() ? "" : setting.default_value);
+    if (const auto value = lookup(setting.name); value && !value->empty()) {
+      assign(config, setting, *value);
+    }
+  }
+  return config;
+}
+
+Config load_config_from_environment() {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (name.starts_with("WEFT_") && !is_known(name)) {
+      fail(Status::InvalidArgument, "{}: no such variable; did you mean {}? weft-info --env lists all",
+           name, nearest_setting(name));
+    }
+  }
+  return load_config([](std::string_view name) -> std::optional<std::string> {
+    // concurrency: init is single-threaded with respect to setenv, as POSIX asks of programs.
+    const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+std::string_view nearest_setting(std::string_view name) {
+  return std::ranges::min_element(kSettings, {}, [name](const Setting& setting) {
+           return edit_distance(name, setting.name);
+         })->name;
+}
+
+std::string settings_markdown() {
+  std::string text =
+      "# Configuration\n\nGenerated from the table in `src/base/config.cpp` by `weft-info --env "
+      "--markdown`; do not edit.\nSizes take K, M, G (powers of 1024). An unknown `WEFT_` variable is "
+      "an error that names the nearest one.\n\n| variable | default | unit | values | what it does "
+      "|\n|---|---|---|---|---|\n";
+  for (const Setting& setting : kSettings) {
+    std::string choices(setting.choices);
+    for (std::size_t bar = choices.find('|'); bar != std::string::npos;
+         bar = choices.find('|', bar + 2)) {
+      choices.replace(bar, 1, ", ");
+    }
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", setting.name,
+                        setting.default_value.empty() ? "" : fmt::format("`{}`", setting.default_value),
+                        setting.unit, choices, setting.text);
+  }
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,84 @@
+// All configuration: one table, one struct. Read once at init from variables WEFT_*; an unknown one
+// is an error that names the nearest. docs/ENV.md and `weft-info --env` are printed from the table.
+//
+// Adding a setting: a field here, a row in config.cpp, `scripts/generate_docs`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace weft {
+
+struct Config {
+  // Job and bootstrap.
+  std::string bootstrap;
+  std::string rendezvous;
+  std::string job_id;
+  std::string job_secret;
+  std::int64_t pe = -1;
+  std::int64_t pe_count = -1;
+  std::int64_t bootstrap_timeout_s = 0;
+  std::int64_t node_size = 0;
+  // Memory.
+  std::uint64_t heap_size = 0;
+  // Rails.
+  std::string provider;
+  std::string nics;
+  bool nics_shared = false;
+  std::int64_t rail_count_max = 0;
+  std::string rail_policy;
+  bool warmup = true;
+  std::uint64_t stripe_bytes_min = 0;
+  std::uint64_t eager_bytes_max = 0;
+  std::int64_t rail_stall_ms = 0;
+  std::int64_t peer_lost_ms = 0;
+  // Progress and waiting.
+  bool progress_thread = true;
+  std::int64_t spin_us = 0;
+  std::int64_t wait_report_s = 0;
+  // Looking inside.
+  std::string log;
+  std::string faults;
+  std::int64_t check_level = 0;
+};
+
+// One row of the table.
+struct Setting {
+  using Field = std::variant<std::string Config::*, std::uint64_t Config::*, std::int64_t Config::*,
+                             bool Config::*>;
+  std::string_view name;           // "WEFT_HEAP_SIZE"
+  Field field;                     // where the value goes; uint64 fields are sizes ("64MiB")
+  std::string_view unit;           // "bytes", "ms", "s", "us", "" for names and switches
+  std::string_view default_value;  // as a user would write it
+  std::string_view choices;        // "a|b|c", or "" when any value of the type is accepted
+  std::string_view text;           // one sentence
+};
+
+// The table, sorted as docs/ENV.md prints it.
+[[nodiscard]] std::span<const Setting> settings();
+
+// Variables that belong to the tools (weft-run, weft-lab), not to the library; known, never an error.
+[[nodiscard]] std::span<const std::string_view> tool_variables();
+
+// Reads a variable of the environment; empty when it is not set. Injected, so that tests need no
+// process environment.
+using Lookup = std::function<std::optional<std::string>(std::string_view)>;
+
+// Defaults, then the variables. Throws Error (InvalidArgument) for a value that does not parse.
+[[nodiscard]] Config load_config(const Lookup& lookup);
+
+// Reads the process environment; throws for an unknown WEFT_ variable and names the nearest one.
+[[nodiscard]] Config load_config_from_environment();
+
+// The name in the table that is nearest to `name` by edit distance. Pure.
+[[nodiscard]] std::string_view nearest_setting(std::string_view name);
+
+// docs/ENV.md, from the table. Pure.
+[[nodiscard]] std::string settings_markdown();
+
+}  // namespace weft

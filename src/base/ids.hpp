@@ -1,0 +1,46 @@
+// Strong types for the numbers that must not be mixed, and the field's words for them.
+//
+// A value is built and read explicitly; two of the same type compare, nothing else is implied.
+// docs/GLOSSARY.md says what each word means.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace weft {
+
+template <typename Tag, typename Representation>
+struct StrongId {
+  Representation value{};
+
+  constexpr StrongId() = default;
+
+  constexpr explicit StrongId(Representation v) : value(v) {}
+
+  friend constexpr auto operator<=>(StrongId, StrongId) = default;
+};
+
+// A process of the job, 0 .. pe_count - 1.
+using Pe = StrongId<struct PeTag, std::uint32_t>;
+// A rail of one PE: one NIC that this PE opened, 0 .. rail_count - 1.
+using RailIndex = StrongId<struct RailTag, std::uint32_t>;
+// A symmetric region: 0 is the heap, others are registered windows.
+using RegionIndex = StrongId<struct RegionTag, std::uint32_t>;
+// Bytes from the start of a region; the same on every PE.
+using HeapOffset = StrongId<struct HeapOffsetTag, std::uint64_t>;
+// What a NIC asks for before it lets a peer touch a region.
+using RemoteKey = StrongId<struct RemoteKeyTag, std::uint64_t>;
+
+inline constexpr std::size_t kCacheLineBytes = 64;
+inline constexpr std::size_t kRailCountMax = 32;
+
+}  // namespace weft
+
+template <typename Tag, typename Representation>
+struct std::hash<weft::StrongId<Tag, Representation>> {
+  std::size_t operator()(weft::StrongId<Tag, Representation> id) const noexcept {
+    return std::hash<Representation>{}(id.value);
+  }
+};

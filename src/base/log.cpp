@@ -1,0 +1,75 @@
+#include "src/base/log.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+
+#include "src/base/error.hpp"
+
+namespace weft::log {
+namespace {
+
+spdlog::level::level_enum native(Level level) {
+  switch (level) {
+    case Level::Error:
+      return spdlog::level::err;
+    case Level::Warn:
+      return spdlog::level::warn;
+    case Level::Info:
+      return spdlog::level::info;
+    case Level::Debug:
+      return spdlog::level::debug;
+  }
+  return spdlog::level::info;
+}
+
+// A logger of our own, so that a program that uses spdlog itself keeps its default logger.
+spdlog::logger& logger() {
+  static const auto kLogger = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("weft: %l: %v");
+    made->set_level(spdlog::level::warn);
+    return made;
+  }();
+  return *kLogger;
+}
+
+}  // namespace
+
+Level parse_level(std::string_view name) {
+  if (name == "error") {
+    return Level::Error;
+  }
+  if (name == "warn") {
+    return Level::Warn;
+  }
+  if (name == "info") {
+    return Level::Info;
+  }
+  if (name == "debug") {
+    return Level::Debug;
+  }
+  fail(Status::InvalidArgument, "WEFT_LOG={}: no such level; use error, warn, info or debug", name);
+}
+
+void set_level(Level level) {
+  logger().set_level(native(level));
+}
+
+void set_prefix(std::string_view prefix) {
+  logger().set_pattern(prefix.empty() ? "weft: %l: %v"
+                                      : "weft: " + std::string(prefix) + ": %l: %v");
+}
+
+bool enabled(Level level) {
+  return logger().should_log(native(level));
+}
+
+void write(Level level, std::string_view message) {
+  logger().log(native(level), message);
+}
+
+}  // namespace weft::log

@@ -1,0 +1,53 @@
+// The library's log: one line to stderr, prefixed with the PE. Control path and rare events only;
+// the data path counts instead (base/counters.hpp). Any thread may call.
+//
+// WEFT_LOG chooses the level: error, warn (default), info, debug. Nothing is printed twice: the
+// first function that decides what an error means logs it, callers do not.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace weft::log {
+
+enum class Level { Error, Warn, Info, Debug };
+
+// Throws Error for a name that is not a level.
+[[nodiscard]] Level parse_level(std::string_view name);
+
+void set_level(Level level);
+// Prefix of this process's lines, for example "PE 3". Empty before init.
+void set_prefix(std::string_view prefix);
+[[nodiscard]] bool enabled(Level level);
+void write(Level level, std::string_view message);
+
+template <typename... Values>
+void at(Level level, fmt::format_string<Values...> format, Values&&... values) {
+  if (enabled(level)) {
+    write(level, fmt::format(format, std::forward<Values>(values)...));
+  }
+}
+
+template <typename... Values>
+void error(fmt::format_string<Values...> format, Values&&... values) {
+  at(Level::Error, format, std::forward<Values>(values)...);
+}
+
+template <typename... Values>
+void warn(fmt::format_string<Values...> format, Values&&... values) {
+  at(Level::Warn, format, std::forward<Values>(values)...);
+}
+
+template <typename... Values>
+void info(fmt::format_string<Values...> format, Values&&... values) {
+  at(Level::Info, format, std::forward<Values>(values)...);
+}
+
+template <typename... Values>
+void debug(fmt::format_string<Values...> format, Values&&... values) {
+  at(Level::Debug, format, std::forward<Values>(values)...);
+}
+
+}  // namespace weft::log

@@ -1,0 +1,71 @@
+// The configuration table: defaults, parsing, and messages that say what to do.
+#include "src/base/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "src/base/error.hpp"
+
+namespace weft {
+namespace {
+
+Lookup from(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](std::string_view name) -> std::optional<std::string> {
+    const auto found = variables.find(std::string(name));
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+std::string message_of(const Lookup& lookup) {
+  try {
+    static_cast<void>(load_config(lookup));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Config, HasADefaultForEverySetting) {
+  const Config config = load_config(from({}));
+  EXPECT_EQ(config.rail_policy, "balanced");
+  EXPECT_EQ(config.heap_size, 256U << 20U);
+  EXPECT_TRUE(config.warmup);
+}
+
+TEST(Config, ReadsSizesSwitchesAndNumbers) {
+  const Config config = load_config(
+      from({{"WEFT_HEAP_SIZE", "2G"}, {"WEFT_WARMUP", "no"}, {"WEFT_RAIL_STALL_MS", "250"}}));
+  EXPECT_EQ(config.heap_size, std::uint64_t{2} << 30U);
+  EXPECT_FALSE(config.warmup);
+  EXPECT_EQ(config.rail_stall_ms, 250);
+}
+
+TEST(Config, RefusesAPolicyThatDoesNotExistAndListsThoseThatDo) {
+  EXPECT_THAT(message_of(from({{"WEFT_RAIL_POLICY", "balance"}})),
+              testing::AllOf(testing::HasSubstr("WEFT_RAIL_POLICY=balance"),
+                             testing::HasSubstr("balanced")));
+}
+
+TEST(Config, RefusesASizeThatIsNotOne) {
+  EXPECT_THAT(message_of(from({{"WEFT_HEAP_SIZE", "lots"}})), testing::HasSubstr("not a size"));
+}
+
+TEST(Config, NamesTheNearestSetting) {
+  EXPECT_EQ(nearest_setting("WEFT_RAIL_POLICE"), "WEFT_RAIL_POLICY");
+  EXPECT_EQ(nearest_setting("WEFT_HEEP_SIZE"), "WEFT_HEAP_SIZE");
+}
+
+TEST(Config, TableIsSortedAndEveryRowHasItsText) {
+  std::string_view previous;
+  for (const Setting& setting : settings()) {
+    EXPECT_LT(previous, setting.name);
+    EXPECT_FALSE(setting.text.empty()) << setting.name;
+    previous = setting.name;
+  }
+}
+
+}  // namespace
+}  // namespace weft
