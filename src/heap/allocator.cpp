@@ -1,0 +1,92 @@
+#include "src/heap/allocator.hpp"
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+
+namespace weft::heap {
+namespace {
+
+std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
+}  // namespace
+
+Allocator::Allocator(std::uint64_t size) {
+  if (size > 0) {
+    free_.emplace(0, size);
+  }
+}
+
+std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+  WEFT_CHECK(bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0,
+             "bytes {}, alignment {}", bytes, alignment);
+  auto best = free_.end();
+  for (auto block = free_.begin(); block != free_.end(); ++block) {
+    const std::uint64_t start = align_up(block->first, alignment);
+    const std::uint64_t end = block->first + block->second;
+    const bool fits = start >= block->first && start <= end && bytes <= end - start;
+    if (fits && (best == free_.end() || block->second < best->second)) {
+      best = block;
+    }
+  }
+  if (best == free_.end()) {
+    return std::nullopt;
+  }
+  const auto [offset, size] = *best;
+  const std::uint64_t start = align_up(offset, alignment);
+  free_.erase(best);
+  if (start > offset) {
+    free_.emplace(offset, start - offset);
+  }
+  if (start + bytes < offset + size) {
+    free_.emplace(start + bytes, offset + size - start - bytes);
+  }
+  allocated_.emplace(start, bytes);
+  return start;
+}
+
+bool Allocator::release(std::uint64_t offset) {
+  const auto found = allocated_.find(offset);
+  if (found == allocated_.end()) {
+    return false;
+  }
+  auto [block, inserted] = free_.emplace(found->first, found->second);
+  allocated_.erase(found);
+  if (const auto next = std::next(block);
+      next != free_.end() && block->first + block->second == next->first) {
+    block->second += next->second;
+    free_.erase(next);
+  }
+  if (block != free_.begin()) {
+    if (const auto previous = std::prev(block); previous->first + previous->second == block->first) {
+      previous->second += block->second;
+      free_.erase(block);
+    }
+  }
+  return true;
+}
+
+std::optional<std::uint64_t> Allocator::block_size(std::uint64_t offset) const {
+  const auto found = allocated_.find(offset);
+  return found == allocated_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint64_t Allocator::free_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [offset, bytes] : free_) {
+    sum += bytes;
+  }
+  return sum;
+}
+
+std::uint64_t Allocator::largest_free_block() const {
+  std::uint64_t largest = 0;
+  for (const auto& [offset, bytes] : free_) {
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+}  // namespace weft::heap

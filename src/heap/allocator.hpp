@@ -1,0 +1,34 @@
+// Hands out offsets inside a region: best fit, ties to the lowest offset, neighbours merged. Knows
+// no memory, only arithmetic, so that the same calls give the same offsets on every PE.
+//
+// One thread at a time. Deterministic: depends on nothing but the sequence of calls.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace weft::heap {
+
+class Allocator {
+ public:
+  explicit Allocator(std::uint64_t size);
+
+  // The offset of `bytes` (at least 1) aligned to `alignment` (a power of two); empty if no room.
+  [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
+
+  // Gives a block back. False if `offset` is not the start of a block.
+  [[nodiscard]] bool release(std::uint64_t offset);
+
+  // The size that was asked for at `offset`; empty if it is not the start of a block.
+  [[nodiscard]] std::optional<std::uint64_t> block_size(std::uint64_t offset) const;
+
+  [[nodiscard]] std::uint64_t free_bytes() const;
+  [[nodiscard]] std::uint64_t largest_free_block() const;
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> free_;       // offset -> bytes; never adjacent
+  std::map<std::uint64_t, std::uint64_t> allocated_;  // offset -> bytes
+};
+
+}  // namespace weft::heap

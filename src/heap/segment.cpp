@@ -1,0 +1,80 @@
+#include "src/heap/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "src/base/error.hpp"
+#include "src/base/units.hpp"
+
+namespace weft::heap {
+namespace {
+
+std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    ::close(descriptor);
+    fail(Status::OutOfMemory,
+         "mmap of {} ({}) failed: {}; lower WEFT_HEAP_SIZE or raise the address-space limit "
+         "(ulimit -v)",
+         what, format_bytes(bytes), errno_words(error));
+  }
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+Segment Segment::create(const std::string& name, std::size_t bytes) {
+  const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC);
+  if (descriptor < 0) {
+    fail("memfd_create for {} failed: {}; raise the limit of open files (ulimit -n)", name,
+         errno_words(errno));
+  }
+  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
+    const int error = errno;
+    ::close(descriptor);
+    fail(Status::OutOfMemory, "{} of {} does not fit: {}; lower WEFT_HEAP_SIZE", name,
+         format_bytes(bytes), errno_words(error));
+  }
+  return {map(descriptor, bytes, name), bytes, descriptor};
+}
+
+Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) {
+    fail("cannot map the heap of a PE of this node: open {} failed: {}; PEs of a node must run as "
+         "one user, in one pid namespace, with /proc mounted",
+         path, errno_words(errno));
+  }
+  std::byte* data = map(descriptor, bytes, path);
+  ::close(descriptor);  // the mapping keeps the memory
+  return {data, bytes, -1};
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (data_ != nullptr) {
+    ::munmap(data_, bytes_);
+  }
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
+}  // namespace weft::heap

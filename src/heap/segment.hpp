@@ -1,0 +1,45 @@
+// A piece of memory that several processes map: RAII over memfd and mmap. Made by one PE, opened by
+// the PEs of its node through /proc/PID/fd (proc(5): needs the same user, no privilege).
+//
+// Not thread-safe; owned by Heap, which is built at init and gone at finalize.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace weft::heap {
+
+class Segment {
+ public:
+  Segment() = default;
+
+  // New zeroed memory. Throws Error: action, size, the system's words, a hint.
+  static Segment create(const std::string& name, std::size_t bytes);
+
+  // The memory that process `pid` has under descriptor `fd`. Throws Error.
+  static Segment open(std::int64_t pid, int fd, std::size_t bytes);
+
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+  ~Segment();
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+
+  // The descriptor that peers open; -1 for an opened segment.
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  Segment(std::byte* data, std::size_t bytes, int descriptor)
+      : data_(data), bytes_(bytes), descriptor_(descriptor) {}
+
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  int descriptor_ = -1;
+};
+
+}  // namespace weft::heap

@@ -1,0 +1,59 @@
+// Builds the object graph of one PE and takes it down again. An object, not a global: tests make
+// several in one process; only the C shim (c_api.cpp) keeps one in a variable.
+//
+// Threads: constructor, allocate, release and the destructor are collective, one thread per PE.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/config.hpp"
+#include "src/base/counters.hpp"
+#include "src/bootstrap/bootstrap.hpp"
+#include "src/collectives/collectives.hpp"
+#include "src/rma/rma.hpp"
+
+namespace weft::runtime {
+
+class Runtime {
+ public:
+  // Joins the job through `bootstrap`. Throws Error.
+  Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap);
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  // Collective when all PEs live: completes everything, waits for all. Never throws.
+  ~Runtime();
+
+  [[nodiscard]] Pe pe() const;
+  [[nodiscard]] std::uint32_t pe_count() const;
+  [[nodiscard]] std::uint32_t node() const;
+  [[nodiscard]] std::uint32_t node_count() const;
+  [[nodiscard]] std::uint32_t node_pe() const;
+  [[nodiscard]] std::uint32_t node_pe_count() const;
+  [[nodiscard]] std::uint32_t node_of(Pe pe) const;
+
+  // Collective. `zeroed` fills this PE's block before the closing barrier. Throws Error (OutOfMemory,
+  // Mismatch naming the PEs that asked for something else, InvalidArgument).
+  [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment, bool zeroed);
+  // Collective. Throws Error (InvalidArgument if `address` is not a block, Mismatch).
+  void release(void* address);
+
+  [[nodiscard]] rma::Rma& rma();
+  [[nodiscard]] rma::Context& default_context();
+  [[nodiscard]] collectives::Collectives& collectives();
+  [[nodiscard]] const Config& config() const;
+
+  // Opens the connections to `peers`. Throws Error naming the pair that could not be opened.
+  void warm_up(const std::vector<Pe>& peers);
+
+  // One entry per rail; empty if the job has one node.
+  [[nodiscard]] std::vector<RailCounters> counters() const;
+
+ private:
+  struct Parts;  // in the order in which they are built
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,41 @@
+// The seam between what an operation means (rma) and how it gets there. One object serves all peers
+// that it reaches; tests run one conformance suite over every implementation.
+//
+// Threads: every function may be called from any thread; implementations lock as they need.
+// Data path: noexcept, no allocation in the steady state, `Status::Again` when a queue is full.
+#pragma once
+
+#include <span>
+
+#include "src/base/ids.hpp"
+#include "src/base/status.hpp"
+#include "src/transport/operation.hpp"
+
+namespace weft::transport {
+
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  // Takes the operation, or returns Again and has taken nothing. On Ok the operation's counter will
+  // move exactly once, also if the peer is lost meanwhile.
+  virtual Status post(const Operation& operation) noexcept = 0;
+
+  // Asks that everything posted to `peer` become visible and be counted without further calls of
+  // post. Returns at once; needed before waiting on a counter. Cheap when nothing is outstanding.
+  virtual void flush(Pe peer) noexcept = 0;
+
+  // Moves whatever can be moved. True if something did.
+  virtual bool progress() noexcept = 0;
+
+  // Sleeps until progress could do something, at most `timeout_us`. Spurious returns are normal.
+  virtual void wait_for_event(std::uint32_t timeout_us) noexcept = 0;
+
+  // Ok, or PeerLost (sticky).
+  [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;
+};
+
+}  // namespace weft::transport
