@@ -195,7 +195,8 @@ WEFT_EXPORT int weft_warmup(const int *pes, size_t count);
 typedef struct weft_rail_counters {
   char nic[32];
   char address[64];
-  uint64_t tx_bytes, rx_bytes;           /* handed to the NIC; known to have arrived */
+  uint64_t tx_bytes; /* handed to the NIC */
+  uint64_t rx_bytes; /* gets and messages that arrived; a peer's puts are in its own counters below */
   uint64_t tx_operations, rx_operations;
   uint64_t tx_signals, rx_signals;
   uint64_t outstanding_bytes;
@@ -207,6 +208,17 @@ typedef struct weft_rail_counters {
 
 /* Fills up to `capacity` entries; returns the number of rails of this PE. */
 WEFT_EXPORT int weft_counters(weft_rail_counters *rails, size_t capacity);
+
+/* What this PE has exchanged with one rail of a peer. A put leaves no trace at its target, so the RX
+ * of a rail is the sum of `put_bytes` over all PEs plus what its own PE received by gets. */
+typedef struct weft_peer_rail_counters {
+  uint64_t put_bytes; /* sent to this rail of the peer, headers included */
+  uint64_t get_bytes; /* read from it */
+} weft_peer_rail_counters;
+
+/* Fills up to `capacity` entries; returns the number of rails of `pe` that this PE uses (0 if it is
+ * reached through memory), or a negative status. */
+WEFT_EXPORT int weft_peer_counters(int pe, weft_peer_rail_counters *rails, size_t capacity);
 /* The name of the policy in use. */
 WEFT_EXPORT const char *weft_rail_policy(void);
 /* Lets the library make progress from this thread; needed only with WEFT_PROGRESS_THREAD=no. */

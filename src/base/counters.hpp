@@ -26,6 +26,12 @@ struct alignas(kCacheLineBytes) RailCounters {
   std::uint32_t warm = 0;
 };
 
+// What this PE has exchanged with one rail of one peer; a put leaves no trace at its target.
+struct PeerRailCounters {
+  std::uint64_t put_bytes = 0;
+  std::uint64_t get_bytes = 0;
+};
+
 struct alignas(kCacheLineBytes) CountersPage {
   static constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
   static constexpr std::uint32_t kVersion = 1;

@@ -50,6 +50,8 @@ class Runtime {
 
   // One entry per rail; empty if the job has one node.
   [[nodiscard]] std::vector<RailCounters> counters() const;
+  // One entry per rail of `peer`; empty if it is reached through memory.
+  [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const;
 
  private:
   struct Parts;  // in the order in which they are built
