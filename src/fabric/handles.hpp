@@ -1,0 +1,31 @@
+// RAII over libfabric's objects: closed in the reverse order of their members. Single owner.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <memory>
+
+namespace weft::fabric {
+
+struct CloseFid {
+  template <typename Object>
+  void operator()(Object* object) const noexcept {
+    fi_close(&object->fid);
+  }
+};
+
+template <typename Object>
+using Handle = std::unique_ptr<Object, CloseFid>;
+
+struct FreeInfo {
+  void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
+};
+
+using InfoHandle = std::unique_ptr<fi_info, FreeInfo>;
+
+}  // namespace weft::fabric

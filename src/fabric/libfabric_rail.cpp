@@ -1,0 +1,253 @@
+#include "src/fabric/libfabric_rail.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/error.hpp"
+#include "src/fabric/native_info.hpp"
+#include "src/fabric/quirks.hpp"
+
+namespace weft::fabric {
+namespace {
+
+constexpr std::size_t kQueueEntries = 4096;
+
+// Sources up to the inject size are free when the post returns (fi_rma(3), FI_INJECT).
+std::uint64_t flags_for(std::size_t bytes, std::size_t inject_bytes) {
+  return FI_COMPLETION | FI_DELIVERY_COMPLETE | (bytes <= inject_bytes ? FI_INJECT : 0);
+}
+
+std::string memlock_hint() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  return limit.rlim_cur == RLIM_INFINITY
+             ? std::string("lower WEFT_HEAP_SIZE")
+             : fmt::format("raise RLIMIT_MEMLOCK (ulimit -l, now {} KiB) or lower WEFT_HEAP_SIZE",
+                           limit.rlim_cur >> 10U);
+}
+
+}  // namespace
+
+LibfabricRail::LibfabricRail(const NicInfo& nic)
+    : nic_(nic.name),
+      address_text_(nic.address),
+      provider_(nic.provider),
+      object_(fmt::format("{} ({}, {})", nic.name, nic.address, nic.provider)) {
+  WEFT_CHECK(nic.native != nullptr, "NIC {} was not discovered", nic.name);
+  read_limits(*nic.native->info);
+  limits_.rate_bits_per_s = nic.rate_bits_per_s;
+  open(*nic.native->info);
+  read_address();
+  if (quirk_of(provider_).kernel_sockets) {
+    sockets_ = std::make_unique<SocketWatch>(nic.name, address_);
+  }
+}
+
+void LibfabricRail::read_limits(const fi_info& info) {
+  limits_.inject_bytes = info.tx_attr->inject_size;
+  limits_.transmit_depth = std::max<std::size_t>(info.tx_attr->size, 1);
+  limits_.receive_depth = std::max<std::size_t>(info.rx_attr->size, 1);
+  limits_.has_immediate = info.domain_attr->cq_data_size >= sizeof(std::uint32_t);
+  limits_.needs_local_descriptor = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  virtual_addresses_ = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  endpoint_regions_ = (info.domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+}
+
+void LibfabricRail::open(const fi_info& info) {
+  const char* hint = "weft-info shows what libfabric offers";
+  auto* native = const_cast<fi_info*>(&info);  // libfabric's signatures lack const
+  fid_fabric* fabric = nullptr;
+  check(fi_fabric(native->fabric_attr, &fabric, nullptr), "fi_fabric", object_, hint);
+  fabric_.reset(fabric);
+  fid_domain* domain = nullptr;
+  check(fi_domain(fabric, native, &domain, nullptr), "fi_domain", object_, hint);
+  domain_.reset(domain);
+
+  fi_cq_attr queue_attributes{};
+  queue_attributes.format = FI_CQ_FORMAT_DATA;
+  queue_attributes.size = kQueueEntries;
+  queue_attributes.wait_obj = FI_WAIT_FD;
+  fid_cq* queue = nullptr;
+  if (fi_cq_open(domain, &queue_attributes, &queue, nullptr) != 0) {
+    queue_attributes.wait_obj = FI_WAIT_NONE;  // the progress thread then polls this rail
+    check(fi_cq_open(domain, &queue_attributes, &queue, nullptr), "fi_cq_open", object_, hint);
+  }
+  queue_.reset(queue);
+  if (queue_attributes.wait_obj == FI_WAIT_FD &&
+      fi_control(&queue->fid, FI_GETWAIT, &wait_descriptor_) != 0) {
+    wait_descriptor_ = -1;
+  }
+
+  fi_av_attr vector_attributes{};
+  vector_attributes.type = FI_AV_TABLE;
+  fid_av* vector = nullptr;
+  check(fi_av_open(domain, &vector_attributes, &vector, nullptr), "fi_av_open", object_, hint);
+  vector_.reset(vector);
+
+  fid_ep* endpoint = nullptr;
+  check(fi_endpoint(domain, native, &endpoint, nullptr), "fi_endpoint", object_, hint);
+  endpoint_.reset(endpoint);
+  check(fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind", object_, hint);
+  check(fi_ep_bind(endpoint, &vector->fid, 0), "fi_ep_bind", object_, hint);
+  check(fi_enable(endpoint), "fi_enable", object_, "is the address still on this host?");
+}
+
+void LibfabricRail::read_address() {
+  std::size_t bytes = 0;
+  static_cast<void>(fi_getname(&endpoint_->fid, nullptr, &bytes));  // asks for the size
+  address_.resize(std::max<std::size_t>(bytes, 64));
+  bytes = address_.size();
+  check(fi_getname(&endpoint_->fid, address_.data(), &bytes), "fi_getname", object_, "a libfabric bug?");
+  address_.resize(bytes);
+}
+
+PeerHandle LibfabricRail::add_peer(std::span<const std::byte> address) {
+  fi_addr_t handle = FI_ADDR_UNSPEC;
+  const int inserted = fi_av_insert(vector_.get(), address.data(), 1, &handle, 0, nullptr);
+  if (inserted != 1) {
+    fail("fi_av_insert failed on {}: {}; do both sides use the same provider?", object_,
+         inserted < 0 ? error_words(-inserted) : "the address was not accepted");
+  }
+  return PeerHandle(handle);
+}
+
+RegionKey LibfabricRail::add_region(std::span<std::byte> memory) {
+  fid_mr* registration = nullptr;
+  const std::uint64_t access = FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  check(fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0, &registration,
+                  nullptr),
+        "fi_mr_reg", object_, memlock_hint().c_str());
+  regions_.push_back({memory, Handle<fid_mr>(registration)});
+  if (endpoint_regions_) {
+    check(fi_mr_bind(registration, &endpoint_->fid, 0), "fi_mr_bind", object_, "a libfabric bug?");
+    check(fi_mr_enable(registration), "fi_mr_enable", object_, memlock_hint().c_str());
+  }
+  const auto base = virtual_addresses_ ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
+  return {.key = RemoteKey(fi_mr_key(registration)), .base = base};
+}
+
+void* LibfabricRail::descriptor_of(const void* address) const noexcept {
+  const auto* byte = static_cast<const std::byte*>(address);
+  for (const Region& region : regions_) {
+    if (byte >= region.memory.data() && byte < region.memory.data() + region.memory.size()) {
+      return fi_mr_desc(region.registration.get());
+    }
+  }
+  return nullptr;
+}
+
+PostResult LibfabricRail::result_of(ssize_t code) noexcept {
+  if (code == 0) {
+    return PostResult::Posted;
+  }
+  if (code == -FI_EAGAIN) {
+    return PostResult::Full;
+  }
+  last_error_ = static_cast<int>(-code);
+  return PostResult::Failed;
+}
+
+PostResult LibfabricRail::post_write(const LocalMemory& source,
+                                     const RemoteMemory& dest,
+                                     std::optional<std::uint32_t> immediate,
+                                     PostContext* context) noexcept {
+  iovec local{source.address, source.bytes};
+  const fi_rma_iov remote{dest.address, source.bytes, dest.key.value};
+  void* descriptor = source.descriptor;
+  fi_msg_rma message{};
+  message.msg_iov = &local;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = dest.peer.value;
+  message.rma_iov = &remote;
+  message.rma_iov_count = 1;
+  message.context = context->provider_scratch.data();
+  message.data = immediate.value_or(0);
+  const std::uint64_t flags = flags_for(source.bytes, limits_.inject_bytes) |
+                              (immediate.has_value() ? FI_REMOTE_CQ_DATA : 0);
+  return result_of(fi_writemsg(endpoint_.get(), &message, flags));
+}
+
+PostResult LibfabricRail::post_read(const LocalMemory& dest,
+                                    const RemoteMemory& source,
+                                    PostContext* context) noexcept {
+  return result_of(fi_read(endpoint_.get(), dest.address, dest.bytes, dest.descriptor, source.peer.value,
+                           source.address, source.key.value, context->provider_scratch.data()));
+}
+
+PostResult LibfabricRail::post_send(const LocalMemory& message,
+                                    PeerHandle peer,
+                                    PostContext* context) noexcept {
+  iovec local{message.address, message.bytes};
+  void* descriptor = message.descriptor;
+  fi_msg native{};
+  native.msg_iov = &local;
+  native.desc = &descriptor;
+  native.iov_count = 1;
+  native.addr = peer.value;
+  native.context = context->provider_scratch.data();
+  return result_of(
+      fi_sendmsg(endpoint_.get(), &native, flags_for(message.bytes, limits_.inject_bytes)));
+}
+
+PostResult LibfabricRail::post_receive(const LocalMemory& buffer, PostContext* context) noexcept {
+  return result_of(fi_recv(endpoint_.get(), buffer.address, buffer.bytes, buffer.descriptor,
+                           FI_ADDR_UNSPEC, context->provider_scratch.data()));
+}
+
+// The scratch space is the first member of PostContext, so its address is the context's.
+static_assert(offsetof(PostContext, provider_scratch) == 0);
+
+std::size_t LibfabricRail::poll(std::span<Event> events) noexcept {
+  std::array<fi_cq_data_entry, 32> entries;
+  const std::size_t wanted = std::min(events.size(), entries.size());
+  const ssize_t count = fi_cq_read(queue_.get(), entries.data(), wanted);
+  if (count == -FI_EAVAIL && !events.empty()) {
+    events[0] = take_error();
+    return 1;
+  }
+  for (ssize_t i = 0; i < count; ++i) {
+    const fi_cq_data_entry& entry = entries[static_cast<std::size_t>(i)];
+    Event& event = events[static_cast<std::size_t>(i)];
+    event = {.context = static_cast<PostContext*>(entry.op_context), .bytes = entry.len};
+    if ((entry.flags & FI_REMOTE_WRITE) != 0) {
+      event.kind = EventKind::RemoteWrite;
+      event.immediate = static_cast<std::uint32_t>(entry.data);
+    } else if ((entry.flags & FI_RECV) != 0) {
+      event.kind = EventKind::Received;
+    } else {
+      event.kind = EventKind::Completed;
+    }
+  }
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+Event LibfabricRail::take_error() noexcept {
+  fi_cq_err_entry entry{};
+  if (fi_cq_readerr(queue_.get(), &entry, 0) != 1) {
+    return {.kind = EventKind::Failed, .context = nullptr, .error = FI_EOTHER};
+  }
+  return {.kind = EventKind::Failed,
+          .context = static_cast<PostContext*>(entry.op_context),
+          .error = entry.err};
+}
+
+bool LibfabricRail::may_sleep() noexcept {
+  fid* object = &queue_->fid;
+  return fi_trywait(fabric_.get(), &object, 1) == 0;
+}
+
+LinkHealth LibfabricRail::examine(std::span<const std::byte> peer_address,
+                                  std::uint32_t silent_ms) noexcept {
+  return sockets_ == nullptr ? LinkHealth::Unknown : sockets_->examine(peer_address, silent_ms);
+}
+
+void LibfabricRail::cut(std::span<const std::byte> peer_address) noexcept {
+  if (sockets_ != nullptr) {
+    sockets_->cut(peer_address);
+  }
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,95 @@
+// A rail over libfabric: fabric, domain, endpoint, address vector and completion queue of one NIC.
+//
+// Called under the owner's lock, so the domain is opened FI_THREAD_DOMAIN: the provider needs no
+// locks of its own. Writes and sends ask for delivery completion: a Completed event means that the
+// peer's memory (or receive buffer) has the bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/fabric/discovery.hpp"
+#include "src/fabric/handles.hpp"
+#include "src/fabric/rail.hpp"
+#include "src/fabric/socket_watch.hpp"
+
+namespace weft::fabric {
+
+class LibfabricRail final : public Rail {
+ public:
+  explicit LibfabricRail(const NicInfo& nic);
+
+  [[nodiscard]] const RailLimits& limits() const override { return limits_; }
+
+  [[nodiscard]] const std::string& nic() const override { return nic_; }
+
+  [[nodiscard]] const std::string& address_text() const override { return address_text_; }
+
+  [[nodiscard]] const std::string& provider() const override { return provider_; }
+
+  [[nodiscard]] std::span<const std::byte> address() const override { return address_; }
+
+  PeerHandle add_peer(std::span<const std::byte> address) override;
+  RegionKey add_region(std::span<std::byte> memory) override;
+  [[nodiscard]] void* descriptor_of(const void* address) const noexcept override;
+
+  PostResult post_write(const LocalMemory& source,
+                        const RemoteMemory& dest,
+                        std::optional<std::uint32_t> immediate,
+                        PostContext* context) noexcept override;
+  PostResult post_read(const LocalMemory& dest,
+                       const RemoteMemory& source,
+                       PostContext* context) noexcept override;
+  PostResult post_send(const LocalMemory& message,
+                       PeerHandle peer,
+                       PostContext* context) noexcept override;
+  PostResult post_receive(const LocalMemory& buffer, PostContext* context) noexcept override;
+
+  std::size_t poll(std::span<Event> events) noexcept override;
+
+  [[nodiscard]] int last_error() const noexcept override { return last_error_; }
+
+  [[nodiscard]] int wait_descriptor() const noexcept override { return wait_descriptor_; }
+
+  [[nodiscard]] bool may_sleep() noexcept override;
+
+  [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
+                                   std::uint32_t silent_ms) noexcept override;
+  void cut(std::span<const std::byte> peer_address) noexcept override;
+
+ private:
+  struct Region {
+    std::span<std::byte> memory;
+    Handle<fid_mr> registration;
+  };
+
+  void open(const fi_info& info);
+  void read_limits(const fi_info& info);
+  void read_address();
+  PostResult result_of(ssize_t code) noexcept;
+  Event take_error() noexcept;
+
+  std::string nic_;
+  std::string address_text_;
+  std::string provider_;
+  std::string object_;  // "nic0 (10.0.0.1, tcp)" for messages
+  RailLimits limits_;
+  bool virtual_addresses_ = false;
+  bool endpoint_regions_ = false;
+  int wait_descriptor_ = -1;
+  int last_error_ = 0;
+  std::uint64_t next_key_ = 1;
+  std::vector<std::byte> address_;
+  std::unique_ptr<SocketWatch> sockets_;  // only where connections are sockets of this process
+
+  // Destroyed from the last to the first: libfabric wants children closed before parents.
+  Handle<fid_fabric> fabric_;
+  Handle<fid_domain> domain_;
+  Handle<fid_cq> queue_;
+  Handle<fid_av> vector_;
+  std::vector<Region> regions_;
+  Handle<fid_ep> endpoint_;
+};
+
+}  // namespace weft::fabric

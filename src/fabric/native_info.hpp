@@ -1,0 +1,15 @@
+// The fi_info behind a NicInfo; private to this folder.
+#pragma once
+
+#include "src/fabric/handles.hpp"
+
+namespace weft::fabric {
+
+struct NativeInfo {
+  InfoHandle info;
+};
+
+// "fi_mr_reg failed on nic0 (10.0.0.1): Cannot allocate memory; HINT". Throws Error if code < 0.
+void check(long code, const char* action, const std::string& object, const char* hint);
+
+}  // namespace weft::fabric

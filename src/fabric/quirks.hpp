@@ -1,0 +1,25 @@
+// What is known of providers and cannot be asked of them: the one place with provider names. Every
+// row says where the knowledge comes from; everything else is a capability of fi_getinfo(3).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weft::fabric {
+
+struct ProviderQuirk {
+  std::string_view name;      // provider name, as fi_getinfo reports it
+  std::int32_t rank;          // "auto" takes the usable provider of the highest rank; < 0: only by name
+  bool kernel_sockets;        // connections are TCP sockets of this process: see socket_watch.hpp
+  std::int32_t cq_data_bytes;  // immediate data that really arrives; 0: as the provider says
+  std::string_view notes;
+  std::string_view source;
+};
+
+[[nodiscard]] std::span<const ProviderQuirk> provider_quirks();
+
+// The row of a provider; a neutral one of rank 0 for a name that is not in the table.
+[[nodiscard]] const ProviderQuirk& quirk_of(std::string_view provider);
+
+}  // namespace weft::fabric

@@ -1,0 +1,138 @@
+// The NIC seam: one NIC opened by one PE. Knows peers' addresses and keys, knows no PE and no policy.
+//
+// Owner: the rails transport, which calls every function under its own lock (so implementations need
+// none); wait_descriptor alone may be polled outside of it. Data path: noexcept, no allocation by us.
+//
+// Implementations: LibfabricRail; in tests SimulatedRail and FaultyRail, a decorator.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/ids.hpp"
+
+namespace weft::fabric {
+
+// A peer's rail in this rail's address vector.
+using PeerHandle = StrongId<struct PeerHandleTag, std::uint64_t>;
+
+// The owner derives from this and gives its address with each post; it comes back in the event.
+// The provider may use the scratch space while the operation is outstanding (fi_cq(3), FI_CONTEXT2).
+struct PostContext {
+  std::array<void*, 8> provider_scratch{};
+};
+
+enum class PostResult : std::uint8_t {
+  Posted,
+  Full,    // nothing was taken: poll, then try again (-FI_EAGAIN)
+  Failed,  // the provider refused for good; last_error() has its number
+};
+
+// Local memory of an operation. `descriptor` is needed where limits().needs_local_descriptor.
+struct LocalMemory {
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  void* descriptor = nullptr;
+};
+
+struct RemoteMemory {
+  PeerHandle peer;
+  std::uint64_t address = 0;  // as the peer's RegionKey says: virtual address or offset
+  RemoteKey key;
+};
+
+// What a peer needs to reach a region of this rail.
+struct RegionKey {
+  RemoteKey key;
+  std::uint64_t base = 0;  // remote address of the region's first byte
+};
+
+enum class EventKind : std::uint8_t {
+  Completed,    // a write, read or send of ours; a write or send has been delivered
+  Received,     // a posted receive buffer holds a message of `bytes`
+  RemoteWrite,  // a peer's write with `immediate` has arrived in full
+  Failed,       // the operation of `context` did not happen, or not in full; `error` says why
+};
+
+struct Event {
+  EventKind kind = EventKind::Completed;
+  PostContext* context = nullptr;
+  std::uint32_t immediate = 0;
+  std::size_t bytes = 0;
+  int error = 0;  // positive libfabric error number
+};
+
+struct RailLimits {
+  std::size_t inject_bytes = 0;        // up to this size the source is free when post returns
+  std::size_t transmit_depth = 0;      // operations that may be outstanding
+  std::size_t receive_depth = 0;       // receive buffers that may be posted
+  bool has_immediate = true;           // writes can carry 32 bits to the target's queue
+  bool needs_local_descriptor = false;  // FI_MR_LOCAL
+  std::uint64_t rate_bits_per_s = 0;   // 0 if unknown
+};
+
+// What is known of a connection without using it.
+enum class LinkHealth : std::uint8_t { Unknown, Alive, Dead };
+
+class Rail {
+ public:
+  Rail() = default;
+  Rail(const Rail&) = delete;
+  Rail& operator=(const Rail&) = delete;
+  virtual ~Rail() = default;
+
+  [[nodiscard]] virtual const RailLimits& limits() const = 0;
+  // For people: NIC and address ("eth0", "10.0.0.1").
+  [[nodiscard]] virtual const std::string& nic() const = 0;
+  [[nodiscard]] virtual const std::string& address_text() const = 0;
+  [[nodiscard]] virtual const std::string& provider() const = 0;
+
+  // The address that peers pass to add_peer.
+  [[nodiscard]] virtual std::span<const std::byte> address() const = 0;
+  // Throws Error.
+  virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
+  // Registers memory for remote access, until the rail is closed. Throws Error.
+  virtual RegionKey add_region(std::span<std::byte> memory) = 0;
+  // Descriptor for local use of memory inside a region; null if none is needed.
+  [[nodiscard]] virtual void* descriptor_of(const void* address) const noexcept = 0;
+
+  virtual PostResult post_write(const LocalMemory& source,
+                                const RemoteMemory& dest,
+                                std::optional<std::uint32_t> immediate,
+                                PostContext* context) noexcept = 0;
+  virtual PostResult post_read(const LocalMemory& dest,
+                               const RemoteMemory& source,
+                               PostContext* context) noexcept = 0;
+  virtual PostResult post_send(const LocalMemory& message,
+                               PeerHandle peer,
+                               PostContext* context) noexcept = 0;
+  virtual PostResult post_receive(const LocalMemory& buffer, PostContext* context) noexcept = 0;
+
+  // Takes events from the queue, at most events.size(); returns how many.
+  virtual std::size_t poll(std::span<Event> events) noexcept = 0;
+
+  // The libfabric error number of the last Failed post.
+  [[nodiscard]] virtual int last_error() const noexcept = 0;
+
+  // A descriptor that becomes readable when poll has work; -1 if there is none.
+  [[nodiscard]] virtual int wait_descriptor() const noexcept = 0;
+  // False if poll has work already, so that sleeping on the descriptor would miss it.
+  [[nodiscard]] virtual bool may_sleep() noexcept = 0;
+
+  // Looks at the connection to a peer's rail from outside. Unknown where nothing can be seen.
+  [[nodiscard]] virtual LinkHealth examine(std::span<const std::byte> peer_address,
+                                           std::uint32_t silent_ms) noexcept = 0;
+  // Ends the connection to a peer's rail so that nothing of it arrives later; its outstanding
+  // operations fail. Does nothing where the NIC does that by itself.
+  virtual void cut(std::span<const std::byte> peer_address) noexcept = 0;
+};
+
+// The words for a libfabric error number.
+[[nodiscard]] std::string error_words(int error);
+
+}  // namespace weft::fabric
