@@ -1,4 +1,7 @@
-// Monotonic time in strong units, and the pause instruction of a spin loop. Any thread.
+// Monotonic time in strong units, and the pause instruction of a spin loop.
+//
+// Any thread may call these; times of two processes of one node compare, those of two nodes do not.
+// Wall-clock time is nowhere used: it may be set back while a wait counts.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,7 @@
-// Sizes and rates as people write them: "64MiB", "1G", "40mbit". Pure; any thread.
+// Sizes as people write them: "64MiB", "1G".
+//
+// Pure functions: any thread may call them. Memory counts in powers of 1024, with or without the
+// "i"; rates and measured GB (1e9) are another matter and do not pass through here.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // The values that travel through the `Transport` seam: one `Operation`, and the counter by which its
 // owner learns that it is done. Built by rma, read by every transport; no behaviour.
+//
+// An `Operation` is a plain value: whoever keeps it beyond the call copies it.
 #pragma once
 
 #include <cstddef>

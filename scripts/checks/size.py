@@ -1,0 +1,192 @@
+"""Sizes: lines of a file, lines of a function, parameters. Functions of C++ are found by following the
+braces: formatted code needs no parser for that, and tests/scripts holds the cases it must get right."""
+import ast
+import re
+from dataclasses import dataclass
+
+from .tree import Finding, Rule
+
+FILE_LINES_MAX = 500
+TEST_FILE_LINES_MAX = 800
+FUNCTION_LINES_MAX = 70
+PARAMETERS_MAX = 6
+
+NOISE = re.compile(
+    r'R"(?P<raw>[^\s()\\]{0,16})\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|(?<![\w])\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/'
+    r"|^[ \t]*#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE)
+SCOPE = re.compile(r"^(?:template\b.*?>\s*|WEFT_\w+\s+|typedef\s+|inline\s+)*"
+                   r'(?:namespace|class|struct|union|enum|extern\s*""|extern\s+C|export)\b', re.DOTALL)
+CONTROL = re.compile(r"^(?:if|for|while|switch|do|else|return|try|catch)\b")
+BODY = re.compile(r"\)\s*(?:const|noexcept(?:\([^{]*\))?|override|final|mutable|try|&&?|requires[^{]*|->[^{;]+)*\s*$",
+                  re.DOTALL)
+ATTRIBUTE = re.compile(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)|alignas\s*\([^()]*\)|\bdecltype\s*\([^()]*\)", re.DOTALL)
+PARAMETERS_OPEN = re.compile(r"([~\w]+|operator\s*(?:\(\)|[^\s\w(]+))\s*\(")
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    line: int
+    lines: int  # 0 for a declaration
+    parameters: int
+
+
+def blank(match):
+    """Takes comments, strings and preprocessor lines out, and keeps the line numbers."""
+    text = match.group(0)
+    return ('""' if text[0] in "\"R'" else "") + "\n" * text.count("\n")
+
+
+def count_parameters(text):
+    """The number of top-level commas, plus one; 0 for () and (void)."""
+    depth, count, empty = 0, 1, True
+    for position, character in enumerate(text):
+        if character in "([{<":
+            depth += 1
+        elif character in ")]}" or (character == ">" and text[position - 1] != "-"):
+            depth -= 1
+            if depth < 0:
+                break
+        elif character == "," and depth == 0:
+            count += 1
+        if not character.isspace():
+            empty = False
+    return 0 if empty or text.lstrip().startswith("void)") else count
+
+
+def describe(head):
+    """Name and number of parameters of the function whose text up to `{` or `;` this is."""
+    head = ATTRIBUTE.sub("", head)
+    head = re.sub(r"^\s*template\s*<[^{;]*?>\s*(?=[\w\[~:])", "", head) if "template" in head else head
+    found = PARAMETERS_OPEN.search(head)
+    if not found:
+        return None
+    return found.group(1), count_parameters(head[found.end():])
+
+
+class Scanner:
+    """Walks the braces of one file. The stack holds what each open brace began."""
+
+    def __init__(self, text):
+        self.text = NOISE.sub(blank, text)
+        self.functions = []
+        self._stack = []  # (kind, line, head)
+        self._head, self._line = "", 1
+
+    def scan(self):
+        for character in self.text:
+            self._step(character)
+            self._line += character == "\n"
+        return self.functions
+
+    def _inside(self, kind):
+        return any(entry[0] == kind for entry in self._stack)
+
+    def _step(self, character):
+        if character == "{":
+            self._open()
+        elif character == "}":
+            self._close()
+        elif self._inside("function") or self._inside("values"):
+            return
+        elif character == ";":
+            self._declaration()
+            self._head = ""
+        else:
+            self._head += character
+
+    def _open(self):
+        head = self._head.strip()
+        if self._inside("function") or self._inside("values"):
+            kind = "block"
+        elif SCOPE.match(head) and not BODY.search(head):
+            kind = "scope"
+        elif BODY.search(head) and not CONTROL.match(head) and "=" not in head.split("(")[0]:
+            kind = "function"
+        else:
+            kind = "values"  # an initializer: what stands before it goes on after it
+        self._stack.append((kind, self._line, head))
+        if kind != "values":
+            self._head = ""
+
+    def _close(self):
+        if not self._stack:
+            return
+        kind, line, head = self._stack.pop()
+        if kind == "function":
+            self._add(head, line, self._line - line)
+        if kind != "values" and not self._inside("values"):
+            self._head = ""
+
+    def _declaration(self):
+        head = self._head.strip().removesuffix("= 0").removesuffix("= default").removesuffix("= delete").strip()
+        if BODY.search(head) and "=" not in head.split("(")[0] and not head.startswith(("using", "typedef", "static_assert")):
+            self._add(head, self._line, 0)
+
+    def _add(self, head, line, lines):
+        if described := describe(head):
+            self.functions.append(Function(described[0], line, lines, described[1]))
+
+
+def positional(node):
+    """Arguments that a call has to give by position; those with a default are given by name."""
+    return len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
+
+
+def python_functions(text):
+    try:
+        nodes = ast.walk(ast.parse(text))
+    except SyntaxError:
+        return []
+    return [Function(node.name, node.lineno, node.end_lineno - node.lineno, positional(node))
+            for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def functions(tree):
+    for path in tree.cxx():
+        if not tree.generated(path):
+            for function in Scanner(tree.text(path)).scan():
+                yield path, function
+    for path in tree.python():
+        for function in python_functions(tree.text(path)):
+            yield path, function
+
+
+def find_long_files(tree):
+    for path in {*tree.cxx(), *tree.python(), *tree.shell()}:
+        limit = TEST_FILE_LINES_MAX if path.parts[0] == "tests" else FILE_LINES_MAX
+        count = len(tree.lines(path))
+        if count > limit and not tree.generated(path):
+            yield Finding(path, limit, f"{count} lines, {limit} are the most")
+
+
+def find_long_functions(tree):
+    for path, function in functions(tree):
+        if function.lines > FUNCTION_LINES_MAX:
+            yield Finding(path, function.line, f"{function.name}: {function.lines} lines")
+
+
+def find_parameters(tree):
+    for path, function in functions(tree):
+        if function.parameters > PARAMETERS_MAX:
+            yield Finding(path, function.line, f"{function.name}: {function.parameters} parameters")
+
+
+FILE_SIZE = Rule(
+    "files",
+    f"a file has at most {FILE_LINES_MAX} lines, a test {TEST_FILE_LINES_MAX}; generated ones are exempt",
+    "one file holds one idea",
+    "split it by idea; name the parts after what they do",
+    find_long_files)
+FUNCTION_SIZE = Rule(
+    "functions",
+    f"a function has at most {FUNCTION_LINES_MAX} lines (mostly under 30)",
+    "what fits on a screen can be checked by reading",
+    "give its steps names of their own",
+    find_long_functions)
+PARAMETERS = Rule(
+    "parameters",
+    f"a function has at most {PARAMETERS_MAX} parameters",
+    "at a call nobody can tell the seventh from the sixth",
+    "put what belongs together into a struct",
+    find_parameters)
