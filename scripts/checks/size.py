@@ -17,10 +17,13 @@ NOISE = re.compile(
 SCOPE = re.compile(r"^(?:template\b.*?>\s*|WEFT_\w+\s+|typedef\s+|inline\s+)*"
                    r'(?:namespace|class|struct|union|enum|extern\s*""|extern\s+C|export)\b', re.DOTALL)
 CONTROL = re.compile(r"^(?:if|for|while|switch|do|else|return|try|catch)\b")
-BODY = re.compile(r"\)\s*(?:const|noexcept(?:\([^{]*\))?|override|final|mutable|try|&&?|requires[^{]*|->[^{;]+)*\s*$",
-                  re.DOTALL)
+BODY = re.compile(
+    r"\)\s*(?:(?:const|noexcept(?:\([^{]*\))?|override|final|mutable|try|&&?|requires[^{]*|->[^{;]+)\s*)*$", re.DOTALL)
+NO_FUNCTION = ("using ", "typedef ", "static_assert", "friend class", "return ")
 ATTRIBUTE = re.compile(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)|alignas\s*\([^()]*\)|\bdecltype\s*\([^()]*\)", re.DOTALL)
-PARAMETERS_OPEN = re.compile(r"([~\w]+|operator\s*(?:\(\)|[^\s\w(]+))\s*\(")
+TEMPLATE = re.compile(r"^\s*template\s*<[^{;]*?>\s*(?=[\w\[~:])", re.DOTALL)
+PARAMETERS_OPEN = re.compile(r"(\boperator\s*(?:\(\)|[^\s\w(]+)|[~\w]+)\s*\(")
+OPERATOR = re.compile(r"\boperator\s*[^\s\w(]+")
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,14 @@ def count_parameters(text):
 
 
 def describe(head):
-    """Name and number of parameters of the function whose text up to `{` or `;` this is."""
-    head = ATTRIBUTE.sub("", head)
-    head = re.sub(r"^\s*template\s*<[^{;]*?>\s*(?=[\w\[~:])", "", head) if "template" in head else head
-    found = PARAMETERS_OPEN.search(head)
-    if not found:
+    """Name and number of parameters of the function whose text up to `{` or `;` this is, if it is one."""
+    head = TEMPLATE.sub("", ATTRIBUTE.sub("", head)).strip()
+    if not BODY.search(head) or CONTROL.match(head) or head.startswith(NO_FUNCTION):
         return None
-    return found.group(1), count_parameters(head[found.end():])
+    if "=" in OPERATOR.sub("", head).split("(")[0]:
+        return None
+    found = PARAMETERS_OPEN.search(head)
+    return (found.group(1), count_parameters(head[found.end():])) if found else None
 
 
 class Scanner:
@@ -101,7 +105,7 @@ class Scanner:
             kind = "block"
         elif SCOPE.match(head) and not BODY.search(head):
             kind = "scope"
-        elif BODY.search(head) and not CONTROL.match(head) and "=" not in head.split("(")[0]:
+        elif describe(head):
             kind = "function"
         else:
             kind = "values"  # an initializer: what stands before it goes on after it
@@ -119,9 +123,7 @@ class Scanner:
             self._head = ""
 
     def _declaration(self):
-        head = self._head.strip().removesuffix("= 0").removesuffix("= default").removesuffix("= delete").strip()
-        if BODY.search(head) and "=" not in head.split("(")[0] and not head.startswith(("using", "typedef", "static_assert")):
-            self._add(head, self._line, 0)
+        self._add(re.sub(r"=\s*(?:0|default|delete)\s*$", "", self._head), self._line, 0)
 
     def _add(self, head, line, lines):
         if described := describe(head):
