@@ -1,0 +1,29 @@
+"""Fixtures that all Python tests share: where the project is, and which build they test."""
+import pathlib
+
+import pytest
+
+PROJECT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", metavar="PRESET", default="dev", help="the build under build/ to test (default: dev)")
+
+
+@pytest.fixture(scope="session")
+def project():
+    return PROJECT
+
+
+@pytest.fixture(scope="session")
+def build_dir(request):
+    folder = PROJECT / "build" / request.config.getoption("--build")
+    if not (folder / "CMakeCache.txt").exists():
+        pytest.fail(f"{folder} is not built; run scripts/build {folder.name}, or choose another with --build")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bin_dir(build_dir):
+    """Where the tools are: weft-run, weft-perf, weft-info."""
+    return build_dir / "bin"
