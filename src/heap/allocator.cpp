@@ -73,6 +73,17 @@ std::optional<std::uint64_t> Allocator::block_size(std::uint64_t offset) const {
   return found == allocated_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<std::pair<std::uint64_t, std::uint64_t>> Allocator::block_around(
+    std::uint64_t offset) const {
+  const auto next = allocated_.upper_bound(offset);
+  if (next == allocated_.begin()) {
+    return std::nullopt;
+  }
+  const auto block = std::prev(next);
+  return offset - block->first < block->second ? std::optional(std::pair(block->first, block->second))
+                                                : std::nullopt;
+}
+
 std::uint64_t Allocator::free_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& [offset, bytes] : free_) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace weft::heap {
 
@@ -22,6 +23,10 @@ class Allocator {
 
   // The size that was asked for at `offset`; empty if it is not the start of a block.
   [[nodiscard]] std::optional<std::uint64_t> block_size(std::uint64_t offset) const;
+
+  // The block (offset, size asked for) that `offset` lies in; empty if it lies in none.
+  [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> block_around(
+      std::uint64_t offset) const;
 
   [[nodiscard]] std::uint64_t free_bytes() const;
   [[nodiscard]] std::uint64_t largest_free_block() const;

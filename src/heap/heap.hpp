@@ -25,6 +25,9 @@ struct SegmentOffer {
   std::int64_t pid = 0;
   std::int32_t descriptor = -1;
   std::uint64_t bytes = 0;
+  // PEs that are threads of one process share the mapping itself; see own_process().
+  std::uint64_t process = 0;
+  std::uint64_t base = 0;
 };
 
 class Heap {
@@ -58,10 +61,17 @@ class Heap {
   // The heap of `peer` as mapped here; null if it is on another node. No check of `peer`.
   [[nodiscard]] std::byte* mapped_base(Pe peer) const { return mapped_[peer.value]; }
 
+  [[nodiscard]] std::uint64_t control_bytes() const { return control_bytes_; }
+
   // Local half of a collective allocation; the runtime compares the arguments of all PEs.
   [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] bool release(const void* address);
   [[nodiscard]] const Allocator& allocator() const { return allocator_; }
+
+  // What programs may use: everything behind the control bytes.
+  [[nodiscard]] std::byte* user() const { return base_ + control_bytes_; }
+
+  [[nodiscard]] std::uint64_t user_bytes() const { return size() - control_bytes_; }
 
   // The first of the control bytes.
   [[nodiscard]] std::byte* control() const { return base_; }

@@ -13,16 +13,33 @@
 namespace weft::heap {
 namespace {
 
+[[noreturn]] void fail_map(int descriptor, std::size_t bytes, const std::string& what) {
+  const int error = errno;
+  ::close(descriptor);
+  fail(Status::OutOfMemory,
+       "mmap of {} ({}) failed: {}; lower WEFT_HEAP_SIZE or raise the address-space limit (ulimit "
+       "-v)",
+       what, format_bytes(bytes), errno_words(error));
+}
+
+// At a multiple of kAlignment, so that equal offsets are equally aligned on all PEs.
 std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (data == MAP_FAILED) {
-    const int error = errno;
-    ::close(descriptor);
-    fail(Status::OutOfMemory,
-         "mmap of {} ({}) failed: {}; lower WEFT_HEAP_SIZE or raise the address-space limit "
-         "(ulimit -v)",
-         what, format_bytes(bytes), errno_words(error));
+  const std::size_t reserved = bytes + Segment::kAlignment;
+  void* start = ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) {
+    fail_map(descriptor, bytes, what);
   }
+  auto* first = static_cast<std::byte*>(start);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % Segment::kAlignment;
+  void* data = ::mmap(first + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  if (data == MAP_FAILED) {
+    ::munmap(start, reserved);
+    fail_map(descriptor, bytes, what);
+  }
+  if (before > 0) {
+    ::munmap(first, before);
+  }
+  ::munmap(first + before + bytes, Segment::kAlignment - before);
   return static_cast<std::byte*>(data);
 }
 

@@ -12,9 +12,13 @@ namespace weft::heap {
 
 class Segment {
  public:
+  // Where segments start: a multiple of the size of a huge page, and the largest alignment that an
+  // offset can stand for.
+  static constexpr std::size_t kAlignment = std::size_t{2} << 20U;
+
   Segment() = default;
 
-  // New zeroed memory. Throws Error: action, size, the system's words, a hint.
+  // New zeroed memory, a multiple of the page size. Throws Error: action, size, the system's words, a hint.
   static Segment create(const std::string& name, std::size_t bytes);
 
   // The memory that process `pid` has under descriptor `fd`. Throws Error.
