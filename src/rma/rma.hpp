@@ -2,53 +2,36 @@
 // becomes (region, offset) and where it is decided whether a peer is reached by load and store or
 // through a transport.
 //
-// Threads: any thread may call anything; a Context is used by one thread at a time unless noted.
-// Errors: Status only. The caller (the C shim) turns it into words with `describe`.
+// Threads: any thread may call anything.
+// Errors: Status only. The caller (the C shim) turns it into words with `describe_invalid`.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
 #include "src/heap/heap.hpp"
+#include "src/rma/context.hpp"
 #include "src/rma/waiter.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::rma {
 
-// An independent stream of operations: one counter per peer. Its counters may be used by several
-// threads; quiet then waits for the operations of all of them.
-class Context {
- public:
-  explicit Context(std::uint32_t pe_count) : counters_(pe_count) {}
-
-  [[nodiscard]] transport::OperationCounter& counter(Pe peer) { return counters_[peer.value]; }
-
-  [[nodiscard]] std::uint32_t pe_count() const {
-    return static_cast<std::uint32_t>(counters_.size());
-  }
-
-  // Set by the first operation that goes through a transport: until then quiet has nothing to ask.
-  bool used_transport = false;
-
- private:
-  std::vector<transport::OperationCounter> counters_;
-};
+using transport::AtomicCode;
 
 struct Signal {
   std::uint64_t* word = nullptr;  // symmetric
   std::uint64_t value = 0;
-  transport::AtomicCode code = transport::AtomicCode::Set;  // Set or Add
+  AtomicCode code = AtomicCode::Set;  // Set or Add
 };
 
 struct Atomic {
-  transport::AtomicCode code = transport::AtomicCode::Set;
+  AtomicCode code = AtomicCode::Set;
   std::uint8_t element_bytes = 8;
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
@@ -58,21 +41,33 @@ enum class Blocking : bool { No, Yes };
 
 class Rma {
  public:
+  // A blocking put up to this size is copied by the transport and does not wait for the wire.
+  static constexpr std::size_t kCopiedBytesMax = 16 * 1024;
+
   // `rails` may be null: then every PE is mapped.
   Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter);
 
-  // The peer's copy of `address` as mapped here; null if the peer is on another node or the
-  // address is not symmetric. The fast path of everything: two loads and a compare.
-  [[nodiscard]] void* mapped(const void* address, Pe peer) const {
-    const std::uint64_t offset = heap_.offset_of(address);
-    std::byte* base = heap_.mapped_base(peer);
-    return offset < heap_.size() && base != nullptr ? base + offset : nullptr;
+  // The peer's copy of [address, address + bytes) as mapped here; null if the peer is on another
+  // node or does not exist, or if the bytes are not all in user memory. The fast path of everything:
+  // two compares and two loads.
+  [[nodiscard]] void* mapped(const void* address, std::size_t bytes, std::uint32_t peer) const {
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - user_);
+    if (peer >= pe_count_ || bytes > user_bytes_ || offset > user_bytes_ - bytes) [[unlikely]] {
+      return nullptr;
+    }
+    std::byte* base = peers_[peer];
+    return base == nullptr ? nullptr : base + offset;
   }
+
+  // Makes mapped() find nothing, so that each call passes through its caller's checks.
+  void disable_fast_path() { user_bytes_ = 0; }
 
   // True if [address, address + bytes) lies in symmetric memory and `peer` exists.
   [[nodiscard]] bool is_valid(const void* address, std::size_t bytes, Pe peer) const {
-    return heap_.contains(address, bytes) && peer.value < heap_.pe_count();
+    return heap_.contains(address, bytes) && peer.value < pe_count_;
   }
+
+  // The functions below accept what is_valid accepts (undefined otherwise).
 
   Status put(Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking);
   Status get(Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking);
@@ -81,33 +76,64 @@ class Rma {
   Status signal(Context& context, const Signal& signal, Pe peer);
   // `result` null: not fetching, complete after quiet. Else waits for the old value.
   Status atomic(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
-  // A fetching atomic that does not wait: `*result` is written before quiet returns.
-  Status atomic_fetch_nbi(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
+  // A fetching atomic that need not wait: the element_bytes at `result` are written before quiet
+  // returns. Only 8-byte ones overlap: transports write 8 bytes.
+  Status atomic_fetch_nbi(Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
+
+  // A word of this PE's heap that peers update; what they wrote before is visible after.
+  [[nodiscard]] static std::uint64_t read_word(const std::uint64_t* word);
 
   Status quiet(Context& context);
   Status fence(Context& context);
 
   // Waits until `done` holds, making progress. `describe` says for whom, if it takes long.
-  Status wait(const std::function<bool()>& done, const std::function<std::string()>& describe,
-              std::span<const Pe> awaited = {});
+  Status wait(FunctionRef<bool()> done,
+              FunctionRef<std::string()> describe,
+              std::span<const Pe> awaited = {}) {
+    return waiter_.wait(done, describe, awaited);
+  }
 
   // Lets the rails move, once.
-  void progress();
+  void progress() {
+    if (rails_ != nullptr) {
+      rails_->progress();
+    }
+  }
 
   [[nodiscard]] heap::Heap& heap() { return heap_; }
 
   [[nodiscard]] Waiter& waiter() { return waiter_; }
 
+  [[nodiscard]] std::uint32_t pe_count() const { return pe_count_; }
+
   // Why (address, bytes, peer) is not accepted, in one sentence.
   [[nodiscard]] std::string describe_invalid(const void* address, std::size_t bytes, Pe peer) const;
 
  private:
+  // The peer's copy of `address`, control bytes included; null if it is on another node.
+  [[nodiscard]] void* local_view(const void* address, Pe peer) const {
+    std::byte* base = heap_.mapped_base(peer);
+    return base == nullptr ? nullptr : base + heap_.offset_of(address);
+  }
+
+  [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
+    return {.region = RegionIndex(0), .offset = HeapOffset(heap_.offset_of(address))};
+  }
+
   Status post(Context& context, transport::Operation operation, Blocking blocking);
-  Status wait_idle(Context& context, Pe peer, const char* what);
+  Status post_and_wait(transport::Operation operation);
+  Status submit(const transport::Operation& operation);
+  Status quiet_rails(Context& context);
+  Status wait_idle(transport::OperationCounter& counter, Pe peer, std::string_view what);
 
   heap::Heap& heap_;
   transport::Transport* rails_;
   Waiter& waiter_;
+  // What mapped() reads, side by side.
+  const std::byte* user_;
+  std::uint64_t user_bytes_;
+  std::uint32_t pe_count_;
+  std::vector<std::byte*> peers_;  // user memory of each PE as mapped here; null on other nodes
 };
 
 }  // namespace weft::rma

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "src/base/function_ref.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
 #include "src/transport/transport.hpp"
@@ -16,11 +17,15 @@
 namespace weft::rma {
 
 struct WaitPolicy {
-  std::uint32_t spin_us = 50;       // polls for so long without giving up the core
-  std::uint32_t yield_us = 500;     // then yields between polls
-  std::uint32_t sleep_us = 200;     // then sleeps so long at most between polls
-  std::uint32_t report_s = 10;      // then says for whom it waits, and doubles; 0 never
+  std::uint32_t spin_us = 50;    // polls for so long without giving up the core
+  std::uint32_t yield_us = 500;  // then yields between polls
+  std::uint32_t sleep_us = 200;  // then sleeps between polls, for so long at most
+  std::uint32_t report_ms = 10'000;  // then says for whom it waits, and doubles; 0 never
 };
+
+// The policy of a PE: no spinning where PEs outnumber the cores, and longer sleeps, so that those
+// who wait leave the cores to those who work. Pure.
+[[nodiscard]] WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t cores);
 
 class Waiter {
  public:
@@ -29,16 +34,26 @@ class Waiter {
 
   Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead);
 
-  // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` is called
-  // only if the wait is long. `done` is called from this thread, often: keep it to a few loads.
-  Status wait(const std::function<bool()>& done,
-              const std::function<std::string()>& describe,
+  // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` ("waiting
+  // for PE 3 in barrier_all") is called only if the wait is long. `done` is called from this thread,
+  // often: keep it to a few loads.
+  Status wait(FunctionRef<bool()> done,
+              FunctionRef<std::string()> describe,
               std::span<const Pe> awaited);
 
   [[nodiscard]] transport::Transport* rails() const { return rails_; }
 
  private:
-  Status check_awaited(std::span<const Pe> awaited);
+  bool poll(FunctionRef<bool()> done);
+  bool spin(FunctionRef<bool()> done, std::uint64_t start_ns);
+  bool yield(FunctionRef<bool()> done, std::uint64_t start_ns);
+  Status sleep(FunctionRef<bool()> done,
+               FunctionRef<std::string()> describe,
+               std::span<const Pe> awaited,
+               std::uint64_t start_ns);
+  void nap(std::uint64_t waited_ns);
+  // The first lost PE among the next few of `awaited`; `position` goes round.
+  Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 
   WaitPolicy policy_;
   transport::Transport* rails_;

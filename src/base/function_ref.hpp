@@ -1,0 +1,40 @@
+// A callable borrowed for the length of one call: two words, no allocation. What the data path takes
+// where a std::function would allocate for a capture of more than two words.
+//
+// The callable must outlive the reference; a parameter of this type therefore is never stored.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+template <typename Signature>
+class FunctionRef;
+
+template <typename Result, typename... Arguments>
+class FunctionRef<Result(Arguments...)> {
+ public:
+  // Implicit, so that a lambda can stand where a FunctionRef is asked for.
+  template <typename Callable>
+    requires(!std::same_as<std::remove_cvref_t<Callable>, FunctionRef> &&
+             std::is_invocable_r_v<Result, Callable&, Arguments...>)
+  FunctionRef(Callable&& callable)  // NOLINT(google-explicit-constructor): see above
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* object, Arguments... arguments) -> Result {
+          return (*static_cast<std::remove_reference_t<Callable>*>(object))(
+              std::forward<Arguments>(arguments)...);
+        }) {}
+
+  Result operator()(Arguments... arguments) const {
+    return call_(object_, std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  void* object_;
+  Result (*call_)(void*, Arguments...);
+};
+
+}  // namespace weft

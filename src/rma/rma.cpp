@@ -1,0 +1,302 @@
+#include "src/rma/rma.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "src/base/units.hpp"
+#include "src/transport/mapped/atomics.hpp"
+#include "src/transport/mapped/copy.hpp"
+
+namespace weft::rma {
+namespace {
+
+using transport::Operation;
+using transport::OperationCounter;
+using transport::OperationKind;
+
+void apply_signal(void* word, const Signal& signal) {
+  auto* target = static_cast<std::uint64_t*>(word);
+  if (signal.code == AtomicCode::Set) {
+    transport::store_word(target, signal.value);
+  } else {
+    transport::apply_atomic(*target, signal.code, signal.value, std::uint64_t{0});
+  }
+}
+
+Operation atomic_operation(transport::RemoteAddress word, const Atomic& atomic, Pe peer) {
+  return {.kind = OperationKind::Atomic,
+          .peer = peer,
+          .remote = word,
+          .bytes = atomic.element_bytes,
+          .update = {.code = atomic.code,
+                     .element_bytes = atomic.element_bytes,
+                     .word = word,
+                     .operand = atomic.operand,
+                     .compare = atomic.compare}};
+}
+
+std::string_view name_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::Put:
+      return "put";
+    case OperationKind::Get:
+      return "get";
+    case OperationKind::PutSignal:
+      return "put_signal";
+    case OperationKind::Atomic:
+      return "an atomic";
+  }
+  return "an operation";
+}
+
+void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
+  if (element_bytes == 4) {
+    const auto narrow = static_cast<std::uint32_t>(old);
+    std::memcpy(result, &narrow, sizeof narrow);
+  } else {
+    std::memcpy(result, &old, sizeof old);
+  }
+}
+
+}  // namespace
+
+Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
+    : heap_(heap),
+      rails_(rails),
+      waiter_(waiter),
+      user_(heap.user()),
+      user_bytes_(heap.user_bytes()),
+      pe_count_(heap.pe_count()),
+      peers_(heap.pe_count(), nullptr) {
+  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
+    if (std::byte* base = heap.mapped_base(Pe(pe)); base != nullptr) {
+      peers_[pe] = base + (heap.user() - heap.base());
+    }
+  }
+}
+
+Status Rma::put(Context& context,
+                void* dest,
+                std::span<const std::byte> source,
+                Pe peer,
+                Blocking blocking) {
+  if (void* view = local_view(dest, peer); view != nullptr) {
+    transport::copy_bytes(view, source.data(), source.size());
+    return Status::Ok;
+  }
+  if (source.empty()) {
+    return Status::Ok;
+  }
+  return post(context,
+              {.kind = OperationKind::Put,
+               .peer = peer,
+               .remote = remote_address(dest),
+               .local = const_cast<std::byte*>(source.data()),
+               .bytes = source.size(),
+               .update = {}},
+              blocking);
+}
+
+Status Rma::get(Context& context,
+                std::span<std::byte> dest,
+                const void* source,
+                Pe peer,
+                Blocking blocking) {
+  if (const void* view = local_view(source, peer); view != nullptr) {
+    transport::copy_bytes(dest.data(), view, dest.size());
+    return Status::Ok;
+  }
+  if (dest.empty()) {
+    return Status::Ok;
+  }
+  return post(context,
+              {.kind = OperationKind::Get,
+               .peer = peer,
+               .remote = remote_address(source),
+               .local = dest.data(),
+               .bytes = dest.size(),
+               .update = {}},
+              blocking);
+}
+
+Status Rma::put_signal(Context& context,
+                       void* dest,
+                       std::span<const std::byte> source,
+                       const Signal& signal,
+                       Pe peer,
+                       Blocking blocking) {
+  if (void* view = local_view(dest, peer); view != nullptr) {
+    transport::copy_bytes(view, source.data(), source.size());
+    apply_signal(local_view(signal.word, peer), signal);
+    return Status::Ok;
+  }
+  if (source.empty()) {
+    return this->signal(context, signal, peer);
+  }
+  return post(context,
+              {.kind = OperationKind::PutSignal,
+               .peer = peer,
+               .remote = remote_address(dest),
+               .local = const_cast<std::byte*>(source.data()),
+               .bytes = source.size(),
+               .update = {.code = signal.code,
+                          .element_bytes = 8,
+                          .word = remote_address(signal.word),
+                          .operand = signal.value}},
+              blocking);
+}
+
+Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
+  if (void* view = local_view(signal.word, peer); view != nullptr) {
+    apply_signal(view, signal);
+    return Status::Ok;
+  }
+  return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer, nullptr);
+}
+
+Status Rma::atomic(Context& context,
+                   void* word,
+                   const Atomic& atomic,
+                   Pe peer,
+                   std::uint64_t* result) {
+  Operation operation = atomic_operation(remote_address(word), atomic, peer);
+  operation.result = result;
+  if (void* view = local_view(word, peer); view != nullptr) {
+    const std::uint64_t old = transport::apply_atomic(view, operation.update);
+    if (result != nullptr) {
+      *result = old;
+    }
+    return Status::Ok;
+  }
+  return post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
+}
+
+Status Rma::atomic_fetch_nbi(Context& context,
+                             void* word,
+                             const Atomic& atomic,
+                             Pe peer,
+                             void* result) {
+  if (atomic.element_bytes == 8 && heap_.mapped_base(peer) == nullptr) {
+    Operation operation = atomic_operation(remote_address(word), atomic, peer);
+    operation.result = static_cast<std::uint64_t*>(result);
+    return post(context, operation, Blocking::No);
+  }
+  std::uint64_t old = 0;
+  const Status status = this->atomic(context, word, atomic, peer, &old);
+  if (status == Status::Ok) {
+    store_result(result, old, atomic.element_bytes);
+  }
+  return status;
+}
+
+std::uint64_t Rma::read_word(const std::uint64_t* word) {
+  return transport::load_word(word);
+}
+
+Status Rma::quiet(Context& context) {
+  // The full fence is what quiet is for mapped peers: stores before it are globally visible before
+  // loads after it. Non-temporal stores were fenced by the copy that made them.
+  // SYNC quiet: orders this thread's stores and loads across it, whatever they pair with.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return context.used_transport() ? quiet_rails(context) : Status::Ok;
+}
+
+Status Rma::fence(Context& context) {
+  // SYNC fence: what was put before is visible before what is put after.
+  std::atomic_thread_fence(std::memory_order_acq_rel);
+  // The fabric may reorder everything, so order towards a peer with something outstanding means
+  // waiting for it; peers with nothing outstanding cost one load.
+  return context.used_transport() ? quiet_rails(context) : Status::Ok;
+}
+
+Status Rma::quiet_rails(Context& context) {
+  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
+    if (peers_[pe] == nullptr && !context.counter(Pe(pe)).is_idle()) {
+      rails_->flush(Pe(pe));
+    }
+  }
+  Status result = Status::Ok;
+  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
+    if (peers_[pe] != nullptr) {
+      continue;
+    }
+    OperationCounter& counter = context.counter(Pe(pe));
+    const Status status = wait_idle(counter, Pe(pe), "quiet");
+    if (status != Status::Ok || counter.has_failed()) {
+      result = Status::PeerLost;
+    }
+  }
+  return result;
+}
+
+Status Rma::post(Context& context, Operation operation, Blocking blocking) {
+  const bool is_write =
+      operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal;
+  if (blocking == Blocking::Yes && (!is_write || operation.bytes > kCopiedBytesMax)) {
+    return post_and_wait(operation);
+  }
+  operation.copy_source = blocking == Blocking::Yes;
+  operation.counter = &context.counter(operation.peer);
+  context.mark_transport_used();
+  return submit(operation);
+}
+
+Status Rma::post_and_wait(Operation operation) {
+  OperationCounter counter;
+  operation.counter = &counter;
+  if (const Status status = submit(operation); status != Status::Ok) {
+    return status;
+  }
+  rails_->flush(operation.peer);
+  // No peer is awaited here: the transport promises that the counter moves also if the peer is
+  // lost, and until then the counter and the buffers belong to it.
+  const Status status = wait_idle(counter, operation.peer, name_of(operation.kind));
+  return status == Status::Ok && counter.has_failed() ? Status::PeerLost : status;
+}
+
+Status Rma::submit(const Operation& operation) {
+  Status status = rails_->post(operation);
+  if (status != Status::Again) {
+    return status;
+  }
+  const Status waited = waiter_.wait(
+      [&] {
+        status = rails_->post(operation);
+        return status != Status::Again;
+      },
+      [&] {
+        return fmt::format("waiting for room to send {} to PE {}", name_of(operation.kind),
+                           operation.peer.value);
+      },
+      {});
+  return waited == Status::Ok ? status : waited;
+}
+
+Status Rma::wait_idle(OperationCounter& counter, Pe peer, std::string_view what) {
+  if (counter.is_idle()) {
+    return Status::Ok;
+  }
+  return waiter_.wait([&] { return counter.is_idle(); },
+                      [&] { return fmt::format("waiting for PE {} in {}", peer.value, what); }, {});
+}
+
+std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe peer) const {
+  if (peer.value >= pe_count_) {
+    return fmt::format("there is no PE {}; PEs are 0 to {}", static_cast<std::int32_t>(peer.value),
+                       pe_count_ - 1);
+  }
+  const std::uint64_t offset = heap_.offset_of(address) - (heap_.size() - heap_.user_bytes());
+  if (offset >= heap_.user_bytes()) {
+    return fmt::format(
+        "address {} is not symmetric: it lies outside this PE's heap, {} to {}; use memory from "
+        "weft_malloc",
+        address, static_cast<const void*>(heap_.user()),
+        static_cast<const void*>(heap_.user() + heap_.user_bytes()));
+  }
+  return fmt::format("{} bytes from address {} reach beyond the end of the heap, of which {} follow",
+                     bytes, address, format_bytes(heap_.user_bytes() - offset));
+}
+
+}  // namespace weft::rma

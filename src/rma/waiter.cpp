@@ -1,0 +1,136 @@
+#include "src/rma/waiter.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "src/base/clock.hpp"
+#include "src/base/log.hpp"
+
+namespace weft::rma {
+namespace {
+
+constexpr std::uint64_t kNsPerUs = 1'000;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint32_t kPollsPerClockRead = 64;
+// Asking the kernel whether a process lives costs 2 us; 256 PEs that ask about 256 PEs would do
+// nothing else. So each asks about a few, and comes round to all of them in a few seconds.
+constexpr std::uint64_t kLivenessPeriodNs = 100 * kNsPerMs;
+constexpr std::size_t kLivenessBatch = 16;
+constexpr std::uint32_t kSleepUsMax = 10'000;
+
+}  // namespace
+
+WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t cores) {
+  if (pes > cores) {
+    policy.spin_us = 0;
+    policy.sleep_us = std::min(policy.sleep_us * (pes / std::max(cores, 1U)), kSleepUsMax);
+  }
+  return policy;
+}
+
+Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead)
+    : policy_(policy), rails_(rails), is_dead_(std::move(is_dead)) {}
+
+Status Waiter::wait(FunctionRef<bool()> done,
+                    FunctionRef<std::string()> describe,
+                    std::span<const Pe> awaited) {
+  if (done()) {
+    return Status::Ok;
+  }
+  const std::uint64_t start_ns = now_ns();
+  if (spin(done, start_ns) || yield(done, start_ns)) {
+    return Status::Ok;
+  }
+  return sleep(done, describe, awaited, start_ns);
+}
+
+bool Waiter::poll(FunctionRef<bool()> done) {
+  if (done()) {
+    return true;
+  }
+  if (rails_ != nullptr && rails_->progress()) {
+    return done();
+  }
+  return false;
+}
+
+bool Waiter::spin(FunctionRef<bool()> done, std::uint64_t start_ns) {
+  const std::uint64_t end_ns = start_ns + policy_.spin_us * kNsPerUs;
+  while (policy_.spin_us > 0 && now_ns() < end_ns) {
+    for (std::uint32_t i = 0; i < kPollsPerClockRead; ++i) {
+      if (poll(done)) {
+        return true;
+      }
+      cpu_pause();
+    }
+  }
+  return false;
+}
+
+bool Waiter::yield(FunctionRef<bool()> done, std::uint64_t start_ns) {
+  const std::uint64_t end_ns =
+      start_ns + (std::uint64_t{policy_.spin_us} + policy_.yield_us) * kNsPerUs;
+  while (now_ns() < end_ns) {
+    if (poll(done)) {
+      return true;
+    }
+    ::sched_yield();
+  }
+  return false;
+}
+
+Status Waiter::sleep(FunctionRef<bool()> done,
+                     FunctionRef<std::string()> describe,
+                     std::span<const Pe> awaited,
+                     std::uint64_t start_ns) {
+  const std::uint64_t report_ns = policy_.report_ms * kNsPerMs;
+  std::uint64_t next_report_ns = start_ns + report_ns;
+  std::uint64_t next_check_ns = start_ns;
+  std::size_t position = 0;
+  while (!poll(done)) {
+    const std::uint64_t now = now_ns();
+    if (now >= next_check_ns) {
+      if (const Status status = check_awaited(awaited, position); status != Status::Ok) {
+        return done() ? Status::Ok : status;
+      }
+      next_check_ns = now + kLivenessPeriodNs;
+    }
+    if (report_ns > 0 && now >= next_report_ns) {
+      log::warn("{} for {} s; WEFT_WAIT_REPORT sets when this is said first", describe(),
+                (now - start_ns) / (1000 * kNsPerMs));
+      next_report_ns = now + (now - start_ns);
+    }
+    nap(now - start_ns);
+  }
+  return Status::Ok;
+}
+
+void Waiter::nap(std::uint64_t waited_ns) {
+  // An eighth of what it has waited already: short waits end soon, long ones cost no CPU.
+  const auto us = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(waited_ns / kNsPerUs / 8, 1, policy_.sleep_us));
+  if (rails_ != nullptr) {
+    rails_->wait_for_event(us);
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+  }
+}
+
+Status Waiter::check_awaited(std::span<const Pe> awaited, std::size_t& position) {
+  for (std::size_t i = 0; i < std::min(kLivenessBatch, awaited.size()); ++i) {
+    const Pe pe = awaited[position++ % awaited.size()];
+    if (is_dead_ && is_dead_(pe)) {
+      return Status::PeerLost;
+    }
+    if (rails_ != nullptr && rails_->peer_status(pe) != Status::Ok) {
+      return Status::PeerLost;
+    }
+  }
+  return Status::Ok;
+}
+
+}  // namespace weft::rma

@@ -1,0 +1,52 @@
+// Copies between mapped memory, the method chosen by size. The CPU's side of every node-local put
+// and get.
+//
+// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary stores: a release that
+// follows publishes them (non-temporal stores are fenced inside).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "src/base/atomic.hpp"
+
+namespace weft::transport {
+
+// For more than 64 bytes: memcpy, or non-temporal stores where that measured faster.
+void copy_large(void* dest, const void* source, std::size_t bytes) noexcept;
+
+namespace internal {
+
+// One element that a peer may be polling: stored whole when it is aligned.
+template <typename Word>
+inline void copy_word(void* dest, const void* source) noexcept {
+  Word value;
+  std::memcpy(&value, source, sizeof value);
+  if (reinterpret_cast<std::uintptr_t>(dest) % sizeof(Word) == 0) {
+    // relaxed: put promises no order; fence, quiet and signals do.
+    AtomicRef(*static_cast<Word*>(dest)).store(value, std::memory_order_relaxed);
+  } else {
+    std::memcpy(dest, &value, sizeof value);
+  }
+}
+
+}  // namespace internal
+
+inline void copy_bytes(void* dest, const void* source, std::size_t bytes) noexcept {
+  switch (bytes) {
+    case 0:
+      return;
+    case 4:
+      return internal::copy_word<std::uint32_t>(dest, source);
+    case 8:
+      return internal::copy_word<std::uint64_t>(dest, source);
+    case 16:
+      std::memcpy(dest, source, 16);
+      return;
+    default:
+      copy_large(dest, source, bytes);
+  }
+}
+
+}  // namespace weft::transport
