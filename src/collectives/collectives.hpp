@@ -1,40 +1,59 @@
 // Collectives over all PEs, written on rma alone: dissemination for barriers, direct puts with a
-// signal for the data. Node-aware algorithms come with the OpenSHMEM teams.
+// signal for the all-to-all, a binomial tree for broadcast.
+//
+// A collective that moves data starts with sync_all: so every PE is in the call before the first
+// byte is written, and a fast PE's next call cannot touch what a slow PE still reads.
 //
 // Threads: one thread of each PE, the same calls in the same order on all PEs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/collectives/control.hpp"
 #include "src/rma/rma.hpp"
 
 namespace weft::collectives {
 
-// Bytes of the heap's control page that Collectives uses.
-[[nodiscard]] std::uint64_t control_bytes(std::uint32_t pe_count);
-
 class Collectives {
  public:
-  Collectives(rma::Rma& rma, Pe me, std::uint32_t pe_count);
+  // The heap has kControlBytes of control bytes.
+  Collectives(rma::Rma& rma, Pe me);
 
-  // All PEs have entered. Says nothing about outstanding operations.
-  Status sync_all();
+  // All PEs have entered. Says nothing about outstanding operations. PeerLost if any PE is lost.
+  Status sync_all() { return sync("sync_all"); }
+
   // quiet on `context`, then sync_all.
   Status barrier_all(rma::Context& context);
+  // As sync_all; `name` is what a long wait says it is in.
+  Status sync(std::string_view name);
+
   Status alltoall(void* dest, const void* source, std::size_t bytes_per_pe);
   Status broadcast(void* dest, const void* source, std::size_t bytes, Pe root);
 
+  // Collective. Shows `mine` to all PEs; `all` gets everybody's, by PE.
+  Status exchange(const CollectiveRequest& mine, std::span<CollectiveRequest> all);
+
  private:
-  Status sync_round(std::uint32_t round, std::uint32_t distance);
+  // Waits until `word` has reached `count`; a lost PE anywhere ends it, since its arrival may be
+  // what others wait for before they come here.
+  Status wait_for(ControlWord& word, std::uint64_t count, std::string_view name, Pe from);
+  Status forward(void* dest, const void* source, std::size_t bytes, Pe root);
 
   rma::Rma& rma_;
+  ControlPage& control_;
   rma::Context context_;
   Pe me_;
   std::uint32_t pe_count_;
-  std::uint64_t epoch_ = 0;
+  std::vector<Pe> others_;
+  std::uint64_t sync_count_ = 0;
+  std::uint64_t alltoall_blocks_ = 0;
+  std::uint64_t broadcast_count_ = 0;
 };
 
 }  // namespace weft::collectives
