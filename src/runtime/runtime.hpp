@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/config.hpp"
@@ -17,13 +19,20 @@
 
 namespace weft::runtime {
 
+// A block of the heap: where it starts in the region and how much was asked for.
+struct Block {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
 class Runtime {
  public:
   // Joins the job through `bootstrap`. Throws Error.
   Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap);
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Collective when all PEs live: completes everything, waits for all. Never throws.
+  // Collective when all PEs live: completes everything, waits for all. Never throws, and does not
+  // wait for the others once one of them is lost.
   ~Runtime();
 
   [[nodiscard]] Pe pe() const;
@@ -35,10 +44,19 @@ class Runtime {
   [[nodiscard]] std::uint32_t node_of(Pe pe) const;
 
   // Collective. `zeroed` fills this PE's block before the closing barrier. Throws Error (OutOfMemory,
-  // Mismatch naming the PEs that asked for something else, InvalidArgument).
-  [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment, bool zeroed);
+  // Mismatch naming the PEs that asked for something else, InvalidArgument); the heap is then as it
+  // was, on all PEs, and the program may go on. `name` is the function that the user called.
+  [[nodiscard]] void* allocate(std::uint64_t bytes,
+                               std::uint64_t alignment,
+                               bool zeroed,
+                               std::string_view name = "weft_malloc");
   // Collective. Throws Error (InvalidArgument if `address` is not a block, Mismatch).
   void release(void* address);
+  // The block that `address` lies in. Any thread.
+  [[nodiscard]] std::optional<Block> block_of(const void* address) const;
+
+  // Which PE is lost, and why, in one sentence. Slow; any thread.
+  [[nodiscard]] std::string lost_peers() const;
 
   [[nodiscard]] rma::Rma& rma();
   [[nodiscard]] rma::Context& default_context();

@@ -1,0 +1,37 @@
+#include "src/runtime/agreement.hpp"
+
+#include <fmt/format.h>
+
+namespace weft::runtime {
+namespace {
+
+std::string describe(const collectives::CollectiveRequest& request) {
+  if (request.kind == static_cast<std::uint64_t>(RequestKind::Release)) {
+    return request.offset == 0 ? "to free NULL"
+                               : fmt::format("to free the block at heap offset {}", request.offset);
+  }
+  return fmt::format("for {} bytes aligned to {}", request.bytes, request.alignment);
+}
+
+}  // namespace
+
+std::optional<std::string> disagreement(std::string_view name,
+                                        std::span<const collectives::CollectiveRequest> requests) {
+  const collectives::CollectiveRequest& first = requests.front();
+  for (std::size_t pe = 1; pe < requests.size(); ++pe) {
+    const collectives::CollectiveRequest& other = requests[pe];
+    if (other == first) {
+      continue;
+    }
+    const bool only_size = other.kind == first.kind && other.alignment == first.alignment &&
+                           first.kind == static_cast<std::uint64_t>(RequestKind::Allocate);
+    const std::string asked =
+        only_size
+            ? fmt::format("PE {} asked for {} bytes, PE 0 for {}", pe, other.bytes, first.bytes)
+            : fmt::format("PE {} asked {}, PE 0 {}", pe, describe(other), describe(first));
+    return fmt::format("{}: {}; the arguments must be the same on all PEs", name, asked);
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft::runtime

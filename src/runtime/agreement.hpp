@@ -1,0 +1,20 @@
+// Whether all PEs asked for the same thing in a collective allocation, and the sentence if not. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/collectives/control.hpp"
+
+namespace weft::runtime {
+
+enum class RequestKind : std::uint64_t { Allocate = 1, Release = 2 };
+
+// "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all PEs", the
+// first PE that differs from PE 0; empty if all agree.
+[[nodiscard]] std::optional<std::string> disagreement(
+    std::string_view name, std::span<const collectives::CollectiveRequest> requests);
+
+}  // namespace weft::runtime

@@ -1,0 +1,255 @@
+// The global behind the C functions, errors, checks of arguments, and setup.
+#include "src/runtime/c_api.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "src/base/log.hpp"
+
+namespace weft::c_api {
+
+rma::Rma* rma_of_process = nullptr;
+
+namespace {
+
+struct Job {
+  explicit Job(const Config& config)
+      : runtime(config, bootstrap::connect(config)), check_level(config.check_level) {
+    for (std::uint32_t pe = 0; pe < runtime.pe_count(); ++pe) {
+      if (pe != runtime.pe().value) {
+        others.emplace_back(pe);
+      }
+    }
+  }
+
+  runtime::Runtime runtime;
+  std::int64_t check_level;
+  std::vector<Pe> others;
+  std::mutex contexts_mutex;
+  std::vector<std::unique_ptr<rma::Context>> contexts;
+};
+
+std::mutex setup_mutex;  // held by init and finalize
+std::unique_ptr<Job> job;
+
+std::string& last_error() {
+  thread_local std::string message;
+  return message;
+}
+
+// Checks that need the allocator's table: the access stays in the block that it starts in.
+Status check_block(const Access& access) {
+  const auto block = runtime().block_of(access.address);
+  if (!block) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: address {} lies in no block that weft_malloc returned", access.name,
+                       access.address));
+    return Status::InvalidArgument;
+  }
+  const std::uint64_t start = current()->heap().offset_of(access.address) - block->offset;
+  if (access.bytes > block->bytes - start) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: {} bytes from byte {} of a block of {} reach beyond its end", access.name,
+                       access.bytes, start, block->bytes));
+    return Status::InvalidArgument;
+  }
+  return Status::Ok;
+}
+
+}  // namespace
+
+runtime::Runtime& runtime() {
+  return job->runtime;
+}
+
+std::span<const Pe> others() {
+  return job->others;
+}
+
+rma::Context& context_of(weft_context_t context) {
+  return context == WEFT_CONTEXT_DEFAULT ? job->runtime.default_context()
+                                         : *reinterpret_cast<rma::Context*>(context);
+}
+
+int report(Status status, std::string message) {
+  last_error() = std::move(message);
+  return static_cast<int>(status);
+}
+
+int report_not_initialized(const char* name) {
+  return report(Status::NotInitialized,
+                fmt::format("{}: Weft is not initialized; call weft_init first, and nothing after "
+                            "weft_finalize",
+                            name));
+}
+
+int finish(Status status, const char* name) {
+  if (status == Status::Ok) [[likely]] {
+    return WEFT_OK;
+  }
+  return report(status, fmt::format("{}: {}", name,
+                                    status == Status::PeerLost ? runtime().lost_peers()
+                                                               : std::string(to_string(status))));
+}
+
+Status check(const Access& access) {
+  const rma::Rma* rma = current();
+  if (rma == nullptr) {
+    report_not_initialized(access.name);
+    return Status::NotInitialized;
+  }
+  if (job->check_level == 0) {
+    return Status::Ok;
+  }
+  const Pe pe(static_cast<std::uint32_t>(access.pe));
+  const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(access.address) -
+                                                 job->runtime.rma().heap().user());
+  const std::uint64_t size = job->runtime.rma().heap().user_bytes();
+  const bool is_inside = access.bytes == 0 || (offset < size && access.bytes <= size - offset);
+  if (pe.value >= rma->pe_count() || !is_inside) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: {}", access.name,
+                       rma->describe_invalid(access.address, access.bytes, pe)));
+    return Status::InvalidArgument;
+  }
+  if (reinterpret_cast<std::uintptr_t>(access.address) % access.alignment != 0) {
+    report(Status::InvalidArgument, fmt::format("{}: address {} is not aligned to {} bytes",
+                                                access.name, access.address, access.alignment));
+    return Status::InvalidArgument;
+  }
+  return job->check_level >= 2 && access.bytes > 0 ? check_block(access) : Status::Ok;
+}
+
+}  // namespace weft::c_api
+
+namespace {
+
+using weft::Status;
+using weft::c_api::current;
+using weft::c_api::job;
+using weft::c_api::report;
+using weft::c_api::runtime;
+
+template <typename Number>
+int number_or_minus_one(Number&& number) {
+  return current() == nullptr ? -1 : static_cast<int>(number(runtime()));
+}
+
+int init() {
+  if (job != nullptr) {
+    return report(Status::InvalidArgument,
+                  "weft_init: Weft is initialized already; call weft_finalize first");
+  }
+  try {
+    const weft::Config config = weft::load_config_from_environment();
+    weft::log::set_level(weft::log::parse_level(config.log));
+    job = std::make_unique<weft::c_api::Job>(config);
+    weft::log::set_prefix(fmt::format("PE {}", job->runtime.pe().value));
+    weft::c_api::publish(&job->runtime.rma());
+    return WEFT_OK;
+  } catch (const weft::Error& error) {
+    weft::log::error("weft_init: {}", error.what());
+    return report(error.status(), fmt::format("weft_init: {}", error.what()));
+  } catch (const std::exception& error) {
+    weft::log::error("weft_init: {}", error.what());
+    return report(Status::Internal, fmt::format("weft_init: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+int weft_init(void) {
+  const std::unique_lock lock(weft::c_api::setup_mutex);
+  return init();
+}
+
+int weft_finalize(void) {
+  const std::unique_lock lock(weft::c_api::setup_mutex);
+  if (job == nullptr) {
+    return weft::c_api::report_not_initialized("weft_finalize");
+  }
+  Status status = Status::Ok;
+  for (const auto& context : job->contexts) {
+    if (const Status quiet = runtime().rma().quiet(*context); quiet != Status::Ok) {
+      status = quiet;
+    }
+  }
+  const int result = weft::c_api::finish(status, "weft_finalize");
+  weft::c_api::publish(nullptr);
+  job.reset();
+  return result;
+}
+
+int weft_initialized(void) {
+  return current() != nullptr ? 1 : 0;
+}
+
+const char* weft_last_error(void) {
+  return weft::c_api::last_error().c_str();
+}
+
+void weft_global_exit(int status) {
+  weft::log::error("weft_global_exit({}): this PE ends the job", status);
+  static_cast<void>(std::fflush(nullptr));
+  // Without destructors: other threads still use what they would take down.
+  std::_Exit(status);
+}
+
+int weft_pe(void) {
+  return number_or_minus_one([](auto& runtime) { return runtime.pe().value; });
+}
+
+int weft_pe_count(void) {
+  return number_or_minus_one([](auto& runtime) { return runtime.pe_count(); });
+}
+
+int weft_node(void) {
+  return number_or_minus_one([](auto& runtime) { return runtime.node(); });
+}
+
+int weft_node_count(void) {
+  return number_or_minus_one([](auto& runtime) { return runtime.node_count(); });
+}
+
+int weft_node_pe(void) {
+  return number_or_minus_one([](auto& runtime) { return runtime.node_pe(); });
+}
+
+int weft_node_pe_count(void) {
+  return number_or_minus_one([](auto& runtime) { return runtime.node_pe_count(); });
+}
+
+int weft_node_of(int pe) {
+  const Status status =
+      weft::c_api::check({.name = "weft_node_of", .address = nullptr, .bytes = 0, .pe = pe});
+  return status == Status::Ok
+             ? static_cast<int>(runtime().node_of(weft::Pe(static_cast<std::uint32_t>(pe))))
+             : static_cast<int>(status);
+}
+
+int weft_context_create(weft_context_t* context) {
+  return weft::c_api::guarded("weft_context_create", [&](weft::runtime::Runtime& runtime) {
+    const std::unique_lock lock(job->contexts_mutex);
+    job->contexts.push_back(std::make_unique<weft::rma::Context>(runtime.pe_count()));
+    *context = reinterpret_cast<weft_context_t>(job->contexts.back().get());
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+int weft_context_destroy(weft_context_t context) {
+  return weft::c_api::guarded("weft_context_destroy", [&](weft::runtime::Runtime& runtime) {
+    auto* object = reinterpret_cast<weft::rma::Context*>(context);
+    const std::unique_lock lock(job->contexts_mutex);
+    const auto found = std::ranges::find(job->contexts, object, [](auto& c) { return c.get(); });
+    if (found == job->contexts.end()) {
+      return report(Status::InvalidArgument,
+                    "weft_context_destroy: not a context that weft_context_create returned");
+    }
+    const Status quiet = runtime.rma().quiet(*object);
+    job->contexts.erase(found);
+    return weft::c_api::finish(quiet, "weft_context_destroy");
+  });
+}

@@ -1,0 +1,43 @@
+#include "src/runtime/liveness.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <string>
+
+namespace weft::runtime {
+
+bool is_process_alive(std::int64_t pid) {
+  // A pidfd tells a zombie from a running process, which kill(pid, 0) does not (pidfd_open(2)).
+  const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (descriptor < 0) {
+    return errno == ESRCH ? false : ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+  }
+  pollfd ended{.fd = descriptor, .events = POLLIN, .revents = 0};
+  const bool has_ended = ::poll(&ended, 1, 0) == 1;
+  ::close(descriptor);
+  return !has_ended;
+}
+
+std::uint64_t memory_limit(const std::string& root) {
+  std::uint64_t limit = 0;
+  std::ifstream meminfo(root + "/proc/meminfo");
+  std::string name;
+  std::uint64_t kib = 0;
+  if (meminfo >> name >> kib && name == "MemTotal:") {
+    limit = kib * 1024;
+  }
+  // cgroup v2, as a container sees its own group; "max" does not parse and means no limit.
+  std::ifstream cgroup(root + "/sys/fs/cgroup/memory.max");
+  if (std::uint64_t bytes = 0; cgroup >> bytes) {
+    limit = limit == 0 ? bytes : std::min(limit, bytes);
+  }
+  return limit;
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,143 @@
+#include "src/runtime/membership.hpp"
+
+#include <weft/weft.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "src/base/error.hpp"
+#include "src/base/units.hpp"
+#include "src/collectives/control.hpp"
+
+namespace weft::runtime {
+namespace {
+
+std::string own_version() {
+  return fmt::format("{}.{}", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR);
+}
+
+void append(bootstrap::Blob& blob, std::string_view text) {
+  const std::uint64_t size = text.size();
+  const auto length = std::as_bytes(std::span(&size, 1));
+  blob.insert(blob.end(), length.begin(), length.end());
+  const auto bytes = std::as_bytes(std::span(text));
+  blob.insert(blob.end(), bytes.begin(), bytes.end());
+}
+
+class Reader {
+ public:
+  Reader(const bootstrap::Blob& blob, Pe pe) : rest_(blob), pe_(pe) {}
+
+  std::string text() {
+    std::uint64_t size = 0;
+    take(std::as_writable_bytes(std::span(&size, 1)));
+    if (size > rest_.size()) {
+      fail_short();
+    }
+    std::string value(size, '\0');
+    take(std::as_writable_bytes(std::span(value)));
+    return value;
+  }
+
+  void take(std::span<std::byte> into) {
+    if (into.size() > rest_.size()) {
+      fail_short();
+    }
+    std::ranges::copy(rest_.first(into.size()), into.begin());
+    rest_ = rest_.subspan(into.size());
+  }
+
+ private:
+  [[noreturn]] void fail_short() const {
+    fail(Status::Mismatch,
+         "PE {} joined with something that this version ({}) cannot read; run the same Weft on all "
+         "PEs",
+         pe_.value, own_version());
+  }
+
+  std::span<const std::byte> rest_;
+  Pe pe_;
+};
+
+void check_agreement(const std::vector<Member>& members) {
+  const Member& first = members.front();
+  for (std::size_t pe = 1; pe < members.size(); ++pe) {
+    if (members[pe].version != first.version) {
+      fail(Status::Mismatch, "PE {} on {} runs Weft {}, PE 0 on {} runs {}", pe, members[pe].hostname,
+           members[pe].version, first.hostname, first.version);
+    }
+    if (members[pe].heap.bytes != first.heap.bytes) {
+      fail(Status::Mismatch,
+           "PE {} has a heap of {}, PE 0 one of {}; WEFT_HEAP_SIZE must be the same on all PEs", pe,
+           format_bytes(members[pe].heap.bytes - collectives::kControlBytes),
+           format_bytes(first.heap.bytes - collectives::kControlBytes));
+    }
+  }
+}
+
+}  // namespace
+
+// The version comes first, so that it can be read whatever follows in another one.
+bootstrap::Blob encode(const Member& member) {
+  bootstrap::Blob blob;
+  append(blob, member.version);
+  append(blob, member.node_identity);
+  append(blob, member.hostname);
+  const auto offer = std::as_bytes(std::span(&member.heap, 1));
+  blob.insert(blob.end(), offer.begin(), offer.end());
+  return blob;
+}
+
+Member decode(const bootstrap::Blob& blob, Pe pe) {
+  Reader reader(blob, pe);
+  Member member;
+  member.version = reader.text();
+  if (member.version != own_version()) {
+    return member;  // check_agreement says which PEs differ
+  }
+  member.node_identity = reader.text();
+  member.hostname = reader.text();
+  reader.take(std::as_writable_bytes(std::span(&member.heap, 1)));
+  return member;
+}
+
+Membership::Membership(const Config& config, bootstrap::Bootstrap& bootstrap, const heap::Heap& heap)
+    : me_(bootstrap.pe()) {
+  const topology::NodeIdentity identity = topology::node_identity();
+  const Member mine{.version = own_version(),
+                    .node_identity = identity.id,
+                    .hostname = identity.hostname,
+                    .heap = heap.offer()};
+  const std::vector<bootstrap::Blob> blobs = bootstrap.allgather(encode(mine));
+  std::vector<std::string> identities;
+  for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
+    members_.push_back(decode(blobs[pe], Pe(static_cast<std::uint32_t>(pe))));
+    identities.push_back(members_.back().node_identity);
+  }
+  check_agreement(members_);
+  places_ = topology::group_nodes(identities, static_cast<std::uint32_t>(config.node_size));
+}
+
+std::uint32_t Membership::node_count() const {
+  return std::ranges::max(places_, {}, &topology::NodePlace::node_index).node_index + 1;
+}
+
+std::vector<bool> Membership::locals() const {
+  std::vector<bool> locals;
+  for (const topology::NodePlace& place : places_) {
+    locals.push_back(place.node_index == places_[me_.value].node_index);
+  }
+  return locals;
+}
+
+std::vector<heap::SegmentOffer> Membership::offers() const {
+  std::vector<heap::SegmentOffer> offers;
+  for (const Member& member : members_) {
+    offers.push_back(member.heap);
+  }
+  return offers;
+}
+
+}  // namespace weft::runtime

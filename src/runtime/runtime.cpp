@@ -1,0 +1,276 @@
+#include "src/runtime/runtime.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "src/base/error.hpp"
+#include "src/base/log.hpp"
+#include "src/base/units.hpp"
+#include "src/runtime/agreement.hpp"
+#include "src/runtime/liveness.hpp"
+#include "src/runtime/membership.hpp"
+
+namespace weft::runtime {
+namespace {
+
+// Before the heap is made: memory that can never be filled fails here, by name, and not later by a
+// signal. Pages are not reserved, so the sum over the PEs of a node may exceed the machine.
+std::uint64_t checked_heap_size(const Config& config) {
+  const std::uint64_t limit = memory_limit();
+  if (limit != 0 && config.heap_size > limit) {
+    fail(Status::OutOfMemory,
+         "WEFT_HEAP_SIZE={} is more than this machine or its container has ({}); lower it",
+         format_bytes(config.heap_size), format_bytes(limit));
+  }
+  if (config.heap_size == 0) {
+    fail(Status::InvalidArgument, "WEFT_HEAP_SIZE=0: the heap needs room for something");
+  }
+  const std::uint64_t page = collectives::kControlBytes;
+  return (config.heap_size + page - 1) / page * page;
+}
+
+std::uint32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set))
+                                                       : 1U;
+}
+
+rma::WaitPolicy wait_policy(const Config& config, std::uint32_t node_pes) {
+  const rma::WaitPolicy policy{
+      .spin_us = static_cast<std::uint32_t>(config.spin_us),
+      .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000)};
+  // PEs that are bound to one core each see one core each: only unbound ones can tell the number.
+  const std::uint32_t cores = std::max(usable_cores(), std::thread::hardware_concurrency());
+  return rma::oversubscribed(policy, node_pes, cores);
+}
+
+// The transport to the PEs of other nodes; null if there are none.
+std::unique_ptr<transport::Transport> build_rails(const Config& /*config*/,
+                                                  bootstrap::Bootstrap& /*bootstrap*/,
+                                                  heap::Heap& /*heap*/,
+                                                  const Membership& membership) {
+  if (membership.node_count() > 1) {
+    fail("the job spans {} nodes, but this build has no rails", membership.node_count());
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+struct Runtime::Parts {
+  Parts(const Config& user_config, std::unique_ptr<bootstrap::Bootstrap> user_bootstrap)
+      : config(user_config),
+        bootstrap(std::move(user_bootstrap)),
+        me(bootstrap->pe()),
+        heap(me, bootstrap->pe_count(), checked_heap_size(config), collectives::kControlBytes),
+        membership(config, *bootstrap, heap) {
+    heap.map_peers(membership.offers(), membership.locals());
+    // Everybody has mapped everybody before anybody can fail and take its descriptor away.
+    bootstrap->barrier();
+    rails = build_rails(config, *bootstrap, heap, membership);
+    waiter.emplace(wait_policy(config, membership.place(me).local_count), rails.get(),
+                   [this](Pe pe) { return is_dead(pe); });
+    rma.emplace(heap, rails.get(), *waiter);
+    default_context.emplace(bootstrap->pe_count());
+    collectives.emplace(*rma, me);
+    if (config.check_level >= 2) {
+      rma->disable_fast_path();
+    }
+  }
+
+  [[nodiscard]] bool is_dead(Pe pe) const {
+    return heap.mapped_base(pe) != nullptr && !is_process_alive(membership.member(pe).heap.pid);
+  }
+
+  void check_collective(Status status, std::string_view name) const {
+    if (status != Status::Ok) {
+      fail(status, "{}: {}", name,
+           status == Status::PeerLost ? lost_peers() : std::string(to_string(status)));
+    }
+  }
+
+  [[nodiscard]] void* take_block(std::string_view name, std::uint64_t bytes, std::uint64_t alignment);
+  // Says which PE is lost.
+  [[nodiscard]] std::string lost_peers() const;
+
+  Config config;
+  std::unique_ptr<bootstrap::Bootstrap> bootstrap;
+  Pe me;
+  heap::Heap heap;
+  Membership membership;
+  std::unique_ptr<transport::Transport> rails;
+  std::optional<rma::Waiter> waiter;
+  std::optional<rma::Rma> rma;
+  std::optional<rma::Context> default_context;
+  std::optional<collectives::Collectives> collectives;
+  mutable std::mutex allocator_mutex;  // block_of may be asked while another thread allocates
+};
+
+void* Runtime::Parts::take_block(std::string_view name, std::uint64_t bytes, std::uint64_t alignment) {
+  const std::unique_lock lock(allocator_mutex);
+  void* address = heap.allocate(bytes, std::max<std::uint64_t>(alignment, kCacheLineBytes));
+  if (address == nullptr) {
+    const heap::Allocator& allocator = heap.allocator();
+    fail(Status::OutOfMemory,
+         "{}: {} do not fit into the heap of {}: {} are free, the largest block has {}; raise "
+         "WEFT_HEAP_SIZE",
+         name, format_bytes(bytes), format_bytes(heap.user_bytes()),
+         format_bytes(allocator.free_bytes()), format_bytes(allocator.largest_free_block()));
+  }
+  return address;
+}
+
+std::string Runtime::Parts::lost_peers() const {
+  for (std::uint32_t pe = 0; pe < heap.pe_count(); ++pe) {
+    if (is_dead(Pe(pe))) {
+      return fmt::format("PE {} is lost: its process {} on {} has ended", pe,
+                         membership.member(Pe(pe)).heap.pid, membership.member(Pe(pe)).hostname);
+    }
+    if (rails != nullptr && heap.mapped_base(Pe(pe)) == nullptr &&
+        rails->peer_status(Pe(pe)) != Status::Ok) {
+      return fmt::format("PE {} on {} is lost: it cannot be reached on any rail", pe,
+                         membership.member(Pe(pe)).hostname);
+    }
+  }
+  return "a PE was lost";
+}
+
+Runtime::Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap)
+    : parts_(std::make_unique<Parts>(config, std::move(bootstrap))) {}
+
+Runtime::~Runtime() {
+  Parts& parts = *parts_;
+  const Status quiet = parts.rma->quiet(*parts.default_context);
+  if (quiet == Status::Ok) {
+    static_cast<void>(parts.collectives->sync("finalize"));
+  }
+}
+
+Pe Runtime::pe() const {
+  return parts_->me;
+}
+
+std::uint32_t Runtime::pe_count() const {
+  return parts_->heap.pe_count();
+}
+
+std::uint32_t Runtime::node() const {
+  return node_of(pe());
+}
+
+std::uint32_t Runtime::node_count() const {
+  return parts_->membership.node_count();
+}
+
+std::uint32_t Runtime::node_pe() const {
+  return parts_->membership.place(pe()).local_index;
+}
+
+std::uint32_t Runtime::node_pe_count() const {
+  return parts_->membership.place(pe()).local_count;
+}
+
+std::uint32_t Runtime::node_of(Pe pe) const {
+  return parts_->membership.place(pe).node_index;
+}
+
+void* Runtime::allocate(std::uint64_t bytes,
+                        std::uint64_t alignment,
+                        bool zeroed,
+                        std::string_view name) {
+  Parts& parts = *parts_;
+  std::vector<collectives::CollectiveRequest> requests(pe_count());
+  parts.check_collective(
+      parts.collectives->exchange({.kind = static_cast<std::uint64_t>(RequestKind::Allocate),
+                                   .bytes = bytes,
+                                   .alignment = alignment},
+                                  requests),
+      name);
+  // From here on every PE decides alike: same arguments, same allocator.
+  if (const auto text = disagreement(name, requests)) {
+    fail(Status::Mismatch, "{}", *text);
+  }
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+    fail(Status::InvalidArgument, "{}: the alignment {} is not a power of two", name, alignment);
+  }
+  if (alignment > heap::Segment::kAlignment) {
+    fail(Status::InvalidArgument, "{}: the alignment {} is more than {}", name, alignment,
+         format_bytes(heap::Segment::kAlignment));
+  }
+  if (bytes == 0) {
+    return nullptr;
+  }
+  void* address = parts.take_block(name, bytes, alignment);
+  if (zeroed) {
+    std::memset(address, 0, bytes);
+  }
+  parts.check_collective(parts.collectives->sync(name), name);
+  return address;
+}
+
+void Runtime::release(void* address) {
+  Parts& parts = *parts_;
+  parts.check_collective(parts.collectives->barrier_all(*parts.default_context), "weft_free");
+  std::vector<collectives::CollectiveRequest> requests(pe_count());
+  parts.check_collective(
+      parts.collectives->exchange(
+          {.kind = static_cast<std::uint64_t>(RequestKind::Release),
+           .offset = address == nullptr ? 0 : parts.heap.offset_of(address)},
+          requests),
+      "weft_free");
+  if (const auto text = disagreement("weft_free", requests)) {
+    fail(Status::Mismatch, "{}", *text);
+  }
+  const std::unique_lock lock(parts.allocator_mutex);
+  if (address != nullptr && !parts.heap.release(address)) {
+    fail(Status::InvalidArgument,
+         "weft_free: {} is not the start of a block of the symmetric heap (freed twice, or not from "
+         "weft_malloc)",
+         address);
+  }
+}
+
+std::optional<Block> Runtime::block_of(const void* address) const {
+  const std::unique_lock lock(parts_->allocator_mutex);
+  const std::uint64_t offset = parts_->heap.offset_of(address);
+  const auto block = parts_->heap.allocator().block_around(offset);
+  return block && block->first != 0 ? std::optional(Block{block->first, block->second}) : std::nullopt;
+}
+
+std::string Runtime::lost_peers() const {
+  return parts_->lost_peers();
+}
+
+rma::Rma& Runtime::rma() {
+  return *parts_->rma;
+}
+
+rma::Context& Runtime::default_context() {
+  return *parts_->default_context;
+}
+
+collectives::Collectives& Runtime::collectives() {
+  return *parts_->collectives;
+}
+
+const Config& Runtime::config() const {
+  return parts_->config;
+}
+
+void Runtime::warm_up(const std::vector<Pe>& /*peers*/) {}
+
+std::vector<RailCounters> Runtime::counters() const {
+  return {};
+}
+
+std::vector<PeerRailCounters> Runtime::peer_counters(Pe /*peer*/) const {
+  return {};
+}
+
+}  // namespace weft::runtime
