@@ -1,8 +1,8 @@
 #include "src/collectives/collectives.hpp"
 
-#include <fmt/format.h>
-
 #include <cstring>
+
+#include <fmt/format.h>
 
 namespace weft::collectives {
 namespace {
@@ -72,9 +72,9 @@ Status Collectives::alltoall(void* dest, const void* source, std::size_t bytes_p
   // Starting with the next PE: nobody is hit by all at once.
   for (std::uint32_t step = 1; step < pe_count_; ++step) {
     const Pe to((me_.value + step) % pe_count_);
-    const Status sent = rma_.put_signal(
-        context_, mine, bytes_at(blocks + to.value * bytes_per_pe, bytes_per_pe),
-        add_one(control_.alltoall_arrivals), to, rma::Blocking::No);
+    const Status sent =
+        rma_.put_signal(context_, mine, bytes_at(blocks + to.value * bytes_per_pe, bytes_per_pe),
+                        add_one(control_.alltoall_arrivals), to, rma::Blocking::No);
     if (sent != Status::Ok) {
       return sent;
     }
@@ -82,8 +82,8 @@ Status Collectives::alltoall(void* dest, const void* source, std::size_t bytes_p
   std::memmove(mine, blocks + me_.value * bytes_per_pe, bytes_per_pe);
   alltoall_blocks_ += pe_count_ - 1;
   const Status sent = rma_.quiet(context_);
-  const Status heard =
-      wait_for(control_.alltoall_arrivals, alltoall_blocks_, "alltoall", others_.empty() ? me_ : others_.front());
+  const Status heard = wait_for(control_.alltoall_arrivals, alltoall_blocks_, "alltoall",
+                                others_.empty() ? me_ : others_.front());
   return heard == Status::Ok ? sent : heard;
 }
 
@@ -116,9 +116,9 @@ Status Collectives::forward(void* dest, const void* source, std::size_t bytes, P
   for (; distance >= lowest; distance /= 2) {
     if (place + distance < pe_count_) {
       const Pe to((root.value + place + distance) % pe_count_);
-      const Status sent = rma_.put_signal(context_, dest, bytes_at(source, bytes),
-                                          add_one(control_.broadcast_arrivals), to,
-                                          rma::Blocking::No);
+      const Status sent =
+          rma_.put_signal(context_, dest, bytes_at(source, bytes),
+                          add_one(control_.broadcast_arrivals), to, rma::Blocking::No);
       if (sent != Status::Ok) {
         return sent;
       }

@@ -60,7 +60,8 @@ bool Allocator::release(std::uint64_t offset) {
     free_.erase(next);
   }
   if (block != free_.begin()) {
-    if (const auto previous = std::prev(block); previous->first + previous->second == block->first) {
+    if (const auto previous = std::prev(block);
+        previous->first + previous->second == block->first) {
       previous->second += block->second;
       free_.erase(block);
     }
@@ -80,8 +81,9 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> Allocator::block_around(
     return std::nullopt;
   }
   const auto block = std::prev(next);
-  return offset - block->first < block->second ? std::optional(std::pair(block->first, block->second))
-                                                : std::nullopt;
+  return offset - block->first < block->second
+             ? std::optional(std::pair(block->first, block->second))
+             : std::nullopt;
 }
 
 std::uint64_t Allocator::free_bytes() const {

@@ -1,8 +1,8 @@
 #include "src/heap/heap.hpp"
 
-#include <unistd.h>
-
 #include <random>
+
+#include <unistd.h>
 
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
@@ -24,7 +24,8 @@ std::uint64_t own_process() {
 
 Heap::Heap(Pe me, std::uint32_t pe_count, std::uint64_t heap_bytes, std::uint64_t control_bytes)
     : control_bytes_(control_bytes),
-      segment_(Segment::create(fmt::format("weft-heap-pe{}", me.value), heap_bytes + control_bytes)),
+      segment_(
+          Segment::create(fmt::format("weft-heap-pe{}", me.value), heap_bytes + control_bytes)),
       base_(segment_.data()),
       allocator_(heap_bytes + control_bytes),
       mapped_(pe_count, nullptr) {
@@ -35,7 +36,9 @@ Heap::Heap(Pe me, std::uint32_t pe_count, std::uint64_t heap_bytes, std::uint64_
 }
 
 SegmentOffer Heap::offer() const {
-  return {.pid = ::getpid(), .descriptor = segment_.descriptor(), .bytes = segment_.size(),
+  return {.pid = ::getpid(),
+          .descriptor = segment_.descriptor(),
+          .bytes = segment_.size(),
           .process = own_process(),
           .base = reinterpret_cast<std::uint64_t>(base_)};
 }
@@ -44,8 +47,8 @@ void Heap::map_peers(const std::vector<SegmentOffer>& offers, const std::vector<
   for (std::size_t pe = 0; pe < offers.size(); ++pe) {
     if (offers[pe].bytes != size()) {
       fail(Status::Mismatch,
-           "PE {} has a heap of {}, this PE one of {}; WEFT_HEAP_SIZE must be the same on all PEs", pe,
-           format_bytes(offers[pe].bytes), format_bytes(size()));
+           "PE {} has a heap of {}, this PE one of {}; WEFT_HEAP_SIZE must be the same on all PEs",
+           pe, format_bytes(offers[pe].bytes), format_bytes(size()));
     }
     if (is_local[pe] && offers[pe].process == own_process()) {
       // One mapping for all threads, so that ThreadSanitizer sees who shares what.

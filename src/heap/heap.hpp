@@ -66,6 +66,7 @@ class Heap {
   // Local half of a collective allocation; the runtime compares the arguments of all PEs.
   [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] bool release(const void* address);
+
   [[nodiscard]] const Allocator& allocator() const { return allocator_; }
 
   // What programs may use: everything behind the control bytes.

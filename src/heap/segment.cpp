@@ -1,11 +1,11 @@
 #include "src/heap/segment.hpp"
 
+#include <cerrno>
+#include <utility>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
@@ -25,13 +25,15 @@ namespace {
 // At a multiple of kAlignment, so that equal offsets are equally aligned on all PEs.
 std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
   const std::size_t reserved = bytes + Segment::kAlignment;
-  void* start = ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* start =
+      ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
     fail_map(descriptor, bytes, what);
   }
   auto* first = static_cast<std::byte*>(start);
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % Segment::kAlignment;
-  void* data = ::mmap(first + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  void* data =
+      ::mmap(first + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
   if (data == MAP_FAILED) {
     ::munmap(start, reserved);
     fail_map(descriptor, bytes, what);
@@ -64,9 +66,10 @@ Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) {
-    fail("cannot map the heap of a PE of this node: open {} failed: {}; PEs of a node must run as "
-         "one user, in one pid namespace, with /proc mounted",
-         path, errno_words(errno));
+    fail(
+        "cannot map the heap of a PE of this node: open {} failed: {}; PEs of a node must run as "
+        "one user, in one pid namespace, with /proc mounted",
+        path, errno_words(errno));
   }
   std::byte* data = map(descriptor, bytes, path);
   ::close(descriptor);  // the mapping keeps the memory

@@ -1,9 +1,8 @@
 #include "src/rma/rma.hpp"
 
-#include <fmt/format.h>
-
-#include <atomic>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "src/base/units.hpp"
 #include "src/transport/mapped/atomics.hpp"
@@ -77,11 +76,8 @@ Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
   }
 }
 
-Status Rma::put(Context& context,
-                void* dest,
-                std::span<const std::byte> source,
-                Pe peer,
-                Blocking blocking) {
+Status Rma::put(
+    Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking) {
   if (void* view = local_view(dest, peer); view != nullptr) {
     transport::copy_bytes(view, source.data(), source.size());
     return Status::Ok;
@@ -99,11 +95,8 @@ Status Rma::put(Context& context,
               blocking);
 }
 
-Status Rma::get(Context& context,
-                std::span<std::byte> dest,
-                const void* source,
-                Pe peer,
-                Blocking blocking) {
+Status Rma::get(
+    Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking) {
   if (const void* view = local_view(source, peer); view != nullptr) {
     transport::copy_bytes(dest.data(), view, dest.size());
     return Status::Ok;
@@ -153,14 +146,12 @@ Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
     apply_signal(view, signal);
     return Status::Ok;
   }
-  return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer, nullptr);
+  return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer,
+                nullptr);
 }
 
-Status Rma::atomic(Context& context,
-                   void* word,
-                   const Atomic& atomic,
-                   Pe peer,
-                   std::uint64_t* result) {
+Status Rma::atomic(
+    Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result) {
   Operation operation = atomic_operation(remote_address(word), atomic, peer);
   operation.result = result;
   if (void* view = local_view(word, peer); view != nullptr) {
@@ -173,11 +164,8 @@ Status Rma::atomic(Context& context,
   return post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
 }
 
-Status Rma::atomic_fetch_nbi(Context& context,
-                             void* word,
-                             const Atomic& atomic,
-                             Pe peer,
-                             void* result) {
+Status Rma::atomic_fetch_nbi(
+    Context& context, void* word, const Atomic& atomic, Pe peer, void* result) {
   if (atomic.element_bytes == 8 && heap_.mapped_base(peer) == nullptr) {
     Operation operation = atomic_operation(remote_address(word), atomic, peer);
     operation.result = static_cast<std::uint64_t*>(result);
@@ -198,14 +186,12 @@ std::uint64_t Rma::read_word(const std::uint64_t* word) {
 Status Rma::quiet(Context& context) {
   // The full fence is what quiet is for mapped peers: stores before it are globally visible before
   // loads after it. Non-temporal stores were fenced by the copy that made them.
-  // SYNC quiet: orders this thread's stores and loads across it, whatever they pair with.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
   return context.used_transport() ? quiet_rails(context) : Status::Ok;
 }
 
 Status Rma::fence(Context& context) {
-  // SYNC fence: what was put before is visible before what is put after.
-  std::atomic_thread_fence(std::memory_order_acq_rel);
+  ordering_fence();
   // The fabric may reorder everything, so order towards a peer with something outstanding means
   // waiting for it; peers with nothing outstanding cost one load.
   return context.used_transport() ? quiet_rails(context) : Status::Ok;
@@ -295,8 +281,9 @@ std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe pee
         address, static_cast<const void*>(heap_.user()),
         static_cast<const void*>(heap_.user() + heap_.user_bytes()));
   }
-  return fmt::format("{} bytes from address {} reach beyond the end of the heap, of which {} follow",
-                     bytes, address, format_bytes(heap_.user_bytes() - offset));
+  return fmt::format(
+      "{} bytes from address {} reach beyond the end of the heap, of which {} follow", bytes,
+      address, format_bytes(heap_.user_bytes() - offset));
 }
 
 }  // namespace weft::rma

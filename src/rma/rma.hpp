@@ -69,16 +69,23 @@ class Rma {
 
   // The functions below accept what is_valid accepts (undefined otherwise).
 
-  Status put(Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking);
-  Status get(Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking);
-  Status put_signal(Context& context, void* dest, std::span<const std::byte> source, const Signal& signal,
-                    Pe peer, Blocking blocking);
+  Status put(
+      Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking);
+  Status get(
+      Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking);
+  Status put_signal(Context& context,
+                    void* dest,
+                    std::span<const std::byte> source,
+                    const Signal& signal,
+                    Pe peer,
+                    Blocking blocking);
   Status signal(Context& context, const Signal& signal, Pe peer);
   // `result` null: not fetching, complete after quiet. Else waits for the old value.
   Status atomic(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
   // A fetching atomic that need not wait: the element_bytes at `result` are written before quiet
   // returns. Only 8-byte ones overlap: transports write 8 bytes.
-  Status atomic_fetch_nbi(Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
+  Status atomic_fetch_nbi(
+      Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
 
   // A word of this PE's heap that peers update; what they wrote before is visible after.
   [[nodiscard]] static std::uint64_t read_word(const std::uint64_t* word);

@@ -1,11 +1,11 @@
 #include "src/rma/waiter.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
+
+#include <sched.h>
 
 #include "src/base/clock.hpp"
 #include "src/base/log.hpp"

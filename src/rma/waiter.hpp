@@ -17,9 +17,9 @@
 namespace weft::rma {
 
 struct WaitPolicy {
-  std::uint32_t spin_us = 50;    // polls for so long without giving up the core
-  std::uint32_t yield_us = 500;  // then yields between polls
-  std::uint32_t sleep_us = 200;  // then sleeps between polls, for so long at most
+  std::uint32_t spin_us = 50;        // polls for so long without giving up the core
+  std::uint32_t yield_us = 500;      // then yields between polls
+  std::uint32_t sleep_us = 200;      // then sleeps between polls, for so long at most
   std::uint32_t report_ms = 10'000;  // then says for whom it waits, and doubles; 0 never
 };
 

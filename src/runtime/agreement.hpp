@@ -1,4 +1,7 @@
-// Whether all PEs asked for the same thing in a collective allocation, and the sentence if not. Pure.
+// Whether all PEs asked for the same thing in a collective allocation, and the sentence if not.
+// Every PE evaluates the same requests and so comes to the same verdict.
+//
+// Pure.
 #pragma once
 
 #include <optional>

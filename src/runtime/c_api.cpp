@@ -52,8 +52,8 @@ Status check_block(const Access& access) {
   const std::uint64_t start = current()->heap().offset_of(access.address) - block->offset;
   if (access.bytes > block->bytes - start) {
     report(Status::InvalidArgument,
-           fmt::format("{}: {} bytes from byte {} of a block of {} reach beyond its end", access.name,
-                       access.bytes, start, block->bytes));
+           fmt::format("{}: {} bytes from byte {} of a block of {} reach beyond its end",
+                       access.name, access.bytes, start, block->bytes));
     return Status::InvalidArgument;
   }
   return Status::Ok;

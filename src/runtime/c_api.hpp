@@ -80,7 +80,10 @@ int guarded(const char* name, Body&& body) {
 int put(weft_context_t context, const Access& dest, const void* source, rma::Blocking blocking);
 int get(weft_context_t context, void* dest, const Access& source, rma::Blocking blocking);
 // Applies `atomic` and stores the old value at `*result` unless null.
-int atomic(weft_context_t context, const Access& word, const rma::Atomic& atomic, std::uint64_t* result);
+int atomic(weft_context_t context,
+           const Access& word,
+           const rma::Atomic& atomic,
+           std::uint64_t* result);
 // As above, the element's old value is at `*result` after quiet at the latest.
 int atomic_nbi(weft_context_t context, const Access& word, const rma::Atomic& atomic, void* result);
 // Waits until `done`; `what` says for what, if it takes long.

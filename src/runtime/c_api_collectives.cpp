@@ -35,13 +35,12 @@ int weft_sync_all(void) {
 
 int weft_alltoall(void* dest, const void* source, size_t bytes_per_pe) {
   return guarded("weft_alltoall", [&](Runtime& runtime) {
-    const std::size_t bytes = bytes_per_pe > SIZE_MAX / runtime.pe_count()
-                                  ? SIZE_MAX
-                                  : bytes_per_pe * runtime.pe_count();
+    const std::size_t bytes =
+        bytes_per_pe > SIZE_MAX / runtime.pe_count() ? SIZE_MAX : bytes_per_pe * runtime.pe_count();
     const Status status = check_both("weft_alltoall", dest, source, bytes);
-    return status != Status::Ok
-               ? static_cast<int>(status)
-               : finish(runtime.collectives().alltoall(dest, source, bytes_per_pe), "weft_alltoall");
+    return status != Status::Ok ? static_cast<int>(status)
+                                : finish(runtime.collectives().alltoall(dest, source, bytes_per_pe),
+                                         "weft_alltoall");
   });
 }
 

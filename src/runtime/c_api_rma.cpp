@@ -17,10 +17,10 @@ int put(weft_context_t context, const Access& dest, const void* source, rma::Blo
   if (const Status status = check(dest); status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->put(context_of(context), const_cast<void*>(dest.address),
-                               {static_cast<const std::byte*>(source), dest.bytes}, pe_of(dest),
-                               blocking),
-                dest.name);
+  return finish(
+      current()->put(context_of(context), const_cast<void*>(dest.address),
+                     {static_cast<const std::byte*>(source), dest.bytes}, pe_of(dest), blocking),
+      dest.name);
 }
 
 int get(weft_context_t context, void* dest, const Access& source, rma::Blocking blocking) {
@@ -44,7 +44,10 @@ int atomic(weft_context_t context,
                 word.name);
 }
 
-int atomic_nbi(weft_context_t context, const Access& word, const rma::Atomic& atomic, void* result) {
+int atomic_nbi(weft_context_t context,
+               const Access& word,
+               const rma::Atomic& atomic,
+               void* result) {
   if (const Status status = check(word); status != Status::Ok) {
     return static_cast<int>(status);
   }
@@ -68,7 +71,10 @@ namespace {
 using rma::Blocking;
 
 // The extent of a strided access; InvalidArgument for strides that OpenSHMEM does not allow either.
-Status stride_bytes(const char* name, const weft_stride& stride, ptrdiff_t step, std::size_t& bytes) {
+Status stride_bytes(const char* name,
+                    const weft_stride& stride,
+                    ptrdiff_t step,
+                    std::size_t& bytes) {
   bytes = 0;
   if (stride.count == 0) {
     return Status::Ok;
@@ -81,14 +87,15 @@ Status stride_bytes(const char* name, const weft_stride& stride, ptrdiff_t step,
   std::size_t elements = 0;
   if (__builtin_mul_overflow(stride.count - 1, static_cast<std::size_t>(step), &elements) ||
       __builtin_mul_overflow(elements + 1, stride.element_bytes, &bytes)) {
-    report(Status::InvalidArgument, fmt::format("{}: {} elements with stride {} fit in no heap", name,
-                                                stride.count, step));
+    report(Status::InvalidArgument,
+           fmt::format("{}: {} elements with stride {} fit in no heap", name, stride.count, step));
     return Status::InvalidArgument;
   }
   return Status::Ok;
 }
 
-int iput(weft_context_t context, void* dest, const void* source, const weft_stride& stride, int pe) {
+int iput(
+    weft_context_t context, void* dest, const void* source, const weft_stride& stride, int pe) {
   std::size_t bytes = 0;
   Status status = stride_bytes("weft_iput", stride, stride.dest, bytes);
   if (status == Status::Ok) {
@@ -104,7 +111,8 @@ int iput(weft_context_t context, void* dest, const void* source, const weft_stri
   return status == Status::PeerLost ? finish(status, "weft_iput") : static_cast<int>(status);
 }
 
-int iget(weft_context_t context, void* dest, const void* source, const weft_stride& stride, int pe) {
+int iget(
+    weft_context_t context, void* dest, const void* source, const weft_stride& stride, int pe) {
   std::size_t bytes = 0;
   Status status = stride_bytes("weft_iget", stride, stride.source, bytes);
   if (status == Status::Ok) {

@@ -1,14 +1,14 @@
 #include "src/runtime/liveness.hpp"
 
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <string>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace weft::runtime {
 

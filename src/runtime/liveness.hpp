@@ -1,5 +1,7 @@
 // Whether a process of this node still runs, and what this machine's memory can hold: the kernel's
-// side of faults. Any thread.
+// side of faults.
+//
+// Any thread. Nothing is kept: each call asks the kernel.
 #pragma once
 
 #include <cstdint>

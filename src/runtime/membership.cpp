@@ -65,8 +65,8 @@ void check_agreement(const std::vector<Member>& members) {
   const Member& first = members.front();
   for (std::size_t pe = 1; pe < members.size(); ++pe) {
     if (members[pe].version != first.version) {
-      fail(Status::Mismatch, "PE {} on {} runs Weft {}, PE 0 on {} runs {}", pe, members[pe].hostname,
-           members[pe].version, first.hostname, first.version);
+      fail(Status::Mismatch, "PE {} on {} runs Weft {}, PE 0 on {} runs {}", pe,
+           members[pe].hostname, members[pe].version, first.hostname, first.version);
     }
     if (members[pe].heap.bytes != first.heap.bytes) {
       fail(Status::Mismatch,
@@ -103,7 +103,9 @@ Member decode(const bootstrap::Blob& blob, Pe pe) {
   return member;
 }
 
-Membership::Membership(const Config& config, bootstrap::Bootstrap& bootstrap, const heap::Heap& heap)
+Membership::Membership(const Config& config,
+                       bootstrap::Bootstrap& bootstrap,
+                       const heap::Heap& heap)
     : me_(bootstrap.pe()) {
   const topology::NodeIdentity identity = topology::node_identity();
   const Member mine{.version = own_version(),

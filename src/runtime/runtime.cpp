@@ -1,12 +1,12 @@
 #include "src/runtime/runtime.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include <sched.h>
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -95,7 +95,9 @@ struct Runtime::Parts {
     }
   }
 
-  [[nodiscard]] void* take_block(std::string_view name, std::uint64_t bytes, std::uint64_t alignment);
+  [[nodiscard]] void* take_block(std::string_view name,
+                                 std::uint64_t bytes,
+                                 std::uint64_t alignment);
   // Says which PE is lost.
   [[nodiscard]] std::string lost_peers() const;
 
@@ -112,7 +114,9 @@ struct Runtime::Parts {
   mutable std::mutex allocator_mutex;  // block_of may be asked while another thread allocates
 };
 
-void* Runtime::Parts::take_block(std::string_view name, std::uint64_t bytes, std::uint64_t alignment) {
+void* Runtime::Parts::take_block(std::string_view name,
+                                 std::uint64_t bytes,
+                                 std::uint64_t alignment) {
   const std::unique_lock lock(allocator_mutex);
   void* address = heap.allocate(bytes, std::max<std::uint64_t>(alignment, kCacheLineBytes));
   if (address == nullptr) {
@@ -218,21 +222,21 @@ void Runtime::release(void* address) {
   Parts& parts = *parts_;
   parts.check_collective(parts.collectives->barrier_all(*parts.default_context), "weft_free");
   std::vector<collectives::CollectiveRequest> requests(pe_count());
-  parts.check_collective(
-      parts.collectives->exchange(
-          {.kind = static_cast<std::uint64_t>(RequestKind::Release),
-           .offset = address == nullptr ? 0 : parts.heap.offset_of(address)},
-          requests),
-      "weft_free");
+  parts.check_collective(parts.collectives->exchange(
+                             {.kind = static_cast<std::uint64_t>(RequestKind::Release),
+                              .offset = address == nullptr ? 0 : parts.heap.offset_of(address)},
+                             requests),
+                         "weft_free");
   if (const auto text = disagreement("weft_free", requests)) {
     fail(Status::Mismatch, "{}", *text);
   }
   const std::unique_lock lock(parts.allocator_mutex);
   if (address != nullptr && !parts.heap.release(address)) {
-    fail(Status::InvalidArgument,
-         "weft_free: {} is not the start of a block of the symmetric heap (freed twice, or not from "
-         "weft_malloc)",
-         address);
+    fail(
+        Status::InvalidArgument,
+        "weft_free: {} is not the start of a block of the symmetric heap (freed twice, or not from "
+        "weft_malloc)",
+        address);
   }
 }
 
@@ -240,7 +244,8 @@ std::optional<Block> Runtime::block_of(const void* address) const {
   const std::unique_lock lock(parts_->allocator_mutex);
   const std::uint64_t offset = parts_->heap.offset_of(address);
   const auto block = parts_->heap.allocator().block_around(offset);
-  return block && block->first != 0 ? std::optional(Block{block->first, block->second}) : std::nullopt;
+  return block && block->first != 0 ? std::optional(Block{block->first, block->second})
+                                    : std::nullopt;
 }
 
 std::string Runtime::lost_peers() const {

@@ -1,8 +1,9 @@
 // Collective allocation with PEs as threads: agreement, exhaustion, and a heap that is never lost.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include <gmock/gmock.h>
 
 #include "src/base/error.hpp"
 #include "tests/support/thread_job.hpp"
@@ -32,9 +33,10 @@ TEST(Allocation, DifferentSizesAreNamedAndTheHeapStaysAsItWas) {
   run_pes(3, [](runtime::Runtime& runtime) {
     void* before = runtime.allocate(100, 64, false);
     const std::uint64_t mine = runtime.pe() == Pe(2) ? 64 : 32;
-    EXPECT_THAT(message_of([&] { static_cast<void>(runtime.allocate(mine, 64, false)); }),
-                HasSubstr("weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be "
-                          "the same on all PEs"));
+    EXPECT_THAT(
+        message_of([&] { static_cast<void>(runtime.allocate(mine, 64, false)); }),
+        HasSubstr("weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be "
+                  "the same on all PEs"));
     void* after = runtime.allocate(100, 64, false);
     EXPECT_EQ(offset_of(runtime, after) - offset_of(runtime, before), 128U);
   });
@@ -43,8 +45,8 @@ TEST(Allocation, DifferentSizesAreNamedAndTheHeapStaysAsItWas) {
 TEST(Allocation, WhatDoesNotFitSaysWhatIsFreeAndTheProgramMayGoOn) {
   run_pes(2, [](runtime::Runtime& runtime) {
     EXPECT_THAT(message_of([&] { static_cast<void>(runtime.allocate(8U << 20U, 64, false)); }),
-                AllOf(HasSubstr("8 MiB do not fit into the heap of 4 MiB"), HasSubstr("4 MiB are free"),
-                      HasSubstr("WEFT_HEAP_SIZE")));
+                AllOf(HasSubstr("8 MiB do not fit into the heap of 4 MiB"),
+                      HasSubstr("4 MiB are free"), HasSubstr("WEFT_HEAP_SIZE")));
     EXPECT_NE(runtime.allocate(4U << 20U, 64, false), nullptr);
   });
 }
@@ -52,7 +54,8 @@ TEST(Allocation, WhatDoesNotFitSaysWhatIsFreeAndTheProgramMayGoOn) {
 TEST(Allocation, ReleasingWhatIsNoBlockIsRefused) {
   run_pes(2, [](runtime::Runtime& runtime) {
     auto* block = static_cast<char*>(runtime.allocate(100, 64, false));
-    EXPECT_THAT(message_of([&] { runtime.release(block + 1); }), HasSubstr("not the start of a block"));
+    EXPECT_THAT(message_of([&] { runtime.release(block + 1); }),
+                HasSubstr("not the start of a block"));
     EXPECT_EQ(message_of([&] { runtime.release(block); }), "no error");
     EXPECT_THAT(message_of([&] { runtime.release(block); }), HasSubstr("not the start of a block"));
     EXPECT_EQ(message_of([&] { runtime.release(nullptr); }), "no error");
