@@ -7,7 +7,7 @@ if(WEFT_CCACHE)
 endif()
 
 add_library(weft_build_flags INTERFACE)
-target_compile_options(weft_build_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+target_compile_options(weft_build_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wno-sign-conversion
                        $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Debug>:-Og> -fno-omit-frame-pointer)
 if(WEFT_SANITIZE)
   target_compile_options(weft_build_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)

@@ -1,0 +1,179 @@
+#include "src/transport/rails/links.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/atomic.hpp"
+#include "src/base/log.hpp"
+
+namespace weft::transport::rails {
+namespace {
+
+// A window holds what a rail moves in this time, so that a slow rail is not given a long tail...
+constexpr double kWindowSeconds = 0.030;
+// ...and never less than two stripes, nor more than keeps any NIC busy.
+constexpr std::uint64_t kWindowBytesMin = 192U << 10U;
+constexpr std::uint64_t kWindowBytesMax = 8U << 20U;
+constexpr std::uint64_t kWindowBytesUnknown = 1U << 20U;
+constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
+constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
+
+// relaxed: statistics; a reader wants each number whole, not a common instant.
+void add(std::uint64_t& counter, std::uint64_t value) {
+  AtomicRef(counter).store(counter + value, std::memory_order_relaxed);
+}
+
+void set(std::uint64_t& counter, std::uint64_t value) {
+  AtomicRef(counter).store(value, std::memory_order_relaxed);  // as above
+}
+
+void renew_weights(std::span<RailLoad* const> loads) {
+  double fastest = 0;
+  for (const RailLoad* load : loads) {
+    fastest = std::max(fastest, load->meter.bytes_per_s());
+  }
+  for (RailLoad* load : loads) {
+    load->weight = weight_of(load->meter.bytes_per_s(), fastest, load->weight);
+  }
+}
+
+}  // namespace
+
+std::uint64_t Links::window_of(const RailLoad& load) const {
+  const double rate = load.meter.bytes_per_s();
+  if (rate <= 0) {
+    return kWindowBytesUnknown;
+  }
+  return std::clamp(static_cast<std::uint64_t>(rate * kWindowSeconds),
+                    std::max(kWindowBytesMin, 2 * state_.options.stripe_bytes_min), kWindowBytesMax);
+}
+
+std::optional<Piece> Links::choose(const Peer& peer,
+                                   Direction direction,
+                                   Rest rest,
+                                   std::uint64_t counter) const {
+  std::array<RailState, kRailCountMax> local;
+  std::array<RailState, kRailCountMax> remote;
+  const auto fill = [&](RailState& rail, const RailLoad& load) {
+    rail.sent_bytes = direction == Direction::Write ? load.write_bytes : load.read_bytes;
+    rail.outstanding_bytes = load.meter.outstanding_bytes();
+    rail.window_bytes = window_of(load);
+    rail.weight = load.weight;
+  };
+  std::uint64_t smallest_window = kWindowBytesMax;
+  for (std::size_t i = 0; i < state_.rails.size(); ++i) {
+    fill(local[i], state_.rails[i].load);
+    local[i].healthy = !state_.rails[i].full;
+    smallest_window = std::min(smallest_window, local[i].window_bytes);
+  }
+  for (std::size_t i = 0; i < peer.rails.size(); ++i) {
+    fill(remote[i], peer.rails[i].load);
+  }
+  const PlanInput input{.policy = state_.options.policy,
+                        .me = state_.me,
+                        .peer = peer.pe,
+                        .local = {local.data(), state_.rails.size()},
+                        .remote = {remote.data(), peer.rails.size()},
+                        .links = peer.masks,
+                        .counter = counter,
+                        .stripe_bytes_min = state_.options.stripe_bytes_min,
+                        .piece_bytes_max = std::clamp(smallest_window / 2, state_.options.stripe_bytes_min,
+                                                      std::max(kPieceBytesMax, state_.options.stripe_bytes_min))};
+  return next_piece(input, rest);
+}
+
+bool Links::is_reachable(const Peer& peer) const {
+  return std::ranges::any_of(peer.masks, [](LinkMask mask) { return mask != 0; });
+}
+
+void Links::on_posted(Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted) {
+  posted.peer = peer.pe.value;
+  posted.link = static_cast<std::uint32_t>(&link - peer.links.data());
+  posted.bytes = bytes;
+  LocalRail& local = state_.rails[link.local.value];
+  for (RailLoad* load : {&local.load, &peer.rails[link.remote.value].load}) {
+    load->meter.on_post(state_.now_ns, bytes);
+    (direction == Direction::Write ? load->write_bytes : load->read_bytes) += bytes;
+  }
+  if (link.outstanding++ == 0) {
+    link.progress_ns = state_.now_ns;
+  }
+  ++local.outstanding;
+  ++state_.outstanding;
+  add(local.counters->tx_operations, 1);
+  add(direction == Direction::Write ? local.counters->tx_bytes : local.counters->rx_bytes, bytes);
+  set(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
+}
+
+void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
+  RailLink& link = peer.links[posted.link];
+  LocalRail& local = state_.rails[link.local.value];
+  for (RailLoad* load : {&local.load, &peer.rails[link.remote.value].load}) {
+    if (completed) {
+      load->meter.on_complete(state_.now_ns, posted.bytes);
+    } else {
+      load->meter.on_failure(posted.bytes);
+    }
+  }
+  link.progress_ns = state_.now_ns;
+  --link.outstanding;
+  --local.outstanding;
+  --state_.outstanding;
+  local.full = false;
+  set(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
+}
+
+void Links::on_completed(Peer& peer, const Posted& posted) {
+  take_back(peer, posted, true);
+  peer.links[posted.link].warm = true;
+}
+
+void Links::on_failed(Peer& peer, const Posted& posted) {
+  take_back(peer, posted, false);
+  add(state_.rails[peer.links[posted.link].local.value].counters->errors, 1);
+}
+
+void Links::set_up(Peer& peer, RailLink& link) {
+  if (!link.up) {
+    log::info("rail {} ({}) reaches rail {} of PE {} again", link.local.value,
+              state_.rails[link.local.value].rail->nic(), link.remote.value, peer.pe.value);
+  }
+  link.up = true;
+  peer.masks[link.local.value] |= LinkMask{1} << link.remote.value;
+  peer.unreachable_since_ns = 0;
+}
+
+void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
+  link.probe_at_ns = state_.now_ns + kProbeIntervalNs;
+  if (!link.up) {
+    return;
+  }
+  link.up = false;
+  peer.masks[link.local.value] &= ~(LinkMask{1} << link.remote.value);
+  if (!is_reachable(peer)) {
+    peer.unreachable_since_ns = state_.now_ns;
+  }
+  const fabric::Rail& rail = *state_.rails[link.local.value].rail;
+  log::warn("rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
+            rail.address_text(), link.remote.value, peer.pe.value, reason,
+            is_reachable(peer) ? "going on with the others" : "no other rail is left, trying again");
+}
+
+void Links::update_weights() {
+  std::array<RailLoad*, kRailCountMax> loads{};
+  for (std::size_t i = 0; i < state_.rails.size(); ++i) {
+    loads[i] = &state_.rails[i].load;
+  }
+  renew_weights({loads.data(), state_.rails.size()});
+  for (const auto& peer : state_.peers) {
+    if (peer == nullptr) {
+      continue;
+    }
+    for (std::size_t i = 0; i < peer->rails.size(); ++i) {
+      loads[i] = &peer->rails[i].load;
+    }
+    renew_weights({loads.data(), peer->rails.size()});
+  }
+}
+
+}  // namespace weft::transport::rails

@@ -1,0 +1,119 @@
+#include "src/transport/rails/outbox.hpp"
+
+#include <cstring>
+
+#include "src/base/atomic.hpp"
+#include "src/base/error.hpp"
+
+namespace weft::transport::rails {
+
+void Outbox::open_batch(Peer& peer) {
+  peer.open = state_.batches.take();
+  *peer.open->header() = {.source_pe = state_.me.value, .bytes = sizeof(BatchHeader)};
+}
+
+void Outbox::close_batch(Peer& peer) {
+  peer.open->header()->batch_sequence = peer.next_batch++;
+  peer.closed.push_back(peer.open);
+  peer.open = nullptr;
+}
+
+void Outbox::append(Peer& peer, const Frame& frame, std::span<const std::byte> data) {
+  const std::size_t bytes = sizeof(Frame) + padded(data.size());
+  WEFT_CHECK(bytes <= kBatchBytes - sizeof(BatchHeader), "a frame of {} bytes", bytes);
+  if (peer.open != nullptr && peer.open->header()->bytes + bytes > kBatchBytes) {
+    close_batch(peer);
+  }
+  if (peer.open == nullptr) {
+    open_batch(peer);
+  }
+  BatchHeader& header = *peer.open->header();
+  std::byte* end = peer.open->memory.data() + header.bytes;
+  std::memcpy(end, &frame, sizeof(Frame));
+  if (!data.empty()) {
+    std::memcpy(end + sizeof(Frame), data.data(), data.size());
+  }
+  header.bytes += static_cast<std::uint32_t>(bytes);
+  ++header.frame_count;
+  state_.activate(peer);
+}
+
+void Outbox::post(Peer& peer, bool urgent) {
+  if (peer.announce_floor && peer.open == nullptr && peer.closed.empty()) {
+    open_batch(peer);  // an empty batch: its header says how far we have got
+  }
+  const bool gather = !urgent && peer.batches_in_flight >= kGatherAbove;
+  if (peer.open != nullptr && !gather) {
+    close_batch(peer);
+  }
+  while (!peer.closed.empty() && peer.batches_in_flight < kInFlightMax) {
+    if (!post_one(peer, peer.closed.front())) {
+      return;
+    }
+    peer.closed.pop_front();
+  }
+}
+
+bool Outbox::post_one(Peer& peer, Batch* batch) {
+  BatchHeader& header = *batch->header();
+  if (peer.arrivals != nullptr) {
+    header.applied_floor = peer.arrivals->applied.floor();
+  }
+  // Weft's own messages do not advance the counter of operations that the counting policies use.
+  while (const auto piece = links_.choose(peer, Direction::Write, {.total = header.bytes}, state_.operation_count)) {
+    RailLink& link = peer.link(piece->local, piece->remote);
+    LocalRail& local = state_.rails[link.local.value];
+    const fabric::LocalMemory message{batch->memory.data(), header.bytes,
+                                      local.rail->descriptor_of(batch->memory.data())};
+    switch (local.rail->post_send(message, link.address, batch)) {
+      case fabric::PostResult::Posted:
+        links_.on_posted(peer, link, Direction::Write, header.bytes, *batch);
+        ++peer.batches_in_flight;
+        peer.announce_floor = false;
+        if (peer.arrivals != nullptr) {
+          peer.arrivals->announced_floor = header.applied_floor;
+        }
+        return true;
+      case fabric::PostResult::Full:
+        local.full = true;
+        AtomicRef(local.counters->retries).fetch_add(1, std::memory_order_relaxed);  // a statistic
+        break;
+      case fabric::PostResult::Failed:
+        links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
+        break;
+    }
+  }
+  return false;
+}
+
+void Outbox::on_delivered(Peer& peer, Batch* batch) {
+  --peer.batches_in_flight;
+  state_.batches.give(batch);
+  if (has_work(peer)) {
+    state_.activate(peer);
+  }
+}
+
+void Outbox::on_failed(Peer& peer, Batch* batch) {
+  --peer.batches_in_flight;
+  if (peer.status != Status::Ok) {
+    state_.batches.give(batch);
+    return;
+  }
+  peer.closed.push_front(batch);
+  state_.activate(peer);
+}
+
+void Outbox::drop(Peer& peer) {
+  for (Batch* batch : peer.closed) {
+    state_.batches.give(batch);
+  }
+  peer.closed.clear();
+  if (peer.open != nullptr) {
+    state_.batches.give(peer.open);
+    peer.open = nullptr;
+  }
+  peer.announce_floor = false;
+}
+
+}  // namespace weft::transport::rails

@@ -1,0 +1,52 @@
+// Messages to peers: frames are gathered into batches, a batch is one send on one rail. The first
+// message goes out at once; while two batches are on their way, later ones gather, so that the rate
+// of messages is not that of sends. A batch whose send fails goes out again on another rail; the
+// receiver drops what it has seen.
+//
+// Called under the transport's lock.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "src/transport/rails/links.hpp"
+#include "src/transport/rails/state.hpp"
+
+namespace weft::transport::rails {
+
+class Outbox {
+ public:
+  Outbox(State& state, Links& links) : state_(state), links_(links) {}
+
+  // Adds a frame, with data behind it if there is any (at most kBatchBytes / 2). Always succeeds.
+  void append(Peer& peer, const Frame& frame, std::span<const std::byte> data = {});
+
+  // Posts what may go now. `urgent` posts also what would rather gather.
+  void post(Peer& peer, bool urgent);
+
+  [[nodiscard]] bool has_work(const Peer& peer) const {
+    return peer.open != nullptr || !peer.closed.empty() || peer.announce_floor;
+  }
+
+  // True if so much is waiting that callers should hold back.
+  [[nodiscard]] bool is_congested(const Peer& peer) const { return peer.closed.size() >= kClosedMax; }
+
+  void on_delivered(Peer& peer, Batch* batch);
+  void on_failed(Peer& peer, Batch* batch);
+  // The peer is lost: nothing will go there.
+  void drop(Peer& peer);
+
+ private:
+  static constexpr std::size_t kClosedMax = 8;
+  static constexpr std::uint32_t kGatherAbove = 2;
+  static constexpr std::uint32_t kInFlightMax = 16;
+
+  void open_batch(Peer& peer);
+  void close_batch(Peer& peer);
+  bool post_one(Peer& peer, Batch* batch);
+
+  State& state_;
+  Links& links_;
+};
+
+}  // namespace weft::transport::rails

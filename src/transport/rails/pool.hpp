@@ -1,0 +1,36 @@
+// Records that are used again: no allocation once the traffic has reached its usual depth. Addresses
+// are stable. Not thread-safe; guarded by the transport's lock.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace weft::transport::rails {
+
+template <typename Record>
+class Pool {
+ public:
+  // A record in whatever state it was left; the caller sets every field that it uses.
+  [[nodiscard]] Record* take() {
+    if (free_.empty()) {
+      all_.push_back(std::make_unique<Record>());
+      free_.reserve(all_.capacity());  // so that give never allocates
+      return all_.back().get();
+    }
+    Record* record = free_.back();
+    free_.pop_back();
+    return record;
+  }
+
+  void give(Record* record) noexcept { free_.push_back(record); }
+
+  [[nodiscard]] std::size_t in_use() const { return all_.size() - free_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<Record>> all_;
+  std::vector<Record*> free_;
+};
+
+}  // namespace weft::transport::rails

@@ -1,0 +1,265 @@
+#include "src/transport/rails/rails_transport.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "src/base/clock.hpp"
+#include "src/base/error.hpp"
+
+namespace weft::transport::rails {
+namespace {
+
+constexpr std::uint64_t kTickNs = 25'000'000;
+constexpr std::size_t kReceivesPerRail = 64;
+constexpr std::size_t kEventsPerPoll = 32;
+constexpr int kPollsPerPass = 4;
+
+void add_to_epoll(int epoll, int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    fail("epoll_ctl on a rail's descriptor failed: {}; raise the limit of open files (ulimit -n)",
+         errno_words(errno));
+  }
+}
+
+}  // namespace
+
+RailsTransport::RailsTransport(RailsOptions options,
+                               Pe me,
+                               Rails rails,
+                               std::vector<LocalRegion> regions,
+                               std::uint64_t probe_offset,
+                               std::span<RailCounters> counters) {
+  WEFT_CHECK(rails.size() <= counters.size(), "{} rails, {} counter blocks", rails.size(), counters.size());
+  state_.options = options;
+  state_.me = me;
+  state_.regions = std::move(regions);
+  state_.probe_offset = probe_offset;
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  add_to_epoll(epoll_, wake_);
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    const int descriptor = rails[i]->wait_descriptor();
+    if (descriptor >= 0) {
+      add_to_epoll(epoll_, descriptor);
+    }
+    has_unpollable_rail_ = has_unpollable_rail_ || descriptor < 0;
+    state_.rails.push_back({.rail = std::move(rails[i]), .counters = &counters[i]});
+  }
+  post_receives();
+}
+
+RailsTransport::~RailsTransport() {
+  ::close(epoll_);
+  ::close(wake_);
+}
+
+void RailsTransport::post_receives() {
+  for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
+    fabric::Rail& rail = *state_.rails[local].rail;
+    const std::size_t count = std::min(kReceivesPerRail, rail.limits().receive_depth);
+    for (std::size_t i = 0; i < count; ++i) {
+      state_.receives.push_back(std::make_unique<ReceiveBuffer>());
+      ReceiveBuffer& buffer = *state_.receives.back();
+      buffer.local = local;
+      const fabric::LocalMemory memory{buffer.memory.data(), buffer.memory.size(),
+                                       rail.descriptor_of(buffer.memory.data())};
+      if (rail.post_receive(memory, &buffer) != fabric::PostResult::Posted) {
+        fail("fi_recv failed on rail {} ({}): {}", local, rail.nic(), fabric::error_words(rail.last_error()));
+      }
+    }
+  }
+}
+
+Status RailsTransport::post(const Operation& operation) noexcept {
+  const std::lock_guard lock(mutex_);
+  Peer* peer = state_.peers[operation.peer.value].get();
+  if (peer == nullptr) {
+    return Status::InvalidArgument;
+  }
+  state_.now_ns = now_ns();
+  const Status status = sender_.accept(*peer, operation);
+  if (status == Status::Again) {
+    advance_locked();
+  }
+  return status;
+}
+
+void RailsTransport::flush(Pe peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (Peer* target = state_.peers[peer.value].get(); target != nullptr && target->status == Status::Ok) {
+    state_.now_ns = now_ns();
+    sender_.request_flush(*target);
+    outbox_.post(*target, true);
+  }
+}
+
+bool RailsTransport::progress() noexcept {
+  // relaxed: the progress thread only asks whether the number has moved since it last looked.
+  AtomicRef(caller_polls_).fetch_add(1, std::memory_order_relaxed);
+  return advance();
+}
+
+std::uint64_t RailsTransport::caller_polls() const noexcept {
+  return AtomicRef(const_cast<std::uint64_t&>(caller_polls_)).load(std::memory_order_relaxed);  // as above
+}
+
+bool RailsTransport::advance() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && advance_locked();
+}
+
+bool RailsTransport::advance_locked() {
+  state_.now_ns = now_ns();
+  bool moved = poll_rails();
+  if (!inbox_.recover_replies.empty() || !state_.recover_requests.empty()) {
+    recovery_.serve_requests();
+    moved = true;
+  }
+  moved = post_work() || moved;
+  if (state_.now_ns >= next_tick_ns_) {
+    next_tick_ns_ = state_.now_ns + kTickNs;
+    links_.update_weights();
+    recovery_.tick();
+  }
+  return moved;
+}
+
+bool RailsTransport::poll_rails() {
+  std::array<fabric::Event, kEventsPerPoll> events;
+  bool moved = false;
+  for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
+    state_.rails[local].full = false;
+    for (int round = 0; round < kPollsPerPass; ++round) {
+      const std::size_t count = state_.rails[local].rail->poll(events);
+      for (std::size_t i = 0; i < count; ++i) {
+        handle(events[i], local);
+      }
+      moved = moved || count > 0;
+      if (count < events.size()) {
+        break;
+      }
+    }
+  }
+  return moved;
+}
+
+void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
+  if (event.kind == fabric::EventKind::RemoteWrite) {
+    inbox_.on_immediate(event.immediate);
+    return;
+  }
+  if (event.context == nullptr) {
+    return;  // a connection's own error: the operations on it are reported one by one
+  }
+  auto& posted = static_cast<Posted&>(*event.context);
+  if (posted.kind == PostedKind::Receive) {
+    auto& buffer = static_cast<ReceiveBuffer&>(posted);
+    if (event.kind == fabric::EventKind::Received) {
+      inbox_.on_message({buffer.memory.data(), event.bytes}, RailIndex(local));
+    }
+    fabric::Rail& rail = *state_.rails[local].rail;
+    static_cast<void>(rail.post_receive(
+        {buffer.memory.data(), buffer.memory.size(), rail.descriptor_of(buffer.memory.data())}, &buffer));
+    return;
+  }
+  if (event.kind == fabric::EventKind::Failed) {
+    recovery_.on_failed(posted, event.error);
+    return;
+  }
+  Peer& peer = *state_.peers[posted.peer];
+  switch (posted.kind) {
+    case PostedKind::Piece:
+      links_.on_completed(peer, posted);
+      sender_.on_piece_delivered(static_cast<PieceRecord*>(&posted));
+      break;
+    case PostedKind::Batch:
+      links_.on_completed(peer, posted);
+      outbox_.on_delivered(peer, static_cast<Batch*>(&posted));
+      break;
+    case PostedKind::Probe:
+      recovery_.on_probe_delivered(static_cast<Probe&>(posted));
+      break;
+    case PostedKind::Receive:
+      break;
+  }
+  if (!peer.queue.empty() || !peer.retry.empty()) {
+    state_.activate(peer);
+  }
+}
+
+// Peers take turns from the front; one that still has work goes to the back.
+bool RailsTransport::post_work() {
+  bool moved = false;
+  const std::size_t count = state_.active.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Peer& peer = *state_.peers[state_.active[i]];
+    peer.active = false;
+    if (peer.status == Status::Ok) {
+      moved = sender_.dispatch(peer) || moved;
+      outbox_.post(peer, false);
+      if (!peer.queue.empty() || !peer.retry.empty() || outbox_.has_work(peer)) {
+        state_.activate(peer);
+      }
+    }
+  }
+  state_.active.erase(state_.active.begin(), state_.active.begin() + static_cast<std::ptrdiff_t>(count));
+  return moved;
+}
+
+Status RailsTransport::peer_status(Pe peer) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const Peer* target = state_.peers[peer.value].get();
+  return target == nullptr ? Status::Ok : target->status;
+}
+
+bool RailsTransport::may_sleep() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !state_.recover_requests.empty()) {
+    return false;
+  }
+  return std::ranges::all_of(state_.rails, [](LocalRail& local) { return local.rail->may_sleep(); });
+}
+
+void RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
+  constexpr std::uint32_t kBlindSleepUs = 50;  // where no descriptor tells of new events
+  if (!may_sleep()) {
+    std::this_thread::yield();
+    return;
+  }
+  if (has_unpollable_rail_) {
+    std::this_thread::sleep_for(std::chrono::microseconds(std::min(timeout_us, kBlindSleepUs)));
+    return;
+  }
+  epoll_event event{};
+  const timespec timeout{.tv_sec = timeout_us / 1'000'000,
+                         .tv_nsec = static_cast<long>(timeout_us % 1'000'000) * 1000};
+  if (::epoll_pwait2(epoll_, &event, 1, &timeout, nullptr) == 1) {
+    std::uint64_t ignored = 0;
+    static_cast<void>(::read(wake_, &ignored, sizeof(ignored)));
+  }
+}
+
+void RailsTransport::wake() noexcept {
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(wake_, &one, sizeof(one)));
+}
+
+std::vector<PeerRailCounters> RailsTransport::peer_counters(Pe peer) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PeerRailCounters> counters;
+  if (const Peer* target = state_.peers[peer.value].get(); target != nullptr) {
+    for (const PeerRail& rail : target->rails) {
+      counters.push_back({.put_bytes = rail.load.write_bytes, .get_bytes = rail.load.read_bytes});
+    }
+  }
+  return counters;
+}
+
+}  // namespace weft::transport::rails

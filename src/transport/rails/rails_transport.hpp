@@ -1,0 +1,91 @@
+// Transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the peers' state and
+// the one lock that guards both; the work is done by Links, Outbox, Sender, Inbox and Recovery.
+//
+// Threads: any. Callers post under the lock from their own thread; whoever waits makes progress, the
+// progress thread does when nobody else has. docs/LIFE_OF_A_PUT.md walks through it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "src/base/counters.hpp"
+#include "src/bootstrap/bootstrap.hpp"
+#include "src/transport/rails/inbox.hpp"
+#include "src/transport/rails/links.hpp"
+#include "src/transport/rails/outbox.hpp"
+#include "src/transport/rails/recovery.hpp"
+#include "src/transport/rails/sender.hpp"
+#include "src/transport/rails/state.hpp"
+#include "src/transport/transport.hpp"
+
+namespace weft::transport::rails {
+
+class RailsTransport final : public Transport {
+ public:
+  using Rails = std::vector<std::unique_ptr<fabric::Rail>>;
+
+  // `regions` is what peers may reach, the same list on every PE. `counters` has a block per rail
+  // and outlives this. Throws Error if memory cannot be registered.
+  RailsTransport(RailsOptions options,
+                 Pe me,
+                 Rails rails,
+                 std::vector<LocalRegion> regions,
+                 std::uint64_t probe_offset,
+                 std::span<RailCounters> counters);
+  ~RailsTransport() override;
+
+  // What peers need to reach this PE: rails' addresses and regions' keys.
+  [[nodiscard]] bootstrap::Blob describe() const;
+
+  // Enters the peers that are reached this way; `blobs` is indexed by PE. Throws Error if a peer has
+  // no rail, or rails of another provider.
+  void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mapped);
+
+  // Opens every connection to `peers` that the policy may use; they must be making progress. Throws
+  // Error if a peer was not reached over any rail within `timeout_s`.
+  void warm_up(std::span<const Pe> peers, std::uint32_t timeout_s);
+
+  Status post(const Operation& operation) noexcept override;
+  void flush(Pe peer) noexcept override;
+  bool progress() noexcept override;
+  void wait_for_event(std::uint32_t timeout_us) noexcept override;
+  [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
+
+  // For the progress thread: progress that does not count as a caller's, and how often callers came.
+  bool advance() noexcept;
+  [[nodiscard]] std::uint64_t caller_polls() const noexcept;
+  // Wakes a thread that sleeps in wait_for_event.
+  void wake() noexcept;
+
+  [[nodiscard]] std::size_t rail_count() const { return state_.rails.size(); }
+
+  // One entry per rail of `peer`; empty if it is not reached this way.
+  [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const;
+
+ private:
+  void post_receives();
+  bool poll_rails();
+  void handle(const fabric::Event& event, std::uint32_t local);
+  bool post_work();
+  bool advance_locked();
+  [[nodiscard]] bool may_sleep() noexcept;
+  void start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold);
+
+  mutable std::mutex mutex_;
+  State state_;
+  Links links_{state_};
+  Outbox outbox_{state_, links_};
+  Sender sender_{state_, links_, outbox_};
+  Inbox inbox_{state_, outbox_, sender_};
+  Recovery recovery_{state_, links_, outbox_, sender_, inbox_};
+  std::uint64_t next_tick_ns_ = 0;
+  std::uint64_t caller_polls_ = 0;
+  int epoll_ = -1;
+  int wake_ = -1;
+  bool has_unpollable_rail_ = false;
+};
+
+}  // namespace weft::transport::rails

@@ -1,0 +1,172 @@
+#include "src/transport/rails/recovery.hpp"
+
+#include <utility>
+
+#include "src/base/log.hpp"
+
+namespace weft::transport::rails {
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+void Recovery::on_failed(Posted& posted, int error) {
+  Peer& peer = *state_.peers[posted.peer];
+  RailLink& link = peer.links[posted.link];
+  links_.on_failed(peer, posted);
+  links_.set_down(peer, link, fabric::error_words(error));
+  switch (posted.kind) {
+    case PostedKind::Piece:
+      recover_piece(peer, static_cast<PieceRecord*>(&posted));
+      break;
+    case PostedKind::Batch:
+      outbox_.on_failed(peer, static_cast<Batch*>(&posted));
+      break;
+    case PostedKind::Probe:
+      link.probing = false;
+      state_.probes.give(static_cast<Probe*>(&posted));
+      break;
+    case PostedKind::Receive:
+      break;
+  }
+}
+
+// Gets may simply be done again. For the rest the target ends the connection from its side first.
+void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
+  OperationRecord& record = *piece->operation;
+  if (peer.status != Status::Ok) {
+    record.failed = true;
+    sender_.drop_piece(piece);
+    return;
+  }
+  state_.activate(peer);
+  if (record.operation.kind == OperationKind::Get) {
+    peer.retry.push_back(piece);
+    return;
+  }
+  record.forced = record.forced || record.sequenced;
+  piece->with_immediate = false;
+  peer.recovering.push_back(piece);
+  const RailLink& link = peer.links[piece->link];
+  outbox_.append(peer, {.kind = FrameKind::Recover,
+                        .code = static_cast<std::uint8_t>(link.remote.value),
+                        .element_bytes = static_cast<std::uint8_t>(record.sequenced ? 1 : 0),
+                        .sequence = record.sequence,
+                        .count = link.local.value,
+                        .token = reinterpret_cast<std::uint64_t>(piece)});
+}
+
+void Recovery::serve_requests() {
+  for (const Frame& frame : inbox_.recover_replies) {
+    on_recover_reply(frame);
+  }
+  inbox_.recover_replies.clear();
+  std::vector<RecoverRequest> requests;
+  requests.swap(state_.recover_requests);
+  for (RecoverRequest& request : requests) {
+    Peer& peer = *state_.peers[request.peer];
+    const Frame& frame = request.frame;
+    const bool is_valid = frame.code < state_.rails.size() && frame.count < peer.rails.size();
+    if (is_valid && request.passes_left-- > 0) {
+      state_.rails[frame.code].rail->cut(peer.rails[frame.count].address);
+      state_.recover_requests.push_back(request);
+      continue;
+    }
+    const bool applied = frame.element_bytes != 0 && peer.arrivals != nullptr &&
+                         peer.arrivals->applied.is_done(frame.sequence);
+    outbox_.append(peer, {.kind = FrameKind::RecoverReply, .operand = applied ? 1U : 0U, .token = frame.token});
+  }
+}
+
+void Recovery::on_recover_reply(const Frame& frame) {
+  auto* piece = reinterpret_cast<PieceRecord*>(frame.token);
+  Peer& peer = *state_.peers[piece->peer];
+  std::erase(peer.recovering, piece);
+  if (frame.operand != 0) {
+    sender_.on_piece_delivered(piece);
+  } else {
+    peer.retry.push_back(piece);
+    state_.activate(peer);
+  }
+}
+
+bool Recovery::probe(Peer& peer, RailLink& link) {
+  LocalRail& local = state_.rails[link.local.value];
+  Probe* probe = state_.probes.take();
+  const fabric::LocalMemory here{&probe->word, sizeof(probe->word), local.rail->descriptor_of(&probe->word)};
+  const fabric::RemoteMemory there{link.address, link.regions[0].base + state_.probe_offset, link.regions[0].key};
+  const fabric::PostResult result = local.rail->post_write(here, there, std::nullopt, probe);
+  if (result == fabric::PostResult::Posted) {
+    links_.on_posted(peer, link, Direction::Write, sizeof(probe->word), *probe);
+    link.probing = true;
+    return true;
+  }
+  state_.probes.give(probe);
+  if (result == fabric::PostResult::Failed) {
+    links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
+  }
+  return result == fabric::PostResult::Failed;
+}
+
+void Recovery::on_probe_delivered(Probe& probe) {
+  Peer& peer = *state_.peers[probe.peer];
+  RailLink& link = peer.links[probe.link];
+  links_.on_completed(peer, probe);
+  links_.set_up(peer, link);
+  link.probing = false;
+  state_.probes.give(&probe);
+  state_.activate(peer);
+}
+
+void Recovery::check_link(Peer& peer, RailLink& link) {
+  fabric::Rail& rail = *state_.rails[link.local.value].rail;
+  const auto& address = peer.rails[link.remote.value].address;
+  const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
+  if (link.outstanding > 0 && silent_ns > state_.options.rail_stall_ms * kNsPerMs) {
+    if (rail.examine(address, state_.options.rail_stall_ms) == fabric::LinkHealth::Dead) {
+      links_.set_down(peer, link, "the connection is silent");
+      rail.cut(address);
+    }
+    link.progress_ns = state_.now_ns;  // look again after as long
+  }
+  if (!link.up && !link.probing && state_.now_ns > link.probe_at_ns && peer.status == Status::Ok) {
+    link.probe_at_ns = state_.now_ns + 250 * kNsPerMs;
+    if (rail.examine(address, state_.options.rail_stall_ms) != fabric::LinkHealth::Dead) {
+      static_cast<void>(probe(peer, link));
+    }
+  }
+}
+
+void Recovery::tick() {
+  for (const auto& peer : state_.peers) {
+    if (peer == nullptr || peer->status != Status::Ok) {
+      continue;
+    }
+    for (RailLink& link : peer->links) {
+      check_link(*peer, link);
+    }
+    const bool unreachable = peer->unreachable_since_ns != 0;
+    if (unreachable && state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
+      lose(*peer);
+    }
+  }
+}
+
+void Recovery::lose(Peer& peer) {
+  log::error("PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
+             peer.pe.value, peer.rails.size(), state_.options.peer_lost_ms);
+  peer.status = Status::PeerLost;
+  for (RailLink& link : peer.links) {
+    state_.rails[link.local.value].rail->cut(peer.rails[link.remote.value].address);
+  }
+  outbox_.drop(peer);
+  for (PieceRecord* piece : peer.recovering) {
+    piece->operation->failed = true;
+    sender_.drop_piece(piece);
+  }
+  peer.recovering.clear();
+  sender_.fail_all(peer);
+}
+
+}  // namespace weft::transport::rails

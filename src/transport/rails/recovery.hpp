@@ -1,0 +1,54 @@
+// When a rail dies: takes its links out of the plan, ends the connection on both sides so that
+// nothing of it arrives later, sends what was on it again over the others, and tries the link until
+// it is back. A peer without any link for long enough is lost for good.
+//
+// A piece of a put_signal may have been counted by the target before its completion was lost; so the
+// target is asked first, and a piece is never sent again for a signal that was applied.
+// Called under the transport's lock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/transport/rails/inbox.hpp"
+#include "src/transport/rails/links.hpp"
+#include "src/transport/rails/outbox.hpp"
+#include "src/transport/rails/sender.hpp"
+#include "src/transport/rails/state.hpp"
+
+namespace weft::transport::rails {
+
+class Recovery {
+ public:
+  Recovery(State& state, Links& links, Outbox& outbox, Sender& sender, Inbox& inbox)
+      : state_(state), links_(links), outbox_(outbox), sender_(sender), inbox_(inbox) {}
+
+  // The operation of `posted` did not happen. `error` is libfabric's.
+  void on_failed(Posted& posted, int error);
+  void on_probe_delivered(Probe& probe);
+
+  // Posts a tiny write over the link: opens its connection, or finds out that it is back.
+  // False if the rail has no room now.
+  bool probe(Peer& peer, RailLink& link);
+
+  // Answers and serves what peers asked since the last pass; the rails have been drained since.
+  void serve_requests();
+
+  // Looks for links that are silent, links that may be tried again, peers that are lost. At most
+  // every few tens of milliseconds.
+  void tick();
+
+ private:
+  void recover_piece(Peer& peer, PieceRecord* piece);
+  void on_recover_reply(const Frame& frame);
+  void check_link(Peer& peer, RailLink& link);
+  void lose(Peer& peer);
+
+  State& state_;
+  Links& links_;
+  Outbox& outbox_;
+  Sender& sender_;
+  Inbox& inbox_;
+};
+
+}  // namespace weft::transport::rails
