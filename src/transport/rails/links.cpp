@@ -17,6 +17,7 @@ constexpr std::uint64_t kWindowBytesMax = 8U << 20U;
 constexpr std::uint64_t kWindowBytesUnknown = 1U << 20U;
 constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
+constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
 
 // relaxed: statistics; a reader wants each number whole, not a common instant.
 void add(std::uint64_t& counter, std::uint64_t value) {
@@ -153,8 +154,11 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   if (!is_reachable(peer)) {
     peer.unreachable_since_ns = state_.now_ns;
   }
+  // A cable takes many links with it: one warning, the others for those who look closer.
+  const bool is_news = state_.now_ns - state_.warned_ns > kWarnIntervalNs || !is_reachable(peer);
+  state_.warned_ns = is_news ? state_.now_ns : state_.warned_ns;
   const fabric::Rail& rail = *state_.rails[link.local.value].rail;
-  log::warn("rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
+  log::at(is_news ? log::Level::Warn : log::Level::Info, "rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
             rail.address_text(), link.remote.value, peer.pe.value, reason,
             is_reachable(peer) ? "going on with the others" : "no other rail is left, trying again");
 }

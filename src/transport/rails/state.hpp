@@ -205,6 +205,7 @@ struct State {
   std::uint64_t operation_count = 0;
   std::uint64_t outstanding = 0;  // posts that have not come back, receives not counted
   std::uint64_t now_ns = 0;       // of the current pass
+  std::uint64_t warned_ns = 0;    // when the last dead link was reported
 
   Pool<OperationRecord> operations;
   Pool<PieceRecord> pieces;

@@ -1,0 +1,72 @@
+// Several PEs in one process, each with a RailsTransport and a heap of its own, all on other "nodes".
+// Over a simulated network or over libfabric on loopback; driven by one thread or by many.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/counters.hpp"
+#include "src/transport/rails/rails_transport.hpp"
+
+namespace weft::test {
+
+struct RailsPe {
+  std::vector<std::byte> memory;  // the heap: region 0; its first 64 bytes are the probe's
+  std::vector<RailCounters> counters;
+  std::unique_ptr<transport::rails::RailsTransport> transport;
+
+  [[nodiscard]] std::uint64_t* word(std::uint64_t offset) {
+    return reinterpret_cast<std::uint64_t*>(memory.data() + offset);
+  }
+};
+
+using MakeRails = std::function<transport::rails::RailsTransport::Rails(std::uint32_t pe)>;
+
+// `warm` opens the connections, one PE after the other, while all make progress.
+inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(std::uint32_t pe_count,
+                                                            std::size_t heap_bytes,
+                                                            const transport::rails::RailsOptions& options,
+                                                            const MakeRails& make_rails) {
+  std::vector<std::unique_ptr<RailsPe>> pes;
+  std::vector<bootstrap::Blob> blobs;
+  for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
+    auto made = std::make_unique<RailsPe>();
+    made->memory.resize(heap_bytes);
+    auto rails = make_rails(pe);
+    made->counters.resize(rails.size());
+    made->transport = std::make_unique<transport::rails::RailsTransport>(
+        options, Pe(pe), std::move(rails),
+        std::vector<transport::rails::LocalRegion>{{made->memory.data(), heap_bytes}}, 0, made->counters);
+    blobs.push_back(made->transport->describe());
+    pes.push_back(std::move(made));
+  }
+  for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
+    std::vector<bool> is_mapped(pe_count);
+    is_mapped[pe] = true;
+    pes[pe]->transport->connect(blobs, is_mapped);
+  }
+  return pes;
+}
+
+inline void progress_all(const std::vector<std::unique_ptr<RailsPe>>& pes) {
+  for (const auto& pe : pes) {
+    pe->transport->progress();
+  }
+}
+
+// Makes progress on all PEs until `done`; false if that takes more than `passes` passes.
+inline bool progress_until(const std::vector<std::unique_ptr<RailsPe>>& pes,
+                           const std::function<bool()>& done,
+                           std::uint64_t passes = 20'000'000) {
+  for (std::uint64_t i = 0; i < passes; ++i) {
+    if (done()) {
+      return true;
+    }
+    progress_all(pes);
+  }
+  return done();
+}
+
+}  // namespace weft::test

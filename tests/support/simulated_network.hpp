@@ -1,0 +1,274 @@
+// A network in memory, for tests: rails whose operations arrive in any order, late, or not at all, by
+// seed. Runs without a NIC and under every sanitizer, and does what a real network does rarely.
+//
+// A killed rail fails every operation that is on its way to or from it; by chance the bytes (and the
+// immediate data) of such an operation have arrived all the same, as with a lost acknowledgement.
+// Threads: one lock; any rail may be polled from any thread.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/base/error.hpp"
+#include "src/fabric/rail.hpp"
+
+namespace weft::test {
+
+struct NetworkFaults {
+  double delay = 0.3;   // share of steps in which an operation is left where it is
+  double refuse = 0.0;  // share of posts that are answered with Full
+  std::size_t depth = 64;
+  bool has_immediate = true;
+};
+
+class SimulatedNetwork {
+ public:
+  SimulatedNetwork(std::uint64_t seed, NetworkFaults faults) : random_(seed), faults_(faults) {}
+
+  std::unique_ptr<fabric::Rail> make_rail(const std::string& nic);
+
+  // Everything to and from the rail fails from now on, until it is revived.
+  void kill(std::size_t rail) {
+    const std::lock_guard lock(mutex_);
+    nodes_[rail].dead = true;
+    for (auto flight = flights_.begin(); flight != flights_.end();) {
+      if (flight->from == rail || flight->to == rail) {
+        fail_flight(*flight);
+        flight = flights_.erase(flight);
+      } else {
+        ++flight;
+      }
+    }
+  }
+
+  void revive(std::size_t rail) {
+    const std::lock_guard lock(mutex_);
+    nodes_[rail].dead = false;
+  }
+
+  [[nodiscard]] std::size_t rail_count() const { return nodes_.size(); }
+
+ private:
+  friend class SimulatedRail;
+  enum class Kind : std::uint8_t { Write, Read, Send };
+
+  struct Flight {
+    Kind kind = Kind::Write;
+    std::size_t from = 0;
+    std::size_t to = 0;
+    fabric::LocalMemory local;
+    std::vector<std::byte> injected;  // the source was free when the post returned
+    std::uint64_t remote_address = 0;
+    std::uint64_t key = 0;
+    std::optional<std::uint32_t> immediate;
+    fabric::PostContext* context = nullptr;
+  };
+
+  struct Receive {
+    fabric::LocalMemory buffer;
+    fabric::PostContext* context = nullptr;
+  };
+
+  struct Node {
+    bool dead = false;
+    std::vector<std::span<std::byte>> regions;
+    std::deque<fabric::Event> events;
+    std::deque<Receive> receives;
+    std::size_t outstanding = 0;
+  };
+
+  bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(random_) < probability; }
+
+  fabric::PostResult post(Flight flight) {
+    const std::lock_guard lock(mutex_);
+    if (chance(faults_.refuse) || nodes_[flight.from].outstanding >= faults_.depth) {
+      return fabric::PostResult::Full;
+    }
+    ++nodes_[flight.from].outstanding;
+    if (nodes_[flight.from].dead || nodes_[flight.to].dead) {
+      complete(flight, fabric::EventKind::Failed);
+      return fabric::PostResult::Posted;
+    }
+    flights_.push_back(std::move(flight));
+    return fabric::PostResult::Posted;
+  }
+
+  void complete(const Flight& flight, fabric::EventKind kind) {
+    --nodes_[flight.from].outstanding;
+    nodes_[flight.from].events.push_back({.kind = kind, .context = flight.context, .error = 5});
+  }
+
+  void fail_flight(const Flight& flight) {
+    if (chance(0.5)) {
+      static_cast<void>(deliver(flight));
+    }
+    complete(flight, fabric::EventKind::Failed);
+  }
+
+  // False if the target has no receive buffer for it now.
+  bool deliver(const Flight& flight) {
+    Node& target = nodes_[flight.to];
+    std::byte* local = static_cast<std::byte*>(flight.local.address);
+    const std::byte* source = flight.injected.empty() ? local : flight.injected.data();
+    if (flight.kind == Kind::Send) {
+      if (target.receives.empty()) {
+        return false;
+      }
+      const Receive receive = target.receives.front();
+      target.receives.pop_front();
+      std::memcpy(receive.buffer.address, source, flight.local.bytes);
+      target.events.push_back({.kind = fabric::EventKind::Received, .context = receive.context, .bytes = flight.local.bytes});
+      return true;
+    }
+    const std::span<std::byte> region = target.regions.at(flight.key - 1);
+    WEFT_CHECK(flight.remote_address + flight.local.bytes <= region.size(), "a write beyond the region");
+    std::byte* remote = region.data() + flight.remote_address;
+    if (flight.kind == Kind::Read) {
+      std::memcpy(local, remote, flight.local.bytes);
+      return true;
+    }
+    std::memcpy(remote, source, flight.local.bytes);
+    if (flight.immediate) {
+      target.events.push_back({.kind = fabric::EventKind::RemoteWrite, .immediate = *flight.immediate});
+    }
+    return true;
+  }
+
+  // Lets some operations arrive, chosen by chance among all that are on their way.
+  void step() {
+    for (int i = 0; i < 8 && !flights_.empty(); ++i) {
+      const std::size_t index = std::uniform_int_distribution<std::size_t>(0, flights_.size() - 1)(random_);
+      if (chance(faults_.delay) || !deliver(flights_[index])) {
+        continue;
+      }
+      complete(flights_[index], fabric::EventKind::Completed);
+      flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(index));
+    }
+  }
+
+  std::mutex mutex_;
+  std::mt19937_64 random_;
+  NetworkFaults faults_;
+  std::deque<Node> nodes_;
+  std::vector<Flight> flights_;
+};
+
+class SimulatedRail final : public fabric::Rail {
+ public:
+  SimulatedRail(SimulatedNetwork& network, std::size_t index, std::string nic)
+      : network_(network), index_(index), nic_(std::move(nic)), address_(sizeof(index)) {
+    std::memcpy(address_.data(), &index_, sizeof(index_));
+    limits_ = {.inject_bytes = 32, .transmit_depth = network.faults_.depth, .receive_depth = 64,
+               .has_immediate = network.faults_.has_immediate};
+  }
+
+  [[nodiscard]] const fabric::RailLimits& limits() const override { return limits_; }
+
+  [[nodiscard]] const std::string& nic() const override { return nic_; }
+
+  [[nodiscard]] const std::string& address_text() const override { return nic_; }
+
+  [[nodiscard]] const std::string& provider() const override { return provider_; }
+
+  [[nodiscard]] std::span<const std::byte> address() const override { return address_; }
+
+  fabric::PeerHandle add_peer(std::span<const std::byte> address) override {
+    std::size_t index = 0;
+    std::memcpy(&index, address.data(), sizeof(index));
+    return fabric::PeerHandle(index);
+  }
+
+  fabric::RegionKey add_region(std::span<std::byte> memory) override {
+    const std::lock_guard lock(network_.mutex_);
+    auto& regions = network_.nodes_[index_].regions;
+    regions.push_back(memory);
+    return {.key = RemoteKey(regions.size()), .base = 0};
+  }
+
+  [[nodiscard]] void* descriptor_of(const void* /*address*/) const noexcept override { return nullptr; }
+
+  fabric::PostResult post_write(const fabric::LocalMemory& source,
+                                const fabric::RemoteMemory& dest,
+                                std::optional<std::uint32_t> immediate,
+                                fabric::PostContext* context) noexcept override {
+    return post(SimulatedNetwork::Kind::Write, source, dest, immediate, context);
+  }
+
+  fabric::PostResult post_read(const fabric::LocalMemory& dest,
+                               const fabric::RemoteMemory& source,
+                               fabric::PostContext* context) noexcept override {
+    return post(SimulatedNetwork::Kind::Read, dest, source, std::nullopt, context);
+  }
+
+  fabric::PostResult post_send(const fabric::LocalMemory& message,
+                               fabric::PeerHandle peer,
+                               fabric::PostContext* context) noexcept override {
+    return post(SimulatedNetwork::Kind::Send, message, {.peer = peer}, std::nullopt, context);
+  }
+
+  fabric::PostResult post_receive(const fabric::LocalMemory& buffer,
+                                  fabric::PostContext* context) noexcept override {
+    const std::lock_guard lock(network_.mutex_);
+    network_.nodes_[index_].receives.push_back({buffer, context});
+    return fabric::PostResult::Posted;
+  }
+
+  std::size_t poll(std::span<fabric::Event> events) noexcept override {
+    const std::lock_guard lock(network_.mutex_);
+    network_.step();
+    auto& waiting = network_.nodes_[index_].events;
+    std::size_t count = 0;
+    while (count < events.size() && !waiting.empty()) {
+      events[count++] = waiting.front();
+      waiting.pop_front();
+    }
+    return count;
+  }
+
+  [[nodiscard]] int last_error() const noexcept override { return 0; }
+
+  [[nodiscard]] int wait_descriptor() const noexcept override { return -1; }
+
+  [[nodiscard]] bool may_sleep() noexcept override { return true; }
+
+  [[nodiscard]] fabric::LinkHealth examine(std::span<const std::byte> /*peer*/,
+                                           std::uint32_t /*silent_ms*/) noexcept override {
+    return fabric::LinkHealth::Unknown;
+  }
+
+  void cut(std::span<const std::byte> /*peer*/) noexcept override {}
+
+ private:
+  fabric::PostResult post(SimulatedNetwork::Kind kind,
+                          const fabric::LocalMemory& local,
+                          const fabric::RemoteMemory& remote,
+                          std::optional<std::uint32_t> immediate,
+                          fabric::PostContext* context) noexcept {
+    SimulatedNetwork::Flight flight{kind, index_, remote.peer.value, local, {}, remote.address, remote.key.value, immediate, context};
+    if (kind != SimulatedNetwork::Kind::Read && local.bytes <= limits_.inject_bytes) {
+      const auto* source = static_cast<const std::byte*>(local.address);
+      flight.injected.assign(source, source + local.bytes);
+    }
+    return network_.post(std::move(flight));
+  }
+
+  SimulatedNetwork& network_;
+  std::size_t index_;
+  std::string nic_;
+  std::string provider_ = "simulated";
+  fabric::RailLimits limits_;
+  std::vector<std::byte> address_;
+};
+
+inline std::unique_ptr<fabric::Rail> SimulatedNetwork::make_rail(const std::string& nic) {
+  const std::lock_guard lock(mutex_);
+  nodes_.emplace_back();
+  return std::make_unique<SimulatedRail>(*this, nodes_.size() - 1, nic);
+}
+
+}  // namespace weft::test
