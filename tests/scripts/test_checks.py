@@ -101,7 +101,7 @@ GOOD = [
     ("functions", {"src/rma/a.cpp": "namespace weft {\nclass A {\n" + "  void f() {}\n\n" * 60 + "};\n}\n"}),
     ("parameters", {"src/rma/a.cpp": "std::array<int, 9> kA{f(1, 2, 3, 4, 5, 6, 7)};\n"}),
     ("headers", {"src/rma/a.hpp": HEADER + "#pragma once\n", "src/rma/a.cpp": "int x;\n"}),
-    ("questions", {"src/rma/a.cpp": 'mkstemp("/tmp/weft-XXX' + 'XXX");\n'}),
+    ("questions", {"src/rma/a.cpp": 'mkstemp("/tmp/weft-XX' + 'XXXX");\n'}),
     ("links", {"docs/A.md": "[b](../src/a.cpp) `Rail::post()` [c](#the-end) [d](https://example.org)\n```\n[x](nothing)\n```\n"
                             "# The end\n", "src/a.cpp": "struct Rail {\n  int post();\n};\n"}),
     ("commands", {"README.md": "```sh\n# a comment\n./test --quick\nPATH=x build/release/bin/weft-run -n 2 cmd\n```\n"

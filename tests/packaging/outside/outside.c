@@ -1,12 +1,13 @@
 /* The smallest program that uses the installed headers and library: one PE that puts to itself. */
-#include <stdio.h>
 #include <weft/weft.h>
+
+#include <stdio.h>
 
 int main(void) {
   if (weft_init() != WEFT_OK) {
     return 1;
   }
-  int *word = weft_calloc(1, sizeof *word);
+  int* word = weft_calloc(1, sizeof *word);
   const int value = 42;
   weft_put(word, &value, sizeof value, weft_pe());
   weft_quiet();

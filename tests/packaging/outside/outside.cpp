@@ -1,4 +1,6 @@
 // The C++ header compiles, warning-free, in a project that has nothing of Weft's own settings.
 #include <weft/weft.hpp>
 
-int main() { return weft_initialized(); }
+int main() {
+  return weft_initialized();
+}
