@@ -1,5 +1,6 @@
 // Where a device sits on the PCI bus: "0000:59:00.0". The one name that libfabric, hwloc, CUDA and
-// the kernel share for a NIC or a GPU, so it is how the layers match devices. Pure; any thread.
+// the kernel share for a NIC or a GPU, so it is how the layers match devices.
+// A plain value; pure functions, any thread.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,7 @@
 // The NICs that libfabric can open here, one entry per NIC and address, and the opening of one.
 //
-// Control path; any thread. No libfabric type leaves this folder.
+// Control path; any thread.
+// No libfabric type leaves this folder.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,7 @@
-// RAII over libfabric's objects: closed in the reverse order of their members. Single owner.
+// RAII over libfabric's objects: closed in the reverse order of their members.
+//
+// Each has a single owner, who closes it from one thread.
+// Private to this folder: no libfabric type leaves it.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -1,4 +1,7 @@
-// The fi_info behind a NicInfo; private to this folder.
+// The fi_info behind a NicInfo, and how an error of libfabric becomes one of ours.
+//
+// Private to this folder: no libfabric type leaves it.
+// Constant once made; any thread. Control path only.
 #pragma once
 
 #include "src/fabric/handles.hpp"

@@ -1,5 +1,6 @@
 // What is known of providers and cannot be asked of them: the one place with provider names. Every
 // row says where the knowledge comes from; everything else is a capability of fi_getinfo(3).
+// Constant data; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // Records that are used again: no allocation once the traffic has reached its usual depth. Addresses
-// are stable. Not thread-safe; guarded by the transport's lock.
+// are stable, and a record given back is not destroyed.
+//
+// Not thread-safe; guarded by the transport's lock.
 #pragma once
 
 #include <cstddef>
