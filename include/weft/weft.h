@@ -54,7 +54,10 @@ typedef enum weft_comparison {
 } weft_comparison;
 
 /* What a signal does to its word. */
-typedef enum weft_signal_operation { WEFT_SIGNAL_SET = 1, WEFT_SIGNAL_ADD = 2 } weft_signal_operation;
+typedef enum weft_signal_operation {
+  WEFT_SIGNAL_SET = 1,
+  WEFT_SIGNAL_ADD = 2
+} weft_signal_operation;
 
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
@@ -70,7 +73,7 @@ WEFT_EXPORT int weft_finalize(void);
 WEFT_EXPORT int weft_initialized(void);
 
 /* The sentence of the calling thread's last error; "" if there was none. Valid until the next. */
-WEFT_EXPORT const char *weft_last_error(void);
+WEFT_EXPORT const char* weft_last_error(void);
 
 /* Ends the whole job at once: prints the message, exits with `status`. Not collective. */
 WEFT_EXPORT void weft_global_exit(int status);
@@ -90,24 +93,24 @@ WEFT_EXPORT int weft_node_of(int pe);
 /* ---- Symmetric memory (collective; the arguments must be the same on all PEs) ------------------ */
 
 /* `size` bytes, aligned to 64; NULL with WEFT_OUT_OF_MEMORY or WEFT_MISMATCH. Ends with a barrier. */
-WEFT_EXPORT void *weft_malloc(size_t size);
+WEFT_EXPORT void* weft_malloc(size_t size);
 /* Zeroed. */
-WEFT_EXPORT void *weft_calloc(size_t count, size_t size);
+WEFT_EXPORT void* weft_calloc(size_t count, size_t size);
 /* `alignment` is a power of two. */
-WEFT_EXPORT void *weft_align(size_t alignment, size_t size);
+WEFT_EXPORT void* weft_align(size_t alignment, size_t size);
 /* Starts with a barrier. NULL is accepted. */
-WEFT_EXPORT int weft_free(void *address);
+WEFT_EXPORT int weft_free(void* address);
 
 /* Where `address` of `pe` is mapped here, for loads and stores; NULL if it is on another node. */
-WEFT_EXPORT void *weft_ptr(const void *address, int pe);
+WEFT_EXPORT void* weft_ptr(const void* address, int pe);
 
 /* ---- Contexts ---------------------------------------------------------------------------------- */
 
 /* An independent stream of operations: fence and quiet of one do not wait for another. */
-typedef struct weft_context *weft_context_t;
+typedef struct weft_context* weft_context_t;
 #define WEFT_CONTEXT_DEFAULT ((weft_context_t)0)
 
-WEFT_EXPORT int weft_context_create(weft_context_t *context);
+WEFT_EXPORT int weft_context_create(weft_context_t* context);
 /* Waits for its operations (quiet), then frees it. */
 WEFT_EXPORT int weft_context_destroy(weft_context_t context);
 
@@ -117,15 +120,19 @@ WEFT_EXPORT int weft_context_destroy(weft_context_t context);
  * as it is until quiet). get returns when `dest` is filled; get_nbi's `dest` is filled after quiet.
  * Strides count elements, as in OpenSHMEM's iput. */
 
-WEFT_EXPORT int weft_put(void *dest, const void *source, size_t bytes, int pe);
-WEFT_EXPORT int weft_get(void *dest, const void *source, size_t bytes, int pe);
-WEFT_EXPORT int weft_put_nbi(void *dest, const void *source, size_t bytes, int pe);
-WEFT_EXPORT int weft_get_nbi(void *dest, const void *source, size_t bytes, int pe);
+WEFT_EXPORT int weft_put(void* dest, const void* source, size_t bytes, int pe);
+WEFT_EXPORT int weft_get(void* dest, const void* source, size_t bytes, int pe);
+WEFT_EXPORT int weft_put_nbi(void* dest, const void* source, size_t bytes, int pe);
+WEFT_EXPORT int weft_get_nbi(void* dest, const void* source, size_t bytes, int pe);
 
-WEFT_EXPORT int weft_ctx_put(weft_context_t context, void *dest, const void *source, size_t bytes, int pe);
-WEFT_EXPORT int weft_ctx_get(weft_context_t context, void *dest, const void *source, size_t bytes, int pe);
-WEFT_EXPORT int weft_ctx_put_nbi(weft_context_t context, void *dest, const void *source, size_t bytes, int pe);
-WEFT_EXPORT int weft_ctx_get_nbi(weft_context_t context, void *dest, const void *source, size_t bytes, int pe);
+WEFT_EXPORT int weft_ctx_put(
+    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+WEFT_EXPORT int weft_ctx_get(
+    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+WEFT_EXPORT int weft_ctx_put_nbi(
+    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+WEFT_EXPORT int weft_ctx_get_nbi(
+    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
 
 /* The shape of a strided transfer: `count` elements of `element_bytes`, strides in elements. */
 typedef struct weft_stride {
@@ -135,35 +142,52 @@ typedef struct weft_stride {
   size_t count;
 } weft_stride;
 
-WEFT_EXPORT int weft_iput(void *dest, const void *source, weft_stride stride, int pe);
-WEFT_EXPORT int weft_iget(void *dest, const void *source, weft_stride stride, int pe);
-WEFT_EXPORT int weft_ctx_iput(weft_context_t context, void *dest, const void *source, weft_stride stride, int pe);
-WEFT_EXPORT int weft_ctx_iget(weft_context_t context, void *dest, const void *source, weft_stride stride, int pe);
+WEFT_EXPORT int weft_iput(void* dest, const void* source, weft_stride stride, int pe);
+WEFT_EXPORT int weft_iget(void* dest, const void* source, weft_stride stride, int pe);
+WEFT_EXPORT int weft_ctx_iput(
+    weft_context_t context, void* dest, const void* source, weft_stride stride, int pe);
+WEFT_EXPORT int weft_ctx_iget(
+    weft_context_t context, void* dest, const void* source, weft_stride stride, int pe);
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
 /* A signal word of the target and what happens to it. */
 typedef struct weft_signal {
-  uint64_t *word; /* symmetric */
+  uint64_t* word; /* symmetric */
   uint64_t value;
   weft_signal_operation operation;
 } weft_signal;
 
 /* Puts `bytes` and then updates the signal word; whoever sees the signal sees the data. Signals of
  * two calls to one peer may overtake each other unless a fence stands between. */
-WEFT_EXPORT int weft_put_signal(void *dest, const void *source, size_t bytes, weft_signal signal, int pe);
-WEFT_EXPORT int weft_put_signal_nbi(void *dest, const void *source, size_t bytes, weft_signal signal, int pe);
-WEFT_EXPORT int weft_ctx_put_signal(weft_context_t context, void *dest, const void *source, size_t bytes, weft_signal signal, int pe);
-WEFT_EXPORT int weft_ctx_put_signal_nbi(weft_context_t context, void *dest, const void *source, size_t bytes, weft_signal signal, int pe);
+WEFT_EXPORT int weft_put_signal(
+    void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
+WEFT_EXPORT int weft_put_signal_nbi(
+    void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
+WEFT_EXPORT int weft_ctx_put_signal(weft_context_t context,
+                                    void* dest,
+                                    const void* source,
+                                    size_t bytes,
+                                    weft_signal signal,
+                                    int pe);
+WEFT_EXPORT int weft_ctx_put_signal_nbi(weft_context_t context,
+                                        void* dest,
+                                        const void* source,
+                                        size_t bytes,
+                                        weft_signal signal,
+                                        int pe);
 
 /* Updates a signal word alone. */
 WEFT_EXPORT int weft_signal_post(weft_signal signal, int pe);
 WEFT_EXPORT int weft_ctx_signal_post(weft_context_t context, weft_signal signal, int pe);
 
 /* Reads a signal word of this PE; what its put_signal wrote is visible after. */
-WEFT_EXPORT uint64_t weft_signal_fetch(const uint64_t *word);
+WEFT_EXPORT uint64_t weft_signal_fetch(const uint64_t* word);
 /* Waits until `*word` compares to `value`; the word that satisfied it goes to `*seen` unless NULL. */
-WEFT_EXPORT int weft_signal_wait_until(uint64_t *word, weft_comparison comparison, uint64_t value, uint64_t *seen);
+WEFT_EXPORT int weft_signal_wait_until(uint64_t* word,
+                                       weft_comparison comparison,
+                                       uint64_t value,
+                                       uint64_t* seen);
 
 /* ---- Order and completion ---------------------------------------------------------------------- */
 
@@ -181,33 +205,34 @@ WEFT_EXPORT int weft_barrier_all(void);
 /* Waits for all PEs; says nothing about outstanding operations. */
 WEFT_EXPORT int weft_sync_all(void);
 /* Block k of `source` goes to block weft_pe() of `dest` on PE k; both symmetric, pe_count blocks. */
-WEFT_EXPORT int weft_alltoall(void *dest, const void *source, size_t bytes_per_pe);
+WEFT_EXPORT int weft_alltoall(void* dest, const void* source, size_t bytes_per_pe);
 /* `source` of `root` goes to `dest` of every PE; both symmetric. */
-WEFT_EXPORT int weft_broadcast(void *dest, const void *source, size_t bytes, int root);
+WEFT_EXPORT int weft_broadcast(void* dest, const void* source, size_t bytes, int root);
 
 /* ---- Connections and counters -------------------------------------------------------------------- */
 
 /* Opens every connection that the policy may use to the `count` PEs named (all PEs if NULL). The
  * named PEs must be making progress. Not collective. */
-WEFT_EXPORT int weft_warmup(const int *pes, size_t count);
+WEFT_EXPORT int weft_warmup(const int* pes, size_t count);
 
 /* What one rail has done since init. Bytes are payload plus Weft's own headers. */
 typedef struct weft_rail_counters {
   char nic[32];
   char address[64];
   uint64_t tx_bytes; /* handed to the NIC */
-  uint64_t rx_bytes; /* gets and messages that arrived; a peer's puts are in its own counters below */
+  uint64_t
+      rx_bytes; /* gets and messages that arrived; a peer's puts are in its own counters below */
   uint64_t tx_operations, rx_operations;
   uint64_t tx_signals, rx_signals;
   uint64_t outstanding_bytes;
-  uint64_t retries;  /* posts that the NIC's full queue refused */
-  uint64_t errors;   /* operations that failed and went out on another rail */
-  uint32_t up;       /* 1 while in the plan */
-  uint32_t warm;     /* 1 once all its connections are open */
+  uint64_t retries; /* posts that the NIC's full queue refused */
+  uint64_t errors;  /* operations that failed and went out on another rail */
+  uint32_t up;      /* 1 while in the plan */
+  uint32_t warm;    /* 1 once all its connections are open */
 } weft_rail_counters;
 
 /* Fills up to `capacity` entries; returns the number of rails of this PE. */
-WEFT_EXPORT int weft_counters(weft_rail_counters *rails, size_t capacity);
+WEFT_EXPORT int weft_counters(weft_rail_counters* rails, size_t capacity);
 
 /* What this PE has exchanged with one rail of a peer. A put leaves no trace at its target, so the RX
  * of a rail is the sum of `put_bytes` over all PEs plus what its own PE received by gets. */
@@ -218,9 +243,9 @@ typedef struct weft_peer_rail_counters {
 
 /* Fills up to `capacity` entries; returns the number of rails of `pe` that this PE uses (0 if it is
  * reached through memory), or a negative status. */
-WEFT_EXPORT int weft_peer_counters(int pe, weft_peer_rail_counters *rails, size_t capacity);
+WEFT_EXPORT int weft_peer_counters(int pe, weft_peer_rail_counters* rails, size_t capacity);
 /* The name of the policy in use. */
-WEFT_EXPORT const char *weft_rail_policy(void);
+WEFT_EXPORT const char* weft_rail_policy(void);
 /* Lets the library make progress from this thread; needed only with WEFT_PROGRESS_THREAD=no. */
 WEFT_EXPORT void weft_progress(void);
 

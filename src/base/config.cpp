@@ -34,11 +34,11 @@ constexpr std::array kSettings{
             "Name of the job, the same on all PEs; set by weft-run."},
     Setting{"WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
             "Secret that a PE shows to the rendezvous; set by weft-run."},
-    Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug",
-            "What goes to stderr."},
-    Setting{"WEFT_NICS", &Config::nics, "", "", "",
-            "NICs or local addresses that may become rails, separated by commas; empty for all that "
-            "are up. Loopback is used only if it is named here or nothing else is there."},
+    Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "What goes to stderr."},
+    Setting{
+        "WEFT_NICS", &Config::nics, "", "", "",
+        "NICs or local addresses that may become rails, separated by commas; empty for all that "
+        "are up. Loopback is used only if it is named here or nothing else is there."},
     Setting{"WEFT_NICS_SHARED", &Config::nics_shared, "", "no", "",
             "Every PE of a node opens all NICs, instead of sharing them out."},
     Setting{"WEFT_NODE_SIZE", &Config::node_size, "PEs", "0", "",
@@ -50,18 +50,20 @@ constexpr std::array kSettings{
             "The number of PEs; set by weft-run."},
     Setting{"WEFT_PROGRESS_THREAD", &Config::progress_thread, "", "yes", "",
             "Run the progress thread; without it only calls into the library make progress."},
-    Setting{"WEFT_PROVIDER", &Config::provider, "", "auto", "",
-            "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best that is "
-            "here."},
+    Setting{
+        "WEFT_PROVIDER", &Config::provider, "", "auto", "",
+        "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best that is "
+        "here."},
     Setting{"WEFT_RAIL_COUNT_MAX", &Config::rail_count_max, "", "32", "",
             "The most rails that a PE opens, 1 to 32."},
     Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", "balanced",
             "single|coupled|offset|balanced|aligned",
             "Which rail of ours and which rail of the peer carry a piece; docs/decisions/0002 "
             "compares them."},
-    Setting{"WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
-            "A rail that has completed nothing for this long while it should is examined, and taken "
-            "out if it is dead."},
+    Setting{
+        "WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
+        "A rail that has completed nothing for this long while it should is examined, and taken "
+        "out if it is dead."},
     Setting{"WEFT_RENDEZVOUS", &Config::rendezvous, "", "", "",
             "Where PEs meet: host:port or unix:/path; set by weft-run."},
     Setting{"WEFT_SPIN_US", &Config::spin_us, "us", "50", "",
@@ -77,7 +79,9 @@ constexpr std::array kSettings{
 constexpr std::array<std::string_view, 4> kToolVariables{"WEFT_LAB", "WEFT_LAB_DIR", "WEFT_RUN",
                                                          "WEFT_RUN_PID"};
 
-[[noreturn]] void fail_value(const Setting& setting, std::string_view value, std::string_view want) {
+[[noreturn]] void fail_value(const Setting& setting,
+                             std::string_view value,
+                             std::string_view want) {
   fail(Status::InvalidArgument, "{}={}: {}", setting.name, value, want);
 }
 
@@ -112,8 +116,9 @@ std::int64_t parse_number(const Setting& setting, std::string_view value) {
   std::int64_t number = 0;
   const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (code != std::errc{} || end != value.data() + value.size()) {
-    fail_value(setting, value, fmt::format("a whole number is wanted{}{}",
-                                           setting.unit.empty() ? "" : ", in ", setting.unit));
+    fail_value(setting, value,
+               fmt::format("a whole number is wanted{}{}", setting.unit.empty() ? "" : ", in ",
+                           setting.unit));
   }
   return number;
 }
@@ -128,23 +133,25 @@ std::uint64_t parse_size(const Setting& setting, std::string_view value) {
 
 void assign(Config& config, const Setting& setting, std::string_view value) {
   check_choice(setting, value);
+
   struct Visitor {
     Config& config;
     const Setting& setting;
     std::string_view value;
 
-    void operator()(std::string Config::*field) const { config.*field = value; }
+    void operator()(std::string Config::* field) const { config.*field = value; }
 
-    void operator()(std::uint64_t Config::*field) const {
+    void operator()(std::uint64_t Config::* field) const {
       config.*field = parse_size(setting, value);
     }
 
-    void operator()(std::int64_t Config::*field) const {
+    void operator()(std::int64_t Config::* field) const {
       config.*field = parse_number(setting, value);
     }
 
-    void operator()(bool Config::*field) const { config.*field = parse_switch(setting, value); }
+    void operator()(bool Config::* field) const { config.*field = parse_switch(setting, value); }
   };
+
   std::visit(Visitor{config, setting, value}, setting.field);
 }
 
@@ -195,8 +202,9 @@ Config load_config_from_environment() {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
     if (name.starts_with("WEFT_") && !is_known(name)) {
-      fail(Status::InvalidArgument, "{}: no such variable; did you mean {}? weft-info --env lists all",
-           name, nearest_setting(name));
+      fail(Status::InvalidArgument,
+           "{}: no such variable; did you mean {}? weft-info --env lists all", name,
+           nearest_setting(name));
     }
   }
   return load_config([](std::string_view name) -> std::optional<std::string> {
@@ -207,15 +215,17 @@ Config load_config_from_environment() {
 }
 
 std::string_view nearest_setting(std::string_view name) {
-  return std::ranges::min_element(kSettings, {}, [name](const Setting& setting) {
-           return edit_distance(name, setting.name);
-         })->name;
+  return std::ranges::min_element(
+             kSettings, {},
+             [name](const Setting& setting) { return edit_distance(name, setting.name); })
+      ->name;
 }
 
 std::string settings_markdown() {
   std::string text =
       "# Configuration\n\nGenerated from the table in `src/base/config.cpp` by `weft-info --env "
-      "--markdown`; do not edit.\nSizes take K, M, G (powers of 1024). An unknown `WEFT_` variable is "
+      "--markdown`; do not edit.\nSizes take K, M, G (powers of 1024). An unknown `WEFT_` variable "
+      "is "
       "an error that names the nearest one.\n\n| variable | default | unit | values | what it does "
       "|\n|---|---|---|---|---|\n";
   for (const Setting& setting : kSettings) {
@@ -224,9 +234,10 @@ std::string settings_markdown() {
          bar = choices.find('|', bar + 2)) {
       choices.replace(bar, 1, ", ");
     }
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", setting.name,
-                        setting.default_value.empty() ? "" : fmt::format("`{}`", setting.default_value),
-                        setting.unit, choices, setting.text);
+    text +=
+        fmt::format("| `{}` | {} | {} | {} | {} |\n", setting.name,
+                    setting.default_value.empty() ? "" : fmt::format("`{}`", setting.default_value),
+                    setting.unit, choices, setting.text);
   }
   return text;
 }

@@ -49,7 +49,9 @@ struct Config {
 
 // One row of the table.
 struct Setting {
-  using Field = std::variant<std::string Config::*, std::uint64_t Config::*, std::int64_t Config::*,
+  using Field = std::variant<std::string Config::*,
+                             std::uint64_t Config::*,
+                             std::int64_t Config::*,
                              bool Config::*>;
   std::string_view name;           // "WEFT_HEAP_SIZE"
   Field field;                     // where the value goes; uint64 fields are sizes ("64MiB")

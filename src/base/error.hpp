@@ -4,11 +4,11 @@
 // The data path does not use this file: it returns `Status` (base/status.hpp).
 #pragma once
 
-#include <fmt/format.h>
-
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "src/base/status.hpp"
 
@@ -37,9 +37,7 @@ template <typename... Values>
 }
 
 template <typename... Values>
-[[noreturn]] void fail(Status status,
-                       fmt::format_string<Values...> format,
-                       Values&&... values) {
+[[noreturn]] void fail(Status status, fmt::format_string<Values...> format, Values&&... values) {
   throw Error(status, fmt::format(format, std::forward<Values>(values)...));
 }
 
@@ -53,9 +51,9 @@ namespace internal {
 }  // namespace weft
 
 // A broken invariant of ours: prints the condition and the state, then aborts. Never for user input.
-#define WEFT_CHECK(condition, ...)                                                                \
-  do {                                                                                            \
-    if (!(condition)) [[unlikely]] {                                                              \
-      ::weft::internal::abort_with(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__));   \
-    }                                                                                             \
+#define WEFT_CHECK(condition, ...)                                                              \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]] {                                                            \
+      ::weft::internal::abort_with(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
+    }                                                                                           \
   } while (false)

@@ -1,10 +1,10 @@
 #include "src/base/log.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <memory>
 #include <string>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include "src/base/error.hpp"
 
@@ -28,8 +28,8 @@ spdlog::level::level_enum native(Level level) {
 // A logger of our own, so that a program that uses spdlog itself keeps its default logger.
 spdlog::logger& logger() {
   static const auto kLogger = [] {
-    auto made = std::make_shared<spdlog::logger>(
-        "weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made =
+        std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("weft: %l: %v");
     made->set_level(spdlog::level::warn);
     return made;

@@ -5,10 +5,10 @@
 // first function that decides what an error means logs it, callers do not.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace weft::log {
 

@@ -1,16 +1,16 @@
 #include "src/fabric/discovery.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstring>
-#include <sstream>
-#include <string_view>
 
 #include "src/base/error.hpp"
 #include "src/fabric/libfabric_rail.hpp"
@@ -42,7 +42,8 @@ InfoHandle get_info(const std::string& provider, const char* source_address) {
   const InfoHandle hints = make_hints(provider);
   fi_info* found = nullptr;
   const std::uint64_t flags = source_address == nullptr ? 0 : FI_SOURCE;
-  const int code = fi_getinfo(FI_VERSION(1, 17), source_address, nullptr, flags, hints.get(), &found);
+  const int code =
+      fi_getinfo(FI_VERSION(1, 17), source_address, nullptr, flags, hints.get(), &found);
   return InfoHandle(code == 0 ? found : nullptr);
 }
 
@@ -146,7 +147,9 @@ std::string choose_provider(const fi_info* list) {
 }
 
 // WEFT_NICS entries that are addresses no NIC has as its first one.
-void add_named_addresses(const Config& config, const std::string& provider, std::vector<NicInfo>& nics) {
+void add_named_addresses(const Config& config,
+                         const std::string& provider,
+                         std::vector<NicInfo>& nics) {
   std::istringstream names(config.nics);
   for (std::string name; std::getline(names, name, ',');) {
     std::array<std::byte, sizeof(in6_addr)> ignored{};

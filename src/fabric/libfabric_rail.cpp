@@ -1,9 +1,9 @@
 #include "src/fabric/libfabric_rail.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
+
+#include <sys/resource.h>
 
 #include "src/base/error.hpp"
 #include "src/fabric/native_info.hpp"
@@ -99,7 +99,8 @@ void LibfabricRail::read_address() {
   static_cast<void>(fi_getname(&endpoint_->fid, nullptr, &bytes));  // asks for the size
   address_.resize(std::max<std::size_t>(bytes, 64));
   bytes = address_.size();
-  check(fi_getname(&endpoint_->fid, address_.data(), &bytes), "fi_getname", object_, "a libfabric bug?");
+  check(fi_getname(&endpoint_->fid, address_.data(), &bytes), "fi_getname", object_,
+        "a libfabric bug?");
   address_.resize(bytes);
 }
 
@@ -115,9 +116,10 @@ PeerHandle LibfabricRail::add_peer(std::span<const std::byte> address) {
 
 RegionKey LibfabricRail::add_region(std::span<std::byte> memory) {
   fid_mr* registration = nullptr;
-  const std::uint64_t access = FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  check(fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0, &registration,
-                  nullptr),
+  const std::uint64_t access =
+      FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  check(fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
+                  &registration, nullptr),
         "fi_mr_reg", object_, memlock_hint().c_str());
   regions_.push_back({memory, Handle<fid_mr>(registration)});
   if (endpoint_regions_) {
@@ -173,8 +175,9 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
 PostResult LibfabricRail::post_read(const LocalMemory& dest,
                                     const RemoteMemory& source,
                                     PostContext* context) noexcept {
-  return result_of(fi_read(endpoint_.get(), dest.address, dest.bytes, dest.descriptor, source.peer.value,
-                           source.address, source.key.value, context->provider_scratch.data()));
+  return result_of(fi_read(endpoint_.get(), dest.address, dest.bytes, dest.descriptor,
+                           source.peer.value, source.address, source.key.value,
+                           context->provider_scratch.data()));
 }
 
 PostResult LibfabricRail::post_send(const LocalMemory& message,

@@ -7,10 +7,11 @@ namespace weft::fabric {
 namespace {
 
 constexpr std::array kQuirks{
-    ProviderQuirk{"efa", 100, false, 4,
-                  "reliable but unordered; inline sends up to 32 bytes; bounded queues, so Full is "
-                  "common; manual progress; RDMA write with 32 bits of immediate data",
-                  "fi_efa(7): SRD, inject size, FI_PROGRESS_MANUAL; EFA RDMA write: cq_data_size 4"},
+    ProviderQuirk{
+        "efa", 100, false, 4,
+        "reliable but unordered; inline sends up to 32 bytes; bounded queues, so Full is "
+        "common; manual progress; RDMA write with 32 bits of immediate data",
+        "fi_efa(7): SRD, inject size, FI_PROGRESS_MANUAL; EFA RDMA write: cq_data_size 4"},
     ProviderQuirk{"cxi", 100, false, 0,
                   "the job's VNI and service must match (SLINGSHOT_VNIS, FI_CXI_DEFAULT_VNI); "
                   "provider keys; HMEM by dma-buf",
@@ -20,10 +21,11 @@ constexpr std::array kQuirks{
                   "fi_verbs(7): FI_MR_LOCAL; fi_rxm(7): connection management"},
     ProviderQuirk{"psm3", 80, false, 0, "own multi-rail (PSM3_MULTIRAIL) must stay off",
                   "fi_psm3(7): PSM3_MULTIRAIL"},
-    ProviderQuirk{"tcp", 50, true, 0,
-                  "native RDM endpoints from libfabric 1.18 on; asking for FI_ATOMIC silently gives "
-                  "tcp;ofi_rxm; connects on first use (ms)",
-                  "fi_tcp(7); measured with 2.5 and 2.6"},
+    ProviderQuirk{
+        "tcp", 50, true, 0,
+        "native RDM endpoints from libfabric 1.18 on; asking for FI_ATOMIC silently gives "
+        "tcp;ofi_rxm; connects on first use (ms)",
+        "fi_tcp(7); measured with 2.5 and 2.6"},
     ProviderQuirk{"net", 45, true, 0,
                   "the native RDM tcp provider as 1.17 ships it; reconnects by itself",
                   "measured with 1.17: docs/decisions/0003"},
@@ -34,7 +36,8 @@ constexpr std::array kQuirks{
                   "deprecated; does not leave by the NIC whose address the endpoint has",
                   "fi_sockets(7); measured with 1.17"},
     ProviderQuirk{"shm", -1, false, 0, "one node only; Weft maps memory instead", "fi_shm(7)"},
-    ProviderQuirk{"udp;ofi_rxd", -1, false, 0, "for tests: slow, software reliability", "fi_rxd(7)"},
+    ProviderQuirk{"udp;ofi_rxd", -1, false, 0, "for tests: slow, software reliability",
+                  "fi_rxd(7)"},
     ProviderQuirk{"udp", -1, false, 0, "datagrams only", "fi_udp(7)"},
     ProviderQuirk{"psm", -1, false, 0, "deprecated", "libfabric 1.17 release notes"},
     ProviderQuirk{"psm2", -1, false, 0, "one endpoint a process on Omni-Path", "fi_psm2(7)"},

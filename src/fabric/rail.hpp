@@ -68,12 +68,12 @@ struct Event {
 };
 
 struct RailLimits {
-  std::size_t inject_bytes = 0;        // up to this size the source is free when post returns
-  std::size_t transmit_depth = 0;      // operations that may be outstanding
-  std::size_t receive_depth = 0;       // receive buffers that may be posted
-  bool has_immediate = true;           // writes can carry 32 bits to the target's queue
+  std::size_t inject_bytes = 0;         // up to this size the source is free when post returns
+  std::size_t transmit_depth = 0;       // operations that may be outstanding
+  std::size_t receive_depth = 0;        // receive buffers that may be posted
+  bool has_immediate = true;            // writes can carry 32 bits to the target's queue
   bool needs_local_descriptor = false;  // FI_MR_LOCAL
-  std::uint64_t rate_bits_per_s = 0;   // 0 if unknown
+  std::uint64_t rate_bits_per_s = 0;    // 0 if unknown
 };
 
 // What is known of a connection without using it.

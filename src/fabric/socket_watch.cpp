@@ -1,5 +1,10 @@
 #include "src/fabric/socket_watch.hpp"
 
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
 #include <dirent.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -7,11 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <charconv>
-#include <cstring>
-#include <memory>
-#include <string_view>
 
 namespace weft::fabric {
 namespace {

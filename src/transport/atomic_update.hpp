@@ -46,7 +46,8 @@ inline std::uint64_t apply_atomic(void* word, const AtomicUpdate& update) noexce
                         static_cast<std::uint32_t>(update.operand),
                         static_cast<std::uint32_t>(update.compare));
   }
-  return apply_atomic(*static_cast<std::uint64_t*>(word), update.code, update.operand, update.compare);
+  return apply_atomic(*static_cast<std::uint64_t*>(word), update.code, update.operand,
+                      update.compare);
 }
 
 }  // namespace weft::transport

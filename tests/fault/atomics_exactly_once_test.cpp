@@ -25,7 +25,9 @@ std::uint64_t run_additions(std::uint64_t seed, std::uint64_t count, bool fetchi
   for (std::uint64_t i = 0; i < count; ++i) {
     const Operation operation{.kind = OperationKind::Atomic,
                               .peer = Pe(2),
-                              .update = {.code = AtomicCode::Add, .word = {RegionIndex(0), HeapOffset(128)}, .operand = 1},
+                              .update = {.code = AtomicCode::Add,
+                                         .word = {RegionIndex(0), HeapOffset(128)},
+                                         .operand = 1},
                               .result = fetching ? &old[i] : nullptr,
                               .counter = &counter};
     counter.issue();
@@ -43,11 +45,13 @@ std::uint64_t run_additions(std::uint64_t seed, std::uint64_t count, bool fetchi
   for (std::size_t rail = 0; rail < network.rail_count(); ++rail) {
     network.revive(rail);
   }
-  EXPECT_TRUE(test::progress_until(pes, [&] {
-    pes[0]->transport->flush(Pe(2));
-    pes[1]->transport->flush(Pe(2));
-    return counter.is_idle();
-  })) << "seed " << seed;
+  EXPECT_TRUE(test::progress_until(pes,
+                                   [&] {
+                                     pes[0]->transport->flush(Pe(2));
+                                     pes[1]->transport->flush(Pe(2));
+                                     return counter.is_idle();
+                                   }))
+      << "seed " << seed;
   if (fetching) {
     std::ranges::sort(old);
     for (std::uint64_t i = 0; i < count; ++i) {

@@ -58,7 +58,8 @@ class Exchange {
         toggle_rail();
       }
       if (++idle_passes_ > 30'000'000) {
-        ADD_FAILURE() << "stuck after " << received_ << " of " << messages << ", seed " << scenario_.seed;
+        ADD_FAILURE() << "stuck after " << received_ << " of " << messages << ", seed "
+                      << scenario_.seed;
         return violations_ + 1;
       }
     }
@@ -162,7 +163,8 @@ class Exchange {
 
 // WEFT_LONG_RUN is not a setting of the library: tests read LONG_RUN.
 std::uint64_t message_count() {
-  const char* count = std::getenv("LONG_RUN_MESSAGES");  // NOLINT(concurrency-mt-unsafe): one thread
+  const char* count =
+      std::getenv("LONG_RUN_MESSAGES");  // NOLINT(concurrency-mt-unsafe): one thread
   return count == nullptr ? 5'000 : std::strtoull(count, nullptr, 10);
 }
 
@@ -174,21 +176,26 @@ TEST(PutSignalOrder, HoldsThroughReorderingAndDelay) {
 
 TEST(PutSignalOrder, HoldsWhenRailsRefusePosts) {
   for (std::uint64_t seed = 11; seed <= 14; ++seed) {
-    EXPECT_EQ(Exchange({.seed = seed, .faults = {.refuse = 0.3, .depth = 4}}).run(message_count()), 0U)
+    EXPECT_EQ(Exchange({.seed = seed, .faults = {.refuse = 0.3, .depth = 4}}).run(message_count()),
+              0U)
         << "seed " << seed;
   }
 }
 
 TEST(PutSignalOrder, HoldsWhenRailsDieAndReturn) {
   for (std::uint64_t seed = 21; seed <= 28; ++seed) {
-    EXPECT_EQ(Exchange({.seed = seed, .faults = {.delay = 0.6}, .kill_rails = true}).run(message_count()), 0U)
+    EXPECT_EQ(
+        Exchange({.seed = seed, .faults = {.delay = 0.6}, .kill_rails = true}).run(message_count()),
+        0U)
         << "seed " << seed;
   }
 }
 
 TEST(PutSignalOrder, HoldsWithoutImmediateData) {
   for (std::uint64_t seed = 31; seed <= 34; ++seed) {
-    EXPECT_EQ(Exchange({.seed = seed, .faults = {.has_immediate = false}, .kill_rails = true}).run(message_count()), 0U)
+    EXPECT_EQ(Exchange({.seed = seed, .faults = {.has_immediate = false}, .kill_rails = true})
+                  .run(message_count()),
+              0U)
         << "seed " << seed;
   }
 }

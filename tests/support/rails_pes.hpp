@@ -25,10 +25,11 @@ struct RailsPe {
 using MakeRails = std::function<transport::rails::RailsTransport::Rails(std::uint32_t pe)>;
 
 // `warm` opens the connections, one PE after the other, while all make progress.
-inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(std::uint32_t pe_count,
-                                                            std::size_t heap_bytes,
-                                                            const transport::rails::RailsOptions& options,
-                                                            const MakeRails& make_rails) {
+inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(
+    std::uint32_t pe_count,
+    std::size_t heap_bytes,
+    const transport::rails::RailsOptions& options,
+    const MakeRails& make_rails) {
   std::vector<std::unique_ptr<RailsPe>> pes;
   std::vector<bootstrap::Blob> blobs;
   for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
@@ -38,7 +39,8 @@ inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(std::uint32_t pe_cou
     made->counters.resize(rails.size());
     made->transport = std::make_unique<transport::rails::RailsTransport>(
         options, Pe(pe), std::move(rails),
-        std::vector<transport::rails::LocalRegion>{{made->memory.data(), heap_bytes}}, 0, made->counters);
+        std::vector<transport::rails::LocalRegion>{{made->memory.data(), heap_bytes}}, 0,
+        made->counters);
     blobs.push_back(made->transport->describe());
     pes.push_back(std::move(made));
   }

@@ -82,7 +82,9 @@ class SimulatedNetwork {
     std::size_t outstanding = 0;
   };
 
-  bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(random_) < probability; }
+  bool chance(double probability) {
+    return std::uniform_real_distribution<>(0, 1)(random_) < probability;
+  }
 
   fabric::PostResult post(Flight flight) {
     const std::lock_guard lock(mutex_);
@@ -122,11 +124,14 @@ class SimulatedNetwork {
       const Receive receive = target.receives.front();
       target.receives.pop_front();
       std::memcpy(receive.buffer.address, source, flight.local.bytes);
-      target.events.push_back({.kind = fabric::EventKind::Received, .context = receive.context, .bytes = flight.local.bytes});
+      target.events.push_back({.kind = fabric::EventKind::Received,
+                               .context = receive.context,
+                               .bytes = flight.local.bytes});
       return true;
     }
     const std::span<std::byte> region = target.regions.at(flight.key - 1);
-    WEFT_CHECK(flight.remote_address + flight.local.bytes <= region.size(), "a write beyond the region");
+    WEFT_CHECK(flight.remote_address + flight.local.bytes <= region.size(),
+               "a write beyond the region");
     std::byte* remote = region.data() + flight.remote_address;
     if (flight.kind == Kind::Read) {
       std::memcpy(local, remote, flight.local.bytes);
@@ -134,7 +139,8 @@ class SimulatedNetwork {
     }
     std::memcpy(remote, source, flight.local.bytes);
     if (flight.immediate) {
-      target.events.push_back({.kind = fabric::EventKind::RemoteWrite, .immediate = *flight.immediate});
+      target.events.push_back(
+          {.kind = fabric::EventKind::RemoteWrite, .immediate = *flight.immediate});
     }
     return true;
   }
@@ -142,7 +148,8 @@ class SimulatedNetwork {
   // Lets some operations arrive, chosen by chance among all that are on their way.
   void step() {
     for (int i = 0; i < 8 && !flights_.empty(); ++i) {
-      const std::size_t index = std::uniform_int_distribution<std::size_t>(0, flights_.size() - 1)(random_);
+      const std::size_t index =
+          std::uniform_int_distribution<std::size_t>(0, flights_.size() - 1)(random_);
       if (chance(faults_.delay) || !deliver(flights_[index])) {
         continue;
       }
@@ -163,7 +170,9 @@ class SimulatedRail final : public fabric::Rail {
   SimulatedRail(SimulatedNetwork& network, std::size_t index, std::string nic)
       : network_(network), index_(index), nic_(std::move(nic)), address_(sizeof(index)) {
     std::memcpy(address_.data(), &index_, sizeof(index_));
-    limits_ = {.inject_bytes = 32, .transmit_depth = network.faults_.depth, .receive_depth = 64,
+    limits_ = {.inject_bytes = 32,
+               .transmit_depth = network.faults_.depth,
+               .receive_depth = 64,
                .has_immediate = network.faults_.has_immediate};
   }
 
@@ -190,7 +199,9 @@ class SimulatedRail final : public fabric::Rail {
     return {.key = RemoteKey(regions.size()), .base = 0};
   }
 
-  [[nodiscard]] void* descriptor_of(const void* /*address*/) const noexcept override { return nullptr; }
+  [[nodiscard]] void* descriptor_of(const void* /*address*/) const noexcept override {
+    return nullptr;
+  }
 
   fabric::PostResult post_write(const fabric::LocalMemory& source,
                                 const fabric::RemoteMemory& dest,
@@ -249,7 +260,8 @@ class SimulatedRail final : public fabric::Rail {
                           const fabric::RemoteMemory& remote,
                           std::optional<std::uint32_t> immediate,
                           fabric::PostContext* context) noexcept {
-    SimulatedNetwork::Flight flight{kind, index_, remote.peer.value, local, {}, remote.address, remote.key.value, immediate, context};
+    SimulatedNetwork::Flight flight{kind,           index_,           remote.peer.value, local,  {},
+                                    remote.address, remote.key.value, immediate,         context};
     if (kind != SimulatedNetwork::Kind::Read && local.bytes <= limits_.inject_bytes) {
       const auto* source = static_cast<const std::byte*>(local.address);
       flight.injected.assign(source, source + local.bytes);

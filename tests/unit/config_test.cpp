@@ -1,11 +1,12 @@
 // The configuration table: defaults, parsing, and messages that say what to do.
 #include "src/base/config.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
+
+#include <gmock/gmock.h>
 
 #include "src/base/error.hpp"
 

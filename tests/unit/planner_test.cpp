@@ -35,7 +35,8 @@ std::vector<LinkMask> all_links(std::size_t local, std::size_t remote) {
 
 double max_over_mean(const std::vector<std::uint64_t>& values) {
   const auto sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return static_cast<double>(*std::ranges::max_element(values)) * static_cast<double>(values.size()) / sum;
+  return static_cast<double>(*std::ranges::max_element(values)) *
+         static_cast<double>(values.size()) / sum;
 }
 
 // All PEs of 2 nodes send to all PEs of the other node, as the seeds' all-to-all does.
@@ -48,7 +49,8 @@ struct AllToAll {
   using Sizes = std::vector<std::uint64_t>;
 
   // Bytes received, and sent, by each rail: [pe][rail].
-  std::vector<std::vector<std::uint64_t>> run(std::size_t steps, const std::function<Sizes(std::size_t)>& sizes) {
+  std::vector<std::vector<std::uint64_t>> run(std::size_t steps,
+                                              const std::function<Sizes(std::size_t)>& sizes) {
     std::vector<std::vector<std::uint64_t>> received(pes, std::vector<std::uint64_t>(rails));
     sent.assign(pes, std::vector<std::uint64_t>(rails));
     for (std::uint32_t me = 0; me < pes; ++me) {
@@ -61,7 +63,8 @@ struct AllToAll {
           const std::uint32_t peer = (me < pes / 2 ? pes / 2 : 0) + k;
           for (const std::uint64_t bytes : sizes(step)) {
             Side& remote = remotes.try_emplace(peer, rails).first->second;
-            const PlanInput input{policy, Pe(me), Pe(peer), local.rails, remote.rails, links, counter++};
+            const PlanInput input{policy,       Pe(me), Pe(peer), local.rails,
+                                  remote.rails, links,  counter++};
             for (const Piece& piece : plan(input, bytes)) {
               local.rails[piece.local.value].sent_bytes += piece.bytes;
               remote.rails[piece.remote.value].sent_bytes += piece.bytes;
@@ -89,10 +92,12 @@ AllToAll::Sizes fixed_sizes(std::size_t /*step*/) {
 }
 
 TEST(Planner, CutsEveryOperationIntoPiecesThatCoverItExactlyOnce) {
-  for (const Policy policy : {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {
+  for (const Policy policy :
+       {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {
     for (std::size_t local = 1; local <= 5; ++local) {
       for (std::size_t remote = 1; remote <= 5; ++remote) {
-        for (const std::uint64_t bytes : {0UL, 1UL, 8UL, 65535UL, 65536UL, 65537UL, 100000UL, 1048576UL, 5000000UL}) {
+        for (const std::uint64_t bytes :
+             {0UL, 1UL, 8UL, 65535UL, 65536UL, 65537UL, 100000UL, 1048576UL, 5000000UL}) {
           const Side mine(local);
           const Side theirs(remote);
           const auto links = all_links(local, remote);
@@ -112,7 +117,8 @@ TEST(Planner, CutsEveryOperationIntoPiecesThatCoverItExactlyOnce) {
 }
 
 TEST(Planner, NeverUsesALinkThatIsDownForAnyMaskOfThreeByThreeLinks) {
-  for (const Policy policy : {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {
+  for (const Policy policy :
+       {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {
     for (std::uint32_t mask = 0; mask < 512; ++mask) {
       const Side mine(3);
       const Side theirs(3);
@@ -122,7 +128,8 @@ TEST(Planner, NeverUsesALinkThatIsDownForAnyMaskOfThreeByThreeLinks) {
         const auto pieces = plan(input, 300'000);
         ASSERT_TRUE(!pieces.empty() || mask == 0 || policy == Policy::Aligned);
         for (const Piece& piece : pieces) {
-          ASSERT_TRUE((links[piece.local.value] >> piece.remote.value) & 1U) << to_string(policy) << mask;
+          ASSERT_TRUE((links[piece.local.value] >> piece.remote.value) & 1U)
+              << to_string(policy) << mask;
         }
       }
     }
@@ -160,7 +167,8 @@ TEST(Planner, BalancedIsEvenForParetoSizes) {
   std::uniform_real_distribution<double> uniform(1e-9, 1.0);
   AllToAll traffic{16, 4, Policy::Balanced};
   const auto received = traffic.run(1000, [&](std::size_t) {
-    return AllToAll::Sizes{static_cast<std::uint64_t>(4096.0 / std::pow(uniform(random), 1.0 / 1.2))};
+    return AllToAll::Sizes{
+        static_cast<std::uint64_t>(4096.0 / std::pow(uniform(random), 1.0 / 1.2))};
   });
   EXPECT_LT(worst_of(received), 1.02);
 }
@@ -196,7 +204,8 @@ TEST(Planner, GivesARailOfAQuarterWeightAQuarterOfTheBytes) {
       mine.rails[piece.local.value].sent_bytes += piece.bytes;
     }
   }
-  const double ratio = static_cast<double>(mine.rails[2].sent_bytes) / static_cast<double>(mine.rails[0].sent_bytes);
+  const double ratio =
+      static_cast<double>(mine.rails[2].sent_bytes) / static_cast<double>(mine.rails[0].sent_bytes);
   EXPECT_NEAR(ratio, 0.25, 0.02);
 }
 

@@ -25,7 +25,8 @@ TEST(SequenceWindow, FloorIsTheFirstThatIsMissingWhateverTheOrder) {
       EXPECT_TRUE(window.mark(sequence));
       EXPECT_FALSE(window.mark(sequence)) << "counts once";
       seen[sequence] = true;
-      const auto missing = static_cast<std::uint32_t>(std::ranges::find(seen, false) - seen.begin());
+      const auto missing =
+          static_cast<std::uint32_t>(std::ranges::find(seen, false) - seen.begin());
       EXPECT_EQ(window.floor(), missing);
     }
   }

@@ -54,7 +54,9 @@ class Reader {
  private:
   std::span<const std::byte> take(std::size_t count) {
     if (count > rest_.size()) {
-      fail("a PE described its rails in a way that this version does not read; do all PEs use the same Weft?");
+      fail(
+          "a PE described its rails in a way that this version does not read; do all PEs use the "
+          "same Weft?");
     }
     const auto taken = rest_.first(count);
     rest_ = rest_.subspan(count);
@@ -97,7 +99,8 @@ bootstrap::Blob RailsTransport::describe() const {
   return writer.blob;
 }
 
-void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mapped) {
+void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
+                             const std::vector<bool>& is_mapped) {
   const std::lock_guard lock(mutex_);
   state_.pe_count = static_cast<std::uint32_t>(blobs.size());
   state_.peers.resize(blobs.size());
@@ -112,11 +115,12 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs, const st
     peer->rails.resize(reader.number());
     if (peer->rails.empty() || state_.rails.empty()) {
       fail("PE {} is on another node and {} has no NIC that can be a rail; weft-info says why", pe,
-           peer->rails.empty() ? fmt::format("PE {}", pe) : fmt::format("this PE ({})", state_.me.value));
+           peer->rails.empty() ? fmt::format("PE {}", pe)
+                               : fmt::format("this PE ({})", state_.me.value));
     }
     if (provider != state_.rails.front().rail->provider()) {
-      fail(Status::Mismatch, "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all", pe, provider,
-           state_.rails.front().rail->provider());
+      fail(Status::Mismatch, "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all", pe,
+           provider, state_.rails.front().rail->provider());
     }
     std::vector<std::vector<fabric::RegionKey>> keys(peer->rails.size());
     for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
@@ -130,10 +134,11 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs, const st
     for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
       LinkMask mask = 0;
       for (std::uint32_t remote = 0; remote < peer->rails.size(); ++remote) {
-        peer->links.push_back({.local = RailIndex(local),
-                               .remote = RailIndex(remote),
-                               .address = state_.rails[local].rail->add_peer(peer->rails[remote].address),
-                               .regions = keys[remote]});
+        peer->links.push_back(
+            {.local = RailIndex(local),
+             .remote = RailIndex(remote),
+             .address = state_.rails[local].rail->add_peer(peer->rails[remote].address),
+             .regions = keys[remote]});
         mask |= LinkMask{1} << remote;
       }
       peer->masks.push_back(mask);
@@ -185,7 +190,8 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
     const bool reached = std::ranges::any_of(peer->links, &RailLink::warm);
     if (!reached) {
       fail(Status::PeerLost,
-           "PE {} was not reached over any of {} x {} rails within {} s (ours: {} {}; is there a route, is a "
+           "PE {} was not reached over any of {} x {} rails within {} s (ours: {} {}; is there a "
+           "route, is a "
            "firewall in between?)",
            peer->pe.value, state_.rails.size(), peer->rails.size(), timeout_s,
            state_.rails.front().rail->nic(), state_.rails.front().rail->address_text());

@@ -44,7 +44,8 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
                        header.bytes == message.size() && header.source_pe < state_.pe_count &&
                        state_.peers[header.source_pe] != nullptr;
   if (!is_ours) {
-    log::warn("dropped a message of {} bytes on rail {} that is not Weft's", message.size(), local.value);
+    log::warn("dropped a message of {} bytes on rail {} that is not Weft's", message.size(),
+              local.value);
     return;
   }
   Peer& peer = *state_.peers[header.source_pe];
@@ -62,7 +63,8 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
     rest = rest.subspan(sizeof(frame));
     const std::size_t data_bytes = frame.kind == FrameKind::EagerSignal ? frame.count : 0;
     if (padded(data_bytes) > rest.size()) {
-      log::warn("dropped the rest of a message from PE {}: a frame is longer than it", peer.pe.value);
+      log::warn("dropped the rest of a message from PE {}: a frame is longer than it",
+                peer.pe.value);
       return;
     }
     if (frame.kind == FrameKind::Signal || frame.kind == FrameKind::EagerSignal) {
@@ -83,7 +85,8 @@ void Inbox::handle(Peer& peer, const Frame& frame, std::span<const std::byte> da
       handle_signal(peer, frame);
       break;
     case FrameKind::EagerSignal:
-      if (std::byte* dest = memory_of(frame.data_region, frame.data_offset, data.size()); dest != nullptr) {
+      if (std::byte* dest = memory_of(frame.data_region, frame.data_offset, data.size());
+          dest != nullptr) {
         std::memcpy(dest, data.data(), data.size());
       }
       apply(peer, frame);
@@ -153,8 +156,9 @@ void Inbox::apply(Peer& peer, const Frame& received) {
   if (frame.kind == FrameKind::Atomic && frame.token != 0) {
     outbox_.append(peer, {.kind = FrameKind::Reply, .operand = old, .token = frame.token});
   }
-  std::erase_if(arrivals.waiting,
-                [&](const WaitingSignal& signal) { return signal.frame.sequence == frame.sequence; });
+  std::erase_if(arrivals.waiting, [&](const WaitingSignal& signal) {
+    return signal.frame.sequence == frame.sequence;
+  });
   pieces_of(arrivals, frame.sequence) = 0;
   mark_applied(peer, frame.sequence);
 }
@@ -163,7 +167,8 @@ void Inbox::mark_applied(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = *peer.arrivals;
   arrivals.applied.mark(sequence);
   const std::uint32_t floor = arrivals.applied.floor();
-  const bool flushed = arrivals.flush_wanted && static_cast<std::int32_t>(floor - arrivals.flush_below) >= 0;
+  const bool flushed =
+      arrivals.flush_wanted && static_cast<std::int32_t>(floor - arrivals.flush_below) >= 0;
   if (flushed || floor - arrivals.announced_floor >= kAnnounceEvery) {
     arrivals.flush_wanted = arrivals.flush_wanted && !flushed;
     peer.announce_floor = true;

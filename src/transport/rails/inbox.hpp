@@ -17,7 +17,8 @@ namespace weft::transport::rails {
 
 class Inbox {
  public:
-  Inbox(State& state, Outbox& outbox, Sender& sender) : state_(state), outbox_(outbox), sender_(sender) {}
+  Inbox(State& state, Outbox& outbox, Sender& sender)
+      : state_(state), outbox_(outbox), sender_(sender) {}
 
   // A message arrived on local rail `local`. Malformed ones are logged and dropped.
   void on_message(std::span<const std::byte> message, RailIndex local);
@@ -35,7 +36,9 @@ class Inbox {
   void handle_flush(Peer& peer, const Frame& frame);
   void apply(Peer& peer, const Frame& frame);
   // The target of `bytes` at (region, offset), or null if a peer asks for what does not exist.
-  [[nodiscard]] std::byte* memory_of(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) const;
+  [[nodiscard]] std::byte* memory_of(std::uint32_t region,
+                                     std::uint64_t offset,
+                                     std::uint64_t bytes) const;
   void mark_applied(Peer& peer, std::uint32_t sequence);
 
   State& state_;

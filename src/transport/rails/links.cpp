@@ -46,7 +46,8 @@ std::uint64_t Links::window_of(const RailLoad& load) const {
     return kWindowBytesUnknown;
   }
   return std::clamp(static_cast<std::uint64_t>(rate * kWindowSeconds),
-                    std::max(kWindowBytesMin, 2 * state_.options.stripe_bytes_min), kWindowBytesMax);
+                    std::max(kWindowBytesMin, 2 * state_.options.stripe_bytes_min),
+                    kWindowBytesMax);
 }
 
 std::optional<Piece> Links::choose(const Peer& peer,
@@ -70,16 +71,17 @@ std::optional<Piece> Links::choose(const Peer& peer,
   for (std::size_t i = 0; i < peer.rails.size(); ++i) {
     fill(remote[i], peer.rails[i].load);
   }
-  const PlanInput input{.policy = state_.options.policy,
-                        .me = state_.me,
-                        .peer = peer.pe,
-                        .local = {local.data(), state_.rails.size()},
-                        .remote = {remote.data(), peer.rails.size()},
-                        .links = peer.masks,
-                        .counter = counter,
-                        .stripe_bytes_min = state_.options.stripe_bytes_min,
-                        .piece_bytes_max = std::clamp(smallest_window / 2, state_.options.stripe_bytes_min,
-                                                      std::max(kPieceBytesMax, state_.options.stripe_bytes_min))};
+  const PlanInput input{
+      .policy = state_.options.policy,
+      .me = state_.me,
+      .peer = peer.pe,
+      .local = {local.data(), state_.rails.size()},
+      .remote = {remote.data(), peer.rails.size()},
+      .links = peer.masks,
+      .counter = counter,
+      .stripe_bytes_min = state_.options.stripe_bytes_min,
+      .piece_bytes_max = std::clamp(smallest_window / 2, state_.options.stripe_bytes_min,
+                                    std::max(kPieceBytesMax, state_.options.stripe_bytes_min))};
   return next_piece(input, rest);
 }
 
@@ -87,7 +89,8 @@ bool Links::is_reachable(const Peer& peer) const {
   return std::ranges::any_of(peer.masks, [](LinkMask mask) { return mask != 0; });
 }
 
-void Links::on_posted(Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted) {
+void Links::on_posted(
+    Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted) {
   posted.peer = peer.pe.value;
   posted.link = static_cast<std::uint32_t>(&link - peer.links.data());
   posted.bytes = bytes;
@@ -158,9 +161,10 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   const bool is_news = state_.now_ns - state_.warned_ns > kWarnIntervalNs || !is_reachable(peer);
   state_.warned_ns = is_news ? state_.now_ns : state_.warned_ns;
   const fabric::Rail& rail = *state_.rails[link.local.value].rail;
-  log::at(is_news ? log::Level::Warn : log::Level::Info, "rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
-            rail.address_text(), link.remote.value, peer.pe.value, reason,
-            is_reachable(peer) ? "going on with the others" : "no other rail is left, trying again");
+  log::at(is_news ? log::Level::Warn : log::Level::Info,
+          "rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
+          rail.address_text(), link.remote.value, peer.pe.value, reason,
+          is_reachable(peer) ? "going on with the others" : "no other rail is left, trying again");
 }
 
 void Links::update_weights() {

@@ -18,13 +18,19 @@ class Links {
   explicit Links(State& state) : state_(state) {}
 
   // The next piece towards `peer` for what is left of an operation, or empty if it has to wait.
-  [[nodiscard]] std::optional<Piece> choose(const Peer& peer, Direction direction, Rest rest, std::uint64_t counter) const;
+  [[nodiscard]] std::optional<Piece> choose(const Peer& peer,
+                                            Direction direction,
+                                            Rest rest,
+                                            std::uint64_t counter) const;
   [[nodiscard]] bool is_reachable(const Peer& peer) const;
 
-  [[nodiscard]] static RailLink& link_of(Peer& peer, const Posted& posted) { return peer.links[posted.link]; }
+  [[nodiscard]] static RailLink& link_of(Peer& peer, const Posted& posted) {
+    return peer.links[posted.link];
+  }
 
   // A post was accepted: fills `posted` with where it went.
-  void on_posted(Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted);
+  void on_posted(
+      Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted);
   void on_completed(Peer& peer, const Posted& posted);
   void on_failed(Peer& peer, const Posted& posted);
 

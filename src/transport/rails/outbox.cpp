@@ -60,7 +60,8 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
     header.applied_floor = peer.arrivals->applied.floor();
   }
   // Weft's own messages do not advance the counter of operations that the counting policies use.
-  while (const auto piece = links_.choose(peer, Direction::Write, {.total = header.bytes}, state_.operation_count)) {
+  while (const auto piece = links_.choose(peer, Direction::Write, {.total = header.bytes},
+                                          state_.operation_count)) {
     RailLink& link = peer.link(piece->local, piece->remote);
     LocalRail& local = state_.rails[link.local.value];
     const fabric::LocalMemory message{batch->memory.data(), header.bytes,

@@ -29,7 +29,9 @@ class Outbox {
   }
 
   // True if so much is waiting that callers should hold back.
-  [[nodiscard]] bool is_congested(const Peer& peer) const { return peer.closed.size() >= kClosedMax; }
+  [[nodiscard]] bool is_congested(const Peer& peer) const {
+    return peer.closed.size() >= kClosedMax;
+  }
 
   void on_delivered(Peer& peer, Batch* batch);
   void on_failed(Peer& peer, Batch* batch);

@@ -116,7 +116,8 @@ std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
   const std::uint64_t expected = std::min(rest.total - rest.offset, input.piece_bytes_max);
   LinkMask locals = locals_with_room(input, rest);
   while (locals != 0) {
-    const auto local = fewest_bytes(input.local, locals, expected, input.me.value % count_of(input.local));
+    const auto local =
+        fewest_bytes(input.local, locals, expected, input.me.value % count_of(input.local));
     if (!local) {
       return std::nullopt;
     }
@@ -127,7 +128,8 @@ std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
         remotes &= ~(LinkMask{1} << remote);
       }
     }
-    const auto start = static_cast<std::uint32_t>((input.me.value + input.peer.value) % input.remote.size());
+    const auto start =
+        static_cast<std::uint32_t>((input.me.value + input.peer.value) % input.remote.size());
     if (const auto remote = fewest_bytes(input.remote, remotes, bytes, start)) {
       return Piece{RailIndex(*local), RailIndex(*remote), rest.offset, bytes};
     }
@@ -173,7 +175,8 @@ std::optional<Piece> next_by_count(const PlanInput& input, Rest rest) {
 }  // namespace
 
 Policy parse_policy(std::string_view name) {
-  const auto* const found = std::ranges::find(kNames, name, [](const auto& entry) { return entry.second; });
+  const auto* const found =
+      std::ranges::find(kNames, name, [](const auto& entry) { return entry.second; });
   if (found == kNames.end()) {
     fail(Status::InvalidArgument,
          "there is no rail policy '{}'; use single, coupled, offset, balanced or aligned", name);

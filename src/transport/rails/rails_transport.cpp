@@ -1,12 +1,12 @@
 #include "src/transport/rails/rails_transport.hpp"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <thread>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
@@ -36,7 +36,8 @@ RailsTransport::RailsTransport(RailsOptions options,
                                std::vector<LocalRegion> regions,
                                std::uint64_t probe_offset,
                                std::span<RailCounters> counters) {
-  WEFT_CHECK(rails.size() <= counters.size(), "{} rails, {} counter blocks", rails.size(), counters.size());
+  WEFT_CHECK(rails.size() <= counters.size(), "{} rails, {} counter blocks", rails.size(),
+             counters.size());
   state_.options = options;
   state_.me = me;
   state_.regions = std::move(regions);
@@ -71,7 +72,8 @@ void RailsTransport::post_receives() {
       const fabric::LocalMemory memory{buffer.memory.data(), buffer.memory.size(),
                                        rail.descriptor_of(buffer.memory.data())};
       if (rail.post_receive(memory, &buffer) != fabric::PostResult::Posted) {
-        fail("fi_recv failed on rail {} ({}): {}", local, rail.nic(), fabric::error_words(rail.last_error()));
+        fail("fi_recv failed on rail {} ({}): {}", local, rail.nic(),
+             fabric::error_words(rail.last_error()));
       }
     }
   }
@@ -93,7 +95,8 @@ Status RailsTransport::post(const Operation& operation) noexcept {
 
 void RailsTransport::flush(Pe peer) noexcept {
   const std::lock_guard lock(mutex_);
-  if (Peer* target = state_.peers[peer.value].get(); target != nullptr && target->status == Status::Ok) {
+  if (Peer* target = state_.peers[peer.value].get();
+      target != nullptr && target->status == Status::Ok) {
     state_.now_ns = now_ns();
     sender_.request_flush(*target);
     outbox_.post(*target, true);
@@ -107,7 +110,8 @@ bool RailsTransport::progress() noexcept {
 }
 
 std::uint64_t RailsTransport::caller_polls() const noexcept {
-  return AtomicRef(const_cast<std::uint64_t&>(caller_polls_)).load(std::memory_order_relaxed);  // as above
+  return AtomicRef(const_cast<std::uint64_t&>(caller_polls_))
+      .load(std::memory_order_relaxed);  // as above
 }
 
 bool RailsTransport::advance() noexcept {
@@ -166,7 +170,8 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
     }
     fabric::Rail& rail = *state_.rails[local].rail;
     static_cast<void>(rail.post_receive(
-        {buffer.memory.data(), buffer.memory.size(), rail.descriptor_of(buffer.memory.data())}, &buffer));
+        {buffer.memory.data(), buffer.memory.size(), rail.descriptor_of(buffer.memory.data())},
+        &buffer));
     return;
   }
   if (event.kind == fabric::EventKind::Failed) {
@@ -209,7 +214,8 @@ bool RailsTransport::post_work() {
       }
     }
   }
-  state_.active.erase(state_.active.begin(), state_.active.begin() + static_cast<std::ptrdiff_t>(count));
+  state_.active.erase(state_.active.begin(),
+                      state_.active.begin() + static_cast<std::ptrdiff_t>(count));
   return moved;
 }
 
@@ -224,7 +230,8 @@ bool RailsTransport::may_sleep() noexcept {
   if (!lock.owns_lock() || !state_.recover_requests.empty()) {
     return false;
   }
-  return std::ranges::all_of(state_.rails, [](LocalRail& local) { return local.rail->may_sleep(); });
+  return std::ranges::all_of(state_.rails,
+                             [](LocalRail& local) { return local.rail->may_sleep(); });
 }
 
 void RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {

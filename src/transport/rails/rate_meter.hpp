@@ -30,7 +30,9 @@ class RateMeter {
   }
 
   // The operation failed: its bytes are gone, its time says nothing.
-  void on_failure(std::uint64_t bytes) { outstanding_bytes_ -= std::min(bytes, outstanding_bytes_); }
+  void on_failure(std::uint64_t bytes) {
+    outstanding_bytes_ -= std::min(bytes, outstanding_bytes_);
+  }
 
   [[nodiscard]] std::uint64_t outstanding_bytes() const { return outstanding_bytes_; }
 

@@ -75,7 +75,9 @@ void Recovery::serve_requests() {
     }
     const bool applied = frame.element_bytes != 0 && peer.arrivals != nullptr &&
                          peer.arrivals->applied.is_done(frame.sequence);
-    outbox_.append(peer, {.kind = FrameKind::RecoverReply, .operand = applied ? 1U : 0U, .token = frame.token});
+    outbox_.append(
+        peer,
+        {.kind = FrameKind::RecoverReply, .operand = applied ? 1U : 0U, .token = frame.token});
   }
 }
 
@@ -94,8 +96,10 @@ void Recovery::on_recover_reply(const Frame& frame) {
 bool Recovery::probe(Peer& peer, RailLink& link) {
   LocalRail& local = state_.rails[link.local.value];
   Probe* probe = state_.probes.take();
-  const fabric::LocalMemory here{&probe->word, sizeof(probe->word), local.rail->descriptor_of(&probe->word)};
-  const fabric::RemoteMemory there{link.address, link.regions[0].base + state_.probe_offset, link.regions[0].key};
+  const fabric::LocalMemory here{&probe->word, sizeof(probe->word),
+                                 local.rail->descriptor_of(&probe->word)};
+  const fabric::RemoteMemory there{link.address, link.regions[0].base + state_.probe_offset,
+                                   link.regions[0].key};
   const fabric::PostResult result = local.rail->post_write(here, there, std::nullopt, probe);
   if (result == fabric::PostResult::Posted) {
     links_.on_posted(peer, link, Direction::Write, sizeof(probe->word), *probe);
@@ -147,15 +151,17 @@ void Recovery::tick() {
       check_link(*peer, link);
     }
     const bool unreachable = peer->unreachable_since_ns != 0;
-    if (unreachable && state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
+    if (unreachable &&
+        state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
       lose(*peer);
     }
   }
 }
 
 void Recovery::lose(Peer& peer) {
-  log::error("PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
-             peer.pe.value, peer.rails.size(), state_.options.peer_lost_ms);
+  log::error(
+      "PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
+      peer.pe.value, peer.rails.size(), state_.options.peer_lost_ms);
   peer.status = Status::PeerLost;
   for (RailLink& link : peer.links) {
     state_.rails[link.local.value].rail->cut(peer.rails[link.remote.value].address);

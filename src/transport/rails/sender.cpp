@@ -77,7 +77,8 @@ Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
     outbox_.append(peer, frame);
     finish_part(record);
   } else if (operation.bytes <= state_.options.eager_bytes_max) {
-    Frame frame = frame_of(record, operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal);
+    Frame frame =
+        frame_of(record, operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal);
     frame.count = static_cast<std::uint32_t>(operation.bytes);
     frame.data_region = operation.remote.region.value;
     frame.data_offset = operation.remote.offset.value;
@@ -167,7 +168,8 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     }
     PieceRecord* piece = state_.pieces.take();
     piece->operation = &record;
-    piece->with_immediate = operation.kind == OperationKind::PutSignal && rail.limits().has_immediate;
+    piece->with_immediate =
+        operation.kind == OperationKind::PutSignal && rail.limits().has_immediate;
     if (!post_piece(peer, *piece, *where)) {
       state_.pieces.give(piece);
       continue;  // that rail is full or down now; the planner knows
@@ -175,7 +177,8 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     record.planned_bytes += where->bytes;
     ++record.parts;
     record.pieces += piece->with_immediate ? 1 : 0;
-    record.forced = record.forced || (operation.kind == OperationKind::PutSignal && !piece->with_immediate);
+    record.forced =
+        record.forced || (operation.kind == OperationKind::PutSignal && !piece->with_immediate);
   }
   on_planned(peer, record);
   return true;
@@ -188,15 +191,15 @@ bool Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
   const fabric::RegionKey& region = link.regions[operation.remote.region.value];
   std::byte* memory = static_cast<std::byte*>(operation.local) + where.offset;
   const fabric::LocalMemory here{memory, where.bytes, local.rail->descriptor_of(memory)};
-  const fabric::RemoteMemory there{link.address, region.base + operation.remote.offset.value + where.offset,
-                                   region.key};
+  const fabric::RemoteMemory there{
+      link.address, region.base + operation.remote.offset.value + where.offset, region.key};
   fabric::PostResult result = fabric::PostResult::Failed;
   if (operation.kind == OperationKind::Get) {
     result = local.rail->post_read(here, there, &piece);
   } else {
-    const auto immediate = piece.with_immediate
-                               ? std::optional(encode_immediate(state_.me, piece.operation->sequence))
-                               : std::nullopt;
+    const auto immediate =
+        piece.with_immediate ? std::optional(encode_immediate(state_.me, piece.operation->sequence))
+                             : std::nullopt;
     result = local.rail->post_write(here, there, immediate, &piece);
   }
   switch (result) {

@@ -12,7 +12,8 @@ namespace weft::transport::rails {
 
 class Sender {
  public:
-  Sender(State& state, Links& links, Outbox& outbox) : state_(state), links_(links), outbox_(outbox) {}
+  Sender(State& state, Links& links, Outbox& outbox)
+      : state_(state), links_(links), outbox_(outbox) {}
 
   // Accepts the operation and posts what may go now; Again if too much is waiting for the peer.
   Status accept(Peer& peer, const Operation& operation);

@@ -38,8 +38,8 @@ class SequenceWindow {
 
   // The full number of a sequence of which 16 bits arrived; it lies within half of 65536 from floor.
   [[nodiscard]] std::uint32_t widen(std::uint16_t low) const {
-    const auto distance =
-        static_cast<std::int16_t>(static_cast<std::uint16_t>(low - static_cast<std::uint16_t>(floor_)));
+    const auto distance = static_cast<std::int16_t>(
+        static_cast<std::uint16_t>(low - static_cast<std::uint16_t>(floor_)));
     return floor_ + static_cast<std::uint32_t>(static_cast<std::int32_t>(distance));
   }
 

@@ -88,8 +88,8 @@ struct OperationRecord {
   std::uint32_t sequence = 0;
   bool sequenced = false;    // has a sequence number: PutSignal, Atomic
   bool wants_reply = false;  // done when the old value comes, not when it is acknowledged
-  bool planned = false;    // every byte has been handed to a rail
-  bool forced = false;     // the target cannot count its pieces: send Force when all are there
+  bool planned = false;      // every byte has been handed to a rail
+  bool forced = false;       // the target cannot count its pieces: send Force when all are there
   bool failed = false;
   std::vector<std::byte>* copy = nullptr;  // of the source, from State::copies
 };
@@ -155,15 +155,15 @@ struct Peer {
   Pe pe;
   Status status = Status::Ok;
   std::vector<PeerRail> rails;
-  std::vector<RailLink> links;  // local * rails.size() + remote
-  std::vector<LinkMask> masks;  // links that are up, by local rail
+  std::vector<RailLink> links;             // local * rails.size() + remote
+  std::vector<LinkMask> masks;             // links that are up, by local rail
   std::uint64_t unreachable_since_ns = 0;  // 0: reachable
 
   // Operations on their way there.
-  std::deque<OperationRecord*> queue;    // not planned in full, oldest first
-  std::deque<PieceRecord*> retry;        // pieces that failed and may go out again
-  std::vector<PieceRecord*> recovering;  // pieces that failed; the target has been asked
-  std::deque<OperationRecord*> unacked;  // from acked_floor on; null once answered by a reply
+  std::deque<OperationRecord*> queue;          // not planned in full, oldest first
+  std::deque<PieceRecord*> retry;              // pieces that failed and may go out again
+  std::vector<PieceRecord*> recovering;        // pieces that failed; the target has been asked
+  std::deque<OperationRecord*> unacked;        // from acked_floor on; null once answered by a reply
   std::vector<OperationRecord*> late_replies;  // acknowledged, but the old value is not here yet
   std::uint32_t next_sequence = 0;
   std::uint32_t acked_floor = 0;

@@ -48,13 +48,13 @@ struct Frame {
   std::uint8_t element_bytes = 0;  // 4 or 8
   std::uint8_t region = 0;         // of the word
   std::uint32_t sequence = 0;
-  std::uint32_t count = 0;         // Signal: pieces; EagerSignal: bytes of data
-  std::uint32_t data_region = 0;   // EagerSignal
-  std::uint64_t offset = 0;        // of the word
+  std::uint32_t count = 0;        // Signal: pieces; EagerSignal: bytes of data
+  std::uint32_t data_region = 0;  // EagerSignal
+  std::uint64_t offset = 0;       // of the word
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
-  std::uint64_t token = 0;         // of the sender; comes back
-  std::uint64_t data_offset = 0;   // EagerSignal
+  std::uint64_t token = 0;        // of the sender; comes back
+  std::uint64_t data_offset = 0;  // EagerSignal
 };
 
 static_assert(sizeof(Frame) == 56 && std::is_trivially_copyable_v<Frame>);
