@@ -33,6 +33,7 @@ struct ControlPage {
   ControlWord alltoall_arrivals;                          // blocks that have arrived, of all calls
   ControlWord broadcast_arrivals;                         // calls in which the data has arrived
   CollectiveRequest request;                              // read by peers between two sync_all
+  ControlWord probe;  // the target of writes that only open or try a connection; nobody reads it
 };
 
 // Bytes before the user's memory: whole pages, so that the heap itself starts on one.

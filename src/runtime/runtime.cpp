@@ -14,6 +14,7 @@
 #include "src/runtime/agreement.hpp"
 #include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
+#include "src/runtime/rails_builder.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -50,17 +51,6 @@ rma::WaitPolicy wait_policy(const Config& config, std::uint32_t node_pes) {
   return rma::oversubscribed(policy, node_pes, cores);
 }
 
-// The transport to the PEs of other nodes; null if there are none.
-std::unique_ptr<transport::Transport> build_rails(const Config& /*config*/,
-                                                  bootstrap::Bootstrap& /*bootstrap*/,
-                                                  heap::Heap& /*heap*/,
-                                                  const Membership& membership) {
-  if (membership.node_count() > 1) {
-    fail("the job spans {} nodes, but this build has no rails", membership.node_count());
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 struct Runtime::Parts {
@@ -73,15 +63,20 @@ struct Runtime::Parts {
     heap.map_peers(membership.offers(), membership.locals());
     // Everybody has mapped everybody before anybody can fail and take its descriptor away.
     bootstrap->barrier();
-    rails = build_rails(config, *bootstrap, heap, membership);
-    waiter.emplace(wait_policy(config, membership.place(me).local_count), rails.get(),
-                   [this](Pe pe) { return is_dead(pe); });
-    rma.emplace(heap, rails.get(), *waiter);
+    const rma::WaitPolicy policy = wait_policy(config, membership.place(me).local_count);
+    rails = build_rails(config, *bootstrap, heap, membership, policy.spin_us);
+    waiter.emplace(policy, transport(), [this](Pe pe) { return is_dead(pe); });
+    rma.emplace(heap, transport(), *waiter);
     default_context.emplace(bootstrap->pe_count());
     collectives.emplace(*rma, me);
     if (config.check_level >= 2) {
       rma->disable_fast_path();
     }
+  }
+
+  // The way to other nodes; null if there are none.
+  [[nodiscard]] transport::rails::RailsTransport* transport() const {
+    return rails == nullptr ? nullptr : rails->transport.get();
   }
 
   [[nodiscard]] bool is_dead(Pe pe) const {
@@ -106,7 +101,7 @@ struct Runtime::Parts {
   Pe me;
   heap::Heap heap;
   Membership membership;
-  std::unique_ptr<transport::Transport> rails;
+  std::unique_ptr<RailsParts> rails;
   std::optional<rma::Waiter> waiter;
   std::optional<rma::Rma> rma;
   std::optional<rma::Context> default_context;
@@ -137,7 +132,7 @@ std::string Runtime::Parts::lost_peers() const {
                          membership.member(Pe(pe)).heap.pid, membership.member(Pe(pe)).hostname);
     }
     if (rails != nullptr && heap.mapped_base(Pe(pe)) == nullptr &&
-        rails->peer_status(Pe(pe)) != Status::Ok) {
+        rails->transport->peer_status(Pe(pe)) != Status::Ok) {
       return fmt::format("PE {} on {} is lost: it cannot be reached on any rail", pe,
                          membership.member(Pe(pe)).hostname);
     }
@@ -268,14 +263,24 @@ const Config& Runtime::config() const {
   return parts_->config;
 }
 
-void Runtime::warm_up(const std::vector<Pe>& /*peers*/) {}
-
-std::vector<RailCounters> Runtime::counters() const {
-  return {};
+void Runtime::warm_up(const std::vector<Pe>& peers) {
+  if (auto* transport = parts_->transport(); transport != nullptr) {
+    transport->warm_up(peers, static_cast<std::uint32_t>(parts_->config.bootstrap_timeout_s));
+  }
 }
 
-std::vector<PeerRailCounters> Runtime::peer_counters(Pe /*peer*/) const {
-  return {};
+std::vector<RailCounters> Runtime::counters() const {
+  if (parts_->rails == nullptr) {
+    return {};
+  }
+  // Numbers of a page that the transport goes on writing: each is read whole.
+  const CountersPage& page = parts_->rails->counters;
+  return {page.rails.begin(), page.rails.begin() + page.rail_count};
+}
+
+std::vector<PeerRailCounters> Runtime::peer_counters(Pe peer) const {
+  const auto* transport = parts_->transport();
+  return transport == nullptr ? std::vector<PeerRailCounters>{} : transport->peer_counters(peer);
 }
 
 }  // namespace weft::runtime

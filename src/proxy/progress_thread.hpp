@@ -1,0 +1,35 @@
+// The thread that makes progress when no caller does: so that a PE that computes still serves its
+// peers. One per PE that has rails. Later it also drains the GPU's command rings.
+//
+// While callers poll (they are waiting, and faster at it), it stands by and only looks now and then
+// whether they still do; it takes over within kStandbyUs of the last call. When there is nothing to
+// do it spins for a short time and then sleeps on the rails' wait objects.
+#pragma once
+
+#include <cstdint>
+#include <thread>
+
+#include "src/transport/rails/rails_transport.hpp"
+
+namespace weft::proxy {
+
+class ProgressThread {
+ public:
+  // `rails` outlives this. `spin_us`: how long to poll after the last event before sleeping.
+  ProgressThread(transport::rails::RailsTransport& rails, std::uint32_t spin_us);
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+  // Stops and joins; takes no longer than one pass.
+  ~ProgressThread();
+
+ private:
+  void run();
+  [[nodiscard]] bool should_stop() const;
+
+  transport::rails::RailsTransport& rails_;
+  std::uint32_t spin_us_;
+  mutable std::uint32_t stop_ = 0;
+  std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace weft::proxy

@@ -1,0 +1,149 @@
+#include "src/runtime/rails_builder.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "src/base/error.hpp"
+#include "src/base/log.hpp"
+#include "src/base/pci_address.hpp"
+#include "src/collectives/control.hpp"
+#include "src/fabric/discovery.hpp"
+#include "src/topology/machine.hpp"
+#include "src/topology/nic_choice.hpp"
+
+namespace weft::runtime {
+namespace {
+
+using transport::rails::RailsOptions;
+using transport::rails::RailsTransport;
+
+std::vector<topology::NicCandidate> candidates_of(const std::vector<fabric::NicInfo>& nics) {
+  std::vector<topology::NicCandidate> candidates;
+  for (const fabric::NicInfo& nic : nics) {
+    candidates.push_back({.name = nic.name,
+                          .address = nic.address,
+                          .pci = parse_pci_address(nic.pci),
+                          .rate_bits_per_s = nic.rate_bits_per_s,
+                          .up = nic.up,
+                          .loopback = nic.loopback});
+  }
+  return candidates;
+}
+
+// The PEs of my node tell each other where they run: NICs are shared out by that.
+std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap, const Membership& membership) {
+  const std::optional<std::uint32_t> numa = topology::bound_numa_node();
+  const std::int64_t mine = numa ? static_cast<std::int64_t>(*numa) : -1;
+  const auto blobs = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)));
+  const std::vector<bool> locals = membership.locals();
+  std::vector<topology::PePlace> places;
+  for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
+    std::int64_t theirs = -1;
+    std::memcpy(&theirs, blobs[pe].data(), std::min(blobs[pe].size(), sizeof(theirs)));
+    if (locals[pe]) {
+      places.push_back({.numa = theirs < 0 ? std::nullopt
+                                           : std::optional(static_cast<std::uint32_t>(theirs))});
+    }
+  }
+  return places;
+}
+
+RailsTransport::Rails open_rails(const Config& config, const topology::NicQuestion& question,
+                                 const std::vector<fabric::NicInfo>& nics) {
+  const topology::NicChoice choice = choose_nics(topology::read_machine(), question);
+  if (choice.chosen.empty()) {
+    fail("no NIC can be a rail with WEFT_PROVIDER={}; libfabric {} offers {} and found:\n{}",
+         config.provider, fabric::library_version(), fmt::join(fabric::available_providers(), ", "),
+         nics.empty() ? "  nothing" : topology::explain(question.candidates, choice));
+  }
+  RailsTransport::Rails rails;
+  for (const std::size_t index : choice.chosen) {
+    rails.push_back(fabric::open_rail(nics[index]));
+    log::info("rail {} is {} ({}, {})", rails.size() - 1, nics[index].name, nics[index].address,
+              nics[index].provider);
+  }
+  return rails;
+}
+
+RailsOptions options_of(const Config& config) {
+  return {.policy = transport::rails::parse_policy(config.rail_policy),
+          .stripe_bytes_min = std::max<std::uint64_t>(config.stripe_bytes_min, 1024),
+          .eager_bytes_max = std::min<std::uint64_t>(config.eager_bytes_max, transport::rails::kBatchBytes / 2),
+          .rail_stall_ms = static_cast<std::uint32_t>(config.rail_stall_ms),
+          .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms)};
+}
+
+template <std::size_t kSize>
+void copy_text(std::array<char, kSize>& to, std::string_view from) {
+  const std::size_t size = std::min(from.size(), kSize - 1);
+  std::ranges::copy(from.substr(0, size), to.begin());
+}
+
+void describe_counters(CountersPage& page, const Config& config, const bootstrap::Bootstrap& bootstrap,
+                       const RailsTransport::Rails& rails) {
+  page.pe = bootstrap.pe().value;
+  page.pe_count = bootstrap.pe_count();
+  page.rail_count = static_cast<std::uint32_t>(rails.size());
+  page.pid = ::getpid();
+  copy_text(page.job, config.job_id);
+  copy_text(page.policy, config.rail_policy);
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    copy_text(page.rails[i].nic, rails[i]->nic());
+    copy_text(page.rails[i].address, rails[i]->address_text());
+  }
+}
+
+// In the order (me + k) mod n, so that nobody is hit by all at once.
+std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
+  std::vector<Pe> peers;
+  for (std::uint32_t k = 1; k < bootstrap.pe_count(); ++k) {
+    peers.emplace_back((bootstrap.pe().value + k) % bootstrap.pe_count());
+  }
+  return peers;
+}
+
+}  // namespace
+
+std::unique_ptr<RailsParts> build_rails(const Config& config,
+                                        bootstrap::Bootstrap& bootstrap,
+                                        const heap::Heap& heap,
+                                        const Membership& membership,
+                                        std::uint32_t spin_us) {
+  if (membership.node_count() == 1) {
+    return nullptr;
+  }
+  if (bootstrap.pe_count() > transport::rails::kPeCountMax) {
+    fail(Status::InvalidArgument, "{} PEs are more than the {} that a message can name",
+         bootstrap.pe_count(), transport::rails::kPeCountMax);
+  }
+  const std::vector<topology::PePlace> places = node_places(bootstrap, membership);
+  const std::vector<fabric::NicInfo> nics = fabric::discover(config);
+  const std::vector<topology::NicCandidate> candidates = candidates_of(nics);
+  const topology::NicQuestion question{.candidates = candidates,
+                                       .places = places,
+                                       .local_index = membership.place(bootstrap.pe()).local_index,
+                                       .limits = topology::nic_limits(config)};
+  auto parts = std::make_unique<RailsParts>();
+  RailsTransport::Rails rails = open_rails(config, question, nics);
+  describe_counters(parts->counters, config, bootstrap, rails);
+  parts->transport = std::make_unique<RailsTransport>(
+      options_of(config), bootstrap.pe(), std::move(rails),
+      std::vector<transport::rails::LocalRegion>{{heap.base(), heap.size()}},
+      offsetof(collectives::ControlPage, probe), parts->counters.rails);
+  parts->transport->connect(bootstrap.allgather(parts->transport->describe()), membership.locals());
+  if (config.progress_thread) {
+    parts->thread = std::make_unique<proxy::ProgressThread>(*parts->transport, spin_us);
+  }
+  if (config.warmup) {
+    const auto timeout_s = static_cast<std::uint32_t>(config.bootstrap_timeout_s);
+    parts->transport->warm_up(peers_in_turn(bootstrap), timeout_s);
+  }
+  bootstrap.barrier();  // nobody's first put meets a peer that is still opening connections
+  return parts;
+}
+
+}  // namespace weft::runtime
