@@ -19,8 +19,9 @@ from .rates import token_bucket
 
 BRIDGE = "switch"
 ROUTE_SUBNET = f"{NETWORK}/{PREFIX_LENGTH}"
-# linux/rtnetlink.h, RT_SCOPE_LINK; linux/neighbour.h, NUD_PERMANENT
+# linux/rtnetlink.h, RT_SCOPE_LINK; linux/neighbour.h, NUD_NOARP and NUD_PERMANENT
 SCOPE_LINK = 253
+NEIGHBOUR_NOARP = 0x40
 NEIGHBOUR_PERMANENT = 0x80
 
 
@@ -117,7 +118,8 @@ def make_nic(switch, bridge_index, nic, host_fd):
     # A forwarding table that is complete from the start: nothing is learnt, and nothing unknown is flooded
     # to all ports, where it would count as received (bridge(8)).
     switch.brport("set", index=port, learning=0, unicast_flood=0)
-    switch.fdb("replace", ifindex=port, lladdr=nic.mac, master=bridge_index)
+    # A "permanent" entry would mean "this switch itself"; "static", which never ages, is NUD_NOARP (bridge(8)).
+    switch.fdb("replace", ifindex=port, lladdr=nic.mac, master=bridge_index, state=NEIGHBOUR_NOARP)
 
 
 def configure_nic(netlink, lab, nic):
