@@ -135,18 +135,18 @@ def show_counters(options):
 
 def counters_table(document):
     lines = []
-    columns = "{:<6}{:<15}{:<6}{:>10}{:>16}{:>16}{:>12}{:>12}{:>10}{:>10}"
-    names = ("NIC", "address", "state", "rate", "TX bytes", "RX bytes", "TX packets", "RX packets")
+    columns = "{:<9}{:<15}{:<6}{:>10}{:>16}{:>16}{:>12}{:>12}{:>10}{:>10}"
+    names = ("address", "state", "rate", "TX bytes", "RX bytes", "TX packets", "RX packets", "TX drops", "RX drops")
+    blank = [""] * 4
     for host in document["hosts"]:
-        lines.append(columns.format(host["name"], "", "", "", "", "", "", "", "TX", "RX").rstrip())
-        lines.append(columns.format(*names, "drops", "drops"))
+        lines.append(columns.format(host["name"], *names))
         for nic in host["nics"]:
             numbers = [nic[key] for key in ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_drops", "rx_drops")]
             rate = format_rate(nic["rate_bits_per_s"])
             lines.append(columns.format(nic["name"], nic["address"], nic["state"], rate, *numbers))
-        lines.append(columns.format("total", "", "", "", host["tx_bytes"], host["rx_bytes"], "", "", "", "").rstrip())
         ratios = [_ratio_text(host[key]) for key in ("tx_max_over_mean", "rx_max_over_mean")]
-        lines.append(columns.format("max/me", "an", "", "", *ratios, "", "", "", "").rstrip().replace("max/mean ", "max/mean "))
+        lines.append(columns.format("total", *blank[:3], host["tx_bytes"], host["rx_bytes"], *blank).rstrip())
+        lines.append(columns.format("max/mean", *blank[:3], *ratios, *blank).rstrip())
     return "\n".join(lines) + "\n"
 
 

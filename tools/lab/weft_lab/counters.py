@@ -4,7 +4,9 @@ Invariants: bytes and packets are those of the host's end; drops add the two pla
 packets: the interface, and the queue that limits it (TX at the host's end, RX at the switch's port).
 """
 
+import time
 from dataclasses import asdict, dataclass
+from typing import List
 
 from .network import open_netlink
 
@@ -23,6 +25,15 @@ class NicCounters:
     rx_packets: int
     tx_drops: int
     rx_drops: int
+
+
+@dataclass(frozen=True)
+class HostSample:
+    """The bytes of one host's NICs, by index, at one moment."""
+
+    time_s: float
+    tx_bytes: List[int]
+    rx_bytes: List[int]
 
 
 class CounterReader:
@@ -44,9 +55,19 @@ class CounterReader:
     def __exit__(self, *_):
         self.close()
 
-    def links(self, host):
-        """name -> link message, of one host. One dump, so that its NICs belong to one moment."""
+    def sample(self):
+        """[HostSample of each host]: bytes only, by one dump each, for measuring rates."""
+        return [self._sample_host(host) for host in self._lab.hosts]
+
+    def _links(self, host):
+        """name -> link message. One dump, so that a host's NICs belong to one moment."""
         return {link.get_attr("IFLA_IFNAME"): link for link in self._hosts[host.index].get_links()}
+
+    def _sample_host(self, host):
+        time_s = time.monotonic()
+        links = self._links(host)
+        stats = [links[nic.name].get_attr("IFLA_STATS64") for nic in host.nics]
+        return HostSample(time_s, [nic["tx_bytes"] for nic in stats], [nic["rx_bytes"] for nic in stats])
 
     def read(self):
         """[[NicCounters of each NIC] of each host]."""
@@ -54,7 +75,7 @@ class CounterReader:
         return [self._read_host(host, port_drops) for host in self._lab.hosts]
 
     def _read_host(self, host, port_drops):
-        links = self.links(host)
+        links = self._links(host)
         queue_drops = _queue_drops(self._hosts[host.index])
         return [
             _nic_counters(nic, links[nic.name], queue_drops.get(nic.name, 0), port_drops.get(nic.port_name, 0))

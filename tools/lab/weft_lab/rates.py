@@ -15,8 +15,8 @@ RATE_MAX_BITS_PER_S = 34_000_000_000
 # tc(8), "RATES": k, m and g are powers of 1000; a bare number is bits per second.
 UNIT_BITS_PER_S = {"": 1, "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 
-BURST_MIN_BYTES = 6 * 1514
-BURST_TIME_S = 0.002
+BURST_MIN_BYTES = 24 * 1024
+BURST_TIME_S = 0.005
 QUEUE_MIN_BYTES = 64 * 1024
 QUEUE_TIME_S = 0.020
 
