@@ -59,8 +59,9 @@ def run(lab):
         raise UserError("selftest: traffic between NICs of one host stays inside it; the lab needs two hosts")
     results = {(nic.host_index, nic.index): Result() for nic in lab.nics()}
     with CounterReader(lab) as reader:
-        check_paths(lab, reader, results)
-        for probes in rounds(all_probes(lab)):
+        alive = alive_nics(lab, reader)
+        check_paths(lab, reader, alive, results)
+        for probes in rounds(all_probes(alive)):
             measure_round(lab, reader, probes, results)
     return report(lab, results)
 
@@ -94,12 +95,22 @@ def make_socket(lab, nic, kind):
     return made
 
 
-def check_paths(lab, reader, results):
+def alive_nics(lab, reader):
+    """[[the NICs of each host that have a carrier]]; the others would only cost timeouts."""
+    states = reader.read()
+    return [[nic for nic in host.nics if states[host.index][nic.index].state == "up"] for host in lab.hosts]
+
+
+def check_paths(lab, reader, alive, results):
     for host in lab.hosts:
-        others = lab.hosts[(host.index + 1) % len(lab.hosts)].nics
+        others = alive[(host.index + 1) % len(lab.hosts)]
         for nic in host.nics:
-            target = others[(nic.index + 1) % len(others)]
-            found = check_path(lab, reader, nic, target)
+            if nic not in alive[host.index]:
+                found = "is down"
+            elif not others:
+                found = "no NIC of the next host is up"
+            else:
+                found = check_path(lab, reader, nic, others[(nic.index + 1) % len(others)])
             results[nic.host_index, nic.index].path = found
 
 
@@ -136,17 +147,24 @@ def carriers(deltas):
     return [index for index, delta in enumerate(deltas) if delta > NOISE_BYTES]
 
 
-def all_probes(lab):
+def all_probes(alive):
     """A TX and an RX probe of each NIC with a rate, against two NICs of the next host (one, if it has one)."""
     probes = []
-    for nic in lab.nics():
-        if nic.rate_bits_per_s is not None:
-            others = lab.hosts[(nic.host_index + 1) % len(lab.hosts)].nics
-            # Neighbouring indices in pairs (0,1), (2,3), so that NICs of equal parity can be tested together.
-            indices = {nic.index, min(nic.index ^ 1, len(others) - 1) or (nic.index ^ 1) % len(others)}
-            partners = tuple(others[index] for index in sorted(indices))
-            probes += [Probe(nic, partners, "tx"), Probe(nic, partners, "rx")]
+    for host_index, nics in enumerate(alive):
+        others = alive[(host_index + 1) % len(alive)]
+        for nic in nics:
+            if nic.rate_bits_per_s is not None and others:
+                # In pairs (0,1), (2,3), ..., so that NICs of equal parity can be tested at the same time.
+                indices = {nic.index % len(others), (nic.index ^ 1) % len(others)}
+                partners = tuple(others[index] for index in sorted(indices))
+                probes += [Probe(nic, partners, "tx"), Probe(nic, partners, "rx")]
     return probes
+
+
+def expected_rate(probe):
+    """Bits per second that a probe can reach: the subject's rate, unless its partners are slower still."""
+    rates = [nic.rate_bits_per_s for nic in probe.partners]
+    return probe.subject.rate_bits_per_s if None in rates else min(probe.subject.rate_bits_per_s, sum(rates))
 
 
 def rounds(probes):
@@ -187,7 +205,7 @@ def measure_round(lab, reader, probes, results):
         nic = probe.subject
         bits = moved(before, after, nic.host_index, f"{probe.direction}_bytes")[nic.index] * 8
         elapsed = after[nic.host_index].time_s - before[nic.host_index].time_s
-        setattr(results[nic.host_index, nic.index], f"{probe.direction}_share", bits / elapsed / nic.rate_bits_per_s)
+        setattr(results[nic.host_index, nic.index], f"{probe.direction}_share", bits / elapsed / expected_rate(probe))
 
 
 def connect(lab, probe, partner):
