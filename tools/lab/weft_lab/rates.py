@@ -41,7 +41,7 @@ def format_rate(bits_per_s):
     for unit in ("gbit", "mbit", "kbit"):
         value = bits_per_s / UNIT_BITS_PER_S[unit]
         if value >= 1 and round(value, 3) == value:
-            return f"{value:g}{unit}"
+            return f"{value:.3f}".rstrip("0").rstrip(".") + unit
     return f"{bits_per_s}bit"
 
 

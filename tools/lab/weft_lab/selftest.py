@@ -24,8 +24,8 @@ DATAGRAM_BYTES = 1000
 NOISE_BYTES = 1000
 ARRIVAL_TIMEOUT_S = 2.0
 
-SETTLE_S = 0.3
-MEASURE_S = 0.6
+SETTLE_S = 0.2
+MEASURE_S = 0.4
 ROUND_RATE_MAX_BITS_PER_S = 1_000_000_000
 SHARE_MIN, SHARE_MAX = 0.88, 1.06
 # Faster NICs may be limited by the machine's cores, so that only the upper bound says something.
