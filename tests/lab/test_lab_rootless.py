@@ -4,10 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import LAB, Cli
+from lab_cli import LAB, Cli
 
 UNUSED_ID = "54321"
 
@@ -37,8 +38,6 @@ def unprivileged(directory):
 
 @pytest.fixture
 def rootless(tmp_path_factory):
-    import tempfile
-
     import pyroute2  # noqa: F401 - its place is what another interpreter needs
 
     # Not below pytest's own directory, which only its owner may enter.

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from lab_cli import Cli
 from weft_lab import counters, holder, namespaces, network, plan, state
 from weft_lab.errors import ForbiddenError, UserError
 
@@ -247,8 +248,6 @@ def test_bad_input_ends_in_one_line_and_status_two(one_host_lab, arguments, says
 
 @pytest.fixture(scope="module")
 def one_host_lab(tmp_path_factory):
-    from conftest import Cli
-
     made = Cli(tmp_path_factory.mktemp("labs"))
     made.start("--hosts", "1", "--nics", "1")
     yield made
