@@ -17,7 +17,7 @@ class Cli:
     def __init__(self, directory, prefix=(), interpreter=(sys.executable,), environment=None):
         self.environment = {**os.environ, "WEFT_LAB_DIR": str(directory), **(environment or {})}
         program = f"import sys; sys.path.insert(0, {str(LAB)!r}); from weft_lab.cli import main; sys.exit(main())"
-        self.inner_command = [*interpreter, "-B", "-c", program]
+        self.inner_command = [*interpreter, "-c", program]
         self.command = [*prefix, *self.inner_command]
 
     def run(self, *arguments):
