@@ -44,8 +44,8 @@ struct AtomicUpdate {
   std::uint64_t compare = 0;  // CompareSwap only
 };
 
-// Counts operations towards one peer on one context. `issued` is written by callers, `completed` by
-// whoever completes; both under the transport's lock or atomically. Equal means: all are visible.
+// Counts operations towards one peer on one context. The transport issues when it accepts one and
+// completes when it is visible, once each. Equal means: all are visible.
 class OperationCounter {
  public:
   void issue() {

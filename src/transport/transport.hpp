@@ -20,8 +20,8 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  // Takes the operation, or returns Again and has taken nothing. On Ok the operation's counter will
-  // move exactly once, also if the peer is lost meanwhile.
+  // Takes the operation, or returns Again and has taken nothing. On Ok the operation's counter has been
+  // issued, and will be completed exactly once, also if the peer is lost meanwhile.
   virtual Status post(const Operation& operation) noexcept = 0;
 
   // Asks that everything posted to `peer` become visible and be counted without further calls of

@@ -30,7 +30,6 @@ std::uint64_t run_additions(std::uint64_t seed, std::uint64_t count, bool fetchi
                                          .operand = 1},
                               .result = fetching ? &old[i] : nullptr,
                               .counter = &counter};
-    counter.issue();
     while (pes[i % 2]->transport->post(operation) == Status::Again) {
       test::progress_all(pes);
     }

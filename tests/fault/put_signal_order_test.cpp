@@ -104,12 +104,9 @@ class Exchange {
                                    .word = {RegionIndex(0), HeapOffset(kSignalsAt + slot * 8)},
                                    .operand = number},
                         .counter = &counter_};
-    counter_.issue();
     if (pes_[0]->transport->post(operation) == Status::Ok) {
       sent_ = number;
       slots_[slot] = {number, bytes};
-    } else {
-      counter_.complete(false);
     }
   }
 

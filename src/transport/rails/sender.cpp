@@ -28,6 +28,7 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   *record = {};
   record->operation = operation;
   record->parts = 1;  // being planned
+  operation.counter->issue();
   return record;
 }
 
