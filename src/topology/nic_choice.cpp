@@ -238,7 +238,14 @@ std::string Node::why_not_mine(std::size_t nic) const {
     return "further away than the NICs behind the GPUs' own PCI switches; WEFT_NICS_SHARED=yes "
            "opens it";
   }
-  return fmt::format("goes to PE {} of this node", fmt::join(users_[nic], ", "));
+  const PeList& users = users_[nic];
+  constexpr std::size_t kListedMax = 4;
+  return users.size() > kListedMax
+             ? fmt::format("goes to {} other PEs of this node, PE {} to PE {}",
+                           users.size(),
+                           users.front(),
+                           users.back())
+             : fmt::format("goes to PE {} of this node", fmt::join(users, ", "));
 }
 
 NicChoice Node::choice() const {
