@@ -46,9 +46,7 @@ Topology load(const std::string& xml, bool with_devices) {
   }
   Topology topology(raw);
   if (!xml.empty() && hwloc_topology_set_xml(raw, xml.c_str()) != 0) {
-    fail(Status::InvalidArgument,
-         "hwloc cannot read the machine in {}: {}",
-         xml,
+    fail(Status::InvalidArgument, "hwloc cannot read the machine in {}: {}", xml,
          errno_words(errno));
   }
   leave_out_slow_components(raw);
@@ -58,10 +56,8 @@ Topology load(const std::string& xml, bool with_devices) {
     hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
   if (hwloc_topology_load(raw) != 0) {
-    fail(Status::InvalidArgument,
-         "hwloc cannot read {}: {}",
-         xml.empty() ? "this machine" : "the machine in " + xml,
-         errno_words(errno));
+    fail(Status::InvalidArgument, "hwloc cannot read {}: {}",
+         xml.empty() ? "this machine" : "the machine in " + xml, errno_words(errno));
   }
   return topology;
 }
@@ -126,10 +122,9 @@ bool is_gpu(const PciAttributes& pci) {
 
 std::string gpu_name(hwloc_obj_t object) {
   const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
-  return model != nullptr
-             ? model
-             : fmt::format(
-                   "{:04x}:{:04x}", object->attr->pcidev.vendor_id, object->attr->pcidev.device_id);
+  return model != nullptr ? model
+                          : fmt::format("{:04x}:{:04x}", object->attr->pcidev.vendor_id,
+                                        object->attr->pcidev.device_id);
 }
 
 void read_pci_devices(hwloc_topology_t topology, Machine& machine) {
