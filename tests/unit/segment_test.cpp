@@ -1,0 +1,72 @@
+// Segments: shared contents, alignment, and errors that say what to do.
+#include "src/heap/segment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/error.hpp"
+
+namespace weft::heap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+template <typename Body>
+std::string message_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Segment, IsTheSameMemoryForWhoeverOpensIt) {
+  const Segment mine = Segment::create("test", 8192);
+  const Segment theirs = Segment::open(::getpid(), mine.descriptor(), 8192);
+  ASSERT_NE(mine.data(), theirs.data());
+  mine.data()[8191] = std::byte{7};
+  EXPECT_EQ(theirs.data()[8191], std::byte{7});
+  EXPECT_EQ(theirs.data()[0], std::byte{0});
+}
+
+TEST(Segment, StartsAtAMultipleOfItsAlignment) {
+  const Segment first = Segment::create("test", 4096);
+  const Segment second = Segment::create("test", 3U << 20U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.data()) % Segment::kAlignment, 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % Segment::kAlignment, 0U);
+}
+
+TEST(Segment, AForeignPidOrDescriptorIsAnErrorThatSaysWhatPesOfANodeNeed) {
+  EXPECT_THAT(message_of([] { Segment::open(::getpid(), 9999, 4096); }),
+              AllOf(HasSubstr("No such file"), HasSubstr("one pid namespace")));
+}
+
+TEST(Segment, ASizeBeyondAllMemoryIsAnErrorThatNamesTheSetting) {
+  EXPECT_THAT(message_of([] { Segment::create("test", std::size_t{1} << 62U); }),
+              HasSubstr("lower WEFT_HEAP_SIZE"));
+}
+
+// In a child, because an address-space limit cannot be raised again.
+TEST(Segment, AnAddressSpaceLimitIsNamed) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{std::size_t{1} << 30U, std::size_t{1} << 30U};
+    ::setrlimit(RLIMIT_AS, &limit);
+    const std::string text = message_of([] { Segment::create("test", std::size_t{2} << 30U); });
+    ::_exit(text.find("ulimit -v") == std::string::npos ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve more than 1 GiB
+  EXPECT_EQ(status, 0);
+#endif
+}
+
+}  // namespace
+}  // namespace weft::heap
