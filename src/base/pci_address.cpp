@@ -37,8 +37,8 @@ std::optional<PciAddress> parse_pci_address(std::string_view text) {
 }
 
 std::string to_string(const PciAddress& address) {
-  return fmt::format(
-      "{:04x}:{:02x}:{:02x}.{:x}", address.domain, address.bus, address.device, address.function);
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", address.domain, address.bus, address.device,
+                     address.function);
 }
 
 }  // namespace weft

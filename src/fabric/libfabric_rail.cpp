@@ -155,7 +155,7 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
                                      const RemoteMemory& dest,
                                      std::optional<std::uint32_t> immediate,
                                      PostContext* context) noexcept {
-  iovec local{source.address, source.bytes};
+  const iovec local{source.address, source.bytes};
   const fi_rma_iov remote{dest.address, source.bytes, dest.key.value};
   void* descriptor = source.descriptor;
   fi_msg_rma message{};
@@ -183,7 +183,7 @@ PostResult LibfabricRail::post_read(const LocalMemory& dest,
 PostResult LibfabricRail::post_send(const LocalMemory& message,
                                     PeerHandle peer,
                                     PostContext* context) noexcept {
-  iovec local{message.address, message.bytes};
+  const iovec local{message.address, message.bytes};
   void* descriptor = message.descriptor;
   fi_msg native{};
   native.msg_iov = &local;

@@ -13,11 +13,11 @@ namespace {
 
 // A number of this process that no other has, also not one with the same pid in another container.
 std::uint64_t own_process() {
-  static const std::uint64_t number = [] {
+  static const std::uint64_t kNumber = [] {
     std::random_device random;
     return std::uint64_t{random()} << 32U | random();
   }();
-  return number ^ static_cast<std::uint64_t>(::getpid());  // a forked child is another process
+  return kNumber ^ static_cast<std::uint64_t>(::getpid());  // a forked child is another process
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "src/proxy/progress_thread.hpp"
 
-#include <pthread.h>
-
 #include <chrono>
+
+#include <pthread.h>
 
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"

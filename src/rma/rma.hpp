@@ -42,7 +42,7 @@ enum class Blocking : bool { No, Yes };
 class Rma {
  public:
   // A blocking put up to this size is copied by the transport and does not wait for the wire.
-  static constexpr std::size_t kCopiedBytesMax = 16 * 1024;
+  static constexpr std::size_t kCopiedBytesMax = std::size_t{16} * 1024;
 
   // `rails` may be null: then every PE is mapped.
   Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter);

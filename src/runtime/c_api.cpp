@@ -105,8 +105,9 @@ Status check(const Access& access) {
     return Status::Ok;
   }
   const Pe pe(static_cast<std::uint32_t>(access.pe));
-  const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(access.address) -
-                                                 job->runtime.rma().heap().user());
+  // Integers, because pointers into different objects must not be subtracted.
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(access.address) -
+                               reinterpret_cast<std::uintptr_t>(job->runtime.rma().heap().user());
   const std::uint64_t size = job->runtime.rma().heap().user_bytes();
   const bool is_inside = access.bytes == 0 || (offset < size && access.bytes <= size - offset);
   if (pe.value >= rma->pe_count() || !is_inside) {

@@ -223,7 +223,6 @@ int order(weft_context_t context, const char* name) {
 }  // namespace
 }  // namespace weft::c_api
 
-using weft::Status;
 using weft::c_api::get_mapped;
 using weft::c_api::order;
 using weft::c_api::put_mapped;

@@ -128,6 +128,7 @@ std::uint32_t Membership::node_count() const {
 
 std::vector<bool> Membership::locals() const {
   std::vector<bool> locals;
+  locals.reserve(places_.size());
   for (const topology::NodePlace& place : places_) {
     locals.push_back(place.node_index == places_[me_.value].node_index);
   }
@@ -136,6 +137,7 @@ std::vector<bool> Membership::locals() const {
 
 std::vector<heap::SegmentOffer> Membership::offers() const {
   std::vector<heap::SegmentOffer> offers;
+  offers.reserve(members_.size());
   for (const Member& member : members_) {
     offers.push_back(member.heap);
   }

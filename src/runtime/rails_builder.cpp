@@ -1,11 +1,11 @@
 #include "src/runtime/rails_builder.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <vector>
+
+#include <unistd.h>
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -35,7 +35,8 @@ std::vector<topology::NicCandidate> candidates_of(const std::vector<fabric::NicI
 }
 
 // The PEs of my node tell each other where they run: NICs are shared out by that.
-std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap, const Membership& membership) {
+std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap,
+                                           const Membership& membership) {
   const std::optional<std::uint32_t> numa = topology::bound_numa_node();
   const std::int64_t mine = numa ? static_cast<std::int64_t>(*numa) : -1;
   const auto blobs = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)));
@@ -45,14 +46,15 @@ std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap, cons
     std::int64_t theirs = -1;
     std::memcpy(&theirs, blobs[pe].data(), std::min(blobs[pe].size(), sizeof(theirs)));
     if (locals[pe]) {
-      places.push_back({.numa = theirs < 0 ? std::nullopt
-                                           : std::optional(static_cast<std::uint32_t>(theirs))});
+      places.push_back(
+          {.numa = theirs < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(theirs))});
     }
   }
   return places;
 }
 
-RailsTransport::Rails open_rails(const Config& config, const topology::NicQuestion& question,
+RailsTransport::Rails open_rails(const Config& config,
+                                 const topology::NicQuestion& question,
                                  const std::vector<fabric::NicInfo>& nics) {
   const topology::NicChoice choice = choose_nics(topology::read_machine(), question);
   if (choice.chosen.empty()) {
@@ -72,7 +74,8 @@ RailsTransport::Rails open_rails(const Config& config, const topology::NicQuesti
 RailsOptions options_of(const Config& config) {
   return {.policy = transport::rails::parse_policy(config.rail_policy),
           .stripe_bytes_min = std::max<std::uint64_t>(config.stripe_bytes_min, 1024),
-          .eager_bytes_max = std::min<std::uint64_t>(config.eager_bytes_max, transport::rails::kBatchBytes / 2),
+          .eager_bytes_max =
+              std::min<std::uint64_t>(config.eager_bytes_max, transport::rails::kBatchBytes / 2),
           .rail_stall_ms = static_cast<std::uint32_t>(config.rail_stall_ms),
           .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms)};
 }
@@ -83,7 +86,9 @@ void copy_text(std::array<char, kSize>& to, std::string_view from) {
   std::ranges::copy(from.substr(0, size), to.begin());
 }
 
-void describe_counters(CountersPage& page, const Config& config, const bootstrap::Bootstrap& bootstrap,
+void describe_counters(CountersPage& page,
+                       const Config& config,
+                       const bootstrap::Bootstrap& bootstrap,
                        const RailsTransport::Rails& rails) {
   page.pe = bootstrap.pe().value;
   page.pe_count = bootstrap.pe_count();

@@ -1,5 +1,7 @@
 // Builds the way to other nodes: finds the NICs, chooses this PE's, opens them, tells the peers, opens
-// the connections and starts the progress thread. Collective; called once at init.
+// the connections and starts the progress thread.
+//
+// Collective; called once at init, by one thread of each PE.
 #pragma once
 
 #include <memory>

@@ -28,15 +28,11 @@ bool is_named(const NicCandidate& nic, const NicLimits& limits) {
 void check(const NicQuestion& question) {
   const NicLimits& limits = question.limits;
   if (limits.rail_count_max < 1 || limits.rail_count_max > kRailCountMax) {
-    fail(Status::InvalidArgument,
-         "WEFT_RAIL_COUNT_MAX={}: use 1 to {}",
-         limits.rail_count_max,
+    fail(Status::InvalidArgument, "WEFT_RAIL_COUNT_MAX={}: use 1 to {}", limits.rail_count_max,
          kRailCountMax);
   }
-  WEFT_CHECK(question.local_index < question.places.size(),
-             "PE {} of {} on its node",
-             question.local_index,
-             question.places.size());
+  WEFT_CHECK(question.local_index < question.places.size(), "PE {} of {} on its node",
+             question.local_index, question.places.size());
   for (const std::string& wanted : limits.include) {
     const bool exists = std::ranges::any_of(question.candidates, [&wanted](const NicCandidate& n) {
       return wanted == n.name || wanted == n.address;
@@ -44,10 +40,8 @@ void check(const NicQuestion& question) {
     if (!exists) {
       std::vector<std::string> labels;
       std::ranges::transform(question.candidates, std::back_inserter(labels), label);
-      fail(Status::InvalidArgument,
-           "WEFT_NICS={}: no NIC or address '{}' here; there are: {}",
-           fmt::join(limits.include, ","),
-           wanted,
+      fail(Status::InvalidArgument, "WEFT_NICS={}: no NIC or address '{}' here; there are: {}",
+           fmt::join(limits.include, ","), wanted,
            labels.empty() ? "none" : fmt::format("{}", fmt::join(labels, ", ")));
     }
   }
@@ -196,9 +190,8 @@ void Node::share_unclaimed() {
     const auto order = [this, nic](std::size_t pe) { return distance_of(pe, nic); };
     const Distance nearest = order(*std::ranges::min_element(takers, {}, order));
     PeList nearest_pes;
-    std::ranges::copy_if(takers, std::back_inserter(nearest_pes), [&](std::size_t pe) {
-      return order(pe) == nearest;
-    });
+    std::ranges::copy_if(takers, std::back_inserter(nearest_pes),
+                         [&](std::size_t pe) { return order(pe) == nearest; });
     groups[nearest_pes].push_back(nic);
   }
   share_out(groups);
@@ -238,7 +231,12 @@ std::string Node::why_not_mine(std::size_t nic) const {
     return "further away than the NICs behind the GPUs' own PCI switches; WEFT_NICS_SHARED=yes "
            "opens it";
   }
-  return fmt::format("goes to PE {} of this node", fmt::join(users_[nic], ", "));
+  const PeList& users = users_[nic];
+  constexpr std::size_t kListedMax = 4;
+  return users.size() > kListedMax
+             ? fmt::format("goes to {} other PEs of this node, PE {} to PE {}", users.size(),
+                           users.front(), users.back())
+             : fmt::format("goes to PE {} of this node", fmt::join(users, ", "));
 }
 
 NicChoice Node::choice() const {
@@ -257,8 +255,8 @@ NicChoice Node::choice() const {
     choice.verdicts.push_back(std::move(verdict));
   }
   // The limit keeps the nearest; those that stay keep the order of the candidates.
-  std::ranges::stable_sort(
-      mine, {}, [&](std::size_t nic) { return choice.verdicts[nic].distance; });
+  std::ranges::stable_sort(mine, {},
+                           [&](std::size_t nic) { return choice.verdicts[nic].distance; });
   for (std::size_t i = 0; i < mine.size(); ++i) {
     NicVerdict& verdict = choice.verdicts[mine[i]];
     verdict.chosen = i < question_.limits.rail_count_max;
@@ -285,9 +283,7 @@ NicLimits nic_limits(const Config& config) {
   limits.nics_shared = config.nics_shared;
   if (config.rail_count_max < 1 ||
       config.rail_count_max > static_cast<std::int64_t>(kRailCountMax)) {
-    fail(Status::InvalidArgument,
-         "WEFT_RAIL_COUNT_MAX={}: use 1 to {}",
-         config.rail_count_max,
+    fail(Status::InvalidArgument, "WEFT_RAIL_COUNT_MAX={}: use 1 to {}", config.rail_count_max,
          kRailCountMax);
   }
   limits.rail_count_max = static_cast<std::uint32_t>(config.rail_count_max);
@@ -308,8 +304,8 @@ NicLimits nic_limits(const Config& config) {
 std::string explain(std::span<const NicCandidate> candidates, const NicChoice& choice) {
   std::string text;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    text += fmt::format(
-        "{}{}: {}", i == 0 ? "" : "\n", label(candidates[i]), choice.verdicts[i].reason);
+    text += fmt::format("{}{}: {}", i == 0 ? "" : "\n", label(candidates[i]),
+                        choice.verdicts[i].reason);
   }
   return text;
 }

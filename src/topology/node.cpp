@@ -15,7 +15,7 @@ namespace {
 
 // The namespace's inode is its name for as long as anything holds it: namespaces(7).
 std::string namespace_inode(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
 
   return ::stat(path.c_str(), &status) == 0 ? std::to_string(status.st_ino) : "none";
 }
@@ -33,10 +33,9 @@ NodeIdentity node_identity(const std::string& proc) {
   std::getline(file, boot);
   NodeIdentity identity;
   identity.hostname = host_name();
-  identity.id = fmt::format("{}/net:{}/pid:{}",
-                            boot.empty() ? identity.hostname : boot,
-                            namespace_inode(proc + "/self/ns/net"),
-                            namespace_inode(proc + "/self/ns/pid"));
+  identity.id =
+      fmt::format("{}/net:{}/pid:{}", boot.empty() ? identity.hostname : boot,
+                  namespace_inode(proc + "/self/ns/net"), namespace_inode(proc + "/self/ns/pid"));
   return identity;
 }
 

@@ -95,15 +95,16 @@ class Exchange {
     for (std::size_t i = 0; i < bytes; ++i) {
       source[i] = pattern(number, i);
     }
-    Operation operation{.kind = OperationKind::PutSignal,
-                        .peer = Pe(1),
-                        .remote = {RegionIndex(0), HeapOffset(kDataAt + slot * kSlotBytes)},
-                        .local = source.data(),
-                        .bytes = bytes,
-                        .update = {.code = AtomicCode::Set,
-                                   .word = {RegionIndex(0), HeapOffset(kSignalsAt + slot * 8)},
-                                   .operand = number},
-                        .counter = &counter_};
+    const Operation operation{
+        .kind = OperationKind::PutSignal,
+        .peer = Pe(1),
+        .remote = {RegionIndex(0), HeapOffset(kDataAt + slot * kSlotBytes)},
+        .local = source.data(),
+        .bytes = bytes,
+        .update = {.code = AtomicCode::Set,
+                   .word = {RegionIndex(0), HeapOffset(kSignalsAt + slot * 8)},
+                   .operand = number},
+        .counter = &counter_};
     if (pes_[0]->transport->post(operation) == Status::Ok) {
       sent_ = number;
       slots_[slot] = {number, bytes};

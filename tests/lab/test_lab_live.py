@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+import traceback
 
 import pytest
 from lab_cli import Cli
@@ -37,6 +38,21 @@ def reach(cli, source, target):
     return receiver.communicate(timeout=10)[0].strip()
 
 
+def in_a_child(function):
+    """Call it in a process of its own, since entering a namespace cannot be undone by everybody."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            function()
+            status = 0
+        except BaseException:  # noqa: BLE001 - the child must not go on with the test run
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def source_host(address):
     return address.split(".")[2]
 
@@ -59,7 +75,25 @@ def wait_until(condition, timeout_s=5):
 def test_each_nic_carries_its_own_traffic_at_its_rate(cli):
     cli.start("--hosts", "2", "--nics", "4", "--rate", "40mbit")
     output = cli.ok("selftest")
-    assert output.splitlines()[-1] == "selftest: ok, 8 NICs"
+    assert output.splitlines()[-1] == "selftest: ok, 8 NICs", output
+
+
+def test_the_self_test_notices_a_missing_limit_and_a_missing_rule(cli):
+    cli.start("--hosts", "2", "--nics", "2", "--rate", "40mbit")
+    lab = read_lab(cli)
+
+    def spoil():
+        with network.open_netlink(lab, None) as switch:
+            network.remove_limit(switch, "h0n0")
+        with network.open_netlink(lab, lab.hosts[0]) as netlink:
+            netlink.rule("del", src="10.88.0.2", src_len=32, table=1001, priority=1001)
+
+    in_a_child(spoil)
+    done = cli.run("selftest")
+    lines = {tuple(line.split()[:2]): line for line in done.stdout.splitlines()}
+    assert done.returncode == 1
+    assert "leaves by NICs [0]" in lines["h0", "nic1"]
+    assert "FAILED" in lines["h0", "nic0"]
 
 
 def test_an_idle_lab_counts_nothing(cli):
@@ -84,12 +118,12 @@ def test_a_cut_nic_drops_both_directions_and_works_again_when_restored(cli):
 def test_nic_up_restores_the_routes_that_a_link_set_down_in_the_host_loses(cli):
     cli.start("--hosts", "2", "--nics", "2", "--rate", "40mbit")
     lab = read_lab(cli)
-    child = os.fork()
-    if child == 0:
+
+    def set_down():
         with network.open_netlink(lab, lab.hosts[0]) as netlink:
             netlink.link("set", index=network.link_index(netlink, "nic1"), state="down")
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
+
+    in_a_child(set_down)
     cli.ok("nic", "up", "0", "1")
     before = counters_of(cli)[0]["nics"]
     assert reach(cli, "10.88.0.2", "10.88.1.1") == "got 10.88.0.2"
@@ -106,8 +140,8 @@ def test_only_the_owner_of_an_address_answers_arp(cli):
     lab = read_lab(cli)
     target = lab.hosts[1].nics[2]
     read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def ask():
         with network.open_netlink(lab, lab.hosts[0]) as netlink:
             index = network.link_index(netlink, "nic0")
             netlink.neigh("del", dst=target.address, ifindex=index)
@@ -115,8 +149,8 @@ def test_only_the_owner_of_an_address_answers_arp(cli):
             time.sleep(0.3)
             entry = next(iter(netlink.get_neighbours(dst=target.address, ifindex=index)))
             os.write(write_end, entry.get_attr("NDA_LLADDR").encode())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
+
+    in_a_child(ask)
     assert os.read(read_end, 100).decode() == target.mac
 
 
@@ -127,13 +161,32 @@ def test_a_new_rate_holds_in_the_kernel_and_in_the_state_file(cli):
     hosts = counters_of(cli)
     assert [nic["rate_bits_per_s"] for host in hosts for nic in host["nics"]] == [4 * 10**7, 10**7, None, 4 * 10**7]
     assert cli.ok("selftest").splitlines()[-1] == "selftest: ok, 4 NICs"
+    limits = [sorted(limits_of(cli, host)) for host in (0, 1)]
+    assert limits == [[10**7, 4 * 10**7], [4 * 10**7]]
+
+
+def limits_of(cli, host_index):
+    """Bits per second of every limit that the kernel has in a host."""
+    lab = read_lab(cli)
+    read_end, write_end = os.pipe()
+
+    def look():
+        with network.open_netlink(lab, lab.hosts[host_index]) as netlink:
+            for queue in netlink.get_qdiscs():
+                if queue.get_attr("TCA_KIND") == "tbf":
+                    rate = queue.get_attr("TCA_OPTIONS").get_attr("TCA_TBF_PARMS")["rate"] * 8
+                    os.write(write_end, f"{rate} ".encode())
+
+    in_a_child(look)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        return [int(word) for word in pipe.read().split()]
 
 
 def test_two_labs_run_side_by_side_with_the_same_addresses(cli):
     cli.start("--name", "one", "--hosts", "2", "--nics", "1", "--rate", "40mbit")
     cli.start("--name", "two", "--hosts", "2", "--nics", "1", "--rate", "10mbit")
     assert [line.partition(":")[0] for line in cli.ok("list").splitlines()] == ["one", "two"]
-    cli.ok("selftest", "--name", "two")
     assert json.loads(cli.ok("counters", "--name", "one", "--json"))["hosts"][0]["tx_bytes"] == 0
     cli.ok("down", "--name", "two")
     assert cli.ok("list").startswith("one:")
@@ -182,8 +235,10 @@ def test_a_lab_whose_caller_dies_while_it_builds_ends_itself(cli, state_director
 
     caller = os.fork()
     if caller == 0:
-        holder.start(plan.plan_lab("default", 2, 1, None), build_slowly)
-        os._exit(0)
+        try:
+            holder.start(plan.plan_lab("default", 2, 1, None), build_slowly)
+        finally:
+            os._exit(0)
     time.sleep(0.2)
     os.kill(caller, signal.SIGKILL)
     os.waitpid(caller, 0)

@@ -46,114 +46,148 @@ std::byte pattern(std::uint32_t pe, std::size_t round, std::size_t at) {
 }
 
 TEST_P(RailsLoopback, PutAndGetMoveEveryByteOfEverySize) {
-  run_pes(2, [](runtime::Runtime& runtime) {
-    constexpr std::size_t kBytesMax = (1U << 20U) + 4097;
-    auto* heap = static_cast<std::byte*>(runtime.allocate(2 * kBytesMax, 64, true));
-    const Pe peer(1 - runtime.pe().value);
-    std::vector<std::byte> source(kBytesMax);
-    std::size_t round = 0;
-    for (const std::size_t bytes : {1UL, 7UL, 8UL, 64UL, 65UL, 4096UL, 16384UL, 16385UL, 65536UL, 300'001UL, kBytesMax}) {
-      for (const Blocking blocking : {Blocking::Yes, Blocking::No}) {
-        ++round;
-        for (std::size_t i = 0; i < bytes; ++i) {
-          source[i] = pattern(runtime.pe().value, round, i);
+  run_pes(
+      2,
+      [](runtime::Runtime& runtime) {
+        constexpr std::size_t kBytesMax = (1U << 20U) + 4097;
+        auto* heap = static_cast<std::byte*>(runtime.allocate(2 * kBytesMax, 64, true));
+        const Pe peer(1 - runtime.pe().value);
+        std::vector<std::byte> source(kBytesMax);
+        std::size_t round = 0;
+        for (const std::size_t bytes :
+             {1UL, 7UL, 8UL, 64UL, 65UL, 4096UL, 16384UL, 16385UL, 65536UL, 300'001UL, kBytesMax}) {
+          for (const Blocking blocking : {Blocking::Yes, Blocking::No}) {
+            ++round;
+            for (std::size_t i = 0; i < bytes; ++i) {
+              source[i] = pattern(runtime.pe().value, round, i);
+            }
+            ASSERT_EQ(runtime.rma().put(runtime.default_context(), heap, {source.data(), bytes},
+                                        peer, blocking),
+                      Status::Ok);
+            if (blocking == Blocking::Yes) {
+              std::memset(source.data(), 0xEE, bytes);  // may be reused
+            }
+            ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
+            std::vector<std::byte> back(bytes, std::byte{0xCC});
+            ASSERT_EQ(runtime.rma().get(runtime.default_context(), back, heap, peer, Blocking::Yes),
+                      Status::Ok);
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < bytes; ++i) {
+              wrong += heap[i] != pattern(peer.value, round, i) ||
+                               back[i] != pattern(runtime.pe().value, round, i)
+                           ? 1
+                           : 0;
+            }
+            ASSERT_EQ(wrong, 0U) << bytes << " bytes";
+            ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
+          }
         }
-        ASSERT_EQ(runtime.rma().put(runtime.default_context(), heap, {source.data(), bytes}, peer, blocking), Status::Ok);
-        if (blocking == Blocking::Yes) {
-          std::memset(source.data(), 0xEE, bytes);  // may be reused
-        }
-        ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
-        std::vector<std::byte> back(bytes, std::byte{0xCC});
-        ASSERT_EQ(runtime.rma().get(runtime.default_context(), back, heap, peer, Blocking::Yes), Status::Ok);
-        std::size_t wrong = 0;
-        for (std::size_t i = 0; i < bytes; ++i) {
-          wrong += heap[i] != pattern(peer.value, round, i) || back[i] != pattern(runtime.pe().value, round, i) ? 1 : 0;
-        }
-        ASSERT_EQ(wrong, 0U) << bytes << " bytes";
-        ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
-      }
-    }
-  }, config());
+      },
+      config());
 }
 
 TEST_P(RailsLoopback, SignalsComeAfterTheirDataUnderEveryPolicy) {
   for (const char* policy : {"single", "coupled", "offset", "balanced", "aligned"}) {
-    run_pes(2, [](runtime::Runtime& runtime) {
-      constexpr std::size_t kBytes = 200'000;
-      auto* data = static_cast<std::byte*>(runtime.allocate(kBytes, 64, true));
-      auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
-      const Pe peer(1 - runtime.pe().value);
-      std::vector<std::byte> source(kBytes);
-      for (std::uint64_t round = 1; round <= 40; ++round) {
-        const std::size_t bytes = round % 3 == 0 ? kBytes : round % 3 == 1 ? 64 : 5000;
-        for (std::size_t i = 0; i < bytes; ++i) {
-          source[i] = pattern(runtime.pe().value, round, i);
-        }
-        ASSERT_EQ(runtime.rma().put_signal(runtime.default_context(), data, {source.data(), bytes},
-                                           {.word = word, .value = round}, peer, Blocking::No), Status::Ok);
-        ASSERT_EQ(runtime.rma().wait([&] { return rma::Rma::read_word(word) >= round; }, [] { return "the signal"; }), Status::Ok);
-        for (std::size_t i = 0; i < bytes; ++i) {
-          ASSERT_EQ(data[i], pattern(peer.value, round, i)) << "round " << round;
-        }
-        ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
-      }
-    }, config(policy));
+    run_pes(
+        2,
+        [](runtime::Runtime& runtime) {
+          constexpr std::size_t kBytes = 200'000;
+          auto* data = static_cast<std::byte*>(runtime.allocate(kBytes, 64, true));
+          auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
+          const Pe peer(1 - runtime.pe().value);
+          std::vector<std::byte> source(kBytes);
+          for (std::uint64_t round = 1; round <= 40; ++round) {
+            const std::size_t bytes = round % 3 == 0 ? kBytes : round % 3 == 1 ? 64 : 5000;
+            for (std::size_t i = 0; i < bytes; ++i) {
+              source[i] = pattern(runtime.pe().value, round, i);
+            }
+            ASSERT_EQ(
+                runtime.rma().put_signal(runtime.default_context(), data, {source.data(), bytes},
+                                         {.word = word, .value = round}, peer, Blocking::No),
+                Status::Ok);
+            ASSERT_EQ(runtime.rma().wait([&] { return rma::Rma::read_word(word) >= round; },
+                                         [] { return "the signal"; }),
+                      Status::Ok);
+            for (std::size_t i = 0; i < bytes; ++i) {
+              ASSERT_EQ(data[i], pattern(peer.value, round, i)) << "round " << round;
+            }
+            ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
+          }
+        },
+        config(policy));
   }
 }
 
 TEST_P(RailsLoopback, AtomicsOfAllPesAddUp) {
   constexpr std::uint64_t kRounds = 300;
-  run_pes(3, [](runtime::Runtime& runtime) {
-    auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
-    for (std::uint64_t i = 0; i < kRounds; ++i) {
-      std::uint64_t old = 0;
-      const rma::Atomic add{.code = rma::AtomicCode::Add, .operand = 1};
-      ASSERT_EQ(runtime.rma().atomic(runtime.default_context(), word, add, Pe(0), i % 4 == 0 ? &old : nullptr), Status::Ok);
-    }
-    ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
-    if (runtime.pe() == Pe(0)) {
-      EXPECT_EQ(rma::Rma::read_word(word), 3 * kRounds);
-    }
-  }, config());
+  run_pes(
+      3,
+      [](runtime::Runtime& runtime) {
+        auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
+        for (std::uint64_t i = 0; i < kRounds; ++i) {
+          std::uint64_t old = 0;
+          const rma::Atomic add{.code = rma::AtomicCode::Add, .operand = 1};
+          ASSERT_EQ(runtime.rma().atomic(runtime.default_context(), word, add, Pe(0),
+                                         i % 4 == 0 ? &old : nullptr),
+                    Status::Ok);
+        }
+        ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
+        if (runtime.pe() == Pe(0)) {
+          EXPECT_EQ(rma::Rma::read_word(word), 3 * kRounds);
+        }
+      },
+      config());
 }
 
 TEST_P(RailsLoopback, PeersThatComputeAreServedByTheirProgressThread) {
-  run_pes(2, [](runtime::Runtime& runtime) {
-    auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
-    if (runtime.pe() == Pe(0)) {
-      for (int i = 0; i < 20; ++i) {
-        std::uint64_t old = 0;
-        ASSERT_EQ(runtime.rma().atomic(runtime.default_context(), word, {.code = rma::AtomicCode::Add, .operand = 1}, Pe(1), &old), Status::Ok);
-      }
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // calls nothing
-      EXPECT_EQ(rma::Rma::read_word(word), 20U);
-    }
-    ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
-  }, config());
+  run_pes(
+      2,
+      [](runtime::Runtime& runtime) {
+        auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
+        if (runtime.pe() == Pe(0)) {
+          for (int i = 0; i < 20; ++i) {
+            std::uint64_t old = 0;
+            ASSERT_EQ(
+                runtime.rma().atomic(runtime.default_context(), word,
+                                     {.code = rma::AtomicCode::Add, .operand = 1}, Pe(1), &old),
+                Status::Ok);
+          }
+        } else {
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));  // calls nothing
+          EXPECT_EQ(rma::Rma::read_word(word), 20U);
+        }
+        ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
+      },
+      config());
 }
 
 TEST_P(RailsLoopback, AlltoallMovesEveryBlock) {
   constexpr std::size_t kBytes = 30'000;
-  run_pes(4, [](runtime::Runtime& runtime) {
-    auto* source = static_cast<std::byte*>(runtime.allocate(4 * kBytes, 64, true));
-    auto* dest = static_cast<std::byte*>(runtime.allocate(4 * kBytes, 64, true));
-    for (std::size_t round = 0; round < 10; ++round) {
-      for (std::size_t i = 0; i < 4 * kBytes; ++i) {
-        source[i] = pattern(runtime.pe().value, round, i);
-      }
-      ASSERT_EQ(runtime.collectives().alltoall(dest, source, kBytes), Status::Ok);
-      for (std::uint32_t from = 0; from < 4; ++from) {
-        for (std::size_t i = 0; i < kBytes; ++i) {
-          ASSERT_EQ(dest[from * kBytes + i], pattern(from, round, runtime.pe().value * kBytes + i));
+  run_pes(
+      4,
+      [](runtime::Runtime& runtime) {
+        auto* source = static_cast<std::byte*>(runtime.allocate(4 * kBytes, 64, true));
+        auto* dest = static_cast<std::byte*>(runtime.allocate(4 * kBytes, 64, true));
+        for (std::size_t round = 0; round < 10; ++round) {
+          for (std::size_t i = 0; i < 4 * kBytes; ++i) {
+            source[i] = pattern(runtime.pe().value, round, i);
+          }
+          ASSERT_EQ(runtime.collectives().alltoall(dest, source, kBytes), Status::Ok);
+          for (std::uint32_t from = 0; from < 4; ++from) {
+            for (std::size_t i = 0; i < kBytes; ++i) {
+              ASSERT_EQ(dest[from * kBytes + i],
+                        pattern(from, round, runtime.pe().value * kBytes + i));
+            }
+          }
+          ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
         }
-      }
-      ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
-    }
-  }, config());
+      },
+      config());
 }
 
-INSTANTIATE_TEST_SUITE_P(Providers, RailsLoopback, ::testing::Values("auto", "tcp;ofi_rxm", "net", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Providers,
+                         RailsLoopback,
+                         ::testing::Values("auto", "tcp;ofi_rxm", "net", "tcp"),
                          [](const auto& parameter) {
                            std::string name(parameter.param);
                            std::ranges::replace(name, ';', '_');

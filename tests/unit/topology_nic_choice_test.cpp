@@ -130,8 +130,8 @@ TEST(NicChoice, GraceHopperPesGetTheirModulesNicByItsPciAddress) {
 TEST(NicChoice, DgxPesGetTheNicBesideTheirGpuAndLeaveTheStorageNicsAlone) {
   const Machine machine = fixture("dgx_h100");
   const auto nics = candidates_of(machine, NicKind::Rdma);
-  const std::vector<std::string> expected{
-      "mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11"};
+  const std::vector<std::string> expected{"mlx5_0", "mlx5_3", "mlx5_4",  "mlx5_5",
+                                          "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11"};
   for (std::uint32_t pe = 0; pe < 8; ++pe) {
     EXPECT_THAT(names_of(nics, choose(machine, nics, one_gpu_each(machine), pe)),
                 ElementsAre(expected[pe]));
@@ -142,8 +142,8 @@ TEST(NicChoice, DgxStorageNicsAreSharedOutWhenNamed) {
   const Machine machine = fixture("dgx_h100");
   const auto nics = candidates_of(machine, NicKind::Rdma);
   const NicLimits limits = including({"mlx5_1", "mlx5_2", "mlx5_7", "mlx5_8"});
-  const std::vector<std::string> expected{
-      "mlx5_1", "mlx5_1", "mlx5_2", "mlx5_2", "mlx5_7", "mlx5_7", "mlx5_8", "mlx5_8"};
+  const std::vector<std::string> expected{"mlx5_1", "mlx5_1", "mlx5_2", "mlx5_2",
+                                          "mlx5_7", "mlx5_7", "mlx5_8", "mlx5_8"};
   for (std::uint32_t pe = 0; pe < 8; ++pe) {
     EXPECT_THAT(names_of(nics, choose(machine, nics, one_gpu_each(machine), pe, limits)),
                 ElementsAre(expected[pe]));
@@ -329,6 +329,32 @@ TEST(NicChoice, OnEveryFixtureEveryPeHasANicAndNoneIsLeftWithoutNeed) {
         }
       }
       EXPECT_THAT(users, testing::Each(testing::Ge(1))) << name << ", " << pes << " PEs";
+    }
+  }
+}
+
+// All placements of three PEs: nowhere, on either socket, on a GPU of either socket.
+TEST(NicChoice, AnyMixOfPlacesGivesEveryPeANicAndUsesAllUnlessEveryPeHasASwitchOfItsOwn) {
+  const Machine machine = fixture("dgx_h100");
+  const auto nics = candidates_of(machine, NicKind::Rdma);
+  const std::vector<PePlace> kinds{
+      {}, {{}, 0}, {{}, 1}, {machine.gpus[0].pci, {}}, {machine.gpus[4].pci, {}}};
+  const std::size_t count = kinds.size();
+  for (std::size_t mix = 0; mix < count * count * count; ++mix) {
+    const std::vector<PePlace> places{kinds[mix % count], kinds[mix / count % count],
+                                      kinds[mix / count / count]};
+    std::vector<int> users(nics.size(), 0);
+    for (std::uint32_t pe = 0; pe < places.size(); ++pe) {
+      const NicChoice choice = choose(machine, nics, places, pe);
+      ASSERT_FALSE(choice.chosen.empty()) << "mix " << mix;
+      for (const std::size_t nic : choice.chosen) {
+        ++users[nic];
+      }
+    }
+    const bool all_on_gpus =
+        std::ranges::all_of(places, [](const PePlace& place) { return place.gpu.has_value(); });
+    if (!all_on_gpus) {
+      ASSERT_THAT(users, testing::Each(testing::Ge(1))) << "mix " << mix;
     }
   }
 }

@@ -37,11 +37,8 @@ TEST(Node, PesDealtRoundRobinOverNodesAreGroupedAllTheSame) {
 
 TEST(Node, NodeSizeCutsARealNodeIntoBlocksOfThatManyPes) {
   EXPECT_THAT(group_nodes(Identities{"a", "a", "a", "a", "a"}, 2),
-              ElementsAre(NodePlace{0, 0, 2},
-                          NodePlace{0, 1, 2},
-                          NodePlace{1, 0, 2},
-                          NodePlace{1, 1, 2},
-                          NodePlace{2, 0, 1}));
+              ElementsAre(NodePlace{0, 0, 2}, NodePlace{0, 1, 2}, NodePlace{1, 0, 2},
+                          NodePlace{1, 1, 2}, NodePlace{2, 0, 1}));
 }
 
 TEST(Node, NodeSizeNeverJoinsPesOfDifferentRealNodes) {

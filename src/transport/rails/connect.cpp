@@ -197,7 +197,7 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
            state_.rails.front().rail->nic(), state_.rails.front().rail->address_text());
     }
   }
-  for (LocalRail& local : state_.rails) {
+  for (const LocalRail& local : state_.rails) {
     local.counters->warm = 1;
   }
 }

@@ -35,6 +35,8 @@ class RailsTransport final : public Transport {
                  std::vector<LocalRegion> regions,
                  std::uint64_t probe_offset,
                  std::span<RailCounters> counters);
+  RailsTransport(const RailsTransport&) = delete;
+  RailsTransport& operator=(const RailsTransport&) = delete;
   ~RailsTransport() override;
 
   // What peers need to reach this PE: rails' addresses and regions' keys.

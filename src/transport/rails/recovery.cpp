@@ -163,7 +163,7 @@ void Recovery::lose(Peer& peer) {
       "PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
       peer.pe.value, peer.rails.size(), state_.options.peer_lost_ms);
   peer.status = Status::PeerLost;
-  for (RailLink& link : peer.links) {
+  for (const RailLink& link : peer.links) {
     state_.rails[link.local.value].rail->cut(peer.rails[link.remote.value].address);
   }
   outbox_.drop(peer);

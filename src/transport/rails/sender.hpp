@@ -43,7 +43,7 @@ class Sender {
   bool dispatch_one(Peer& peer, OperationRecord& record);
   bool post_piece(Peer& peer, PieceRecord& piece, const Piece& where);
   void on_planned(Peer& peer, OperationRecord& record);
-  Frame frame_of(const OperationRecord& record, FrameKind kind) const;
+  [[nodiscard]] Frame frame_of(const OperationRecord& record, FrameKind kind) const;
   void finish_part(OperationRecord& record);
 
   State& state_;

@@ -11,7 +11,7 @@ import socket
 from pyroute2 import IPRoute
 from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST, nla, nlmsg
 from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.rtnl import RTM_SETLINK
+from pyroute2.netlink.rtnl import RTM_SETLINK, TC_H_ROOT
 
 from . import namespaces
 from .plan import NETWORK, PREFIX_LENGTH
@@ -180,7 +180,7 @@ def limit_nic(switch, netlink, nic):
         index = link_index(handle, name)
         if nic.rate_bits_per_s is None:
             # ENOENT: there is no limit to take away.
-            _ignoring(errno.ENOENT, handle.tc, "del", index=index)
+            _ignoring(errno.ENOENT, remove_limit, handle, name)
             continue
         bucket = token_bucket(nic.rate_bits_per_s)
         handle.tc(
@@ -192,6 +192,11 @@ def limit_nic(switch, netlink, nic):
             burst=bucket.burst_bytes,
             limit=bucket.queue_bytes,
         )
+
+
+def remove_limit(netlink, name):
+    """Take away the queue that limits the interface."""
+    netlink.tc("del", index=link_index(netlink, name), parent=TC_H_ROOT)
 
 
 def open_netlink(lab, host):

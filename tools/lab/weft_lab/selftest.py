@@ -25,7 +25,9 @@ NOISE_BYTES = 1000
 ARRIVAL_TIMEOUT_S = 2.0
 
 SETTLE_S = 0.2
-MEASURE_S = 0.4
+# What misses its rate is measured again, longer: on a busy machine a process may get no core for 100 ms,
+# whereas a limit that does not hold fails every time.
+MEASURE_S = (0.4, 1.0, 2.0)
 ROUND_RATE_MAX_BITS_PER_S = 1_000_000_000
 SHARE_MIN, SHARE_MAX = 0.88, 1.06
 # Faster NICs may be limited by the machine's cores, so that only the upper bound says something.
@@ -42,8 +44,15 @@ class Result:
     tx_share: float = None
     rx_share: float = None
 
+    def share(self, probe):
+        return self.tx_share if probe.direction == "tx" else self.rx_share
+
     def ok(self, nic):
         return self.path == "ok" and all(share_ok(nic, share) for share in (self.tx_share, self.rx_share))
+
+
+def key(probe):
+    return probe.subject.host_index, probe.subject.index
 
 
 def share_ok(nic, share):
@@ -61,8 +70,11 @@ def run(lab):
     with CounterReader(lab) as reader:
         alive = alive_nics(lab, reader)
         check_paths(lab, reader, alive, results)
-        for probes in rounds(all_probes(alive)):
-            measure_round(lab, reader, probes, results)
+        probes = all_probes(alive)
+        for measure_s in MEASURE_S:
+            for packed in rounds(probes):
+                measure_round(lab, reader, packed, measure_s, results)
+            probes = [probe for probe in probes if not share_ok(probe.subject, results[key(probe)].share(probe))]
     return report(lab, results)
 
 
@@ -137,9 +149,9 @@ def check_path(lab, reader, source, target):
     return "ok"
 
 
-def moved(before, after, host_index, key):
+def moved(before, after, host_index, counter):
     """Bytes that each NIC of a host moved between two samples."""
-    pairs = zip(getattr(before[host_index], key), getattr(after[host_index], key))
+    pairs = zip(getattr(before[host_index], counter), getattr(after[host_index], counter))
     return [later - earlier for earlier, later in pairs]
 
 
@@ -185,7 +197,7 @@ def rounds(probes):
     return [entry["probes"] for entry in packed]
 
 
-def measure_round(lab, reader, probes, results):
+def measure_round(lab, reader, probes, measure_s, results):
     """Run all probes of a round at once, and note each subject's share of its rate."""
     flows = [connect(lab, probe, partner) for probe in probes for partner in probe.partners]
     try:
@@ -195,7 +207,7 @@ def measure_round(lab, reader, probes, results):
                 selector.register(receiver, selectors.EVENT_READ)
             pump(selector, SETTLE_S)
             before = reader.sample()
-            pump(selector, MEASURE_S)
+            pump(selector, measure_s)
             after = reader.sample()
     finally:
         for ends in flows:
@@ -205,7 +217,7 @@ def measure_round(lab, reader, probes, results):
         nic = probe.subject
         bits = moved(before, after, nic.host_index, f"{probe.direction}_bytes")[nic.index] * 8
         elapsed = after[nic.host_index].time_s - before[nic.host_index].time_s
-        setattr(results[nic.host_index, nic.index], f"{probe.direction}_share", bits / elapsed / expected_rate(probe))
+        setattr(results[key(probe)], f"{probe.direction}_share", bits / elapsed / expected_rate(probe))
 
 
 def connect(lab, probe, partner):

@@ -1,0 +1,29 @@
+// The NICs that rails could be opened on. The one place that asks: a Weft program and weft-info must
+// see the same list. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/config.hpp"
+#include "src/topology/machine.hpp"
+#include "src/topology/nic_choice.hpp"
+
+namespace weft::info {
+
+// What libfabric offers on this machine.
+struct FabricNics {
+  std::string library_version;         // "1.17"
+  std::vector<std::string> providers;  // all that are here
+  std::string provider;                // the one whose NICs follow; empty without any NIC
+  std::vector<topology::NicCandidate> nics;
+};
+
+// Throws Error when WEFT_PROVIDER names a provider that is not here.
+[[nodiscard]] FabricNics usable_nics(const Config& config);
+
+// Of a machine that is only described (weft-info --topology): RDMA devices where there are any,
+// otherwise its network interfaces.
+[[nodiscard]] std::vector<topology::NicCandidate> described_nics(const topology::Machine& machine);
+
+}  // namespace weft::info

@@ -1,0 +1,31 @@
+#include "tools/info/report.hpp"
+
+#include "src/base/error.hpp"
+
+namespace weft::info {
+
+Report make_report(const Config& config, PeQuestion pe, const std::string& topology_file) {
+  if (pe.index >= pe.count) {
+    fail(Status::InvalidArgument, "--pe {} is not one of --pes {}; the first is 0", pe.index,
+         pe.count);
+  }
+  const bool live = topology_file.empty();
+  Report report;
+  report.machine_source = live ? "this machine" : topology_file;
+  report.machine = live ? topology::read_machine() : topology::read_machine_from_xml(topology_file);
+  report.pe = pe;
+  if (live) {
+    report.fabric = usable_nics(config);
+    report.node = topology::node_identity();
+    report.limits = read_host_limits();
+  } else {
+    report.fabric.nics = described_nics(report.machine);
+  }
+  const auto places = topology::assumed_places(report.machine, pe.count);
+  report.place = places[pe.index];
+  report.choice = topology::choose_nics(
+      report.machine, {report.fabric.nics, places, pe.index, topology::nic_limits(config)});
+  return report;
+}
+
+}  // namespace weft::info

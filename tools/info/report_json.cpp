@@ -1,0 +1,118 @@
+// The report for programs. Keys are stable; null is "not known", and for a limit "unlimited".
+#include <nlohmann/json.hpp>
+
+#include "tools/info/report.hpp"
+
+namespace weft::info {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json pci_json(const std::optional<PciAddress>& pci) {
+  return pci ? Json(to_string(*pci)) : Json(nullptr);
+}
+
+Json numa_json(const topology::Machine& machine, const std::optional<PciAddress>& pci) {
+  const auto* device = pci ? topology::find_device(machine, *pci) : nullptr;
+  return device == nullptr ? Json(nullptr) : or_null(device->numa);
+}
+
+Json machine_json(const Report& report) {
+  const topology::Machine& machine = report.machine;
+  Json gpus = Json::array();
+  for (const topology::Gpu& gpu : machine.gpus) {
+    gpus.push_back(
+        {{"pci", to_string(gpu.pci)}, {"name", gpu.name}, {"numa", numa_json(machine, gpu.pci)}});
+  }
+  Json nodes = Json::array();
+  for (const topology::NumaNode& node : machine.numa_nodes) {
+    nodes.push_back({{"index", node.index}, {"pu_count", node.pu_count}});
+  }
+  return {{"source", report.machine_source},
+          {"core_count", machine.core_count},
+          {"pu_count", machine.pu_count},
+          {"numa_nodes", nodes},
+          {"gpus", gpus}};
+}
+
+Json distances_json(const topology::Machine& machine, const std::optional<PciAddress>& pci) {
+  Json to_gpus = Json::array();
+  for (const topology::Gpu& gpu : machine.gpus) {
+    to_gpus.push_back(to_string(topology::distance(machine, {gpu.pci, std::nullopt}, pci)));
+  }
+  Json to_nodes = Json::array();
+  for (const topology::NumaNode& node : machine.numa_nodes) {
+    to_nodes.push_back(to_string(topology::distance(machine, {std::nullopt, node.index}, pci)));
+  }
+  return {{"gpus", to_gpus}, {"numa_nodes", to_nodes}};
+}
+
+Json nics_json(const Report& report) {
+  Json nics = Json::array();
+  for (std::size_t i = 0; i < report.fabric.nics.size(); ++i) {
+    const topology::NicCandidate& nic = report.fabric.nics[i];
+    const topology::NicVerdict& verdict = report.choice.verdicts[i];
+    const topology::Nic* known = topology::find_nic(report.machine, nic.name);
+    const auto pci = nic.pci || known == nullptr ? nic.pci : known->pci;
+    nics.push_back(
+        {{"name", nic.name},
+         {"address", nic.address},
+         {"pci", pci_json(pci)},
+         {"numa", numa_json(report.machine, pci)},
+         {"rate_bits_per_s", nic.rate_bits_per_s == 0 ? Json(nullptr) : Json(nic.rate_bits_per_s)},
+         {"up", nic.up},
+         {"loopback", nic.loopback},
+         {"distance", distances_json(report.machine, pci)},
+         {"chosen", verdict.chosen},
+         {"reason", verdict.reason}});
+  }
+  return nics;
+}
+
+Json limit_json(const Limit& limit) {
+  return {{"soft", or_null(limit.soft)}, {"hard", or_null(limit.hard)}};
+}
+
+Json limits_json(const HostLimits& limits) {
+  Json shared = nullptr;
+  if (limits.shared_memory) {
+    shared = {{"size_bytes", limits.shared_memory->size_bytes},
+              {"free_bytes", limits.shared_memory->free_bytes}};
+  }
+  Json permissions = Json::array();
+  for (const Permission& permission : limits.permissions) {
+    permissions.push_back({{"name", permission.name},
+                           {"allowed", permission.allowed},
+                           {"detail", permission.detail}});
+  }
+  return {{"memlock_bytes", limit_json(limits.memlock)},
+          {"open_files", limit_json(limits.open_files)},
+          {"shared_memory", shared},
+          {"permissions", permissions}};
+}
+
+}  // namespace
+
+std::string report_json(const Report& report) {
+  Json json{{"version", report.version}, {"machine", machine_json(report)}};
+  json["node"] = report.node ? Json{{"hostname", report.node->hostname}, {"id", report.node->id}}
+                             : Json(nullptr);
+  json["fabric"] = report.limits ? Json{{"library_version", report.fabric.library_version},
+                                        {"provider", report.fabric.provider},
+                                        {"providers", report.fabric.providers}}
+                                 : Json(nullptr);
+  json["pe"] = {{"index", report.pe.index},
+                {"count", report.pe.count},
+                {"gpu", pci_json(report.place.gpu)},
+                {"rail_count", report.choice.chosen.size()}};
+  json["nics"] = nics_json(report);
+  json["limits"] = report.limits ? limits_json(*report.limits) : Json(nullptr);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace weft::info
