@@ -1,0 +1,19 @@
+// Joining a job through PMIx (https://pmix.github.io/standard, version 3 or later), as OpenMPI's
+// mpirun and `srun --mpi=pmix` offer it.
+//
+// Always declared, so that callers need no #if; built only where libpmix was found.
+#pragma once
+
+#include <memory>
+
+#include "src/base/config.hpp"
+#include "src/bootstrap/bootstrap.hpp"
+
+namespace weft::bootstrap {
+
+[[nodiscard]] bool pmix_is_built();
+
+// Blocks until all PEs have come. Throws Error: Timeout, PeerLost, or Internal with PMIx's words.
+[[nodiscard]] std::unique_ptr<Bootstrap> connect_pmix(const Config& config);
+
+}  // namespace weft::bootstrap

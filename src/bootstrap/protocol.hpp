@@ -1,0 +1,68 @@
+// What the frames between a PE and the rendezvous mean, and the proofs by which both show that they
+// know the job's secret. Pure; any thread.
+//
+//   PE                                  rendezvous
+//      <- Challenge {server's nonce}            on connecting
+//      -> Hello {PE, count, nonce, proof}       within the handshake's time
+//      <- Welcome {proof}, or Refused {why}
+//      <- Start                                 when every PE has come
+//      -> Gather {round, blob}                  any number of rounds, 1, 2, ...
+//      <- Gathered {round, blobs of all}
+//      -> Leave                                 before it closes; closing without it is a death
+//      <- Abort {status, why}                   at any time: the job cannot go on
+//
+// Both proofs cover both nonces, so neither can be replayed, and the secret never travels. Frames
+// after the handshake are neither signed nor encrypted: addresses and keys are public to whoever
+// can read the job's network, as with MPI.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/ids.hpp"
+#include "src/bootstrap/bootstrap.hpp"
+#include "src/bootstrap/sha256.hpp"
+
+namespace weft::bootstrap {
+
+enum class Message : std::uint16_t {
+  Challenge = 1,
+  Hello = 2,
+  Welcome = 3,
+  Refused = 4,
+  Start = 5,
+  Gather = 6,
+  Gathered = 7,
+  Abort = 8,
+  Leave = 9,
+};
+
+// A stranger may make the rendezvous keep this much, and no more.
+inline constexpr std::size_t kHandshakeBytesMax = 256;
+inline constexpr std::size_t kBlobBytesMax = std::size_t{64} << 20U;
+inline constexpr std::size_t kGatheredBytesMax = std::size_t{1} << 30U;
+
+struct Handshake {
+  Digest server_nonce{};
+  Digest client_nonce{};
+  Pe pe;
+  std::uint32_t pe_count = 0;
+};
+
+[[nodiscard]] Digest client_proof(std::string_view secret, const Handshake& handshake);
+[[nodiscard]] Digest server_proof(std::string_view secret, const Handshake& handshake);
+
+// All PEs' blobs as one payload, and back. unpack throws Error (InvalidArgument) for nonsense.
+[[nodiscard]] Blob pack_blobs(std::span<const Blob> blobs);
+[[nodiscard]] std::vector<Blob> unpack_blobs(std::span<const std::byte> packed);
+
+// "PE 3", "PEs 3, 7", or the first 16 "and 40 more".
+[[nodiscard]] std::string format_pes(std::span<const Pe> pes);
+
+// "60 s", "0.25 s".
+[[nodiscard]] std::string format_seconds(std::int64_t milliseconds);
+
+}  // namespace weft::bootstrap

@@ -1,0 +1,224 @@
+// The rendezvous' connections and its clock; what PEs say to it is in rendezvous_rounds.cpp.
+#include "src/bootstrap/rendezvous_server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include "src/base/log.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+// Connections beyond the job's own that may be waiting to show who they are.
+constexpr std::size_t kStrangersMax = 64;
+
+timespec to_timespec(std::chrono::nanoseconds time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {.tv_sec = static_cast<time_t>(seconds.count()),
+          .tv_nsec = static_cast<long>((time - seconds).count())};
+}
+
+}  // namespace
+
+RendezvousServer::RendezvousServer(const Address& address, Options options)
+    : options_(std::move(options)),
+      listener_(listen_on(address)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      members_(options_.pe_count),
+      has_arrived_(options_.pe_count),
+      blobs_(options_.pe_count) {
+  WEFT_CHECK(options_.pe_count > 0, "a rendezvous for no PE");
+  if (!epoll_.is_open() || !timer_.is_open()) {
+    fail("epoll_create1 or timerfd_create failed: {}; raise the limit of open files (ulimit -n)",
+         errno_words(errno));
+  }
+  watch(listener_.socket.get(), EPOLLIN, EPOLL_CTL_ADD);
+  watch(timer_.get(), EPOLLIN, EPOLL_CTL_ADD);
+}
+
+void RendezvousServer::watch(int fd, std::uint32_t events, int operation) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) {
+    fail("epoll_ctl failed on the rendezvous' descriptor {}: {}", fd, errno_words(errno));
+  }
+}
+
+void RendezvousServer::serve(std::chrono::milliseconds wait) {
+  std::array<epoll_event, 64> events{};
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                 static_cast<int>(wait.count()));
+  if (count < 0 && errno != EINTR) {
+    fail("epoll_wait failed in the rendezvous: {}", errno_words(errno));
+  }
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    if (event.data.fd == listener_.socket.get()) {
+      accept_all();
+    } else if (event.data.fd != timer_.get()) {
+      handle_client(event.data.fd, event.events);
+    }
+  }
+  check_deadlines();
+  arm_timer();
+}
+
+void RendezvousServer::accept_all() {
+  while (true) {
+    FileDescriptor socket(
+        ::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.is_open()) {
+      add_client(std::move(socket));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      drop_oldest_stranger();  // one place for the next one; PEs themselves are never dropped
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+void RendezvousServer::add_client(FileDescriptor socket) {
+  if (clients_.size() >= options_.pe_count + kStrangersMax) {
+    drop_oldest_stranger();
+  }
+  const int fd = socket.get();
+  auto client = std::make_unique<Client>(Client{
+      .connection = Connection(std::move(socket), kHandshakeBytesMax),
+      .name = peer_name(fd),
+      .nonce = random_digest(),
+      .deadline = Clock::now() + options_.handshake_timeout,
+      .pe = std::nullopt,
+  });
+  Client& added = *clients_.emplace(fd, std::move(client)).first->second;
+  watch(fd, EPOLLIN, EPOLL_CTL_ADD);
+  send(added, share_frame(static_cast<std::uint16_t>(Message::Challenge), added.nonce));
+}
+
+void RendezvousServer::drop_oldest_stranger() {
+  int oldest = -1;
+  for (const auto& [fd, client] : clients_) {
+    if (!client->pe && (oldest < 0 || client->deadline < clients_.at(oldest)->deadline)) {
+      oldest = fd;
+    }
+  }
+  if (oldest >= 0) {
+    turn_away(oldest, "too many connections that do not show who they are");
+  }
+}
+
+void RendezvousServer::handle_client(int fd, std::uint32_t events) {
+  const auto found = clients_.find(fd);
+  if (found == clients_.end()) {
+    return;  // dropped earlier in this batch of events
+  }
+  Client& client = *found->second;
+  try {
+    const bool is_open = (events & ~EPOLLOUT) == 0 || client.connection.receive();
+    handle_frames(client);
+    if (!is_open) {
+      lose(fd);
+      return;
+    }
+  } catch (const Error& error) {  // it does not speak the protocol
+    if (client.pe) {
+      lose(fd);
+    } else {
+      turn_away(fd, error.what());
+    }
+    return;
+  }
+  client.connection.flush();
+  update_interest(client);
+  if (client.is_refused && !client.connection.has_unsent()) {
+    clients_.erase(fd);
+  }
+}
+
+void RendezvousServer::send(Client& client, const SharedFrame& frame) {
+  client.connection.send(frame);
+  update_interest(client);
+}
+
+void RendezvousServer::update_interest(Client& client) {
+  if (client.connection.has_unsent() != client.wants_write) {
+    client.wants_write = !client.wants_write;
+    watch(client.connection.input(), client.wants_write ? EPOLLIN | EPOLLOUT : EPOLLIN,
+          EPOLL_CTL_MOD);
+  }
+}
+
+void RendezvousServer::turn_away(int fd, const std::string& why) {
+  const Client& client = *clients_.at(fd);
+  ++stranger_count_;
+  // One line for all of them: a scanner must not fill the job's log.
+  log::at(stranger_count_ == 1 ? log::Level::Warn : log::Level::Debug,
+          "the rendezvous at {} turned away {}: {}; the job goes on{}", to_string(address()),
+          client.name, why, stranger_count_ == 1 ? " (later ones are only counted)" : "");
+  clients_.erase(fd);
+}
+
+void RendezvousServer::lose(int fd) {
+  const std::optional<Pe> pe = clients_.at(fd)->pe;
+  if (!pe) {
+    if (clients_.at(fd)->is_refused) {
+      clients_.erase(fd);
+    } else {
+      turn_away(fd, "it closed before it showed who it is");
+    }
+    return;
+  }
+  clients_.erase(fd);
+  Member& member = members_[pe->value];
+  member.client = nullptr;
+  if (!member.has_left && !failure_) {
+    first_lost_ = pe;
+    fail_job(Status::PeerLost,
+             fmt::format("PE {} is lost: its connection to the rendezvous closed", pe->value));
+  }
+}
+
+void RendezvousServer::check_deadlines() {
+  const auto now = Clock::now();
+  std::vector<int> silent;
+  for (const auto& [fd, client] : clients_) {
+    if (!client->pe && client->deadline <= now) {
+      silent.push_back(fd);
+    }
+  }
+  for (const int fd : silent) {
+    turn_away(fd, fmt::format("it said nothing valid for {}",
+                              format_seconds(options_.handshake_timeout.count())));
+  }
+  if (round_deadline_ && *round_deadline_ <= now && !failure_) {
+    fail_job(Status::Timeout, fmt::format("{} did not come within {}", format_pes(missing()),
+                                          format_seconds(options_.timeout.count())));
+  }
+}
+
+void RendezvousServer::arm_timer() {
+  auto next = Clock::time_point::max();
+  for (const auto& [fd, client] : clients_) {
+    if (!client->pe) {
+      next = std::min(next, client->deadline);
+    }
+  }
+  if (round_deadline_ && !failure_) {
+    next = std::min(next, *round_deadline_);
+  }
+  itimerspec when{};  // zero disarms; an armed timer also stops being readable when it is set anew
+  if (next != Clock::time_point::max()) {
+    // steady_clock is CLOCK_MONOTONIC; at least 1 ns, as 0 would disarm.
+    when.it_value = to_timespec(std::max(next.time_since_epoch(), Clock::duration(1)));
+  }
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+}  // namespace weft::bootstrap

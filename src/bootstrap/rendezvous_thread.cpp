@@ -1,0 +1,53 @@
+#include "src/bootstrap/rendezvous_thread.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "src/base/log.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+constexpr std::chrono::seconds kLinger{5};
+
+}  // namespace
+
+RendezvousThread::RendezvousThread(const Address& address, RendezvousServer::Options options)
+    : server_(address, std::move(options)),
+      address_(server_.address()),
+      stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_.is_open()) {
+    fail("eventfd failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
+  }
+  thread_ = std::thread([this] {
+    try {
+      run();
+    } catch (const Error& error) {  // PEs see the connection close, and say so
+      log::error("the rendezvous at {} stops: {}", to_string(address_), error.what());
+    }
+  });
+}
+
+RendezvousThread::~RendezvousThread() {
+  ::eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+void RendezvousThread::run() {
+  std::array<pollfd, 2> entries{pollfd{.fd = server_.event_fd(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
+  while (entries[1].revents == 0) {
+    ::poll(entries.data(), entries.size(), -1);
+    server_.serve(std::chrono::milliseconds(0));
+  }
+  const auto deadline = Clock::now() + kLinger;
+  while (server_.connection_count() > 0 && Clock::now() < deadline) {
+    server_.serve(std::chrono::milliseconds(100));
+  }
+}
+
+}  // namespace weft::bootstrap

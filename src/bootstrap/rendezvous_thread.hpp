@@ -1,0 +1,35 @@
+// A rendezvous that serves from a thread of its own, for a host that has other things to do: PE 0
+// under torchrun, and tests.
+//
+// The server belongs to the thread from start to end; the owner only knows its address.
+#pragma once
+
+#include <thread>
+
+#include "src/base/file_descriptor.hpp"
+#include "src/bootstrap/rendezvous_server.hpp"
+
+namespace weft::bootstrap {
+
+class RendezvousThread {
+ public:
+  // Listens before it returns. Throws Error (a port in use, ...).
+  RendezvousThread(const Address& address, RendezvousServer::Options options);
+  RendezvousThread(const RendezvousThread&) = delete;
+  RendezvousThread& operator=(const RendezvousThread&) = delete;
+  // Goes on until all PEs have closed their connections, 5 s at most: the last answer may still be
+  // on its way to them.
+  ~RendezvousThread();
+
+  [[nodiscard]] const Address& address() const { return address_; }
+
+ private:
+  void run();
+
+  RendezvousServer server_;
+  Address address_;
+  FileDescriptor stop_;
+  std::thread thread_;
+};
+
+}  // namespace weft::bootstrap

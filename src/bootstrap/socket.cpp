@@ -1,0 +1,289 @@
+#include "src/bootstrap/socket.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "src/base/error.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr auto kRetryInterval = std::chrono::milliseconds(50);
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+// Null when the name does not resolve; `error` then has getaddrinfo's code.
+Addresses resolve(const Address& address, int flags, int& error) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* list = nullptr;
+  const std::string port = std::to_string(address.port);
+  error = ::getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(), port.c_str(), &hints,
+                        &list);
+  return Addresses(error == 0 ? list : nullptr);
+}
+
+sockaddr_un unix_name(const Address& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (address.path.size() >= sizeof(name.sun_path)) {
+    fail(Status::InvalidArgument, "unix:{}: the path is longer than {} bytes; use a shorter one",
+         address.path, sizeof(name.sun_path) - 1);
+  }
+  std::memcpy(name.sun_path, address.path.c_str(), address.path.size() + 1);
+  return name;
+}
+
+FileDescriptor make_socket(int family) {
+  FileDescriptor made(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.is_open()) {
+    fail("socket failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
+  }
+  return made;
+}
+
+void set_option(int socket, int level, int name, int value) {
+  // A refused option costs speed or a wait for a port, never correctness.
+  static_cast<void>(::setsockopt(socket, level, name, &value, sizeof(value)));
+}
+
+[[noreturn]] void fail_listen(const Address& address, int error) {
+  const char* hint = "is it an address of this machine?";
+  if (error == EADDRINUSE) {
+    hint = address.is_unix() ? "remove the file if no job uses it"
+                             : "another job or program has this port; choose another, or port 0 for "
+                               "any that is free";
+  } else if (error == EACCES) {
+    hint = "ports below 1024 need root; choose another, or port 0 for any that is free";
+  }
+  fail("cannot listen on {}: {}; {}", to_string(address), errno_words(error), hint);
+}
+
+std::uint16_t bound_port(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
+  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
+                                          : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
+}
+
+Listener listen_unix(const Address& address) {
+  const sockaddr_un name = unix_name(address);
+  FileDescriptor socket = make_socket(AF_UNIX);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    fail_listen(address, errno);
+  }
+  return {std::move(socket), address};
+}
+
+Listener listen_tcp(const Address& address) {
+  int code = 0;
+  const Addresses list = resolve(address, AI_PASSIVE, code);
+  if (list == nullptr) {
+    fail("cannot listen on {}: {}", to_string(address), ::gai_strerror(code));
+  }
+  int error = 0;
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    FileDescriptor socket(
+        ::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.is_open()) {
+      error = errno;
+      continue;
+    }
+    set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (::bind(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
+        ::listen(socket.get(), kBacklog) == 0) {
+      Address bound = address;
+      bound.port = bound_port(socket.get());
+      return {std::move(socket), bound};
+    }
+    error = errno;
+  }
+  fail_listen(address, error);
+}
+
+// 0, or the errno of the attempt.
+int finish_connect(int socket, const sockaddr* name, socklen_t size, Clock::time_point deadline) {
+  if (::connect(socket, name, size) == 0) {
+    return 0;
+  }
+  if (errno != EINPROGRESS) {
+    return errno;
+  }
+  if (!wait_ready(socket, POLLOUT, deadline)) {
+    return ETIMEDOUT;
+  }
+  int error = 0;
+  socklen_t error_size = sizeof(error);
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &error_size);
+  return error;
+}
+
+// One attempt; an open descriptor, or `error`.
+FileDescriptor try_unix(const Address& address, Clock::time_point deadline, int& error) {
+  const sockaddr_un name = unix_name(address);
+  FileDescriptor socket = make_socket(AF_UNIX);
+  error = finish_connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name),
+                         deadline);
+  return error == 0 ? std::move(socket) : FileDescriptor();
+}
+
+FileDescriptor try_tcp(const Address& address, Clock::time_point deadline, int& error) {
+  int code = 0;
+  const Addresses list = resolve(address, 0, code);
+  if (list == nullptr) {
+    fail(Status::InvalidArgument, "cannot reach the rendezvous at {}: {}", to_string(address),
+         ::gai_strerror(code));
+  }
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    FileDescriptor socket = make_socket(entry->ai_family);
+    error = finish_connect(socket.get(), entry->ai_addr, entry->ai_addrlen, deadline);
+    if (error == 0) {
+      set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+      return socket;
+    }
+  }
+  return {};
+}
+
+bool may_come_later(int error) {
+  return error == ECONNREFUSED || error == ENOENT || error == EAGAIN || error == ETIMEDOUT ||
+         error == EHOSTUNREACH || error == ENETUNREACH || error == ECONNRESET;
+}
+
+}  // namespace
+
+Address parse_address(std::string_view text) {
+  if (text.starts_with("unix:/")) {
+    return {.host = {}, .port = 0, .path = std::string(text.substr(5))};
+  }
+  const std::size_t colon = text.rfind(':');
+  std::string_view host = text.substr(0, std::min(colon, text.size()));
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  std::uint16_t port = 0;
+  bool is_good = colon != std::string_view::npos && (bracketed || host.find(':') == std::string_view::npos);
+  if (is_good) {
+    const std::string_view digits = text.substr(colon + 1);
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+    is_good = code == std::errc{} && end == digits.data() + digits.size();
+  }
+  if (!is_good) {
+    fail(Status::InvalidArgument,
+         "'{}' is not an address; write host:port, [ipv6]:port or unix:/path", text);
+  }
+  if (bracketed) {
+    host = host.substr(1, host.size() - 2);
+  }
+  return {.host = std::string(host), .port = port, .path = {}};
+}
+
+std::string to_string(const Address& address) {
+  if (address.is_unix()) {
+    return "unix:" + address.path;
+  }
+  const bool is_ipv6 = address.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", address.host, is_ipv6 ? "]" : "",
+                     address.port);
+}
+
+Listener listen_on(const Address& address) {
+  return address.is_unix() ? listen_unix(address) : listen_tcp(address);
+}
+
+FileDescriptor dial(const Address& address, Clock::time_point deadline) {
+  while (true) {
+    int error = 0;
+    FileDescriptor socket = address.is_unix() ? try_unix(address, deadline, error)
+                                              : try_tcp(address, deadline, error);
+    if (socket.is_open()) {
+      return socket;
+    }
+    if (!may_come_later(error)) {
+      fail("cannot reach the rendezvous at {}: {}", to_string(address), errno_words(error));
+    }
+    if (Clock::now() + kRetryInterval >= deadline) {
+      fail(Status::Timeout,
+           "cannot reach the rendezvous at {}: {}, until the deadline; is weft-run (or PE 0 under "
+           "torchrun) alive, and does a firewall let this port through?",
+           to_string(address), errno_words(error));
+    }
+    std::this_thread::sleep_for(kRetryInterval);
+  }
+}
+
+std::string peer_name(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+    return "an unknown address";
+  }
+  if (name.ss_family == AF_UNIX) {
+    return "a process on this machine";
+  }
+  if (::getnameinfo(reinterpret_cast<sockaddr*>(&name), size, host.data(), host.size(), port.data(),
+                    port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  return fmt::format("{}:{}", host.data(), port.data());
+}
+
+std::string source_host_towards(const std::string& host) {
+  int code = 0;
+  const Addresses list = resolve({.host = host, .port = 9, .path = {}}, 0, code);
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    // A connected UDP socket sends nothing, but the kernel has chosen its source address.
+    const FileDescriptor probe(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage name{};
+    socklen_t size = sizeof(name);
+    std::array<char, NI_MAXHOST> text{};
+    if (probe.is_open() && ::connect(probe.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
+        ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&name), size, text.data(), text.size(), nullptr,
+                      0, NI_NUMERICHOST) == 0) {
+      return text.data();
+    }
+  }
+  return {};
+}
+
+bool wait_ready(int fd, short events, Clock::time_point deadline) {
+  pollfd entry{.fd = fd, .events = events, .revents = 0};
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const int wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) {
+      return true;
+    }
+    if (ready < 0 && errno != EINTR) {
+      fail("poll failed: {}", errno_words(errno));
+    }
+    if (Clock::now() >= deadline) {
+      return false;
+    }
+  }
+}
+
+}  // namespace weft::bootstrap

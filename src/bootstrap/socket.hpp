@@ -1,0 +1,51 @@
+// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any.
+//
+// All descriptors are close-on-exec and non-blocking. Any thread; no state.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/base/clock.hpp"
+#include "src/base/file_descriptor.hpp"
+
+namespace weft::bootstrap {
+
+struct Address {
+  std::string host;  // empty for unix
+  std::uint16_t port = 0;
+  std::string path;  // of a unix socket; empty for TCP
+
+  [[nodiscard]] bool is_unix() const { return !path.empty(); }
+};
+
+// Throws Error (InvalidArgument) and shows the forms that are understood.
+[[nodiscard]] Address parse_address(std::string_view text);
+[[nodiscard]] std::string to_string(const Address& address);
+
+struct Listener {
+  FileDescriptor socket;
+  Address address;  // with the port that port 0 became
+};
+
+// Throws Error; a port that is in use says so and what to do. An empty host means every interface.
+[[nodiscard]] Listener listen_on(const Address& address);
+
+// Connects, and tries again until `deadline` while nobody listens there yet. Throws Error (Timeout).
+[[nodiscard]] FileDescriptor dial(const Address& address, Clock::time_point deadline);
+
+// "10.0.0.7:4711" of the other end, for messages.
+[[nodiscard]] std::string peer_name(int socket);
+
+// The address that this machine would use as its source towards `host`: what a PE there can reach.
+// Empty if the name does not resolve.
+[[nodiscard]] std::string source_host_towards(const std::string& host);
+
+// poll(2) for one descriptor; false when `deadline` passed. `events` are poll's.
+[[nodiscard]] bool wait_ready(int fd, short events, Clock::time_point deadline);
+
+}  // namespace weft::bootstrap

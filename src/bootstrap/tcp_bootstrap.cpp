@@ -1,0 +1,136 @@
+#include "src/bootstrap/tcp_bootstrap.hpp"
+
+#include <algorithm>
+
+#include <poll.h>
+
+#include "src/bootstrap/frame.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+// The rendezvous knows who is missing, this end does not: its word comes first.
+constexpr std::chrono::seconds kServersHeadStart{5};
+
+}  // namespace
+
+TcpBootstrap::TcpBootstrap(Options options) : options_(std::move(options)) {
+  const auto start = Clock::now();
+  deadline_ = start + options_.timeout;
+  connection_ = std::make_unique<Connection>(dial(options_.address, deadline_), kGatheredBytesMax);
+  deadline_ = Clock::now() + options_.timeout + kServersHeadStart;
+  greet();
+  static_cast<void>(expect(Message::Start));
+  round_ = 1;
+}
+
+TcpBootstrap::~TcpBootstrap() {
+  // Not after a failure: then this PE's leaving is no news. A full socket must not delay an exit.
+  if (!failure_) {
+    connection_->send(share_frame(static_cast<std::uint16_t>(Message::Leave), {}));
+  }
+}
+
+void TcpBootstrap::greet() {
+  const Frame challenge = expect(Message::Challenge);
+  Handshake handshake{.server_nonce = {},
+                      .client_nonce = random_digest(),
+                      .pe = options_.pe,
+                      .pe_count = options_.pe_count};
+  const std::span nonce = FieldReader(challenge.payload).raw(sizeof(Digest));
+  std::ranges::copy(nonce, handshake.server_nonce.begin());
+  FieldWriter hello;
+  hello.u32(options_.pe.value).u32(options_.pe_count).raw(handshake.client_nonce);
+  hello.raw(client_proof(options_.secret, handshake));
+  send(Message::Hello, hello.bytes());
+  const Frame welcome = expect(Message::Welcome);
+  if (!equal_in_constant_time(welcome.payload, server_proof(options_.secret, handshake))) {
+    fail_for_good(Status::InvalidArgument, fmt::format("{} does not know the job's secret; it "
+                                                       "belongs to another job", where()));
+  }
+}
+
+std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
+  if (failure_) {
+    throw Error(*failure_);
+  }
+  if (mine.size() > kBlobBytesMax - sizeof(round_)) {
+    fail(Status::InvalidArgument, "allgather of {} bytes: a PE may give at most {}", mine.size(),
+         kBlobBytesMax - sizeof(round_));
+  }
+  deadline_ = Clock::now() + options_.timeout + kServersHeadStart;
+  send(Message::Gather, FieldWriter().u32(round_).raw(mine).bytes());
+  const Frame gathered = expect(Message::Gathered);
+  FieldReader fields(gathered.payload);
+  const std::uint32_t round = fields.u32();
+  std::vector<Blob> blobs = unpack_blobs(fields.rest());
+  WEFT_CHECK(round == round_ && blobs.size() == options_.pe_count,
+             "round {} of {} blobs came in round {}", round, blobs.size(), round_);
+  ++round_;
+  return blobs;
+}
+
+Frame TcpBootstrap::expect(Message type) {
+  Frame frame = receive(type);
+  if (frame.type == static_cast<std::uint16_t>(type)) {
+    return frame;
+  }
+  FieldReader fields(frame.payload);
+  if (frame.type == static_cast<std::uint16_t>(Message::Abort)) {
+    const auto status = static_cast<Status>(fields.u32());
+    fail_for_good(status, fields.text());
+  }
+  if (frame.type == static_cast<std::uint16_t>(Message::Refused)) {
+    fail_for_good(Status::InvalidArgument, fmt::format("{} refused PE {}: {}", where(),
+                                                       options_.pe.value, fields.text()));
+  }
+  fail_for_good(Status::Internal, fmt::format("{} sent frame {} where {} was due", where(),
+                                              frame.type, static_cast<std::uint16_t>(type)));
+}
+
+Frame TcpBootstrap::receive(Message awaited) {
+  bool is_open = true;
+  while (true) {
+    try {
+      if (std::optional<Frame> frame = connection_->next_frame()) {
+        return std::move(*frame);
+      }
+    } catch (const Error& error) {
+      fail_for_good(error.status(), fmt::format("{}: {}", where(), error.what()));
+    }
+    if (!is_open) {
+      fail_for_good(Status::PeerLost,
+                    fmt::format("{} closed the connection; its host (weft-run, or PE 0 under "
+                                "torchrun) has ended", where()));
+    }
+    if (!wait_ready(connection_->input(), POLLIN, deadline_)) {
+      fail_for_good(Status::Timeout,
+                    fmt::format("{} did not answer within {} (awaiting frame {}); is its host alive, "
+                                "and is it a Weft rendezvous?",
+                                where(), format_seconds(options_.timeout.count()),
+                                static_cast<std::uint16_t>(awaited)));
+    }
+    is_open = connection_->receive();
+  }
+}
+
+void TcpBootstrap::send(Message type, std::span<const std::byte> payload) {
+  connection_->send(share_frame(static_cast<std::uint16_t>(type), payload));
+  while (connection_->has_unsent()) {
+    if (!wait_ready(connection_->output(), POLLOUT, deadline_)) {
+      fail_for_good(Status::Timeout, fmt::format("{} takes no more bytes", where()));
+    }
+    connection_->flush();
+  }
+}
+
+void TcpBootstrap::fail_for_good(Status status, const std::string& why) {
+  failure_ = Error(status, fmt::format("bootstrap of PE {} failed: {}", options_.pe.value, why));
+  throw Error(*failure_);
+}
+
+std::string TcpBootstrap::where() const {
+  return "the rendezvous at " + to_string(options_.address);
+}
+
+}  // namespace weft::bootstrap

@@ -1,0 +1,60 @@
+// A PE's end of the rendezvous: joins in the constructor, leaves in the destructor.
+//
+// One thread at a time, as for every Bootstrap. After one failure every later call fails the same
+// way, because the PEs no longer agree on the round.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/base/clock.hpp"
+#include "src/base/error.hpp"
+#include "src/bootstrap/bootstrap.hpp"
+#include "src/bootstrap/connection.hpp"
+#include "src/bootstrap/protocol.hpp"
+#include "src/bootstrap/socket.hpp"
+
+namespace weft::bootstrap {
+
+class TcpBootstrap final : public Bootstrap {
+ public:
+  struct Options {
+    Address address;
+    std::string secret;
+    Pe pe;
+    std::uint32_t pe_count = 0;
+    std::chrono::milliseconds timeout{60'000};
+    std::string_view name = "tcp";
+  };
+
+  // Blocks until all PEs have come. Throws Error: Timeout naming the missing PEs, InvalidArgument
+  // if the rendezvous refuses this PE, PeerLost if one died on the way.
+  explicit TcpBootstrap(Options options);
+  ~TcpBootstrap() override;
+
+  [[nodiscard]] Pe pe() const override { return options_.pe; }
+
+  [[nodiscard]] std::uint32_t pe_count() const override { return options_.pe_count; }
+
+  [[nodiscard]] std::string_view name() const override { return options_.name; }
+
+  std::vector<Blob> allgather(std::span<const std::byte> mine) override;
+
+ private:
+  void greet();
+  [[nodiscard]] Frame expect(Message type);
+  [[nodiscard]] Frame receive(Message awaited);
+  void send(Message type, std::span<const std::byte> payload);
+  [[noreturn]] void fail_for_good(Status status, const std::string& why);
+  [[nodiscard]] std::string where() const;
+
+  Options options_;
+  std::unique_ptr<Connection> connection_;
+  Clock::time_point deadline_;  // of the call in progress
+  std::uint32_t round_ = 0;
+  std::optional<Error> failure_;
+};
+
+}  // namespace weft::bootstrap

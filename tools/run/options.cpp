@@ -1,0 +1,97 @@
+#include "tools/run/options.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+
+#include "src/base/error.hpp"
+
+namespace weft::run {
+namespace {
+
+constexpr const char* kFooter =
+    "A command may follow the options directly, or \"--\".\n"
+    "Examples:\n"
+    "  weft-run -n 4 -- ./program\n"
+    "  weft-run -n 8 --prefix-output --hosts alpha,beta -- ./program --its options\n"
+    "  weft-run -n 8 --lab default -- ./program\n"
+    "The job ends when a PE fails; weft-run says which and returns its status (128 + signal).";
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("-n,--pe-count", options.pe_count, "How many PEs to start")->capture_default_str();
+  app.add_option("--hosts", options.hosts, "Hosts reached by ssh: a,b:4 (b takes at most 4 PEs)");
+  app.add_option("--hostfile", options.hostfile, "The same from a file, one host a line");
+  app.add_option("--lab", options.lab, "Run inside this weft-lab's hosts; 'none' ignores WEFT_LAB");
+  app.add_option("--ppn", options.pes_per_host, "PEs on each host (default: an equal share)");
+  app.add_flag("--prefix-output", options.prefixes_output, "Begin each line of output with [PE]");
+  app.add_option("--bind", options.bind, "Bind each PE to its share of: core, numa, none")
+      ->check(CLI::IsMember({"auto", "core", "numa", "none"}))
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeout_s, "End the job after this many seconds");
+  app.add_option("--grace", options.grace_s, "Seconds between SIGTERM and SIGKILL at the job's end")
+      ->capture_default_str();
+  app.add_option("--env", options.environment, "NAME=VALUE, or NAME to pass it on to other hosts")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--node-size", options.node_size,
+                 "Treat each run of this many PEs as a node of its own");
+  app.add_option("--rendezvous", options.rendezvous,
+                 "Where PEs meet: host:port or unix:/path (default: chosen)");
+  app.add_option("--ssh-command", options.ssh_command, "Instead of 'ssh -T -o BatchMode=yes ...'");
+  app.add_option("--agent-path", options.agent_path, "weft-run on the other hosts");
+  app.add_flag("--agent", options.is_agent)->group("");
+}
+
+void check(const Options& options) {
+  if (options.is_agent) {
+    return;
+  }
+  if (options.pe_count == 0) {
+    fail(Status::InvalidArgument, "-n 0: a job has at least one PE");
+  }
+  if (options.command.empty()) {
+    fail(Status::InvalidArgument, "no command: weft-run -n {} -- COMMAND [ARGUMENTS]",
+         options.pe_count);
+  }
+  if (!options.hosts.empty() + !options.hostfile.empty() + !options.lab.empty() > 1) {
+    fail(Status::InvalidArgument, "use one of --hosts, --hostfile and --lab");
+  }
+  if (options.timeout_s < 0 || options.grace_s < 0) {
+    fail(Status::InvalidArgument, "--timeout and --grace are times in seconds, not below 0");
+  }
+}
+
+}  // namespace
+
+Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
+  Options options;
+  CLI::App app("Starts the PEs of a Weft job, here, on other hosts or in a weft-lab.", "weft-run");
+  app.footer(kFooter);
+  app.prefix_command();
+  add_options(app, options);
+  // Everything behind the first "--" is the command's; without one, the first word that is no option
+  // begins it.
+  const auto dashes = std::ranges::find(arguments, "--");
+  std::vector<std::string> reversed(std::make_reverse_iterator(dashes), arguments.rend());
+  exits = false;
+  try {
+    app.parse(reversed);  // CLI11 takes them last first
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    exits = true;
+    return options;
+  } catch (const CLI::ParseError& error) {
+    fail(Status::InvalidArgument, "{} (weft-run --help lists the options)", error.what());
+  }
+  options.command = app.remaining();
+  if (dashes != arguments.end()) {
+    options.command.insert(options.command.end(), dashes + (options.command.empty() ? 1 : 0),
+                           arguments.end());
+  }
+  check(options);
+  return options;
+}
+
+}  // namespace weft::run

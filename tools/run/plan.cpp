@@ -1,0 +1,244 @@
+#include "tools/run/plan.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+
+#include <unistd.h>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/sha256.hpp"
+#include "tools/run/lab.hpp"
+#include "tools/run/placement.hpp"
+
+extern "C" {
+extern char** environ;  // NOLINT: the name is POSIX's
+}
+
+namespace weft::run {
+namespace {
+
+using bootstrap::Address;
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): one thread
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string lab_name(const Options& options) {
+  if (options.lab.empty() && options.hosts.empty() && options.hostfile.empty()) {
+    return variable("WEFT_LAB").value_or("");
+  }
+  return options.lab == "none" ? "" : options.lab;
+}
+
+// Only its owner can reach a socket in it; file systems are shared by all hosts of a lab, networks
+// are not.
+std::string make_private_directory() {
+  std::string path = variable("XDG_RUNTIME_DIR").value_or("/tmp") + "/weft-run-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) {
+    fail("cannot make the directory {} for the rendezvous: {}", path, errno_words(errno));
+  }
+  return path;
+}
+
+MachinePlan& local_machine(Plan& plan) {
+  plan.machines.emplace_back();
+  return plan.machines.back();
+}
+
+void plan_here(Plan& plan) {
+  MachinePlan& machine = local_machine(plan);
+  for (std::uint32_t pe = 0; pe < plan.pe_count; ++pe) {
+    machine.job.tasks.push_back({.pe = pe, .host = {}, .net_namespace = {}});
+  }
+  plan.rendezvous = {.host = "127.0.0.1", .port = 0, .path = {}};
+}
+
+void plan_lab(Plan& plan, const Options& options, const std::string& name) {
+  const Lab lab = read_lab(name);
+  std::vector<Host> hosts;
+  for (const LabHost& host : lab.hosts) {
+    hosts.push_back({.name = host.name});
+  }
+  const auto counts = place(hosts, plan.pe_count, options.pes_per_host);
+  MachinePlan& machine = local_machine(plan);
+  machine.job.user_namespace = lab.user_namespace;
+  std::uint32_t pe = 0;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    for (std::uint32_t k = 0; k < counts[i]; ++k) {
+      machine.job.tasks.push_back({.pe = pe++,
+                                   .host = lab.hosts[i].name,
+                                   .net_namespace = lab.hosts[i].net_namespace});
+    }
+  }
+  if (options.rendezvous.empty()) {
+    machine.job.private_directory = make_private_directory();
+    plan.rendezvous = {.host = {}, .port = 0, .path = machine.job.private_directory + "/rendezvous"};
+  }
+}
+
+std::vector<Host> read_hosts(const Options& options) {
+  if (options.hostfile.empty()) {
+    return parse_hosts(options.hosts);
+  }
+  std::ifstream file(options.hostfile);
+  if (!file) {
+    fail(Status::InvalidArgument, "cannot read the hostfile {}", options.hostfile);
+  }
+  return parse_hostfile(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+bool is_this_machine(const std::string& host) {
+  return host == "localhost";
+}
+
+// The address of this machine that the other hosts can reach.
+Address reachable_address(const std::vector<MachinePlan>& machines) {
+  for (const MachinePlan& machine : machines) {
+    if (machine.host.empty()) {
+      continue;
+    }
+    const std::string name = machine.host.substr(machine.host.find('@') + 1);
+    const std::string address = bootstrap::source_host_towards(name);
+    if (address.empty()) {
+      fail(Status::InvalidArgument,
+           "the host '{}' does not resolve here (a name of ssh's own configuration?), so weft-run "
+           "cannot tell which of its addresses that host can reach; give one: --rendezvous "
+           "ADDRESS:0", machine.host);
+    }
+    return {.host = address, .port = 0, .path = {}};
+  }
+  return {.host = "127.0.0.1", .port = 0, .path = {}};
+}
+
+void plan_hosts(Plan& plan, const Options& options) {
+  const auto hosts = read_hosts(options);
+  const auto counts = place(hosts, plan.pe_count, options.pes_per_host);
+  std::uint32_t pe = 0;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (counts[i] == 0) {
+      continue;
+    }
+    MachinePlan machine{.host = is_this_machine(hosts[i].name) ? "" : hosts[i].name, .job = {}};
+    for (std::uint32_t k = 0; k < counts[i]; ++k) {
+      machine.job.tasks.push_back({.pe = pe++, .host = hosts[i].name, .net_namespace = {}});
+    }
+    plan.machines.push_back(std::move(machine));
+  }
+  if (options.rendezvous.empty()) {
+    plan.rendezvous = reachable_address(plan.machines);
+  }
+}
+
+// NAME=VALUE, or NAME with its value here.
+std::pair<std::string, std::string> parse_setting(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  std::string name = text.substr(0, equals);
+  if (name.empty()) {
+    fail(Status::InvalidArgument, "--env {}: write NAME=VALUE or NAME", text);
+  }
+  if (equals != std::string::npos) {
+    return {std::move(name), text.substr(equals + 1)};
+  }
+  const auto value = variable(name);
+  if (!value) {
+    fail(Status::InvalidArgument, "--env {}: it is not set here; write {}=VALUE", name, name);
+  }
+  return {std::move(name), *value};
+}
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// Other hosts have their own environment; the user's WEFT_ settings must reach them all the same.
+Environment own_settings() {
+  const std::set<std::string> not_passed_on{"WEFT_LAB", "WEFT_LAB_DIR", "WEFT_JOB_SECRET"};
+  Environment settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text(*entry);
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (name.starts_with("WEFT_") && equals != std::string::npos && !not_passed_on.contains(name)) {
+      settings.emplace_back(name, text.substr(equals + 1));
+    }
+  }
+  return settings;
+}
+
+std::uint32_t node_size_of(const Plan& plan, const Options& options) {
+  if (options.node_size != 0) {
+    return options.node_size;
+  }
+  // A lab's hosts share one kernel; only the block size tells a PE which others are on its host.
+  const auto& tasks = plan.machines.front().job.tasks;
+  if (tasks.front().net_namespace.empty()) {
+    return 0;
+  }
+  return static_cast<std::uint32_t>(
+      std::ranges::count(tasks, tasks.front().net_namespace, &PeTask::net_namespace));
+}
+
+Environment job_environment(const Plan& plan, const Options& options, const Address& rendezvous) {
+  Environment environment = own_settings();
+  for (const std::string& text : options.environment) {
+    environment.push_back(parse_setting(text));
+  }
+  environment.emplace_back("WEFT_PE_COUNT", std::to_string(plan.pe_count));
+  environment.emplace_back("WEFT_RENDEZVOUS", to_string(rendezvous));
+  environment.emplace_back("WEFT_JOB_ID", plan.job_id);
+  environment.emplace_back("WEFT_JOB_SECRET", plan.secret);
+  environment.emplace_back("WEFT_RUN_PID", std::to_string(::getpid()));
+  if (const std::uint32_t node_size = node_size_of(plan, options); node_size != 0) {
+    environment.emplace_back("WEFT_NODE_SIZE", std::to_string(node_size));
+  }
+  return environment;
+}
+
+}  // namespace
+
+Plan make_plan(const Options& options) {
+  Plan plan;
+  plan.pe_count = options.pe_count;
+  plan.secret = bootstrap::to_hex(bootstrap::random_digest());
+  const bootstrap::Digest random = bootstrap::random_digest();
+  plan.job_id = bootstrap::to_hex(std::span(random).first(8));
+  if (!options.rendezvous.empty()) {
+    plan.rendezvous = bootstrap::parse_address(options.rendezvous);
+  }
+  const Address chosen = plan.rendezvous;
+  if (const std::string lab = lab_name(options); !lab.empty()) {
+    plan_lab(plan, options, lab);
+  } else if (!options.hosts.empty() || !options.hostfile.empty()) {
+    plan_hosts(plan, options);
+  } else {
+    plan_here(plan);
+  }
+  if (!options.rendezvous.empty()) {
+    plan.rendezvous = chosen;
+  }
+  for (MachinePlan& machine : plan.machines) {
+    Job& job = machine.job;
+    job.command = options.command;
+    job.directory = machine.host.empty() ? "" : std::filesystem::current_path().string();
+    job.binding = parse_binding(options.bind);
+    job.grace_ms = static_cast<std::uint32_t>(options.grace_s * 1000);
+    job.captures_output = options.prefixes_output || !machine.host.empty();
+    // A PE leads a group of its own, which a terminal would stop when it reads.
+    job.inherits_stdin = machine.host.empty() && ::isatty(STDIN_FILENO) == 0;
+  }
+  return plan;
+}
+
+void set_job_environment(Plan& plan, const Options& options, const Address& rendezvous) {
+  const Environment environment = job_environment(plan, options, rendezvous);
+  for (MachinePlan& machine : plan.machines) {
+    machine.job.environment = environment;
+  }
+}
+
+}  // namespace weft::run

@@ -1,0 +1,86 @@
+#include "tools/run/processes.hpp"
+
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/clock.hpp"
+
+namespace weft::run {
+namespace {
+
+// The pid of a /proc entry, or 0 for the other entries.
+pid_t pid_of(const std::string& name) {
+  pid_t pid = 0;
+  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  return code == std::errc{} && end == name.data() + name.size() ? pid : 0;
+}
+
+// proc(5): "pid (name) state ppid ..."; the name may contain anything. 0 for a zombie or a process
+// that has gone in the meantime.
+pid_t parent_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t parenthesis = text.rfind(')');
+  if (parenthesis == std::string::npos) {
+    return 0;
+  }
+  std::istringstream fields(text.substr(parenthesis + 1));
+  char state = 0;
+  pid_t parent = 0;
+  fields >> state >> parent;
+  return state == 'Z' || state == 'X' ? 0 : parent;
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants() {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry("/proc", code), end; entry != end;
+       entry.increment(code)) {
+    if (const pid_t pid = pid_of(entry->path().filename().string()); pid != 0) {
+      children.emplace(parent_of(pid), pid);
+    }
+  }
+  std::vector<pid_t> found{::getpid()};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [first, last] = children.equal_range(found[i]);
+    for (auto child = first; child != last; ++child) {
+      found.push_back(child->second);
+    }
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+void signal_descendants(int signal_number) {
+  for (const pid_t pid : descendants()) {
+    ::kill(pid, signal_number);
+  }
+}
+
+void kill_descendants(std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  while (true) {
+    signal_descendants(SIGKILL);
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    // Those that died after their parent are children of ours only now.
+    if (descendants().empty() || Clock::now() >= deadline) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace weft::run
