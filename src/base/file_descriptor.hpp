@@ -1,4 +1,6 @@
-// Owns one file descriptor and closes it. Not thread-safe; move-only.
+// Owns one file descriptor and closes it. Any thread, one at a time.
+//
+// Always: get() is -1 or a descriptor that nobody else closes.
 #pragma once
 
 #include <utility>

@@ -37,7 +37,8 @@ Method choose_automatically(const Config& config, const Lookup& lookup) {
     if (pmix_is_built()) {
       return Method::Pmix;
     }
-    log::warn("started by a PMIx launcher, but this Weft was built without PMIx, and so ignores it");
+    log::warn(
+        "started by a PMIx launcher, but this Weft was built without PMIx, and so ignores it");
   }
   return has_torchrun_variables(lookup) ? Method::Torchrun : Method::Single;
 }

@@ -1,4 +1,6 @@
 // How connect() chooses; apart from it so that tests can give it an environment of their own.
+//
+// Any thread; the choice depends on nothing but its arguments.
 #pragma once
 
 #include <memory>

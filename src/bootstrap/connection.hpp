@@ -24,6 +24,7 @@ class Connection {
  public:
   // Any descriptor that read(2) and write(2) take: sockets, or a pipe for each direction.
   Connection(FileDescriptor input, FileDescriptor output, std::size_t payload_bytes_max);
+
   Connection(FileDescriptor socket, std::size_t payload_bytes_max)
       : Connection(std::move(socket), FileDescriptor(), payload_bytes_max) {}
 

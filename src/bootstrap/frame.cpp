@@ -52,10 +52,11 @@ std::optional<Frame> FrameReader::next() {
   }
   const std::uint32_t version = load_little_endian(rest.subspan(4, 2));
   if (version != kFrameVersion) {
-    fail(Status::InvalidArgument,
-         "it speaks version {} of the rendezvous protocol and this end {}; use one Weft release for "
-         "all PEs and for weft-run",
-         version, kFrameVersion);
+    fail(
+        Status::InvalidArgument,
+        "it speaks version {} of the rendezvous protocol and this end {}; use one Weft release for "
+        "all PEs and for weft-run",
+        version, kFrameVersion);
   }
   const std::size_t bytes = load_little_endian(rest.subspan(8, 4));
   if (bytes > payload_bytes_max_) {

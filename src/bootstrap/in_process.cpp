@@ -88,10 +88,9 @@ class InProcessBootstrap final : public Bootstrap {
       return shared_->round > round || shared_->failure;
     });
     if (!is_settled) {
-      shared_->failure =
-          Error(Status::Timeout, fmt::format("{} did not come within {}",
-                                             format_pes(shared_->missing()),
-                                             format_seconds(shared_->timeout.count())));
+      shared_->failure = Error(
+          Status::Timeout, fmt::format("{} did not come within {}", format_pes(shared_->missing()),
+                                       format_seconds(shared_->timeout.count())));
       shared_->changed.notify_all();
     }
     if (shared_->round == round) {

@@ -18,14 +18,14 @@ std::unique_ptr<Bootstrap> connect_pmix(const Config& /*config*/) {
 
 #else
 
-#include <pmix.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+
+#include <pmix.h>
 
 #include "src/base/clock.hpp"
 #include "src/bootstrap/protocol.hpp"
@@ -68,7 +68,7 @@ struct FenceResult {
 };
 
 void fence_done(pmix_status_t code, void* data) {
-  const std::unique_ptr<std::shared_ptr<FenceResult>> result(
+  const std::unique_ptr<std::shared_ptr<FenceResult> > result(
       static_cast<std::shared_ptr<FenceResult>*>(data));
   const std::lock_guard lock((*result)->mutex);
   (*result)->code = code;
@@ -93,7 +93,10 @@ class PmixBootstrap final : public Bootstrap {
   void fence(const std::string& key);
   [[nodiscard]] std::vector<Pe> missing(const std::string& key) const;
   [[nodiscard]] Blob fetch(const std::string& key, Pe pe) const;
-  [[nodiscard]] pmix_status_t get(const std::string& key, Pe pe, int wait_s, pmix_value_t** value) const;
+  [[nodiscard]] pmix_status_t get(const std::string& key,
+                                  Pe pe,
+                                  int wait_s,
+                                  pmix_value_t** value) const;
 
   std::chrono::seconds timeout_;
   pmix_proc_t self_{};
@@ -169,14 +172,14 @@ void PmixBootstrap::fence(const std::string& key) {
     check(begun, "PMIx_Fence_nb");
   }
   std::unique_lock lock(result->mutex);
-  const bool is_done = result->done.wait_until(
-      lock, Clock::now() + timeout_, [&result] { return result->code.has_value(); });
+  const bool is_done = result->done.wait_until(lock, Clock::now() + timeout_,
+                                               [&result] { return result->code.has_value(); });
   has_failed_ = !is_done || *result->code != PMIX_SUCCESS;
   if (!is_done || *result->code == PMIX_ERR_TIMEOUT) {
     lock.unlock();
     const auto pes = missing(key);
-    fail(Status::Timeout, "{} did not come within {}",
-         pes.empty() ? "some PEs" : format_pes(pes), format_seconds(timeout_.count() * 1000));
+    fail(Status::Timeout, "{} did not come within {}", pes.empty() ? "some PEs" : format_pes(pes),
+         format_seconds(timeout_.count() * 1000));
   }
   check(*result->code, "PMIx_Fence");
 }

@@ -134,8 +134,7 @@ void RendezvousServer::complete_round() {
   if (round_ == 0) {
     broadcast(Message::Start, {});
   } else {
-    broadcast(Message::Gathered,
-              FieldWriter().u32(round_).raw(pack_blobs(blobs_)).bytes());
+    broadcast(Message::Gathered, FieldWriter().u32(round_).raw(pack_blobs(blobs_)).bytes());
   }
   ++round_;
   arrived_count_ = 0;

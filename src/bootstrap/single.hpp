@@ -1,4 +1,6 @@
 // A job of one PE: every collective is its own answer.
+//
+// One thread at a time, as every Bootstrap. Never waits, never fails.
 #pragma once
 
 #include "src/bootstrap/bootstrap.hpp"

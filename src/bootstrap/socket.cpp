@@ -69,9 +69,10 @@ void set_option(int socket, int level, int name, int value) {
 [[noreturn]] void fail_listen(const Address& address, int error) {
   const char* hint = "is it an address of this machine?";
   if (error == EADDRINUSE) {
-    hint = address.is_unix() ? "remove the file if no job uses it"
-                             : "another job or program has this port; choose another, or port 0 for "
-                               "any that is free";
+    hint = address.is_unix()
+               ? "remove the file if no job uses it"
+               : "another job or program has this port; choose another, or port 0 for "
+                 "any that is free";
   } else if (error == EACCES) {
     hint = "ports below 1024 need root; choose another, or port 0 for any that is free";
   }
@@ -181,7 +182,8 @@ Address parse_address(std::string_view text) {
   std::string_view host = text.substr(0, std::min(colon, text.size()));
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   std::uint16_t port = 0;
-  bool is_good = colon != std::string_view::npos && (bracketed || host.find(':') == std::string_view::npos);
+  bool is_good =
+      colon != std::string_view::npos && (bracketed || host.find(':') == std::string_view::npos);
   if (is_good) {
     const std::string_view digits = text.substr(colon + 1);
     const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
@@ -213,8 +215,8 @@ Listener listen_on(const Address& address) {
 FileDescriptor dial(const Address& address, Clock::time_point deadline) {
   while (true) {
     int error = 0;
-    FileDescriptor socket = address.is_unix() ? try_unix(address, deadline, error)
-                                              : try_tcp(address, deadline, error);
+    FileDescriptor socket =
+        address.is_unix() ? try_unix(address, deadline, error) : try_tcp(address, deadline, error);
     if (socket.is_open()) {
       return socket;
     }

@@ -1,6 +1,7 @@
 // Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any.
 //
-// All descriptors are close-on-exec and non-blocking. Any thread; no state.
+// Any thread; no state. All descriptors are close-on-exec and non-blocking, so that no wait is
+// without a deadline.
 #pragma once
 
 #include <chrono>

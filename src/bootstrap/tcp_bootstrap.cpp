@@ -46,7 +46,8 @@ void TcpBootstrap::greet() {
   const Frame welcome = expect(Message::Welcome);
   if (!equal_in_constant_time(welcome.payload, server_proof(options_.secret, handshake))) {
     fail_for_good(Status::InvalidArgument, fmt::format("{} does not know the job's secret; it "
-                                                       "belongs to another job", where()));
+                                                       "belongs to another job",
+                                                       where()));
   }
 }
 
@@ -81,8 +82,8 @@ Frame TcpBootstrap::expect(Message type) {
     fail_for_good(status, fields.text());
   }
   if (frame.type == static_cast<std::uint16_t>(Message::Refused)) {
-    fail_for_good(Status::InvalidArgument, fmt::format("{} refused PE {}: {}", where(),
-                                                       options_.pe.value, fields.text()));
+    fail_for_good(Status::InvalidArgument,
+                  fmt::format("{} refused PE {}: {}", where(), options_.pe.value, fields.text()));
   }
   fail_for_good(Status::Internal, fmt::format("{} sent frame {} where {} was due", where(),
                                               frame.type, static_cast<std::uint16_t>(type)));
@@ -101,14 +102,16 @@ Frame TcpBootstrap::receive(Message awaited) {
     if (!is_open) {
       fail_for_good(Status::PeerLost,
                     fmt::format("{} closed the connection; its host (weft-run, or PE 0 under "
-                                "torchrun) has ended", where()));
+                                "torchrun) has ended",
+                                where()));
     }
     if (!wait_ready(connection_->input(), POLLIN, deadline_)) {
-      fail_for_good(Status::Timeout,
-                    fmt::format("{} did not answer within {} (awaiting frame {}); is its host alive, "
-                                "and is it a Weft rendezvous?",
-                                where(), format_seconds(options_.timeout.count()),
-                                static_cast<std::uint16_t>(awaited)));
+      fail_for_good(
+          Status::Timeout,
+          fmt::format("{} did not answer within {} (awaiting frame {}); is its host alive, "
+                      "and is it a Weft rendezvous?",
+                      where(), format_seconds(options_.timeout.count()),
+                      static_cast<std::uint16_t>(awaited)));
     }
     is_open = connection_->receive();
   }

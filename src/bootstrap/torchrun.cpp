@@ -107,9 +107,10 @@ TorchrunJob parse_torchrun_job(const Config& config, const Lookup& lookup) {
   }
   const std::string master = required(lookup, "MASTER_ADDR");
   const std::uint32_t port = required_number(lookup, "MASTER_PORT", 65'534);
-  job.rendezvous = config.rendezvous.empty()
-                       ? Address{.host = master, .port = static_cast<std::uint16_t>(port + 1), .path = {}}
-                       : parse_address(config.rendezvous);
+  job.rendezvous =
+      config.rendezvous.empty()
+          ? Address{.host = master, .port = static_cast<std::uint16_t>(port + 1), .path = {}}
+          : parse_address(config.rendezvous);
   job.secret = config.job_secret.empty() ? derive_secret(lookup) : config.job_secret;
   return job;
 }

@@ -4,12 +4,12 @@
 //   bootstrap_probe [BYTES [ROUNDS]]        gathers ROUNDS times BYTES a PE and checks every byte
 //   bootstrap_probe hang PE | die PE | leave PE   that PE sleeps before it joins | aborts after |
 //                                                 goes away after, while others gather
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"

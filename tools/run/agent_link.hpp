@@ -16,9 +16,9 @@
 namespace weft::run {
 
 struct AgentLink {
-  std::string host;     // "this machine", or as the user named it
+  std::string host;  // "this machine", or as the user named it
   bool is_local = true;
-  pid_t pid = 0;        // of the agent, or of ssh
+  pid_t pid = 0;  // of the agent, or of ssh
   bootstrap::Connection connection;
   std::vector<std::uint32_t> pes;  // that it has to start
   bool is_open = true;

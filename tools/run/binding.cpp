@@ -1,8 +1,8 @@
 #include "tools/run/binding.hpp"
 
-#include <hwloc.h>
-
 #include <algorithm>
+
+#include <hwloc.h>
 
 #include "src/base/error.hpp"
 
@@ -22,8 +22,8 @@ CoreBinder::CoreBinder(Binding binding, std::uint32_t pe_count) : pe_count_(pe_c
   }
   topology_.reset(topology);
   // Cores that taskset or a batch system took away do not count.
-  ::hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING |
-                                           HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
+  ::hwloc_topology_set_flags(
+      topology, HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING | HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
   if (::hwloc_topology_load(topology) != 0) {
     fail("hwloc_topology_load failed; use --bind none");
   }
@@ -33,8 +33,10 @@ CoreBinder::CoreBinder(Binding binding, std::uint32_t pe_count) : pe_count_(pe_c
     return;
   }
   if (binding == Binding::Core) {
-    fail(Status::InvalidArgument, "--bind core: {} PEs, but this machine has {} cores to use; use "
-         "--bind none", pe_count, core_count);
+    fail(Status::InvalidArgument,
+         "--bind core: {} PEs, but this machine has {} cores to use; use "
+         "--bind none",
+         pe_count, core_count);
   }
   topology_.reset();
 }
@@ -44,8 +46,7 @@ bool CoreBinder::bind(std::uint32_t index) const {
     return true;
   }
   const hwloc_obj_type_t type = by_numa_ ? HWLOC_OBJ_NUMANODE : HWLOC_OBJ_CORE;
-  const auto count =
-      static_cast<std::uint32_t>(::hwloc_get_nbobjs_by_type(topology_.get(), type));
+  const auto count = static_cast<std::uint32_t>(::hwloc_get_nbobjs_by_type(topology_.get(), type));
   const std::uint32_t first = index * count / pe_count_;
   const std::uint32_t end = std::max(first + 1, (index + 1) * count / pe_count_);
   hwloc_bitmap_t cores = ::hwloc_bitmap_alloc();
@@ -55,9 +56,8 @@ bool CoreBinder::bind(std::uint32_t index) const {
       ::hwloc_bitmap_or(cores, cores, object->cpuset);
     }
   }
-  const bool is_bound =
-      ::hwloc_bitmap_iszero(cores) != 0 ||
-      ::hwloc_set_cpubind(topology_.get(), cores, HWLOC_CPUBIND_PROCESS) == 0;
+  const bool is_bound = ::hwloc_bitmap_iszero(cores) != 0 ||
+                        ::hwloc_set_cpubind(topology_.get(), cores, HWLOC_CPUBIND_PROCESS) == 0;
   ::hwloc_bitmap_free(cores);
   return is_bound;
 }

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
@@ -64,19 +64,23 @@ Lab read_lab(const std::string& name) {
   const auto path = directory / (name + ".json");
   std::ifstream file(path);
   if (!file) {
-    fail(Status::InvalidArgument, "there is no lab '{}' ({} up); make one with: weft-lab up --name {}",
-         name, labs_that_are_up(directory), name);
+    fail(Status::InvalidArgument,
+         "there is no lab '{}' ({} up); make one with: weft-lab up --name {}", name,
+         labs_that_are_up(directory), name);
   }
   try {
     const auto state = nlohmann::json::parse(file);
     if (state.at("version").get<int>() != kLabVersion) {
-      fail(Status::InvalidArgument, "{} has version {}, and this weft-run knows {}; use one release",
-           path.string(), state.at("version").get<int>(), kLabVersion);
+      fail(Status::InvalidArgument,
+           "{} has version {}, and this weft-run knows {}; use one release", path.string(),
+           state.at("version").get<int>(), kLabVersion);
     }
     const auto pid = state.at("holder_pid").get<std::int64_t>();
     if (start_time(pid) != state.at("holder_start_time").get<std::uint64_t>()) {
-      fail(Status::InvalidArgument, "the lab '{}' is gone: its process {} has ended; make it anew "
-           "with weft-lab up", name, pid);
+      fail(Status::InvalidArgument,
+           "the lab '{}' is gone: its process {} has ended; make it anew "
+           "with weft-lab up",
+           name, pid);
     }
     Lab lab;
     if (!state.at("user_namespace").is_null()) {

@@ -121,9 +121,8 @@ void Launcher::start_agents() {
   const auto ssh = split_words(options_.ssh_command.empty() ? kSshCommand : options_.ssh_command);
   const std::string path = options_.agent_path.empty() ? own_path() : options_.agent_path;
   for (const MachinePlan& machine : plan_.machines) {
-    links_.push_back(machine.host.empty()
-                         ? start_local_agent(signal_mask_)
-                         : start_ssh_agent(ssh, machine.host, path, signal_mask_));
+    links_.push_back(machine.host.empty() ? start_local_agent(signal_mask_)
+                                          : start_ssh_agent(ssh, machine.host, path, signal_mask_));
     for (const PeTask& task : machine.job.tasks) {
       links_.back().pes.push_back(task.pe);
     }
@@ -157,7 +156,8 @@ void Launcher::wait_for_events() {
   }
   const bool has_deadline = options_.timeout_s > 0 && !is_ending_;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
-  const int wait_ms = has_deadline ? static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)) : -1;
+  const int wait_ms =
+      has_deadline ? static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)) : -1;
   if (::poll(entries.data(), entries.size(), wait_ms) < 0 && errno != EINTR) {
     fail("poll failed: {}", errno_words(errno));
   }
@@ -270,10 +270,11 @@ void Launcher::handle_lost_agent(AgentLink& link) {
     fail_job(kStatusFailure, fmt::format("the agent of {} {}; its PEs are killed", link.host,
                                          describe_wait_status(wait_status)));
   } else {
-    fail_job(kStatusFailure,
-             fmt::format("lost the host '{}' (ssh {}): is it reachable by ssh without a password, and "
-                         "is weft-run there at the same path? (--agent-path tells where)",
-                         link.host, describe_wait_status(wait_status)));
+    fail_job(
+        kStatusFailure,
+        fmt::format("lost the host '{}' (ssh {}): is it reachable by ssh without a password, and "
+                    "is weft-run there at the same path? (--agent-path tells where)",
+                    link.host, describe_wait_status(wait_status)));
   }
 }
 

@@ -1,10 +1,9 @@
 #include "tools/run/options.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "src/base/error.hpp"
 

@@ -21,8 +21,8 @@ std::uint32_t parse_slots(std::string_view text, std::string_view host) {
 Host parse_host(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   const std::size_t bracket = text.rfind(']');
-  const bool has_count = colon != std::string_view::npos &&
-                         (bracket == std::string_view::npos || bracket < colon);
+  const bool has_count =
+      colon != std::string_view::npos && (bracket == std::string_view::npos || bracket < colon);
   Host host{.name = std::string(has_count ? text.substr(0, colon) : text)};
   if (has_count) {
     host.slot_count = parse_slots(text.substr(colon + 1), text);

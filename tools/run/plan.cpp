@@ -72,14 +72,14 @@ void plan_lab(Plan& plan, const Options& options, const std::string& name) {
   std::uint32_t pe = 0;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     for (std::uint32_t k = 0; k < counts[i]; ++k) {
-      machine.job.tasks.push_back({.pe = pe++,
-                                   .host = lab.hosts[i].name,
-                                   .net_namespace = lab.hosts[i].net_namespace});
+      machine.job.tasks.push_back(
+          {.pe = pe++, .host = lab.hosts[i].name, .net_namespace = lab.hosts[i].net_namespace});
     }
   }
   if (options.rendezvous.empty()) {
     machine.job.private_directory = make_private_directory();
-    plan.rendezvous = {.host = {}, .port = 0, .path = machine.job.private_directory + "/rendezvous"};
+    plan.rendezvous = {
+        .host = {}, .port = 0, .path = machine.job.private_directory + "/rendezvous"};
   }
 }
 
@@ -110,7 +110,8 @@ Address reachable_address(const std::vector<MachinePlan>& machines) {
       fail(Status::InvalidArgument,
            "the host '{}' does not resolve here (a name of ssh's own configuration?), so weft-run "
            "cannot tell which of its addresses that host can reach; give one: --rendezvous "
-           "ADDRESS:0", machine.host);
+           "ADDRESS:0",
+           machine.host);
     }
     return {.host = address, .port = 0, .path = {}};
   }
