@@ -1,5 +1,6 @@
-// Owns one file descriptor and closes it. Any thread, one at a time.
+// Owns one file descriptor and closes it: sockets, pipes, epoll, timers.
 //
+// Any thread, one at a time.
 // Always: get() is -1 or a descriptor that nobody else closes.
 #pragma once
 

@@ -1,6 +1,7 @@
 // How connect() chooses; apart from it so that tests can give it an environment of their own.
 //
 // Any thread; the choice depends on nothing but its arguments.
+// The public connect() of bootstrap.hpp is this with the process environment.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
 // A job of one PE: every collective is its own answer.
 //
-// One thread at a time, as every Bootstrap. Never waits, never fails.
+// One thread at a time, as every Bootstrap.
+// Never waits, never fails.
 #pragma once
 
 #include "src/bootstrap/bootstrap.hpp"
