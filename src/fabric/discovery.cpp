@@ -4,6 +4,7 @@
 #include <cstring>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -112,6 +113,23 @@ NicInfo describe(const fi_info& info) {
   return nic;
 }
 
+// Sorts "nic10" behind "nic9": digits count by value. libfabric gives interfaces in no fixed order.
+std::vector<std::pair<std::string, std::uint64_t>> natural_key(const std::string& name) {
+  std::vector<std::pair<std::string, std::uint64_t>> key;
+  for (std::size_t i = 0; i < name.size();) {
+    std::string text;
+    while (i < name.size() && (name[i] < '0' || name[i] > '9')) {
+      text += name[i++];
+    }
+    std::uint64_t number = 0;
+    while (i < name.size() && name[i] >= '0' && name[i] <= '9') {
+      number = number * 10 + static_cast<std::uint64_t>(name[i++] - '0');
+    }
+    key.emplace_back(std::move(text), number);
+  }
+  return key;
+}
+
 // One entry per NIC: the first address of each, IPv4 before IPv6.
 std::vector<NicInfo> one_per_nic(const fi_info* list, const std::string& provider) {
   std::vector<NicInfo> nics;
@@ -130,7 +148,9 @@ std::vector<NicInfo> one_per_nic(const fi_info* list, const std::string& provide
       }
     }
   }
-  std::ranges::stable_partition(nics, [](const NicInfo& nic) { return !nic.loopback; });
+  std::ranges::sort(nics, [](const NicInfo& a, const NicInfo& b) {
+    return std::pair(a.loopback, natural_key(a.name)) < std::pair(b.loopback, natural_key(b.name));
+  });
   return nics;
 }
 

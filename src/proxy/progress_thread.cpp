@@ -34,18 +34,16 @@ bool ProgressThread::should_stop() const {
 }
 
 void ProgressThread::run() {
-  std::uint64_t seen_polls = rails_.caller_polls();
   std::uint64_t active_ns = now_ns();
   while (!should_stop()) {
-    if (const std::uint64_t polls = rails_.caller_polls(); polls != seen_polls) {
-      seen_polls = polls;
+    if (rails_.callers_are_on_duty()) {
       std::this_thread::sleep_for(std::chrono::microseconds(kStandbyUs));
       continue;
     }
     if (rails_.advance()) {
       active_ns = now_ns();
     } else if (now_ns() - active_ns > std::uint64_t{spin_us_} * 1000) {
-      rails_.wait_for_event(kSleepUsMax);
+      rails_.sleep(kSleepUsMax);
     } else {
       cpu_pause();
     }

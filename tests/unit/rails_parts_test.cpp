@@ -60,12 +60,24 @@ TEST(RateMeter, MeasuresBusyTimeOnly) {
   EXPECT_NEAR(meter.bytes_per_s(), 1e8, 1e6);
 }
 
-TEST(RateMeter, WeightFollowsARailThatIsSlowAndIgnoresChance) {
-  EXPECT_EQ(weight_of(0, 100, 1.0), 1.0) << "nothing known";
-  EXPECT_EQ(weight_of(70, 100, 1.0), 1.0) << "chance";
-  EXPECT_EQ(weight_of(70, 100, 0.5), 0.7) << "was slow, is still below the bound";
-  EXPECT_EQ(weight_of(25, 100, 1.0), 0.25);
-  EXPECT_EQ(weight_of(85, 100, 0.25), 1.0) << "recovered";
+TEST(RailWeight, FollowsARailThatStaysSlow) {
+  RailWeight weight;
+  for (std::uint32_t i = 0; i + 1 < kSlowSamples; ++i) {
+    weight.update(25, 100);
+    EXPECT_EQ(weight.value(), 1.0) << "may be chance";
+  }
+  weight.update(25, 100);
+  EXPECT_NEAR(weight.value(), 0.25, 0.01);
+  weight.update(90, 100);
+  EXPECT_EQ(weight.value(), 1.0) << "recovered";
+}
+
+TEST(RailWeight, IgnoresWhatSendersThatMeetDoToARate) {
+  RailWeight weight;
+  for (const double rate : {50.0, 90.0, 40.0, 60.0, 100.0, 70.0, 66.0, 0.0}) {
+    weight.update(rate, 100);
+    EXPECT_EQ(weight.value(), 1.0);
+  }
 }
 
 TEST(Wire, ImmediateCarriesSourceAndSixteenBitsOfSequence) {

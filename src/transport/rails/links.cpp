@@ -34,7 +34,10 @@ void renew_weights(std::span<RailLoad* const> loads) {
     fastest = std::max(fastest, load->meter.bytes_per_s());
   }
   for (RailLoad* load : loads) {
-    load->weight = weight_of(load->meter.bytes_per_s(), fastest, load->weight);
+    if (load->weighed_samples != load->meter.samples()) {
+      load->weighed_samples = load->meter.samples();
+      load->weight.update(load->meter.bytes_per_s(), fastest);
+    }
   }
 }
 
@@ -60,7 +63,7 @@ std::optional<Piece> Links::choose(const Peer& peer,
     rail.sent_bytes = direction == Direction::Write ? load.write_bytes : load.read_bytes;
     rail.outstanding_bytes = load.meter.outstanding_bytes();
     rail.window_bytes = window_of(load);
-    rail.weight = load.weight;
+    rail.weight = load.weight.value();
   };
   std::uint64_t smallest_window = kWindowBytesMax;
   for (std::size_t i = 0; i < state_.rails.size(); ++i) {

@@ -19,9 +19,13 @@ constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
 
-void add_to_epoll(int epoll, int descriptor) {
+constexpr std::uint32_t kWakeEvent = kRailCountMax;
+
+// `which` comes back with the event: a rail's index, or kWakeEvent.
+void add_to_epoll(int epoll, int descriptor, std::uint32_t which) {
   epoll_event event{};
   event.events = EPOLLIN;
+  event.data.u32 = which;
   if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     fail("epoll_ctl on a rail's descriptor failed: {}; raise the limit of open files (ulimit -n)",
          errno_words(errno));
@@ -44,11 +48,11 @@ RailsTransport::RailsTransport(RailsOptions options,
   state_.probe_offset = probe_offset;
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  add_to_epoll(epoll_, wake_);
+  add_to_epoll(epoll_, wake_, kWakeEvent);
   for (std::size_t i = 0; i < rails.size(); ++i) {
     const int descriptor = rails[i]->wait_descriptor();
     if (descriptor >= 0) {
-      add_to_epoll(epoll_, descriptor);
+      add_to_epoll(epoll_, descriptor, static_cast<std::uint32_t>(i));
     }
     has_unpollable_rail_ = has_unpollable_rail_ || descriptor < 0;
     state_.rails.push_back({.rail = std::move(rails[i]), .counters = &counters[i]});
@@ -109,9 +113,12 @@ bool RailsTransport::progress() noexcept {
   return advance();
 }
 
-std::uint64_t RailsTransport::caller_polls() const noexcept {
-  return AtomicRef(const_cast<std::uint64_t&>(caller_polls_))
-      .load(std::memory_order_relaxed);  // as above
+bool RailsTransport::callers_are_on_duty() noexcept {
+  // relaxed, both: a wrong answer costs one look more or one wait of a quarter of a millisecond.
+  const std::uint64_t polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
+  const bool polled = polls != seen_caller_polls_;
+  seen_caller_polls_ = polls;
+  return polled || AtomicRef(sleeping_callers_).load(std::memory_order_relaxed) > 0;
 }
 
 bool RailsTransport::advance() noexcept {
@@ -136,22 +143,30 @@ bool RailsTransport::advance_locked() {
 }
 
 bool RailsTransport::poll_rails() {
-  std::array<fabric::Event, kEventsPerPoll> events;
+  // relaxed: only a hint; a rail that is left out now is polled in the next pass, which has none.
+  const std::uint32_t ready = AtomicRef(ready_rails_).exchange(0, std::memory_order_relaxed);
   bool moved = false;
   for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
     state_.rails[local].full = false;
-    for (int round = 0; round < kPollsPerPass; ++round) {
-      const std::size_t count = state_.rails[local].rail->poll(events);
-      for (std::size_t i = 0; i < count; ++i) {
-        handle(events[i], local);
-      }
-      moved = moved || count > 0;
-      if (count < events.size()) {
-        break;
-      }
+    if (ready == 0 || ((ready >> local) & 1U) != 0) {
+      moved = poll_rail(local) || moved;
     }
   }
   return moved;
+}
+
+bool RailsTransport::poll_rail(std::uint32_t local) {
+  std::array<fabric::Event, kEventsPerPoll> events;
+  for (int round = 0; round < kPollsPerPass; ++round) {
+    const std::size_t count = state_.rails[local].rail->poll(events);
+    for (std::size_t i = 0; i < count; ++i) {
+      handle(events[i], local);
+    }
+    if (count < events.size()) {
+      return round > 0 || count > 0;
+    }
+  }
+  return true;
 }
 
 void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
@@ -235,22 +250,39 @@ bool RailsTransport::may_sleep() noexcept {
 }
 
 void RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
+  // relaxed, both: see callers_are_on_duty.
+  AtomicRef(sleeping_callers_).fetch_add(1, std::memory_order_relaxed);
+  sleep(timeout_us);
+  AtomicRef(sleeping_callers_).fetch_sub(1, std::memory_order_relaxed);
+}
+
+void RailsTransport::sleep(std::uint32_t timeout_us) noexcept {
+  constexpr std::uint32_t kBusySleepUs = 5;
   constexpr std::uint32_t kBlindSleepUs = 50;  // where no descriptor tells of new events
   if (!may_sleep()) {
-    std::this_thread::yield();
+    // Another thread is at it, or there is work: a short rest instead of a fight for the lock.
+    std::this_thread::sleep_for(std::chrono::microseconds(kBusySleepUs));
     return;
   }
   if (has_unpollable_rail_) {
     std::this_thread::sleep_for(std::chrono::microseconds(std::min(timeout_us, kBlindSleepUs)));
     return;
   }
-  epoll_event event{};
+  std::array<epoll_event, kRailCountMax + 1> events;
   const timespec timeout{.tv_sec = timeout_us / 1'000'000,
                          .tv_nsec = static_cast<long>(timeout_us % 1'000'000) * 1000};
-  if (::epoll_pwait2(epoll_, &event, 1, &timeout, nullptr) == 1) {
-    std::uint64_t ignored = 0;
-    static_cast<void>(::read(wake_, &ignored, sizeof(ignored)));
+  const int count = ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
+  std::uint32_t ready = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t which = events[static_cast<std::size_t>(i)].data.u32;
+    if (which == kWakeEvent) {
+      std::uint64_t ignored = 0;
+      static_cast<void>(::read(wake_, &ignored, sizeof(ignored)));
+    } else {
+      ready |= 1U << which;
+    }
   }
+  AtomicRef(ready_rails_).store(ready, std::memory_order_relaxed);  // see poll_rails
 }
 
 void RailsTransport::wake() noexcept {

@@ -56,9 +56,11 @@ class RailsTransport final : public Transport {
   void wait_for_event(std::uint32_t timeout_us) noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
-  // For the progress thread: progress that does not count as a caller's, and how often callers came.
+  // For the progress thread: the same as progress and wait_for_event, not counted as a caller's.
   bool advance() noexcept;
-  [[nodiscard]] std::uint64_t caller_polls() const noexcept;
+  void sleep(std::uint32_t timeout_us) noexcept;
+  // True if callers have made progress since the last call, or sleep until an event and will then.
+  [[nodiscard]] bool callers_are_on_duty() noexcept;
   // Wakes a thread that sleeps in wait_for_event.
   void wake() noexcept;
 
@@ -70,6 +72,7 @@ class RailsTransport final : public Transport {
  private:
   void post_receives();
   bool poll_rails();
+  bool poll_rail(std::uint32_t local);
   void handle(const fabric::Event& event, std::uint32_t local);
   bool post_work();
   bool advance_locked();
@@ -85,6 +88,9 @@ class RailsTransport final : public Transport {
   Recovery recovery_{state_, links_, outbox_, sender_, inbox_};
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
+  std::uint64_t seen_caller_polls_ = 0;  // progress thread only
+  std::uint32_t sleeping_callers_ = 0;
+  std::uint32_t ready_rails_ = 0;  // bits of rails whose descriptors were readable; 0: poll all
   int epoll_ = -1;
   int wake_ = -1;
   bool has_unpollable_rail_ = false;

@@ -1,4 +1,4 @@
-// How fast a rail completes while it has work: bytes over busy time, smoothed. Idle time does not
+// How fast a rail completes while it has work: bytes over busy time, sampled. Idle time does not
 // count, so a rail that is seldom used is not taken for a slow one.
 //
 // Pure apart from its own state; time is an argument. Called under the transport's lock.
@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 
 namespace weft::transport::rails {
 
@@ -36,17 +35,20 @@ class RateMeter {
 
   [[nodiscard]] std::uint64_t outstanding_bytes() const { return outstanding_bytes_; }
 
-  // 0 until the first sample is closed.
+  // Of the last full sample; 0 until there is one.
   [[nodiscard]] double bytes_per_s() const { return bytes_per_s_; }
 
+  // Samples closed so far: tells a new figure from one that was seen before.
+  [[nodiscard]] std::uint64_t samples() const { return samples_; }
+
  private:
-  static constexpr std::uint64_t kSampleNs = 40'000'000;
-  static constexpr std::uint64_t kSampleBytes = 128U << 10U;
-  static constexpr double kSmoothing = 0.25;  // weight of the newest sample
+  // Long enough that senders who meet on a NIC by chance even out.
+  static constexpr std::uint64_t kSampleNs = 200'000'000;
+  static constexpr std::uint64_t kSampleBytes = 192U << 10U;
 
   void close_sample() {
-    const double rate = static_cast<double>(sample_bytes_) * 1e9 / static_cast<double>(sample_ns_);
-    bytes_per_s_ = bytes_per_s_ == 0 ? rate : bytes_per_s_ + kSmoothing * (rate - bytes_per_s_);
+    bytes_per_s_ = static_cast<double>(sample_bytes_) * 1e9 / static_cast<double>(sample_ns_);
+    ++samples_;
     sample_ns_ = 0;
     sample_bytes_ = 0;
   }
@@ -55,25 +57,43 @@ class RateMeter {
   std::uint64_t busy_since_ns_ = 0;
   std::uint64_t sample_ns_ = 0;
   std::uint64_t sample_bytes_ = 0;
+  std::uint64_t samples_ = 0;
   double bytes_per_s_ = 0;
 };
 
-// Rates differ by chance when senders meet on a NIC; only below this share of the fastest is a rail
-// called slow. Between the two bounds it keeps what it was called.
+// Rates differ by chance when senders meet on a NIC. Only a rail that stays below the first bound for
+// several samples in a row is called slow; it stays so until it is above the second.
 inline constexpr double kSlowBelow = 0.65;
 inline constexpr double kEqualAbove = 0.80;
+inline constexpr std::uint32_t kSlowSamples = 3;
 inline constexpr double kWeightMin = 0.02;
 
-// The weight of a rail of `rate` beside the fastest of its side; 1 while nothing is known.
-[[nodiscard]] inline double weight_of(double rate, double fastest, double previous) {
-  if (rate <= 0 || fastest <= 0) {
-    return 1.0;
+// The weight of a rail beside the fastest of its side, from one sample to the next.
+class RailWeight {
+ public:
+  // `rate` is a new sample of this rail, `fastest` the highest of its side now.
+  void update(double rate, double fastest) {
+    if (rate <= 0 || fastest <= 0) {
+      return;
+    }
+    const double share = rate / fastest;
+    slow_samples_ = share < kSlowBelow ? slow_samples_ + 1 : 0;
+    if (share >= kEqualAbove) {
+      value_ = 1.0;
+    } else if (value_ < 1.0 || slow_samples_ >= kSlowSamples) {
+      value_ += value_ == 1.0 ? share - value_ : kSmoothing * (share - value_);
+      value_ = std::max(value_, kWeightMin);
+    }
   }
-  const double share = rate / fastest;
-  if (share >= kEqualAbove || (share > kSlowBelow && previous == 1.0)) {
-    return 1.0;
-  }
-  return std::max(share, kWeightMin);
-}
+
+  // 1 for a rail as fast as the others, or of which too little is known.
+  [[nodiscard]] double value() const { return value_; }
+
+ private:
+  static constexpr double kSmoothing = 0.3;
+
+  double value_ = 1.0;
+  std::uint32_t slow_samples_ = 0;
+};
 
 }  // namespace weft::transport::rails

@@ -27,6 +27,7 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   OperationRecord* record = state_.operations.take();
   *record = {};
   record->operation = operation;
+  record->number = state_.operation_count++;
   record->parts = 1;  // being planned
   operation.counter->issue();
   return record;
@@ -49,7 +50,6 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
     }
   }
   OperationRecord& record = *make_record(operation);
-  ++state_.operation_count;
   if (is_sequenced(operation.kind)) {
     return accept_sequenced(peer, record);
   }
@@ -139,7 +139,7 @@ bool Sender::dispatch_retries(Peer& peer) {
     PieceRecord& piece = *peer.retry.front();
     const Direction direction = direction_of(piece.operation->operation);
     // A retried piece goes out whole: small for the planner, so that no window holds it back.
-    auto where = links_.choose(peer, direction, {.total = 1}, state_.operation_count);
+    auto where = links_.choose(peer, direction, {.total = 1}, piece.operation->number);
     if (!where) {
       break;
     }
@@ -158,7 +158,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   while (record.planned_bytes < operation.bytes) {
     const auto where = links_.choose(peer, direction_of(operation),
                                      {.total = operation.bytes, .offset = record.planned_bytes},
-                                     state_.operation_count);
+                                     record.number);
     if (!where) {
       return false;
     }

@@ -62,7 +62,8 @@ struct RailLoad {
   std::uint64_t write_bytes = 0;  // towards the peer: puts, messages
   std::uint64_t read_bytes = 0;   // from the peer: gets
   RateMeter meter;
-  double weight = 1.0;
+  RailWeight weight;
+  std::uint64_t weighed_samples = 0;  // of the meter, when the weight was last renewed
 };
 
 struct LocalRail {
@@ -82,6 +83,7 @@ struct PeerRail {
 // on rails, the acknowledgement of its sequence, and being cut up at all.
 struct OperationRecord {
   Operation operation;
+  std::uint64_t number = 0;  // how many operations this PE had accepted before
   std::uint64_t planned_bytes = 0;
   std::uint32_t parts = 0;
   std::uint32_t pieces = 0;  // posted with immediate data
