@@ -64,6 +64,7 @@ std::optional<Frame> FrameReader::next() {
          payload_bytes_max_);
   }
   if (rest.size() < kFrameHeaderBytes + bytes) {
+    buffer_.reserve(begin_ + kFrameHeaderBytes + bytes);
     return std::nullopt;
   }
   const std::span payload = rest.subspan(kFrameHeaderBytes, bytes);

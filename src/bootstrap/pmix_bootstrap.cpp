@@ -184,11 +184,12 @@ void PmixBootstrap::fence(const std::string& key) {
   check(*result->code, "PMIx_Fence");
 }
 
-// Who has not published: asked of the server without waiting, so PEs of other nodes may be counted
-// as missing only because their server has not been asked before.
+// Who has not published. The server answers for each after a second at most; PEs that were not asked
+// about within 5 s in all are left out, as the launcher will not wait for us much longer.
 std::vector<Pe> PmixBootstrap::missing(const std::string& key) const {
   std::vector<Pe> pes;
-  for (std::uint32_t i = 0; i < pe_count_; ++i) {
+  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  for (std::uint32_t i = 0; i < pe_count_ && Clock::now() < deadline; ++i) {
     pmix_value_t* value = nullptr;
     if (i == self_.rank) {
       continue;

@@ -72,8 +72,7 @@ void RendezvousServer::serve(std::chrono::milliseconds wait) {
 
 void RendezvousServer::accept_all() {
   while (true) {
-    FileDescriptor socket(
-        ::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    FileDescriptor socket = accept_from(listener_);
     if (socket.is_open()) {
       add_client(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {

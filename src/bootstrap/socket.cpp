@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -97,6 +98,16 @@ Listener listen_unix(const Address& address) {
   return {std::move(socket), address};
 }
 
+// Every interface means the IPv6 wildcard where there is one, as that takes IPv4 connections too.
+std::vector<const addrinfo*> in_listening_order(const addrinfo* list, bool is_wildcard) {
+  std::vector<const addrinfo*> entries;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    const bool goes_first = is_wildcard && entry->ai_family == AF_INET6;
+    entries.insert(goes_first ? entries.begin() : entries.end(), entry);
+  }
+  return entries;
+}
+
 Listener listen_tcp(const Address& address) {
   int code = 0;
   const Addresses list = resolve(address, AI_PASSIVE, code);
@@ -104,7 +115,7 @@ Listener listen_tcp(const Address& address) {
     fail("cannot listen on {}: {}", to_string(address), ::gai_strerror(code));
   }
   int error = 0;
-  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+  for (const addrinfo* entry : in_listening_order(list.get(), address.host.empty())) {
     FileDescriptor socket(
         ::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.is_open()) {
@@ -112,6 +123,9 @@ Listener listen_tcp(const Address& address) {
       continue;
     }
     set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (entry->ai_family == AF_INET6) {
+      set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    }
     if (::bind(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
         ::listen(socket.get(), kBacklog) == 0) {
       Address bound = address;
@@ -231,6 +245,16 @@ FileDescriptor dial(const Address& address, Clock::time_point deadline) {
     }
     std::this_thread::sleep_for(kRetryInterval);
   }
+}
+
+FileDescriptor accept_from(const Listener& listener) {
+  FileDescriptor socket(
+      ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.is_open() && !listener.address.is_unix()) {
+    // Without it, two small frames in a row cost 40 ms: Nagle's algorithm waits for a delayed ACK.
+    set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  }
+  return socket;
 }
 
 std::string peer_name(int socket) {

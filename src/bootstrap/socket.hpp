@@ -39,6 +39,9 @@ struct Listener {
 // Connects, and tries again until `deadline` while nobody listens there yet. Throws Error (Timeout).
 [[nodiscard]] FileDescriptor dial(const Address& address, Clock::time_point deadline);
 
+// The next connection of a listener, or not open: errno says why, EAGAIN that there is none.
+[[nodiscard]] FileDescriptor accept_from(const Listener& listener);
+
 // "10.0.0.7:4711" of the other end, for messages.
 [[nodiscard]] std::string peer_name(int socket);
 

@@ -289,7 +289,33 @@ int run_agent(Connection link, const sigset_t& signal_mask) {
   }
 }
 
+namespace {
+
+// Does for an agent on another host what weft-run does for its own: what a killed agent leaves behind
+// falls to this process.
+int guard(pid_t agent, const sigset_t& signal_mask) {
+  ::close(STDIN_FILENO);  // the link is the agent's alone
+  ::close(STDOUT_FILENO);
+  ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
+  int wait_status = 0;
+  while (::waitpid(agent, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  kill_descendants(kKillLimit);
+  return exit_status_of(wait_status);
+}
+
+}  // namespace
+
 int run_remote_agent(const sigset_t& signal_mask) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t agent = ::fork();
+  if (agent < 0) {
+    fail("fork of the agent failed: {}", errno_words(errno));
+  }
+  if (agent > 0) {
+    return guard(agent, signal_mask);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   FileDescriptor input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   FileDescriptor output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));

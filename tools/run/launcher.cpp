@@ -13,6 +13,7 @@
 
 #include "src/base/config.hpp"
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 #include "src/bootstrap/frame.hpp"
 #include "tools/run/processes.hpp"
 
@@ -131,6 +132,7 @@ void Launcher::start_agents() {
 
 void Launcher::start_rendezvous() {
   const Config config = load_config_from_environment();
+  log::set_level(log::parse_level(config.log));
   server_.emplace(plan_.rendezvous,
                   bootstrap::RendezvousServer::Options{
                       .pe_count = plan_.pe_count,

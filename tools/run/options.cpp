@@ -85,6 +85,10 @@ Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
     fail(Status::InvalidArgument, "{} (weft-run --help lists the options)", error.what());
   }
   options.command = app.remaining();
+  if (!options.command.empty() && options.command.front().starts_with('-')) {
+    fail(Status::InvalidArgument, "no option {} (weft-run --help lists the options)",
+         options.command.front());
+  }
   if (dashes != arguments.end()) {
     options.command.insert(options.command.end(), dashes + (options.command.empty() ? 1 : 0),
                            arguments.end());

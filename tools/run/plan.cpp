@@ -175,6 +175,9 @@ std::uint32_t node_size_of(const Plan& plan, const Options& options) {
   if (options.node_size != 0) {
     return options.node_size;
   }
+  if (variable("WEFT_NODE_SIZE")) {
+    return 0;  // the user's own setting stays
+  }
   // A lab's hosts share one kernel; only the block size tells a PE which others are on its host.
   const auto& tasks = plan.machines.front().job.tasks;
   if (tasks.front().net_namespace.empty()) {

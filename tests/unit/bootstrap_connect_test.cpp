@@ -1,0 +1,212 @@
+// Which bootstrap an environment leads to, torchrun's variables, and the job of threads.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/connect.hpp"
+#include "src/bootstrap/in_process.hpp"
+#include "src/bootstrap/pmix_bootstrap.hpp"
+#include "src/bootstrap/torchrun.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+Lookup from(const Variables& variables) {
+  return [variables](std::string_view name) -> std::optional<std::string> {
+    const auto found = variables.find(std::string(name));
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+const Variables kTorchrun{{"RANK", "1"},
+                          {"WORLD_SIZE", "4"},
+                          {"MASTER_ADDR", "head"},
+                          {"MASTER_PORT", "29500"},
+                          {"TORCHELASTIC_RUN_ID", "none"}};
+const Variables kPmix{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "job"}};
+
+template <typename Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Method chosen(const Variables& variables) {
+  return choose_method(load_config(from(variables)), from(variables));
+}
+
+std::string connect_message(const Variables& variables) {
+  return message_of(
+      [&] { static_cast<void>(connect(load_config(from(variables)), from(variables))); });
+}
+
+TEST(Connect, TakesWhatTheEnvironmentOffers) {
+  Variables everything = kTorchrun;
+  EXPECT_EQ(chosen({}), Method::Single);
+  EXPECT_EQ(chosen(everything), Method::Torchrun);
+  everything.insert(kPmix.begin(), kPmix.end());
+  EXPECT_EQ(chosen(everything), pmix_is_built() ? Method::Pmix : Method::Torchrun);
+  everything["WEFT_RENDEZVOUS"] = "127.0.0.1:1";
+  EXPECT_EQ(chosen(everything), Method::Tcp);
+}
+
+TEST(Connect, IsOverruledByWeftBootstrap) {
+  Variables variables = kTorchrun;
+  variables["WEFT_RENDEZVOUS"] = "127.0.0.1:1";
+  variables["WEFT_BOOTSTRAP"] = "torchrun";
+  EXPECT_EQ(chosen(variables), Method::Torchrun);
+  variables["WEFT_BOOTSTRAP"] = "single";
+  EXPECT_EQ(chosen(variables), Method::Single);
+}
+
+TEST(Connect, NamesTheVariablesThatTheChosenMethodLacks) {
+  EXPECT_THAT(connect_message({{"WEFT_BOOTSTRAP", "tcp"}}),
+              HasSubstr("WEFT_RENDEZVOUS is missing"));
+  EXPECT_THAT(
+      connect_message({{"WEFT_RENDEZVOUS", "h:1"}, {"WEFT_PE", "0"}, {"WEFT_PE_COUNT", "2"}}),
+      HasSubstr("WEFT_JOB_SECRET is missing"));
+  EXPECT_THAT(connect_message({{"WEFT_BOOTSTRAP", "torchrun"}}), HasSubstr("RANK is not set"));
+  EXPECT_THAT(connect_message({{"WEFT_BOOTSTRAP", "pmix"}}), HasSubstr("WEFT_BOOTSTRAP=pmix"));
+}
+
+TEST(Connect, RefusesNumbersThatMakeNoSense) {
+  const Variables good{{"WEFT_RENDEZVOUS", "127.0.0.1:1"},
+                       {"WEFT_PE", "2"},
+                       {"WEFT_PE_COUNT", "2"},
+                       {"WEFT_JOB_SECRET", "s"}};
+  EXPECT_THAT(connect_message(good), HasSubstr("WEFT_PE=2 is not below WEFT_PE_COUNT=2"));
+  Variables no_time = good;
+  no_time["WEFT_BOOTSTRAP_TIMEOUT"] = "0";
+  EXPECT_THAT(connect_message(no_time), HasSubstr("WEFT_BOOTSTRAP_TIMEOUT=0"));
+}
+
+TEST(Connect, AloneIsAJobOfOne) {
+  const auto job = connect(load_config(from({})), from({}));
+  EXPECT_EQ(job->pe_count(), 1U);
+  EXPECT_EQ(job->name(), "single");
+  const Blob blob(3, std::byte{7});
+  EXPECT_EQ(job->allgather(blob), std::vector<Blob>{blob});
+}
+
+TEST(Torchrun, TakesThePortBehindTheStoresOwn) {
+  const TorchrunJob job = parse_torchrun_job(load_config(from({})), from(kTorchrun));
+  EXPECT_EQ(job.pe, Pe(1));
+  EXPECT_EQ(job.pe_count, 4U);
+  EXPECT_EQ(to_string(job.rendezvous), "head:29501");
+}
+
+TEST(Torchrun, TakesTheRendezvousThatTheUserNames) {
+  Variables variables = kTorchrun;
+  variables["WEFT_RENDEZVOUS"] = "other:1234";
+  const TorchrunJob job = parse_torchrun_job(load_config(from(variables)), from(variables));
+  EXPECT_EQ(to_string(job.rendezvous), "other:1234");
+}
+
+TEST(Torchrun, HasAnotherSecretForEachJobAndEachAttempt) {
+  const auto secret = [](const std::string& name, const std::string& value) {
+    Variables variables = kTorchrun;
+    variables[name] = value;
+    return parse_torchrun_job(load_config(from(variables)), from(variables)).secret;
+  };
+  EXPECT_EQ(secret("RANK", "0"), secret("RANK", "3"));
+  EXPECT_NE(secret("TORCHELASTIC_RUN_ID", "a"), secret("TORCHELASTIC_RUN_ID", "b"));
+  EXPECT_NE(secret("TORCHELASTIC_RESTART_COUNT", "0"), secret("TORCHELASTIC_RESTART_COUNT", "1"));
+  EXPECT_EQ(secret("WEFT_JOB_SECRET", "mine"), "mine");
+}
+
+TEST(Torchrun, RefusesVariablesThatMakeNoSense) {
+  for (const auto& [name, value] : Variables{{"RANK", "4"},
+                                             {"RANK", "-1"},
+                                             {"WORLD_SIZE", "x"},
+                                             {"MASTER_PORT", "65535"},
+                                             {"MASTER_ADDR", ""}}) {
+    Variables variables = kTorchrun;
+    variables[name] = value;
+    EXPECT_THAT(message_of([&] {
+                  static_cast<void>(parse_torchrun_job(load_config(from({})), from(variables)));
+                }),
+                HasSubstr(name));
+  }
+}
+
+TEST(Torchrun, Pe0HostsTheRendezvousForAll) {
+  // A port that was free a moment ago; the kernel does not hand it out again soon.
+  const std::uint16_t port = listen_on({.host = "127.0.0.1", .port = 0, .path = {}}).address.port;
+  std::vector<std::thread> threads;
+  for (int pe = 2; pe >= 0; --pe) {
+    threads.emplace_back([pe, port] {
+      const Variables variables{{"RANK", std::to_string(pe)},
+                                {"WORLD_SIZE", "3"},
+                                {"MASTER_ADDR", "127.0.0.1"},
+                                {"MASTER_PORT", std::to_string(port - 1)}};
+      const auto job = connect(load_config(from(variables)), from(variables));
+      EXPECT_EQ(job->name(), "torchrun");
+      const auto all = job->allgather(Blob(1, static_cast<std::byte>(pe)));
+      ASSERT_EQ(all.size(), 3U);
+      EXPECT_EQ(all[2], Blob(1, std::byte{2}));
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(InProcess, GivesEveryThreadTheBlobsOfAll) {
+  InProcessGroup group(6);
+  std::vector<std::thread> threads;
+  for (std::uint32_t pe = 0; pe < 6; ++pe) {
+    threads.emplace_back([pe, job = group.take(Pe(pe))] {
+      for (std::uint32_t round = 0; round < 50; ++round) {
+        const auto all = job->allgather(Blob(pe + 1, static_cast<std::byte>(round)));
+        ASSERT_EQ(all.size(), 6U);
+        EXPECT_EQ(all[5], Blob(6, static_cast<std::byte>(round)));
+      }
+      job->barrier();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(InProcess, FailsTheOthersWhenAThreadThrows) {
+  InProcessGroup group(3);
+  std::vector<std::thread> threads;
+  for (std::uint32_t pe = 0; pe < 3; ++pe) {
+    threads.emplace_back([pe, job = group.take(Pe(pe))]() mutable {
+      job->barrier();
+      if (pe == 1) {
+        job.reset();  // what unwinding does
+        return;
+      }
+      EXPECT_THAT(message_of([&] { job->barrier(); }), HasSubstr("PE 1 has left the job"));
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(InProcess, NamesThePeThatDoesNotCome) {
+  InProcessGroup group(2, 50ms);
+  const auto job = group.take(Pe(0));
+  const auto other = group.take(Pe(1));
+  EXPECT_THAT(message_of([&] { job->barrier(); }), HasSubstr("PE 1 did not come within 0.05 s"));
+  EXPECT_THAT(message_of([&] { other->barrier(); }), HasSubstr("PE 1 did not come"));
+}
+
+}  // namespace
+}  // namespace weft::bootstrap
