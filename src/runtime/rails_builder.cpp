@@ -14,6 +14,7 @@
 #include "src/fabric/discovery.hpp"
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
+#include "src/transport/faulty/faulty_rail.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -62,9 +63,14 @@ RailsTransport::Rails open_rails(const Config& config,
          config.provider, fabric::library_version(), fmt::join(fabric::available_providers(), ", "),
          nics.empty() ? "  nothing" : topology::explain(question.candidates, choice));
   }
+  const transport::faulty::FaultPlan faults = transport::faulty::parse_faults(config.faults);
   RailsTransport::Rails rails;
   for (const std::size_t index : choice.chosen) {
     rails.push_back(fabric::open_rail(nics[index]));
+    if (faults.is_active()) {
+      rails.back() = std::make_unique<transport::faulty::FaultyRail>(
+          std::move(rails.back()), faults, question.local_index * kRailCountMax + index);
+    }
     log::info("rail {} is {} ({}, {})", rails.size() - 1, nics[index].name, nics[index].address,
               nics[index].provider);
   }

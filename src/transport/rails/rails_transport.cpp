@@ -271,7 +271,8 @@ void RailsTransport::sleep(std::uint32_t timeout_us) noexcept {
   std::array<epoll_event, kRailCountMax + 1> events;
   const timespec timeout{.tv_sec = timeout_us / 1'000'000,
                          .tv_nsec = static_cast<long>(timeout_us % 1'000'000) * 1000};
-  const int count = ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
+  const int count =
+      ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
   std::uint32_t ready = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t which = events[static_cast<std::size_t>(i)].data.u32;

@@ -156,9 +156,9 @@ bool Sender::dispatch_retries(Peer& peer) {
 bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
   while (record.planned_bytes < operation.bytes) {
-    const auto where = links_.choose(peer, direction_of(operation),
-                                     {.total = operation.bytes, .offset = record.planned_bytes},
-                                     record.number);
+    const auto where =
+        links_.choose(peer, direction_of(operation),
+                      {.total = operation.bytes, .offset = record.planned_bytes}, record.number);
     if (!where) {
       return false;
     }

@@ -1,0 +1,121 @@
+// A rail that misbehaves by seed: refuses posts, delays and reorders what it hands on, and dies for a
+// while. A decorator of any Rail, so whole programs can run on it: WEFT_FAULTS.
+//
+// Owner and threads: as Rail. What is held back is released by poll, so nothing is lost; an operation
+// that dies here fails like one that the NIC gave up: sometimes its bytes have arrived all the same.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "src/fabric/rail.hpp"
+
+namespace weft::transport::faulty {
+
+struct FaultPlan {
+  std::uint64_t seed = 0;
+  double refuse = 0;                // share of posts answered with Full
+  double delay = 0;                 // share of operations and arrivals that are held back
+  double reorder = 0;               // share of those released that are not the oldest
+  std::uint64_t kill_every = 0;     // the rail dies after so many posts; 0: never
+  std::uint64_t dead_polls = 2000;  // and returns after so many polls
+
+  [[nodiscard]] bool is_active() const { return seed != 0; }
+};
+
+// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000"; "" is no faults. Throws Error.
+[[nodiscard]] FaultPlan parse_faults(std::string_view text);
+
+class FaultyRail final : public fabric::Rail {
+ public:
+  // `number` makes the rails of a job differ under one seed.
+  FaultyRail(std::unique_ptr<fabric::Rail> inner, FaultPlan plan, std::uint64_t number);
+
+  [[nodiscard]] const fabric::RailLimits& limits() const override { return inner_->limits(); }
+
+  [[nodiscard]] const std::string& nic() const override { return inner_->nic(); }
+
+  [[nodiscard]] const std::string& address_text() const override { return inner_->address_text(); }
+
+  [[nodiscard]] const std::string& provider() const override { return inner_->provider(); }
+
+  [[nodiscard]] std::span<const std::byte> address() const override { return inner_->address(); }
+
+  fabric::PeerHandle add_peer(std::span<const std::byte> address) override {
+    return inner_->add_peer(address);
+  }
+
+  fabric::RegionKey add_region(std::span<std::byte> memory) override {
+    return inner_->add_region(memory);
+  }
+
+  [[nodiscard]] void* descriptor_of(const void* address) const noexcept override {
+    return inner_->descriptor_of(address);
+  }
+
+  fabric::PostResult post_write(const fabric::LocalMemory& source,
+                                const fabric::RemoteMemory& dest,
+                                std::optional<std::uint32_t> immediate,
+                                fabric::PostContext* context) noexcept override;
+  fabric::PostResult post_read(const fabric::LocalMemory& dest,
+                               const fabric::RemoteMemory& source,
+                               fabric::PostContext* context) noexcept override;
+  fabric::PostResult post_send(const fabric::LocalMemory& message,
+                               fabric::PeerHandle peer,
+                               fabric::PostContext* context) noexcept override;
+
+  fabric::PostResult post_receive(const fabric::LocalMemory& buffer,
+                                  fabric::PostContext* context) noexcept override {
+    return inner_->post_receive(buffer, context);
+  }
+
+  std::size_t poll(std::span<fabric::Event> events) noexcept override;
+
+  [[nodiscard]] int last_error() const noexcept override { return inner_->last_error(); }
+
+  [[nodiscard]] int wait_descriptor() const noexcept override { return -1; }  // held work has none
+
+  [[nodiscard]] bool may_sleep() noexcept override { return held_.empty() && inner_->may_sleep(); }
+
+  [[nodiscard]] fabric::LinkHealth examine(std::span<const std::byte> peer_address,
+                                           std::uint32_t silent_ms) noexcept override {
+    return inner_->examine(peer_address, silent_ms);
+  }
+
+  void cut(std::span<const std::byte> peer_address) noexcept override { inner_->cut(peer_address); }
+
+ private:
+  enum class Kind : std::uint8_t { Write, Read, Send };
+
+  struct Held {
+    Kind kind = Kind::Write;
+    fabric::LocalMemory local;
+    std::vector<std::byte> injected;  // the caller may reuse its memory: what limits() promises
+    fabric::RemoteMemory remote;
+    std::optional<std::uint32_t> immediate;
+    fabric::PostContext* context = nullptr;
+  };
+
+  bool chance(double probability);
+  fabric::PostResult accept(Held operation) noexcept;
+  fabric::PostResult hand_on(Held& operation) noexcept;
+  void release_some() noexcept;
+  void count_post() noexcept;
+  void keep_or_pass(const fabric::Event& event) noexcept;
+
+  std::unique_ptr<fabric::Rail> inner_;
+  FaultPlan plan_;
+  std::mt19937_64 random_;
+  std::deque<Held> held_;                           // posts not handed on yet
+  std::deque<fabric::Event> ready_;                 // events for the owner
+  std::deque<fabric::Event> late_;                  // arrivals held back
+  std::deque<std::vector<std::byte>> sent_copies_;  // injected memory that is still with the NIC
+  std::uint64_t posts_ = 0;
+  std::uint64_t dead_polls_left_ = 0;
+};
+
+}  // namespace weft::transport::faulty
