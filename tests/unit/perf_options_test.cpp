@@ -1,0 +1,84 @@
+// weft-perf's command line: what it accepts, what it refuses, and what the library is told.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+
+#include "tools/perf/options.hpp"
+
+namespace weft::perf {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+Options parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "weft-perf");
+  return parse_options(words).value();
+}
+
+std::string refusal(std::vector<const char*> words) {
+  try {
+    static_cast<void>(parse(std::move(words)));
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(PerfOptions, EachSubcommandHasItsNameAndDefaults) {
+  for (const SubcommandDefaults& defaults : subcommands()) {
+    const Options options = parse({std::string(defaults.name).c_str()});
+    EXPECT_EQ(options.subcommand, defaults.subcommand);
+    EXPECT_EQ(&defaults_of(defaults.subcommand), &defaults);
+    EXPECT_EQ(options.iterations, defaults.iterations);
+  }
+}
+
+TEST(PerfOptions, BeginAloneMovesTheEndUp) {
+  const Options options = parse({"put_signal_rate", "-b", "4K"});
+  EXPECT_EQ(options.sizes.begin, 4096U);
+  EXPECT_EQ(options.sizes.end, 4096U);
+}
+
+TEST(PerfOptions, JsonGoesToStdoutOrToAFile) {
+  EXPECT_TRUE(parse({"put_bw", "--json"}).prints_json);
+  const Options to_file = parse({"put_bw", "--json=out.jsonl"});
+  EXPECT_FALSE(to_file.prints_json);
+  EXPECT_EQ(to_file.output, "out.jsonl");
+  EXPECT_TRUE(parse({"put_bw", "--json", "-n", "5"}).prints_json);
+}
+
+TEST(PerfOptions, EachMistakeIsNamed) {
+  EXPECT_THAT(refusal({}), HasSubstr("subcommand"));
+  EXPECT_THAT(refusal({"put_bw", "-b", "1K", "-e", "8"}), HasSubstr("-b 1024 -e 8"));
+  EXPECT_THAT(refusal({"put_bw", "-f", "1"}), HasSubstr("factor"));
+  EXPECT_THAT(refusal({"put_bw", "-n", "0"}), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal({"put_bw", "-d", "int128"}), HasSubstr("int64"));
+  EXPECT_THAT(refusal({"atomic_latency", "-a", "nand"}), HasSubstr("compare_swap"));
+  EXPECT_THAT(refusal({"put_bw", "--dir", "up"}), HasSubstr("read or write"));
+  EXPECT_THAT(refusal({"alltoall_latency", "--pattern", "ring"}), HasSubstr("incast"));
+  EXPECT_THAT(refusal({"alltoall_latency", "--collective", "--pattern", "pairs"}),
+              HasSubstr("weft_alltoall"));
+  EXPECT_THAT(refusal({"put_bw", "--no-such-option"}), HasSubstr("no-such-option"));
+}
+
+TEST(PerfOptions, LibraryIsToldThePolicyTheWarmUpAndTheHeap) {
+  const auto variables =
+      environment_of(parse({"put_bw", "--policy", "coupled", "--warmup", "off"}), 2);
+  EXPECT_THAT(variables, Contains(Pair("WEFT_RAIL_POLICY", "coupled")));
+  EXPECT_THAT(variables, Contains(Pair("WEFT_WARMUP", "no")));
+  EXPECT_EQ(environment_of(parse({"put_bw"}), 2).size(), 1U);  // only the heap
+}
+
+TEST(PerfOptions, WindowShrinksForLargeMessages) {
+  const Options options = parse({"put_bw", "--window", "64"});
+  EXPECT_EQ(window_for(options, 8), 64U);
+  EXPECT_EQ(window_for(options, std::size_t{4} << 20U), 16U);
+  EXPECT_EQ(window_for(options, std::size_t{1} << 30U), 1U);
+}
+
+}  // namespace
+}  // namespace weft::perf

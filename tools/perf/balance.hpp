@@ -1,0 +1,69 @@
+// Bytes per host and NIC after a run, the library's figures beside the kernel's, and how even they
+// are. Pure: reports of the PEs in, table and ratios out.
+//
+// A put leaves no trace at its target, so the RX of a NIC is what all PEs put to its rails, plus what
+// its own PEs got; its TX is what its PEs put, plus what others got from it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/perf/kernel_counters.hpp"
+
+namespace weft::perf {
+
+struct RailReport {
+  std::string nic;
+  std::string address;
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t errors = 0;
+};
+
+// What one PE did in the measured part.
+struct PeReport {
+  std::uint32_t node = 0;
+  std::string host_key;  // the same for PEs that see the same network devices
+  std::vector<RailReport> rails;
+  std::vector<DeviceBytes> devices;
+};
+
+struct NicReport {
+  std::uint32_t node = 0;
+  std::string nic;
+  std::string address;
+  std::vector<std::uint32_t> pes;  // whose rails use it
+  DeviceBytes library;
+  std::optional<DeviceBytes> kernel;  // none if several of the rows are one device
+  std::uint64_t retries = 0;
+  std::uint64_t errors = 0;
+  // Whether its PEs take part in that direction.
+  bool sends = false;
+  bool receives = false;
+};
+
+struct BalanceReport {
+  struct Ratios {
+    std::optional<double> tx;
+    std::optional<double> rx;
+  };
+
+  std::vector<NicReport> nics;
+  Ratios library;
+  Ratios kernel;
+};
+
+// max / mean; none for no values or only zeros.
+[[nodiscard]] std::optional<double> max_over_mean(const std::vector<std::uint64_t>& values);
+
+// A PE takes part in a direction if it moved at least a twentieth of what the busiest PE moved;
+// acknowledgements and barriers alone do not count.
+[[nodiscard]] BalanceReport make_balance_report(const std::vector<PeReport>& pes);
+
+[[nodiscard]] std::string format_balance(const BalanceReport& report);
+
+}  // namespace weft::perf

@@ -1,0 +1,36 @@
+// The loops in which an Exchange is timed.
+//
+// A loop runs free when one PE decides alone how long it goes on and nobody has to look at the data;
+// otherwise all PEs meet in a barrier after each window. Time is taken from the first post of a window
+// to the end of its quiet (free) or barrier; filling and checking are not timed.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/perf/exchange.hpp"
+#include "tools/perf/job.hpp"
+
+namespace weft::perf {
+
+struct LoopLimit {
+  std::uint64_t steps = 1;
+  double duration_s = 0;  // if above 0 instead of steps
+};
+
+struct Timing {
+  double seconds = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t bytes = 0;         // that this PE posted
+  std::uint64_t remote_bytes = 0;  // of these to other nodes
+};
+
+// Collective.
+[[nodiscard]] Timing measure(Job& job, Exchange& exchange, const LoopLimit& limit);
+
+// First the warm-up iterations, then those that count. Collective.
+[[nodiscard]] Timing measure_warm(Job& job, Exchange& exchange, const Options& options);
+
+// Throws JobError on every PE if any PE found wrong bytes. Collective.
+void require_right(Job& job, std::uint64_t wrong_bytes);
+
+}  // namespace weft::perf

@@ -1,0 +1,342 @@
+#include "tools/perf/options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "tools/perf/option_names.hpp"
+
+namespace weft::perf {
+namespace {
+
+constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
+constexpr std::size_t kWindowBytesMax = 64 * kMegabyte;
+constexpr std::size_t kHeapReserve = 16 * kMegabyte;
+constexpr std::size_t kGatherBytesPerPe = 64U << 10U;
+
+constexpr std::array kSubcommands{
+    SubcommandDefaults{Subcommand::PutBw,
+                       "put_bw",
+                       "Bandwidth of puts from one PE to another",
+                       2,
+                       {8, 4 * kMegabyte, 2},
+                       200,
+                       20,
+                       64},
+    SubcommandDefaults{Subcommand::GetBw,
+                       "get_bw",
+                       "Bandwidth of gets by one PE from another",
+                       2,
+                       {8, 4 * kMegabyte, 2},
+                       200,
+                       20,
+                       64},
+    SubcommandDefaults{Subcommand::PutLatency,
+                       "put_latency",
+                       "Time of one put and quiet",
+                       2,
+                       {8, 64U << 10U, 2},
+                       1000,
+                       100,
+                       1},
+    SubcommandDefaults{Subcommand::GetLatency,
+                       "get_latency",
+                       "Time of one get",
+                       2,
+                       {8, 64U << 10U, 2},
+                       1000,
+                       100,
+                       1},
+    SubcommandDefaults{Subcommand::PutSignalRate,
+                       "put_signal_rate",
+                       "put_signals a second to one peer, against put, quiet, put, quiet",
+                       2,
+                       {64, 64, 2},
+                       20000,
+                       1000,
+                       1024},
+    SubcommandDefaults{Subcommand::PutSignalPingPong,
+                       "put_signal_ping_pong",
+                       "Round trip of a put_signal and its answer",
+                       2,
+                       {8, 64U << 10U, 2},
+                       1000,
+                       100,
+                       1},
+    SubcommandDefaults{Subcommand::AtomicLatency,
+                       "atomic_latency",
+                       "Time of one atomic",
+                       2,
+                       {8, 8, 2},
+                       1000,
+                       100,
+                       1},
+    SubcommandDefaults{Subcommand::BarrierLatency,
+                       "barrier_latency",
+                       "Time of weft_barrier_all and weft_sync_all",
+                       1,
+                       {8, 8, 2},
+                       1000,
+                       100,
+                       1},
+    SubcommandDefaults{Subcommand::AlltoallLatency,
+                       "alltoall_latency",
+                       "Time of one step in which all PEs exchange data",
+                       1,
+                       {16, kMegabyte, 2},
+                       100,
+                       10,
+                       1},
+    SubcommandDefaults{Subcommand::PagedWrite,
+                       "paged_write",
+                       "Servers fill a client's buffer with pages at random places",
+                       2,
+                       {64U << 10U, 64U << 10U, 2},
+                       4,
+                       0,
+                       64},
+    SubcommandDefaults{Subcommand::ColdStart,
+                       "cold_start",
+                       "The first puts after init to each peer, against the steady state",
+                       2,
+                       {8, 8, 2},
+                       64,
+                       1000,
+                       1},
+};
+
+// ---- Reading the command line --------------------------------------------------------------------
+
+// What is parsed further after CLI11 has taken the words apart.
+struct Texts {
+  std::string begin, end, type, atomic, pattern, sizes, direction, warmup, total, json;
+};
+
+struct Flags {
+  CLI::Option* begin = nullptr;
+  CLI::Option* end = nullptr;
+  CLI::Option* json = nullptr;
+};
+
+void add_size_options(CLI::App& app, Options& options, Texts& texts, Flags& flags) {
+  flags.begin = app.add_option("-b,--begin", texts.begin, "Smallest size, such as 8 or 64K");
+  flags.end = app.add_option("-e,--end", texts.end, "Largest size");
+  app.add_option("-f,--factor", options.sizes.factor, "From one size to the next (default 2)");
+  app.add_option("-n,--iterations", options.iterations, "Iterations of each size");
+  app.add_option("-w,--warmup-iterations", options.warmup_iterations,
+                 "Iterations before those that are measured");
+  app.add_option("--duration", options.duration_s, "Seconds for each size, instead of -n");
+  app.add_option("--window", options.window, "Steps between two quiets");
+  app.add_option("--sizes", texts.sizes, "fixed, or pareto:ALPHA:SEED");
+}
+
+void add_traffic_options(CLI::App& app, Options& options, Texts& texts) {
+  app.add_option("-d,--type", texts.type, "Type of the elements: " + type_names());
+  app.add_option("-a,--atomic", texts.atomic, "Atomic: " + atomic_names());
+  app.add_option("--pattern", texts.pattern, "alltoall, incast, pairs or random");
+  app.add_option("--dir", texts.direction, "write or read");
+  app.add_option("--count-per-step", options.count_per_step, "Operations to one peer in a step");
+  app.add_option("--seed", options.seed, "Of --pattern random and of paged_write's pages");
+  app.add_option("--total", texts.total, "Size of paged_write's buffer (default 16M)");
+  app.add_option("--interval", options.interval_ms, "ms between two lines of paged_write");
+  app.add_flag("--bidir", options.bidirectional, "Both directions at once");
+  app.add_flag("--alternate-signal", options.alternates_signal, "After each put one of 8 bytes");
+  app.add_flag("--collective", options.collective, "Call weft_alltoall instead of single puts");
+  app.add_flag("--verify", options.verifies, "Check every byte that arrives");
+}
+
+void add_setting_options(CLI::App& app, Options& options, Texts& texts, Flags& flags) {
+  app.add_option("--policy", options.policy, "Sets WEFT_RAIL_POLICY");
+  app.add_option("--warmup", texts.warmup, "on or off: sets WEFT_WARMUP");
+  flags.json = app.add_option("--json", texts.json,
+                              "JSON lines instead of tables; --json=FILE: there, beside tables")
+                   ->expected(0, 1);
+  app.add_option("--output", options.output, "The same as --json=FILE");
+  app.add_flag(
+      "--no-counters", [&](std::int64_t) { options.shows_counters = false; },
+      "Leave out the bytes of each NIC");
+}
+
+// ---- Meaning ---------------------------------------------------------------------------------------
+
+bool parse_choice(std::string_view option,
+                  std::string_view text,
+                  std::string_view yes,
+                  std::string_view no) {
+  if (text != yes && text != no) {
+    throw std::invalid_argument(fmt::format("{} {}: use {} or {}", option, text, yes, no));
+  }
+  return text == yes;
+}
+
+void parse_sizes(Options& options, const Texts& texts, const Flags& flags) {
+  if (*flags.begin) {
+    options.sizes.begin = parse_size(texts.begin);
+    options.sizes.end = std::max(options.sizes.end, options.sizes.begin);
+  }
+  if (*flags.end) {
+    options.sizes.end = parse_size(texts.end);
+    if (!*flags.begin) {
+      options.sizes.begin = std::min(options.sizes.begin, options.sizes.end);
+    }
+  }
+  if (!texts.sizes.empty()) {
+    options.size_rule = parse_size_rule(texts.sizes);
+  }
+  if (!texts.total.empty()) {
+    options.total_bytes = parse_size(texts.total);
+  }
+}
+
+void parse_texts(Options& options, const Texts& texts, const Flags& flags) {
+  parse_sizes(options, texts, flags);
+  if (!texts.type.empty()) {
+    options.type = parse_type(texts.type);
+  }
+  if (!texts.atomic.empty()) {
+    options.atomic = parse_atomic(texts.atomic);
+  }
+  if (!texts.pattern.empty()) {
+    options.pattern = parse_pattern(texts.pattern);
+  }
+  if (!texts.direction.empty()) {
+    options.reads = parse_choice("--dir", texts.direction, "read", "write");
+  }
+  if (!texts.warmup.empty()) {
+    options.warms_up = parse_choice("--warmup", texts.warmup, "on", "off");
+  }
+  options.prints_json = *flags.json && texts.json.empty();
+  if (!texts.json.empty()) {
+    options.output = texts.json;
+  }
+}
+
+void check(const Options& options) {
+  const auto fail = [](const std::string& sentence) { throw std::invalid_argument(sentence); };
+  if (options.sizes.begin == 0 || options.sizes.end < options.sizes.begin) {
+    fail(fmt::format("-b {} -e {}: sizes begin above 0 and end no lower than they begin",
+                     options.sizes.begin, options.sizes.end));
+  }
+  if (options.sizes.factor < 2) {
+    fail(fmt::format("-f {}: the factor is at least 2", options.sizes.factor));
+  }
+  if (options.iterations == 0 || options.window == 0 || options.count_per_step == 0) {
+    fail("-n, --window and --count-per-step are at least 1");
+  }
+  if (options.duration_s < 0 || options.interval_ms == 0) {
+    fail("--duration and --interval are times above 0");
+  }
+  if (options.collective && (options.pattern != Pattern::AllToAll || options.size_rule.pareto ||
+                             options.reads || options.alternates_signal)) {
+    fail("--collective is one weft_alltoall: no --pattern, --sizes, --dir or --alternate-signal");
+  }
+  if (options.reads && options.alternates_signal) {
+    fail("--alternate-signal goes with puts: leave out --dir read");
+  }
+}
+
+std::string join(std::span<const char* const> arguments) {
+  return fmt::format("{}", fmt::join(arguments, " "));
+}
+
+// One subcommand with its own defaults; CLI11 fills `options` only when it is the one chosen.
+struct Parser {
+  const SubcommandDefaults* defaults = nullptr;
+  Options options;
+  Texts texts;
+  Flags flags;
+  CLI::App* app = nullptr;
+};
+
+void add_parser(CLI::App& app, Parser& parser, const SubcommandDefaults& defaults) {
+  parser.defaults = &defaults;
+  Options& options = parser.options;
+  options.subcommand = defaults.subcommand;
+  options.sizes = defaults.sizes;
+  options.iterations = defaults.iterations;
+  options.warmup_iterations = defaults.warmup_iterations;
+  options.window = defaults.window;
+  options.reads = defaults.subcommand == Subcommand::GetBw;
+  parser.app = app.add_subcommand(std::string(defaults.name), std::string(defaults.help));
+  add_size_options(*parser.app, options, parser.texts, parser.flags);
+  add_traffic_options(*parser.app, options, parser.texts);
+  add_setting_options(*parser.app, options, parser.texts, parser.flags);
+}
+
+std::size_t slots_bytes(const Options& options, std::size_t pe_count) {
+  const bool all_to_all = options.subcommand == Subcommand::AlltoallLatency;
+  std::size_t most = 0;
+  for (const std::size_t size : size_sequence(options.sizes)) {
+    const bool is_total = all_to_all && options.pattern == Pattern::AllToAll;
+    const std::size_t message = is_total ? size / pe_count + 64 : size + 64;
+    const std::size_t slots = window_for(options, message) * options.count_per_step;
+    most = std::max(most, message * slots * (all_to_all ? pe_count : 1));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::span<const SubcommandDefaults> subcommands() {
+  return kSubcommands;
+}
+
+const SubcommandDefaults& defaults_of(Subcommand subcommand) {
+  return kSubcommands[static_cast<std::size_t>(subcommand)];
+}
+
+std::optional<Options> parse_options(std::span<const char* const> arguments) {
+  CLI::App app(
+      "Measures Weft. Start it with weft-run, for example:\n"
+      "  weft-run -n 2 -- weft-perf put_bw -b 1M -e 16M",
+      "weft-perf");
+  app.require_subcommand(1);
+  std::array<Parser, kSubcommands.size()> parsers;
+  for (std::size_t i = 0; i < parsers.size(); ++i) {
+    add_parser(app, parsers[i], kSubcommands[i]);
+  }
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw std::invalid_argument(
+        fmt::format("{} (weft-perf --help lists the subcommands, weft-perf SUBCOMMAND --help its "
+                    "options)",
+                    error.what()));
+  }
+  const auto chosen =
+      std::ranges::find_if(parsers, [](const Parser& p) { return p.app->parsed(); });
+  parse_texts(chosen->options, chosen->texts, chosen->flags);
+  check(chosen->options);
+  chosen->options.command_line = join(arguments);
+  return chosen->options;
+}
+
+std::uint64_t window_for(const Options& options, std::size_t message_bytes) {
+  const std::uint64_t fits = kWindowBytesMax / std::max<std::size_t>(message_bytes, 1);
+  return std::clamp<std::uint64_t>(options.window, 1, std::max<std::uint64_t>(fits, 1));
+}
+
+std::vector<std::pair<std::string, std::string>> environment_of(const Options& options,
+                                                                std::size_t pe_count) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  if (!options.policy.empty()) {
+    variables.emplace_back("WEFT_RAIL_POLICY", options.policy);
+  }
+  if (options.warms_up) {
+    variables.emplace_back("WEFT_WARMUP", *options.warms_up ? "yes" : "no");
+  }
+  // Twice the slots, for source and destination; blocks round up, and some are allocated in turn.
+  const std::size_t buffers = 2 * slots_bytes(options, pe_count) + 2 * options.total_bytes;
+  const std::size_t heap = buffers + buffers / 8 + kHeapReserve + pe_count * kGatherBytesPerPe;
+  variables.emplace_back("WEFT_HEAP_SIZE", fmt::format("{}M", heap / kMegabyte + 1));
+  return variables;
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,29 @@
+// One function for each subcommand, collective over all PEs, and the table by which main finds it.
+// Each prints its table as it goes.
+#pragma once
+
+#include "tools/perf/job.hpp"
+#include "tools/perf/options.hpp"
+#include "tools/perf/report.hpp"
+
+namespace weft::perf {
+
+struct Run {
+  Job& job;
+  const Options& options;
+  Report& report;
+};
+
+void run_bandwidth(const Run& run);  // put_bw, get_bw
+void run_latency(const Run& run);    // put_latency, get_latency
+void run_put_signal_rate(const Run& run);
+void run_put_signal_ping_pong(const Run& run);
+void run_atomic_latency(const Run& run);
+void run_barrier_latency(const Run& run);
+void run_alltoall_latency(const Run& run);
+void run_paged_write(const Run& run);
+void run_cold_start(const Run& run);
+
+void run_subcommand(const Run& run);
+
+}  // namespace weft::perf

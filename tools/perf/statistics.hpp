@@ -1,0 +1,35 @@
+// What is said of many measured values at once.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace weft::perf {
+
+struct Spread {
+  double min = 0;
+  double average = 0;
+  double max = 0;
+};
+
+[[nodiscard]] inline Spread spread_of(const std::vector<double>& values) {
+  if (values.empty()) {
+    return {};
+  }
+  const auto [min, max] = std::ranges::minmax(values);
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {.min = min, .average = sum / static_cast<double>(values.size()), .max = max};
+}
+
+// The lower one of the two in the middle; 0 for no values.
+[[nodiscard]] inline double median_of(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace weft::perf
