@@ -57,7 +57,8 @@ bool is_dead(const tcp_info& info, std::uint32_t silent_ms) {
   if (info.tcpi_state == TCP_SYN_SENT) {
     return info.tcpi_retransmits > 0;
   }
-  return info.tcpi_unacked > 0 && info.tcpi_retransmits > 0 && info.tcpi_last_ack_recv > silent_ms;
+  // Two timeouts in a row: a single one is what a queue that overflowed does to a living connection.
+  return info.tcpi_unacked > 0 && info.tcpi_retransmits > 1 && info.tcpi_last_ack_recv > silent_ms;
 }
 
 }  // namespace

@@ -9,12 +9,13 @@
 namespace weft::transport::rails {
 namespace {
 
-// A window holds what a rail moves in this time, so that a slow rail is not given a long tail...
-constexpr double kWindowSeconds = 0.030;
-// ...and never less than two stripes, nor more than keeps any NIC busy.
-constexpr std::uint64_t kWindowBytesMin = 192U << 10U;
-constexpr std::uint64_t kWindowBytesMax = 8U << 20U;
-constexpr std::uint64_t kWindowBytesUnknown = 1U << 20U;
+// A window holds what a rail moves in this time. Long enough that a PE which shares its core with
+// others, and is late to see completions, does not let the rail run dry (30 ms: half the rate with 8
+// PEs on 2 cores).
+constexpr double kWindowSeconds = 0.250;
+constexpr std::uint64_t kWindowBytesMin = 1U << 20U;
+constexpr std::uint64_t kWindowBytesMax = 32U << 20U;
+constexpr std::uint64_t kWindowBytesUnknown = 4U << 20U;
 constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
@@ -28,16 +29,30 @@ void set(std::uint64_t& counter, std::uint64_t value) {
   AtomicRef(counter).store(value, std::memory_order_relaxed);  // as above
 }
 
+// From now on the rails of this side are even: what one of them missed is not made up for.
+void start_even(std::span<RailLoad* const> loads) {
+  for (RailLoad* load : loads) {
+    load->write_turn_bytes = 0;
+    load->read_turn_bytes = 0;
+  }
+}
+
 void renew_weights(std::span<RailLoad* const> loads) {
   double fastest = 0;
   for (const RailLoad* load : loads) {
     fastest = std::max(fastest, load->meter.bytes_per_s());
   }
+  bool has_changed = false;
   for (RailLoad* load : loads) {
     if (load->weighed_samples != load->meter.samples()) {
       load->weighed_samples = load->meter.samples();
+      const double before = load->weight.value();
       load->weight.update(load->meter.bytes_per_s(), fastest);
+      has_changed = has_changed || load->weight.value() != before;
     }
+  }
+  if (has_changed) {
+    start_even(loads);
   }
 }
 
@@ -60,7 +75,7 @@ std::optional<Piece> Links::choose(const Peer& peer,
   std::array<RailState, kRailCountMax> local;
   std::array<RailState, kRailCountMax> remote;
   const auto fill = [&](RailState& rail, const RailLoad& load) {
-    rail.sent_bytes = direction == Direction::Write ? load.write_bytes : load.read_bytes;
+    rail.sent_bytes = direction == Direction::Write ? load.write_turn_bytes : load.read_turn_bytes;
     rail.outstanding_bytes = load.meter.outstanding_bytes();
     rail.window_bytes = window_of(load);
     rail.weight = load.weight.value();
@@ -101,6 +116,7 @@ void Links::on_posted(
   for (RailLoad* load : {&local.load, &peer.rails[link.remote.value].load}) {
     load->meter.on_post(state_.now_ns, bytes);
     (direction == Direction::Write ? load->write_bytes : load->read_bytes) += bytes;
+    (direction == Direction::Write ? load->write_turn_bytes : load->read_turn_bytes) += bytes;
   }
   if (link.outstanding++ == 0) {
     link.progress_ns = state_.now_ns;
@@ -145,6 +161,10 @@ void Links::set_up(Peer& peer, RailLink& link) {
     log::info("rail {} ({}) reaches rail {} of PE {} again", link.local.value,
               state_.rails[link.local.value].rail->nic(), link.remote.value, peer.pe.value);
   }
+  if (!link.up) {
+    start_even(local_loads());
+    start_even(loads_of(peer));
+  }
   link.up = true;
   peer.masks[link.local.value] |= LinkMask{1} << link.remote.value;
   peer.unreachable_since_ns = 0;
@@ -170,20 +190,26 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
           is_reachable(peer) ? "going on with the others" : "no other rail is left, trying again");
 }
 
-void Links::update_weights() {
-  std::array<RailLoad*, kRailCountMax> loads{};
+std::span<RailLoad* const> Links::local_loads() {
   for (std::size_t i = 0; i < state_.rails.size(); ++i) {
-    loads[i] = &state_.rails[i].load;
+    loads_[i] = &state_.rails[i].load;
   }
-  renew_weights({loads.data(), state_.rails.size()});
+  return {loads_.data(), state_.rails.size()};
+}
+
+std::span<RailLoad* const> Links::loads_of(Peer& peer) {
+  for (std::size_t i = 0; i < peer.rails.size(); ++i) {
+    loads_[i] = &peer.rails[i].load;
+  }
+  return {loads_.data(), peer.rails.size()};
+}
+
+void Links::update_weights() {
+  renew_weights(local_loads());
   for (const auto& peer : state_.peers) {
-    if (peer == nullptr) {
-      continue;
+    if (peer != nullptr) {
+      renew_weights(loads_of(*peer));
     }
-    for (std::size_t i = 0; i < peer->rails.size(); ++i) {
-      loads[i] = &peer->rails[i].load;
-    }
-    renew_weights({loads.data(), peer->rails.size()});
   }
 }
 

@@ -4,8 +4,11 @@
 // Called under the transport's lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 
 #include "src/transport/rails/state.hpp"
 
@@ -44,8 +47,12 @@ class Links {
  private:
   [[nodiscard]] std::uint64_t window_of(const RailLoad& load) const;
   void take_back(Peer& peer, const Posted& posted, bool completed);
+  // The loads of one side, valid until the next call of either.
+  [[nodiscard]] std::span<RailLoad* const> local_loads();
+  [[nodiscard]] std::span<RailLoad* const> loads_of(Peer& peer);
 
   State& state_;
+  std::array<RailLoad*, kRailCountMax> loads_{};
 };
 
 }  // namespace weft::transport::rails

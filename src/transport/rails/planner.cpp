@@ -17,9 +17,10 @@ constexpr std::array<std::pair<Policy, std::string_view>, 5> kNames{{
     {Policy::Aligned, "aligned"},
 }};
 
-// How much longer a rail's queue may be than the shortest before it is passed over, in pieces.
-constexpr double kSlackPieces = 2.0;
-constexpr double kSlackBytesMin = 128.0 * 1024.0;
+// How far the peer's rail that a local rail is used to may be ahead of the others.
+constexpr double kLeadBytesMax = 32.0 * 1024.0;
+// A rail with less than this share of its window on the way is about to run dry.
+constexpr std::uint64_t kStarvingDivisor = 4;
 
 bool counts_bytes(Policy policy) {
   return policy == Policy::Balanced || policy == Policy::Aligned;
@@ -47,63 +48,70 @@ LinkMask allowed_remotes(const PlanInput& input, std::uint32_t local) {
   return mask;
 }
 
-double queue_length(const RailState& rail) {
-  return static_cast<double>(rail.outstanding_bytes) / rail.weight;
+double load_of(const RailState& rail) {
+  return static_cast<double>(rail.sent_bytes) / rail.weight;
 }
 
 bool has_room(const RailState& rail, std::uint64_t bytes) {
   return rail.outstanding_bytes == 0 || rail.outstanding_bytes + bytes <= rail.window_bytes;
 }
 
-// Among the rails in `mask`: those whose queue is not much longer than the shortest, and of these
-// the one with the fewest bytes for its weight. Ties go to the first from `start` on.
+bool is_starving(const RailState& rail) {
+  return rail.outstanding_bytes < rail.window_bytes / kStarvingDivisor;
+}
+
+// The rail in `mask` with the fewest bytes for its weight; ties go to the first from `start` on.
+template <typename IsCandidate>
 std::optional<std::uint32_t> fewest_bytes(std::span<const RailState> side,
                                           LinkMask mask,
-                                          std::uint64_t bytes,
-                                          std::uint32_t start) {
-  double shortest = std::numeric_limits<double>::max();
-  for (std::uint32_t i = 0; i < count_of(side); ++i) {
-    if (((mask >> i) & 1U) != 0) {
-      shortest = std::min(shortest, queue_length(side[i]));
-    }
-  }
-  const double longest_allowed =
-      shortest + std::max(kSlackBytesMin, kSlackPieces * static_cast<double>(bytes));
+                                          std::uint32_t start,
+                                          IsCandidate is_candidate) {
   std::optional<std::uint32_t> best;
-  double best_load = 0;
   for (std::uint32_t k = 0; k < count_of(side); ++k) {
     const std::uint32_t i = (start + k) % count_of(side);
-    if (((mask >> i) & 1U) == 0 || queue_length(side[i]) > longest_allowed) {
-      continue;
-    }
-    const double load = static_cast<double>(side[i].sent_bytes) / side[i].weight;
-    if (!best || load < best_load) {
+    if (((mask >> i) & 1U) != 0 && is_candidate(side[i]) &&
+        (!best || load_of(side[i]) < load_of(side[*best]))) {
       best = i;
-      best_load = load;
     }
   }
   return best;
 }
 
-// The peer's rail that got the fewest bytes; but while the sums are close, the one that this local
-// rail used before. So two PEs keep as many connections busy as they have rails, not the square of
-// it: many short flows that meet on a NIC overrun its queue (measured: a third of the rate over TCP).
+// Whose turn it is: the rail with the fewest bytes. If its queue is full, everybody waits for it, so
+// that luck in the network does not become imbalance; except that no rail may run dry meanwhile, so
+// that a slow rail does not hold up the others. `is_small`: windows do not matter.
+std::optional<std::uint32_t> rail_in_turn(std::span<const RailState> side,
+                                          LinkMask mask,
+                                          std::uint32_t start,
+                                          std::uint64_t bytes,
+                                          bool is_small) {
+  const auto first = fewest_bytes(side, mask, start, [](const RailState&) { return true; });
+  if (!first || is_small || has_room(side[*first], bytes)) {
+    return first;
+  }
+  return fewest_bytes(side, mask, start, is_starving);
+}
+
+// The peer's rail in turn; but while the sums are close, the one that this local rail used before. So
+// two PEs keep as many connections busy as they have rails, not the square of it: many short flows
+// that meet on a NIC overrun its queue.
 std::optional<std::uint32_t> choose_remote(const PlanInput& input,
                                            std::uint32_t local,
-                                           LinkMask remotes,
-                                           std::uint64_t bytes) {
+                                           std::uint64_t bytes,
+                                           bool is_small) {
+  const LinkMask remotes = allowed_remotes(input, local);
   const std::uint32_t usual = (local + input.me.value + input.peer.value) % count_of(input.remote);
-  const auto fewest = fewest_bytes(input.remote, remotes, bytes, usual);
-  if (!fewest || ((remotes >> usual) & 1U) == 0) {
-    return fewest;
+  const auto fewest =
+      fewest_bytes(input.remote, remotes, usual, [](const RailState&) { return true; });
+  if (!fewest) {
+    return std::nullopt;
   }
-  const RailState& candidate = input.remote[usual];
-  const RailState& least = input.remote[*fewest];
-  const double lead = static_cast<double>(candidate.sent_bytes) / candidate.weight -
-                      static_cast<double>(least.sent_bytes) / least.weight;
-  const double longer = queue_length(candidate) - queue_length(least);
-  const double slack = std::max(kSlackBytesMin, kSlackPieces * static_cast<double>(bytes));
-  return lead <= kSlackBytesMin && longer <= slack ? usual : *fewest;
+  const bool usual_is_up = ((remotes >> usual) & 1U) != 0;
+  const double lead = load_of(input.remote[usual]) - load_of(input.remote[*fewest]);
+  if (usual_is_up && lead <= kLeadBytesMax && (is_small || has_room(input.remote[usual], bytes))) {
+    return usual;
+  }
+  return rail_in_turn(input.remote, remotes, usual, bytes, is_small);
 }
 
 // This rail's share of the operation by weight, so that all rails finish their shares together.
@@ -121,40 +129,22 @@ std::uint64_t share_of(const PlanInput& input, std::uint32_t local, Rest rest) {
   return bytes + input.stripe_bytes_min / 2 >= left ? left : bytes;
 }
 
-LinkMask locals_with_room(const PlanInput& input, Rest rest) {
-  LinkMask mask = 0;
-  const bool is_small = rest.total < input.stripe_bytes_min;
-  for (std::uint32_t local = 0; local < count_of(input.local); ++local) {
-    const bool usable = allowed_remotes(input, local) != 0;
-    if (usable && (is_small || has_room(input.local[local], share_of(input, local, rest)))) {
-      mask |= LinkMask{1} << local;
-    }
-  }
-  return mask;
-}
-
 std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
-  const std::uint64_t expected = std::min(rest.total - rest.offset, input.piece_bytes_max);
-  LinkMask locals = locals_with_room(input, rest);
-  while (locals != 0) {
-    const auto local =
-        fewest_bytes(input.local, locals, expected, input.me.value % count_of(input.local));
-    if (!local) {
-      return std::nullopt;
-    }
-    const std::uint64_t bytes = share_of(input, *local, rest);
-    LinkMask remotes = allowed_remotes(input, *local);
-    for (std::uint32_t remote = 0; remote < count_of(input.remote); ++remote) {
-      if (rest.total >= input.stripe_bytes_min && !has_room(input.remote[remote], bytes)) {
-        remotes &= ~(LinkMask{1} << remote);
-      }
-    }
-    if (const auto remote = choose_remote(input, *local, remotes, bytes)) {
-      return Piece{RailIndex(*local), RailIndex(*remote), rest.offset, bytes};
-    }
-    locals &= ~(LinkMask{1} << *local);
+  LinkMask locals = 0;
+  for (std::uint32_t local = 0; local < count_of(input.local); ++local) {
+    locals |= allowed_remotes(input, local) != 0 ? LinkMask{1} << local : 0;
   }
-  return std::nullopt;
+  const bool is_small = rest.total < input.stripe_bytes_min;
+  const std::uint64_t expected = std::min(rest.total - rest.offset, input.piece_bytes_max);
+  const auto local =
+      rail_in_turn(input.local, locals, input.me.value % count_of(input.local), expected, is_small);
+  if (!local) {
+    return std::nullopt;
+  }
+  const std::uint64_t bytes = share_of(input, *local, rest);
+  const auto remote = choose_remote(input, *local, bytes, is_small);
+  return remote ? std::optional(Piece{RailIndex(*local), RailIndex(*remote), rest.offset, bytes})
+                : std::nullopt;
 }
 
 // The link that a policy without byte counts names for operation `counter`.

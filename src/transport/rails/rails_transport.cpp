@@ -114,10 +114,11 @@ bool RailsTransport::progress() noexcept {
 }
 
 bool RailsTransport::callers_are_on_duty() noexcept {
-  // relaxed, both: a wrong answer costs one look more or one wait of a quarter of a millisecond.
+  // relaxed: a wrong answer costs one look more or one wait of a quarter of a millisecond.
   const std::uint64_t polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const bool polled = polls != seen_caller_polls_;
   seen_caller_polls_ = polls;
+  // relaxed: as above.
   return polled || AtomicRef(sleeping_callers_).load(std::memory_order_relaxed) > 0;
 }
 

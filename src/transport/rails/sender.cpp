@@ -27,7 +27,9 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   OperationRecord* record = state_.operations.take();
   *record = {};
   record->operation = operation;
-  record->number = state_.operation_count++;
+  // Atomics travel in messages of ours: they do not turn the wheel of the counting policies.
+  record->number = state_.operation_count;
+  state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
   record->parts = 1;  // being planned
   operation.counter->issue();
   return record;

@@ -30,7 +30,7 @@ struct RailsOptions {
   Policy policy = Policy::Balanced;
   std::uint64_t stripe_bytes_min = 64U << 10U;
   std::uint64_t eager_bytes_max = 1024;
-  std::uint32_t rail_stall_ms = 400;
+  std::uint32_t rail_stall_ms = 650;
   std::uint32_t peer_lost_ms = 5000;
   std::uint32_t spin_us = 50;
 };
@@ -59,8 +59,10 @@ struct RailLink {
 
 // What is counted per rail, ours or one of a peer's.
 struct RailLoad {
-  std::uint64_t write_bytes = 0;  // towards the peer: puts, messages
-  std::uint64_t read_bytes = 0;   // from the peer: gets
+  std::uint64_t write_bytes = 0;       // towards the peer: puts, messages
+  std::uint64_t read_bytes = 0;        // from the peer: gets
+  std::uint64_t write_turn_bytes = 0;  // the same since the rails of this side last started even
+  std::uint64_t read_turn_bytes = 0;
   RateMeter meter;
   RailWeight weight;
   std::uint64_t weighed_samples = 0;  // of the meter, when the weight was last renewed

@@ -1,0 +1,84 @@
+/* The node-local speed of an OpenSHMEM library, as the base of comparisons: put + quiet, get and
+ * fetch_add of 8 bytes, and puts of 64 KiB, 1 MiB and 16 MiB. Prints one JSON line each.
+ *   oshcc -O2 tests/perf/oshmem_latency.c -o oshmem_latency && oshrun -n 2 ./oshmem_latency */
+#include <shmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void print_value(const char* what, size_t size, double value, const char* unit) {
+  printf(
+      "{\"program\": \"oshmem_latency\", \"what\": \"%s\", \"size\": %zu, \"value\": %.6f, "
+      "\"unit\": \"%s\"}\n",
+      what, size, value, unit);
+  fflush(stdout);
+}
+
+static void small_operations(long* word, int count) {
+  long value = 1;
+  double start = now();
+  for (int i = 0; i < count; ++i) {
+    shmem_long_put(word, &value, 1, 1);
+    shmem_quiet();
+  }
+  print_value("put_quiet", sizeof(long), (now() - start) / count * 1e6, "us");
+  start = now();
+  for (int i = 0; i < count; ++i) {
+    shmem_long_get(&value, word, 1, 1);
+  }
+  print_value("get", sizeof(long), (now() - start) / count * 1e6, "us");
+  start = now();
+  for (int i = 0; i < count; ++i) {
+    value += shmem_long_atomic_fetch_add(word, 1, 1);
+  }
+  print_value("fetch_add", sizeof(long), (now() - start) / count * 1e6, "us");
+}
+
+static void large_puts(char* dest, const char* source, size_t size) {
+  int count = (int)((size_t)2 * 1024 * 1024 * 1024 / size);
+  if (count > 5000) {
+    count = 5000;
+  }
+  for (int i = 0; i < count / 10 + 1; ++i) {
+    shmem_putmem(dest, source, size, 1);
+    shmem_quiet();
+  }
+  double start = now();
+  for (int i = 0; i < count; ++i) {
+    shmem_putmem(dest, source, size, 1);
+    shmem_quiet();
+  }
+  print_value("put", size, (double)size * count / (now() - start) / 1e9, "GB/s");
+}
+
+int main(void) {
+  const size_t largest = (size_t)16 << 20;
+  shmem_init();
+  if (shmem_n_pes() < 2) {
+    fprintf(stderr, "oshmem_latency needs 2 PEs; start it with oshrun -n 2\n");
+    shmem_global_exit(2);
+  }
+  long* word = shmem_malloc(sizeof(long));
+  char* source = shmem_malloc(largest);
+  char* dest = shmem_malloc(largest);
+  memset(source, 1, largest);
+  memset(dest, 2, largest);
+  *word = 0;
+  shmem_barrier_all();
+  if (shmem_my_pe() == 0) {
+    small_operations(word, 200000);
+    large_puts(dest, source, (size_t)64 << 10);
+    large_puts(dest, source, (size_t)1 << 20);
+    large_puts(dest, source, largest);
+  }
+  shmem_barrier_all();
+  shmem_finalize();
+  return 0;
+}
