@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <bit>
+#include <functional>
 #include <span>
+
+#include <sched.h>
 
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
@@ -16,6 +19,20 @@ namespace {
 
 std::string own_version() {
   return fmt::format("{}.{}", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR);
+}
+
+CoreMask own_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CoreMask mask{};
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) {
+    mask[0] = 1;
+    return mask;
+  }
+  for (std::size_t core = 0; core < mask.size() * 64; ++core) {
+    mask[core / 64] |= static_cast<std::uint64_t>(CPU_ISSET(core, &set) ? 1 : 0) << core % 64;
+  }
+  return mask;
 }
 
 void append(bootstrap::Blob& blob, std::string_view text) {
@@ -85,6 +102,8 @@ bootstrap::Blob encode(const Member& member) {
   append(blob, member.version);
   append(blob, member.node_identity);
   append(blob, member.hostname);
+  const auto cores = std::as_bytes(std::span(member.cores));
+  blob.insert(blob.end(), cores.begin(), cores.end());
   const auto offer = std::as_bytes(std::span(&member.heap, 1));
   blob.insert(blob.end(), offer.begin(), offer.end());
   return blob;
@@ -99,6 +118,7 @@ Member decode(const bootstrap::Blob& blob, Pe pe) {
   }
   member.node_identity = reader.text();
   member.hostname = reader.text();
+  reader.take(std::as_writable_bytes(std::span(member.cores)));
   reader.take(std::as_writable_bytes(std::span(&member.heap, 1)));
   return member;
 }
@@ -111,6 +131,7 @@ Membership::Membership(const Config& config,
   const Member mine{.version = own_version(),
                     .node_identity = identity.id,
                     .hostname = identity.hostname,
+                    .cores = own_cores(),
                     .heap = heap.offer()};
   const std::vector<bootstrap::Blob> blobs = bootstrap.allgather(encode(mine));
   std::vector<std::string> identities;
@@ -124,6 +145,26 @@ Membership::Membership(const Config& config,
 
 std::uint32_t Membership::node_count() const {
   return std::ranges::max(places_, {}, &topology::NodePlace::node_index).node_index + 1;
+}
+
+Crowd Membership::machine() const {
+  // An identity begins with the kernel's boot id; what follows are its namespaces.
+  const auto machine_of = [](const Member& member) {
+    return member.node_identity.substr(0, member.node_identity.find('/'));
+  };
+  const std::string mine = machine_of(members_[me_.value]);
+  Crowd crowd;
+  CoreMask all{};
+  for (const Member& member : members_) {
+    if (machine_of(member) == mine) {
+      ++crowd.pes;
+      std::ranges::transform(all, member.cores, all.begin(), std::bit_or());
+    }
+  }
+  for (const std::uint64_t word : all) {
+    crowd.cores += static_cast<std::uint32_t>(std::popcount(word));
+  }
+  return crowd;
 }
 
 std::vector<bool> Membership::locals() const {

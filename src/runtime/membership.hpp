@@ -4,6 +4,7 @@
 // Built once at init by one thread; constant after.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,11 +17,22 @@
 
 namespace weft::runtime {
 
+// One bit for each core that a PE may run on.
+using CoreMask = std::array<std::uint64_t, 16>;
+
 struct Member {
   std::string version;
   std::string node_identity;
   std::string hostname;
+  CoreMask cores{};
   heap::SegmentOffer heap;
+};
+
+// The PEs of one machine, and the cores that they may run on together: right also where each is
+// bound to a core of its own.
+struct Crowd {
+  std::uint32_t pes = 0;
+  std::uint32_t cores = 0;
 };
 
 class Membership {
@@ -33,6 +45,8 @@ class Membership {
   [[nodiscard]] const topology::NodePlace& place(Pe pe) const { return places_[pe.value]; }
 
   [[nodiscard]] std::uint32_t node_count() const;
+  // Who shares this machine's cores, also where WEFT_NODE_SIZE or a lab makes several nodes of it.
+  [[nodiscard]] Crowd machine() const;
   // By PE: whether it shares my node.
   [[nodiscard]] std::vector<bool> locals() const;
   // By PE.

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <utility>
-
-#include <sched.h>
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -35,20 +32,11 @@ std::uint64_t checked_heap_size(const Config& config) {
   return (config.heap_size + page - 1) / page * page;
 }
 
-std::uint32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set))
-                                                       : 1U;
-}
-
-rma::WaitPolicy wait_policy(const Config& config, std::uint32_t node_pes) {
+rma::WaitPolicy wait_policy(const Config& config, Crowd machine) {
   const rma::WaitPolicy policy{
       .spin_us = static_cast<std::uint32_t>(config.spin_us),
       .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000)};
-  // PEs that are bound to one core each see one core each: only unbound ones can tell the number.
-  const std::uint32_t cores = std::max(usable_cores(), std::thread::hardware_concurrency());
-  return rma::oversubscribed(policy, node_pes, cores);
+  return rma::oversubscribed(policy, machine.pes, machine.cores);
 }
 
 }  // namespace
@@ -63,7 +51,7 @@ struct Runtime::Parts {
     heap.map_peers(membership.offers(), membership.locals());
     // Everybody has mapped everybody before anybody can fail and take its descriptor away.
     bootstrap->barrier();
-    const rma::WaitPolicy policy = wait_policy(config, membership.place(me).local_count);
+    const rma::WaitPolicy policy = wait_policy(config, membership.machine());
     rails = build_rails(config, *bootstrap, heap, membership, policy.spin_us);
     waiter.emplace(policy, transport(), [this](Pe pe) { return is_dead(pe); });
     rma.emplace(heap, transport(), *waiter);

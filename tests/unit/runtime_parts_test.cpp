@@ -77,6 +77,7 @@ TEST(Member, ComesBackFromItsBytes) {
   const Member mine{.version = fmt::format("{}.{}", 0, 1),
                     .node_identity = "boot/net:1/pid:2",
                     .hostname = "node7",
+                    .cores = {5},
                     .heap = {.pid = 12, .descriptor = 3, .bytes = 4096}};
   const Member read = decode(encode(mine), Pe(4));
   EXPECT_EQ(read.node_identity, mine.node_identity);
@@ -86,7 +87,7 @@ TEST(Member, ComesBackFromItsBytes) {
 }
 
 TEST(Member, BytesThatAreTooFewAreAnErrorThatNamesThePe) {
-  bootstrap::Blob blob = encode(Member{fmt::format("{}.{}", 0, 1), "", "", {}});
+  bootstrap::Blob blob = encode(Member{fmt::format("{}.{}", 0, 1), "", "", {}, {}});
   for (std::size_t size = 0; size < blob.size(); ++size) {
     EXPECT_THROW(static_cast<void>(decode(
                      {blob.begin(), blob.begin() + static_cast<std::ptrdiff_t>(size)}, Pe(4))),
