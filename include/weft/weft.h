@@ -75,6 +75,10 @@ WEFT_EXPORT int weft_initialized(void);
 /* The sentence of the calling thread's last error; "" if there was none. Valid until the next. */
 WEFT_EXPORT const char* weft_last_error(void);
 
+/* The status of the calling thread's last error, which is then forgotten; WEFT_OK if there was none
+ * since the last call. For the functions that return a value, and so no status. */
+WEFT_EXPORT int weft_take_error(void);
+
 /* Ends the whole job at once: prints the message, exits with `status`. Not collective. */
 WEFT_EXPORT void weft_global_exit(int status);
 

@@ -33,11 +33,17 @@ struct Job {
 };
 
 std::mutex setup_mutex;  // held by init and finalize
-std::unique_ptr<Job> job;
+// Never destroyed by itself: a program that exits without weft_finalize must not wait for other PEs.
+std::unique_ptr<Job>& job = *new std::unique_ptr<Job>;
 
-std::string& last_error() {
-  thread_local std::string message;
-  return message;
+struct LastError {
+  std::string message;
+  Status untaken = Status::Ok;
+};
+
+LastError& last_error() {
+  thread_local LastError error;
+  return error;
 }
 
 // Checks that need the allocator's table: the access stays in the block that it starts in.
@@ -75,7 +81,7 @@ rma::Context& context_of(weft_context_t context) {
 }
 
 int report(Status status, std::string message) {
-  last_error() = std::move(message);
+  last_error() = {std::move(message), status};
   return static_cast<int>(status);
 }
 
@@ -189,7 +195,11 @@ int weft_initialized(void) {
 }
 
 const char* weft_last_error(void) {
-  return weft::c_api::last_error().c_str();
+  return weft::c_api::last_error().message.c_str();
+}
+
+int weft_take_error(void) {
+  return static_cast<int>(std::exchange(weft::c_api::last_error().untaken, Status::Ok));
 }
 
 void weft_global_exit(int status) {
