@@ -1,0 +1,172 @@
+// PEs as processes: programs on the public API alone, started by weft-run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/multi/launch.hpp"
+
+namespace weft::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// WEFT_NODE_SIZE=1 makes every PE a node of its own: the same program over rails.
+constexpr const char* kRails =
+    "WEFT_NODE_SIZE=1 WEFT_PROVIDER=tcp WEFT_NICS=127.0.0.1,127.0.0.2 WEFT_NICS_SHARED=yes";
+constexpr const char* kPairs =
+    "WEFT_NODE_SIZE=2 WEFT_PROVIDER=tcp WEFT_NICS=127.0.0.1,127.0.0.2 WEFT_NICS_SHARED=yes";
+
+void expect_success(const Outcome& outcome, const char* line) {
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(outcome.text, line);
+}
+
+constexpr const char* kToured = "api_tour: every function did what it says\n";
+
+TEST(ApiTour, EveryFunctionDoesWhatItSaysWithOnePeAlone) {
+  expect_success(launch(1, "api_tour"), kToured);
+}
+
+TEST(ApiTour, EveryFunctionDoesWhatItSaysOnOneNode) {
+  expect_success(launch(2, "api_tour"), kToured);
+  expect_success(launch(5, "api_tour"), kToured);
+}
+
+TEST(ApiTour, EveryFunctionDoesWhatItSaysWithAllChecks) {
+  expect_success(launch(3, "api_tour", "WEFT_CHECK_LEVEL=2"), kToured);
+}
+
+TEST(ApiTour, EveryFunctionDoesWhatItSaysBetweenNodes) {
+  expect_success(launch(2, "api_tour", kRails), kToured);
+}
+
+TEST(ApiTour, EveryFunctionDoesWhatItSaysOnAMixtureOfBoth) {
+  expect_success(launch(4, "api_tour", kPairs), kToured);
+}
+
+TEST(CppTour, TheCppInterfaceDoesWhatItSays) {
+  expect_success(launch(1, "cpp_tour"), "cpp_tour: every call did what it says\n");
+  expect_success(launch(3, "cpp_tour"), "cpp_tour: every call did what it says\n");
+}
+
+struct BadInput {
+  const char* name;
+  const char* sentence;  // status and words
+  const char* environment = "";
+};
+
+class BadInputs : public ::testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputs, EndInOneClearSentenceAndTheProgramGoesOn) {
+  const Outcome outcome =
+      launch(2, std::string("bad_input ") + GetParam().name, GetParam().environment);
+  EXPECT_THAT(outcome.text, HasSubstr(GetParam().sentence));
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    BadInputs,
+    ::testing::Values(
+        BadInput{"pe_out_of_range", "-1: weft_put: there is no PE 2; PEs are 0 to 1"},
+        BadInput{"pe_negative", "-1: weft_p: there is no PE -1; PEs are 0 to 1"},
+        BadInput{"get_outside", "is not symmetric"},
+        BadInput{"put_outside", "is not symmetric"},
+        BadInput{"beyond_heap", "reach beyond the end of the heap"},
+        BadInput{"beyond_block",
+                 "weft_put: 60 bytes from byte 32 of a block of 64 reach beyond its end",
+                 "WEFT_CHECK_LEVEL=2"},
+        BadInput{"in_no_block", "lies in no block", "WEFT_CHECK_LEVEL=2"},
+        BadInput{"misaligned", "is not aligned to 8 bytes"},
+        BadInput{"no_such_comparison", "there is no comparison 7"},
+        BadInput{"stride_zero", "they must be at least 1"},
+        BadInput{"second_init", "-1: weft_init: Weft is initialized already"},
+        BadInput{"before_init", "-2: weft_barrier_all: Weft is not initialized"},
+        BadInput{"after_finalize", "-2: weft_put: Weft is not initialized"},
+        BadInput{"free_twice", "is not the start of a block"},
+        BadInput{"different_sizes",
+                 "-5: weft_malloc: PE 1 asked for 64 bytes, PE 0 for 32; the arguments must be the "
+                 "same on all PEs"},
+        BadInput{"too_large", "-4: weft_malloc: 1 TiB do not fit into the heap of 8 MiB"}),
+    [](const auto& test) { return test.param.name; });
+
+class LostPeers : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LostPeers, EndTheWaitForThemAndTheJob) {
+  const Outcome outcome = launch(2, std::string("bad_input ") + GetParam());
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.status, 124) << "timed out";
+  EXPECT_THAT(outcome.text, HasSubstr("PE 1"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         LostPeers,
+                         ::testing::Values("killed_in_barrier",
+                                           "killed_in_malloc",
+                                           "killed_while_awaited"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Init, SaysInOneLineWhatIsWrongWithTheConfiguration) {
+  EXPECT_THAT(launch(1, "api_tour", "WEFT_RAIL_POLICY=best").text,
+              HasSubstr("WEFT_RAIL_POLICY=best"));
+  EXPECT_THAT(launch(1, "api_tour", "WEFT_HEEP_SIZE=1").text,
+              HasSubstr("did you mean WEFT_HEAP_SIZE"));
+}
+
+TEST(Exit, WithoutFinalizeEndsThePeAndDoesNotWaitForOthers) {
+  const Outcome alone = launch(1, "bad_input no_such_case");
+  EXPECT_EQ(alone.status, 2) << alone.text;
+  const Outcome together = launch(2, "bad_input no_such_case", kRails);
+  EXPECT_EQ(together.status, 2) << together.text;
+}
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+// What the comment at the top of an example says that it prints with two PEs.
+std::string promised(const std::string& source) {
+  std::ifstream file(WEFT_SOURCE_DIR "/examples/" + source);
+  std::string text;
+  bool is_output = false;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t start = line.find_first_not_of("/* ");
+    if (line.find("$ weft-run") != std::string::npos) {
+      is_output = true;
+    } else if (is_output && (start == std::string::npos || line == " */")) {
+      break;
+    } else if (is_output) {
+      text += line.substr(start) + "\n";
+    }
+  }
+  return text;
+}
+
+class Examples : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Examples, PrintWhatTheirCommentsPromise) {
+  const std::string source = GetParam();
+  const Outcome outcome = launch(2, source.substr(0, source.find('.')));
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_FALSE(promised(source).empty());
+  EXPECT_EQ(sorted_lines(outcome.text), sorted_lines(promised(source)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         Examples,
+                         ::testing::Values("01_hello.c", "02_put_signal.c", "03_alltoall.cpp"),
+                         [](const auto& test) { return "Example" + std::string(test.param, 2); });
+
+}  // namespace
+}  // namespace weft::test
