@@ -62,7 +62,7 @@ TEST(RateMeter, MeasuresBusyTimeOnly) {
 
 TEST(RailWeight, FollowsARailThatStaysSlow) {
   RailWeight weight;
-  for (std::uint32_t i = 0; i + 1 < kSlowSamples; ++i) {
+  for (std::uint32_t i = 0; i + 1 < SlowBound{}.samples; ++i) {
     weight.update(25, 100);
     EXPECT_EQ(weight.value(), 1.0) << "may be chance";
   }

@@ -61,26 +61,35 @@ class RateMeter {
   double bytes_per_s_ = 0;
 };
 
-// Rates differ by chance when senders meet on a NIC. Only a rail that stays below the first bound for
-// several samples in a row is called slow; it stays so until it is above the second.
-inline constexpr double kSlowBelow = 0.65;
+// What it takes to call a rail slow. Rates differ by chance when senders meet on a NIC, so a rail has
+// to stay below the bound for several samples in a row; it is slow until it is above kEqualAbove.
+struct SlowBound {
+  double below = 0.65;
+  std::uint32_t samples = 3;
+};
+
+// A peer's rail is seen through our own queues and those of others: only a lot slower counts.
+inline constexpr SlowBound kPeerSlowBound{.below = 0.40, .samples = 5};
 inline constexpr double kEqualAbove = 0.80;
-inline constexpr std::uint32_t kSlowSamples = 3;
 inline constexpr double kWeightMin = 0.02;
 
 // The weight of a rail beside the fastest of its side, from one sample to the next.
 class RailWeight {
  public:
+  RailWeight() = default;
+
+  explicit RailWeight(SlowBound bound) : bound_(bound) {}
+
   // `rate` is a new sample of this rail, `fastest` the highest of its side now.
   void update(double rate, double fastest) {
     if (rate <= 0 || fastest <= 0) {
       return;
     }
     const double share = rate / fastest;
-    slow_samples_ = share < kSlowBelow ? slow_samples_ + 1 : 0;
+    slow_samples_ = share < bound_.below ? slow_samples_ + 1 : 0;
     if (share >= kEqualAbove) {
       value_ = 1.0;
-    } else if (value_ < 1.0 || slow_samples_ >= kSlowSamples) {
+    } else if (value_ < 1.0 || slow_samples_ >= bound_.samples) {
       value_ += value_ == 1.0 ? share - value_ : kSmoothing * (share - value_);
       value_ = std::max(value_, kWeightMin);
     }
@@ -92,6 +101,7 @@ class RailWeight {
  private:
   static constexpr double kSmoothing = 0.3;
 
+  SlowBound bound_;
   double value_ = 1.0;
   std::uint32_t slow_samples_ = 0;
 };

@@ -78,7 +78,7 @@ struct LocalRail {
 
 struct PeerRail {
   std::vector<std::byte> address;
-  RailLoad load;
+  RailLoad load{.weight = RailWeight(kPeerSlowBound)};
 };
 
 // An accepted operation until its counter has moved. `parts` counts what it still waits for: pieces
