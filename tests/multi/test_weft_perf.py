@@ -1,0 +1,155 @@
+"""weft-perf as processes through weft-run: each subcommand for a moment, tables and JSON, mistakes."""
+import json
+import os
+import subprocess
+
+import pytest
+
+SUBCOMMANDS = {
+    "put_bw": ["-b", "8", "-e", "4K", "-f", "8"],
+    "get_bw": ["-b", "8", "-e", "4K", "-f", "8"],
+    "put_latency": ["-b", "8", "-e", "64"],
+    "get_latency": ["-b", "8", "-e", "64"],
+    "put_signal_rate": ["-b", "64"],
+    "put_signal_ping_pong": ["-b", "8", "-e", "64"],
+    "atomic_latency": [],
+    "barrier_latency": [],
+    "alltoall_latency": ["-b", "16", "-e", "4K", "-f", "16"],
+    "paged_write": ["-b", "4K", "--total", "256K", "--interval", "5"],
+    "cold_start": [],
+}
+HEADERS = {
+    "put_bw": "size(B)     scope     BW (GB/sec)",
+    "get_bw": "size(B)     scope     BW (GB/sec)",
+    "put_latency": "size(B)     scope     latency(us)",
+    "get_latency": "size(B)     scope     latency(us)",
+    "put_signal_ping_pong": "size(B)     scope     latency(us)",
+    "alltoall_latency": "size(B)     count     type      scope     latency(us)       algbw(GB/s)   busbw(GB/s)",
+}
+# Two PEs that share memory; and two that see only loopback addresses of each other.
+PLACES = {
+    "memory": {},
+    "rails": {"WEFT_NODE_SIZE": "1", "WEFT_NICS": "127.0.0.1,127.0.0.2", "WEFT_NICS_SHARED": "yes"},
+}
+PATTERNS = [
+    ["--window", "4"],
+    ["--count-per-step", "3", "--window", "2"],
+    ["--pattern", "incast"],
+    ["--pattern", "pairs"],
+    ["--pattern", "random"],
+    ["--sizes", "pareto:1.2:7"],
+    ["--alternate-signal"],
+    ["--dir", "read"],
+    ["--collective"],
+    ["--duration", "0.05"],
+]
+
+
+@pytest.fixture
+def perf(bin_dir):
+    def run(*words, pe_count=2, place="memory"):
+        command = [bin_dir / "weft-run", "-n", str(pe_count), "--timeout", "100", "--", bin_dir / "weft-perf", *words]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+        environment |= PLACES[place]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+    return run
+
+
+def rows_of(output):
+    return [json.loads(line) for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("subcommand", SUBCOMMANDS)
+def test_each_subcommand_prints_its_table(perf, subcommand, place):
+    done = perf(subcommand, "-n", "16", "-w", "2", *SUBCOMMANDS[subcommand], place=place)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"#{subcommand}"
+    assert lines[1] == HEADERS.get(subcommand, lines[1])
+    assert len(lines) > 2
+    assert ("#nics" in lines) == (place == "rails")
+
+
+@pytest.mark.parametrize("subcommand", SUBCOMMANDS)
+def test_each_subcommand_prints_json_lines(perf, subcommand):
+    done = perf(subcommand, "-n", "16", "-w", "2", "--json", *SUBCOMMANDS[subcommand])
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert rows
+    for row in rows:
+        assert row["subcommand"] == subcommand
+        assert row["kind"] == "row"
+        assert row["pes"] == 2
+        assert {"size", "value", "unit", "policy", "nodes", "machine", "date", "versions", "command"} <= set(row)
+
+
+def test_json_goes_to_a_file_beside_the_table(perf, tmp_path):
+    output = tmp_path / "rows.jsonl"
+    done = perf("put_latency", "-n", "4", "-b", "8", "-e", "8", f"--json={output}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("#put_latency")
+    assert [row["size"] for row in rows_of(output.read_text())] == [8]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("words", PATTERNS, ids=" ".join)
+def test_every_byte_of_every_pattern_is_right(perf, words, place):
+    done = perf("alltoall_latency", "-b", "4K", "-e", "64K", "-f", "16", "-n", "7", "-w", "2", "--verify", *words,
+                pe_count=3, place=place)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("subcommand", ["put_bw", "get_bw", "put_latency", "get_latency", "put_signal_rate"])
+def test_tests_for_two_pes_verify_too(perf, subcommand):
+    done = perf(subcommand, "-n", "70", "-w", "2", "-b", "1000", "-e", "1000", "--verify", place="rails")
+    assert done.returncode == 0, done.stderr
+
+
+def test_bytes_of_the_nics_are_those_that_were_put(perf):
+    done = perf("put_bw", "-b", "256K", "-e", "256K", "-n", "64", "-w", "0", "--json", place="rails")
+    assert done.returncode == 0, done.stderr
+    row, balance = rows_of(done.stdout)
+    assert balance["kind"] == "balance"
+    sent = sum(nic["tx_bytes_library"] for nic in balance["nics"] if nic["node"] == 0)
+    received = sum(nic["rx_bytes_library"] for nic in balance["nics"] if nic["node"] == 1)
+    payload = 64 * 256 * 1024
+    assert row["bytes"] == payload
+    assert payload <= sent < 1.05 * payload
+    assert payload <= received < 1.05 * payload
+
+
+def test_bytes_of_the_nics_are_those_that_were_got(perf):
+    done = perf("get_bw", "-b", "256K", "-e", "256K", "-n", "64", "-w", "0", "--json", place="rails")
+    assert done.returncode == 0, done.stderr
+    balance = rows_of(done.stdout)[-1]
+    sent = sum(nic["tx_bytes_library"] for nic in balance["nics"] if nic["node"] == 1)
+    received = sum(nic["rx_bytes_library"] for nic in balance["nics"] if nic["node"] == 0)
+    payload = 64 * 256 * 1024
+    assert payload <= sent < 1.05 * payload
+    assert payload <= received < 1.05 * payload
+
+
+def test_too_few_pes_is_one_clear_line(perf):
+    done = perf("put_bw", pe_count=1)
+    assert done.returncode == 2
+    assert "put_bw needs 2 PEs; start it with weft-run -n 2" in done.stderr
+
+
+def test_a_policy_that_does_not_exist_ends_with_the_librarys_words(perf):
+    done = perf("put_bw", "--policy", "best")
+    assert done.returncode != 0
+    assert "balanced" in done.stderr
+
+
+def test_a_mistake_on_the_command_line_needs_no_job(bin_dir):
+    done = subprocess.run([bin_dir / "weft-perf", "put_bw", "-b", "x"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert "'x' is no size" in done.stderr
+
+
+def test_a_file_that_cannot_be_written_is_named(perf):
+    done = perf("put_latency", "-b", "8", "-e", "8", "-n", "4", "--output", "/nowhere/rows.jsonl")
+    assert done.returncode == 2
+    assert "/nowhere/rows.jsonl" in done.stderr
