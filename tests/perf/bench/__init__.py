@@ -1,0 +1,1 @@
+"""The rows of docs/PERFORMANCE.md as programs: scripts/bench runs them."""
