@@ -73,10 +73,11 @@ void kill_descendants(std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   while (true) {
     signal_descendants(SIGKILL);
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    pid_t reaped = 0;
+    while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
-    // Those that died after their parent are children of ours only now.
-    if (descendants().empty() || Clock::now() >= deadline) {
+    // No child means no descendant: those whose parent died have become children of ours.
+    if (reaped < 0 || Clock::now() >= deadline) {
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
