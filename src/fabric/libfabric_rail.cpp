@@ -247,10 +247,11 @@ LinkHealth LibfabricRail::examine(std::span<const std::byte> peer_address,
   return sockets_ == nullptr ? LinkHealth::Unknown : sockets_->examine(peer_address, silent_ms);
 }
 
-void LibfabricRail::cut(std::span<const std::byte> peer_address) noexcept {
+bool LibfabricRail::cut(std::span<const std::byte> peer_address) noexcept {
   if (sockets_ != nullptr) {
     sockets_->cut(peer_address);
   }
+  return sockets_ != nullptr;
 }
 
 }  // namespace weft::fabric

@@ -56,7 +56,7 @@ class LibfabricRail final : public Rail {
 
   [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
                                    std::uint32_t silent_ms) noexcept override;
-  void cut(std::span<const std::byte> peer_address) noexcept override;
+  bool cut(std::span<const std::byte> peer_address) noexcept override;
 
  private:
   struct Region {

@@ -128,8 +128,8 @@ class Rail {
   [[nodiscard]] virtual LinkHealth examine(std::span<const std::byte> peer_address,
                                            std::uint32_t silent_ms) noexcept = 0;
   // Ends the connection to a peer's rail so that nothing of it arrives later; its outstanding
-  // operations fail. Does nothing where the NIC does that by itself.
-  virtual void cut(std::span<const std::byte> peer_address) noexcept = 0;
+  // operations fail, or never come back. False where the NIC does that by itself: nothing was done.
+  virtual bool cut(std::span<const std::byte> peer_address) noexcept = 0;
 };
 
 // The words for a libfabric error number.

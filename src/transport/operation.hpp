@@ -62,10 +62,11 @@ class OperationCounter {
   }
 
   [[nodiscard]] bool is_idle() const {
+    // Completed comes first: an operation that another thread issues meanwhile can then only make
+    // the answer no. SYNC operation-done: pairs with complete.
+    const std::uint64_t completed = AtomicRef(completed_).load(std::memory_order_acquire);
     // relaxed: a caller waits for operations that it issued itself, earlier in its own order.
-    const std::uint64_t issued = AtomicRef(issued_).load(std::memory_order_relaxed);
-    // SYNC operation-done: pairs with complete.
-    return AtomicRef(completed_).load(std::memory_order_acquire) == issued;
+    return completed == AtomicRef(issued_).load(std::memory_order_relaxed);
   }
 
   // True once an operation of this counter could not be done because its peer is lost.

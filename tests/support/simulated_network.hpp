@@ -109,7 +109,9 @@ class SimulatedNetwork {
     if (chance(0.5)) {
       static_cast<void>(deliver(flight));
     }
-    complete(flight, fabric::EventKind::Failed);
+    // Some providers call a send complete when it is in the socket, and then the socket dies.
+    const bool claims = flight.kind == Kind::Send && chance(0.3);
+    complete(flight, claims ? fabric::EventKind::Completed : fabric::EventKind::Failed);
   }
 
   // False if the target has no receive buffer for it now.
@@ -252,7 +254,7 @@ class SimulatedRail final : public fabric::Rail {
     return fabric::LinkHealth::Unknown;
   }
 
-  void cut(std::span<const std::byte> /*peer*/) noexcept override {}
+  bool cut(std::span<const std::byte> /*peer*/) noexcept override { return false; }
 
  private:
   fabric::PostResult post(SimulatedNetwork::Kind kind,

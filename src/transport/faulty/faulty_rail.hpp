@@ -86,7 +86,9 @@ class FaultyRail final : public fabric::Rail {
     return inner_->examine(peer_address, silent_ms);
   }
 
-  void cut(std::span<const std::byte> peer_address) noexcept override { inner_->cut(peer_address); }
+  bool cut(std::span<const std::byte> peer_address) noexcept override {
+    return inner_->cut(peer_address);
+  }
 
  private:
   enum class Kind : std::uint8_t { Write, Read, Send };

@@ -12,6 +12,10 @@ namespace {
 
 // Without traffic of our own to carry it, the floor is announced after so many operations.
 constexpr std::uint32_t kAnnounceEvery = SequenceWindow::kSpan / 4;
+constexpr std::uint32_t kAnnounceBatches = 64;
+
+// Instead of a number of pieces: some will come again, so counting says nothing any more.
+constexpr std::uint16_t kForceOnly = 0xFFFF;
 
 std::uint16_t& pieces_of(Arrivals& arrivals, std::uint32_t sequence) {
   return arrivals.pieces[sequence % SequenceWindow::kSpan];
@@ -50,8 +54,14 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
   }
   Peer& peer = *state_.peers[header.source_pe];
   sender_.on_acked(peer, header.applied_floor);
-  if (!arrivals_of(peer).batches.mark(header.batch_sequence)) {
+  outbox_.on_arrived(peer, header.batch_floor);
+  Arrivals& arrivals = arrivals_of(peer);
+  if (header.frame_count > 0 && !arrivals.batches.mark(header.batch_sequence)) {
     return;  // sent again because its rail died after all
+  }
+  if (arrivals.batches.floor() - arrivals.announced_batches >= kAnnounceBatches) {
+    peer.announce_floor = true;
+    state_.activate(peer);
   }
   RailCounters& counters = *state_.rails[local.value].counters;
   AtomicRef(counters.rx_bytes).fetch_add(message.size(), std::memory_order_relaxed);  // a statistic
@@ -130,6 +140,9 @@ void Inbox::on_immediate(std::uint32_t immediate) {
   if (!in_window || arrivals.applied.is_done(sequence)) {
     return;  // late, of an operation that was recovered
   }
+  if (pieces_of(arrivals, sequence) == kForceOnly) {
+    return;
+  }
   const std::uint16_t arrived = ++pieces_of(arrivals, sequence);
   const auto waiting = std::ranges::find_if(arrivals.waiting, [&](const WaitingSignal& signal) {
     return signal.frame.sequence == sequence && signal.frame.count == arrived;
@@ -137,6 +150,15 @@ void Inbox::on_immediate(std::uint32_t immediate) {
   if (waiting != arrivals.waiting.end()) {
     apply(peer, waiting->frame);
   }
+}
+
+bool Inbox::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
+  Arrivals& arrivals = arrivals_of(peer);
+  if (arrivals.applied.is_done(sequence)) {
+    return false;
+  }
+  pieces_of(arrivals, sequence) = kForceOnly;
+  return true;
 }
 
 void Inbox::apply(Peer& peer, const Frame& received) {

@@ -26,6 +26,10 @@ class Inbox {
   // A piece of a put with signal arrived.
   void on_immediate(std::uint32_t immediate);
 
+  // A piece of the signal `sequence` will be sent again: from now on only Force applies it, because a
+  // count could be complete before that piece has come. False if it was applied already.
+  bool refuse_until_forced(Peer& peer, std::uint32_t sequence);
+
   // Answers from Recovery, to be matched by it.
   std::vector<Frame> recover_replies;
 

@@ -118,9 +118,12 @@ void Links::on_posted(
     (direction == Direction::Write ? load->write_bytes : load->read_bytes) += bytes;
     (direction == Direction::Write ? load->write_turn_bytes : load->read_turn_bytes) += bytes;
   }
-  if (link.outstanding++ == 0) {
+  if (link.posts.empty()) {
     link.progress_ns = state_.now_ns;
   }
+  posted.slot = static_cast<std::uint32_t>(link.posts.size());
+  posted.abandoned = false;
+  link.posts.push_back(&posted);
   ++local.outstanding;
   ++state_.outstanding;
   add(local.counters->tx_operations, 1);
@@ -139,7 +142,9 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
     }
   }
   link.progress_ns = state_.now_ns;
-  --link.outstanding;
+  link.posts[posted.slot] = link.posts.back();
+  link.posts[posted.slot]->slot = posted.slot;
+  link.posts.pop_back();
   --local.outstanding;
   --state_.outstanding;
   local.full = false;
@@ -176,6 +181,7 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
     return;
   }
   link.up = false;
+  link.down_ns = state_.now_ns;
   peer.masks[link.local.value] &= ~(LinkMask{1} << link.remote.value);
   if (!is_reachable(peer)) {
     peer.unreachable_since_ns = state_.now_ns;

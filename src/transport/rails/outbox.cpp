@@ -1,5 +1,6 @@
 #include "src/transport/rails/outbox.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/base/atomic.hpp"
@@ -13,7 +14,12 @@ void Outbox::open_batch(Peer& peer) {
 }
 
 void Outbox::close_batch(Peer& peer) {
-  peer.open->header()->batch_sequence = peer.next_batch++;
+  peer.open->delivered = false;
+  peer.open->arrived = false;
+  if (peer.open->header()->frame_count > 0) {
+    peer.open->header()->batch_sequence = peer.next_batch++;
+    peer.kept.push_back(peer.open);
+  }
   peer.closed.push_back(peer.open);
   peer.open = nullptr;
 }
@@ -47,7 +53,9 @@ void Outbox::post(Peer& peer, bool urgent) {
     close_batch(peer);
   }
   while (!peer.closed.empty() && peer.batches_in_flight < kInFlightMax) {
-    if (!post_one(peer, peer.closed.front())) {
+    if (peer.closed.front()->arrived) {
+      state_.batches.give(peer.closed.front());
+    } else if (!post_one(peer, peer.closed.front())) {
       return;
     }
     peer.closed.pop_front();
@@ -58,6 +66,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
   BatchHeader& header = *batch->header();
   if (peer.arrivals != nullptr) {
     header.applied_floor = peer.arrivals->applied.floor();
+    header.batch_floor = peer.arrivals->batches.floor();
   }
   // Weft's own messages do not advance the counter of operations that the counting policies use.
   while (const auto piece = links_.choose(peer, Direction::Write, {.total = header.bytes},
@@ -71,8 +80,10 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
         links_.on_posted(peer, link, Direction::Write, header.bytes, *batch);
         ++peer.batches_in_flight;
         peer.announce_floor = false;
+        batch->posted_ns = state_.now_ns;
         if (peer.arrivals != nullptr) {
           peer.arrivals->announced_floor = header.applied_floor;
+          peer.arrivals->announced_batches = header.batch_floor;
         }
         return true;
       case fabric::PostResult::Full:
@@ -89,7 +100,10 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
 
 void Outbox::on_delivered(Peer& peer, Batch* batch) {
   --peer.batches_in_flight;
-  state_.batches.give(batch);
+  batch->delivered = true;
+  if (batch->arrived || batch->header()->frame_count == 0 || peer.status != Status::Ok) {
+    state_.batches.give(batch);
+  }
   if (has_work(peer)) {
     state_.activate(peer);
   }
@@ -97,7 +111,7 @@ void Outbox::on_delivered(Peer& peer, Batch* batch) {
 
 void Outbox::on_failed(Peer& peer, Batch* batch) {
   --peer.batches_in_flight;
-  if (peer.status != Status::Ok) {
+  if (peer.status != Status::Ok || batch->arrived) {
     state_.batches.give(batch);
     return;
   }
@@ -105,7 +119,50 @@ void Outbox::on_failed(Peer& peer, Batch* batch) {
   state_.activate(peer);
 }
 
+void Outbox::on_arrived(Peer& peer, std::uint32_t floor) {
+  while (!peer.kept.empty()) {
+    Batch* batch = peer.kept.front();
+    if (static_cast<std::int32_t>(floor - batch->header()->batch_sequence) <= 0) {
+      return;
+    }
+    peer.kept.pop_front();
+    batch->arrived = true;
+    if (batch->delivered) {
+      state_.batches.give(batch);
+    }
+  }
+}
+
+bool Outbox::has_kept(const Peer& peer, const RailLink& link) const {
+  const auto index = static_cast<std::uint32_t>(&link - peer.links.data());
+  return std::ranges::any_of(
+      peer.kept, [&](const Batch* batch) { return batch->delivered && batch->link == index; });
+}
+
+void Outbox::check_kept(Peer& peer) {
+  for (auto batch = peer.kept.rbegin(); batch != peer.kept.rend(); ++batch) {
+    if ((*batch)->delivered && !peer.links[(*batch)->link].up) {
+      (*batch)->delivered = false;
+      peer.closed.push_front(*batch);
+      state_.activate(peer);
+    }
+  }
+  const std::uint64_t patience_ns = std::uint64_t{state_.options.rail_stall_ms} * 1'000'000 / 2;
+  if (!peer.kept.empty() && state_.now_ns - peer.kept.front()->posted_ns > patience_ns &&
+      state_.now_ns - peer.kept_asked_ns > patience_ns) {
+    peer.kept_asked_ns = state_.now_ns;
+    append(peer, {.kind = FrameKind::Flush, .sequence = peer.acked_floor});
+  }
+}
+
 void Outbox::drop(Peer& peer) {
+  // What the provider has said is delivered is ours alone; the rest is in `closed` or comes back.
+  for (Batch* batch : peer.kept) {
+    if (batch->delivered) {
+      state_.batches.give(batch);
+    }
+  }
+  peer.kept.clear();
   for (Batch* batch : peer.closed) {
     state_.batches.give(batch);
   }

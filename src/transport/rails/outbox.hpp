@@ -28,9 +28,19 @@ class Outbox {
     return peer.open != nullptr || !peer.closed.empty() || peer.announce_floor;
   }
 
+  // All batches below `floor` have arrived at the peer.
+  void on_arrived(Peer& peer, std::uint32_t floor);
+
+  // Sends again what went over links that are down, whatever the provider said of it: some report a
+  // send as complete when it is in the socket. Asks for news of what has been kept for long.
+  void check_kept(Peer& peer);
+
+  // True if something that went over the link has not been said to have arrived.
+  [[nodiscard]] bool has_kept(const Peer& peer, const RailLink& link) const;
+
   // True if so much is waiting that callers should hold back.
   [[nodiscard]] bool is_congested(const Peer& peer) const {
-    return peer.closed.size() >= kClosedMax;
+    return peer.closed.size() >= kClosedMax || peer.kept.size() >= kKeptMax;
   }
 
   void on_delivered(Peer& peer, Batch* batch);
@@ -40,6 +50,7 @@ class Outbox {
 
  private:
   static constexpr std::size_t kClosedMax = 8;
+  static constexpr std::size_t kKeptMax = 512;
   static constexpr std::uint32_t kGatherAbove = 2;
   static constexpr std::uint32_t kInFlightMax = 16;
 

@@ -190,6 +190,10 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
         &buffer));
     return;
   }
+  if (posted.abandoned) {
+    recovery_.on_abandoned(posted);
+    return;
+  }
   if (event.kind == fabric::EventKind::Failed) {
     recovery_.on_failed(posted, event.error);
     return;

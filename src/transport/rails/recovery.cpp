@@ -1,5 +1,6 @@
 #include "src/transport/rails/recovery.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/log.hpp"
@@ -8,6 +9,7 @@ namespace weft::transport::rails {
 namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kAbandonNs = 60 * kNsPerMs;
 
 }  // namespace
 
@@ -73,8 +75,8 @@ void Recovery::serve_requests() {
       state_.recover_requests.push_back(request);
       continue;
     }
-    const bool applied = frame.element_bytes != 0 && peer.arrivals != nullptr &&
-                         peer.arrivals->applied.is_done(frame.sequence);
+    const bool applied =
+        frame.element_bytes != 0 && !inbox_.refuse_until_forced(peer, frame.sequence);
     outbox_.append(
         peer,
         {.kind = FrameKind::RecoverReply, .operand = applied ? 1U : 0U, .token = frame.token});
@@ -123,16 +125,70 @@ void Recovery::on_probe_delivered(Probe& probe) {
   state_.activate(peer);
 }
 
+// The records stay with the provider; copies of them fail in their place.
+void Recovery::abandon_posts(Peer& peer, RailLink& link) {
+  const std::vector<Posted*> posts = link.posts;
+  for (Posted* posted : posts) {
+    links_.on_failed(peer, *posted);
+    posted->abandoned = true;
+    switch (posted->kind) {
+      case PostedKind::Piece: {
+        PieceRecord* copy = state_.pieces.take();
+        *copy = static_cast<PieceRecord&>(*posted);
+        copy->abandoned = false;
+        recover_piece(peer, copy);
+        break;
+      }
+      case PostedKind::Batch: {
+        Batch* copy = state_.batches.take();
+        *copy = static_cast<Batch&>(*posted);
+        copy->abandoned = false;
+        std::ranges::replace(peer.kept, static_cast<Batch*>(posted), copy);
+        outbox_.on_failed(peer, copy);
+        break;
+      }
+      case PostedKind::Probe:
+        link.probing = false;
+        break;
+      case PostedKind::Receive:
+        break;
+    }
+  }
+}
+
+void Recovery::on_abandoned(Posted& posted) {
+  switch (posted.kind) {
+    case PostedKind::Piece:
+      state_.pieces.give(static_cast<PieceRecord*>(&posted));
+      break;
+    case PostedKind::Batch:
+      state_.batches.give(static_cast<Batch*>(&posted));
+      break;
+    case PostedKind::Probe:
+      state_.probes.give(static_cast<Probe*>(&posted));
+      break;
+    case PostedKind::Receive:
+      break;
+  }
+}
+
 void Recovery::check_link(Peer& peer, RailLink& link) {
   fabric::Rail& rail = *state_.rails[link.local.value].rail;
   const auto& address = peer.rails[link.remote.value].address;
   const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
-  if (link.outstanding > 0 && silent_ns > state_.options.rail_stall_ms * kNsPerMs) {
+  const bool is_used = !link.posts.empty() || outbox_.has_kept(peer, link);
+  if (link.up && is_used && silent_ns > state_.options.rail_stall_ms * kNsPerMs) {
     if (rail.examine(address, state_.options.rail_stall_ms) == fabric::LinkHealth::Dead) {
       links_.set_down(peer, link, "the connection is silent");
       rail.cut(address);
     }
     link.progress_ns = state_.now_ns;  // look again after as long
+  }
+  // tcp;ofi_rxm of libfabric 1.17 reports some operations of a lost connection, but not those that
+  // waited for their acknowledgement: what is left after a while goes on without their events.
+  if (!link.up && !link.posts.empty() && state_.now_ns - link.down_ns > kAbandonNs &&
+      rail.cut(address)) {
+    abandon_posts(peer, link);
   }
   if (!link.up && !link.probing && state_.now_ns > link.probe_at_ns && peer.status == Status::Ok) {
     link.probe_at_ns = state_.now_ns + 250 * kNsPerMs;
@@ -150,6 +206,7 @@ void Recovery::tick() {
     for (RailLink& link : peer->links) {
       check_link(*peer, link);
     }
+    outbox_.check_kept(*peer);
     const bool unreachable = peer->unreachable_since_ns != 0;
     if (unreachable &&
         state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {

@@ -26,6 +26,8 @@ class Recovery {
   // The operation of `posted` did not happen. `error` is libfabric's.
   void on_failed(Posted& posted, int error);
   void on_probe_delivered(Probe& probe);
+  // The provider has let go of a record whose work went on elsewhere.
+  void on_abandoned(Posted& posted);
 
   // Posts a tiny write over the link: opens its connection, or finds out that it is back.
   // False if the rail has no room now.
@@ -41,6 +43,7 @@ class Recovery {
  private:
   void recover_piece(Peer& peer, PieceRecord* piece);
   void on_recover_reply(const Frame& frame);
+  void abandon_posts(Peer& peer, RailLink& link);
   void check_link(Peer& peer, RailLink& link);
   void lose(Peer& peer);
 

@@ -41,6 +41,8 @@ struct LocalRegion {
   std::uint64_t bytes = 0;
 };
 
+struct Posted;
+
 // One local rail to one rail of a peer: everything that an operation needs to be posted there. One
 // value, never parallel arrays: an operation cannot take its key from another rail.
 struct RailLink {
@@ -50,10 +52,11 @@ struct RailLink {
   std::vector<fabric::RegionKey> regions;  // of the peer, as its rail `remote` exposes them
 
   bool up = true;
-  bool warm = false;     // something has been delivered
-  bool probing = false;  // a probe is outstanding
-  std::uint32_t outstanding = 0;
+  bool warm = false;              // something has been delivered
+  bool probing = false;           // a probe is outstanding
+  std::vector<Posted*> posts;     // outstanding, in no order
   std::uint64_t progress_ns = 0;  // last completion, or the post that ended idleness
+  std::uint64_t down_ns = 0;      // when it went down
   std::uint64_t probe_at_ns = 0;  // while down: when to try again
 };
 
@@ -105,7 +108,9 @@ struct Posted : fabric::PostContext {
   explicit Posted(PostedKind k) : kind(k) {}
 
   PostedKind kind;
+  bool abandoned = false;  // its work goes on elsewhere; only the provider still knows it
   std::uint32_t peer = 0;
+  std::uint32_t slot = 0;  // in RailLink::posts
   std::uint32_t link = 0;  // index into Peer::links
   std::uint64_t bytes = 0;
 };
@@ -120,6 +125,10 @@ struct PieceRecord : Posted {
 
 struct Batch : Posted {
   Batch() : Posted(PostedKind::Batch) { memory.resize(kBatchBytes); }
+
+  bool delivered = false;  // says the provider; the peer has not said so yet
+  bool arrived = false;    // says the peer, before the provider
+  std::uint64_t posted_ns = 0;
 
   [[nodiscard]] BatchHeader* header() { return reinterpret_cast<BatchHeader*>(memory.data()); }
 
@@ -150,8 +159,9 @@ struct Arrivals {
   SequenceWindow applied;
   std::vector<std::uint16_t> pieces;  // arrived, by sequence modulo the window's span
   std::vector<WaitingSignal> waiting;
-  std::uint32_t announced_floor = 0;  // the last applied.floor() that the peer was told
-  std::uint32_t flush_below = 0;      // the peer wants to hear when the floor reaches this
+  std::uint32_t announced_floor = 0;    // the last applied.floor() that the peer was told
+  std::uint32_t announced_batches = 0;  // and the last batches.floor()
+  std::uint32_t flush_below = 0;        // the peer wants to hear when the floor reaches this
   bool flush_wanted = false;
 };
 
@@ -176,9 +186,11 @@ struct Peer {
   // Messages on their way there.
   Batch* open = nullptr;      // being filled
   std::deque<Batch*> closed;  // to be posted
+  std::deque<Batch*> kept;    // posted, until the peer says that they have arrived; by sequence
   std::uint32_t next_batch = 0;
   std::uint32_t batches_in_flight = 0;
   bool announce_floor = false;
+  std::uint64_t kept_asked_ns = 0;  // when the peer was last asked what has arrived
 
   std::unique_ptr<Arrivals> arrivals;  // made when the peer first sends something
   bool active = false;                 // is in State::active

@@ -17,18 +17,21 @@ namespace weft::transport::rails {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr std::size_t kBatchBytes = 8U << 10U;
-inline constexpr std::uint32_t kBatchMagic = 0x57455401;  // "WET", version 1
+inline constexpr std::uint32_t kBatchMagic = 0x57455402;  // "WET", version 2
 
 struct BatchHeader {
   std::uint32_t magic = kBatchMagic;
   std::uint32_t source_pe = 0;
-  std::uint32_t batch_sequence = 0;  // per (source, target); a batch may arrive twice, counts once
+  std::uint32_t batch_sequence = 0;  // per (source, target); a batch may arrive twice, counts once;
+                                     // one without frames only announces and has no number
   std::uint32_t applied_floor = 0;   // all operations of the target below it are visible here
   std::uint32_t bytes = 0;           // with the header
   std::uint32_t frame_count = 0;
+  std::uint32_t batch_floor = 0;  // all batches of the target below it have arrived here
+  std::uint32_t reserved = 0;
 };
 
-static_assert(sizeof(BatchHeader) == 24 && std::is_trivially_copyable_v<BatchHeader>);
+static_assert(sizeof(BatchHeader) == 32 && std::is_trivially_copyable_v<BatchHeader>);
 
 enum class FrameKind : std::uint8_t {
   Atomic,        // apply `code` to the word; sequenced; answered with Reply if token != 0
