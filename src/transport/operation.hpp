@@ -63,7 +63,8 @@ class OperationCounter {
 
   [[nodiscard]] bool is_idle() const {
     // Completed comes first: an operation that another thread issues meanwhile can then only make
-    // the answer no. SYNC operation-done: pairs with complete.
+    // the answer no.
+    // SYNC operation-done: pairs with complete.
     const std::uint64_t completed = AtomicRef(completed_).load(std::memory_order_acquire);
     // relaxed: a caller waits for operations that it issued itself, earlier in its own order.
     return completed == AtomicRef(issued_).load(std::memory_order_relaxed);
