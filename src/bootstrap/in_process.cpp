@@ -62,6 +62,9 @@ class InProcessBootstrap final : public Bootstrap {
   InProcessBootstrap(std::shared_ptr<InProcessGroup::Shared> shared, Pe pe)
       : shared_(std::move(shared)), pe_(pe) {}
 
+  InProcessBootstrap(const InProcessBootstrap&) = delete;
+  InProcessBootstrap& operator=(const InProcessBootstrap&) = delete;
+
   ~InProcessBootstrap() override {
     const std::lock_guard lock(shared_->mutex);
     shared_->has_left[pe_.value] = true;

@@ -78,6 +78,8 @@ void fence_done(pmix_status_t code, void* data) {
 class PmixBootstrap final : public Bootstrap {
  public:
   explicit PmixBootstrap(std::chrono::seconds timeout);
+  PmixBootstrap(const PmixBootstrap&) = delete;
+  PmixBootstrap& operator=(const PmixBootstrap&) = delete;
   ~PmixBootstrap() override;
 
   [[nodiscard]] Pe pe() const override { return Pe(self_.rank); }
@@ -132,6 +134,7 @@ std::vector<Blob> PmixBootstrap::allgather(std::span<const std::byte> mine) {
   publish(key, mine);
   fence(key);
   std::vector<Blob> blobs;
+  blobs.reserve(pe_count_);
   for (std::uint32_t i = 0; i < pe_count_; ++i) {
     blobs.push_back(fetch(key, Pe(i)));
   }

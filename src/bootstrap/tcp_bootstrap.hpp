@@ -32,6 +32,8 @@ class TcpBootstrap final : public Bootstrap {
   // Blocks until all PEs have come. Throws Error: Timeout naming the missing PEs, InvalidArgument
   // if the rendezvous refuses this PE, PeerLost if one died on the way.
   explicit TcpBootstrap(Options options);
+  TcpBootstrap(const TcpBootstrap&) = delete;
+  TcpBootstrap& operator=(const TcpBootstrap&) = delete;
   ~TcpBootstrap() override;
 
   [[nodiscard]] Pe pe() const override { return options_.pe; }

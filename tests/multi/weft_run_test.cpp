@@ -29,14 +29,28 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kBinaries = WEFT_BINARY_DIR;
-const std::string kRun = kBinaries + "/weft-run";
-const std::string kProbe = kBinaries + "/bootstrap_probe";
+std::string run_path() {
+  return WEFT_BINARY_DIR "/weft-run";
+}
+
+std::string probe() {
+  return WEFT_BINARY_DIR "/bootstrap_probe";
+}
+
 constexpr auto kLimit = 60s;  // a hang, also under a sanitizer on a busy machine
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// In the child only.
+void redirect(int fd, const std::string& path, int flags) {
+  const int opened = ::open(path.c_str(), flags, 0600);
+  if (opened < 0 || ::dup2(opened, fd) < 0) {
+    ::_exit(126);
+  }
+  ::close(opened);
 }
 
 // A directory of the test's own, with what its processes write.
@@ -50,15 +64,17 @@ class WeftRun : public testing::Test {
 
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
+  [[nodiscard]] std::string directory() const { return directory_.string(); }
+
   [[nodiscard]] std::string file(const std::string& name) const { return directory_ / name; }
 
   // Starts a shell command whose standard streams are files.
   [[nodiscard]] pid_t start(const std::string& command) const {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-      ::dup2(::open(file("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
-      ::dup2(::open(file("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+      redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+      redirect(STDOUT_FILENO, file("out"), O_WRONLY | O_CREAT | O_TRUNC);
+      redirect(STDERR_FILENO, file("err"), O_WRONLY | O_CREAT | O_TRUNC);
       ::unsetenv("WEFT_LAB");  // NOLINT(concurrency-mt-unsafe): the child has one thread
       ::execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
       ::_exit(127);
@@ -84,7 +100,7 @@ class WeftRun : public testing::Test {
   [[nodiscard]] int run(const std::string& command) const { return wait_for(start(command)); }
 
   [[nodiscard]] int weft_run(const std::string& arguments) const {
-    return run(kRun + " " + arguments);
+    return run(run_path() + " " + arguments);
   }
 
   [[nodiscard]] std::string out() const { return read_file(file("out")); }
@@ -115,7 +131,7 @@ class WeftRun : public testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
       if (name.find_first_not_of("0123456789") == std::string::npos &&
-          read_file(entry.path() / "environ").find("WEFT_TEST_MARK=" + directory_.string()) !=
+          read_file(entry.path() / "environ").find("WEFT_TEST_MARK=" + directory()) !=
               std::string::npos) {
         found.push_back(std::stoi(name));
       }
@@ -139,25 +155,25 @@ class WeftRun : public testing::Test {
     return script("family.sh",
                   fmt::format("sleep 1000 &\nsetsid sleep 1000 &\necho x >{0}/up.$WEFT_PE\n"
                               "trap '' TERM\nwhile :; do sleep 0.1; done",
-                              directory_.string()));
+                              directory()));
   }
 
   [[nodiscard]] pid_t start_family(const std::string& options) const {
-    return start(fmt::format("{} -n 2 {} --env WEFT_TEST_MARK={} -- {}", kRun, options,
-                             directory_.string(), family_script()));
+    return start(fmt::format("{} -n 2 {} --env WEFT_TEST_MARK={} -- {}", run_path(), options,
+                             directory(), family_script()));
   }
 
   // Stands for ssh: runs the command on this machine, with the words that ssh would get.
   [[nodiscard]] std::string fake_ssh() const {
-    return script("ssh.sh",
-                  fmt::format("echo \"$1\" >>{}/hosts\nshift\nexec \"$@\"", directory_.string()));
+    return script("ssh.sh", fmt::format("echo \"$1\" >>{}/hosts\nshift\nexec \"$@\"", directory()));
   }
 
+ private:
   std::filesystem::path directory_;
 };
 
 TEST_F(WeftRun, StartsPesThatFindEachOther) {
-  EXPECT_EQ(weft_run("-n 4 -- " + kProbe + " 1000 3"), 0) << err();
+  EXPECT_EQ(weft_run("-n 4 -- " + probe() + " 1000 3"), 0) << err();
   for (int pe = 0; pe < 4; ++pe) {
     EXPECT_THAT(out(), HasSubstr(fmt::format("PE {} of 4 by tcp: ok", pe)));
   }
@@ -186,18 +202,20 @@ TEST_F(WeftRun, LetsAPeEndWellWhileOthersGoOn) {
 }
 
 TEST_F(WeftRun, BlamesThePeThatDiedAndNotThoseThatNoticed) {
-  EXPECT_EQ(weft_run("-n 3 -- " + kProbe + " die 1"), 5);
+  EXPECT_EQ(weft_run("-n 3 -- " + probe() + " die 1"), 5);
   EXPECT_THAT(err(), AllOf(HasSubstr("PE 1 is lost"), HasSubstr("weft-run: PE 1 (pid")));
 }
 
 TEST_F(WeftRun, EndsAJobInWhichAPeExitedBeforeItJoined) {
-  EXPECT_EQ(weft_run(fmt::format("-n 2 -- sh -c '[ $WEFT_PE = 1 ] && exit 0; exec {}'", kProbe)),
+  EXPECT_EQ(weft_run(fmt::format("-n 2 -- sh -c '[ $WEFT_PE = 1 ] && exit 0; exec {}'", probe())),
             3);
   EXPECT_THAT(err(), HasSubstr("PE 1 exited with status 0 before it joined"));
 }
 
 TEST_F(WeftRun, NamesThePeThatNeverJoins) {
-  EXPECT_EQ(run(fmt::format("env WEFT_BOOTSTRAP_TIMEOUT=1 {} -n 3 -- {} hang 2", kRun, kProbe)), 3);
+  EXPECT_EQ(
+      run(fmt::format("env WEFT_BOOTSTRAP_TIMEOUT=1 {} -n 3 -- {} hang 2", run_path(), probe())),
+      3);
   EXPECT_THAT(err(), HasSubstr("PE 2 did not come within 1 s"));
 }
 
@@ -225,7 +243,7 @@ TEST_F(WeftRun, KeepsTheTwoStreamsApart) {
 
 TEST_F(WeftRun, GivesItsInputToPe0Only) {
   std::ofstream(file("in")) << "line\n";
-  EXPECT_EQ(run(fmt::format("{} -n 2 --prefix-output -- cat < {}", kRun, file("in"))), 0);
+  EXPECT_EQ(run(fmt::format("{} -n 2 --prefix-output -- cat < {}", run_path(), file("in"))), 0);
   EXPECT_EQ(out(), "[0] line\n");
 }
 
@@ -242,8 +260,8 @@ TEST_F(WeftRun, ForwardsSignalsToThePes) {
   const std::string trap =
       script("trap.sh", fmt::format("trap 'echo got >>{0}/got; exit 0' USR1\necho x >{0}/up\n"
                                     "while :; do sleep 0.05; done",
-                                    directory_.string()));
-  const pid_t pid = start(kRun + " -n 1 -- " + trap);
+                                    directory()));
+  const pid_t pid = start(run_path() + " -n 1 -- " + trap);
   ASSERT_TRUE(wait_for_file("up"));
   ::kill(pid, SIGUSR1);
   EXPECT_EQ(wait_for(pid), 0) << err();
@@ -260,9 +278,9 @@ TEST_F(WeftRun, EndsTheJobWhenItIsInterrupted) {
 
 TEST_F(WeftRun, LetsPesEndWellOnATerminationSignal) {
   const std::string trap = script(
-      "trap.sh", fmt::format("trap 'exit 0' TERM\necho x >{}/up\nwhile :; do sleep 0.05; done",
-                             directory_.string()));
-  const pid_t pid = start(kRun + " -n 1 -- " + trap);
+      "trap.sh",
+      fmt::format("trap 'exit 0' TERM\necho x >{}/up\nwhile :; do sleep 0.05; done", directory()));
+  const pid_t pid = start(run_path() + " -n 1 -- " + trap);
   ASSERT_TRUE(wait_for_file("up"));
   ::kill(pid, SIGTERM);
   EXPECT_EQ(wait_for(pid), 0) << err();
@@ -272,9 +290,9 @@ TEST_F(WeftRun, LeavesNoProcessWhenAPeFails) {
   const std::string failing = script(
       "fail.sh", fmt::format("[ $WEFT_PE = 1 ] || exec {}\nsetsid sleep 1000 &\nsleep 0.3; exit 9",
                              family_script()));
-  EXPECT_EQ(weft_run(fmt::format("-n 2 --grace 0.2 --env WEFT_TEST_MARK={} -- {}",
-                                 directory_.string(), failing)),
-            9);
+  EXPECT_EQ(
+      weft_run(fmt::format("-n 2 --grace 0.2 --env WEFT_TEST_MARK={} -- {}", directory(), failing)),
+      9);
   EXPECT_TRUE(all_gone_within(0s));
 }
 
@@ -319,7 +337,7 @@ TEST_F(WeftRun, StartsPesOnOtherHostsThroughSsh) {
   EXPECT_EQ(
       weft_run(fmt::format("-n 3 --hosts alpha:1,beta --rendezvous 127.0.0.1:0 --ssh-command {} "
                            "--prefix-output -- {}",
-                           fake_ssh(), kProbe)),
+                           fake_ssh(), probe())),
       0)
       << err();
   EXPECT_THAT(read_file(file("hosts")), AllOf(HasSubstr("alpha"), HasSubstr("beta")));
@@ -330,7 +348,7 @@ TEST_F(WeftRun, ReturnsTheStatusOfAPeOnAnotherHost) {
   EXPECT_EQ(
       weft_run(fmt::format("-n 2 --hosts alpha,beta --rendezvous 127.0.0.1:0 --ssh-command {} "
                            "-- {} die 1",
-                           fake_ssh(), kProbe)),
+                           fake_ssh(), probe())),
       5)
       << err();
   EXPECT_THAT(err(), HasSubstr("weft-run: PE 1 (pid"));
@@ -398,7 +416,7 @@ TEST_F(WeftRun, AnswersBadInputWithOneClearLine) {
 }
 
 TEST_F(WeftRun, NamesAnUnknownWeftVariable) {
-  EXPECT_EQ(run(fmt::format("env WEFT_HEEP_SIZE=1G {} -n 1 -- true", kRun)), 2);
+  EXPECT_EQ(run(fmt::format("env WEFT_HEEP_SIZE=1G {} -n 1 -- true", run_path())), 2);
   EXPECT_THAT(err(), HasSubstr("did you mean WEFT_HEAP_SIZE"));
 }
 
@@ -406,7 +424,7 @@ TEST_F(WeftRun, SaysWhatToDoWhenTheRendezvousPortIsInUse) {
   const pid_t first =
       start(fmt::format("{} -n 1 --rendezvous 127.0.0.1:0 --env WEFT_TEST_MARK={} -- sh -c "
                         "'echo $WEFT_RENDEZVOUS >{}; exec sleep 1000'",
-                        kRun, directory_.string(), file("address")));
+                        run_path(), directory(), file("address")));
   ASSERT_TRUE(wait_for_file("address"));
   std::string address = read_file(file("address"));
   address.pop_back();
@@ -445,7 +463,7 @@ TEST_F(WeftRun, PlacesPesInBlocksOnTheHostsOfALab) {
   const int status =
       run(fmt::format("env WEFT_LAB_DIR={} {} -n 4 --lab tiny -- sh -c 'echo "
                       "$WEFT_NODE_SIZE $WEFT_RENDEZVOUS; exec {}'",
-                      directory_.string(), kRun, kProbe));
+                      directory(), run_path(), probe()));
   if (err().find("cannot enter the lab's namespace") != std::string::npos) {
     GTEST_SKIP() << "setns needs root: " << err();
   }
@@ -458,7 +476,7 @@ TEST_F(WeftRun, SaysThatALabIsGone) {
       << R"({"version":1,"name":"old","holder_pid":1,"holder_start_time":1,)"
          R"("user_namespace":null,"hosts":[]})";
   EXPECT_EQ(
-      run(fmt::format("env WEFT_LAB_DIR={} {} -n 1 --lab old -- true", directory_.string(), kRun)),
+      run(fmt::format("env WEFT_LAB_DIR={} {} -n 1 --lab old -- true", directory(), run_path())),
       2);
   EXPECT_THAT(err(), HasSubstr("the lab 'old' is gone"));
 }
@@ -481,7 +499,7 @@ class Mpirun : public WeftRun {
 };
 
 TEST_F(Mpirun, PesFindEachOtherByPmix) {
-  EXPECT_EQ(mpirun(fmt::format("-n 4 {} 1000 3", kProbe)), 0) << err();
+  EXPECT_EQ(mpirun(fmt::format("-n 4 {} 1000 3", probe())), 0) << err();
   if (out().find("by single") != std::string::npos) {
     GTEST_SKIP() << "built without PMIx";
   }
@@ -489,12 +507,12 @@ TEST_F(Mpirun, PesFindEachOtherByPmix) {
 }
 
 TEST_F(Mpirun, CarriesLargeAndEmptyBlobsByPmix) {
-  EXPECT_EQ(mpirun(fmt::format("-n 3 {} 1000000 2", kProbe)), 0) << err();
-  EXPECT_EQ(mpirun(fmt::format("-n 3 {} 0 2", kProbe)), 0) << err();
+  EXPECT_EQ(mpirun(fmt::format("-n 3 {} 1000000 2", probe())), 0) << err();
+  EXPECT_EQ(mpirun(fmt::format("-n 3 {} 0 2", probe())), 0) << err();
 }
 
 TEST_F(Mpirun, NamesThePeThatDoesNotCome) {
-  EXPECT_NE(mpirun(fmt::format("-n 3 -x WEFT_BOOTSTRAP_TIMEOUT=1 {} hang 1", kProbe)), 0);
+  EXPECT_NE(mpirun(fmt::format("-n 3 -x WEFT_BOOTSTRAP_TIMEOUT=1 {} hang 1", probe())), 0);
   if (out().find("by single") == std::string::npos) {
     EXPECT_THAT(err(), HasSubstr("PE 1 did not come within 1 s"));
   }

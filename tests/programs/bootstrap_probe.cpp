@@ -21,7 +21,7 @@ using weft::bootstrap::Blob;
 using weft::bootstrap::Bootstrap;
 
 std::byte pattern(std::uint32_t pe, std::size_t round, std::size_t at) {
-  return static_cast<std::byte>(pe * 31 + round * 7 + at);
+  return static_cast<std::byte>(std::size_t{pe} * 31 + round * 7 + at);
 }
 
 bool gather_and_check(Bootstrap& job, std::size_t bytes, std::size_t round) {

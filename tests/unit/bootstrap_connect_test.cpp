@@ -27,12 +27,13 @@ Lookup from(const Variables& variables) {
   };
 }
 
-const Variables kTorchrun{{"RANK", "1"},
-                          {"WORLD_SIZE", "4"},
-                          {"MASTER_ADDR", "head"},
-                          {"MASTER_PORT", "29500"},
-                          {"TORCHELASTIC_RUN_ID", "none"}};
-const Variables kPmix{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "job"}};
+Variables torchrun_variables() {
+  return {{"RANK", "1"},
+          {"WORLD_SIZE", "4"},
+          {"MASTER_ADDR", "head"},
+          {"MASTER_PORT", "29500"},
+          {"TORCHELASTIC_RUN_ID", "none"}};
+}
 
 template <typename Function>
 std::string message_of(Function function) {
@@ -54,17 +55,18 @@ std::string connect_message(const Variables& variables) {
 }
 
 TEST(Connect, TakesWhatTheEnvironmentOffers) {
-  Variables everything = kTorchrun;
+  Variables everything = torchrun_variables();
   EXPECT_EQ(chosen({}), Method::Single);
   EXPECT_EQ(chosen(everything), Method::Torchrun);
-  everything.insert(kPmix.begin(), kPmix.end());
+  everything["PMIX_RANK"] = "0";
+  everything["PMIX_NAMESPACE"] = "job";
   EXPECT_EQ(chosen(everything), pmix_is_built() ? Method::Pmix : Method::Torchrun);
   everything["WEFT_RENDEZVOUS"] = "127.0.0.1:1";
   EXPECT_EQ(chosen(everything), Method::Tcp);
 }
 
 TEST(Connect, IsOverruledByWeftBootstrap) {
-  Variables variables = kTorchrun;
+  Variables variables = torchrun_variables();
   variables["WEFT_RENDEZVOUS"] = "127.0.0.1:1";
   variables["WEFT_BOOTSTRAP"] = "torchrun";
   EXPECT_EQ(chosen(variables), Method::Torchrun);
@@ -102,14 +104,14 @@ TEST(Connect, AloneIsAJobOfOne) {
 }
 
 TEST(Torchrun, TakesThePortBehindTheStoresOwn) {
-  const TorchrunJob job = parse_torchrun_job(load_config(from({})), from(kTorchrun));
+  const TorchrunJob job = parse_torchrun_job(load_config(from({})), from(torchrun_variables()));
   EXPECT_EQ(job.pe, Pe(1));
   EXPECT_EQ(job.pe_count, 4U);
   EXPECT_EQ(to_string(job.rendezvous), "head:29501");
 }
 
 TEST(Torchrun, TakesTheRendezvousThatTheUserNames) {
-  Variables variables = kTorchrun;
+  Variables variables = torchrun_variables();
   variables["WEFT_RENDEZVOUS"] = "other:1234";
   const TorchrunJob job = parse_torchrun_job(load_config(from(variables)), from(variables));
   EXPECT_EQ(to_string(job.rendezvous), "other:1234");
@@ -117,7 +119,7 @@ TEST(Torchrun, TakesTheRendezvousThatTheUserNames) {
 
 TEST(Torchrun, HasAnotherSecretForEachJobAndEachAttempt) {
   const auto secret = [](const std::string& name, const std::string& value) {
-    Variables variables = kTorchrun;
+    Variables variables = torchrun_variables();
     variables[name] = value;
     return parse_torchrun_job(load_config(from(variables)), from(variables)).secret;
   };
@@ -133,7 +135,7 @@ TEST(Torchrun, RefusesVariablesThatMakeNoSense) {
                                              {"WORLD_SIZE", "x"},
                                              {"MASTER_PORT", "65535"},
                                              {"MASTER_ADDR", ""}}) {
-    Variables variables = kTorchrun;
+    Variables variables = torchrun_variables();
     variables[name] = value;
     EXPECT_THAT(message_of([&] {
                   static_cast<void>(parse_torchrun_job(load_config(from({})), from(variables)));

@@ -149,7 +149,7 @@ TEST(Rendezvous, NamesThePeThatDoesNotComeToALaterRound) {
 
 // Serves while a PE, in a thread of its own, does `function`; returns its error, or "no error".
 template <typename Function>
-std::future<std::string> start_pe(Function function) {
+std::future<std::string> start_pe(const Function& function) {
   return std::async(std::launch::async, [function]() -> std::string {
     try {
       function();

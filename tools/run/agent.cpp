@@ -86,7 +86,7 @@ sigset_t agent_signals() {
 Agent::Agent(Connection link, const sigset_t& signal_mask)
     : link_(std::move(link)), signal_mask_(signal_mask) {
   const sigset_t set = agent_signals();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.is_open() || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
@@ -296,7 +296,7 @@ namespace {
 int guard(pid_t agent, const sigset_t& signal_mask) {
   ::close(STDIN_FILENO);  // the link is the agent's alone
   ::close(STDOUT_FILENO);
-  ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &signal_mask, nullptr);
   int wait_status = 0;
   while (::waitpid(agent, &wait_status, 0) < 0 && errno == EINTR) {
   }
@@ -320,8 +320,10 @@ int run_remote_agent(const sigset_t& signal_mask) {
   FileDescriptor output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   // What writes to standard output by mistake must not break the link.
-  ::dup2(null.get(), STDIN_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (!null.is_open() || ::dup2(null.get(), STDIN_FILENO) < 0 ||
+      ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    fail("the agent cannot set up its streams: {}", errno_words(errno));
+  }
   return run_agent(Connection(std::move(input), std::move(output), kAgentFrameBytesMax),
                    signal_mask);
 }

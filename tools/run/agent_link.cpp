@@ -54,8 +54,9 @@ pid_t checked_fork() {
   ::dup2(ends.theirs.get(), STDIN_FILENO);
   ::dup2(ends.theirs.get(), STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
-  ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &signal_mask, nullptr);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) {
     arguments.push_back(const_cast<char*>(word.c_str()));  // execvp(3) takes them so
   }

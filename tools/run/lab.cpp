@@ -21,7 +21,7 @@ std::string variable(const char* name) {
 }
 
 std::filesystem::path lab_directory() {
-  if (const std::string directory = variable("WEFT_LAB_DIR"); !directory.empty()) {
+  if (std::string directory = variable("WEFT_LAB_DIR"); !directory.empty()) {
     return directory;
   }
   if (const std::string directory = variable("XDG_RUNTIME_DIR"); !directory.empty()) {

@@ -21,7 +21,7 @@ int run(const std::vector<std::string>& arguments) {
   // Blocked before any process is started, so that none is missed.
   sigset_t signal_mask;
   const sigset_t signals = weft::run::Launcher::signals();
-  ::sigprocmask(SIG_BLOCK, &signals, &signal_mask);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &signal_mask);
   if (options.is_agent) {
     return weft::run::run_remote_agent(signal_mask);
   }

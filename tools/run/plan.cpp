@@ -54,6 +54,7 @@ MachinePlan& local_machine(Plan& plan) {
 
 void plan_here(Plan& plan) {
   MachinePlan& machine = local_machine(plan);
+  machine.job.tasks.reserve(plan.pe_count);
   for (std::uint32_t pe = 0; pe < plan.pe_count; ++pe) {
     machine.job.tasks.push_back({.pe = pe, .host = {}, .net_namespace = {}});
   }
@@ -63,6 +64,7 @@ void plan_here(Plan& plan) {
 void plan_lab(Plan& plan, const Options& options, const std::string& name) {
   const Lab lab = read_lab(name);
   std::vector<Host> hosts;
+  hosts.reserve(lab.hosts.size());
   for (const LabHost& host : lab.hosts) {
     hosts.push_back({.name = host.name});
   }

@@ -101,7 +101,7 @@ void die_with_parent(pid_t parent) {
 
 void reset_signals(const sigset_t& signal_mask) {
   ::signal(SIGPIPE, SIG_DFL);
-  ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &signal_mask, nullptr);
 }
 
 [[noreturn]] void report(int fd, char kind, const std::string& text) {
@@ -119,6 +119,7 @@ void enter_directory(const std::string& directory) {
 
 [[noreturn]] void exec_command(const std::vector<std::string>& command, int report_fd) {
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) {
     words.push_back(const_cast<char*>(word.c_str()));  // execvp(3) takes them so, and leaves them
   }
