@@ -77,7 +77,12 @@ struct RailLimits {
 };
 
 // What is known of a connection without using it.
-enum class LinkHealth : std::uint8_t { Unknown, Alive, Dead };
+enum class LinkHealth : std::uint8_t {
+  Unknown,
+  Alive,
+  Dead,     // this connection
+  NicDown,  // all connections of this rail: the NIC itself has no carrier
+};
 
 class Rail {
  public:
@@ -124,7 +129,8 @@ class Rail {
   // False if poll has work already, so that sleeping on the descriptor would miss it.
   [[nodiscard]] virtual bool may_sleep() noexcept = 0;
 
-  // Looks at the connection to a peer's rail from outside. Unknown where nothing can be seen.
+  // Looks at the connection to a peer's rail from outside; with an empty address, at the NIC alone.
+  // Unknown where nothing can be seen.
   [[nodiscard]] virtual LinkHealth examine(std::span<const std::byte> peer_address,
                                            std::uint32_t silent_ms) noexcept = 0;
   // Ends the connection to a peer's rail so that nothing of it arrives later; its outstanding

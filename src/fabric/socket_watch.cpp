@@ -108,7 +108,7 @@ bool SocketWatch::has_carrier() const {
 LinkHealth SocketWatch::examine(std::span<const std::byte> peer_address,
                                 std::uint32_t silent_ms) const noexcept {
   if (!has_carrier()) {
-    return LinkHealth::Dead;
+    return LinkHealth::NicDown;
   }
   LinkHealth health = LinkHealth::Unknown;
   for_each_socket(peer_address, [&](int socket) {

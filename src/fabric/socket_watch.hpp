@@ -24,7 +24,7 @@ class SocketWatch {
   // `address`: what fi_getname gave, a sockaddr. `nic`: the interface's name, or anything else.
   SocketWatch(std::string nic, std::span<const std::byte> address);
 
-  // Dead: the interface has no carrier, or the peer's kernel has acknowledged nothing for
+  // NicDown: the interface has no carrier. Dead: the peer's kernel has acknowledged nothing for
   // `silent_ms` although bytes are on the way (tcp(7), TCP_INFO).
   [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
                                    std::uint32_t silent_ms) const noexcept;

@@ -140,14 +140,16 @@ bool Outbox::has_kept(const Peer& peer, const RailLink& link) const {
 }
 
 void Outbox::check_kept(Peer& peer) {
+  const std::uint64_t patience_ns = std::uint64_t{state_.options.rail_stall_ms} * 1'000'000 / 2;
   for (auto batch = peer.kept.rbegin(); batch != peer.kept.rend(); ++batch) {
-    if ((*batch)->delivered && !peer.links[(*batch)->link].up) {
+    // Old ones go out again as well: a copy too many is dropped, one too few stops everything.
+    const bool is_old = state_.now_ns - (*batch)->posted_ns > 4 * patience_ns;
+    if ((*batch)->delivered && (is_old || !peer.links[(*batch)->link].up)) {
       (*batch)->delivered = false;
       peer.closed.push_front(*batch);
       state_.activate(peer);
     }
   }
-  const std::uint64_t patience_ns = std::uint64_t{state_.options.rail_stall_ms} * 1'000'000 / 2;
   if (!peer.kept.empty() && state_.now_ns - peer.kept.front()->posted_ns > patience_ns &&
       state_.now_ns - peer.kept_asked_ns > patience_ns) {
     peer.kept_asked_ns = state_.now_ns;

@@ -56,6 +56,7 @@ void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
                         .element_bytes = static_cast<std::uint8_t>(record.sequenced ? 1 : 0),
                         .sequence = record.sequence,
                         .count = link.local.value,
+                        .compare = is_nic_down(link.local) ? 1U : 0U,
                         .token = reinterpret_cast<std::uint64_t>(piece)});
 }
 
@@ -71,6 +72,14 @@ void Recovery::serve_requests() {
     const Frame& frame = request.frame;
     const bool is_valid = frame.code < state_.rails.size() && frame.count < peer.rails.size();
     if (is_valid && request.passes_left-- > 0) {
+      // What we had sent over it went with it: our own link is down, too, until a probe comes through.
+      // If the peer's NIC is down, so are all links to it.
+      const RailIndex theirs(frame.count);
+      if (frame.compare != 0) {
+        set_peer_rail_down(peer, theirs, "the peer says that its NIC is down");
+      }
+      links_.set_down(peer, peer.link(RailIndex(frame.code), theirs),
+                      "the peer found the connection dead");
       state_.rails[frame.code].rail->cut(peer.rails[frame.count].address);
       state_.recover_requests.push_back(request);
       continue;
@@ -172,6 +181,33 @@ void Recovery::on_abandoned(Posted& posted) {
   }
 }
 
+// One dead connection to a peer's rail, while our own NIC has its carrier: the others are examined by
+// probes, which bring back those that live within a quarter of a second.
+void Recovery::set_peer_rail_down(Peer& peer, RailIndex remote, const std::string& reason) {
+  for (RailLink& link : peer.links) {
+    if (link.remote == remote) {
+      links_.set_down(peer, link, reason);
+    }
+  }
+}
+
+bool Recovery::is_nic_down(RailIndex local) const {
+  return state_.rails[local.value].rail->examine({}, 0) == fabric::LinkHealth::NicDown;
+}
+
+void Recovery::check_nics() {
+  for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
+    if (!is_nic_down(RailIndex(local))) {
+      continue;
+    }
+    for (const auto& peer : state_.peers) {
+      for (std::uint32_t remote = 0; peer != nullptr && remote < peer->rails.size(); ++remote) {
+        links_.set_down(*peer, peer->link(RailIndex(local), RailIndex(remote)), "the NIC is down");
+      }
+    }
+  }
+}
+
 void Recovery::check_link(Peer& peer, RailLink& link) {
   fabric::Rail& rail = *state_.rails[link.local.value].rail;
   const auto& address = peer.rails[link.remote.value].address;
@@ -179,8 +215,7 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
   const bool is_used = !link.posts.empty() || outbox_.has_kept(peer, link);
   if (link.up && is_used && silent_ns > state_.options.rail_stall_ms * kNsPerMs) {
     if (rail.examine(address, state_.options.rail_stall_ms) == fabric::LinkHealth::Dead) {
-      links_.set_down(peer, link, "the connection is silent");
-      rail.cut(address);
+      set_peer_rail_down(peer, link.remote, "the connection is silent");
     }
     link.progress_ns = state_.now_ns;  // look again after as long
   }
@@ -192,13 +227,15 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
   }
   if (!link.up && !link.probing && state_.now_ns > link.probe_at_ns && peer.status == Status::Ok) {
     link.probe_at_ns = state_.now_ns + 250 * kNsPerMs;
-    if (rail.examine(address, state_.options.rail_stall_ms) != fabric::LinkHealth::Dead) {
+    const fabric::LinkHealth health = rail.examine(address, state_.options.rail_stall_ms);
+    if (health != fabric::LinkHealth::Dead && health != fabric::LinkHealth::NicDown) {
       static_cast<void>(probe(peer, link));
     }
   }
 }
 
 void Recovery::tick() {
+  check_nics();
   for (const auto& peer : state_.peers) {
     if (peer == nullptr || peer->status != Status::Ok) {
       continue;

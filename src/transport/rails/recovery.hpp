@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "src/transport/rails/inbox.hpp"
@@ -43,6 +44,9 @@ class Recovery {
  private:
   void recover_piece(Peer& peer, PieceRecord* piece);
   void on_recover_reply(const Frame& frame);
+  void set_peer_rail_down(Peer& peer, RailIndex remote, const std::string& reason);
+  [[nodiscard]] bool is_nic_down(RailIndex local) const;
+  void check_nics();
   void abandon_posts(Peer& peer, RailLink& link);
   void check_link(Peer& peer, RailLink& link);
   void lose(Peer& peer);
