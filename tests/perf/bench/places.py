@@ -51,6 +51,13 @@ class Perf:
         kernel = self.balance[f"{direction}_max_over_mean_kernel"]
         return kernel if kernel is not None else self.balance[f"{direction}_max_over_mean_library"]
 
+    def worst_pe(self, direction):
+        """The highest max/mean over the NICs of one PE: what remains when PEs have unequal work."""
+        counts = {}
+        for nic in self.balance["nics"]:
+            counts.setdefault((nic["node"], str(nic["pes"])), []).append(nic[f"{direction}_bytes_kernel"])
+        return max(max(mine) * len(mine) / sum(mine) for mine in counts.values())
+
 
 class Here:
     """PEs on this machine: through memory, or (rails above 0) over that many loopback addresses."""

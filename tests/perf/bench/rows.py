@@ -130,7 +130,14 @@ def alltoall_alternating(settings):
 @row("the same, Pareto sizes (alpha 1.2)")
 def alltoall_pareto(settings):
     with lab(nics=16, rate="40mbit") as place:
-        return balance_of(settings, place, 8, *eight_pes(M), "--sizes", "pareto:1.2:7", limits=(1.05, 1.05))[0]
+        words = ["--window", 4, "-w", 8, *eight_pes(M), "--sizes", "pareto:1.2:7", *duration(settings)]
+        runs = [place.perf(8, "alltoall_latency", *words) for _ in range(settings.runs)]
+    results = []
+    for direction in ("rx", "tx"):
+        samples = [run.worst_pe(direction) for run in runs]
+        results.append(Result(f"{direction.upper()} max/mean of the worst PE", median(samples), 1.05, at_least=False,
+                              samples=samples))
+    return results
 
 
 @row("incast, all to PE 0")
