@@ -80,9 +80,9 @@ Info get_info(const std::string& provider) {
   return Info(found);
 }
 
-// As Weft chooses: tcp has endpoints of its own for this from 1.18 on, net before that.
+// As Weft chooses (docs/decisions/0003): native tcp endpoints from 1.18 on, the layer over it before.
 std::string default_provider() {
-  return fi_version() >= FI_VERSION(1, 18) ? "tcp" : "net";
+  return fi_version() >= FI_VERSION(1, 18) ? "tcp" : "tcp;ofi_rxm";
 }
 
 // What one side tells the other.

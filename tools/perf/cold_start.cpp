@@ -1,10 +1,11 @@
 // cold_start: the first puts after init to each peer on another node (any peer if there is none), one
 // at a time, against the same put in the steady state. PE 0 measures.
 //
-// A policy that spreads operations reaches every pair (local rail, peer's rail) within the first few;
-// what they cost without warm-up is the connection. Allocation has spoken to every peer before, on one
-// pair each.
+// The memory that is put to must be allocated first, and allocation speaks to every peer: it may open
+// all connections that the policy uses. So a second table shows the first allocation after init against
+// later ones, and the column "opened" how many of the peer's rails had been written to before the puts.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -27,7 +28,17 @@ std::vector<double> time_puts(const SymmetricBuffer& buffer,
   return seconds;
 }
 
+// How many rails of `pe` this PE has written to.
+std::size_t opened_rails(std::uint32_t pe) {
+  std::array<weft_peer_rail_counters, 32> rails{};
+  const int count = weft_peer_counters(static_cast<int>(pe), rails.data(), rails.size());
+  return static_cast<std::size_t>(
+      std::count_if(rails.begin(), rails.begin() + std::max(count, 0),
+                    [](const auto& rail) { return rail.put_bytes > 0; }));
+}
+
 struct ColdStart {
+  std::size_t opened = 0;
   std::vector<double> first;  // microseconds
   std::vector<double> steady;
 };
@@ -38,21 +49,22 @@ void print_row(const Run& run, std::uint32_t pe, const ColdStart& times) {
   const double worst = spread_of(times.first).max;
   const double average = spread_of(times.first).average;
   const auto times_steady = [&](double value) { return steady > 0 ? value / steady : 0; };
-  run.report.row(
-      {fmt::format("{}", pe), fmt::format("{}", times.first.size()), fmt::format("{:.3f}", first),
-       fmt::format("{:.3f}", worst), fmt::format("{:.3f}", average), fmt::format("{:.3f}", steady),
-       fmt::format("{:.2f}", times_steady(average))},
-      {.size = run.options.sizes.begin,
-       .value = average,
-       .unit = "us",
-       .more = {{"peer", pe},
-                {"first", first},
-                {"worst", worst},
-                {"median", median_of(times.first)},
-                {"steady", steady},
-                {"ratio", times_steady(average)},
-                {"median_ratio", times_steady(median_of(times.first))},
-                {"times", times.first}}});
+  run.report.row({fmt::format("{}", pe), fmt::format("{}", times.first.size()),
+                  fmt::format("{}", times.opened), fmt::format("{:.3f}", first),
+                  fmt::format("{:.3f}", worst), fmt::format("{:.3f}", average),
+                  fmt::format("{:.3f}", steady), fmt::format("{:.2f}", times_steady(average))},
+                 {.size = run.options.sizes.begin,
+                  .value = average,
+                  .unit = "us",
+                  .more = {{"peer", pe},
+                           {"rails_opened_before", times.opened},
+                           {"first", first},
+                           {"worst", worst},
+                           {"median", median_of(times.first)},
+                           {"steady", steady},
+                           {"ratio", times_steady(average)},
+                           {"median_ratio", times_steady(median_of(times.first))},
+                           {"times", times.first}}});
 }
 
 std::vector<std::uint32_t> peers_of(const Job& job) {
@@ -70,11 +82,35 @@ std::vector<double> in_microseconds(std::vector<double> seconds) {
   return seconds;
 }
 
+constexpr int kLaterAllocations = 21;
+
+// Collective. All PEs have just met when they allocate, here as after init.
+void compare_allocations(const Run& run) {
+  std::vector<double> later;
+  for (int i = 0; i < kLaterAllocations; ++i) {
+    Job::barrier();
+    const Clock::time_point start = Clock::now();
+    const SymmetricBuffer buffer(run.options.sizes.begin);
+    later.push_back(seconds_since(start) * 1e6);
+  }
+  const double first = run.job.first_allocation_s() * 1e6;
+  const double steady = median_of(later);
+  run.report.header("cold_start_allocation",
+                    {{"first(us)", 14}, {"steady(us)", 14}, {"first/steady"}});
+  run.report.row({fmt::format("{:.3f}", first), fmt::format("{:.3f}", steady),
+                  fmt::format("{:.2f}", first / steady)},
+                 {.size = run.options.sizes.begin,
+                  .value = first,
+                  .unit = "us",
+                  .more = {{"steady", steady}, {"ratio", first / steady}, {"times", later}}});
+}
+
 }  // namespace
 
 void run_cold_start(const Run& run) {
   run.report.header("cold_start", {{"peer", 8},
                                    {"puts", 8},
+                                   {"opened", 8},
                                    {"first(us)", 14},
                                    {"worst(us)", 14},
                                    {"average(us)", 14},
@@ -84,12 +120,14 @@ void run_cold_start(const Run& run) {
   for (const std::uint32_t pe : peers_of(run.job)) {
     ColdStart times;
     if (run.job.me() == 0) {
+      times.opened = opened_rails(pe);
       times.first = in_microseconds(time_puts(buffer, run.options.iterations, pe));
       times.steady = in_microseconds(time_puts(buffer, run.options.warmup_iterations, pe));
     }
     Job::barrier();
     print_row(run, pe, times);
   }
+  compare_allocations(run);
 }
 
 }  // namespace weft::perf

@@ -80,7 +80,9 @@ Job::Job(const Options& options) {
       std::ranges::find_if(nodes_, [&](std::uint32_t node) { return node != nodes_[0]; });
   partner_ = elsewhere != nodes_.end() ? static_cast<std::uint32_t>(elsewhere - nodes_.begin())
                                        : std::min(1U, pe_count_ - 1);
+  const Clock::time_point start = Clock::now();
   words_ = std::make_unique<SymmetricBuffer>((kGatherWords + pe_count_) * sizeof(std::uint64_t));
+  first_allocation_s_ = seconds_since(start);
   std::ranges::fill(words_->bytes(), std::byte{0});
   barrier();
 }

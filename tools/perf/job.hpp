@@ -74,6 +74,10 @@ class Job {
   // The partner of PE 0 in tests for two: the first PE of another node, else PE 1.
   [[nodiscard]] std::uint32_t partner() const { return partner_; }
 
+  // How long the first collective allocation took: the first communication after init, which opens
+  // connections if the warm-up did not.
+  [[nodiscard]] double first_allocation_s() const { return first_allocation_s_; }
+
   // Completes what this PE has begun, and waits for all.
   static void barrier();
 
@@ -110,6 +114,7 @@ class Job {
             std::uint64_t value,
             std::uint32_t pe) const;
 
+  double first_allocation_s_ = 0;
   std::uint64_t loop_ = 0;
   std::uint64_t sums_so_far_ = 0;
   std::unique_ptr<SymmetricBuffer> words_;  // see kStopWord and its neighbours

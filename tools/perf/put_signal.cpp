@@ -59,6 +59,7 @@ double put_quiet_puts(const SignalBuffers& buffers, std::uint64_t count, int pe)
 struct Rates {
   double put_signal = 0;
   double put_quiet_put = 0;
+  std::uint64_t sent = 0;  // put_signals
 };
 
 Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
@@ -77,16 +78,19 @@ Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
     ++rounds;
   }
   return {.put_signal = static_cast<double>(rounds * count) / seconds,
-          .put_quiet_put = static_cast<double>(rounds * slow_count) / slow_seconds};
+          .put_quiet_put = static_cast<double>(rounds * slow_count) / slow_seconds,
+          .sent = rounds * count};
 }
 
-// After a quiet every signal of the warm-up has been applied; the word counts them.
-void check_word(const Run& run, const SignalBuffers& buffers) {
+// After a quiet every signal has been applied; the word counts them. `sent` is PE 0's number; the others
+// learn it here.
+void check_word(const Run& run, const SignalBuffers& buffers, std::uint64_t sent) {
+  const std::uint64_t wanted = run.job.sum(sent);
   const std::uint64_t seen = weft_signal_fetch(buffers.word.words());
-  const bool is_wrong = run.job.me() == run.job.partner() && seen != run.options.warmup_iterations;
+  const bool is_wrong = run.job.me() == run.job.partner() && seen != wanted;
   if (is_wrong) {
     fmt::print(stderr, "weft-perf: PE {}: {} signals have arrived, {} were sent\n", run.job.me(),
-               seen, run.options.warmup_iterations);
+               seen, wanted);
   }
   require_right(run.job, is_wrong ? 1 : 0);
 }
@@ -99,9 +103,9 @@ void run_rate_of(const Run& run, std::size_t size) {
     static_cast<void>(put_signals(buffers, run.options.warmup_iterations, run.options.window, pe));
   }
   Job::barrier();
-  check_word(run, buffers);
   const Rates rates = run.job.me() == 0 ? measure_rates(run, buffers) : Rates{};
   Job::barrier();
+  check_word(run, buffers, run.job.me() == 0 ? run.options.warmup_iterations + rates.sent : 0);
   if (run.options.verifies && run.job.me() == run.job.partner()) {
     const PayloadCheck check = check_payload(buffers.dest.bytes(), {.source = 0});
     require_right(run.job, check.wrong_bytes);

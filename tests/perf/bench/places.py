@@ -47,6 +47,10 @@ class Perf:
         """Of the last row, or of the last with this size."""
         return [row[key] for row in self.rows if size is None or row["size"] == size][-1]
 
+    def tables(self):
+        """The last row of each table."""
+        return {row["table"]: row for row in self.rows}
+
     def max_over_mean(self, direction):
         kernel = self.balance[f"{direction}_max_over_mean_kernel"]
         return kernel if kernel is not None else self.balance[f"{direction}_max_over_mean_library"]
@@ -152,6 +156,12 @@ def oshmem():
     command = ["oshrun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "--mca", "spml", "ucx",
                "-x", "SHMEM_SYMMETRIC_SIZE=256M", binary]
     return {(line["what"], line["size"]): line["value"] for line in json_lines(command)}
+
+
+def provider():
+    """What Weft takes for loopback (docs/decisions/0003); both sides of a comparison are told it."""
+    found = subprocess.run(["pkg-config", "--atleast-version=1.18", "libfabric"])
+    return "tcp" if found.returncode == 0 else "tcp;ofi_rxm"
 
 
 def median(values):

@@ -11,6 +11,17 @@ from .places import ROOT
 TABLE_HEAD = ["| measured | Weft | compared with | ratio or value | reach | |", "|---|---|---|---|---|---|"]
 
 
+# Sides whose samples differ by more were disturbed: whatever their ratio says, it is no evidence.
+SPREAD_MAX = 1.5
+RUNS_MIN = 3
+
+
+def sides_of(samples):
+    if samples and isinstance(samples[0], dict):
+        return [side for sample in samples for side in sample.values()]
+    return samples if samples and isinstance(samples[0], list) else [samples]
+
+
 @dataclass
 class Result:
     """One comparison. `value` is what the target speaks of: a ratio, or a figure of its own."""
@@ -22,7 +33,20 @@ class Result:
     ours: float | None = None
     theirs: float | None = None
     unit: str = ""
-    samples: list = field(default_factory=list)
+    control: float | None = None  # what the same measures where it must fail
+    samples: list = field(default_factory=list)  # numbers of one side, or [ours, theirs], or [{side: numbers}]
+
+    def spread(self):
+        """The largest max/min of a side's samples; 1 where there is only one."""
+        ratios = [max(side) / min(side) for side in sides_of(self.samples) if len(side) > 1 and min(side) > 0]
+        return max(ratios, default=1.0)
+
+    def can_tell(self):
+        """An upper bound that its control keeps as well says nothing."""
+        return self.control is None or self.control > self.reach
+
+    def is_steady(self):
+        return self.spread() <= SPREAD_MAX
 
     def is_reached(self):
         return self.value >= self.reach if self.at_least else self.value <= self.reach
@@ -43,7 +67,8 @@ def versions():
 class Log:
     """Appends to docs/data/DATE-MACHINE.jsonl. The machine is named by its kind, not by its host name."""
 
-    def __init__(self):
+    def __init__(self, settings):
+        self.settings = settings
         self.machine = {"cpu": processor(), "cores": os.cpu_count(), "uname": " ".join(platform.uname()[::2][:2])}
         self.versions = versions()
         date = datetime.date.today().isoformat()
@@ -52,7 +77,8 @@ class Log:
     def add(self, row, result):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        line = {"row": row.name, **asdict(result), "reached": result.is_reached(), "date": now,
+        line = {"row": row.name, **asdict(result), "reached": verdict(result, self.settings), "spread": result.spread(), "date": now,
+                "runs": self.settings.runs, "seconds": self.settings.seconds,
                 "machine": self.machine, "versions": self.versions}
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -62,8 +88,19 @@ def number(value, unit):
     return "" if value is None else f"{value:.4g} {unit}".strip()
 
 
-def table_line(row, result):
+def verdict(result, settings):
+    """A comparison counts only if it was repeated and its samples agree."""
+    if settings.runs < RUNS_MIN:
+        return f"not repeated ({settings.runs} of {RUNS_MIN} runs)"
+    if not result.can_tell():
+        return f"cannot tell (the control gives {result.control:.2f})"
+    if not result.is_steady():
+        return f"unsteady (samples differ {result.spread():.1f} times)"
+    return "yes" if result.is_reached() else "no"
+
+
+def table_line(row, result, settings):
     sign = "≥" if result.at_least else "≤"
-    reached = "yes" if result.is_reached() else "**no**"
+    reached = verdict(result, settings)
     return (f"| {row.says}: {result.what} | {number(result.ours, result.unit)} | {number(result.theirs, result.unit)} "
             f"| {result.value:.3f} | {sign} {result.reach:g} | {reached} |")

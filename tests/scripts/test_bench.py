@@ -1,0 +1,41 @@
+"""scripts/bench gives no verdict on measurements that cannot bear one."""
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def report(project):
+    sys.path.insert(0, str(project / "tests" / "perf"))
+    from bench import report as module
+
+    yield module
+    sys.path.remove(str(project / "tests" / "perf"))
+
+
+class Settings:
+    def __init__(self, runs=3):
+        self.runs, self.seconds = runs, 1.0
+
+
+def test_a_steady_and_repeated_comparison_is_judged(report):
+    good = report.Result("x", 1.0, 0.95, samples=[[5.0, 5.1, 4.9], [5.0, 5.0, 5.2]])
+    assert report.verdict(good, Settings()) == "yes"
+    short = report.Result("x", 0.6, 0.95, samples=[[3.0, 3.1, 3.0], [5.0, 5.0, 5.2]])
+    assert report.verdict(short, Settings()) == "no"
+
+
+def test_one_run_is_no_verdict(report):
+    assert "not repeated" in report.verdict(report.Result("x", 1.99, 0.95, samples=[[3.3], [1.66]]), Settings(runs=1))
+
+
+@pytest.mark.parametrize("samples", [[1.0, 2.0, 1.0], [[5.0, 5.0, 5.0], [5.0, 1.7, 5.0]], [{"a": [1.0, 3.0]}]])
+def test_samples_that_scatter_are_no_verdict(report, samples):
+    assert "unsteady" in report.verdict(report.Result("x", 1.99, 0.95, samples=samples), Settings())
+
+
+def test_a_bound_that_its_control_keeps_too_is_no_verdict(report):
+    vacuous = report.Result("x", 0.9, 2.0, at_least=False, control=1.03, samples=[0.9, 0.9, 0.9])
+    assert "cannot tell" in report.verdict(vacuous, Settings())
+    telling = report.Result("x", 0.9, 2.0, at_least=False, control=40.0, samples=[0.9, 0.9, 0.9])
+    assert report.verdict(telling, Settings()) == "yes"
