@@ -24,6 +24,9 @@ struct Endpoint {
 
 Endpoint endpoint_of(const std::byte* address, std::size_t bytes) {
   Endpoint endpoint;
+  if (bytes == 0) {
+    return endpoint;
+  }
   sockaddr_storage storage{};
   std::memcpy(&storage, address, std::min(bytes, sizeof(storage)));
   if (storage.ss_family == AF_INET) {
