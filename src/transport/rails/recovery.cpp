@@ -38,7 +38,6 @@ void Recovery::on_failed(Posted& posted, int error) {
 void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
   OperationRecord& record = *piece->operation;
   if (peer.status != Status::Ok) {
-    record.failed = true;
     sender_.drop_piece(piece);
     return;
   }
@@ -262,7 +261,6 @@ void Recovery::lose(Peer& peer) {
   }
   outbox_.drop(peer);
   for (PieceRecord* piece : peer.recovering) {
-    piece->operation->failed = true;
     sender_.drop_piece(piece);
   }
   peer.recovering.clear();

@@ -247,6 +247,7 @@ void Sender::on_piece_delivered(PieceRecord* piece) {
 }
 
 void Sender::drop_piece(PieceRecord* piece) {
+  piece->operation->failed = true;
   on_piece_delivered(piece);
 }
 
@@ -312,7 +313,6 @@ void Sender::fail_all(Peer& peer) {
   }
   peer.queue.clear();
   for (PieceRecord* piece : peer.retry) {
-    piece->operation->failed = true;
     drop_piece(piece);
   }
   peer.retry.clear();

@@ -25,7 +25,7 @@ class Sender {
   void request_flush(Peer& peer);
 
   void on_piece_delivered(PieceRecord* piece);
-  // A piece is lost for good or was applied after all: nothing more will come of it.
+  // A piece will never be delivered, because its peer is lost: its operation fails.
   void drop_piece(PieceRecord* piece);
   void on_acked(Peer& peer, std::uint32_t floor);
   void on_reply(Peer& peer, std::uint64_t token, std::uint64_t value);

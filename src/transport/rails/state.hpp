@@ -32,7 +32,6 @@ struct RailsOptions {
   std::uint64_t eager_bytes_max = 1024;
   std::uint32_t rail_stall_ms = 650;
   std::uint32_t peer_lost_ms = 5000;
-  std::uint32_t spin_us = 50;
 };
 
 // Memory that peers may reach: region 0 is the heap. The same index on every PE.
