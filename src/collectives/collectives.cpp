@@ -57,6 +57,11 @@ Status Collectives::sync(std::string_view name) {
   return Status::Ok;
 }
 
+Status Collectives::leave() {
+  const Status sync = this->sync("finalize");
+  return sync == Status::Ok ? rma_.quiet(context_) : sync;
+}
+
 Status Collectives::barrier_all(rma::Context& context) {
   const Status quiet = rma_.quiet(context);
   const Status sync = this->sync("barrier_all");

@@ -28,6 +28,9 @@ class Collectives {
   // All PEs have entered. Says nothing about outstanding operations. PeerLost if any PE is lost.
   Status sync_all() { return sync("sync_all"); }
 
+  // The last sync of all, after which no signal of this PE is on the way any more.
+  Status leave();
+
   // quiet on `context`, then sync_all.
   Status barrier_all(rma::Context& context);
   // As sync_all; `name` is what a long wait says it is in.

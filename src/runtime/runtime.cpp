@@ -71,6 +71,20 @@ struct Runtime::Parts {
     return heap.mapped_base(pe) != nullptr && !is_process_alive(membership.member(pe).heap.pid);
   }
 
+  // A PE may close its rails when nothing of its own is on the way any more, and nobody waits for its
+  // acknowledgements either. The second only the others know: they say so by the bootstrap, and until
+  // then the progress thread answers them.
+  void await_farewells() {
+    if (rails->thread == nullptr) {
+      rails->thread = std::make_unique<proxy::ProgressThread>(*rails->transport, 0);
+    }
+    try {
+      bootstrap->barrier();
+    } catch (const Error& error) {
+      log::warn("finalize: {}", error.what());
+    }
+  }
+
   void check_collective(Status status, std::string_view name) const {
     if (status != Status::Ok) {
       fail(status, "{}: {}", name,
@@ -134,8 +148,8 @@ Runtime::Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> boo
 Runtime::~Runtime() {
   Parts& parts = *parts_;
   const Status quiet = parts.rma->quiet(*parts.default_context);
-  if (quiet == Status::Ok) {
-    static_cast<void>(parts.collectives->sync("finalize"));
+  if (quiet == Status::Ok && parts.collectives->leave() == Status::Ok && parts.rails != nullptr) {
+    parts.await_farewells();
   }
 }
 
