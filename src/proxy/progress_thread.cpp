@@ -1,5 +1,6 @@
 #include "src/proxy/progress_thread.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include <pthread.h>
@@ -10,7 +11,11 @@
 namespace weft::proxy {
 namespace {
 
+// How long it stands by before it looks again whether callers still poll: each look costs a core that
+// they share two context switches. Doubles while they do, so only a long phase of communication is
+// followed by a late takeover.
 constexpr std::uint32_t kStandbyUs = 250;
+constexpr std::uint32_t kStandbyUsMax = 1000;
 // How long it may sleep when nothing happens at all: the transport's own timers need a pass.
 constexpr std::uint32_t kSleepUsMax = 50'000;
 
@@ -35,15 +40,19 @@ bool ProgressThread::should_stop() const {
 
 void ProgressThread::run() {
   std::uint64_t active_ns = now_ns();
+  std::uint32_t standby_us = kStandbyUs;
   while (!should_stop()) {
-    if (rails_.callers_are_on_duty()) {
-      std::this_thread::sleep_for(std::chrono::microseconds(kStandbyUs));
+    rails_.stand_by();
+    if (rails_.callers_have_polled()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(standby_us));
+      standby_us = std::min(2 * standby_us, kStandbyUsMax);
       continue;
     }
+    standby_us = kStandbyUs;
     if (rails_.advance()) {
       active_ns = now_ns();
     } else if (now_ns() - active_ns > std::uint64_t{spin_us_} * 1000) {
-      rails_.sleep(kSleepUsMax);
+      rails_.wait_for_event(kSleepUsMax);
     } else {
       cpu_pause();
     }

@@ -1,9 +1,10 @@
 // The thread that makes progress when no caller does: so that a PE that computes still serves its
 // peers. One per PE that has rails. Later it also drains the GPU's command rings.
 //
-// While callers poll (they are waiting, and faster at it), it stands by and only looks now and then
-// whether they still do; it takes over within kStandbyUs of the last call. When there is nothing to
-// do it spins for a short time and then sleeps on the rails' wait objects.
+// While callers wait (they poll, and are faster at it), it stands by: it sleeps until a long wait has
+// ended, and between short ones looks now and then whether they go on; it takes over within 1 ms of
+// the last. When there is nothing to do it spins for a short time and then sleeps on the rails' wait
+// objects.
 #pragma once
 
 #include <cstdint>

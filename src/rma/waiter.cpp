@@ -21,6 +21,29 @@ constexpr std::uint32_t kPollsPerClockRead = 64;
 constexpr std::uint64_t kLivenessPeriodNs = 100 * kNsPerMs;
 constexpr std::size_t kLivenessBatch = 16;
 constexpr std::uint32_t kSleepUsMax = 10'000;
+constexpr std::uint32_t kBurstUsMax = 3200;
+
+// While it lives, this thread makes the progress that the progress thread would make.
+class Duty {
+ public:
+  explicit Duty(transport::Transport* rails) : rails_(rails) {
+    if (rails_ != nullptr) {
+      rails_->begin_wait();
+    }
+  }
+
+  Duty(const Duty&) = delete;
+  Duty& operator=(const Duty&) = delete;
+
+  ~Duty() {
+    if (rails_ != nullptr) {
+      rails_->end_wait();
+    }
+  }
+
+ private:
+  transport::Transport* rails_;
+};
 
 }  // namespace
 
@@ -42,7 +65,7 @@ Status Waiter::wait(FunctionRef<bool()> done,
     return Status::Ok;
   }
   const std::uint64_t start_ns = now_ns();
-  if (spin(done, start_ns) || yield(done, start_ns)) {
+  if (spin(done, start_ns, policy_.spin_us) || yield(done, start_ns)) {
     return Status::Ok;
   }
   return sleep(done, describe, awaited, start_ns);
@@ -58,9 +81,9 @@ bool Waiter::poll(FunctionRef<bool()> done) {
   return false;
 }
 
-bool Waiter::spin(FunctionRef<bool()> done, std::uint64_t start_ns) {
-  const std::uint64_t end_ns = start_ns + policy_.spin_us * kNsPerUs;
-  while (policy_.spin_us > 0 && now_ns() < end_ns) {
+bool Waiter::spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us) {
+  const std::uint64_t end_ns = start_ns + us * kNsPerUs;
+  while (us > 0 && now_ns() < end_ns) {
     for (std::uint32_t i = 0; i < kPollsPerClockRead; ++i) {
       if (poll(done)) {
         return true;
@@ -91,6 +114,8 @@ Status Waiter::sleep(FunctionRef<bool()> done,
   std::uint64_t next_report_ns = start_ns + report_ns;
   std::uint64_t next_check_ns = start_ns;
   std::size_t position = 0;
+  std::uint32_t burst_us = 0;
+  const Duty duty(rails_);
   while (!poll(done)) {
     const std::uint64_t now = now_ns();
     if (now >= next_check_ns) {
@@ -104,20 +129,26 @@ Status Waiter::sleep(FunctionRef<bool()> done,
                 (now - start_ns) / (1000 * kNsPerMs));
       next_report_ns = now + (now - start_ns);
     }
-    nap(now - start_ns);
+    // Traffic comes in bursts, and what a peer writes leaves no event here: the more often it ends
+    // a nap, the longer the next sleep is put off.
+    burst_us =
+        nap(now - start_ns) ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us) : 0;
+    if (spin(done, now_ns(), burst_us)) {
+      return Status::Ok;
+    }
   }
   return Status::Ok;
 }
 
-void Waiter::nap(std::uint64_t waited_ns) {
+bool Waiter::nap(std::uint64_t waited_ns) {
   // An eighth of what it has waited already: short waits end soon, long ones cost no CPU.
   const auto us = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(waited_ns / kNsPerUs / 8, 1, policy_.sleep_us));
   if (rails_ != nullptr) {
-    rails_->wait_for_event(us);
-  } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(us));
+    return rails_->wait_for_event(us);
   }
+  std::this_thread::sleep_for(std::chrono::microseconds(us));
+  return false;
 }
 
 Status Waiter::check_awaited(std::span<const Pe> awaited, std::size_t& position) {

@@ -45,13 +45,14 @@ class Waiter {
 
  private:
   bool poll(FunctionRef<bool()> done);
-  bool spin(FunctionRef<bool()> done, std::uint64_t start_ns);
+  bool spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us);
   bool yield(FunctionRef<bool()> done, std::uint64_t start_ns);
   Status sleep(FunctionRef<bool()> done,
                FunctionRef<std::string()> describe,
                std::span<const Pe> awaited,
                std::uint64_t start_ns);
-  void nap(std::uint64_t waited_ns);
+  // True if traffic ended it.
+  bool nap(std::uint64_t waited_ns);
   // The first lost PE among the next few of `awaited`; `position` goes round.
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 

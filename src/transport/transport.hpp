@@ -31,8 +31,15 @@ class Transport {
   // Moves whatever can be moved. True if something did.
   virtual bool progress() noexcept = 0;
 
-  // Sleeps until progress could do something, at most `timeout_us`. Spurious returns are normal.
-  virtual void wait_for_event(std::uint32_t timeout_us) noexcept = 0;
+  // Sleeps until progress could do something, at most `timeout_us`. Spurious returns are normal. True
+  // if traffic ended the sleep.
+  virtual bool wait_for_event(std::uint32_t timeout_us) noexcept = 0;
+
+  // The calling thread makes progress from here on, or sleeps in wait_for_event, until it has called
+  // end_wait: nobody else needs to meanwhile.
+  virtual void begin_wait() noexcept {}
+
+  virtual void end_wait() noexcept {}
 
   // Ok, or PeerLost (sticky).
   [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;

@@ -34,8 +34,9 @@ Status MappedTransport::post(const Operation& operation) noexcept {
   return Status::Ok;
 }
 
-void MappedTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
+bool MappedTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   std::this_thread::sleep_for(std::chrono::microseconds(timeout_us));
+  return false;
 }
 
 }  // namespace weft::transport

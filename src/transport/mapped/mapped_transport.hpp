@@ -24,7 +24,7 @@ class MappedTransport final : public Transport {
 
   bool progress() noexcept override { return false; }
 
-  void wait_for_event(std::uint32_t timeout_us) noexcept override;
+  bool wait_for_event(std::uint32_t timeout_us) noexcept override;
 
   [[nodiscard]] Status peer_status(Pe /*peer*/) const noexcept override { return Status::Ok; }
 

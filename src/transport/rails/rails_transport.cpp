@@ -4,7 +4,6 @@
 #include <array>
 #include <thread>
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -18,19 +17,6 @@ constexpr std::uint64_t kTickNs = 25'000'000;
 constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
-
-constexpr std::uint32_t kWakeEvent = kRailCountMax;
-
-// `which` comes back with the event: a rail's index, or kWakeEvent.
-void add_to_epoll(int epoll, int descriptor, std::uint32_t which) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u32 = which;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
-    fail("epoll_ctl on a rail's descriptor failed: {}; raise the limit of open files (ulimit -n)",
-         errno_words(errno));
-  }
-}
 
 }  // namespace
 
@@ -46,22 +32,22 @@ RailsTransport::RailsTransport(RailsOptions options,
   state_.me = me;
   state_.regions = std::move(regions);
   state_.probe_offset = probe_offset;
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  add_to_epoll(epoll_, wake_, kWakeEvent);
+  if (wake_ < 0) {
+    fail("eventfd failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
+  }
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    const int descriptor = rails[i]->wait_descriptor();
-    if (descriptor >= 0) {
-      add_to_epoll(epoll_, descriptor, static_cast<std::uint32_t>(i));
-    }
-    has_unpollable_rail_ = has_unpollable_rail_ || descriptor < 0;
+    wait_descriptors_.push_back({.fd = rails[i]->wait_descriptor(), .events = POLLIN});
+    has_unpollable_rail_ = has_unpollable_rail_ || wait_descriptors_.back().fd < 0;
     state_.rails.push_back({.rail = std::move(rails[i]), .counters = &counters[i]});
   }
+  wait_descriptors_.push_back({.fd = wake_, .events = POLLIN});
   post_receives();
 }
 
 RailsTransport::~RailsTransport() {
-  ::close(epoll_);
+  // The endpoints go first: until they are closed, the provider uses the buffers posted to them.
+  state_.rails.clear();
   ::close(wake_);
 }
 
@@ -113,13 +99,12 @@ bool RailsTransport::progress() noexcept {
   return advance();
 }
 
-bool RailsTransport::callers_are_on_duty() noexcept {
-  // relaxed: a wrong answer costs one look more or one wait of a quarter of a millisecond.
+bool RailsTransport::callers_have_polled() noexcept {
+  // relaxed: a wrong answer costs one look more or one wait of a millisecond.
   const std::uint64_t polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const bool polled = polls != seen_caller_polls_;
   seen_caller_polls_ = polls;
-  // relaxed: as above.
-  return polled || AtomicRef(sleeping_callers_).load(std::memory_order_relaxed) > 0;
+  return polled;
 }
 
 bool RailsTransport::advance() noexcept {
@@ -254,46 +239,70 @@ bool RailsTransport::may_sleep() noexcept {
                              [](LocalRail& local) { return local.rail->may_sleep(); });
 }
 
-void RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
-  // relaxed, both: see callers_are_on_duty.
-  AtomicRef(sleeping_callers_).fetch_add(1, std::memory_order_relaxed);
-  sleep(timeout_us);
-  AtomicRef(sleeping_callers_).fetch_sub(1, std::memory_order_relaxed);
+void RailsTransport::begin_wait() noexcept {
+  // relaxed: seen late, the progress thread makes a pass too many.
+  AtomicRef(waiting_callers_).fetch_add(1, std::memory_order_relaxed);
 }
 
-void RailsTransport::sleep(std::uint32_t timeout_us) noexcept {
+void RailsTransport::end_wait() noexcept {
+  // SYNC duty: pairs with stand_by; whoever sees the new epoch sees that nobody waits.
+  if (AtomicRef(waiting_callers_).fetch_sub(1, std::memory_order_release) == 1) {
+    next_duty();
+  }
+}
+
+void RailsTransport::next_duty() noexcept {
+  // SYNC duty: pairs with stand_by.
+  AtomicRef(duty_epoch_).fetch_add(1, std::memory_order_release);
+  AtomicRef(duty_epoch_).notify_all();
+}
+
+void RailsTransport::stand_by() noexcept {
+  // SYNC duty: pairs with next_duty. The epoch is read first: an end after it ends the wait.
+  const std::uint32_t epoch = AtomicRef(duty_epoch_).load(std::memory_order_acquire);
+  // SYNC duty: pairs with end_wait.
+  if (AtomicRef(waiting_callers_).load(std::memory_order_acquire) > 0) {
+    // SYNC duty: pairs with next_duty.
+    AtomicRef(duty_epoch_).wait(epoch, std::memory_order_acquire);
+  }
+}
+
+bool RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   constexpr std::uint32_t kBusySleepUs = 5;
   constexpr std::uint32_t kBlindSleepUs = 50;  // where no descriptor tells of new events
   if (!may_sleep()) {
     // Another thread is at it, or there is work: a short rest instead of a fight for the lock.
     std::this_thread::sleep_for(std::chrono::microseconds(kBusySleepUs));
-    return;
+    return false;
   }
   if (has_unpollable_rail_) {
     std::this_thread::sleep_for(std::chrono::microseconds(std::min(timeout_us, kBlindSleepUs)));
-    return;
+    return false;
   }
-  std::array<epoll_event, kRailCountMax + 1> events;
+  std::array<pollfd, kRailCountMax + 1> waits;
+  std::ranges::copy(wait_descriptors_, waits.begin());
   const timespec timeout{.tv_sec = timeout_us / 1'000'000,
                          .tv_nsec = static_cast<long>(timeout_us % 1'000'000) * 1000};
-  const int count =
-      ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &timeout, nullptr);
+  if (::ppoll(waits.data(), wait_descriptors_.size(), &timeout, nullptr) <= 0) {
+    return false;
+  }
   std::uint32_t ready = 0;
-  for (int i = 0; i < count; ++i) {
-    const std::uint32_t which = events[static_cast<std::size_t>(i)].data.u32;
-    if (which == kWakeEvent) {
-      std::uint64_t ignored = 0;
-      static_cast<void>(::read(wake_, &ignored, sizeof(ignored)));
-    } else {
-      ready |= 1U << which;
-    }
+  const std::size_t rails = wait_descriptors_.size() - 1;
+  for (std::size_t i = 0; i < rails; ++i) {
+    ready |= waits[i].revents != 0 ? 1U << i : 0U;
+  }
+  if (waits[rails].revents != 0) {
+    std::uint64_t ignored = 0;
+    static_cast<void>(::read(wake_, &ignored, sizeof(ignored)));
   }
   AtomicRef(ready_rails_).store(ready, std::memory_order_relaxed);  // see poll_rails
+  return ready != 0;
 }
 
 void RailsTransport::wake() noexcept {
   const std::uint64_t one = 1;
   static_cast<void>(::write(wake_, &one, sizeof(one)));
+  next_duty();
 }
 
 std::vector<PeerRailCounters> RailsTransport::peer_counters(Pe peer) const {

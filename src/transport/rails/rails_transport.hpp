@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include <poll.h>
+
 #include "src/base/counters.hpp"
 #include "src/bootstrap/bootstrap.hpp"
 #include "src/transport/rails/inbox.hpp"
@@ -53,15 +55,18 @@ class RailsTransport final : public Transport {
   Status post(const Operation& operation) noexcept override;
   void flush(Pe peer) noexcept override;
   bool progress() noexcept override;
-  void wait_for_event(std::uint32_t timeout_us) noexcept override;
+  bool wait_for_event(std::uint32_t timeout_us) noexcept override;
+  void begin_wait() noexcept override;
+  void end_wait() noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
-  // For the progress thread: the same as progress and wait_for_event, not counted as a caller's.
+  // For the progress thread: the same as progress, not counted as a caller's.
   bool advance() noexcept;
-  void sleep(std::uint32_t timeout_us) noexcept;
-  // True if callers have made progress since the last call, or sleep until an event and will then.
-  [[nodiscard]] bool callers_are_on_duty() noexcept;
-  // Wakes a thread that sleeps in wait_for_event.
+  // True if callers have made progress since the last call.
+  [[nodiscard]] bool callers_have_polled() noexcept;
+  // Sleeps while callers wait. Returns when the last of them has ended its wait, or on wake.
+  void stand_by() noexcept;
+  // Wakes threads that sleep in wait_for_event or stand_by.
   void wake() noexcept;
 
   [[nodiscard]] std::size_t rail_count() const { return state_.rails.size(); }
@@ -77,6 +82,7 @@ class RailsTransport final : public Transport {
   bool post_work();
   bool advance_locked();
   [[nodiscard]] bool may_sleep() noexcept;
+  void next_duty() noexcept;
   void start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold);
 
   mutable std::mutex mutex_;
@@ -89,9 +95,10 @@ class RailsTransport final : public Transport {
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
   std::uint64_t seen_caller_polls_ = 0;  // progress thread only
-  std::uint32_t sleeping_callers_ = 0;
+  std::uint32_t waiting_callers_ = 0;
+  std::uint32_t duty_epoch_ = 0;   // moves when the progress thread is to look again
   std::uint32_t ready_rails_ = 0;  // bits of rails whose descriptors were readable; 0: poll all
-  int epoll_ = -1;
+  std::vector<pollfd> wait_descriptors_;  // of rail i at i; wake_ is the last. Constant
   int wake_ = -1;
   bool has_unpollable_rail_ = false;
 };
