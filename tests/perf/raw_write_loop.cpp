@@ -2,7 +2,9 @@
 // fi_writemsg as Weft posts it (FI_DELIVERY_COMPLETE, FI_INJECT when it fits), and polls its completion
 // queue. Prints one JSON line a size: latency one at a time, and bandwidth with several outstanding.
 //
-//   raw_write_loop [--provider NAME] [--iterations N] [--window N] [SIZE...]
+//   raw_write_loop [--provider NAME] [--iterations N] [--window N] [--wait none|fd] [SIZE...]
+//
+// --wait fd opens the completion queue with a wait descriptor, as whoever wants to sleep must.
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -32,6 +34,7 @@ struct Options {
   std::string provider;
   std::uint64_t iterations = 2000;
   std::uint64_t window = 16;
+  std::string wait = "none";
   std::vector<std::size_t> sizes;
 };
 
@@ -96,8 +99,9 @@ struct Card {
 // One endpoint with a buffer that may be written to. Used by its process's only thread.
 class Side {
  public:
-  Side(const std::string& provider, std::size_t bytes) : info_(get_info(provider)), buffer_(bytes) {
-    open();
+  Side(const Options& options, std::size_t bytes)
+      : info_(get_info(options.provider)), buffer_(bytes) {
+    open(options.wait == "fd" ? FI_WAIT_FD : FI_WAIT_NONE);
     fid_mr* region = nullptr;
     check(fi_mr_reg(domain_.get(), buffer_.data(), bytes, FI_WRITE | FI_REMOTE_WRITE, 0, 7, 0,
                     &region, nullptr),
@@ -175,7 +179,7 @@ class Side {
   [[nodiscard]] const char* provider() const { return info_->fabric_attr->prov_name; }
 
  private:
-  void open() {
+  void open(fi_wait_obj wait) {
     fid_fabric* fabric = nullptr;
     check(fi_fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
     fabric_.reset(fabric);
@@ -184,6 +188,7 @@ class Side {
     domain_.reset(domain);
     fi_cq_attr queue_attributes{};
     queue_attributes.format = FI_CQ_FORMAT_CONTEXT;
+    queue_attributes.wait_obj = wait;
     fid_cq* queue = nullptr;
     check(fi_cq_open(domain, &queue_attributes, &queue, nullptr), "fi_cq_open");
     queue_.reset(queue);
@@ -226,7 +231,7 @@ void exchange(int socket, Side& side) {
 
 // The target makes progress until the writer hangs up.
 void serve(int socket, const Options& options, std::size_t bytes) {
-  Side side(options.provider, bytes);
+  Side side(options, bytes);
   exchange(socket, side);
   for (std::uint64_t round = 0;; ++round) {
     side.poll();
@@ -247,8 +252,9 @@ void measure(Side& side, const Options& options, std::size_t size) {
   const double bandwidth = static_cast<double>(size * count) / seconds / 1e9;
   fmt::print(
       "{{\"program\": \"raw_write_loop\", \"provider\": \"{}\", \"size\": {}, \"iterations\": {}, "
-      "\"window\": {}, \"latency_us\": {:.3f}, \"bandwidth_GB_per_s\": {:.4f}}}\n",
-      side.provider(), size, count, options.window, latency * 1e6, bandwidth);
+      "\"window\": {}, \"wait\": \"{}\", \"latency_us\": {:.3f}, \"bandwidth_GB_per_s\": "
+      "{:.4f}}}\n",
+      side.provider(), size, count, options.window, options.wait, latency * 1e6, bandwidth);
   static_cast<void>(std::fflush(stdout));
 }
 
@@ -257,6 +263,7 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool has_value = word.starts_with("--") && i + 1 < argc;
+    const std::string value = has_value ? argv[i + 1] : "";
     const std::uint64_t number = std::strtoull(has_value ? argv[i + 1] : argv[i], nullptr, 10);
     if (has_value && word == "--provider") {
       options.provider = argv[++i];
@@ -264,11 +271,13 @@ Options parse(int argc, char** argv) {
       options.iterations = number, ++i;
     } else if (has_value && word == "--window" && number > 0 && number <= 256) {
       options.window = number, ++i;
+    } else if (has_value && word == "--wait" && (value == "none" || value == "fd")) {
+      options.wait = value, ++i;
     } else if (!word.starts_with("--") && number > 0) {
       options.sizes.push_back(number);
     } else {
       fail(fmt::format("{}: usage: raw_write_loop [--provider NAME] [--iterations N] [--window "
-                       "1..256] [SIZE...]",
+                       "1..256] [--wait none|fd] [SIZE...]",
                        word),
            2);
     }
@@ -295,7 +304,7 @@ int main(int argc, char** argv) {
   }
   ::close(sockets[1]);
   {
-    Side side(options.provider, bytes);
+    Side side(options, bytes);
     exchange(sockets[0], side);
     for (const std::size_t size : options.sizes) {
       measure(side, options, size);

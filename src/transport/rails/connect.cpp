@@ -142,6 +142,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
         mask |= LinkMask{1} << remote;
       }
       peer->masks.push_back(mask);
+      peer->outstanding_bytes.push_back(0);
     }
     state_.peers[pe] = std::move(peer);
   }

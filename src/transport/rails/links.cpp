@@ -17,6 +17,9 @@ constexpr std::uint64_t kWindowBytesMin = 1U << 20U;
 constexpr std::uint64_t kWindowBytesMax = 32U << 20U;
 constexpr std::uint64_t kWindowBytesUnknown = 4U << 20U;
 constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
+// A peer that has less than this part of a rail's window outstanding may use the rail also while
+// the others fill the window: one whose NICs are busy must not stop the traffic to the rest.
+constexpr std::uint64_t kPeerShare = 4;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
 
@@ -85,6 +88,11 @@ std::optional<Piece> Links::choose(const Peer& peer,
     fill(local[i], state_.rails[i].load);
     local[i].healthy = !state_.rails[i].full;
     smallest_window = std::min(smallest_window, local[i].window_bytes);
+    const std::uint64_t share = local[i].window_bytes / kPeerShare;
+    if (peer.outstanding_bytes[i] < share) {
+      local[i].window_bytes = std::max(
+          local[i].window_bytes, local[i].outstanding_bytes + share - peer.outstanding_bytes[i]);
+    }
   }
   for (std::size_t i = 0; i < peer.rails.size(); ++i) {
     fill(remote[i], peer.rails[i].load);
@@ -118,6 +126,7 @@ void Links::on_posted(
     (direction == Direction::Write ? load->write_bytes : load->read_bytes) += bytes;
     (direction == Direction::Write ? load->write_turn_bytes : load->read_turn_bytes) += bytes;
   }
+  peer.outstanding_bytes[link.local.value] += bytes;
   if (link.posts.empty()) {
     link.progress_ns = state_.now_ns;
   }
@@ -141,6 +150,7 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
       load->meter.on_failure(posted.bytes);
     }
   }
+  peer.outstanding_bytes[link.local.value] -= posted.bytes;
   link.progress_ns = state_.now_ns;
   link.posts[posted.slot] = link.posts.back();
   link.posts[posted.slot]->slot = posted.slot;

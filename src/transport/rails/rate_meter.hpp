@@ -65,11 +65,11 @@ class RateMeter {
 // to stay below the bound for several samples in a row; it is slow until it is above kEqualAbove.
 struct SlowBound {
   double below = 0.65;
-  std::uint32_t samples = 3;
+  std::uint32_t samples = 5;
 };
 
-// A peer's rail is seen through our own queues and those of others: only a lot slower counts.
-inline constexpr SlowBound kPeerSlowBound{.below = 0.40, .samples = 5};
+// A peer's rail is seen through our own queues and those of others: it has to stay slow for longer.
+inline constexpr SlowBound kPeerSlowBound{.below = 0.65, .samples = 8};
 inline constexpr double kEqualAbove = 0.80;
 inline constexpr double kWeightMin = 0.02;
 

@@ -168,9 +168,10 @@ struct Peer {
   Pe pe;
   Status status = Status::Ok;
   std::vector<PeerRail> rails;
-  std::vector<RailLink> links;             // local * rails.size() + remote
-  std::vector<LinkMask> masks;             // links that are up, by local rail
-  std::uint64_t unreachable_since_ns = 0;  // 0: reachable
+  std::vector<RailLink> links;                   // local * rails.size() + remote
+  std::vector<LinkMask> masks;                   // links that are up, by local rail
+  std::vector<std::uint64_t> outstanding_bytes;  // by local rail
+  std::uint64_t unreachable_since_ns = 0;        // 0: reachable
 
   // Operations on their way there.
   std::deque<OperationRecord*> queue;          // not planned in full, oldest first

@@ -15,7 +15,7 @@ from pyroute2.netlink.rtnl import RTM_SETLINK, TC_H_ROOT
 
 from . import namespaces
 from .plan import NETWORK, PREFIX_LENGTH
-from .rates import token_bucket
+from .rates import HOST_QUEUE_BYTES, token_bucket
 
 BRIDGE = "switch"
 ROUTE_SUBNET = f"{NETWORK}/{PREFIX_LENGTH}"
@@ -176,7 +176,7 @@ def add_neighbours(netlink, lab, nic, index):
 
 def limit_nic(switch, netlink, nic):
     """Hold the NIC to its rate: what it sends at its own end, what it receives at the switch's port."""
-    for handle, name in ((netlink, nic.name), (switch, nic.port_name)):
+    for handle, name, may_drop in ((netlink, nic.name, False), (switch, nic.port_name, True)):
         index = link_index(handle, name)
         if nic.rate_bits_per_s is None:
             # ENOENT: there is no limit to take away.
@@ -190,7 +190,7 @@ def limit_nic(switch, netlink, nic):
             handle=0x10000,
             rate=f"{bucket.rate_bits_per_s}bit",
             burst=bucket.burst_bytes,
-            limit=bucket.queue_bytes,
+            limit=bucket.queue_bytes if may_drop else HOST_QUEUE_BYTES,
         )
 
 

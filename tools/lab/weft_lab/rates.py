@@ -19,6 +19,9 @@ BURST_MIN_BYTES = 24 * 1024
 BURST_TIME_S = 0.005
 QUEUE_MIN_BYTES = 64 * 1024
 QUEUE_TIME_S = 0.020
+# A NIC drops nothing that its own host sends: a full queue makes TCP wait, which keeps little in it
+# (TCP small queues). More than all connections together put into it, so that none is dropped.
+HOST_QUEUE_BYTES = 16 * 1024 * 1024
 
 
 def parse_rate(text):
