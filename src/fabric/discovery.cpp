@@ -232,8 +232,8 @@ std::vector<NicInfo> discover(const Config& config) {
   return nics;
 }
 
-std::unique_ptr<Rail> open_rail(const NicInfo& nic) {
-  return std::make_unique<LibfabricRail>(nic);
+std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all) {
+  return std::make_unique<LibfabricRail>(nic, registers_all);
 }
 
 }  // namespace weft::fabric

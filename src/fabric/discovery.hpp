@@ -39,6 +39,7 @@ struct NicInfo {
 [[nodiscard]] std::string library_version();
 
 // Opens a NIC: fabric, domain, endpoint, address vector, completion queue. Throws Error.
-[[nodiscard]] std::unique_ptr<Rail> open_rail(const NicInfo& nic);
+// `registers_all`: as if the provider wanted all local memory registered (FI_MR_LOCAL); for tests.
+[[nodiscard]] std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all = false);
 
 }  // namespace weft::fabric

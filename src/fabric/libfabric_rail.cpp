@@ -13,6 +13,7 @@ namespace weft::fabric {
 namespace {
 
 constexpr std::size_t kQueueEntries = 4096;
+constexpr std::uint64_t kLocalAccess = FI_READ | FI_WRITE | FI_SEND | FI_RECV;
 
 // Sources up to the inject size are free when the post returns (fi_rma(3), FI_INJECT).
 std::uint64_t flags_for(std::size_t bytes, std::size_t inject_bytes) {
@@ -30,13 +31,14 @@ std::string memlock_hint() {
 
 }  // namespace
 
-LibfabricRail::LibfabricRail(const NicInfo& nic)
+LibfabricRail::LibfabricRail(const NicInfo& nic, bool registers_all)
     : nic_(nic.name),
       address_text_(nic.address),
       provider_(nic.provider),
       object_(fmt::format("{} ({}, {})", nic.name, nic.address, nic.provider)) {
   WEFT_CHECK(nic.native != nullptr, "NIC {} was not discovered", nic.name);
   read_limits(*nic.native->info);
+  registers_local_ = registers_local_ || registers_all;
   limits_.rate_bits_per_s = nic.rate_bits_per_s;
   open(*nic.native->info);
   read_address();
@@ -50,7 +52,7 @@ void LibfabricRail::read_limits(const fi_info& info) {
   limits_.transmit_depth = std::max<std::size_t>(info.tx_attr->size, 1);
   limits_.receive_depth = std::max<std::size_t>(info.rx_attr->size, 1);
   limits_.has_immediate = info.domain_attr->cq_data_size >= sizeof(std::uint32_t);
-  limits_.needs_local_descriptor = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  registers_local_ = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
   virtual_addresses_ = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   endpoint_regions_ = (info.domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
 }
@@ -115,35 +117,78 @@ PeerHandle LibfabricRail::add_peer(std::span<const std::byte> address) {
 }
 
 RegionKey LibfabricRail::add_region(std::span<std::byte> memory) {
-  fid_mr* registration = nullptr;
-  const std::uint64_t access =
-      FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  check(fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
-                  &registration, nullptr),
-        "fi_mr_reg", object_, memlock_hint().c_str());
-  regions_.push_back({memory, Handle<fid_mr>(registration)});
-  if (endpoint_regions_) {
-    check(fi_mr_bind(registration, &endpoint_->fid, 0), "fi_mr_bind", object_, "a libfabric bug?");
-    check(fi_mr_enable(registration), "fi_mr_enable", object_, memlock_hint().c_str());
-  }
+  Region region{.bytes = memory.size(), .registration = {}};
+  const int error =
+      enter(memory, kLocalAccess | FI_REMOTE_READ | FI_REMOTE_WRITE, region.registration);
+  check(-error, "fi_mr_reg", object_, memlock_hint().c_str());
   const auto base = virtual_addresses_ ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
-  return {.key = RemoteKey(fi_mr_key(registration)), .base = base};
+  const RegionKey key{.key = RemoteKey(fi_mr_key(region.registration.get())), .base = base};
+  regions_.insert_or_assign(memory.data(), std::move(region));
+  return key;
 }
 
-void* LibfabricRail::descriptor_of(const void* address) const noexcept {
-  const auto* byte = static_cast<const std::byte*>(address);
-  for (const Region& region : regions_) {
-    if (byte >= region.memory.data() && byte < region.memory.data() + region.memory.size()) {
-      return fi_mr_desc(region.registration.get());
-    }
+void LibfabricRail::keep_registered(std::span<std::byte> memory) noexcept {
+  Region region{.bytes = memory.size(), .registration = {}};
+  if (registers_local_ && enter(memory, kLocalAccess, region.registration) == 0) {
+    regions_.insert_or_assign(memory.data(), std::move(region));
   }
-  return nullptr;
 }
 
-PostResult LibfabricRail::result_of(ssize_t code) noexcept {
+int LibfabricRail::enter(std::span<std::byte> memory,
+                         std::uint64_t access,
+                         Handle<fid_mr>& result) noexcept {
+  fid_mr* registration = nullptr;
+  int code = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
+                       &registration, nullptr);
+  if (code == 0) {
+    result.reset(registration);
+  }
+  if (code == 0 && endpoint_regions_) {
+    code = fi_mr_bind(registration, &endpoint_->fid, 0);
+    code = code == 0 ? fi_mr_enable(registration) : code;
+  }
+  return -code;
+}
+
+fid_mr* LibfabricRail::region_around(const LocalMemory& memory) const noexcept {
+  const auto* first = static_cast<const std::byte*>(memory.address);
+  const auto after = regions_.upper_bound(first);
+  if (after == regions_.begin()) {
+    return nullptr;
+  }
+  const auto& [start, region] = *std::prev(after);
+  const auto offset = static_cast<std::size_t>(first - start);
+  const bool is_inside = offset <= region.bytes && memory.bytes <= region.bytes - offset;
+  return is_inside ? region.registration.get() : nullptr;
+}
+
+bool LibfabricRail::describe(const LocalMemory& memory,
+                             PostContext* context,
+                             void*& descriptor) noexcept {
+  descriptor = nullptr;
+  if (!registers_local_ || memory.bytes == 0) {
+    return true;
+  }
+  if (fid_mr* region = region_around(memory); region != nullptr) {
+    descriptor = fi_mr_desc(region);
+    return true;
+  }
+  Handle<fid_mr> registration;
+  last_error_ =
+      enter({static_cast<std::byte*>(memory.address), memory.bytes}, kLocalAccess, registration);
+  if (last_error_ != 0) {
+    return false;
+  }
+  descriptor = fi_mr_desc(registration.get());
+  for_operations_.insert_or_assign(context, std::move(registration));
+  return true;
+}
+
+PostResult LibfabricRail::result_of(ssize_t code, PostContext* context) noexcept {
   if (code == 0) {
     return PostResult::Posted;
   }
+  for_operations_.erase(context);
   if (code == -FI_EAGAIN) {
     return PostResult::Full;
   }
@@ -157,7 +202,10 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
                                      PostContext* context) noexcept {
   const iovec local{source.address, source.bytes};
   const fi_rma_iov remote{dest.address, source.bytes, dest.key.value};
-  void* descriptor = source.descriptor;
+  void* descriptor = nullptr;
+  if (!describe(source, context, descriptor)) {
+    return PostResult::Failed;
+  }
   fi_msg_rma message{};
   message.msg_iov = &local;
   message.desc = &descriptor;
@@ -169,22 +217,29 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
   message.data = immediate.value_or(0);
   const std::uint64_t flags = flags_for(source.bytes, limits_.inject_bytes) |
                               (immediate.has_value() ? FI_REMOTE_CQ_DATA : 0);
-  return result_of(fi_writemsg(endpoint_.get(), &message, flags));
+  return result_of(fi_writemsg(endpoint_.get(), &message, flags), context);
 }
 
 PostResult LibfabricRail::post_read(const LocalMemory& dest,
                                     const RemoteMemory& source,
                                     PostContext* context) noexcept {
-  return result_of(fi_read(endpoint_.get(), dest.address, dest.bytes, dest.descriptor,
-                           source.peer.value, source.address, source.key.value,
-                           context->provider_scratch.data()));
+  void* descriptor = nullptr;
+  if (!describe(dest, context, descriptor)) {
+    return PostResult::Failed;
+  }
+  return result_of(fi_read(endpoint_.get(), dest.address, dest.bytes, descriptor, source.peer.value,
+                           source.address, source.key.value, context->provider_scratch.data()),
+                   context);
 }
 
 PostResult LibfabricRail::post_send(const LocalMemory& message,
                                     PeerHandle peer,
                                     PostContext* context) noexcept {
   const iovec local{message.address, message.bytes};
-  void* descriptor = message.descriptor;
+  void* descriptor = nullptr;
+  if (!describe(message, context, descriptor)) {
+    return PostResult::Failed;
+  }
   fi_msg native{};
   native.msg_iov = &local;
   native.desc = &descriptor;
@@ -192,12 +247,18 @@ PostResult LibfabricRail::post_send(const LocalMemory& message,
   native.addr = peer.value;
   native.context = context->provider_scratch.data();
   return result_of(
-      fi_sendmsg(endpoint_.get(), &native, flags_for(message.bytes, limits_.inject_bytes)));
+      fi_sendmsg(endpoint_.get(), &native, flags_for(message.bytes, limits_.inject_bytes)),
+      context);
 }
 
 PostResult LibfabricRail::post_receive(const LocalMemory& buffer, PostContext* context) noexcept {
-  return result_of(fi_recv(endpoint_.get(), buffer.address, buffer.bytes, buffer.descriptor,
-                           FI_ADDR_UNSPEC, context->provider_scratch.data()));
+  void* descriptor = nullptr;
+  if (!describe(buffer, context, descriptor)) {
+    return PostResult::Failed;
+  }
+  return result_of(fi_recv(endpoint_.get(), buffer.address, buffer.bytes, descriptor,
+                           FI_ADDR_UNSPEC, context->provider_scratch.data()),
+                   context);
 }
 
 // The scratch space is the first member of PostContext, so its address is the context's.
@@ -223,6 +284,9 @@ std::size_t LibfabricRail::poll(std::span<Event> events) noexcept {
     } else {
       event.kind = EventKind::Completed;
     }
+    if (registers_local_ && event.kind != EventKind::RemoteWrite) {
+      for_operations_.erase(event.context);
+    }
   }
   return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
@@ -232,9 +296,9 @@ Event LibfabricRail::take_error() noexcept {
   if (fi_cq_readerr(queue_.get(), &entry, 0) != 1) {
     return {.kind = EventKind::Failed, .context = nullptr, .error = FI_EOTHER};
   }
-  return {.kind = EventKind::Failed,
-          .context = static_cast<PostContext*>(entry.op_context),
-          .error = entry.err};
+  auto* context = static_cast<PostContext*>(entry.op_context);
+  for_operations_.erase(context);
+  return {.kind = EventKind::Failed, .context = context, .error = entry.err};
 }
 
 bool LibfabricRail::may_sleep() noexcept {

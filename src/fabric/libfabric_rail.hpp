@@ -5,8 +5,10 @@
 // peer's memory (or receive buffer) has the bytes.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "src/fabric/discovery.hpp"
@@ -18,7 +20,8 @@ namespace weft::fabric {
 
 class LibfabricRail final : public Rail {
  public:
-  explicit LibfabricRail(const NicInfo& nic);
+  // `registers_all`: treat the provider as one that wants all local memory registered; for tests.
+  explicit LibfabricRail(const NicInfo& nic, bool registers_all = false);
 
   [[nodiscard]] const RailLimits& limits() const override { return limits_; }
 
@@ -32,7 +35,7 @@ class LibfabricRail final : public Rail {
 
   PeerHandle add_peer(std::span<const std::byte> address) override;
   RegionKey add_region(std::span<std::byte> memory) override;
-  [[nodiscard]] void* descriptor_of(const void* address) const noexcept override;
+  void keep_registered(std::span<std::byte> memory) noexcept override;
 
   PostResult post_write(const LocalMemory& source,
                         const RemoteMemory& dest,
@@ -54,20 +57,28 @@ class LibfabricRail final : public Rail {
 
   [[nodiscard]] bool may_sleep() noexcept override;
 
+  // Registrations made for operations that are outstanding.
+  [[nodiscard]] std::size_t operation_registrations() const { return for_operations_.size(); }
+
   [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
                                    std::uint32_t silent_ms) noexcept override;
   bool cut(std::span<const std::byte> peer_address) noexcept override;
 
  private:
   struct Region {
-    std::span<std::byte> memory;
+    std::size_t bytes = 0;
     Handle<fid_mr> registration;
   };
 
   void open(const fi_info& info);
   void read_limits(const fi_info& info);
   void read_address();
-  PostResult result_of(ssize_t code) noexcept;
+  // A libfabric error number, or 0.
+  int enter(std::span<std::byte> memory, std::uint64_t access, Handle<fid_mr>& result) noexcept;
+  // The descriptor for an operation on `memory`. False if it could not be registered: last_error_.
+  bool describe(const LocalMemory& memory, PostContext* context, void*& descriptor) noexcept;
+  [[nodiscard]] fid_mr* region_around(const LocalMemory& memory) const noexcept;
+  PostResult result_of(ssize_t code, PostContext* context) noexcept;
   Event take_error() noexcept;
 
   std::string nic_;
@@ -77,6 +88,7 @@ class LibfabricRail final : public Rail {
   RailLimits limits_;
   bool virtual_addresses_ = false;
   bool endpoint_regions_ = false;
+  bool registers_local_ = false;  // FI_MR_LOCAL
   int wait_descriptor_ = -1;
   int last_error_ = 0;
   std::uint64_t next_key_ = 1;
@@ -88,7 +100,8 @@ class LibfabricRail final : public Rail {
   Handle<fid_domain> domain_;
   Handle<fid_cq> queue_;
   Handle<fid_av> vector_;
-  std::vector<Region> regions_;
+  std::map<const std::byte*, Region> regions_;  // by first byte; they do not overlap
+  std::unordered_map<const PostContext*, Handle<fid_mr>> for_operations_;
   Handle<fid_ep> endpoint_;
 };
 

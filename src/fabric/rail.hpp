@@ -33,11 +33,11 @@ enum class PostResult : std::uint8_t {
   Failed,  // the provider refused for good; last_error() has its number
 };
 
-// Local memory of an operation. `descriptor` is needed where limits().needs_local_descriptor.
+// Local memory of an operation: any of this process. Where the provider wants it registered
+// (FI_MR_LOCAL) and it is not, the rail registers it for the operation, which costs some µs.
 struct LocalMemory {
   void* address = nullptr;
   std::size_t bytes = 0;
-  void* descriptor = nullptr;
 };
 
 struct RemoteMemory {
@@ -68,12 +68,11 @@ struct Event {
 };
 
 struct RailLimits {
-  std::size_t inject_bytes = 0;         // up to this size the source is free when post returns
-  std::size_t transmit_depth = 0;       // operations that may be outstanding
-  std::size_t receive_depth = 0;        // receive buffers that may be posted
-  bool has_immediate = true;            // writes can carry 32 bits to the target's queue
-  bool needs_local_descriptor = false;  // FI_MR_LOCAL
-  std::uint64_t rate_bits_per_s = 0;    // 0 if unknown
+  std::size_t inject_bytes = 0;       // up to this size the source is free when post returns
+  std::size_t transmit_depth = 0;     // operations that may be outstanding
+  std::size_t receive_depth = 0;      // receive buffers that may be posted
+  bool has_immediate = true;          // writes can carry 32 bits to the target's queue
+  std::uint64_t rate_bits_per_s = 0;  // 0 if unknown
 };
 
 // What is known of a connection without using it.
@@ -103,8 +102,9 @@ class Rail {
   virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
   // Registers memory for remote access, until the rail is closed. Throws Error.
   virtual RegionKey add_region(std::span<std::byte> memory) = 0;
-  // Descriptor for local use of memory inside a region; null if none is needed.
-  [[nodiscard]] virtual void* descriptor_of(const void* address) const noexcept = 0;
+  // Memory that will be used again and again, and lives as long as the rail: where registration is
+  // needed, it is done once, here. If that fails, it is done for each operation.
+  virtual void keep_registered(std::span<std::byte> memory) noexcept = 0;
 
   virtual PostResult post_write(const LocalMemory& source,
                                 const RemoteMemory& dest,

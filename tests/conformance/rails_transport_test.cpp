@@ -69,16 +69,18 @@ TransportFactory simulated(std::string name, const char* faults) {
           }};
 }
 
-[[maybe_unused]] TransportFactory loopback(std::string name, const char* faults) {
+[[maybe_unused]] TransportFactory loopback(std::string name,
+                                           const char* faults,
+                                           bool registers_all = false) {
   return {.name = std::move(name),
-          .make = [faults](std::uint32_t pe_count, std::size_t heap_bytes) {
+          .make = [faults, registers_all](std::uint32_t pe_count, std::size_t heap_bytes) {
             Config config = load_config([](std::string_view) { return std::nullopt; });
             config.nics = "127.0.0.1,127.0.0.2";
-            const MakeRails make = [config](std::uint32_t) {
+            const MakeRails make = [config, registers_all](std::uint32_t) {
               RailsTransport::Rails rails;
               for (const fabric::NicInfo& nic : fabric::discover(config)) {
                 if (nic.loopback && nic.address.starts_with("127.0.0.")) {
-                  rails.push_back(fabric::open_rail(nic));
+                  rails.push_back(fabric::open_rail(nic, registers_all));
                 }
               }
               return rails;
@@ -101,6 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(Loopback,
                          TransportSuite,
                          ::testing::Values(loopback("loopback", ""),
+                                           loopback("loopback_registering", "", true),
                                            loopback("loopback_faulty",
                                                     "seed=7,reorder=0.5,delay=0.2,refuse=0.1")),
                          factory_name);

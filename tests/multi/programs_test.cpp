@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -110,6 +112,41 @@ INSTANTIATE_TEST_SUITE_P(All,
                                            "killed_in_malloc",
                                            "killed_while_awaited"),
                          [](const auto& test) { return std::string(test.param); });
+
+// Across rails nobody can see the process: the connection tells, or weft-run.
+TEST_P(LostPeers, EndTheWaitForThemAndTheJobBetweenNodesToo) {
+  const Outcome outcome = launch(2, std::string("bad_input ") + GetParam(),
+                                 std::string(kRails) + " WEFT_PEER_LOST_MS=1000");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.status, 124) << "timed out";
+  EXPECT_THAT(outcome.text, HasSubstr("PE 1"));
+}
+
+TEST(LostPeer, InAPutBetweenNodesEndsTheJob) {
+  const Outcome outcome =
+      launch(2, "bad_input killed_in_put", std::string(kRails) + " WEFT_PEER_LOST_MS=1000");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.status, 124) << "timed out";
+  EXPECT_THAT(outcome.text, HasSubstr("PE 1"));
+}
+
+TEST(Init, SaysInOneLineWhatIsWrongWithTheNetwork) {
+  const std::string rails = "WEFT_NODE_SIZE=1 ";
+  EXPECT_THAT(launch(2, "api_tour", rails + "WEFT_NICS=eth99").text, HasSubstr("eth99"));
+  EXPECT_THAT(launch(2, "api_tour", rails + "WEFT_PROVIDER=carrier-pigeon").text,
+              HasSubstr("carrier-pigeon"));
+}
+
+TEST(TwoJobs, RunBesideEachOtherOnTheSameRails) {
+  std::array<Outcome, 2> outcomes;
+  {
+    const std::jthread other([&] { outcomes[1] = launch(2, "api_tour", kRails); });
+    outcomes[0] = launch(2, "api_tour", kRails);
+  }
+  for (const Outcome& outcome : outcomes) {
+    expect_success(outcome, kToured);
+  }
+}
 
 TEST(Init, SaysInOneLineWhatIsWrongWithTheConfiguration) {
   EXPECT_THAT(launch(1, "api_tour", "WEFT_RAIL_POLICY=best").text,

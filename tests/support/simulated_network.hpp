@@ -201,9 +201,7 @@ class SimulatedRail final : public fabric::Rail {
     return {.key = RemoteKey(regions.size()), .base = 0};
   }
 
-  [[nodiscard]] void* descriptor_of(const void* /*address*/) const noexcept override {
-    return nullptr;
-  }
+  void keep_registered(std::span<std::byte> /*memory*/) noexcept override {}
 
   fabric::PostResult post_write(const fabric::LocalMemory& source,
                                 const fabric::RemoteMemory& dest,

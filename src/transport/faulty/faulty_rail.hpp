@@ -53,8 +53,8 @@ class FaultyRail final : public fabric::Rail {
     return inner_->add_region(memory);
   }
 
-  [[nodiscard]] void* descriptor_of(const void* address) const noexcept override {
-    return inner_->descriptor_of(address);
+  void keep_registered(std::span<std::byte> memory) noexcept override {
+    inner_->keep_registered(memory);
   }
 
   fabric::PostResult post_write(const fabric::LocalMemory& source,

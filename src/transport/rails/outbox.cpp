@@ -73,8 +73,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
                                           state_.operation_count)) {
     RailLink& link = peer.link(piece->local, piece->remote);
     LocalRail& local = state_.rails[link.local.value];
-    const fabric::LocalMemory message{batch->memory.data(), header.bytes,
-                                      local.rail->descriptor_of(batch->memory.data())};
+    const fabric::LocalMemory message{batch->memory.data(), header.bytes};
     switch (local.rail->post_send(message, link.address, batch)) {
       case fabric::PostResult::Posted:
         links_.on_posted(peer, link, Direction::Write, header.bytes, *batch);

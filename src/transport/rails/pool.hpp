@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,6 +19,9 @@ class Pool {
   [[nodiscard]] Record* take() {
     if (free_.empty()) {
       all_.push_back(std::make_unique<Record>());
+      if (on_new_) {
+        on_new_(*all_.back());
+      }
       free_.reserve(all_.capacity());  // so that give never allocates
       return all_.back().get();
     }
@@ -28,9 +32,13 @@ class Pool {
 
   void give(Record* record) noexcept { free_.push_back(record); }
 
+  // Called for each record when it is made.
+  void on_new(std::function<void(Record&)> callback) { on_new_ = std::move(callback); }
+
   [[nodiscard]] std::size_t in_use() const { return all_.size() - free_.size(); }
 
  private:
+  std::function<void(Record&)> on_new_;
   std::vector<std::unique_ptr<Record>> all_;
   std::vector<Record*> free_;
 };

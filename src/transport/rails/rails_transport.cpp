@@ -42,6 +42,11 @@ RailsTransport::RailsTransport(RailsOptions options,
     state_.rails.push_back({.rail = std::move(rails[i]), .counters = &counters[i]});
   }
   wait_descriptors_.push_back({.fd = wake_, .events = POLLIN});
+  state_.batches.on_new([this](Batch& batch) {
+    for (const LocalRail& local : state_.rails) {
+      local.rail->keep_registered(batch.memory);
+    }
+  });
   post_receives();
 }
 
@@ -59,9 +64,9 @@ void RailsTransport::post_receives() {
       state_.receives.push_back(std::make_unique<ReceiveBuffer>());
       ReceiveBuffer& buffer = *state_.receives.back();
       buffer.local = local;
-      const fabric::LocalMemory memory{buffer.memory.data(), buffer.memory.size(),
-                                       rail.descriptor_of(buffer.memory.data())};
-      if (rail.post_receive(memory, &buffer) != fabric::PostResult::Posted) {
+      rail.keep_registered(buffer.memory);
+      if (rail.post_receive({buffer.memory.data(), buffer.memory.size()}, &buffer) !=
+          fabric::PostResult::Posted) {
         fail("fi_recv failed on rail {} ({}): {}", local, rail.nic(),
              fabric::error_words(rail.last_error()));
       }
@@ -170,9 +175,7 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
       inbox_.on_message({buffer.memory.data(), event.bytes}, RailIndex(local));
     }
     fabric::Rail& rail = *state_.rails[local].rail;
-    static_cast<void>(rail.post_receive(
-        {buffer.memory.data(), buffer.memory.size(), rail.descriptor_of(buffer.memory.data())},
-        &buffer));
+    static_cast<void>(rail.post_receive({buffer.memory.data(), buffer.memory.size()}, &buffer));
     return;
   }
   if (posted.abandoned) {

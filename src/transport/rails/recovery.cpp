@@ -106,8 +106,7 @@ void Recovery::on_recover_reply(const Frame& frame) {
 bool Recovery::probe(Peer& peer, RailLink& link) {
   LocalRail& local = state_.rails[link.local.value];
   Probe* probe = state_.probes.take();
-  const fabric::LocalMemory here{&probe->word, sizeof(probe->word),
-                                 local.rail->descriptor_of(&probe->word)};
+  const fabric::LocalMemory here{&probe->word, sizeof(probe->word)};
   const fabric::RemoteMemory there{link.address, link.regions[0].base + state_.probe_offset,
                                    link.regions[0].key};
   const fabric::PostResult result = local.rail->post_write(here, there, std::nullopt, probe);

@@ -193,7 +193,7 @@ bool Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
   LocalRail& local = state_.rails[link.local.value];
   const fabric::RegionKey& region = link.regions[operation.remote.region.value];
   std::byte* memory = static_cast<std::byte*>(operation.local) + where.offset;
-  const fabric::LocalMemory here{memory, where.bytes, local.rail->descriptor_of(memory)};
+  const fabric::LocalMemory here{memory, where.bytes};
   const fabric::RemoteMemory there{
       link.address, region.base + operation.remote.offset.value + where.offset, region.key};
   fabric::PostResult result = fabric::PostResult::Failed;

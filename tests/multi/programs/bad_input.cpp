@@ -70,6 +70,19 @@ const Case kCases[] = {
      [](int*) {
        return die_and_wait([] { return weft_malloc(8) == nullptr ? weft_take_error() : 0; });
      }},
+    {"killed_in_put",
+     [](int* heap) {
+       static int* word;
+       word = heap;
+       return die_and_wait([] {
+         int status = WEFT_OK;
+         while (status == WEFT_OK) {
+           status = weft_put(word, &outside, sizeof outside, 1);
+           status = status == WEFT_OK ? weft_quiet() : status;
+         }
+         return status;
+       });
+     }},
     {"killed_while_awaited",
      [](int* heap) {
        static int* word;

@@ -1,5 +1,6 @@
 """Rows inside a node: against OpenMPI's oshmem over UCX, and against memcpy; and how many PEs fit."""
 import ctypes
+import pathlib
 import subprocess
 import time
 
@@ -62,7 +63,41 @@ def many_pes(settings):
     done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise Missing(f"256 PEs: {done.stderr.strip()[-300:]}")
-    return [Result("launch, init, barriers, end", time.monotonic() - start, 20, at_least=False, unit="s")]
+    seconds = time.monotonic() - start
+    return [Result("launch, init, barriers, end", seconds, 20, at_least=False, unit="s"),
+            Result("memory of a PE beyond its heap", memory_of_a_pe(256) / M, 24, at_least=False, unit="MiB")]
+
+
+def memory_of_a_pe(pe_count):
+    """Bytes: the mean over all PEs of what is theirs alone and of their share in what is not (PSS), without shared
+    memory, which is the heaps. The largest of several looks while they run."""
+    command = [program("weft-run"), "-n", pe_count, "--", program("weft-perf"), "barrier_latency", "--duration", "5"]
+    job = subprocess.Popen(list(map(str, command)), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    largest = 0
+    while job.poll() is None:
+        sizes = [size for size in map(private_bytes, children_of(job.pid)) if size]
+        if len(sizes) == pe_count:
+            largest = max(largest, sum(sizes) / pe_count)
+        time.sleep(1)
+    if job.returncode != 0 or not largest:
+        raise Missing(f"{pe_count} PEs: no look at all of them at once")
+    return largest
+
+
+def children_of(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if pathlib.Path(f"/proc/{pid}").exists() else []
+
+
+def private_bytes(pid):
+    """Pss_Anon + Pss_File; 0 if the process is gone, or is not a PE yet."""
+    try:
+        if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != "weft-perf":
+            return 0
+        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return 0
+    fields = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return (fields["Pss_Anon"] + fields["Pss_File"]) << 10
 
 
 ROWS = {

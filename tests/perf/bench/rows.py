@@ -205,14 +205,25 @@ def paged_write(settings):
         return [Result("with warm-up", on / off, 1.0, ours=on, theirs=off, unit="GB/s", samples=[rates])]
 
 
-@row("one loopback rail against the bare provider")
+@row("one loopback rail against the bare provider that spins")
 def bare_provider(settings):
+    return against_bare(settings, "none")
+
+
+@row("one loopback rail against the bare provider that can sleep")
+def bare_provider_that_sleeps(settings):
+    """Opened as Weft opens it: with a wait descriptor (docs/decisions/0005)."""
+    return against_bare(settings, "fd")
+
+
+def against_bare(settings, wait):
     place, name = Here(rails=1), provider()
     sizes = (8, M)
     latencies = {size: ([], []) for size in sizes}
     bandwidths = ([], [])
     for _ in range(settings.runs):
-        raw = {line["size"]: line for line in json_lines([program("raw_write_loop"), "--provider", name, *sizes])}
+        loop = [program("raw_write_loop"), "--provider", name, "--wait", wait, *sizes]
+        raw = {line["size"]: line for line in json_lines(loop)}
         for size in sizes:
             words = ["put_latency", "-b", size, "-e", size, "-n", 2000 if size < K else 200]
             latencies[size][0].append(place.perf(2, *words, WEFT_PROVIDER=name).value())
