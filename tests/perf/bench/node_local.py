@@ -75,7 +75,7 @@ def memory_of_a_pe(pe_count):
     job = subprocess.Popen(list(map(str, command)), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     largest = 0
     while job.poll() is None:
-        sizes = [size for size in map(private_bytes, children_of(job.pid)) if size]
+        sizes = [size for size in map(private_bytes, descendants_of(job.pid)) if size]
         if len(sizes) == pe_count:
             largest = max(largest, sum(sizes) / pe_count)
         time.sleep(1)
@@ -84,8 +84,13 @@ def memory_of_a_pe(pe_count):
     return largest
 
 
-def children_of(pid):
-    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if pathlib.Path(f"/proc/{pid}").exists() else []
+def descendants_of(pid):
+    """weft-run has an agent on each host, which has the PEs."""
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return children + [grandchild for child in children for grandchild in descendants_of(child)]
 
 
 def private_bytes(pid):
