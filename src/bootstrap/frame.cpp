@@ -78,6 +78,10 @@ FieldWriter& FieldWriter::u32(std::uint32_t value) {
   return *this;
 }
 
+FieldWriter& FieldWriter::u64(std::uint64_t value) {
+  return u32(static_cast<std::uint32_t>(value)).u32(static_cast<std::uint32_t>(value >> 32U));
+}
+
 FieldWriter& FieldWriter::raw(std::span<const std::byte> bytes) {
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   return *this;
@@ -95,9 +99,14 @@ std::uint32_t FieldReader::u32() {
   return load_little_endian(raw(4));
 }
 
+std::uint64_t FieldReader::u64() {
+  const std::uint64_t low = u32();
+  return low | std::uint64_t{u32()} << 32U;
+}
+
 std::span<const std::byte> FieldReader::raw(std::size_t count) {
   if (count > rest_.size()) {
-    fail(Status::InvalidArgument, "a frame ends {} bytes early", count - rest_.size());
+    fail(Status::InvalidArgument, "a message ends {} bytes early", count - rest_.size());
   }
   const std::span taken = rest_.first(count);
   rest_ = rest_.subspan(count);

@@ -52,6 +52,7 @@ class FrameReader {
 class FieldWriter {
  public:
   FieldWriter& u32(std::uint32_t value);
+  FieldWriter& u64(std::uint64_t value);
   FieldWriter& raw(std::span<const std::byte> bytes);
   // Length, then bytes.
   FieldWriter& blob(std::span<const std::byte> bytes);
@@ -69,6 +70,7 @@ class FieldReader {
   explicit FieldReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   [[nodiscard]] std::uint32_t u32();
+  [[nodiscard]] std::uint64_t u64();
   [[nodiscard]] std::span<const std::byte> raw(std::size_t count);
   [[nodiscard]] std::span<const std::byte> blob();
   [[nodiscard]] std::string text();

@@ -12,6 +12,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
+#include "src/bootstrap/frame.hpp"
 #include "src/collectives/control.hpp"
 
 namespace weft::runtime {
@@ -35,48 +36,12 @@ CoreMask own_cores() {
   return mask;
 }
 
-void append(bootstrap::Blob& blob, std::string_view text) {
-  const std::uint64_t size = text.size();
-  const auto length = std::as_bytes(std::span(&size, 1));
-  blob.insert(blob.end(), length.begin(), length.end());
-  const auto bytes = std::as_bytes(std::span(text));
-  blob.insert(blob.end(), bytes.begin(), bytes.end());
+// The bytes of a plain value.
+template <typename Value>
+void read(bootstrap::FieldReader& reader, Value& value) {
+  const auto bytes = std::as_writable_bytes(std::span(&value, 1));
+  std::ranges::copy(reader.raw(bytes.size()), bytes.begin());
 }
-
-class Reader {
- public:
-  Reader(const bootstrap::Blob& blob, Pe pe) : rest_(blob), pe_(pe) {}
-
-  std::string text() {
-    std::uint64_t size = 0;
-    take(std::as_writable_bytes(std::span(&size, 1)));
-    if (size > rest_.size()) {
-      fail_short();
-    }
-    std::string value(size, '\0');
-    take(std::as_writable_bytes(std::span(value)));
-    return value;
-  }
-
-  void take(std::span<std::byte> into) {
-    if (into.size() > rest_.size()) {
-      fail_short();
-    }
-    std::ranges::copy(rest_.first(into.size()), into.begin());
-    rest_ = rest_.subspan(into.size());
-  }
-
- private:
-  [[noreturn]] void fail_short() const {
-    fail(Status::Mismatch,
-         "PE {} joined with something that this version ({}) cannot read; run the same Weft on all "
-         "PEs",
-         pe_.value, own_version());
-  }
-
-  std::span<const std::byte> rest_;
-  Pe pe_;
-};
 
 void check_agreement(const std::vector<Member>& members) {
   const Member& first = members.front();
@@ -98,29 +63,33 @@ void check_agreement(const std::vector<Member>& members) {
 
 // The version comes first, so that it can be read whatever follows in another one.
 bootstrap::Blob encode(const Member& member) {
-  bootstrap::Blob blob;
-  append(blob, member.version);
-  append(blob, member.node_identity);
-  append(blob, member.hostname);
-  const auto cores = std::as_bytes(std::span(member.cores));
-  blob.insert(blob.end(), cores.begin(), cores.end());
-  const auto offer = std::as_bytes(std::span(&member.heap, 1));
-  blob.insert(blob.end(), offer.begin(), offer.end());
-  return blob;
+  bootstrap::FieldWriter writer;
+  writer.text(member.version).text(member.node_identity).text(member.hostname);
+  writer.raw(std::as_bytes(std::span(&member.cores, 1)));
+  writer.raw(std::as_bytes(std::span(&member.heap, 1)));
+  return writer.bytes();
 }
 
 Member decode(const bootstrap::Blob& blob, Pe pe) {
-  Reader reader(blob, pe);
-  Member member;
-  member.version = reader.text();
-  if (member.version != own_version()) {
-    return member;  // check_agreement says which PEs differ
+  try {
+    bootstrap::FieldReader reader(blob);
+    Member member;
+    member.version = reader.text();
+    if (member.version != own_version()) {
+      return member;  // check_agreement says which PEs differ
+    }
+    member.node_identity = reader.text();
+    member.hostname = reader.text();
+    read(reader, member.cores);
+    read(reader, member.heap);
+    return member;
+  } catch (const Error& error) {
+    fail(
+        Status::Mismatch,
+        "PE {} joined with something that this version ({}) cannot read ({}); run the same Weft on "
+        "all PEs",
+        pe.value, own_version(), error.what());
   }
-  member.node_identity = reader.text();
-  member.hostname = reader.text();
-  reader.take(std::as_writable_bytes(std::span(member.cores)));
-  reader.take(std::as_writable_bytes(std::span(&member.heap, 1)));
-  return member;
 }
 
 Membership::Membership(const Config& config,

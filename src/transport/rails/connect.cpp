@@ -2,69 +2,49 @@
 // connections before anybody has to wait for one.
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
+#include "src/bootstrap/frame.hpp"
 #include "src/transport/rails/rails_transport.hpp"
 
 namespace weft::transport::rails {
 namespace {
 
-// Appends plain values and byte strings; Reader takes them back in the same order.
-class Writer {
- public:
-  void number(std::uint64_t value) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    blob.insert(blob.end(), bytes, bytes + sizeof(value));
-  }
-
-  void bytes(std::span<const std::byte> value) {
-    number(value.size());
-    blob.insert(blob.end(), value.begin(), value.end());
-  }
-
-  void text(std::string_view value) { bytes(std::as_bytes(std::span(value.data(), value.size()))); }
-
-  bootstrap::Blob blob;
+struct RailCard {
+  std::vector<std::byte> address;
+  std::vector<fabric::RegionKey> regions;
 };
 
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> blob) : rest_(blob) {}
+// What a peer's describe() said.
+struct PeerCard {
+  std::string provider;
+  std::vector<RailCard> rails;
+};
 
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    const auto taken = take(sizeof(value));
-    std::memcpy(&value, taken.data(), taken.size());
-    return value;
-  }
-
-  std::vector<std::byte> bytes() {
-    const auto taken = take(number());
-    return {taken.begin(), taken.end()};
-  }
-
-  std::string text() {
-    const auto taken = bytes();
-    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
-  }
-
- private:
-  std::span<const std::byte> take(std::size_t count) {
-    if (count > rest_.size()) {
-      fail(
-          "a PE described its rails in a way that this version does not read; do all PEs use the "
-          "same Weft?");
+PeerCard read_card(const bootstrap::Blob& blob, Pe pe) {
+  try {
+    bootstrap::FieldReader reader(blob);
+    PeerCard card{.provider = reader.text(), .rails = {}};
+    card.rails.resize(std::min<std::size_t>(reader.u32(), kRailCountMax));
+    for (RailCard& rail : card.rails) {
+      const auto address = reader.blob();
+      rail.address.assign(address.begin(), address.end());
+      rail.regions.resize(std::min<std::size_t>(reader.u32(), reader.rest().size()));
+      for (fabric::RegionKey& key : rail.regions) {
+        key.key = RemoteKey(reader.u64());
+        key.base = reader.u64();
+      }
     }
-    const auto taken = rest_.first(count);
-    rest_ = rest_.subspan(count);
-    return taken;
+    return card;
+  } catch (const Error& error) {
+    fail(Status::Mismatch,
+         "PE {} described its rails in a way that this version does not read ({}); run the same "
+         "Weft on all PEs",
+         pe.value, error.what());
   }
-
-  std::span<const std::byte> rest_;
-};
+}
 
 // Rails that the policy may use from `local`: warm-up opens no connection that stays idle.
 bool is_used(Policy policy, const RailLink& link, std::size_t remote_count) {
@@ -84,19 +64,18 @@ bool is_used(Policy policy, const RailLink& link, std::size_t remote_count) {
 }  // namespace
 
 bootstrap::Blob RailsTransport::describe() const {
-  Writer writer;
+  bootstrap::FieldWriter writer;
   writer.text(state_.rails.empty() ? "" : state_.rails.front().rail->provider());
-  writer.number(state_.rails.size());
+  writer.u32(static_cast<std::uint32_t>(state_.rails.size()));
   for (const LocalRail& local : state_.rails) {
-    writer.bytes(local.rail->address());
-    writer.number(state_.regions.size());
+    writer.blob(local.rail->address());
+    writer.u32(static_cast<std::uint32_t>(state_.regions.size()));
     for (const LocalRegion& region : state_.regions) {
       const fabric::RegionKey key = local.rail->add_region({region.base, region.bytes});
-      writer.number(key.key.value);
-      writer.number(key.base);
+      writer.u64(key.key.value).u64(key.base);
     }
   }
-  return writer.blob;
+  return writer.bytes();
 }
 
 void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
@@ -110,26 +89,19 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
     }
     auto peer = std::make_unique<Peer>();
     peer->pe = Pe(pe);
-    Reader reader(blobs[pe]);
-    const std::string provider = reader.text();
-    peer->rails.resize(reader.number());
+    PeerCard card = read_card(blobs[pe], Pe(pe));
+    peer->rails.resize(card.rails.size());
     if (peer->rails.empty() || state_.rails.empty()) {
       fail("PE {} is on another node and {} has no NIC that can be a rail; weft-info says why", pe,
            peer->rails.empty() ? fmt::format("PE {}", pe)
                                : fmt::format("this PE ({})", state_.me.value));
     }
-    if (provider != state_.rails.front().rail->provider()) {
+    if (card.provider != state_.rails.front().rail->provider()) {
       fail(Status::Mismatch, "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all", pe,
-           provider, state_.rails.front().rail->provider());
+           card.provider, state_.rails.front().rail->provider());
     }
-    std::vector<std::vector<fabric::RegionKey>> keys(peer->rails.size());
     for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
-      peer->rails[remote].address = reader.bytes();
-      keys[remote].resize(reader.number());
-      for (fabric::RegionKey& key : keys[remote]) {
-        key.key = RemoteKey(reader.number());
-        key.base = reader.number();
-      }
+      peer->rails[remote].address = std::move(card.rails[remote].address);
     }
     for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
       LinkMask mask = 0;
@@ -138,7 +110,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
             {.local = RailIndex(local),
              .remote = RailIndex(remote),
              .address = state_.rails[local].rail->add_peer(peer->rails[remote].address),
-             .regions = keys[remote]});
+             .regions = card.rails[remote].regions});
         mask |= LinkMask{1} << remote;
       }
       peer->masks.push_back(mask);

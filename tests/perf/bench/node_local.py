@@ -1,26 +1,19 @@
 """Rows inside a node: against OpenMPI's oshmem over UCX, and against memcpy; and how many PEs fit."""
-import ctypes
 import pathlib
 import subprocess
 import time
 
-from .places import Here, Missing, ROOT, median, oshmem, program
+from .places import Here, Missing, ROOT, json_lines, median, oshmem, program
 from .report import Result
 
 K, M = 1 << 10, 1 << 20
 SIZES = (64 * K, M, 16 * M)
 
 
-def memcpy_rate(size):
-    """GB/s of memcpy from one buffer to another, hot."""
-    source, dest = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)
-    count = min(5000, (2 << 30) // size)
-    for _ in range(count // 10 + 1):
-        ctypes.memmove(dest, source, size)
-    start = time.perf_counter()
-    for _ in range(count):
-        ctypes.memmove(dest, source, size)
-    return size * count / (time.perf_counter() - start) / 1e9
+def puts_and_copies():
+    """{(name, size): GB/s} of Weft's puts and of memcpy between the same two buffers, in one process."""
+    command = [program("weft-run"), "-n", 2, "--bind", "core", "--", program("node_local")]
+    return {(line["name"], line["bytes"]): line["gb_per_s"] for line in json_lines(command)}
 
 
 def small_operations(settings):
@@ -41,18 +34,18 @@ def small_operations(settings):
 
 
 def large_puts(settings):
-    place = Here()
-    values = {size: {"weft": [], "oshmem": [], "memcpy": []} for size in SIZES}
+    sides = ("put", "memcpy", "oshmem")
+    values = {size: {side: [] for side in sides} for size in SIZES}
     for _ in range(settings.runs):
-        measured = oshmem()
-        for size, sides in values.items():
-            latency_us = place.perf(2, "put_latency", "-b", size, "-e", size, "-n", 500).value()
-            sides["weft"].append(size / latency_us / 1e3)
-            sides["oshmem"].append(measured["put", size])
-            sides["memcpy"].append(memcpy_rate(size))
-    return [Result(f"{size // K} KiB against {other}", median(sides["weft"]) / median(sides[other]), 1.0,
-                   ours=median(sides["weft"]), theirs=median(sides[other]), unit="GB/s", samples=[sides])
-            for size, sides in values.items() for other in ("oshmem", "memcpy")]
+        ours, theirs = puts_and_copies(), oshmem()
+        for size, samples in values.items():
+            samples["put"].append(ours["put", size])
+            samples["memcpy"].append(ours["memcpy", size])
+            samples["oshmem"].append(theirs["put", size])
+    return [Result(f"{size // K} KiB against {other}", median(samples["put"]) / median(samples[other]), 1.0,
+                   ours=median(samples["put"]), theirs=median(samples[other]), unit="GB/s",
+                   samples=[samples["put"], samples[other]])
+            for size, samples in values.items() for other in ("oshmem", "memcpy")]
 
 
 def many_pes(settings):
