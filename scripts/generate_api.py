@@ -155,14 +155,17 @@ def by_type():
         "// The C functions of each element type, for weft/weft.hpp to choose from: those on a context where there is",
         "// one, else the plain ones.",
         "#ifndef WEFT_TYPED_HPP", "#define WEFT_TYPED_HPP", "", "#include <weft/typed.h>", "", "namespace weft {", "",
-        "// clang-format off", "", "template <typename T>", "struct TypedFunctions;",
+        "// clang-format off",
+        "// NOLINTBEGIN(readability-identifier-naming): called like functions, so named like functions", "",
+        "template <typename T>", "struct TypedFunctions;",
     ]
     for name, c_type in ALL.items():
         lines += ["", "template <>", f"struct TypedFunctions<{c_type}> {{"]
         lines += [f"  static constexpr auto {function.name} = &weft_{'ctx_' * function.context}{name}_{function.name};"
                   for group in TABLE if name in group.types for function in group.functions]
         lines.append("};")
-    return "\n".join([*lines, "", "// clang-format on", "", "}  // namespace weft", "", "#endif  // WEFT_TYPED_HPP", ""])
+    return "\n".join([*lines, "", "// NOLINTEND(readability-identifier-naming)", "// clang-format on", "",
+                      "}  // namespace weft", "", "#endif  // WEFT_TYPED_HPP", ""])
 
 
 def main():

@@ -10,6 +10,7 @@
 namespace weft {
 
 // clang-format off
+// NOLINTBEGIN(readability-identifier-naming): called like functions, so named like functions
 
 template <typename T>
 struct TypedFunctions;
@@ -204,6 +205,7 @@ struct TypedFunctions<double> {
   static constexpr auto atomic_swap_nbi = &weft_ctx_double_atomic_swap_nbi;
 };
 
+// NOLINTEND(readability-identifier-naming)
 // clang-format on
 
 }  // namespace weft

@@ -168,9 +168,8 @@ class Context {
     }
   }
 
-  operator weft_context_t() const noexcept {
-    return handle_;
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): it is a weft_context_t, with an owner
+  operator weft_context_t() const noexcept { return handle_; }
 
   void fence() const { check(weft_ctx_fence(handle_)); }
 

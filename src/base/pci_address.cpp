@@ -1,6 +1,7 @@
 #include "src/base/pci_address.hpp"
 
 #include <charconv>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,10 @@ std::optional<std::uint32_t> take_number(std::string_view& text, char separator)
     return std::nullopt;
   }
   std::uint32_t number = 0;
-  const auto [stop, code] = std::from_chars(text.data(), text.data() + end, number, 16);
-  if (code != std::errc{} || stop != text.data() + end) {
+  const std::string_view digits = text.substr(0, end);
+  const char* last = std::to_address(digits.end());
+  const auto [stop, code] = std::from_chars(std::to_address(digits.begin()), last, number, 16);
+  if (code != std::errc{} || stop != last) {
     return std::nullopt;
   }
   text.remove_prefix(separator == '\0' ? end : end + 1);

@@ -24,6 +24,7 @@ using transport::rails::RailsTransport;
 
 std::vector<topology::NicCandidate> candidates_of(const std::vector<fabric::NicInfo>& nics) {
   std::vector<topology::NicCandidate> candidates;
+  candidates.reserve(nics.size());
   for (const fabric::NicInfo& nic : nics) {
     candidates.push_back({.name = nic.name,
                           .address = nic.address,

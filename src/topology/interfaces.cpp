@@ -138,7 +138,7 @@ void read_rdma_ports(std::vector<Nic>& nics, const std::string& root) {
     // "4: ACTIVE" and "400 Gb/sec (4X NDR)": Documentation/ABI/stable/sysfs-class-infiniband.
     const std::string port = root + "/" + nic.name + "/ports/1/";
     const std::string state = first_line(port + "state");
-    nic.up = state.empty() ? nic.up : state.starts_with("4");
+    nic.up = state.empty() ? nic.up : state.starts_with('4');
     std::istringstream rate(first_line(port + "rate"));
     double gigabits = 0;
     if (rate >> gigabits && gigabits > 0) {

@@ -30,15 +30,15 @@ class RailsPes final : public TransportPes {
 
 // Every rail of every PE through the same plan of faults.
 MakeRails with_faults(MakeRails make, const char* faults) {
-  return [make = std::move(make),
-          plan = transport::faulty::parse_faults(faults)](std::uint32_t pe) {
-    RailsTransport::Rails rails = make(pe);
-    for (std::size_t i = 0; i < rails.size() && plan.is_active(); ++i) {
-      rails[i] =
-          std::make_unique<transport::faulty::FaultyRail>(std::move(rails[i]), plan, pe * 8 + i);
-    }
-    return rails;
-  };
+  return
+      [make = std::move(make), plan = transport::faulty::parse_faults(faults)](std::uint32_t pe) {
+        RailsTransport::Rails rails = make(pe);
+        for (std::size_t i = 0; i < rails.size() && plan.is_active(); ++i) {
+          rails[i] = std::make_unique<transport::faulty::FaultyRail>(std::move(rails[i]), plan,
+                                                                     std::size_t{pe} * 8 + i);
+        }
+        return rails;
+      };
 }
 
 TransportFactory simulated(std::string name, const char* faults) {

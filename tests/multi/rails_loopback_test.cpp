@@ -42,7 +42,7 @@ class RailsLoopback : public ::testing::TestWithParam<const char*> {
 };
 
 std::byte pattern(std::uint32_t pe, std::size_t round, std::size_t at) {
-  return static_cast<std::byte>(pe * 37 + round * 11 + at * 3 + (at >> 8U));
+  return static_cast<std::byte>(std::size_t{pe} * 37 + round * 11 + at * 3 + (at >> 8U));
 }
 
 TEST_P(RailsLoopback, PutAndGetMoveEveryByteOfEverySize) {

@@ -136,7 +136,7 @@ class Side {
   }
 
   void post(std::size_t bytes) {
-    iovec source{buffer_.data(), bytes};
+    const iovec source{buffer_.data(), bytes};
     void* descriptor = fi_mr_desc(region_.get());
     const fi_rma_iov target{.addr = peer_.base, .len = bytes, .key = peer_.key};
     fi_msg_rma message{};

@@ -46,25 +46,25 @@ struct ColdStart {
 void print_row(const Run& run, std::uint32_t pe, const ColdStart& times) {
   const double steady = median_of(times.steady);
   const double first = times.first.empty() ? 0 : times.first.front();
-  const double worst = spread_of(times.first).max;
-  const double average = spread_of(times.first).average;
+  const Spread spread = spread_of(times.first);
   const auto times_steady = [&](double value) { return steady > 0 ? value / steady : 0; };
-  run.report.row({fmt::format("{}", pe), fmt::format("{}", times.first.size()),
-                  fmt::format("{}", times.opened), fmt::format("{:.3f}", first),
-                  fmt::format("{:.3f}", worst), fmt::format("{:.3f}", average),
-                  fmt::format("{:.3f}", steady), fmt::format("{:.2f}", times_steady(average))},
-                 {.size = run.options.sizes.begin,
-                  .value = average,
-                  .unit = "us",
-                  .more = {{"peer", pe},
-                           {"rails_opened_before", times.opened},
-                           {"first", first},
-                           {"worst", worst},
-                           {"median", median_of(times.first)},
-                           {"steady", steady},
-                           {"ratio", times_steady(average)},
-                           {"median_ratio", times_steady(median_of(times.first))},
-                           {"times", times.first}}});
+  run.report.row(
+      {fmt::format("{}", pe), fmt::format("{}", times.first.size()),
+       fmt::format("{}", times.opened), fmt::format("{:.3f}", first),
+       fmt::format("{:.3f}", spread.max), fmt::format("{:.3f}", spread.average),
+       fmt::format("{:.3f}", steady), fmt::format("{:.2f}", times_steady(spread.average))},
+      {.size = run.options.sizes.begin,
+       .value = spread.average,
+       .unit = "us",
+       .more = {{"peer", pe},
+                {"rails_opened_before", times.opened},
+                {"first", first},
+                {"worst", spread.max},
+                {"median", median_of(times.first)},
+                {"steady", steady},
+                {"ratio", times_steady(spread.average)},
+                {"median_ratio", times_steady(median_of(times.first))},
+                {"times", times.first}}});
 }
 
 std::vector<std::uint32_t> peers_of(const Job& job) {

@@ -22,8 +22,9 @@ std::size_t expected_pe_count() {
                                   "SLURM_NTASKS", "WORLD_SIZE"};
   for (const char* name : kVariables) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread
-    if (value != nullptr && std::atol(value) > 0) {  // NOLINT(cert-err34-c): 0 is "no number"
-      return static_cast<std::size_t>(std::atol(value));
+    const long count = value == nullptr ? 0 : std::strtol(value, nullptr, 10);
+    if (count > 0) {
+      return static_cast<std::size_t>(count);
     }
   }
   return 1;

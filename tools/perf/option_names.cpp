@@ -32,6 +32,7 @@ constexpr std::array kAtomics{
 template <typename Table>
 std::string names_of(const Table& table) {
   std::vector<std::string_view> names;
+  names.reserve(table.size());
   for (const auto& entry : table) {
     names.push_back(entry.first);
   }

@@ -132,7 +132,7 @@ void Report::json(nlohmann::json object, std::string_view kind) {
     static_cast<void>(std::fflush(stdout));
   }
   if (file_.is_open()) {
-    file_ << object.dump() << std::endl;
+    file_ << object.dump() << '\n' << std::flush;
   }
 }
 

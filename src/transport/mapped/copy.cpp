@@ -83,13 +83,13 @@ void copy_large(void* dest, const void* source, std::size_t bytes) noexcept {
     return;
   }
 #if defined(__x86_64__)
-  static const bool has_vectors = __builtin_cpu_supports("avx2") != 0;
+  static const bool kHasVectors = __builtin_cpu_supports("avx2") != 0;
   auto* to = static_cast<std::byte*>(dest);
   const auto* from = static_cast<const std::byte*>(source);
   if (bytes >= kStreamBytesMin) {
     return copy_streaming(to, from, bytes);
   }
-  if (bytes >= kVectorBytesMin && bytes <= kVectorBytesMax && has_vectors) {
+  if (bytes >= kVectorBytesMin && bytes <= kVectorBytesMax && kHasVectors) {
     return copy_vectors(to, from, bytes);
   }
 #endif

@@ -13,7 +13,7 @@
     if (!(condition)) {                                                                            \
       fprintf(stderr, "%s:%d: PE %d: not so: %s; last error: %s\n", __FILE__, __LINE__, weft_pe(), \
               #condition, weft_last_error());                                                      \
-      exit(1);                                                                                     \
+      _Exit(1);                                                                                    \
     }                                                                                              \
   } while (0)
 
