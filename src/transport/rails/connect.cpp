@@ -163,10 +163,9 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
     const bool reached = std::ranges::any_of(peer->links, &RailLink::warm);
     if (!reached) {
       fail(Status::PeerLost,
-           "PE {} was not reached over any of {} x {} rails within {} s (ours: {} {}; is there a "
-           "route, is a "
+           "PE {} was not reached over any of {} x {} rails (ours: {} {}; is there a route, is a "
            "firewall in between?)",
-           peer->pe.value, state_.rails.size(), peer->rails.size(), timeout_s,
+           peer->pe.value, state_.rails.size(), peer->rails.size(),
            state_.rails.front().rail->nic(), state_.rails.front().rail->address_text());
     }
   }
