@@ -203,7 +203,7 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
   const iovec local{source.address, source.bytes};
   const fi_rma_iov remote{dest.address, source.bytes, dest.key.value};
   void* descriptor = nullptr;
-  if (!describe(source, context, descriptor)) {
+  if (source.bytes > limits_.inject_bytes && !describe(source, context, descriptor)) {
     return PostResult::Failed;
   }
   fi_msg_rma message{};
@@ -237,7 +237,7 @@ PostResult LibfabricRail::post_send(const LocalMemory& message,
                                     PostContext* context) noexcept {
   const iovec local{message.address, message.bytes};
   void* descriptor = nullptr;
-  if (!describe(message, context, descriptor)) {
+  if (message.bytes > limits_.inject_bytes && !describe(message, context, descriptor)) {
     return PostResult::Failed;
   }
   fi_msg native{};

@@ -75,7 +75,8 @@ class LibfabricRail final : public Rail {
   void read_address();
   // A libfabric error number, or 0.
   int enter(std::span<std::byte> memory, std::uint64_t access, Handle<fid_mr>& result) noexcept;
-  // The descriptor for an operation on `memory`. False if it could not be registered: last_error_.
+  // The descriptor for an operation on `memory`; what is injected needs none (fi_msg(3)). False if it
+  // could not be registered: last_error_.
   bool describe(const LocalMemory& memory, PostContext* context, void*& descriptor) noexcept;
   [[nodiscard]] fid_mr* region_around(const LocalMemory& memory) const noexcept;
   PostResult result_of(ssize_t code, PostContext* context) noexcept;

@@ -73,6 +73,19 @@ TEST_F(LocalMemoryTest, UnknownMemoryIsRegisteredForTheOperationOnly) {
   EXPECT_EQ(target_memory, unknown);
 }
 
+TEST_F(LocalMemoryTest, WhatIsInjectedNeedsNoRegistration) {
+  ASSERT_GE(writer.limits().inject_bytes, 8U);
+  const LocalMemory here{unknown.data(), 8};
+  while (writer.post_write(here, there(), std::nullopt, &context) == PostResult::Full) {
+    std::array<Event, 8> events;
+    writer.poll(events);
+    target.poll(events);
+  }
+  EXPECT_EQ(writer.operation_registrations(), 0U);
+  EXPECT_EQ(next_event().kind, EventKind::Completed);
+  EXPECT_EQ(target_memory[7], unknown[7]);
+}
+
 TEST_F(LocalMemoryTest, KeptMemoryNeedsNoRegistrationOfItsOwn) {
   writer.keep_registered(unknown);
   const LocalMemory inside{unknown.data() + 4096, 65536};
