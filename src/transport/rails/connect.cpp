@@ -27,14 +27,16 @@ PeerCard read_card(const bootstrap::Blob& blob, Pe pe) {
   try {
     bootstrap::FieldReader reader(blob);
     PeerCard card{.provider = reader.text(), .rails = {}};
-    card.rails.resize(std::min<std::size_t>(reader.u32(), kRailCountMax));
+    const std::uint32_t rail_count = reader.u32();
+    if (rail_count > kRailCountMax) {
+      fail("{} rails are more than {}", rail_count, kRailCountMax);
+    }
+    card.rails.resize(rail_count);
     for (RailCard& rail : card.rails) {
       const auto address = reader.blob();
       rail.address.assign(address.begin(), address.end());
-      rail.regions.resize(std::min<std::size_t>(reader.u32(), reader.rest().size()));
-      for (fabric::RegionKey& key : rail.regions) {
-        key.key = RemoteKey(reader.u64());
-        key.base = reader.u64();
+      for (std::uint32_t regions = reader.u32(); regions > 0; --regions) {
+        rail.regions.push_back({.key = RemoteKey(reader.u64()), .base = reader.u64()});
       }
     }
     return card;
