@@ -33,15 +33,23 @@ class LocalMemoryTest : public ::testing::Test {
 
   [[nodiscard]] RemoteMemory there() const { return {peer, region.base, region.key}; }
 
-  // Polls both sides until an event of the writer comes.
-  Event next_event() {
-    std::array<Event, 8> events;
-    for (;;) {
-      target.poll(events);
-      if (writer.poll(events) > 0) {
-        return events[0];
-      }
+  // Makes progress on both sides; true if an event of the writer came, which is then in `events`.
+  bool poll() {
+    target.poll(events);
+    return writer.poll(events) > 0;
+  }
+
+  // The connection is opened by the first post: until then there is no room.
+  void write(const LocalMemory& here) {
+    while (writer.post_write(here, there(), std::nullopt, &context) == PostResult::Full) {
+      poll();
     }
+  }
+
+  Event next_event() {
+    while (!poll()) {
+    }
+    return events[0];
   }
 
   LibfabricRail writer{loopback_nic(), true};
@@ -51,15 +59,12 @@ class LocalMemoryTest : public ::testing::Test {
   RegionKey region;
   PeerHandle peer;
   PostContext context;
+  std::array<Event, 8> events;
 };
 
 TEST_F(LocalMemoryTest, UnknownMemoryIsRegisteredForTheOperationOnly) {
   const LocalMemory here{unknown.data(), unknown.size()};
-  while (writer.post_write(here, there(), std::nullopt, &context) == PostResult::Full) {
-    std::array<Event, 8> events;
-    writer.poll(events);
-    target.poll(events);
-  }
+  write(here);
   EXPECT_EQ(writer.operation_registrations(), 1U);
   EXPECT_EQ(next_event().kind, EventKind::Completed);
   EXPECT_EQ(writer.operation_registrations(), 0U);
@@ -76,11 +81,7 @@ TEST_F(LocalMemoryTest, UnknownMemoryIsRegisteredForTheOperationOnly) {
 TEST_F(LocalMemoryTest, WhatIsInjectedNeedsNoRegistration) {
   ASSERT_GE(writer.limits().inject_bytes, 8U);
   const LocalMemory here{unknown.data(), 8};
-  while (writer.post_write(here, there(), std::nullopt, &context) == PostResult::Full) {
-    std::array<Event, 8> events;
-    writer.poll(events);
-    target.poll(events);
-  }
+  write(here);
   EXPECT_EQ(writer.operation_registrations(), 0U);
   EXPECT_EQ(next_event().kind, EventKind::Completed);
   EXPECT_EQ(target_memory[7], unknown[7]);
@@ -89,11 +90,7 @@ TEST_F(LocalMemoryTest, WhatIsInjectedNeedsNoRegistration) {
 TEST_F(LocalMemoryTest, KeptMemoryNeedsNoRegistrationOfItsOwn) {
   writer.keep_registered(unknown);
   const LocalMemory inside{unknown.data() + 4096, 65536};
-  while (writer.post_write(inside, there(), std::nullopt, &context) == PostResult::Full) {
-    std::array<Event, 8> events;
-    writer.poll(events);
-    target.poll(events);
-  }
+  write(inside);
   EXPECT_EQ(writer.operation_registrations(), 0U);
   EXPECT_EQ(next_event().kind, EventKind::Completed);
   EXPECT_TRUE(std::ranges::equal(std::span(target_memory).first(65536),
@@ -103,11 +100,7 @@ TEST_F(LocalMemoryTest, KeptMemoryNeedsNoRegistrationOfItsOwn) {
 TEST_F(LocalMemoryTest, MemoryThatReachesBeyondARegionIsNotTakenForIt) {
   writer.keep_registered(std::span(unknown).first(4096));
   const LocalMemory across{unknown.data(), 65536};
-  while (writer.post_write(across, there(), std::nullopt, &context) == PostResult::Full) {
-    std::array<Event, 8> events;
-    writer.poll(events);
-    target.poll(events);
-  }
+  write(across);
   EXPECT_EQ(writer.operation_registrations(), 1U);
   EXPECT_EQ(next_event().kind, EventKind::Completed);
 }

@@ -97,13 +97,22 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"too_large", "-4: weft_malloc: 1 TiB do not fit into the heap of 8 MiB"}),
     [](const auto& test) { return test.param.name; });
 
-class LostPeers : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(LostPeers, EndTheWaitForThemAndTheJob) {
-  const Outcome outcome = launch(2, std::string("bad_input ") + GetParam());
+// PE 1 kills itself in the case; the job ends, in bounded time, and says whom it lost.
+void expect_that_pe_1_is_missed(const std::string& name, const std::string& environment = "") {
+  const Outcome outcome = launch(2, "bad_input " + name, environment);
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.status, 124) << "timed out";
   EXPECT_THAT(outcome.text, HasSubstr("PE 1"));
+}
+
+std::string impatient_rails() {
+  return std::string(kRails) + " WEFT_PEER_LOST_MS=1000";
+}
+
+class LostPeers : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LostPeers, EndTheWaitForThemAndTheJob) {
+  expect_that_pe_1_is_missed(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(All,
@@ -115,19 +124,11 @@ INSTANTIATE_TEST_SUITE_P(All,
 
 // Across rails nobody can see the process: the connection tells, or weft-run.
 TEST_P(LostPeers, EndTheWaitForThemAndTheJobBetweenNodesToo) {
-  const Outcome outcome = launch(2, std::string("bad_input ") + GetParam(),
-                                 std::string(kRails) + " WEFT_PEER_LOST_MS=1000");
-  EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.status, 124) << "timed out";
-  EXPECT_THAT(outcome.text, HasSubstr("PE 1"));
+  expect_that_pe_1_is_missed(GetParam(), impatient_rails());
 }
 
 TEST(LostPeer, InAPutBetweenNodesEndsTheJob) {
-  const Outcome outcome =
-      launch(2, "bad_input killed_in_put", std::string(kRails) + " WEFT_PEER_LOST_MS=1000");
-  EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.status, 124) << "timed out";
-  EXPECT_THAT(outcome.text, HasSubstr("PE 1"));
+  expect_that_pe_1_is_missed("killed_in_put", impatient_rails());
 }
 
 TEST(Init, SaysInOneLineWhatIsWrongWithTheNetwork) {
