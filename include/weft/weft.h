@@ -202,7 +202,7 @@ WEFT_EXPORT int weft_ctx_fence(weft_context_t context);
 WEFT_EXPORT int weft_quiet(void);
 WEFT_EXPORT int weft_ctx_quiet(weft_context_t context);
 
-/* ---- Collectives over all PEs ------------------------------------------------------------------- */
+/* ---- Collectives over all PEs; those of teams are in weft/collectives.h --------------------------- */
 
 /* quiet, then waits for all PEs. */
 WEFT_EXPORT int weft_barrier_all(void);
@@ -257,6 +257,7 @@ WEFT_EXPORT void weft_progress(void);
 }
 #endif
 
+#include <weft/collectives.h>
 #include <weft/typed.h>
 
 #endif /* WEFT_WEFT_H */

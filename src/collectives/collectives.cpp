@@ -1,65 +1,50 @@
 #include "src/collectives/collectives.hpp"
 
-#include <cstring>
-
-#include <fmt/format.h>
+#include <algorithm>
+#include <bit>
 
 namespace weft::collectives {
 namespace {
 
-constexpr rma::Signal add_one(ControlWord& word) {
-  return {.word = &word.value, .value = 1, .code = rma::AtomicCode::Add};
+constexpr std::uint32_t kWorldId = 0;
+constexpr std::uint32_t kNodeId = 1;
+
+// Whether the algorithms for one node can be used: all can load and store what is named.
+bool is_shared(const Team& team, Sides sides) {
+  const std::uint32_t neighbour = (team.index() + 1) % team.size();
+  return team.is_on_one_node() && team.view(sides.dest, neighbour) != nullptr &&
+         team.view(sides.source, neighbour) != nullptr;
 }
 
-std::span<const std::byte> bytes_at(const void* address, std::size_t bytes) {
-  return {static_cast<const std::byte*>(address), bytes};
+std::vector<Pe> members_of(const Team& parent, const TeamRange& range) {
+  std::vector<Pe> members;
+  for (std::int32_t i = 0; i < range.size; ++i) {
+    members.push_back(parent.pe(static_cast<std::uint32_t>(range.start + i * range.stride)));
+  }
+  return members;
 }
 
 }  // namespace
 
-Collectives::Collectives(rma::Rma& rma, Pe me)
-    : rma_(rma),
-      control_(*reinterpret_cast<ControlPage*>(rma.heap().control())),
-      context_(rma.pe_count()),
-      me_(me),
-      pe_count_(rma.pe_count()) {
-  // The nearest in the direction from which signals come are asked about first.
-  for (std::uint32_t distance = 1; distance < pe_count_; ++distance) {
-    others_.emplace_back((me.value + pe_count_ - distance) % pe_count_);
-  }
-}
-
-Status Collectives::wait_for(ControlWord& word,
-                             std::uint64_t count,
-                             std::string_view name,
-                             Pe from) {
-  return rma_.wait([&] { return rma::Rma::read_word(&word.value) >= count; },
-                   [&] { return fmt::format("waiting for PE {} in {}", from.value, name); },
-                   others_);
-}
-
-// Dissemination: in round k a PE tells the one 2^k ahead and hears the one 2^k behind; after
-// ceil(log2 n) rounds each has heard of all (Hensgen, Finkel, Manber 1988). Arrivals of one sender
-// are counted, so its arrival for the next call may come before this PE has left this one.
-Status Collectives::sync(std::string_view name) {
-  ++sync_count_;
-  for (std::uint32_t round = 0, distance = 1; distance < pe_count_; ++round, distance *= 2) {
-    const Pe to((me_.value + distance) % pe_count_);
-    const Pe from((me_.value + pe_count_ - distance) % pe_count_);
-    ControlWord& word = control_.sync_arrivals[round];
-    if (const Status sent = rma_.signal(context_, add_one(word), to); sent != Status::Ok) {
-      return sent;
-    }
-    if (const Status heard = wait_for(word, sync_count_, name, from); heard != Status::Ok) {
-      return heard;
+Collectives::Collectives(rma::Rma& rma, Pe me, std::vector<std::uint32_t> node_of)
+    : rma_(rma), me_(me), node_of_(std::move(node_of)) {
+  std::vector<Pe> all;
+  std::vector<Pe> mine;
+  for (std::uint32_t pe = 0; pe < rma.pe_count(); ++pe) {
+    all.emplace_back(pe);
+    if (node_of_[pe] == node_of_[me.value]) {
+      mine.emplace_back(pe);
     }
   }
-  return Status::Ok;
+  world_ = std::make_unique<Team>(rma, me, Team::Identity{kWorldId, std::move(all)}, node_of_);
+  node_team_ = std::make_unique<Team>(rma, me, Team::Identity{kNodeId, std::move(mine)}, node_of_);
+  free_ids_ = ~std::uint64_t{0} << (kNodeId + 1);
+  static_assert(kTeamCountMax == 64);
 }
 
 Status Collectives::leave() {
-  const Status sync = this->sync("finalize");
-  return sync == Status::Ok ? rma_.quiet(context_) : sync;
+  const Status sync = world_->leave("finalize");
+  return sync == Status::Ok ? rma_.quiet(world_->context()) : sync;
 }
 
 Status Collectives::barrier_all(rma::Context& context) {
@@ -68,85 +53,135 @@ Status Collectives::barrier_all(rma::Context& context) {
   return quiet == Status::Ok ? sync : quiet;
 }
 
-Status Collectives::alltoall(void* dest, const void* source, std::size_t bytes_per_pe) {
-  if (const Status entered = sync("alltoall"); entered != Status::Ok || bytes_per_pe == 0) {
-    return entered;
-  }
-  std::byte* mine = static_cast<std::byte*>(dest) + me_.value * bytes_per_pe;
-  const auto* blocks = static_cast<const std::byte*>(source);
-  // Starting with the next PE: nobody is hit by all at once.
-  for (std::uint32_t step = 1; step < pe_count_; ++step) {
-    const Pe to((me_.value + step) % pe_count_);
-    const Status sent =
-        rma_.put_signal(context_, mine, bytes_at(blocks + to.value * bytes_per_pe, bytes_per_pe),
-                        add_one(control_.alltoall_arrivals), to, rma::Blocking::No);
-    if (sent != Status::Ok) {
-      return sent;
+Status Collectives::exchange(Team& team,
+                             const CollectiveRequest& mine,
+                             std::span<CollectiveRequest> all) {
+  return team.is_on_one_node() ? on_node::exchange(team, mine, all)
+                               : between_nodes::exchange(team, mine, all);
+}
+
+Status Collectives::alltoall(Team& team, Sides sides, std::size_t bytes_per_pe) {
+  return is_shared(team, sides) ? on_node::alltoall(team, sides, bytes_per_pe)
+                                : between_nodes::alltoall(team, sides, bytes_per_pe);
+}
+
+Status Collectives::alltoalls(Team& team, Sides sides, const Strides& strides) {
+  return is_shared(team, sides) ? on_node::alltoalls(team, sides, strides)
+                                : between_nodes::alltoalls(team, sides, strides);
+}
+
+Status Collectives::broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root) {
+  return is_shared(team, sides) ? on_node::broadcast(team, sides, bytes, root)
+                                : between_nodes::broadcast(team, sides, bytes, root);
+}
+
+Status Collectives::fcollect(Team& team, Sides sides, std::size_t bytes) {
+  return is_shared(team, sides) ? on_node::fcollect(team, sides, bytes)
+                                : between_nodes::fcollect(team, sides, bytes);
+}
+
+Status Collectives::collect(Team& team, Sides sides, std::size_t bytes) {
+  return is_shared(team, sides) ? on_node::collect(team, sides, bytes)
+                                : between_nodes::collect(team, sides, bytes);
+}
+
+Status Collectives::reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
+  return is_shared(team, sides) ? on_node::reduce(team, sides, count, reducer)
+                                : between_nodes::reduce(team, sides, count, reducer);
+}
+
+// Three exchanges: what is asked for and which team numbers are free, whether all could take the
+// number that all have free, and where its control words stand. A number that another thread took in
+// between is tried again without it.
+Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
+  std::vector<CollectiveRequest> all(parent.size());
+  const auto packed = [](std::int32_t value) { return static_cast<std::uint64_t>(value); };
+  while (true) {
+    std::uint64_t free = 0;
+    {
+      const std::unique_lock lock(mutex_);
+      free = free_ids_;
     }
-  }
-  std::memmove(mine, blocks + me_.value * bytes_per_pe, bytes_per_pe);
-  alltoall_blocks_ += pe_count_ - 1;
-  const Status sent = rma_.quiet(context_);
-  const Status heard = wait_for(control_.alltoall_arrivals, alltoall_blocks_, "alltoall",
-                                others_.empty() ? me_ : others_.front());
-  return heard == Status::Ok ? sent : heard;
-}
-
-Status Collectives::broadcast(void* dest, const void* source, std::size_t bytes, Pe root) {
-  if (const Status entered = sync("broadcast"); entered != Status::Ok || bytes == 0) {
-    return entered;
-  }
-  if (me_ != root) {
-    ++broadcast_count_;
-    const Status heard = wait_for(control_.broadcast_arrivals, broadcast_count_, "broadcast", root);
-    return heard == Status::Ok ? forward(dest, dest, bytes, root) : heard;
-  }
-  const Status sent = forward(dest, source, bytes, root);
-  std::memmove(dest, source, bytes);
-  return sent;
-}
-
-// A binomial tree, seen from the root: place p sends to p + 2^k for all 2^k above p's highest bit,
-// the farthest first, because it has the most to pass on.
-Status Collectives::forward(void* dest, const void* source, std::size_t bytes, Pe root) {
-  const std::uint32_t place = (me_.value + pe_count_ - root.value) % pe_count_;
-  std::uint32_t lowest = 1;
-  while (lowest <= place) {
-    lowest *= 2;
-  }
-  std::uint32_t distance = lowest;
-  while (place + distance * 2 < pe_count_) {
-    distance *= 2;
-  }
-  for (; distance >= lowest; distance /= 2) {
-    if (place + distance < pe_count_) {
-      const Pe to((root.value + place + distance) % pe_count_);
-      const Status sent =
-          rma_.put_signal(context_, dest, bytes_at(source, bytes),
-                          add_one(control_.broadcast_arrivals), to, rma::Blocking::No);
-      if (sent != Status::Ok) {
-        return sent;
+    Status status = exchange(
+        parent, {packed(range.start), packed(range.stride), packed(range.size), free}, all);
+    for (std::uint32_t i = 0; i < parent.size() && status == Status::Ok; ++i) {
+      free &= all[i].offset;
+      if (all[i].kind != all[0].kind || all[i].bytes != all[0].bytes ||
+          all[i].alignment != all[0].alignment) {
+        return {.status = Status::Mismatch, .other = i};
       }
     }
-  }
-  return rma_.quiet(context_);
-}
-
-Status Collectives::exchange(const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
-  control_.request = mine;
-  if (const Status ready = sync("a collective allocation"); ready != Status::Ok) {
-    return ready;
-  }
-  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    const Status read = rma_.get(context_, std::as_writable_bytes(all.subspan(pe, 1)),
-                                 &control_.request, Pe(pe), rma::Blocking::No);
-    if (read != Status::Ok) {
-      return read;
+    if (status != Status::Ok || free == 0) {
+      return {.status = status != Status::Ok ? status : Status::OutOfMemory};
+    }
+    const Claim claimed = claim(free);
+    std::unique_ptr<Team> team = claimed.is_mine ? join(parent, range, claimed.id) : nullptr;
+    status = exchange(
+        parent,
+        {.kind = claimed.is_mine ? 1U : 0U, .offset = Team::published_position(rma_, claimed.id)},
+        all);
+    const bool all_have = std::ranges::all_of(all, [](const auto& one) { return one.kind == 1; });
+    if (status == Status::Ok && all_have) {
+      std::uint64_t position = 0;
+      for (std::int32_t i = 0; i < range.size; ++i) {
+        position = std::max(position,
+                            all[static_cast<std::size_t>(range.start + i * range.stride)].offset);
+      }
+      if (team == nullptr) {
+        give_back(claimed.id);
+        return {};
+      }
+      team->start(position);
+      const std::unique_lock lock(mutex_);
+      teams_.push_back(std::move(team));
+      return {.team = teams_.back().get()};
+    }
+    if (claimed.is_mine) {
+      give_back(claimed.id);
+    }
+    if (status != Status::Ok) {
+      return {.status = status};
     }
   }
-  const Status read = rma_.quiet(context_);
-  const Status done = sync("a collective allocation");
-  return read == Status::Ok ? done : read;
+}
+
+Collectives::Claim Collectives::claim(std::uint64_t free) {
+  const auto id = static_cast<std::uint32_t>(std::countr_zero(free));
+  const std::uint64_t bit = std::uint64_t{1} << id;
+  const std::unique_lock lock(mutex_);
+  const bool is_mine = (free_ids_ & bit) != 0;
+  free_ids_ &= ~bit;
+  return {.id = id, .is_mine = is_mine};
+}
+
+void Collectives::give_back(std::uint32_t id) {
+  const std::unique_lock lock(mutex_);
+  free_ids_ |= std::uint64_t{1} << id;
+}
+
+std::unique_ptr<Team> Collectives::join(Team& parent, const TeamRange& range, std::uint32_t id) {
+  std::vector<Pe> members = members_of(parent, range);
+  if (std::ranges::find(members, me_) == members.end()) {
+    return nullptr;
+  }
+  auto team = std::make_unique<Team>(rma_, me_, Team::Identity{id, std::move(members)}, node_of_);
+  team->take_over();
+  return team;
+}
+
+Status Collectives::destroy(Team& team) {
+  const Status sync = team.leave("team_destroy");
+  const Status quiet = rma_.quiet(team.context());
+  give_back(team.id());
+  const std::unique_lock lock(mutex_);
+  std::erase_if(teams_, [&](const auto& one) { return one.get() == &team; });
+  return sync == Status::Ok ? quiet : sync;
+}
+
+bool Collectives::is_team(const Team* team) {
+  const std::unique_lock lock(mutex_);
+  return team == world_.get() || team == node_team_.get() ||
+         std::ranges::find(teams_, team, [](const auto& one) { return one.get(); }) != teams_.end();
 }
 
 }  // namespace weft::collectives

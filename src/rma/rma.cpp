@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include "src/base/units.hpp"
-#include "src/transport/mapped/atomics.hpp"
-#include "src/transport/mapped/copy.hpp"
 
 namespace weft::rma {
 namespace {
@@ -78,8 +76,8 @@ Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
 
 Status Rma::put(
     Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking) {
-  if (void* view = local_view(dest, peer); view != nullptr) {
-    transport::copy_bytes(view, source.data(), source.size());
+  if (void* here = view(dest, peer); here != nullptr) {
+    transport::copy_bytes(here, source.data(), source.size());
     return Status::Ok;
   }
   if (source.empty()) {
@@ -97,8 +95,8 @@ Status Rma::put(
 
 Status Rma::get(
     Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking) {
-  if (const void* view = local_view(source, peer); view != nullptr) {
-    transport::copy_bytes(dest.data(), view, dest.size());
+  if (const void* here = view(source, peer); here != nullptr) {
+    transport::copy_bytes(dest.data(), here, dest.size());
     return Status::Ok;
   }
   if (dest.empty()) {
@@ -120,9 +118,9 @@ Status Rma::put_signal(Context& context,
                        const Signal& signal,
                        Pe peer,
                        Blocking blocking) {
-  if (void* view = local_view(dest, peer); view != nullptr) {
-    transport::copy_bytes(view, source.data(), source.size());
-    apply_signal(local_view(signal.word, peer), signal);
+  if (void* here = view(dest, peer); here != nullptr) {
+    transport::copy_bytes(here, source.data(), source.size());
+    apply_signal(view(signal.word, peer), signal);
     return Status::Ok;
   }
   if (source.empty()) {
@@ -142,8 +140,8 @@ Status Rma::put_signal(Context& context,
 }
 
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
-  if (void* view = local_view(signal.word, peer); view != nullptr) {
-    apply_signal(view, signal);
+  if (void* here = view(signal.word, peer); here != nullptr) {
+    apply_signal(here, signal);
     return Status::Ok;
   }
   return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer,
@@ -154,8 +152,8 @@ Status Rma::atomic(
     Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result) {
   Operation operation = atomic_operation(remote_address(word), atomic, peer);
   operation.result = result;
-  if (void* view = local_view(word, peer); view != nullptr) {
-    const std::uint64_t old = transport::apply_atomic(view, operation.update);
+  if (void* here = view(word, peer); here != nullptr) {
+    const std::uint64_t old = transport::apply_atomic(here, operation.update);
     if (result != nullptr) {
       *result = old;
     }
@@ -177,10 +175,6 @@ Status Rma::atomic_fetch_nbi(
     store_result(result, old, atomic.element_bytes);
   }
   return status;
-}
-
-std::uint64_t Rma::read_word(const std::uint64_t* word) {
-  return transport::load_word(word);
 }
 
 Status Rma::quiet(Context& context) {

@@ -18,6 +18,8 @@
 #include "src/heap/heap.hpp"
 #include "src/rma/context.hpp"
 #include "src/rma/waiter.hpp"
+#include "src/transport/mapped/atomics.hpp"
+#include "src/transport/mapped/copy.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::rma {
@@ -67,6 +69,13 @@ class Rma {
     return heap_.contains(address, bytes) && peer.value < pe_count_;
   }
 
+  // The peer's copy of `address`, which lies in symmetric memory, control bytes included; null if it is
+  // not mapped here.
+  [[nodiscard]] void* view(const void* address, Pe peer) const {
+    std::byte* base = heap_.mapped_base(peer);
+    return base == nullptr ? nullptr : base + heap_.offset_of(address);
+  }
+
   // The functions below accept what is_valid accepts (undefined otherwise).
 
   Status put(
@@ -88,7 +97,19 @@ class Rma {
       Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
 
   // A word of this PE's heap that peers update; what they wrote before is visible after.
-  [[nodiscard]] static std::uint64_t read_word(const std::uint64_t* word);
+  [[nodiscard]] static std::uint64_t read_word(const std::uint64_t* word) {
+    return transport::load_word(word);
+  }
+
+  // Stores a word that PEs of this node read; what was written before is visible to them after.
+  static void store_word(std::uint64_t* word, std::uint64_t value) {
+    transport::store_word(word, value);
+  }
+
+  // Between memory that is mapped here.
+  static void copy(void* dest, const void* source, std::size_t bytes) {
+    transport::copy_bytes(dest, source, bytes);
+  }
 
   Status quiet(Context& context);
   Status fence(Context& context);
@@ -117,12 +138,6 @@ class Rma {
   [[nodiscard]] std::string describe_invalid(const void* address, std::size_t bytes, Pe peer) const;
 
  private:
-  // The peer's copy of `address`, control bytes included; null if it is on another node.
-  [[nodiscard]] void* local_view(const void* address, Pe peer) const {
-    std::byte* base = heap_.mapped_base(peer);
-    return base == nullptr ? nullptr : base + heap_.offset_of(address);
-  }
-
   [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
     return {.region = RegionIndex(0), .offset = HeapOffset(heap_.offset_of(address))};
   }

@@ -1,4 +1,4 @@
-// Collectives, warm-up and counters of the C interface.
+// Collectives over all PEs, warm-up and counters of the C interface. Those of teams: c_api_teams.cpp.
 #include <algorithm>
 #include <numeric>
 
@@ -11,13 +11,6 @@ using weft::Status;
 using weft::c_api::finish;
 using weft::c_api::guarded;
 using weft::runtime::Runtime;
-
-// Both sides of a collective: symmetric memory of this PE.
-Status check_both(const char* name, const void* dest, const void* source, std::size_t bytes) {
-  const int me = weft_pe();
-  const Status status = weft::c_api::check({name, dest, bytes, me});
-  return status == Status::Ok ? weft::c_api::check({name, source, bytes, me}) : status;
-}
 
 }  // namespace
 
@@ -34,28 +27,11 @@ int weft_sync_all(void) {
 }
 
 int weft_alltoall(void* dest, const void* source, size_t bytes_per_pe) {
-  return guarded("weft_alltoall", [&](Runtime& runtime) {
-    const std::size_t bytes =
-        bytes_per_pe > SIZE_MAX / runtime.pe_count() ? SIZE_MAX : bytes_per_pe * runtime.pe_count();
-    const Status status = check_both("weft_alltoall", dest, source, bytes);
-    return status != Status::Ok ? static_cast<int>(status)
-                                : finish(runtime.collectives().alltoall(dest, source, bytes_per_pe),
-                                         "weft_alltoall");
-  });
+  return weft_team_alltoall(WEFT_TEAM_WORLD, dest, source, bytes_per_pe);
 }
 
 int weft_broadcast(void* dest, const void* source, size_t bytes, int root) {
-  return guarded("weft_broadcast", [&](Runtime& runtime) {
-    Status status = check_both("weft_broadcast", dest, source, bytes);
-    if (status == Status::Ok) {
-      status = weft::c_api::check({"weft_broadcast", nullptr, 0, root});
-    }
-    return status != Status::Ok
-               ? static_cast<int>(status)
-               : finish(runtime.collectives().broadcast(dest, source, bytes,
-                                                        Pe(static_cast<std::uint32_t>(root))),
-                        "weft_broadcast");
-  });
+  return weft_team_broadcast(WEFT_TEAM_WORLD, dest, source, bytes, root);
 }
 
 int weft_warmup(const int* pes, size_t count) {

@@ -145,6 +145,15 @@ std::vector<bool> Membership::locals() const {
   return locals;
 }
 
+std::vector<std::uint32_t> Membership::nodes() const {
+  std::vector<std::uint32_t> nodes;
+  nodes.reserve(places_.size());
+  for (const topology::NodePlace& place : places_) {
+    nodes.push_back(place.node_index);
+  }
+  return nodes;
+}
+
 std::vector<heap::SegmentOffer> Membership::offers() const {
   std::vector<heap::SegmentOffer> offers;
   offers.reserve(members_.size());

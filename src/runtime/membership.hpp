@@ -49,6 +49,8 @@ class Membership {
   [[nodiscard]] Crowd machine() const;
   // By PE: whether it shares my node.
   [[nodiscard]] std::vector<bool> locals() const;
+  // By PE: the number of its node.
+  [[nodiscard]] std::vector<std::uint32_t> nodes() const;
   // By PE.
   [[nodiscard]] std::vector<heap::SegmentOffer> offers() const;
 

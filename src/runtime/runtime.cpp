@@ -28,7 +28,7 @@ std::uint64_t checked_heap_size(const Config& config) {
   if (config.heap_size == 0) {
     fail(Status::InvalidArgument, "WEFT_HEAP_SIZE=0: the heap needs room for something");
   }
-  const std::uint64_t page = collectives::kControlBytes;
+  constexpr std::uint64_t page = 4096;
   return (config.heap_size + page - 1) / page * page;
 }
 
@@ -56,7 +56,7 @@ struct Runtime::Parts {
     waiter.emplace(policy, transport(), [this](Pe pe) { return is_dead(pe); });
     rma.emplace(heap, transport(), *waiter);
     default_context.emplace(bootstrap->pe_count());
-    collectives.emplace(*rma, me);
+    collectives.emplace(*rma, me, membership.nodes());
     if (config.check_level >= 2) {
       rma->disable_fast_path();
     }

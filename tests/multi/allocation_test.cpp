@@ -74,14 +74,19 @@ TEST(Allocation, ZeroedMemoryIsZeroAlsoWhenItIsReused) {
 }
 
 TEST(Allocation, HonoursEveryPowerOfTwoAsAlignment) {
-  run_pes(2, [](runtime::Runtime& runtime) {
-    for (std::uint64_t alignment = 1; alignment <= (1U << 21U); alignment *= 2) {
-      const void* block = runtime.allocate(24, alignment, false);
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U);
-    }
-    EXPECT_THAT(message_of([&] { static_cast<void>(runtime.allocate(8, 24, false)); }),
-                HasSubstr("the alignment 24 is not a power of two"));
-  });
+  Config config = testing::test_config();
+  config.heap_size = std::uint64_t{8} << 20U;
+  run_pes(
+      2,
+      [](runtime::Runtime& runtime) {
+        for (std::uint64_t alignment = 1; alignment <= (1U << 21U); alignment *= 2) {
+          const void* block = runtime.allocate(24, alignment, false);
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U);
+        }
+        EXPECT_THAT(message_of([&] { static_cast<void>(runtime.allocate(8, 24, false)); }),
+                    HasSubstr("the alignment 24 is not a power of two"));
+      },
+      config);
 }
 
 }  // namespace

@@ -172,7 +172,11 @@ TEST_P(RailsLoopback, AlltoallMovesEveryBlock) {
           for (std::size_t i = 0; i < 4 * kBytes; ++i) {
             source[i] = pattern(runtime.pe().value, round, i);
           }
-          ASSERT_EQ(runtime.collectives().alltoall(dest, source, kBytes), Status::Ok);
+          ASSERT_EQ(runtime.collectives().alltoall(runtime.collectives().world(),
+                                                   {reinterpret_cast<std::byte*>(dest),
+                                                    reinterpret_cast<const std::byte*>(source)},
+                                                   kBytes),
+                    Status::Ok);
           for (std::uint32_t from = 0; from < 4; ++from) {
             for (std::size_t i = 0; i < kBytes; ++i) {
               ASSERT_EQ(dest[from * kBytes + i],

@@ -1,0 +1,54 @@
+// The algorithms of the collectives, once for teams on one node, whose members load and store each
+// other's memory, and once for teams that span nodes, which put over all rails of all their PEs. The
+// sizes are the same on all members; `dest` and `source` are symmetric.
+//
+// Threads: as Team.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "src/collectives/reduce.hpp"
+#include "src/collectives/team.hpp"
+
+namespace weft::collectives {
+
+// The two sides of a collective.
+struct Sides {
+  std::byte* dest = nullptr;
+  const std::byte* source = nullptr;
+};
+
+// Blocks of `count` elements at steps of `dest` and `source` elements.
+struct Strides {
+  std::size_t dest = 1;
+  std::size_t source = 1;
+  std::size_t element_bytes = 1;
+  std::size_t count = 0;
+};
+
+namespace on_node {
+
+Status alltoall(Team& team, Sides sides, std::size_t bytes_per_pe);
+Status alltoalls(Team& team, Sides sides, const Strides& strides);
+Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root);
+Status fcollect(Team& team, Sides sides, std::size_t bytes);
+Status collect(Team& team, Sides sides, std::size_t bytes);
+Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
+Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all);
+
+}  // namespace on_node
+
+namespace between_nodes {
+
+Status alltoall(Team& team, Sides sides, std::size_t bytes_per_pe);
+Status alltoalls(Team& team, Sides sides, const Strides& strides);
+Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root);
+Status fcollect(Team& team, Sides sides, std::size_t bytes);
+Status collect(Team& team, Sides sides, std::size_t bytes);
+Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
+Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all);
+
+}  // namespace between_nodes
+}  // namespace weft::collectives

@@ -1,0 +1,279 @@
+// Collectives of a team that spans nodes. Each begins with a sync, after which every `dest` may be
+// written. Data that has to reach every node goes there once, in as many lanes as the smallest node
+// has PEs, so that all of them send and receive over their rails; what arrived is passed on inside
+// the node by its mates, who read it where it lies.
+//
+// Pieces that arrive from other PEs are counted in TeamControl::arrivals by the signals that follow
+// them.
+#include "src/collectives/between_nodes.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "src/collectives/algorithms.hpp"
+
+namespace weft::collectives::between_nodes {
+namespace {
+
+// Below this a broadcast takes one lane.
+constexpr std::size_t kLaneBytesMin = std::size_t{16} << 10U;
+
+}  // namespace
+
+Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data) {
+  const rma::Signal one{
+      .word = &team.control().arrivals.value, .value = 1, .code = rma::AtomicCode::Add};
+  return team.rma().put_signal(team.context(), dest, data, one, team.pe(to), rma::Blocking::No);
+}
+
+Status finish(Team& team, std::string_view name) {
+  const Status sent = team.rma().quiet(team.context());
+  team.show_word(&TeamControl::done);
+  const Status read = team.await_all_words(&TeamControl::done, name);
+  return sent == Status::Ok ? read : sent;
+}
+
+Status copy_from_mate(
+    Team& team, std::uint32_t mate, std::byte* dest, const std::byte* source, std::size_t bytes) {
+  return team.rma().get(team.context(), {dest, bytes}, source, team.pe(mate), rma::Blocking::Yes);
+}
+
+Status alltoall(Team& team, Sides sides, std::size_t bytes) {
+  Status status = team.sync("alltoall");
+  std::byte* mine = sides.dest + team.index() * bytes;
+  // Starting with the next PE: nobody is hit by all at once.
+  for (std::uint32_t step = 1; step < team.size() && status == Status::Ok && bytes > 0; ++step) {
+    const std::uint32_t to = (team.index() + step) % team.size();
+    status = send(team, to, mine, {sides.source + to * bytes, bytes});
+  }
+  if (status != Status::Ok || bytes == 0) {
+    return status;
+  }
+  std::copy_n(sides.source + team.index() * bytes, bytes, mine);
+  status = team.rma().quiet(team.context());
+  const Status heard = team.await_arrivals(team.size() - 1, "alltoall",
+                                           team.pe((team.index() + team.size() - 1) % team.size()));
+  return status == Status::Ok ? heard : status;
+}
+
+// Element by element: right, not fast.
+Status alltoalls(Team& team, Sides sides, const Strides& strides) {
+  Status status = team.sync("alltoalls");
+  const std::size_t dest_step = strides.dest * strides.element_bytes;
+  const std::size_t source_step = strides.source * strides.element_bytes;
+  std::byte* mine = sides.dest + team.index() * strides.count * dest_step;
+  for (std::uint32_t step = 0; step < team.size(); ++step) {
+    const std::uint32_t to = (team.index() + step) % team.size();
+    const std::byte* block = sides.source + to * strides.count * source_step;
+    for (std::size_t i = 0; i < strides.count && status == Status::Ok; ++i) {
+      status = team.rma().put(team.context(), mine + i * dest_step,
+                              {block + i * source_step, strides.element_bytes}, team.pe(to),
+                              rma::Blocking::No);
+    }
+  }
+  const Status sent = team.rma().quiet(team.context());
+  const Status all = team.sync("alltoalls");
+  return status != Status::Ok ? status : sent != Status::Ok ? sent : all;
+}
+
+namespace {
+
+// One slice of a broadcast.
+struct Slice {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+Slice slice_of(const Team& team, std::size_t bytes, std::uint32_t lane) {
+  const std::uint32_t lanes = bytes < kLaneBytesMin ? 1 : team.lane_count();
+  if (lane >= lanes) {
+    return {};
+  }
+  const std::size_t share = (bytes / lanes + kCacheLineBytes) / kCacheLineBytes * kCacheLineBytes;
+  const std::size_t offset = std::min(bytes, lane * share);
+  return {offset, std::min(share, bytes - offset)};
+}
+
+// A binomial tree over the nodes, seen from the root's: place p sends to p + 2^k for all 2^k above p's
+// highest bit, the farthest first, because it has the most to pass on.
+Status forward(Team& team,
+               std::uint32_t root_node,
+               std::byte* dest,
+               std::span<const std::byte> data) {
+  const auto count = static_cast<std::uint32_t>(team.nodes().size());
+  const std::uint32_t place = (team.node() + count - root_node) % count;
+  std::uint32_t lowest = 1;
+  while (lowest <= place) {
+    lowest *= 2;
+  }
+  std::uint32_t distance = lowest;
+  while (place + distance * 2 < count) {
+    distance *= 2;
+  }
+  Status status = Status::Ok;
+  for (; distance >= lowest && status == Status::Ok; distance /= 2) {
+    if (place + distance < count) {
+      const Mates& node = team.nodes()[(root_node + place + distance) % count];
+      status = send(team, node[team.lane()], dest, data);
+    }
+  }
+  return status;
+}
+
+// Takes the slices of the other lanes from the mates that got them.
+Status gather_slices(Team& team, std::byte* dest, std::size_t bytes) {
+  Status status = Status::Ok;
+  for (std::uint32_t lane = 0; lane < team.lane_count() && status == Status::Ok; ++lane) {
+    const Slice slice = slice_of(team, bytes, lane);
+    const std::uint32_t mate = team.mates()[lane];
+    if (slice.bytes == 0 || mate == team.index()) {
+      continue;
+    }
+    status = team.await_word(&TeamControl::ready, mate, "broadcast");
+    if (status == Status::Ok) {
+      status = copy_from_mate(team, mate, dest + slice.offset, dest + slice.offset, slice.bytes);
+    }
+  }
+  return status;
+}
+
+std::uint32_t node_of(const Team& team, std::uint32_t member) {
+  const auto found = std::ranges::find_if(team.nodes(), [&](const Mates& mates) {
+    return std::ranges::find(mates, member) != mates.end();
+  });
+  return static_cast<std::uint32_t>(found - team.nodes().begin());
+}
+
+}  // namespace
+
+Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root) {
+  const std::uint32_t root_node = node_of(team, root);
+  const bool is_root_node = root_node == team.node();
+  const Slice slice = slice_of(team, bytes, team.lane());
+  Status status = team.sync("broadcast");
+  if (status != Status::Ok || bytes == 0) {
+    return status;
+  }
+  if (slice.bytes > 0 && !is_root_node) {
+    status = team.await_arrivals(1, "broadcast", team.pe(root));
+  }
+  team.show_word(&TeamControl::ready);
+  Status gathered = Status::Ok;
+  if (is_root_node) {
+    gathered = copy_from_mate(team, root, sides.dest, sides.source, bytes);
+  }
+  if (slice.bytes > 0 && status == Status::Ok && gathered == Status::Ok) {
+    std::byte* data = sides.dest + slice.offset;
+    status = forward(team, root_node, data, {data, slice.bytes});
+  }
+  if (!is_root_node) {
+    gathered = gather_slices(team, sides.dest, bytes);
+  }
+  const Status read = finish(team, "broadcast");
+  return status != Status::Ok ? status : gathered != Status::Ok ? gathered : read;
+}
+
+namespace {
+
+// Who of the node receives what a member elsewhere sends there.
+std::uint32_t receiver_on(const Mates& node, std::uint32_t lane) {
+  return node[lane % node.size()];
+}
+
+// Sends this PE's block to one mate of each other node, the next node first.
+Status send_to_nodes(Team& team, std::byte* dest, std::span<const std::byte> data) {
+  const auto count = static_cast<std::uint32_t>(team.nodes().size());
+  Status status = Status::Ok;
+  for (std::uint32_t step = 1; step < count && status == Status::Ok; ++step) {
+    const Mates& node = team.nodes()[(team.node() + step) % count];
+    status = send(team, receiver_on(node, team.lane()), dest, data);
+  }
+  return status;
+}
+
+// Calls `each(member, mate)` for the members of other nodes whose blocks arrive at `mate` of this one.
+template <typename Each>
+void for_each_remote(const Team& team, Each&& each) {
+  for (std::uint32_t node = 0; node < team.nodes().size(); ++node) {
+    for (std::uint32_t lane = 0; node != team.node() && lane < team.nodes()[node].size(); ++lane) {
+      each(team.nodes()[node][lane], receiver_on(team.mates(), lane));
+    }
+  }
+}
+
+// The blocks of all members, at `offsets` of every dest; empty ones travel nowhere.
+Status collect_blocks(Team& team,
+                      Sides sides,
+                      std::span<const std::size_t> offsets,
+                      std::string_view name) {
+  const auto bytes_of = [&](std::uint32_t member) { return offsets[member + 1] - offsets[member]; };
+  const std::size_t mine = bytes_of(team.index());
+  Status status =
+      mine == 0 ? Status::Ok
+                : send_to_nodes(team, sides.dest + offsets[team.index()], {sides.source, mine});
+  std::uint64_t expected = 0;
+  std::uint32_t whom = team.index();
+  for_each_remote(team, [&](std::uint32_t member, std::uint32_t mate) {
+    if (mate == team.index() && bytes_of(member) > 0) {
+      ++expected;
+      whom = member;
+    }
+  });
+  for (const std::uint32_t mate : team.mates()) {
+    if (status == Status::Ok) {
+      status = copy_from_mate(team, mate, sides.dest + offsets[mate], sides.source, bytes_of(mate));
+    }
+  }
+  const Status heard = team.await_arrivals(expected, name, team.pe(whom));
+  team.show_word(&TeamControl::ready);
+  for_each_remote(team, [&](std::uint32_t member, std::uint32_t mate) {
+    if (mate == team.index() || status != Status::Ok || heard != Status::Ok) {
+      return;
+    }
+    status = team.await_word(&TeamControl::ready, mate, name);
+    if (status == Status::Ok) {
+      std::byte* block = sides.dest + offsets[member];
+      status = copy_from_mate(team, mate, block, block, bytes_of(member));
+    }
+  });
+  const Status read = finish(team, name);
+  return status != Status::Ok ? status : heard != Status::Ok ? heard : read;
+}
+
+}  // namespace
+
+Status fcollect(Team& team, Sides sides, std::size_t bytes) {
+  std::vector<std::size_t> offsets(team.size() + 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = i * bytes;
+  }
+  const Status status = team.sync("fcollect");
+  return status == Status::Ok ? collect_blocks(team, sides, offsets, "fcollect") : status;
+}
+
+Status collect(Team& team, Sides sides, std::size_t bytes) {
+  std::vector<CollectiveRequest> lengths(team.size());
+  if (const Status status = exchange(team, {.bytes = bytes}, lengths); status != Status::Ok) {
+    return status;
+  }
+  std::vector<std::size_t> offsets(team.size() + 1);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    offsets[i + 1] = offsets[i] + lengths[i].bytes;
+  }
+  return collect_blocks(team, sides, offsets, "collect");
+}
+
+Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
+  team.control().request = mine;
+  Status status = team.sync("a collective allocation");
+  for (std::uint32_t i = 0; i < team.size() && status == Status::Ok; ++i) {
+    status = team.rma().get(team.context(), std::as_writable_bytes(all.subspan(i, 1)),
+                            &team.control().request, team.pe(i), rma::Blocking::No);
+  }
+  const Status read = team.rma().quiet(team.context());
+  const Status done = team.sync("a collective allocation");
+  return status != Status::Ok ? status : read != Status::Ok ? read : done;
+}
+
+}  // namespace weft::collectives::between_nodes

@@ -1,0 +1,48 @@
+// Which algorithm a collective takes on one node: the one table, by PE count and bytes.
+// `scripts/tune_collectives` measures both at each size and prints the rows.
+//
+// Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::collectives {
+
+enum class Collective : std::uint8_t { Alltoall, Broadcast, Collect, Reduce };
+
+// A row holds for teams of at most `pe_count_max`; the first that fits counts.
+struct Choice {
+  Collective collective;
+  std::uint32_t pe_count_max;
+  std::size_t publish_bytes_max;  // of what one PE contributes: up to here copied and shown, beyond
+                                  // read by its peers where it lies, and one more wait
+};
+
+// clang-format off
+inline constexpr std::array kChoices{
+    Choice{Collective::Alltoall,  2,          8192},
+    Choice{Collective::Alltoall,  UINT32_MAX, 16384},
+    Choice{Collective::Broadcast, 2,          8192},
+    Choice{Collective::Broadcast, UINT32_MAX, 8192},
+    Choice{Collective::Collect,   2,          8192},
+    Choice{Collective::Collect,   UINT32_MAX, 8192},
+    Choice{Collective::Reduce,    2,          8192},
+    Choice{Collective::Reduce,    UINT32_MAX, 8192},
+};
+
+// clang-format on
+
+[[nodiscard]] constexpr bool is_published(Collective collective,
+                                          std::uint32_t pe_count,
+                                          std::size_t bytes) {
+  for (const Choice& choice : kChoices) {
+    if (choice.collective == collective && pe_count <= choice.pe_count_max) {
+      return bytes <= choice.publish_bytes_max;
+    }
+  }
+  return false;
+}
+
+}  // namespace weft::collectives

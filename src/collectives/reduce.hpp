@@ -1,0 +1,46 @@
+// Element-wise reductions: what each type and operation of weft/collectives.h means, as one function
+// on three arrays.
+//
+// Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::collectives {
+
+// The numbers of weft_type and weft_reduction in weft/collectives.h; c_api_teams.hpp asserts it.
+enum class ElementType : std::uint8_t {
+  Int8 = 1,
+  Int16,
+  Int32,
+  Int64,
+  Uint8,
+  Uint16,
+  Uint32,
+  Uint64,
+  Float,
+  Double,
+  LongDouble,
+  ComplexFloat,
+  ComplexDouble,
+};
+
+enum class Reduction : std::uint8_t { And = 1, Or, Xor, Min, Max, Sum, Prod };
+
+// result[i] = a[i] op b[i] for `count` elements. `result` may be `a` or `b`.
+using Combine = void (*)(void* result, const void* a, const void* b, std::size_t count);
+
+// 0 if there is no such type.
+[[nodiscard]] std::size_t element_bytes(ElementType type);
+
+// Null where the operation is not defined for the type, or there is no such type or operation.
+[[nodiscard]] Combine combine_for(ElementType type, Reduction reduction);
+
+// What a reduction does to its elements.
+struct Reducer {
+  Combine combine = nullptr;
+  std::size_t element_bytes = 0;
+};
+
+}  // namespace weft::collectives
