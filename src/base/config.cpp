@@ -41,6 +41,10 @@ constexpr std::array kSettings{
         "are up. Loopback is used only if it is named here or nothing else is there."},
     Setting{"WEFT_NICS_SHARED", &Config::nics_shared, "", "no", "",
             "Every PE of a node opens all NICs, instead of sharing them out."},
+    Setting{
+        "WEFT_NODE_LOCAL", &Config::node_local, "", "mapped", "mapped|cma",
+        "How PEs of a node reach each other's heaps: mapped loads and stores, or cma copies by the "
+        "kernel (cross-memory attach), for comparisons."},
     Setting{"WEFT_NODE_SIZE", &Config::node_size, "PEs", "0", "",
             "Treat each run of this many PEs as a node of its own; 0 for the real nodes."},
     Setting{"WEFT_PE", &Config::pe, "", "-1", "", "This PE's number; set by weft-run."},
@@ -70,6 +74,10 @@ constexpr std::array kSettings{
             "How long a wait polls before it gives up the core; 0 when PEs outnumber the cores."},
     Setting{"WEFT_STRIPE_BYTES_MIN", &Config::stripe_bytes_min, "bytes", "64K", "",
             "The smallest piece into which a large operation is cut."},
+    Setting{
+        "WEFT_SYMMETRIC_GLOBALS", &Config::symmetric_globals, "", "auto", "auto|yes|no",
+        "Whether the program's global and static variables are symmetric; auto: in programs that "
+        "begin with shmem_init."},
     Setting{"WEFT_WAIT_REPORT", &Config::wait_report_s, "s", "10", "",
             "A wait that has got nowhere for this long says for whom it waits; 0 for never."},
     Setting{"WEFT_WARMUP", &Config::warmup, "", "yes", "",

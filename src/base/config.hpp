@@ -26,6 +26,8 @@ struct Config {
   std::int64_t node_size = 0;
   // Memory.
   std::uint64_t heap_size = 0;
+  std::string symmetric_globals;
+  std::string node_local;
   // Rails.
   std::string provider;
   std::string nics;

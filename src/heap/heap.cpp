@@ -36,11 +36,15 @@ Heap::Heap(Pe me, std::uint32_t pe_count, std::uint64_t heap_bytes, std::uint64_
 }
 
 SegmentOffer Heap::offer() const {
+  return offer_of(segment_);
+}
+
+SegmentOffer Heap::offer_of(const Segment& segment) {
   return {.pid = ::getpid(),
-          .descriptor = segment_.descriptor(),
-          .bytes = segment_.size(),
+          .descriptor = segment.descriptor(),
+          .bytes = segment.size(),
           .process = own_process(),
-          .base = reinterpret_cast<std::uint64_t>(base_)};
+          .base = reinterpret_cast<std::uint64_t>(segment.data())};
 }
 
 void Heap::map_peers(const std::vector<SegmentOffer>& offers, const std::vector<bool>& is_local) {
@@ -50,15 +54,63 @@ void Heap::map_peers(const std::vector<SegmentOffer>& offers, const std::vector<
            "PE {} has a heap of {}, this PE one of {}; WEFT_HEAP_SIZE must be the same on all PEs",
            pe, format_bytes(offers[pe].bytes), format_bytes(size()));
     }
-    if (is_local[pe] && offers[pe].process == own_process()) {
-      // One mapping for all threads, so that ThreadSanitizer sees who shares what.
-      mapped_[pe] = reinterpret_cast<std::byte*>(offers[pe].base);
-    } else if (is_local[pe]) {
-      peer_segments_.push_back(
-          Segment::open(offers[pe].pid, offers[pe].descriptor, offers[pe].bytes));
-      mapped_[pe] = peer_segments_.back().data();
+    if (is_local[pe]) {
+      mapped_[pe] = map_offer(offers[pe]);
     }
   }
+}
+
+std::byte* Heap::map_offer(const SegmentOffer& offer) {
+  if (offer.process == own_process()) {
+    // One mapping for all threads, so that ThreadSanitizer sees who shares what.
+    return reinterpret_cast<std::byte*>(offer.base);
+  }
+  peer_segments_.push_back(Segment::open(offer.pid, offer.descriptor, offer.bytes));
+  return peer_segments_.back().data();
+}
+
+void Heap::add_region(std::string name,
+                      Segment segment,
+                      const std::vector<SegmentOffer>& offers,
+                      const std::vector<bool>& is_local) {
+  Region region{.name = std::move(name),
+                .base = segment.data(),
+                .bytes = segment.size(),
+                .mapped = std::vector<std::byte*>(offers.size(), nullptr)};
+  for (std::size_t pe = 0; pe < offers.size(); ++pe) {
+    if (is_local[pe]) {
+      region.mapped[pe] = map_offer(offers[pe]);
+    }
+  }
+  segments_.push_back(std::move(segment));
+  regions_.push_back(std::move(region));
+}
+
+std::optional<Place> Heap::place_of(const void* address) const {
+  if (const std::uint64_t offset = offset_of(address); offset < size()) {
+    return Place{RegionIndex(0), HeapOffset(offset), size() - offset};
+  }
+  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
+    const Region& region = regions_[i];
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - region.base);
+    if (offset < region.bytes) {
+      return Place{RegionIndex(i + 1), HeapOffset(offset), region.bytes - offset};
+    }
+  }
+  return std::nullopt;
+}
+
+std::byte* Heap::view_elsewhere(const void* address, Pe peer, std::size_t bytes) const {
+  for (const Region& region : regions_) {
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - region.base);
+    if (offset < region.bytes && bytes <= region.bytes - offset) {
+      std::byte* base = region.mapped[peer.value];
+      return base == nullptr ? nullptr : base + offset;
+    }
+  }
+  return nullptr;
 }
 
 void* Heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {

@@ -1,5 +1,5 @@
-// The symmetric heap of one PE: its own segment, the segments of the node's peers as mapped here,
-// and the allocator. Region 0 of design; a window or the program's globals will be further regions.
+// The symmetric memory of one PE: the heap (region 0) with its allocator, further regions such as the
+// program's globals, and all of that of the node's peers as mapped here.
 //
 // Layout of a segment: one control page (sync words that Weft itself uses), then the user's bytes.
 // Both are symmetric, so that collectives may use the control page through rma.
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/base/ids.hpp"
@@ -28,6 +29,21 @@ struct SegmentOffer {
   // PEs that are threads of one process share the mapping itself; see own_process().
   std::uint64_t process = 0;
   std::uint64_t base = 0;
+};
+
+// Symmetric memory besides the heap: the same bytes on every PE, at addresses that may differ.
+struct Region {
+  std::string name;
+  std::byte* base = nullptr;
+  std::uint64_t bytes = 0;
+  std::vector<std::byte*> mapped;  // by PE, as mapped here; null if it is not
+};
+
+// Where an address lies.
+struct Place {
+  RegionIndex region;
+  HeapOffset offset;
+  std::uint64_t bytes_left = 0;  // to the end of the region
 };
 
 class Heap {
@@ -74,16 +90,50 @@ class Heap {
 
   [[nodiscard]] std::uint64_t user_bytes() const { return size() - control_bytes_; }
 
+  // ---- Other regions; number them from 1, in the same order on every PE.
+
+  // What `segment` holds, as a region; `offers` and `is_local` as map_peers.
+  void add_region(std::string name,
+                  Segment segment,
+                  const std::vector<SegmentOffer>& offers,
+                  const std::vector<bool>& is_local);
+
+  [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
+
+  [[nodiscard]] static SegmentOffer offer_of(const Segment& segment);
+
+  // Empty if the address is not symmetric.
+  [[nodiscard]] std::optional<Place> place_of(const void* address) const;
+
+  // The same place on `peer` as mapped here; null if it is not mapped, or if the address is not
+  // symmetric.
+  [[nodiscard]] std::byte* view(const void* address, Pe peer) const {
+    if (const std::uint64_t offset = offset_of(address); offset < size()) [[likely]] {
+      std::byte* base = mapped_base(peer);
+      return base == nullptr ? nullptr : base + offset;
+    }
+    return view_elsewhere(address, peer);
+  }
+
+  // In a region other than the heap, of which `bytes` follow; null as view.
+  [[nodiscard]] std::byte* view_elsewhere(const void* address,
+                                          Pe peer,
+                                          std::size_t bytes = 1) const;
+
   // The first of the control bytes.
   [[nodiscard]] std::byte* control() const { return base_; }
 
  private:
+  [[nodiscard]] std::byte* map_offer(const SegmentOffer& offer);
+
   std::uint64_t control_bytes_;
   Segment segment_;
   std::byte* base_;
   Allocator allocator_;
   std::vector<Segment> peer_segments_;
   std::vector<std::byte*> mapped_;  // by PE
+  std::vector<Region> regions_;     // region i is at i - 1
+  std::vector<Segment> segments_;   // behind them
 };
 
 }  // namespace weft::heap

@@ -1,5 +1,6 @@
 #include "src/heap/segment.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -47,7 +48,9 @@ std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
 
 }  // namespace
 
-Segment Segment::create(const std::string& name, std::size_t bytes) {
+namespace {
+
+int create_descriptor(const std::string& name, std::size_t bytes) {
   const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC);
   if (descriptor < 0) {
     fail("memfd_create for {} failed: {}; raise the limit of open files (ulimit -n)", name,
@@ -59,7 +62,45 @@ Segment Segment::create(const std::string& name, std::size_t bytes) {
     fail(Status::OutOfMemory, "{} of {} does not fit: {}; lower WEFT_HEAP_SIZE", name,
          format_bytes(bytes), errno_words(error));
   }
+  return descriptor;
+}
+
+// Pages that are all zero are left out: they need no memory.
+bool write_pages(int descriptor, std::span<const std::byte> pages) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (std::size_t at = 0; at < pages.size(); at += page) {
+    const std::span<const std::byte> one = pages.subspan(at, std::min(page, pages.size() - at));
+    const bool is_zero =
+        std::ranges::all_of(one, [](std::byte value) { return value == std::byte{0}; });
+    if (!is_zero && ::pwrite(descriptor, one.data(), one.size(), static_cast<off_t>(at)) !=
+                        static_cast<ssize_t>(one.size())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Segment Segment::create(const std::string& name, std::size_t bytes) {
+  const int descriptor = create_descriptor(name, bytes);
   return {map(descriptor, bytes, name), bytes, descriptor};
+}
+
+Segment Segment::put_behind(const std::string& name, std::span<std::byte> pages) {
+  const int descriptor = create_descriptor(name, pages.size());
+  if (!write_pages(descriptor, pages) ||
+      ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor,
+             0) == MAP_FAILED) {
+    const int error = errno;
+    ::close(descriptor);
+    fail(Status::OutOfMemory,
+         "the {} ({}) cannot be shared: {}; WEFT_SYMMETRIC_GLOBALS=no does without", name,
+         format_bytes(pages.size()), errno_words(error));
+  }
+  Segment segment(pages.data(), pages.size(), descriptor);
+  segment.keeps_mapping_ = true;
+  return segment;
 }
 
 Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes) {
@@ -79,17 +120,19 @@ Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes) {
 Segment::Segment(Segment&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      keeps_mapping_(other.keeps_mapping_) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(keeps_mapping_, other.keeps_mapping_);
   return *this;
 }
 
 Segment::~Segment() {
-  if (data_ != nullptr) {
+  if (data_ != nullptr && !keeps_mapping_) {
     ::munmap(data_, bytes_);
   }
   if (descriptor_ >= 0) {

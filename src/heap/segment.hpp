@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace weft::heap {
@@ -20,6 +21,10 @@ class Segment {
 
   // New zeroed memory, a multiple of the page size. Throws Error: action, size, the system's words, a hint.
   static Segment create(const std::string& name, std::size_t bytes);
+
+  // New memory with the bytes of `pages`, in their place: same addresses, now shared. It stays there
+  // when the Segment is gone. Throws Error; `pages` are then as they were.
+  static Segment put_behind(const std::string& name, std::span<std::byte> pages);
 
   // The memory that process `pid` has under descriptor `fd`. Throws Error.
   static Segment open(std::int64_t pid, int fd, std::size_t bytes);
@@ -44,6 +49,7 @@ class Segment {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   int descriptor_ = -1;
+  bool keeps_mapping_ = false;
 };
 
 }  // namespace weft::heap

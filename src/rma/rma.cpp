@@ -66,6 +66,7 @@ Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
       user_(heap.user()),
       user_bytes_(heap.user_bytes()),
       pe_count_(heap.pe_count()),
+      has_regions_(!heap.regions().empty()),
       peers_(heap.pe_count(), nullptr) {
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
     if (std::byte* base = heap.mapped_base(Pe(pe)); base != nullptr) {
@@ -267,17 +268,20 @@ std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe pee
     return fmt::format("there is no PE {}; PEs are 0 to {}", static_cast<std::int32_t>(peer.value),
                        pe_count_ - 1);
   }
-  const std::uint64_t offset = heap_.offset_of(address) - (heap_.size() - heap_.user_bytes());
-  if (offset >= heap_.user_bytes()) {
+  const auto place = heap_.place_of(address);
+  if (!place) {
     return fmt::format(
-        "address {} is not symmetric: it lies outside this PE's heap, {} to {}; use memory from "
-        "weft_malloc",
+        "address {} is not symmetric: it lies outside this PE's heap, {} to {}{}; use memory from "
+        "weft_malloc{}",
         address, static_cast<const void*>(heap_.user()),
-        static_cast<const void*>(heap_.user() + heap_.user_bytes()));
+        static_cast<const void*>(heap_.user() + heap_.user_bytes()),
+        has_regions_ ? ", and is no global variable of the program" : "",
+        has_regions_ ? "" : " (global variables are symmetric with WEFT_SYMMETRIC_GLOBALS=yes)");
   }
   return fmt::format(
-      "{} bytes from address {} reach beyond the end of the heap, of which {} follow", bytes,
-      address, format_bytes(heap_.user_bytes() - offset));
+      "{} bytes from address {} reach beyond the end of {}, of which {} follow", bytes, address,
+      place->region.value == 0 ? "the heap" : heap_.regions()[place->region.value - 1].name,
+      format_bytes(place->bytes_left));
 }
 
 }  // namespace weft::rma

@@ -51,30 +51,38 @@ class Rma {
 
   // The peer's copy of [address, address + bytes) as mapped here; null if the peer is on another
   // node or does not exist, or if the bytes are not all in user memory. The fast path of everything:
-  // two compares and two loads.
+  // in the heap two compares and two loads.
   [[nodiscard]] void* mapped(const void* address, std::size_t bytes, std::uint32_t peer) const {
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - user_);
     if (peer >= pe_count_ || bytes > user_bytes_ || offset > user_bytes_ - bytes) [[unlikely]] {
-      return nullptr;
+      return mapped_elsewhere(address, bytes, peer);
     }
     std::byte* base = peers_[peer];
     return base == nullptr ? nullptr : base + offset;
   }
 
   // Makes mapped() find nothing, so that each call passes through its caller's checks.
-  void disable_fast_path() { user_bytes_ = 0; }
+  void disable_fast_path() {
+    user_bytes_ = 0;
+    has_regions_ = false;
+  }
+
+  // True if [address, address + bytes) is memory that programs may name: Weft's own is not.
+  [[nodiscard]] bool is_symmetric(const void* address, std::size_t bytes) const {
+    const auto place = heap_.place_of(address);
+    return place && bytes <= place->bytes_left &&
+           (place->region.value != 0 || place->offset.value >= heap_.control_bytes());
+  }
 
   // True if [address, address + bytes) lies in symmetric memory and `peer` exists.
   [[nodiscard]] bool is_valid(const void* address, std::size_t bytes, Pe peer) const {
-    return heap_.contains(address, bytes) && peer.value < pe_count_;
+    const auto place = heap_.place_of(address);
+    return peer.value < pe_count_ && (bytes == 0 || (place && bytes <= place->bytes_left));
   }
 
   // The peer's copy of `address`, which lies in symmetric memory, control bytes included; null if it is
   // not mapped here.
-  [[nodiscard]] void* view(const void* address, Pe peer) const {
-    std::byte* base = heap_.mapped_base(peer);
-    return base == nullptr ? nullptr : base + heap_.offset_of(address);
-  }
+  [[nodiscard]] void* view(const void* address, Pe peer) const { return heap_.view(address, peer); }
 
   // The functions below accept what is_valid accepts (undefined otherwise).
 
@@ -138,8 +146,16 @@ class Rma {
   [[nodiscard]] std::string describe_invalid(const void* address, std::size_t bytes, Pe peer) const;
 
  private:
+  [[nodiscard]] void* mapped_elsewhere(const void* address,
+                                       std::size_t bytes,
+                                       std::uint32_t peer) const {
+    return has_regions_ && peer < pe_count_ ? heap_.view_elsewhere(address, Pe(peer), bytes)
+                                            : nullptr;
+  }
+
   [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
-    return {.region = RegionIndex(0), .offset = HeapOffset(heap_.offset_of(address))};
+    const auto place = heap_.place_of(address).value_or(heap::Place{});
+    return {.region = place.region, .offset = place.offset};
   }
 
   Status post(Context& context, transport::Operation operation, Blocking blocking);
@@ -155,6 +171,7 @@ class Rma {
   const std::byte* user_;
   std::uint64_t user_bytes_;
   std::uint32_t pe_count_;
+  bool has_regions_;               // besides the heap
   std::vector<std::byte*> peers_;  // user memory of each PE as mapped here; null on other nodes
 };
 

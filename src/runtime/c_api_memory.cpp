@@ -49,7 +49,5 @@ void* weft_ptr(const void* address, int pe) {
       weft::Status::Ok) {
     return nullptr;
   }
-  const weft::heap::Heap& heap = weft::c_api::runtime().rma().heap();
-  std::byte* base = heap.mapped_base(weft::Pe(static_cast<std::uint32_t>(pe)));
-  return base == nullptr ? nullptr : base + heap.offset_of(address);
+  return weft::c_api::runtime().rma().view(address, weft::Pe(static_cast<std::uint32_t>(pe)));
 }

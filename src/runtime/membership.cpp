@@ -67,6 +67,10 @@ bootstrap::Blob encode(const Member& member) {
   writer.text(member.version).text(member.node_identity).text(member.hostname);
   writer.raw(std::as_bytes(std::span(&member.cores, 1)));
   writer.raw(std::as_bytes(std::span(&member.heap, 1)));
+  writer.u32(static_cast<std::uint32_t>(member.regions.size()));
+  for (const RegionOffer& region : member.regions) {
+    writer.text(region.name).raw(std::as_bytes(std::span(&region.segment, 1)));
+  }
   return writer.bytes();
 }
 
@@ -82,6 +86,10 @@ Member decode(const bootstrap::Blob& blob, Pe pe) {
     member.hostname = reader.text();
     read(reader, member.cores);
     read(reader, member.heap);
+    for (std::uint32_t left = reader.u32(); left > 0; --left) {
+      member.regions.push_back({.name = reader.text(), .segment = {}});
+      read(reader, member.regions.back().segment);
+    }
     return member;
   } catch (const Error& error) {
     fail(
@@ -94,14 +102,16 @@ Member decode(const bootstrap::Blob& blob, Pe pe) {
 
 Membership::Membership(const Config& config,
                        bootstrap::Bootstrap& bootstrap,
-                       const heap::Heap& heap)
+                       const heap::Heap& heap,
+                       std::vector<RegionOffer> regions)
     : me_(bootstrap.pe()) {
   const topology::NodeIdentity identity = topology::node_identity();
   const Member mine{.version = own_version(),
                     .node_identity = identity.id,
                     .hostname = identity.hostname,
                     .cores = own_cores(),
-                    .heap = heap.offer()};
+                    .heap = heap.offer(),
+                    .regions = std::move(regions)};
   const std::vector<bootstrap::Blob> blobs = bootstrap.allgather(encode(mine));
   std::vector<std::string> identities;
   for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
@@ -161,6 +171,27 @@ std::vector<heap::SegmentOffer> Membership::offers() const {
     offers.push_back(member.heap);
   }
   return offers;
+}
+
+std::vector<heap::SegmentOffer> Membership::offers_of_region(std::size_t index) const {
+  std::vector<heap::SegmentOffer> offers;
+  offers.reserve(members_.size());
+  for (const Member& member : members_) {
+    offers.push_back(member.regions[index].segment);
+  }
+  return offers;
+}
+
+std::optional<Pe> Membership::stranger() const {
+  const auto is_same = [](const RegionOffer& a, const RegionOffer& b) {
+    return a.name == b.name && a.segment.bytes == b.segment.bytes;
+  };
+  for (std::uint32_t pe = 1; pe < members_.size(); ++pe) {
+    if (!std::ranges::equal(members_[pe].regions, members_[0].regions, is_same)) {
+      return Pe(pe);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace weft::runtime

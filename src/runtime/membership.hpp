@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,19 @@ namespace weft::runtime {
 // One bit for each core that a PE may run on.
 using CoreMask = std::array<std::uint64_t, 16>;
 
+// Symmetric memory besides the heap.
+struct RegionOffer {
+  std::string name;
+  heap::SegmentOffer segment;
+};
+
 struct Member {
   std::string version;
   std::string node_identity;
   std::string hostname;
   CoreMask cores{};
   heap::SegmentOffer heap;
+  std::vector<RegionOffer> regions;  // the same names and sizes on every PE
 };
 
 // The PEs of one machine, and the cores that they may run on together: right also where each is
@@ -38,7 +46,10 @@ struct Crowd {
 class Membership {
  public:
   // Collective. Throws Error (Mismatch) if versions or heap sizes differ, naming the PEs.
-  Membership(const Config& config, bootstrap::Bootstrap& bootstrap, const heap::Heap& heap);
+  Membership(const Config& config,
+             bootstrap::Bootstrap& bootstrap,
+             const heap::Heap& heap,
+             std::vector<RegionOffer> regions);
 
   [[nodiscard]] const Member& member(Pe pe) const { return members_[pe.value]; }
 
@@ -53,6 +64,10 @@ class Membership {
   [[nodiscard]] std::vector<std::uint32_t> nodes() const;
   // By PE.
   [[nodiscard]] std::vector<heap::SegmentOffer> offers() const;
+  // The same of region `index` of Member::regions.
+  [[nodiscard]] std::vector<heap::SegmentOffer> offers_of_region(std::size_t index) const;
+  // A PE whose regions are not those of PE 0; empty if there is none.
+  [[nodiscard]] std::optional<Pe> stranger() const;
 
  private:
   Pe me_;

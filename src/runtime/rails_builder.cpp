@@ -87,6 +87,14 @@ RailsOptions options_of(const Config& config) {
           .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms)};
 }
 
+std::vector<transport::rails::LocalRegion> regions_of(const heap::Heap& heap) {
+  std::vector<transport::rails::LocalRegion> regions{{heap.base(), heap.size()}};
+  for (const heap::Region& region : heap.regions()) {
+    regions.push_back({region.base, region.bytes});
+  }
+  return regions;
+}
+
 template <std::size_t kSize>
 void copy_text(std::array<char, kSize>& to, std::string_view from) {
   const std::size_t size = std::min(from.size(), kSize - 1);
@@ -143,8 +151,7 @@ std::unique_ptr<RailsParts> build_rails(const Config& config,
   RailsTransport::Rails rails = open_rails(config, question, nics);
   describe_counters(parts->counters, config, bootstrap, rails);
   parts->transport = std::make_unique<RailsTransport>(
-      options_of(config), bootstrap.pe(), std::move(rails),
-      std::vector<transport::rails::LocalRegion>{{heap.base(), heap.size()}},
+      options_of(config), bootstrap.pe(), std::move(rails), regions_of(heap),
       offsetof(collectives::ControlPage, probe), parts->counters.rails);
   parts->transport->connect(bootstrap.allgather(parts->transport->describe()), membership.locals());
   if (config.progress_thread) {

@@ -8,6 +8,7 @@
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/base/units.hpp"
+#include "src/heap/globals.hpp"
 #include "src/runtime/agreement.hpp"
 #include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
@@ -39,6 +40,26 @@ rma::WaitPolicy wait_policy(const Config& config, Crowd machine) {
   return rma::oversubscribed(policy, machine.pes, machine.cores);
 }
 
+// Before other threads of this process run.
+std::vector<heap::SharedData> share_data(const Config& config) {
+  std::vector<heap::SharedData> shared;
+  if (config.symmetric_globals == "yes") {
+    for (const heap::DataPages& data : heap::symmetric_data()) {
+      shared.push_back(heap::share(data));
+    }
+  }
+  return shared;
+}
+
+std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
+  std::vector<RegionOffer> offers;
+  offers.reserve(data.size());
+  for (const heap::SharedData& one : data) {
+    offers.push_back({one.object, heap::Heap::offer_of(one.segment)});
+  }
+  return offers;
+}
+
 }  // namespace
 
 struct Runtime::Parts {
@@ -47,8 +68,10 @@ struct Runtime::Parts {
         bootstrap(std::move(user_bootstrap)),
         me(bootstrap->pe()),
         heap(me, bootstrap->pe_count(), checked_heap_size(config), collectives::kControlBytes),
-        membership(config, *bootstrap, heap) {
+        data(share_data(config)),
+        membership(config, *bootstrap, heap, offers_of(data)) {
     heap.map_peers(membership.offers(), membership.locals());
+    add_data_regions();
     // Everybody has mapped everybody before anybody can fail and take its descriptor away.
     bootstrap->barrier();
     const rma::WaitPolicy policy = wait_policy(config, membership.machine());
@@ -97,11 +120,13 @@ struct Runtime::Parts {
                                  std::uint64_t alignment);
   // Says which PE is lost.
   [[nodiscard]] std::string lost_peers() const;
+  void add_data_regions();
 
   Config config;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   Pe me;
   heap::Heap heap;
+  std::vector<heap::SharedData> data;
   Membership membership;
   std::unique_ptr<RailsParts> rails;
   std::optional<rma::Waiter> waiter;
@@ -110,6 +135,22 @@ struct Runtime::Parts {
   std::optional<collectives::Collectives> collectives;
   mutable std::mutex allocator_mutex;  // block_of may be asked while another thread allocates
 };
+
+void Runtime::Parts::add_data_regions() {
+  if (const auto stranger = membership.stranger()) {
+    if (me.value == 0) {
+      log::warn(
+          "PE {} runs another program than PE 0, or with other libraries: global variables are not "
+          "symmetric in this job",
+          stranger->value);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    heap.add_region("the globals of " + data[i].object, std::move(data[i].segment),
+                    membership.offers_of_region(i), membership.locals());
+  }
+}
 
 void* Runtime::Parts::take_block(std::string_view name,
                                  std::uint64_t bytes,

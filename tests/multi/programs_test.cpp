@@ -51,6 +51,21 @@ TEST(ApiTour, EveryFunctionDoesWhatItSaysOnAMixtureOfBoth) {
   expect_success(launch(4, "api_tour", kPairs), kToured);
 }
 
+TEST(Globals, AreSymmetricOnANodeAndBetweenNodes) {
+  const std::string yes = "WEFT_SYMMETRIC_GLOBALS=yes ";
+  expect_success(launch(1, "globals", yes), "globals ok\n");
+  expect_success(launch(4, "globals", yes), "globals ok\n");
+  expect_success(launch(4, "globals", yes + "WEFT_CHECK_LEVEL=2"), "globals ok\n");
+  expect_success(launch(3, "globals", yes + kRails), "globals ok\n");
+  expect_success(launch(4, "globals", yes + kPairs), "globals ok\n");
+}
+
+TEST(Globals, AreRefusedWithAHintWhereTheyAreNotAskedFor) {
+  const Outcome outcome = launch(2, "globals");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.text, HasSubstr("WEFT_SYMMETRIC_GLOBALS=yes"));
+}
+
 TEST(CppTour, TheCppInterfaceDoesWhatItSays) {
   expect_success(launch(1, "cpp_tour"), "cpp_tour: every call did what it says\n");
   expect_success(launch(3, "cpp_tour"), "cpp_tour: every call did what it says\n");

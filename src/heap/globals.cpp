@@ -1,0 +1,103 @@
+#include "src/heap/globals.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include <link.h>
+#include <unistd.h>
+
+namespace weft::heap {
+namespace {
+
+std::uintptr_t page_of(std::uintptr_t address) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return address / page * page;
+}
+
+std::uintptr_t page_after(std::uintptr_t address) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return page_of(address + page - 1);
+}
+
+std::string name_of(const dl_phdr_info& info) {
+  std::string path = info.dlpi_name;
+  if (path.empty()) {
+    std::vector<char> link(4096);
+    const ssize_t length = ::readlink("/proc/self/exe", link.data(), link.size());
+    path.assign(link.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  }
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// The object's dynamic section names libweft among what it needs.
+bool uses_weft(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
+  std::uintptr_t strings = 0;
+  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_STRTAB) {
+      strings = entry->d_un.d_ptr;
+    }
+  }
+  // The loader has made it an address, but on machines where this section is read-only.
+  strings += strings < info.dlpi_addr ? info.dlpi_addr : 0;
+  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
+    const auto* name = reinterpret_cast<const char*>(strings + entry->d_un.d_val);
+    if (entry->d_tag == DT_NEEDED && std::string_view(name).starts_with("libweft")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The last writable segment, from where the read-only part of it ends (elf(5), PT_GNU_RELRO).
+std::optional<std::span<std::byte>> writable_pages(const dl_phdr_info& info) {
+  std::uintptr_t first = 0;
+  std::uintptr_t last = 0;
+  std::uintptr_t read_only_end = 0;
+  for (std::size_t i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr) & header = info.dlpi_phdr[i];
+    const std::uintptr_t start = info.dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_LOAD && (header.p_flags & PF_W) != 0) {
+      first = page_of(start);
+      last = page_after(start + header.p_memsz);
+    } else if (header.p_type == PT_GNU_RELRO) {
+      read_only_end = page_of(start + header.p_memsz);
+    }
+  }
+  first = std::max(first, read_only_end);
+  if (first >= last) {
+    return std::nullopt;
+  }
+  return std::span(reinterpret_cast<std::byte*>(first), last - first);
+}
+
+int collect(dl_phdr_info* info, std::size_t /*size*/, void* result) {
+  bool is_wanted = std::string_view(info->dlpi_name).empty();  // the program itself
+  for (std::size_t i = 0; i < info->dlpi_phnum && !is_wanted; ++i) {
+    const ElfW(Phdr) & header = info->dlpi_phdr[i];
+    is_wanted =
+        header.p_type == PT_DYNAMIC &&
+        uses_weft(*info, reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + header.p_vaddr));
+  }
+  if (const auto pages = writable_pages(*info); is_wanted && pages) {
+    static_cast<std::vector<DataPages>*>(result)->push_back({name_of(*info), *pages});
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<DataPages> symmetric_data() {
+  std::vector<DataPages> found;
+  ::dl_iterate_phdr(&collect, &found);
+  return found;
+}
+
+SharedData share(const DataPages& data) {
+  return {.object = data.object,
+          .segment = Segment::put_behind("globals of " + data.object, data.pages)};
+}
+
+}  // namespace weft::heap
