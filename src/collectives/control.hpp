@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "src/base/ids.hpp"
+#include "src/rma/doorbell.hpp"
 
 namespace weft::collectives {
 
@@ -70,6 +71,7 @@ union TeamSlot {
 };
 
 struct ControlPage {
+  rma::Doorbell doorbell;  // the first: rma finds it at the start of the control bytes
   ControlWord probe;  // the target of writes that only open or try a connection; nobody reads it
   alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
   std::array<std::byte, kWorldInboxBytes> world_inbox;

@@ -91,6 +91,15 @@ Status Team::wait(const std::uint64_t& word, std::uint64_t least, std::string_vi
 
 void Team::show(std::uint64_t position) {
   rma::Rma::store_word(&control().published[position % 2].position, position);
+  ring_mates();
+}
+
+void Team::ring_mates() {
+  for (const std::uint32_t mate : mates()) {
+    if (mate != index_) {
+      rma_.ring(members_[mate]);
+    }
+  }
 }
 
 Status Team::begin_publication(std::string_view name, std::byte** data) {
@@ -128,6 +137,7 @@ Status Team::await_all_entries(std::string_view name) {
 
 void Team::show_word(ControlWord TeamControl::* word) {
   rma::Rma::store_word(&(control().*word).value, position_);
+  ring_mates();
 }
 
 Status Team::await_word(ControlWord TeamControl::* word,

@@ -139,6 +139,7 @@ class Team {
  private:
   void find_nodes(std::span<const std::uint32_t> node_of);
   void show(std::uint64_t position);
+  void ring_mates();
   Status wait(const std::uint64_t& word, std::uint64_t least, std::string_view name, Pe whom);
   Status disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name);
 

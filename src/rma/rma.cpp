@@ -67,10 +67,12 @@ Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
       user_bytes_(heap.user_bytes()),
       pe_count_(heap.pe_count()),
       has_regions_(!heap.regions().empty()),
+      doorbells_(heap.pe_count(), nullptr),
       peers_(heap.pe_count(), nullptr) {
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
     if (std::byte* base = heap.mapped_base(Pe(pe)); base != nullptr) {
       peers_[pe] = base + (heap.user() - heap.base());
+      doorbells_[pe] = reinterpret_cast<Doorbell*>(base);
     }
   }
 }
@@ -122,6 +124,7 @@ Status Rma::put_signal(Context& context,
   if (void* here = view(dest, peer); here != nullptr) {
     transport::copy_bytes(here, source.data(), source.size());
     apply_signal(view(signal.word, peer), signal);
+    ring(peer);
     return Status::Ok;
   }
   if (source.empty()) {
@@ -143,6 +146,7 @@ Status Rma::put_signal(Context& context,
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
   if (void* here = view(signal.word, peer); here != nullptr) {
     apply_signal(here, signal);
+    ring(peer);
     return Status::Ok;
   }
   return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer,
@@ -155,6 +159,7 @@ Status Rma::atomic(
   operation.result = result;
   if (void* here = view(word, peer); here != nullptr) {
     const std::uint64_t old = transport::apply_atomic(here, operation.update);
+    ring(peer);
     if (result != nullptr) {
       *result = old;
     }

@@ -17,6 +17,7 @@
 #include "src/base/status.hpp"
 #include "src/heap/heap.hpp"
 #include "src/rma/context.hpp"
+#include "src/rma/doorbell.hpp"
 #include "src/rma/waiter.hpp"
 #include "src/transport/mapped/atomics.hpp"
 #include "src/transport/mapped/copy.hpp"
@@ -114,6 +115,13 @@ class Rma {
     transport::store_word(word, value);
   }
 
+  // Wakes a PE of this node that sleeps in a wait; for those who stored what it may wait for.
+  void ring(Pe peer) {
+    if (doorbells_[peer.value] != nullptr) {
+      doorbells_[peer.value]->ring();
+    }
+  }
+
   // Between memory that is mapped here.
   static void copy(void* dest, const void* source, std::size_t bytes) {
     transport::copy_bytes(dest, source, bytes);
@@ -171,8 +179,9 @@ class Rma {
   const std::byte* user_;
   std::uint64_t user_bytes_;
   std::uint32_t pe_count_;
-  bool has_regions_;               // besides the heap
-  std::vector<std::byte*> peers_;  // user memory of each PE as mapped here; null on other nodes
+  bool has_regions_;                  // besides the heap
+  std::vector<Doorbell*> doorbells_;  // by PE; null on other nodes
+  std::vector<std::byte*> peers_;     // user memory of each PE as mapped here; null on other nodes
 };
 
 }  // namespace weft::rma

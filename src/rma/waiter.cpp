@@ -55,8 +55,8 @@ WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t co
   return policy;
 }
 
-Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead)
-    : policy_(policy), rails_(rails), is_dead_(std::move(is_dead)) {}
+Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Doorbell* bell)
+    : policy_(policy), rails_(rails), is_dead_(std::move(is_dead)), bell_(bell) {}
 
 Status Waiter::wait(FunctionRef<bool()> done,
                     FunctionRef<std::string()> describe,
@@ -131,8 +131,9 @@ Status Waiter::sleep(FunctionRef<bool()> done,
     }
     // Traffic comes in bursts, and what a peer writes leaves no event here: the more often it ends
     // a nap, the longer the next sleep is put off.
-    burst_us =
-        nap(now - start_ns) ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us) : 0;
+    burst_us = nap(done, now - start_ns)
+                   ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us)
+                   : 0;
     if (spin(done, now_ns(), burst_us)) {
       return Status::Ok;
     }
@@ -140,14 +141,18 @@ Status Waiter::sleep(FunctionRef<bool()> done,
   return Status::Ok;
 }
 
-bool Waiter::nap(std::uint64_t waited_ns) {
+bool Waiter::nap(FunctionRef<bool()> done, std::uint64_t waited_ns) {
   // An eighth of what it has waited already: short waits end soon, long ones cost no CPU.
   const auto us = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(waited_ns / kNsPerUs / 8, 1, policy_.sleep_us));
   if (rails_ != nullptr) {
     return rails_->wait_for_event(us);
   }
-  std::this_thread::sleep_for(std::chrono::microseconds(us));
+  if (bell_ != nullptr) {
+    bell_->sleep(us, done);
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+  }
   return false;
 }
 

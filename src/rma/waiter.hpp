@@ -12,6 +12,7 @@
 #include "src/base/function_ref.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/rma/doorbell.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::rma {
@@ -32,7 +33,8 @@ class Waiter {
   // True if a PE of this node is known to be dead (its process is gone).
   using IsDead = std::function<bool(Pe)>;
 
-  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead);
+  // `bell` is rung by PEs of this node; null in tests.
+  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Doorbell* bell = nullptr);
 
   // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` ("waiting
   // for PE 3 in barrier_all") is called only if the wait is long. `done` is called from this thread,
@@ -52,13 +54,14 @@ class Waiter {
                std::span<const Pe> awaited,
                std::uint64_t start_ns);
   // True if traffic ended it.
-  bool nap(std::uint64_t waited_ns);
+  bool nap(FunctionRef<bool()> done, std::uint64_t waited_ns);
   // The first lost PE among the next few of `awaited`; `position` goes round.
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 
   WaitPolicy policy_;
   transport::Transport* rails_;
   IsDead is_dead_;
+  Doorbell* bell_;
 };
 
 }  // namespace weft::rma

@@ -76,7 +76,9 @@ struct Runtime::Parts {
     bootstrap->barrier();
     const rma::WaitPolicy policy = wait_policy(config, membership.machine());
     rails = build_rails(config, *bootstrap, heap, membership, policy.spin_us);
-    waiter.emplace(policy, transport(), [this](Pe pe) { return is_dead(pe); });
+    waiter.emplace(
+        policy, transport(), [this](Pe pe) { return is_dead(pe); },
+        reinterpret_cast<rma::Doorbell*>(heap.control()));
     rma.emplace(heap, transport(), *waiter);
     default_context.emplace(bootstrap->pe_count());
     collectives.emplace(*rma, me, membership.nodes());
