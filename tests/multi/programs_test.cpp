@@ -66,6 +66,14 @@ TEST(Globals, AreRefusedWithAHintWhereTheyAreNotAskedFor) {
   EXPECT_THAT(outcome.text, HasSubstr("WEFT_SYMMETRIC_GLOBALS=yes"));
 }
 
+TEST(Collective, ThatAPeDoesNotEnterSaysWhoIsMissing) {
+  for (const std::string where : {"", kRails}) {
+    const Outcome outcome = launch(3, "absent", "WEFT_WAIT_REPORT=1 " + where);
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("waiting for PE 2 in barrier_all"));
+  }
+}
+
 TEST(CppTour, TheCppInterfaceDoesWhatItSays) {
   expect_success(launch(1, "cpp_tour"), "cpp_tour: every call did what it says\n");
   expect_success(launch(3, "cpp_tour"), "cpp_tour: every call did what it says\n");
