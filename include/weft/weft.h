@@ -102,6 +102,10 @@ WEFT_EXPORT void* weft_malloc(size_t size);
 WEFT_EXPORT void* weft_calloc(size_t count, size_t size);
 /* `alignment` is a power of two. */
 WEFT_EXPORT void* weft_align(size_t alignment, size_t size);
+/* Another block of `size` bytes with the contents of `address` up to the smaller of both sizes, which is
+ * then freed. NULL as address: weft_malloc; 0 as size: weft_free, and NULL is returned. On an error NULL,
+ * and the old block stays. */
+WEFT_EXPORT void* weft_realloc(void* address, size_t size);
 /* Starts with a barrier. NULL is accepted. */
 WEFT_EXPORT int weft_free(void* address);
 

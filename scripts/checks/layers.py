@@ -16,6 +16,7 @@ MAY_USE = {
     "rma": {"base", "heap", "transport", "proxy"},
     "collectives": {"base", "gpu", "heap", "rma"},
     "runtime": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport", "proxy", "rma", "collectives"},
+    "shmem": {"base", "rma", "runtime"},
 }
 # Tools prove that the public headers are enough; these look inside because that is their purpose.
 TOOL_MAY_USE = {

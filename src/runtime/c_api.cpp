@@ -47,6 +47,26 @@ LastError& last_error() {
   return error;
 }
 
+// The context is one, and has the PE.
+Status check_context(const Access& access) {
+  if (access.context == WEFT_CONTEXT_DEFAULT) {
+    return Status::Ok;
+  }
+  if (access.context == kInvalidContext) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: the context is invalid; it was not created", access.name));
+    return Status::InvalidArgument;
+  }
+  const rma::PeNumbering& numbering = context_of(access.context).numbering();
+  if (static_cast<std::uint32_t>(access.pe) >= numbering.size) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: there is no PE {} in the context's team; its PEs are 0 to {}",
+                       access.name, access.pe, numbering.size - 1));
+    return Status::InvalidArgument;
+  }
+  return Status::Ok;
+}
+
 // Checks that need the allocator's table: the access stays in the block that it starts in.
 Status check_block(const Access& access) {
   if (!current()->heap().contains(access.address, 1)) {
@@ -84,6 +104,19 @@ rma::Context& context_of(weft_context_t context) {
                                          : *reinterpret_cast<rma::Context*>(context);
 }
 
+weft_context_t adopt_context(std::unique_ptr<rma::Context> context) {
+  const std::unique_lock lock(job->contexts_mutex);
+  job->contexts.push_back(std::move(context));
+  return reinterpret_cast<weft_context_t>(job->contexts.back().get());
+}
+
+void end_job(const char* name) {
+  const std::string& message = last_error().message;
+  log::error("{}{}", message.starts_with(name) ? "" : fmt::format("{}: ", name), message);
+  static_cast<void>(std::fflush(nullptr));
+  std::_Exit(EXIT_FAILURE);
+}
+
 int report(Status status, std::string message) {
   last_error() = {std::move(message), status};
   return static_cast<int>(status);
@@ -114,7 +147,10 @@ Status check(const Access& access) {
   if (job->check_level == 0) {
     return Status::Ok;
   }
-  const Pe pe(static_cast<std::uint32_t>(access.pe));
+  if (const Status status = check_context(access); status != Status::Ok) {
+    return status;
+  }
+  const Pe pe(world_pe(access.context, access.pe));
   const bool is_inside = access.bytes == 0 || rma->is_symmetric(access.address, access.bytes);
   if (pe.value >= rma->pe_count() || !is_inside) {
     report(Status::InvalidArgument,
@@ -145,32 +181,42 @@ int number_or_minus_one(Number&& number) {
   return current() == nullptr ? -1 : static_cast<int>(number(runtime()));
 }
 
-int init() {
-  if (job != nullptr) {
-    return report(Status::InvalidArgument,
-                  "weft_init: Weft is initialized already; call weft_finalize first");
+void start(const weft::c_api::InitOptions& options) {
+  weft::Config config = weft::load_config_from_environment();
+  if (options.symmetric_globals && config.symmetric_globals == "auto") {
+    config.symmetric_globals = "yes";
   }
-  try {
-    const weft::Config config = weft::load_config_from_environment();
-    weft::log::set_level(weft::log::parse_level(config.log));
-    job = std::make_unique<weft::c_api::Job>(config);
-    weft::log::set_prefix(fmt::format("PE {}", job->runtime.pe().value));
-    weft::c_api::publish(&job->runtime.rma());
-    return WEFT_OK;
-  } catch (const weft::Error& error) {
-    weft::log::error("weft_init: {}", error.what());
-    return report(error.status(), fmt::format("weft_init: {}", error.what()));
-  } catch (const std::exception& error) {
-    weft::log::error("weft_init: {}", error.what());
-    return report(Status::Internal, fmt::format("weft_init: {}", error.what()));
+  if (options.adjust != nullptr) {
+    options.adjust(config);
   }
+  weft::log::set_level(weft::log::parse_level(config.log));
+  job = std::make_unique<weft::c_api::Job>(config);
+  weft::log::set_prefix(fmt::format("PE {}", job->runtime.pe().value));
+  weft::c_api::publish(&job->runtime.rma());
 }
 
 }  // namespace
 
+int weft::c_api::initialize(const InitOptions& options) {
+  const std::unique_lock lock(setup_mutex);
+  if (job != nullptr) {
+    return report(Status::InvalidArgument,
+                  fmt::format("{}: Weft is initialized already; finalize it first", options.name));
+  }
+  try {
+    start(options);
+    return WEFT_OK;
+  } catch (const Error& error) {
+    log::error("{}: {}", options.name, error.what());
+    return report(error.status(), fmt::format("{}: {}", options.name, error.what()));
+  } catch (const std::exception& error) {
+    log::error("{}: {}", options.name, error.what());
+    return report(Status::Internal, fmt::format("{}: {}", options.name, error.what()));
+  }
+}
+
 int weft_init(void) {
-  const std::unique_lock lock(weft::c_api::setup_mutex);
-  return init();
+  return weft::c_api::initialize({.name = "weft_init"});
 }
 
 int weft_finalize(void) {
@@ -243,9 +289,22 @@ int weft_node_of(int pe) {
 
 int weft_context_create(weft_context_t* context) {
   return weft::c_api::guarded("weft_context_create", [&](weft::runtime::Runtime& runtime) {
-    const std::unique_lock lock(job->contexts_mutex);
-    job->contexts.push_back(std::make_unique<weft::rma::Context>(runtime.pe_count()));
-    *context = reinterpret_cast<weft_context_t>(job->contexts.back().get());
+    *context = weft::c_api::adopt_context(std::make_unique<weft::rma::Context>(runtime.pe_count()));
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+int weft_team_context_create(weft_team_t team, weft_context_t* context) {
+  return weft::c_api::guarded("weft_team_context_create", [&](weft::runtime::Runtime& runtime) {
+    const int size = weft_team_pe_count(team);
+    if (size < 1) {
+      return report(Status::InvalidArgument, "weft_team_context_create: not a team of this PE");
+    }
+    const int start = weft_team_translate(team, 0, WEFT_TEAM_WORLD);
+    const int second = size == 1 ? start : weft_team_translate(team, 1, WEFT_TEAM_WORLD);
+    const weft::rma::PeNumbering numbering{start, second - start, static_cast<std::uint32_t>(size)};
+    *context = weft::c_api::adopt_context(
+        std::make_unique<weft::rma::Context>(runtime.pe_count(), numbering));
     return static_cast<int>(WEFT_OK);
   });
 }

@@ -7,6 +7,8 @@
 #include <weft/weft.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,9 +41,35 @@ inline void publish(rma::Rma* rma) {
 // All PEs but this one: those that a wait for nobody in particular may be waiting for.
 [[nodiscard]] std::span<const Pe> others();
 
-// The object behind a handle. A handle that weft_context_create did not return is undefined, except
-// with WEFT_CHECK_LEVEL=2.
+// Where weft_init and shmem_init differ.
+struct InitOptions {
+  const char* name;
+  bool symmetric_globals = false;
+  void (*adjust)(Config& config) = nullptr;  // what else the environment says; may throw Error
+};
+
+// Joins the job; WEFT_OK, or a status whose sentence is set and printed.
+int initialize(const InitOptions& options);
+
+// OpenSHMEM's SHMEM_CTX_INVALID.
+inline const weft_context_t kInvalidContext = reinterpret_cast<weft_context_t>(UINTPTR_MAX);
+
+// The object behind a handle. A handle that nobody returned is undefined, except kInvalidContext,
+// which check refuses.
 [[nodiscard]] rma::Context& context_of(weft_context_t context);
+
+// Makes a context that weft_context_destroy and weft_finalize know.
+[[nodiscard]] weft_context_t adopt_context(std::unique_ptr<rma::Context> context);
+
+// The job's number of the context's PE `pe`; kNoPe if there is none.
+[[nodiscard]] inline std::uint32_t world_pe(weft_context_t context, int pe) {
+  if (context == WEFT_CONTEXT_DEFAULT) [[likely]] {
+    return static_cast<std::uint32_t>(pe);
+  }
+  return context == kInvalidContext ? rma::kNoPe
+                                    : reinterpret_cast<const rma::Context*>(context)->world_pe(
+                                          static_cast<std::uint32_t>(pe));
+}
 
 // Sets the sentence of weft_last_error and returns the status as a number.
 int report(Status status, std::string message);
@@ -49,13 +77,35 @@ int report_not_initialized(const char* name);
 // Of a call that has run: Ok, or a sentence that says which PE is lost.
 int finish(Status status, const char* name);
 
+// Whether a function can return an error, or, as most of OpenSHMEM's, has no way but to end the job.
+enum class OnError : bool { Return, EndJob };
+
+// A function as the user called it.
+struct Caller {
+  const char* name;
+  weft_context_t context = WEFT_CONTEXT_DEFAULT;
+  OnError on_error = OnError::Return;
+};
+
+// Prints the sentence of weft_last_error, and ends the job.
+[[noreturn, gnu::cold, gnu::noinline]] void end_job(const char* name);
+
+// `status`, if the call may return it.
+inline int settled(const Caller& caller, int status) {
+  if (status < 0 && caller.on_error == OnError::EndJob) [[unlikely]] {
+    end_job(caller.name);
+  }
+  return status;
+}
+
 // An access to symmetric memory of a PE, as a user asked for it.
 struct Access {
   const char* name;  // of the function that was called
   const void* address;
   std::size_t bytes;
-  int pe;
+  int pe;  // as the context numbers them
   std::size_t alignment = 1;
+  weft_context_t context = WEFT_CONTEXT_DEFAULT;
 };
 
 // Ok, or NotInitialized or InvalidArgument with its sentence set, as far as WEFT_CHECK_LEVEL asks.
@@ -76,16 +126,33 @@ int guarded(const char* name, Body&& body) {
   }
 }
 
-// The data path behind its fast path: checks, then rma.
-int put(weft_context_t context, const Access& dest, const void* source, rma::Blocking blocking);
-int get(weft_context_t context, void* dest, const Access& source, rma::Blocking blocking);
+// The data path behind its fast path: checks, then rma. Each on the context of its access.
+int put(const Access& dest, const void* source, rma::Blocking blocking);
+int get(void* dest, const Access& source, rma::Blocking blocking);
 // Applies `atomic` and stores the old value at `*result` unless null.
-int atomic(weft_context_t context,
-           const Access& word,
-           const rma::Atomic& atomic,
-           std::uint64_t* result);
+int atomic(const Access& word, const rma::Atomic& atomic, std::uint64_t* result);
 // As above, the element's old value is at `*result` after quiet at the latest.
-int atomic_nbi(weft_context_t context, const Access& word, const rma::Atomic& atomic, void* result);
+int atomic_nbi(const Access& word, const rma::Atomic& atomic, void* result);
+int put_signal(const Access& dest,
+               const void* source,
+               const weft_signal& signal,
+               rma::Blocking blocking);
+int signal_post(const Caller& caller, const weft_signal& signal, int pe);
+// `pe` is as the context of the call numbers them.
+int iput(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe);
+int iget(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe);
+int fence(const Caller& caller);
+int quiet(const Caller& caller);
+// On symmetric memory.
+void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, bool zeroed);
+void* reallocate(const Caller& caller, void* address, std::size_t bytes);
+int release(const Caller& caller, void* address);
+// Waits until `*word` compares to `value`; what it saw goes to `*seen` unless null.
+int signal_wait_until(const Caller& caller,
+                      std::uint64_t* word,
+                      weft_comparison comparison,
+                      std::uint64_t value,
+                      std::uint64_t* seen);
 // Waits until `done`; `what` says for what, if it takes long.
 int wait(const char* name, const void* word, FunctionRef<bool()> done);
 

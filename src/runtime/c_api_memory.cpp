@@ -1,47 +1,77 @@
 // weft_malloc and its kin.
+#include <algorithm>
+#include <cstring>
+
 #include "src/runtime/c_api.hpp"
 
-namespace {
+namespace weft::c_api {
 
-struct Request {
-  const char* name;
-  std::uint64_t bytes;
-  std::uint64_t alignment;
-  bool zeroed;
-};
-
-void* allocate(const Request& request) {
+void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, bool zeroed) {
   void* address = nullptr;
-  const int status = weft::c_api::guarded(request.name, [&](weft::runtime::Runtime& runtime) {
-    address = runtime.allocate(request.bytes, request.alignment, request.zeroed, request.name);
+  const int status = guarded(caller.name, [&](runtime::Runtime& runtime) {
+    address = runtime.allocate(bytes, alignment, zeroed, caller.name);
     return static_cast<int>(WEFT_OK);
   });
   return status == WEFT_OK ? address : nullptr;
 }
 
-}  // namespace
-
-void* weft_malloc(size_t size) {
-  return allocate({"weft_malloc", size, weft::kCacheLineBytes, false});
-}
-
-void* weft_calloc(size_t count, size_t size) {
-  std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) {
-    bytes = UINT64_MAX;  // fits nowhere; all PEs come to the same end
+// The old block stays until the new one is filled: a realloc that fails leaves everything as it was.
+void* reallocate(const Caller& caller, void* address, std::size_t bytes) {
+  if (address == nullptr) {
+    return bytes == 0 ? nullptr : allocate(caller, bytes, kCacheLineBytes, false);
   }
-  return allocate({"weft_calloc", bytes, weft::kCacheLineBytes, true});
+  if (bytes == 0) {
+    settled(caller, release(caller, address));
+    return nullptr;
+  }
+  const auto block = current() == nullptr ? std::nullopt : runtime().block_of(address);
+  if (!block || current()->heap().offset_of(address) != block->offset) {
+    settled(caller, report(Status::InvalidArgument,
+                           fmt::format("{}: {} is not an address that weft_malloc returned",
+                                       caller.name, address)));
+    return nullptr;
+  }
+  void* larger = allocate(caller, bytes, kCacheLineBytes, false);
+  if (larger != nullptr) {
+    std::memcpy(larger, address, std::min(bytes, static_cast<std::size_t>(block->bytes)));
+    settled(caller, release(caller, address));  // opens with a barrier: all have copied
+  }
+  return larger;
 }
 
-void* weft_align(size_t alignment, size_t size) {
-  return allocate({"weft_align", size, alignment, false});
-}
-
-int weft_free(void* address) {
-  return weft::c_api::guarded("weft_free", [&](weft::runtime::Runtime& runtime) {
+int release(const Caller& caller, void* address) {
+  return guarded(caller.name, [&](runtime::Runtime& runtime) {
     runtime.release(address);
     return static_cast<int>(WEFT_OK);
   });
+}
+
+}  // namespace weft::c_api
+
+using weft::kCacheLineBytes;
+
+void* weft_malloc(size_t size) {
+  return weft::c_api::allocate({"weft_malloc"}, size, kCacheLineBytes, false);
+}
+
+void* weft_calloc(size_t count, size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    bytes = SIZE_MAX;  // fits nowhere; all PEs come to the same end
+  }
+  return weft::c_api::allocate({"weft_calloc"}, bytes, kCacheLineBytes, true);
+}
+
+void* weft_align(size_t alignment, size_t size) {
+  return weft::c_api::allocate({"weft_align"}, size, alignment, false);
+}
+
+void* weft_realloc(void* address, size_t size) {
+  return weft::c_api::reallocate({"weft_realloc"}, address, size);
+}
+
+int weft_free(void* address) {
+  return weft::c_api::release({"weft_free"}, address);
 }
 
 void* weft_ptr(const void* address, int pe) {

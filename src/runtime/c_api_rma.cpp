@@ -1,59 +1,55 @@
-// put, get, strided transfers, signals, fence and quiet: a fast path of a few instructions where the
-// peer's memory is mapped, and behind it the checks and rma.
-#include "src/runtime/c_api.hpp"
-#include "src/transport/mapped/atomics.hpp"
-#include "src/transport/mapped/copy.hpp"
+// put, get, strided transfers, signals, fence and quiet behind their fast paths (typed.hpp): the
+// checks, and rma.
+#include "src/runtime/typed.hpp"
 
 namespace weft::c_api {
 namespace {
 
+using rma::Blocking;
+
 Pe pe_of(const Access& access) {
-  return Pe(static_cast<std::uint32_t>(access.pe));
+  return Pe(world_pe(access.context, access.pe));
 }
 
 }  // namespace
 
-int put(weft_context_t context, const Access& dest, const void* source, rma::Blocking blocking) {
+int put(const Access& dest, const void* source, Blocking blocking) {
   if (const Status status = check(dest); status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
-      current()->put(context_of(context), const_cast<void*>(dest.address),
+      current()->put(context_of(dest.context), const_cast<void*>(dest.address),
                      {static_cast<const std::byte*>(source), dest.bytes}, pe_of(dest), blocking),
       dest.name);
 }
 
-int get(weft_context_t context, void* dest, const Access& source, rma::Blocking blocking) {
+int get(void* dest, const Access& source, Blocking blocking) {
   if (const Status status = check(source); status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->get(context_of(context), {static_cast<std::byte*>(dest), source.bytes},
-                               source.address, pe_of(source), blocking),
-                source.name);
+  return finish(
+      current()->get(context_of(source.context), {static_cast<std::byte*>(dest), source.bytes},
+                     source.address, pe_of(source), blocking),
+      source.name);
 }
 
-int atomic(weft_context_t context,
-           const Access& word,
-           const rma::Atomic& atomic,
-           std::uint64_t* result) {
+int atomic(const Access& word, const rma::Atomic& atomic, std::uint64_t* result) {
   if (const Status status = check(word); status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->atomic(context_of(context), const_cast<void*>(word.address), atomic,
+  return finish(current()->atomic(context_of(word.context), const_cast<void*>(word.address), atomic,
                                   pe_of(word), result),
                 word.name);
 }
 
-int atomic_nbi(weft_context_t context,
-               const Access& word,
-               const rma::Atomic& atomic,
-               void* result) {
+int atomic_nbi(const Access& word, const rma::Atomic& atomic, void* result) {
   if (const Status status = check(word); status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->atomic_fetch_nbi(context_of(context), const_cast<void*>(word.address),
-                                            atomic, pe_of(word), result),
-                word.name);
+  return finish(
+      current()->atomic_fetch_nbi(context_of(word.context), const_cast<void*>(word.address), atomic,
+                                  pe_of(word), result),
+      word.name);
 }
 
 int wait(const char* name, const void* word, FunctionRef<bool()> done) {
@@ -67,8 +63,6 @@ int wait(const char* name, const void* word, FunctionRef<bool()> done) {
 }
 
 namespace {
-
-using rma::Blocking;
 
 // The extent of a strided access; InvalidArgument for strides that OpenSHMEM does not allow either.
 Status stride_bytes(const char* name,
@@ -94,43 +88,15 @@ Status stride_bytes(const char* name,
   return Status::Ok;
 }
 
-int iput(
-    weft_context_t context, void* dest, const void* source, const weft_stride& stride, int pe) {
-  std::size_t bytes = 0;
-  Status status = stride_bytes("weft_iput", stride, stride.dest, bytes);
-  if (status == Status::Ok) {
-    status = check({.name = "weft_iput", .address = dest, .bytes = bytes, .pe = pe});
-  }
-  auto* to = static_cast<std::byte*>(dest);
-  const auto* from = static_cast<const std::byte*>(source);
-  for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    status = current()->put(context_of(context), to + i * stride.dest * stride.element_bytes,
-                            {from + i * stride.source * stride.element_bytes, stride.element_bytes},
-                            Pe(static_cast<std::uint32_t>(pe)), Blocking::Yes);
-  }
-  return status == Status::PeerLost ? finish(status, "weft_iput") : static_cast<int>(status);
-}
+// One element of a strided transfer.
+struct Element {
+  std::byte* dest;
+  const std::byte* source;
+};
 
-int iget(
-    weft_context_t context, void* dest, const void* source, const weft_stride& stride, int pe) {
-  std::size_t bytes = 0;
-  Status status = stride_bytes("weft_iget", stride, stride.source, bytes);
-  if (status == Status::Ok) {
-    status = check({.name = "weft_iget", .address = source, .bytes = bytes, .pe = pe});
-  }
-  if (status != Status::Ok) {
-    return static_cast<int>(status);
-  }
-  auto* to = static_cast<std::byte*>(dest);
-  const auto* from = static_cast<const std::byte*>(source);
-  for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    status = current()->get(context_of(context),
-                            {to + i * stride.dest * stride.element_bytes, stride.element_bytes},
-                            from + i * stride.source * stride.element_bytes,
-                            Pe(static_cast<std::uint32_t>(pe)), Blocking::No);
-  }
-  const Status quiet = current()->quiet(context_of(context));  // all elements travel at once
-  return finish(status == Status::Ok ? quiet : status, "weft_iget");
+Element element_at(void* dest, const void* source, const weft_stride& stride, std::size_t i) {
+  return {static_cast<std::byte*>(dest) + i * stride.dest * stride.element_bytes,
+          static_cast<const std::byte*>(source) + i * stride.source * stride.element_bytes};
 }
 
 Status to_signal(const char* name, const weft_signal& signal, rma::Signal& result) {
@@ -149,19 +115,73 @@ Status to_signal(const char* name, const weft_signal& signal, rma::Signal& resul
   return Status::InvalidArgument;
 }
 
-Access word_access(const char* name, const weft_signal& signal, int pe) {
-  return {.name = name, .address = signal.word, .bytes = 8, .pe = pe, .alignment = 8};
+Access word_access(const Access& data, const weft_signal& signal) {
+  return {.name = data.name,
+          .address = signal.word,
+          .bytes = 8,
+          .pe = data.pe,
+          .alignment = 8,
+          .context = data.context};
 }
 
-int put_signal(weft_context_t context,
-               const Access& dest,
+template <Status (rma::Rma::*kOrder)(rma::Context&)>
+int order(const Caller& caller) {
+  rma::Rma* rma = current();
+  if (rma == nullptr) [[unlikely]] {
+    return report_not_initialized(caller.name);
+  }
+  const Status status = (rma->*kOrder)(context_of(caller.context));
+  return status == Status::Ok ? WEFT_OK : finish(status, caller.name);
+}
+
+}  // namespace
+
+int iput(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe) {
+  Access access{
+      .name = caller.name, .address = dest, .bytes = 0, .pe = pe, .context = caller.context};
+  Status status = stride_bytes(caller.name, stride, stride.dest, access.bytes);
+  if (status == Status::Ok) {
+    status = check(access);
+  }
+  if (status != Status::Ok) {
+    return static_cast<int>(status);
+  }
+  for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
+    const Element element = element_at(dest, source, stride, i);
+    status = current()->put(context_of(caller.context), element.dest,
+                            {element.source, stride.element_bytes}, pe_of(access), Blocking::Yes);
+  }
+  return finish(status, caller.name);
+}
+
+int iget(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe) {
+  Access access{
+      .name = caller.name, .address = source, .bytes = 0, .pe = pe, .context = caller.context};
+  Status status = stride_bytes(caller.name, stride, stride.source, access.bytes);
+  if (status == Status::Ok) {
+    status = check(access);
+  }
+  if (status != Status::Ok) {
+    return static_cast<int>(status);
+  }
+  for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
+    const Element element = element_at(dest, source, stride, i);
+    status = current()->get(context_of(caller.context), {element.dest, stride.element_bytes},
+                            element.source, pe_of(access), Blocking::No);
+  }
+  // All elements travel at once.
+  const Status quiet = current()->quiet(context_of(caller.context));
+  return finish(status == Status::Ok ? quiet : status, caller.name);
+}
+
+int put_signal(const Access& dest,
                const void* source,
                const weft_signal& signal,
                Blocking blocking) {
   rma::Signal update;
   Status status = check(dest);
   if (status == Status::Ok) {
-    status = check(word_access(dest.name, signal, dest.pe));
+    status = check(word_access(dest, signal));
   }
   if (status == Status::Ok) {
     status = to_signal(dest.name, signal, update);
@@ -169,122 +189,91 @@ int put_signal(weft_context_t context,
   if (status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->put_signal(context_of(context), const_cast<void*>(dest.address),
+  return finish(current()->put_signal(context_of(dest.context), const_cast<void*>(dest.address),
                                       {static_cast<const std::byte*>(source), dest.bytes}, update,
                                       pe_of(dest), blocking),
                 dest.name);
 }
 
-int signal_post(weft_context_t context, const weft_signal& signal, int pe) {
+int signal_post(const Caller& caller, const weft_signal& signal, int pe) {
+  const Access word = word_access(
+      {.name = caller.name, .address = nullptr, .bytes = 0, .pe = pe, .context = caller.context},
+      signal);
   rma::Signal update;
-  Status status = check(word_access("weft_signal_post", signal, pe));
+  Status status = check(word);
   if (status == Status::Ok) {
-    status = to_signal("weft_signal_post", signal, update);
+    status = to_signal(caller.name, signal, update);
   }
   if (status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->signal(context_of(context), update, Pe(static_cast<std::uint32_t>(pe))),
-                "weft_signal_post");
+  return finish(current()->signal(context_of(caller.context), update, pe_of(word)), caller.name);
 }
 
-// The fast paths: true if the transfer is done.
-inline bool put_mapped(void* dest, const void* source, std::size_t bytes, int pe) {
-  const rma::Rma* rma = current();
-  void* view = rma == nullptr ? nullptr : rma->mapped(dest, bytes, static_cast<std::uint32_t>(pe));
-  if (view == nullptr) [[unlikely]] {
-    return false;
-  }
-  transport::copy_bytes(view, source, bytes);
-  return true;
+int fence(const Caller& caller) {
+  return order<&rma::Rma::fence>(caller);
 }
 
-inline bool get_mapped(void* dest, const void* source, std::size_t bytes, int pe) {
-  const rma::Rma* rma = current();
-  const void* view =
-      rma == nullptr ? nullptr : rma->mapped(source, bytes, static_cast<std::uint32_t>(pe));
-  if (view == nullptr) [[unlikely]] {
-    return false;
-  }
-  transport::copy_bytes(dest, view, bytes);
-  return true;
+int quiet(const Caller& caller) {
+  return order<&rma::Rma::quiet>(caller);
 }
 
-template <Status (rma::Rma::*kOrder)(rma::Context&)>
-int order(weft_context_t context, const char* name) {
-  rma::Rma* rma = current();
-  if (rma == nullptr) [[unlikely]] {
-    return report_not_initialized(name);
-  }
-  const Status status = (rma->*kOrder)(context_of(context));
-  return status == Status::Ok ? WEFT_OK : finish(status, name);
-}
-
-}  // namespace
 }  // namespace weft::c_api
 
-using weft::c_api::get_mapped;
-using weft::c_api::order;
-using weft::c_api::put_mapped;
 using weft::rma::Blocking;
 using weft::rma::Rma;
 
+namespace c_api = weft::c_api;
+namespace typed = weft::c_api::typed;
+
 int weft_ctx_put(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
-  return put_mapped(dest, source, bytes, pe)
-             ? WEFT_OK
-             : weft::c_api::put(context, {"weft_put", dest, bytes, pe}, source, Blocking::Yes);
-}
-
-int weft_ctx_put_nbi(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
-  return put_mapped(dest, source, bytes, pe)
-             ? WEFT_OK
-             : weft::c_api::put(context, {"weft_put_nbi", dest, bytes, pe}, source, Blocking::No);
-}
-
-int weft_ctx_get(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
-  return get_mapped(dest, source, bytes, pe)
-             ? WEFT_OK
-             : weft::c_api::get(context, dest, {"weft_get", source, bytes, pe}, Blocking::Yes);
-}
-
-int weft_ctx_get_nbi(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
-  return get_mapped(dest, source, bytes, pe)
-             ? WEFT_OK
-             : weft::c_api::get(context, dest, {"weft_get_nbi", source, bytes, pe}, Blocking::No);
+  return typed::put_bytes<Blocking::Yes>({"weft_ctx_put", context}, dest, source, bytes, pe);
 }
 
 int weft_put(void* dest, const void* source, size_t bytes, int pe) {
-  return weft_ctx_put(WEFT_CONTEXT_DEFAULT, dest, source, bytes, pe);
+  return typed::put_bytes<Blocking::Yes>({"weft_put"}, dest, source, bytes, pe);
+}
+
+int weft_ctx_put_nbi(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+  return typed::put_bytes<Blocking::No>({"weft_ctx_put_nbi", context}, dest, source, bytes, pe);
 }
 
 int weft_put_nbi(void* dest, const void* source, size_t bytes, int pe) {
-  return weft_ctx_put_nbi(WEFT_CONTEXT_DEFAULT, dest, source, bytes, pe);
+  return typed::put_bytes<Blocking::No>({"weft_put_nbi"}, dest, source, bytes, pe);
+}
+
+int weft_ctx_get(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+  return typed::get_bytes<Blocking::Yes>({"weft_ctx_get", context}, dest, source, bytes, pe);
 }
 
 int weft_get(void* dest, const void* source, size_t bytes, int pe) {
-  return weft_ctx_get(WEFT_CONTEXT_DEFAULT, dest, source, bytes, pe);
+  return typed::get_bytes<Blocking::Yes>({"weft_get"}, dest, source, bytes, pe);
+}
+
+int weft_ctx_get_nbi(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+  return typed::get_bytes<Blocking::No>({"weft_ctx_get_nbi", context}, dest, source, bytes, pe);
 }
 
 int weft_get_nbi(void* dest, const void* source, size_t bytes, int pe) {
-  return weft_ctx_get_nbi(WEFT_CONTEXT_DEFAULT, dest, source, bytes, pe);
+  return typed::get_bytes<Blocking::No>({"weft_get_nbi"}, dest, source, bytes, pe);
 }
 
 int weft_ctx_iput(
     weft_context_t context, void* dest, const void* source, weft_stride stride, int pe) {
-  return weft::c_api::iput(context, dest, source, stride, pe);
+  return c_api::iput({"weft_ctx_iput", context}, dest, source, stride, pe);
 }
 
 int weft_iput(void* dest, const void* source, weft_stride stride, int pe) {
-  return weft::c_api::iput(WEFT_CONTEXT_DEFAULT, dest, source, stride, pe);
+  return c_api::iput({"weft_iput"}, dest, source, stride, pe);
 }
 
 int weft_ctx_iget(
     weft_context_t context, void* dest, const void* source, weft_stride stride, int pe) {
-  return weft::c_api::iget(context, dest, source, stride, pe);
+  return c_api::iget({"weft_ctx_iget", context}, dest, source, stride, pe);
 }
 
 int weft_iget(void* dest, const void* source, weft_stride stride, int pe) {
-  return weft::c_api::iget(WEFT_CONTEXT_DEFAULT, dest, source, stride, pe);
+  return c_api::iget({"weft_iget"}, dest, source, stride, pe);
 }
 
 int weft_ctx_put_signal(weft_context_t context,
@@ -293,8 +282,13 @@ int weft_ctx_put_signal(weft_context_t context,
                         size_t bytes,
                         weft_signal signal,
                         int pe) {
-  return weft::c_api::put_signal(context, {"weft_put_signal", dest, bytes, pe}, source, signal,
-                                 Blocking::Yes);
+  return typed::put_signal_bytes<Blocking::Yes>({"weft_ctx_put_signal", context}, {dest, bytes, pe},
+                                                source, signal);
+}
+
+int weft_put_signal(void* dest, const void* source, size_t bytes, weft_signal signal, int pe) {
+  return typed::put_signal_bytes<Blocking::Yes>({"weft_put_signal"}, {dest, bytes, pe}, source,
+                                                signal);
 }
 
 int weft_ctx_put_signal_nbi(weft_context_t context,
@@ -303,24 +297,21 @@ int weft_ctx_put_signal_nbi(weft_context_t context,
                             size_t bytes,
                             weft_signal signal,
                             int pe) {
-  return weft::c_api::put_signal(context, {"weft_put_signal_nbi", dest, bytes, pe}, source, signal,
-                                 Blocking::No);
-}
-
-int weft_put_signal(void* dest, const void* source, size_t bytes, weft_signal signal, int pe) {
-  return weft_ctx_put_signal(WEFT_CONTEXT_DEFAULT, dest, source, bytes, signal, pe);
+  return typed::put_signal_bytes<Blocking::No>({"weft_ctx_put_signal_nbi", context},
+                                               {dest, bytes, pe}, source, signal);
 }
 
 int weft_put_signal_nbi(void* dest, const void* source, size_t bytes, weft_signal signal, int pe) {
-  return weft_ctx_put_signal_nbi(WEFT_CONTEXT_DEFAULT, dest, source, bytes, signal, pe);
+  return typed::put_signal_bytes<Blocking::No>({"weft_put_signal_nbi"}, {dest, bytes, pe}, source,
+                                               signal);
 }
 
 int weft_ctx_signal_post(weft_context_t context, weft_signal signal, int pe) {
-  return weft::c_api::signal_post(context, signal, pe);
+  return c_api::signal_post({"weft_ctx_signal_post", context}, signal, pe);
 }
 
 int weft_signal_post(weft_signal signal, int pe) {
-  return weft::c_api::signal_post(WEFT_CONTEXT_DEFAULT, signal, pe);
+  return c_api::signal_post({"weft_signal_post"}, signal, pe);
 }
 
 uint64_t weft_signal_fetch(const uint64_t* word) {
@@ -328,17 +319,17 @@ uint64_t weft_signal_fetch(const uint64_t* word) {
 }
 
 int weft_fence(void) {
-  return order<&Rma::fence>(WEFT_CONTEXT_DEFAULT, "weft_fence");
+  return c_api::fence({"weft_fence"});
 }
 
 int weft_ctx_fence(weft_context_t context) {
-  return order<&Rma::fence>(context, "weft_ctx_fence");
+  return c_api::fence({"weft_ctx_fence", context});
 }
 
 int weft_quiet(void) {
-  return order<&Rma::quiet>(WEFT_CONTEXT_DEFAULT, "weft_quiet");
+  return c_api::quiet({"weft_quiet"});
 }
 
 int weft_ctx_quiet(weft_context_t context) {
-  return order<&Rma::quiet>(context, "weft_ctx_quiet");
+  return c_api::quiet({"weft_ctx_quiet", context});
 }

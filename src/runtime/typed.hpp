@@ -1,5 +1,5 @@
-// The templates behind weft/typed.h: a fast path of one instruction where the element is mapped, else
-// the common way through c_api.hpp.
+// The templates behind weft/typed.h and shmem.h: a fast path of a few instructions where the peer's
+// memory is mapped, else the common way through c_api.hpp.
 //
 // Threads: any. A fast path checks all that the slow one would (but blocks, for which
 // WEFT_CHECK_LEVEL=2 turns it off), so that no call is unchecked because it is fast.
@@ -7,19 +7,46 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "src/runtime/c_api.hpp"
 #include "src/transport/mapped/atomics.hpp"
+#include "src/transport/mapped/copy.hpp"
 
 namespace weft::c_api::typed {
 
 using rma::AtomicCode;
 using rma::Blocking;
 
-// An element as atomics see it.
+// An element as single instructions see it; void for those that no instruction moves whole.
+template <std::size_t kBytes>
+struct BitsOf {
+  using Type = void;
+};
+
+template <>
+struct BitsOf<1> {
+  using Type = std::uint8_t;
+};
+
+template <>
+struct BitsOf<2> {
+  using Type = std::uint16_t;
+};
+
+template <>
+struct BitsOf<4> {
+  using Type = std::uint32_t;
+};
+
+template <>
+struct BitsOf<8> {
+  using Type = std::uint64_t;
+};
+
 template <typename T>
-using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+using Bits = typename BitsOf<sizeof(T)>::Type;
 
 template <typename T>
 struct Exchange {
@@ -27,19 +54,32 @@ struct Exchange {
   T value;
 };
 
-// The element of `pe` as mapped here, if it is mapped, symmetric and aligned; else null.
-template <typename T>
-[[nodiscard]] inline Bits<T>* mapped_word(const T* address, int pe) {
+// The bytes of `pe` as mapped here, if they are mapped and symmetric; else null.
+[[nodiscard]] inline void* mapped_bytes(const Caller& caller,
+                                        const void* address,
+                                        std::size_t bytes,
+                                        int pe) {
   const rma::Rma* rma = current();
-  if (rma == nullptr || reinterpret_cast<std::uintptr_t>(address) % sizeof(T) != 0) [[unlikely]] {
+  return rma == nullptr ? nullptr : rma->mapped(address, bytes, world_pe(caller.context, pe));
+}
+
+// The element of `pe` as mapped here, if it is also aligned.
+template <typename T>
+[[nodiscard]] inline Bits<T>* mapped_word(const Caller& caller, const T* address, int pe) {
+  if (reinterpret_cast<std::uintptr_t>(address) % alignof(T) != 0) [[unlikely]] {
     return nullptr;
   }
-  return static_cast<Bits<T>*>(rma->mapped(address, sizeof(T), static_cast<std::uint32_t>(pe)));
+  return static_cast<Bits<T>*>(mapped_bytes(caller, address, sizeof(T), pe));
 }
 
 template <typename T>
-Access element(const char* name, const T* address, int pe) {
-  return {.name = name, .address = address, .bytes = sizeof(T), .pe = pe, .alignment = sizeof(T)};
+Access element(const Caller& caller, const T* address, int pe) {
+  return {.name = caller.name,
+          .address = address,
+          .bytes = sizeof(T),
+          .pe = pe,
+          .alignment = alignof(T),
+          .context = caller.context};
 }
 
 template <typename T>
@@ -57,118 +97,174 @@ template <typename T>
 }
 
 template <typename T>
-int p(weft_context_t context, T* dest, T value, int pe) {
-  if (Bits<T>* word = mapped_word(dest, pe); word != nullptr) [[likely]] {
-    // relaxed: p promises no order; fence, quiet and signals do.
-    AtomicRef(*word).store(std::bit_cast<Bits<T>>(value), std::memory_order_relaxed);
+int p(const Caller& caller, T* dest, T value, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
+    if constexpr (std::is_void_v<Bits<T>>) {
+      std::memcpy(word, &value, sizeof(T));
+    } else {
+      // relaxed: p promises no order; fence, quiet and signals do.
+      AtomicRef(*word).store(std::bit_cast<Bits<T>>(value), std::memory_order_relaxed);
+    }
     return WEFT_OK;
   }
-  return c_api::put(context, element("weft_p", dest, pe), &value, Blocking::Yes);
+  return settled(caller, c_api::put(element(caller, dest, pe), &value, Blocking::Yes));
 }
 
 template <typename T>
-T g(weft_context_t context, const T* source, int pe) {
-  if (Bits<T>* word = mapped_word(source, pe); word != nullptr) [[likely]] {
-    // relaxed: as for p.
-    return std::bit_cast<T>(AtomicRef(*word).load(std::memory_order_relaxed));
-  }
+T g(const Caller& caller, const T* source, int pe) {
   T value{};
-  c_api::get(context, &value, element("weft_g", source, pe), Blocking::Yes);
+  if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr) [[likely]] {
+    if constexpr (std::is_void_v<Bits<T>>) {
+      std::memcpy(&value, word, sizeof(T));
+    } else {
+      // relaxed: as for p.
+      value = std::bit_cast<T>(AtomicRef(*word).load(std::memory_order_relaxed));
+    }
+    return value;
+  }
+  settled(caller, c_api::get(&value, element(caller, source, pe), Blocking::Yes));
   return value;
 }
 
-template <typename T>
-int put(weft_context_t context, T* dest, const T* source, std::size_t count, int pe) {
-  return weft_ctx_put(context, dest, source, bytes_of<T>(count), pe);
+template <Blocking kBlocking>
+int put_bytes(const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
+  if (void* view = mapped_bytes(caller, dest, bytes, pe); view != nullptr) [[likely]] {
+    transport::copy_bytes(view, source, bytes);
+    return WEFT_OK;
+  }
+  return settled(caller,
+                 c_api::put({caller.name, dest, bytes, pe, 1, caller.context}, source, kBlocking));
+}
+
+template <Blocking kBlocking>
+int get_bytes(const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
+  if (const void* view = mapped_bytes(caller, source, bytes, pe); view != nullptr) [[likely]] {
+    transport::copy_bytes(dest, view, bytes);
+    return WEFT_OK;
+  }
+  return settled(caller,
+                 c_api::get(dest, {caller.name, source, bytes, pe, 1, caller.context}, kBlocking));
 }
 
 template <typename T>
-int get(weft_context_t context, T* dest, const T* source, std::size_t count, int pe) {
-  return weft_ctx_get(context, dest, source, bytes_of<T>(count), pe);
+int put(const Caller& caller, T* dest, const T* source, std::size_t count, int pe) {
+  return put_bytes<Blocking::Yes>(caller, dest, source, bytes_of<T>(count), pe);
 }
 
 template <typename T>
-int put_nbi(weft_context_t context, T* dest, const T* source, std::size_t count, int pe) {
-  return weft_ctx_put_nbi(context, dest, source, bytes_of<T>(count), pe);
+int get(const Caller& caller, T* dest, const T* source, std::size_t count, int pe) {
+  return get_bytes<Blocking::Yes>(caller, dest, source, bytes_of<T>(count), pe);
 }
 
 template <typename T>
-int get_nbi(weft_context_t context, T* dest, const T* source, std::size_t count, int pe) {
-  return weft_ctx_get_nbi(context, dest, source, bytes_of<T>(count), pe);
+int put_nbi(const Caller& caller, T* dest, const T* source, std::size_t count, int pe) {
+  return put_bytes<Blocking::No>(caller, dest, source, bytes_of<T>(count), pe);
 }
 
 template <typename T>
-int set(weft_context_t context, T* dest, T value, int pe) {
-  if (Bits<T>* word = mapped_word(dest, pe); word != nullptr) [[likely]] {
+int get_nbi(const Caller& caller, T* dest, const T* source, std::size_t count, int pe) {
+  return get_bytes<Blocking::No>(caller, dest, source, bytes_of<T>(count), pe);
+}
+
+// The target of a put_signal.
+struct Target {
+  void* dest;
+  std::size_t bytes;
+  int pe;
+};
+
+template <Blocking kBlocking>
+int put_signal_bytes(const Caller& caller,
+                     const Target& target,
+                     const void* source,
+                     const weft_signal& signal) {
+  return settled(caller, c_api::put_signal(
+                             {caller.name, target.dest, target.bytes, target.pe, 1, caller.context},
+                             source, signal, kBlocking));
+}
+
+// As OpenSHMEM gives it; an operation that there is not becomes 0, which is refused later.
+[[nodiscard]] inline weft_signal signal_of(std::uint64_t* word,
+                                           std::uint64_t value,
+                                           int operation) {
+  const bool is_known = operation == WEFT_SIGNAL_SET || operation == WEFT_SIGNAL_ADD;
+  return {word, value, static_cast<weft_signal_operation>(is_known ? operation : 0)};
+}
+
+template <typename T>
+int set(const Caller& caller, T* dest, T value, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     transport::store_word(word, std::bit_cast<Bits<T>>(value));
     return WEFT_OK;
   }
-  return c_api::atomic(context, element("weft_atomic_set", dest, pe),
-                       atomic_of(AtomicCode::Set, value), nullptr);
+  return settled(
+      caller, c_api::atomic(element(caller, dest, pe), atomic_of(AtomicCode::Set, value), nullptr));
 }
 
 // An update that returns nothing.
 template <AtomicCode kCode, typename T>
-int update(weft_context_t context, T* dest, T value, int pe) {
-  if (Bits<T>* word = mapped_word(dest, pe); word != nullptr) [[likely]] {
+int update(const Caller& caller, T* dest, T value, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0});
     return WEFT_OK;
   }
-  return c_api::atomic(context, element("weft_atomic", dest, pe), atomic_of(kCode, value), nullptr);
+  return settled(caller,
+                 c_api::atomic(element(caller, dest, pe), atomic_of(kCode, value), nullptr));
 }
 
 template <typename T>
-T fetch_with(weft_context_t context, T* dest, const rma::Atomic& atomic, int pe) {
+T fetch_with(const Caller& caller, T* dest, const rma::Atomic& atomic, int pe) {
   std::uint64_t old = 0;
-  c_api::atomic(context, element("weft_atomic_fetch", dest, pe), atomic, &old);
+  settled(caller, c_api::atomic(element(caller, dest, pe), atomic, &old));
   return std::bit_cast<T>(static_cast<Bits<T>>(old));
 }
 
 template <AtomicCode kCode, typename T>
-T fetch_update(weft_context_t context, T* dest, T value, int pe) {
-  if (Bits<T>* word = mapped_word(dest, pe); word != nullptr) [[likely]] {
+T fetch_update(const Caller& caller, T* dest, T value, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     return std::bit_cast<T>(
         transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0}));
   }
-  return fetch_with(context, dest, atomic_of(kCode, value), pe);
+  return fetch_with(caller, dest, atomic_of(kCode, value), pe);
 }
 
 template <AtomicCode kCode, typename T>
-int fetch_update_nbi(weft_context_t context, T* fetch, T* dest, T value, int pe) {
-  return c_api::atomic_nbi(context, element("weft_atomic_fetch_nbi", dest, pe),
-                           atomic_of(kCode, value), fetch);
+int fetch_update_nbi(const Caller& caller, T* fetch, T* dest, T value, int pe) {
+  return settled(caller,
+                 c_api::atomic_nbi(element(caller, dest, pe), atomic_of(kCode, value), fetch));
 }
 
 template <typename T>
-T fetch(weft_context_t context, const T* source, int pe) {
-  if (Bits<T>* word = mapped_word(source, pe); word != nullptr) [[likely]] {
+T fetch(const Caller& caller, const T* source, int pe) {
+  if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr) [[likely]] {
     return std::bit_cast<T>(transport::load_word(word));
   }
-  return fetch_with(context, const_cast<T*>(source), atomic_of(AtomicCode::Fetch, T{}), pe);
+  return fetch_with(caller, const_cast<T*>(source), atomic_of(AtomicCode::Fetch, T{}), pe);
 }
 
 template <typename T>
-int fetch_nbi(weft_context_t context, T* fetch, const T* source, int pe) {
-  return c_api::atomic_nbi(context, element("weft_atomic_fetch_nbi", source, pe),
-                           atomic_of(AtomicCode::Fetch, T{}), fetch);
+int fetch_nbi(const Caller& caller, T* fetch, const T* source, int pe) {
+  return settled(caller, c_api::atomic_nbi(element(caller, source, pe),
+                                           atomic_of(AtomicCode::Fetch, T{}), fetch));
 }
 
 template <typename T>
-T compare_swap(weft_context_t context, T* dest, Exchange<T> exchange, int pe) {
-  if (Bits<T>* word = mapped_word(dest, pe); word != nullptr) [[likely]] {
+T compare_swap(const Caller& caller, T* dest, Exchange<T> exchange, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     return std::bit_cast<T>(transport::apply_atomic(*word, AtomicCode::CompareSwap,
                                                     std::bit_cast<Bits<T>>(exchange.value),
                                                     std::bit_cast<Bits<T>>(exchange.condition)));
   }
-  return fetch_with(context, dest,
+  return fetch_with(caller, dest,
                     atomic_of(AtomicCode::CompareSwap, exchange.value, exchange.condition), pe);
 }
 
 template <typename T>
-int compare_swap_nbi(weft_context_t context, T* fetch, T* dest, Exchange<T> exchange, int pe) {
-  return c_api::atomic_nbi(context, element("weft_atomic_compare_swap_nbi", dest, pe),
-                           atomic_of(AtomicCode::CompareSwap, exchange.value, exchange.condition),
-                           fetch);
+int compare_swap_nbi(const Caller& caller, T* fetch, T* dest, Exchange<T> exchange, int pe) {
+  return settled(
+      caller, c_api::atomic_nbi(
+                  element(caller, dest, pe),
+                  atomic_of(AtomicCode::CompareSwap, exchange.value, exchange.condition), fetch));
 }
 
 }  // namespace weft::c_api::typed

@@ -18,7 +18,8 @@ struct Variables {
   std::size_t count;
   const int* status;  // null, or which to leave out
   weft_comparison comparison;
-  T value;
+  const T* values;
+  std::size_t value_step;  // 0: one value for all; 1: each its own
 
   [[nodiscard]] bool is_included(std::size_t i) const {
     return status == nullptr || status[i] == 0;
@@ -26,8 +27,7 @@ struct Variables {
 };
 
 template <typename T>
-[[nodiscard]] bool compare(const T* ivar, weft_comparison comparison, T value) {
-  const T seen = transport::load_word(ivar);
+[[nodiscard]] bool compare(T seen, weft_comparison comparison, T value) {
   switch (comparison) {
     case WEFT_EQ:
       return seen == value;
@@ -45,6 +45,27 @@ template <typename T>
   return false;
 }
 
+// As OpenSHMEM gives it; a comparison that there is not becomes 0, which is refused later.
+[[nodiscard]] inline weft_comparison comparison_of(int comparison) {
+  const bool is_known = comparison >= WEFT_EQ && comparison <= WEFT_LE;
+  return static_cast<weft_comparison>(is_known ? comparison : 0);
+}
+
+// OpenSHMEM's wait for a signal: what it saw.
+[[nodiscard]] inline std::uint64_t signal_wait_until(const Caller& caller,
+                                                     std::uint64_t* word,
+                                                     int comparison,
+                                                     std::uint64_t value) {
+  std::uint64_t seen = 0;
+  c_api::signal_wait_until(caller, word, comparison_of(comparison), value, &seen);
+  return seen;
+}
+
+// 0 before init: check then finds what is wrong.
+[[nodiscard]] inline int this_pe() {
+  return current() == nullptr ? 0 : static_cast<int>(runtime().pe().value);
+}
+
 template <typename T>
 [[nodiscard]] Status check_variables(const char* name, const Variables<T>& variables) {
   if (variables.comparison < WEFT_EQ || variables.comparison > WEFT_LE) {
@@ -55,12 +76,18 @@ template <typename T>
   }
   const std::size_t bytes =
       variables.count > SIZE_MAX / sizeof(T) ? SIZE_MAX : variables.count * sizeof(T);
-  return check({name, variables.ivars, bytes, weft_pe(), sizeof(T)});
+  return check({name, variables.ivars, bytes, this_pe(), sizeof(T)});
+}
+
+template <typename T>
+[[nodiscard]] bool are_valid(const Caller& caller, const Variables<T>& variables) {
+  return settled(caller, static_cast<int>(check_variables(caller.name, variables))) == WEFT_OK;
 }
 
 template <typename T>
 [[nodiscard]] bool holds(const Variables<T>& variables, std::size_t i) {
-  return compare(variables.ivars + i, variables.comparison, variables.value);
+  return compare(transport::load_word(variables.ivars + i), variables.comparison,
+                 variables.values[i * variables.value_step]);
 }
 
 // The first included variable that fails to hold; count if none does.
@@ -103,53 +130,54 @@ std::size_t collect(const Variables<T>& variables, std::size_t* indices) {
 }
 
 template <typename T>
-int wait_until_all(const Variables<T>& variables) {
-  if (const Status status = check_variables("weft_wait_until", variables); status != Status::Ok) {
-    return static_cast<int>(status);
+int wait_until_all(const Caller& caller, const Variables<T>& variables) {
+  if (const Status status = check_variables(caller.name, variables); status != Status::Ok) {
+    return settled(caller, static_cast<int>(status));
   }
   std::size_t open = 0;
-  return wait("weft_wait_until", variables.ivars, [&] {
-    open = first_open(variables, open);
-    return open == variables.count;
-  });
+  return settled(caller, wait(caller.name, variables.ivars, [&] {
+                   open = first_open(variables, open);
+                   return open == variables.count;
+                 }));
 }
 
 template <typename T>
-int wait_until(T* ivar, weft_comparison comparison, T value) {
-  return wait_until_all<T>({ivar, 1, nullptr, comparison, value});
+int wait_until(const Caller& caller, T* ivar, weft_comparison comparison, T value) {
+  return wait_until_all<T>(caller, {ivar, 1, nullptr, comparison, &value, 0});
 }
 
 template <typename T>
-std::size_t wait_until_any(const Variables<T>& variables) {
-  if (check_variables("weft_wait_until_any", variables) != Status::Ok || !includes_any(variables)) {
+std::size_t wait_until_any(const Caller& caller, const Variables<T>& variables) {
+  if (!are_valid(caller, variables) || !includes_any(variables)) {
     return SIZE_MAX;
   }
   std::size_t found = variables.count;
-  const int status = wait("weft_wait_until_any", variables.ivars, [&] {
+  const int status = wait(caller.name, variables.ivars, [&] {
     found = first_that_holds(variables);
     return found < variables.count;
   });
-  return status == WEFT_OK ? found : SIZE_MAX;
+  return settled(caller, status) == WEFT_OK ? found : SIZE_MAX;
 }
 
 template <typename T>
-std::size_t wait_until_some(const Variables<T>& variables, std::size_t* indices) {
-  if (check_variables("weft_wait_until_some", variables) != Status::Ok ||
-      !includes_any(variables)) {
+std::size_t wait_until_some(const Caller& caller,
+                            const Variables<T>& variables,
+                            std::size_t* indices) {
+  if (!are_valid(caller, variables) || !includes_any(variables)) {
     return 0;
   }
   std::size_t found = 0;
-  wait("weft_wait_until_some", variables.ivars, [&] {
-    found = collect(variables, indices);
-    return found > 0;
-  });
+  settled(caller, wait(caller.name, variables.ivars, [&] {
+            found = collect(variables, indices);
+            return found > 0;
+          }));
   return found;
 }
 
 template <typename T>
-int test_all(const Variables<T>& variables) {
-  if (const Status status = check_variables("weft_test", variables); status != Status::Ok) {
-    return static_cast<int>(status);
+int test_all(const Caller& caller, const Variables<T>& variables) {
+  if (const Status status = check_variables(caller.name, variables); status != Status::Ok) {
+    return settled(caller, static_cast<int>(status));
   }
   if (first_open(variables, 0) == variables.count) {
     return 1;
@@ -159,13 +187,13 @@ int test_all(const Variables<T>& variables) {
 }
 
 template <typename T>
-int test(T* ivar, weft_comparison comparison, T value) {
-  return test_all<T>({ivar, 1, nullptr, comparison, value});
+int test(const Caller& caller, T* ivar, weft_comparison comparison, T value) {
+  return test_all<T>(caller, {ivar, 1, nullptr, comparison, &value, 0});
 }
 
 template <typename T>
-std::size_t test_any(const Variables<T>& variables) {
-  if (check_variables("weft_test_any", variables) != Status::Ok) {
+std::size_t test_any(const Caller& caller, const Variables<T>& variables) {
+  if (!are_valid(caller, variables)) {
     return SIZE_MAX;
   }
   const std::size_t found = first_that_holds(variables);
@@ -177,8 +205,8 @@ std::size_t test_any(const Variables<T>& variables) {
 }
 
 template <typename T>
-std::size_t test_some(const Variables<T>& variables, std::size_t* indices) {
-  if (check_variables("weft_test_some", variables) != Status::Ok) {
+std::size_t test_some(const Caller& caller, const Variables<T>& variables, std::size_t* indices) {
+  if (!are_valid(caller, variables)) {
     return 0;
   }
   const std::size_t found = collect(variables, indices);

@@ -12,4 +12,10 @@ TEST(GeneratedApi, IsWhatTheTableGives) {
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
+TEST(GeneratedApi, OpenShmemIsWhatItsTableGives) {
+  const std::string command = "python3 -B " WEFT_SOURCE_DIR "/scripts/generate_shmem.py --check";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the test runs no other thread.
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
 }  // namespace

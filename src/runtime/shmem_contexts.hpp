@@ -1,0 +1,21 @@
+// What of OpenSHMEM's contexts is not weft_context_* already: contexts know their team, and
+// SHMEM_CTX_INVALID is accepted where the specification says so.
+//
+// Threads: any.
+#pragma once
+
+#include "src/runtime/c_api.hpp"
+
+namespace weft::c_api::shmem {
+
+// 0, or an error and *context invalid.
+int create_context(weft_team_t team, weft_context_t* context);
+// Nothing for an invalid one.
+int destroy_context(weft_context_t context);
+// 0 and the team that the context was made on; an error and no team for an invalid one.
+int team_of_context(weft_context_t context, weft_team_t* team);
+// Nothing for an invalid one.
+int fence_context(const Caller& caller);
+int quiet_context(const Caller& caller);
+
+}  // namespace weft::c_api::shmem

@@ -1,0 +1,153 @@
+#include "src/runtime/shmem_setup.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "src/base/config.hpp"
+#include "src/base/log.hpp"
+
+namespace weft::c_api::shmem {
+namespace {
+
+constexpr int kThreadLevelMax = 3;  // SHMEM_THREAD_MULTIPLE
+
+int provided_level = kThreadLevelMax;
+
+const char* variable(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment while a job starts
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// OpenSHMEM's switches are on when they have any value.
+bool is_set(const char* name) {
+  return *variable(name) != '\0';
+}
+
+void apply_environment(Config& config) {
+  if (is_set("SHMEM_SYMMETRIC_SIZE") && !is_set("WEFT_HEAP_SIZE")) {
+    const auto bytes = parse_symmetric_size(variable("SHMEM_SYMMETRIC_SIZE"));
+    if (!bytes) {
+      fail(Status::InvalidArgument,
+           "SHMEM_SYMMETRIC_SIZE={}: not a size; write for example 512M or 1.5G",
+           variable("SHMEM_SYMMETRIC_SIZE"));
+    }
+    config.heap_size = *bytes;
+  }
+  if (is_set("SHMEM_DEBUG") && !is_set("WEFT_LOG")) {
+    config.log = "debug";
+  }
+}
+
+void print_information() {
+  if (weft_pe() != 0) {
+    return;
+  }
+  if (is_set("SHMEM_VERSION")) {
+    std::fputs("OpenSHMEM 1.5 on Weft 0.1\n", stderr);
+  }
+  if (is_set("SHMEM_INFO")) {
+    std::fputs(
+        "SHMEM_SYMMETRIC_SIZE  bytes of the symmetric heap of each PE, for example 512M or 1.5G\n"
+        "SHMEM_VERSION         prints the version at the start\n"
+        "SHMEM_INFO            prints this text\n"
+        "SHMEM_DEBUG           logs what happens (as WEFT_LOG=debug)\n"
+        "WEFT_*                `weft-info --env` lists all\n",
+        stderr);
+  }
+}
+
+// A program that returns from main has nothing more to say to its peers, and may finalize with them;
+// one that exits with an error may have left them anywhere, and must not wait for them.
+void finalize_at_exit(int status, void* /*unused*/) {
+  if (status == 0) {
+    finalize();
+  }
+}
+
+}  // namespace
+
+int init(const Caller& caller, int thread_level) {
+  const int status =
+      initialize({.name = caller.name, .symmetric_globals = true, .adjust = apply_environment});
+  if (status != WEFT_OK) {
+    return status;
+  }
+  provided_level = thread_level;
+  print_information();
+  static const int registered = on_exit(finalize_at_exit, nullptr);
+  static_cast<void>(registered);
+  return WEFT_OK;
+}
+
+int init_thread(const Caller& caller, int requested, int* provided) {
+  if (requested < 0 || requested > kThreadLevelMax) {
+    return report(Status::InvalidArgument,
+                  fmt::format("{}: there is no thread level {}", caller.name, requested));
+  }
+  const int status = init(caller, requested);
+  if (status == WEFT_OK) {
+    *provided = requested;
+  }
+  return status;
+}
+
+int thread_level() {
+  return provided_level;
+}
+
+int start_pes(const Caller& caller) {
+  return current() != nullptr ? static_cast<int>(WEFT_OK) : init(caller, kThreadLevelMax);
+}
+
+int finalize() {
+  return current() == nullptr ? static_cast<int>(WEFT_OK) : weft_finalize();
+}
+
+int is_pe(int pe) {
+  return pe >= 0 && pe < weft_pe_count() ? 1 : 0;
+}
+
+int is_accessible(const void* address, int pe) {
+  const rma::Rma* rma = current();
+  return rma != nullptr && is_pe(pe) != 0 && rma->is_symmetric(address, 1) ? 1 : 0;
+}
+
+void copy_name(char* name, std::string_view text) {
+  *std::ranges::copy(text, name).out = '\0';
+}
+
+void* allocate(const Caller& caller, std::size_t bytes) {
+  return bytes == 0 ? nullptr : c_api::allocate(caller, bytes, kCacheLineBytes, false);
+}
+
+void* allocate_zeroed(const Caller& caller, std::size_t bytes) {
+  return bytes == 0 ? nullptr : c_api::allocate(caller, bytes, kCacheLineBytes, true);
+}
+
+void* allocate_aligned(const Caller& caller, std::size_t alignment, std::size_t bytes) {
+  return bytes == 0 ? nullptr : c_api::allocate(caller, bytes, alignment, false);
+}
+
+std::optional<std::uint64_t> parse_symmetric_size(std::string_view text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || !(number > 0) || end - rest > 1) {
+    return std::nullopt;
+  }
+  if (rest != end) {
+    constexpr std::string_view kSuffixes = "KMGT";
+    const std::size_t power = kSuffixes.find(static_cast<char>(*rest & ~0x20));  // either case
+    if (power == std::string_view::npos) {
+      return std::nullopt;
+    }
+    number = std::ldexp(number, static_cast<int>(10 * (power + 1)));
+  }
+  return number >= 0x1p63 ? std::nullopt : std::optional(static_cast<std::uint64_t>(number));
+}
+
+}  // namespace weft::c_api::shmem

@@ -1,0 +1,53 @@
+// The templates behind the typed reductions of shmem.h.
+//
+// Invariant: each C type has one weft_type, by its size and sign, so that long is int64 here.
+//
+// Threads: as the collectives themselves.
+#pragma once
+
+#include <complex>
+#include <type_traits>
+
+#include "src/runtime/active_set.hpp"
+#include "src/runtime/c_api_teams.hpp"
+
+namespace weft::c_api::typed {
+
+// Which of weft_type an element is.
+template <typename T>
+[[nodiscard]] constexpr weft_type type_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return WEFT_FLOAT;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return WEFT_DOUBLE;
+  } else if constexpr (std::is_same_v<T, long double>) {
+    return WEFT_LONG_DOUBLE;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return WEFT_COMPLEX_FLOAT;
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    return WEFT_COMPLEX_DOUBLE;
+  } else {
+    static_assert(std::is_integral_v<T>);
+    constexpr int kFirst = std::is_signed_v<T> ? WEFT_INT8 : WEFT_UINT8;
+    return static_cast<weft_type>(kFirst + __builtin_ctz(sizeof(T)));
+  }
+}
+
+template <weft_reduction kReduction, typename T>
+int reduce(weft_team_t team, T* dest, const T* source, std::size_t count) {
+  return weft_team_reduce(team, dest, source, {type_of<T>(), count}, kReduction);
+}
+
+// On an active set.
+template <weft_reduction kReduction, typename T>
+int set_reduce(const Caller& caller, const ActiveSet& set, T* dest, const T* source, int count) {
+  if (count < 0) {
+    return settled(caller, report(Status::InvalidArgument,
+                                  fmt::format("{}: {} elements", caller.name, count)));
+  }
+  return settled(caller,
+                 active_reduce(caller.name, set, dest, source,
+                               {type_of<T>(), static_cast<std::size_t>(count)}, kReduction));
+}
+
+}  // namespace weft::c_api::typed
