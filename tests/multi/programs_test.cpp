@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
     BadInputs,
     ::testing::Values(
         BadInput{"pe_out_of_range", "-1: weft_put: there is no PE 2; PEs are 0 to 1"},
-        BadInput{"pe_negative", "-1: weft_p: there is no PE -1; PEs are 0 to 1"},
+        BadInput{"pe_negative", "-1: weft_int32_p: there is no PE -1; PEs are 0 to 1"},
         BadInput{"get_outside", "is not symmetric"},
         BadInput{"put_outside", "is not symmetric"},
         BadInput{"beyond_heap", "reach beyond the end of the heap"},

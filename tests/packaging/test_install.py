@@ -44,8 +44,42 @@ def run_outside(program, library):
     assert text == "PE 0 of 1 has 42\n"
 
 
+def run_shmem(program, installed, library):
+    text = output(installed / "bin" / "oshrun", "-np", "2", program, LD_LIBRARY_PATH=str(library.parent),
+                  SHMEM_SYMMETRIC_SIZE="1M")
+    assert text == "PE 0 of 2 has 2\n"
+
+
+@pytest.mark.parametrize("compiler, flags, source", [
+    ("oshcc", ["-std=c99", "-Wpedantic"], "shmem_c99.c"), ("weft-cc", STRICT, "shmem_c11.c"),
+    ("oshc++", ["-Wall", "-Wextra", "-Wpedantic", "-Werror"], "shmem_cxx.cpp")])
+def test_an_openshmem_program_builds_with_the_compiler_wrappers(installed, library, tmp_path, compiler, flags, source):
+    output(installed / "bin" / compiler, *flags, OUTSIDE / source, "-o", tmp_path / "program")
+    run_shmem(tmp_path / "program", installed, library)
+
+
+def test_a_compiler_wrapper_shows_its_command(installed):
+    shown = output(installed / "bin" / "oshcc", "-showme", "a.c").split()
+    assert shown[0] == "cc" and "a.c" in shown and shown[-1] == "-lweft"
+
+
+def test_an_openshmem_program_builds_through_pkg_config(installed, library, tmp_path):
+    (folder,) = {path.parent for path in installed.rglob("weft-shmem.pc")}
+    flags = output("pkg-config", "--cflags", "--libs", "weft-shmem", PKG_CONFIG_PATH=str(folder)).split()
+    output("cc", *STRICT, OUTSIDE / "shmem_c11.c", "-o", tmp_path / "program", *flags)
+    run_shmem(tmp_path / "program", installed, library)
+
+
+def test_every_function_is_there_under_its_profiling_name(library):
+    names = exported(library)
+    assert {f"p{name}" for name in names if name.startswith("shmem_")} == {
+        name for name in names if name.startswith("pshmem_")}
+
+
 def test_only_the_c_interface_is_exported(library):
-    assert [name for name in exported(library) if not name.startswith("weft_")] == []
+    oldest = {"start_pes", "_my_pe", "_num_pes", "shmalloc", "shmemalign", "shrealloc", "shfree"}
+    others = {name for name in exported(library) if not name.startswith(("weft_", "shmem_", "pshmem_"))}
+    assert others <= oldest
 
 
 def test_an_outside_project_builds_through_cmake(installed, library, tmp_path):
@@ -54,6 +88,7 @@ def test_an_outside_project_builds_through_cmake(installed, library, tmp_path):
            f"-DWEFT_CXX_HEADER={header}", f"-DCMAKE_C_FLAGS={' '.join(STRICT)}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
     output("cmake", "--build", tmp_path, "--parallel", "2")
     run_outside(tmp_path / "outside", library)
+    run_shmem(tmp_path / "outside_shmem", installed, library)
 
 
 def test_an_outside_program_builds_through_pkg_config(installed, library, tmp_path):

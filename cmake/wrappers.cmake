@@ -1,0 +1,26 @@
+# The compiler wrappers and the names that OpenSHMEM programs' build systems know, in the build tree (bin/)
+# and installed: weft-cc, weft-c++, oshcc, oshc++, oshCC, oshrun. They find everything from where they are.
+function(weft_compiler name language compiler)
+  set(WEFT_COMPILER ${compiler})
+  set(WEFT_COMPILER_VARIABLE SHMEM_${language})
+  file(RELATIVE_PATH include_dir ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+  file(RELATIVE_PATH lib_dir ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set(WEFT_COMPILER_INCLUDE "$here/${include_dir}")
+  set(WEFT_COMPILER_LIB "$here/${lib_dir}")
+  configure_file(cmake/compiler.in ${CMAKE_BINARY_DIR}/installed/${name} @ONLY)
+  install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(WEFT_COMPILER_INCLUDE "${CMAKE_SOURCE_DIR}/include")
+  set(WEFT_COMPILER_LIB "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+  configure_file(cmake/compiler.in ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name} @ONLY)
+  file(CHMOD ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name} PERMISSIONS
+       OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endfunction()
+
+weft_compiler(weft-cc CC cc)
+weft_compiler(oshcc CC cc)
+foreach(name weft-c++ oshc++ oshCC)
+  weft_compiler(${name} CXX c++)
+endforeach()
+configure_file(cmake/oshrun.in ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/oshrun COPYONLY FILE_PERMISSIONS
+               OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/oshrun DESTINATION ${CMAKE_INSTALL_BINDIR})
