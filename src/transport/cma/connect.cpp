@@ -1,0 +1,54 @@
+// The control path of CmaTransport: what PEs of a node tell each other about their memory.
+#include <unistd.h>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/frame.hpp"
+#include "src/transport/cma/cma_transport.hpp"
+
+namespace weft::transport::cma {
+
+bootstrap::Blob CmaTransport::describe() const {
+  bootstrap::FieldWriter writer;
+  writer.u64(static_cast<std::uint64_t>(::getpid()));
+  writer.u32(static_cast<std::uint32_t>(own_.descriptor()));
+  writer.u64(reinterpret_cast<std::uint64_t>(&own_.memory().magic));
+  writer.u32(static_cast<std::uint32_t>(local_regions_.size()));
+  for (const LocalRegion& region : local_regions_) {
+    writer.u64(reinterpret_cast<std::uint64_t>(region.base)).u64(region.bytes);
+  }
+  return writer.bytes();
+}
+
+void CmaTransport::connect(const std::vector<bootstrap::Blob>& blobs,
+                           const std::vector<bool>& is_mine) {
+  peers_.resize(blobs.size());
+  for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
+    if (!is_mine[pe]) {
+      continue;
+    }
+    bootstrap::FieldReader reader(blobs[pe]);
+    auto peer = std::make_unique<Peer>();
+    peer->pid = static_cast<std::int64_t>(reader.u64());
+    peer->mailbox = Mailbox::open(peer->pid, static_cast<int>(reader.u32()));
+    const std::uint64_t magic_address = reader.u64();
+    const std::uint32_t region_count = reader.u32();
+    for (std::uint32_t i = 0; i < region_count; ++i) {
+      const std::uint64_t base = reader.u64();
+      if (!peer->regions.set(RegionIndex(i), {.base = base, .bytes = reader.u64()})) {
+        fail(Status::Mismatch, "PE {} has {} regions, more than {}", pe, region_count,
+             RegionTable::kRegionCountMax);
+      }
+    }
+    std::uint64_t magic = 0;
+    if (copy_piece({.pid = peer->pid}, &magic, magic_address, sizeof magic) != CopyResult::Done ||
+        magic != kMailboxMagic) {
+      fail(
+          "process_vm_readv of PE {} (process {}) failed; allow it (kernel.yama.ptrace_scope=0, no "
+          "seccomp filter against it) or use mapped memory",
+          pe, peer->pid);
+    }
+    peers_[pe] = std::move(peer);
+  }
+}
+
+}  // namespace weft::transport::cma

@@ -1,0 +1,63 @@
+// The target's side of CmaTransport: commands that peers left in this PE's mailbox.
+#include "src/transport/atomic_update.hpp"
+#include "src/transport/cma/cma_transport.hpp"
+
+namespace weft::transport::cma {
+
+bool CmaTransport::drain() {
+  const std::unique_lock lock(drain_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return false;
+  }
+  bool moved = false;
+  Command command{};
+  for (std::uint32_t i = 0; i < kRingSlots && commands_.pop(command); ++i) {
+    moved = true;
+    const Peer* sender = command.sender < peers_.size() ? peers_[command.sender].get() : nullptr;
+    if (sender != nullptr && command.status_slot < kStatusSlots) {
+      MailboxMemory& theirs = sender->mailbox.memory();
+      answer(theirs.statuses, command.status_slot, execute(command, *sender));
+      ring(theirs.bell);
+    }
+  }
+  const std::optional<std::uint32_t> owner = commands_.blocked_by();
+  if (!moved && owner && options_.is_dead && options_.is_dead(Pe(*owner))) {
+    commands_.skip();
+  }
+  return moved;
+}
+
+SlotState CmaTransport::copy_for(const Command& command, const Peer& sender) {
+  const std::uint64_t here = regions_.address_of(
+      {.region = RegionIndex(command.region), .offset = HeapOffset(command.offset)}, command.bytes);
+  if (here == 0) {
+    return SlotState::Failed;
+  }
+  const bool writes = command.kind == CommandKind::Write;
+  const CopyResult result =
+      copy_piece({.pid = sender.pid, .direction = writes ? Direction::FromPeer : Direction::ToPeer},
+                 reinterpret_cast<void*>(here), command.local, command.bytes);
+  return result == CopyResult::Done ? SlotState::Done : SlotState::Failed;
+}
+
+Answer CmaTransport::execute(const Command& command, const Peer& sender) {
+  if (command.kind != CommandKind::Update) {
+    const SlotState copied = copy_for(command, sender);
+    if (copied != SlotState::Done || command.has_update == 0) {
+      return {.state = copied, .result = 0};
+    }
+  }
+  const AtomicUpdate update{.code = command.code,
+                            .element_bytes = command.element_bytes,
+                            .word = {.region = RegionIndex(command.word_region),
+                                     .offset = HeapOffset(command.word_offset)},
+                            .operand = command.operand,
+                            .compare = command.compare};
+  const std::uint64_t word = regions_.address_of(update.word, update.element_bytes);
+  if (word == 0 || word % update.element_bytes != 0) {
+    return {.state = SlotState::Failed, .result = 0};
+  }
+  return {.state = SlotState::Done, .result = apply_atomic(reinterpret_cast<void*>(word), update)};
+}
+
+}  // namespace weft::transport::cma
