@@ -1,4 +1,5 @@
-// Where the regions of one PE lie in its address space, and how far they reach.
+// Where the regions of one PE lie in its address space, and how far they reach. A region
+// without bytes is absent; nothing lies in it.
 //
 // Threads: any may look up; `set` by one thread at a time, also while others look up other regions.
 #pragma once
