@@ -76,9 +76,13 @@ int set_lock(const Caller& caller, long* lock) {
   std::uint32_t previous = 0;
   std::uint32_t old = 0;
   int status = update(caller, halves.last, kHome, atomic_of(AtomicCode::Set, me()), previous);
-  if (status != WEFT_OK || previous == 0) {
-    transport::store_word(halves.own, std::uint32_t{0});
+  if (status != WEFT_OK) {
     return status;
+  }
+  if (previous == 0) {
+    // Not a store: who comes next may have left its number here already.
+    return update(caller, halves.own, static_cast<int>(me() - 1),
+                  atomic_of(AtomicCode::And, ~kWaiting), old);
   }
   status = update(caller, halves.own, static_cast<int>(previous - 1),
                   atomic_of(AtomicCode::Or, me()), old);

@@ -1,0 +1,52 @@
+"""An OpenSHMEM program built with the build tree's oshcc passes with several PEs, under oshrun and under mpirun,
+and what it does wrong ends it with one sentence that names the function."""
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+TOUR = pathlib.Path(__file__).parent / "shmem_tour.c"
+
+
+def run(*command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def build(bin_dir, tmp_path_factory):
+    def compiled(name, *flags):
+        program = tmp_path_factory.mktemp(name) / name
+        done = run(bin_dir / "oshcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, TOUR, "-o", program)
+        assert done.returncode == 0, done.stderr
+        return program
+    return compiled
+
+
+@pytest.mark.parametrize("pes", [1, 2, 3, 5])
+def test_the_tour_passes(build, bin_dir, pes):
+    done = run(bin_dir / "oshrun", "-np", pes, build("tour"))
+    assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
+
+
+def test_the_tour_passes_between_nodes(build, bin_dir):
+    done = run(bin_dir / "weft-run", "-n", 4, "--node-size", 2, "--env", "WEFT_PROVIDER=tcp", "--", build("tour"))
+    assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
+
+
+def test_a_program_that_only_returns_is_finalized(build, bin_dir):
+    assert run(bin_dir / "oshrun", "-np", 2, build("returns", "-DRETURNS")).returncode == 0
+
+
+@pytest.mark.parametrize("mistake, sentence", [
+    ("-DWRONG_ADDRESS", "shmem_int_p: address 0x"), ("-DWRONG_PE", "shmem_int_p: there is no PE 2; PEs are 0 to 1")])
+def test_a_mistake_is_named_as_the_user_called_it(build, bin_dir, mistake, sentence):
+    done = run(bin_dir / "oshrun", "-np", 2, build("wrong", mistake))
+    assert done.returncode == 1 and sentence in done.stderr
+
+
+def test_the_tour_passes_under_mpirun(build):
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed (openmpi-bin)")
+    done = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", 3, build("tour"))
+    assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
