@@ -21,15 +21,15 @@ constexpr std::uint32_t kSleepUsMax = 50'000;
 
 }  // namespace
 
-ProgressThread::ProgressThread(transport::rails::RailsTransport& rails, std::uint32_t spin_us)
-    : rails_(rails), spin_us_(spin_us), thread_([this] { run(); }) {
+ProgressThread::ProgressThread(transport::Transport& transport, std::uint32_t spin_us)
+    : transport_(transport), spin_us_(spin_us), thread_([this] { run(); }) {
   ::pthread_setname_np(thread_.native_handle(), "weft-progress");
 }
 
 ProgressThread::~ProgressThread() {
   // SYNC progress-stop: pairs with should_stop; what the thread did happens before join returns.
   AtomicRef(stop_).store(1, std::memory_order_release);
-  rails_.wake();
+  transport_.wake();
   thread_.join();
 }
 
@@ -42,17 +42,17 @@ void ProgressThread::run() {
   std::uint64_t active_ns = now_ns();
   std::uint32_t standby_us = kStandbyUs;
   while (!should_stop()) {
-    rails_.stand_by();
-    if (rails_.callers_have_polled()) {
+    transport_.stand_by();
+    if (transport_.callers_have_polled()) {
       std::this_thread::sleep_for(std::chrono::microseconds(standby_us));
       standby_us = std::min(2 * standby_us, kStandbyUsMax);
       continue;
     }
     standby_us = kStandbyUs;
-    if (rails_.advance()) {
+    if (transport_.advance()) {
       active_ns = now_ns();
     } else if (now_ns() - active_ns > std::uint64_t{spin_us_} * 1000) {
-      rails_.wait_for_event(kSleepUsMax);
+      transport_.wait_for_event(kSleepUsMax);
     } else {
       cpu_pause();
     }

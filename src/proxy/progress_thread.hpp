@@ -1,5 +1,5 @@
 // The thread that makes progress when no caller does: so that a PE that computes still serves its
-// peers. One per PE that has rails. Later it also drains the GPU's command rings.
+// peers. One for each transport that needs it. Later it also drains the GPU's command rings.
 //
 // While callers wait (they poll, and are faster at it), it stands by: it sleeps until a long wait has
 // ended, and between short ones looks now and then whether they go on; it takes over within 1 ms of
@@ -10,14 +10,14 @@
 #include <cstdint>
 #include <thread>
 
-#include "src/transport/rails/rails_transport.hpp"
+#include "src/transport/transport.hpp"
 
 namespace weft::proxy {
 
 class ProgressThread {
  public:
-  // `rails` outlives this. `spin_us`: how long to poll after the last event before sleeping.
-  ProgressThread(transport::rails::RailsTransport& rails, std::uint32_t spin_us);
+  // `transport` outlives this. `spin_us`: how long to poll after the last event before sleeping.
+  ProgressThread(transport::Transport& transport, std::uint32_t spin_us);
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
   // Stops and joins; takes no longer than one pass.
@@ -27,7 +27,7 @@ class ProgressThread {
   void run();
   [[nodiscard]] bool should_stop() const;
 
-  transport::rails::RailsTransport& rails_;
+  transport::Transport& transport_;
   std::uint32_t spin_us_;
   mutable std::uint32_t stop_ = 0;
   std::thread thread_;  // last: starts when all else is there

@@ -123,9 +123,7 @@ Status Rma::put_signal(Context& context,
                        Blocking blocking) {
   if (void* here = view(dest, peer); here != nullptr) {
     transport::copy_bytes(here, source.data(), source.size());
-    apply_signal(view(signal.word, peer), signal);
-    ring(peer);
-    return Status::Ok;
+    return this->signal(context, signal, peer);
   }
   if (source.empty()) {
     return this->signal(context, signal, peer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "src/base/error.hpp"
@@ -10,9 +11,11 @@
 #include "src/base/units.hpp"
 #include "src/heap/globals.hpp"
 #include "src/runtime/agreement.hpp"
+#include "src/runtime/cma_builder.hpp"
 #include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
 #include "src/runtime/rails_builder.hpp"
+#include "src/transport/by_peer.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -70,38 +73,79 @@ struct Runtime::Parts {
         heap(me, bootstrap->pe_count(), checked_heap_size(config), collectives::kControlBytes),
         data(share_data(config)),
         membership(config, *bootstrap, heap, offers_of(data)) {
-    heap.map_peers(membership.offers(), membership.locals());
+    heap.map_peers(membership.offers(), mapped_pes());
     add_data_regions();
     // Everybody has mapped everybody before anybody can fail and take its descriptor away.
     bootstrap->barrier();
     const rma::WaitPolicy policy = wait_policy(config, membership.machine());
     rails = build_rails(config, *bootstrap, heap, membership, policy.spin_us);
+    if (config.node_local == "cma") {
+      cma = build_cma(config, *bootstrap, heap, membership);
+    }
+    join_transports();
     waiter.emplace(
         policy, transport(), [this](Pe pe) { return is_dead(pe); },
         reinterpret_cast<rma::Doorbell*>(heap.control()));
     rma.emplace(heap, transport(), *waiter);
     default_context.emplace(bootstrap->pe_count());
-    collectives.emplace(*rma, me, membership.nodes());
+    collectives.emplace(*rma, me, shared_memory_of());
     if (config.check_level >= 2) {
       rma->disable_fast_path();
     }
   }
 
+  // The way to PEs whose memory is not mapped here; null if all of it is.
+  [[nodiscard]] transport::Transport* transport() const {
+    if (by_peer) {
+      return &*by_peer;
+    }
+    return cma != nullptr ? static_cast<transport::Transport*>(cma->transport.get()) : far();
+  }
+
   // The way to other nodes; null if there are none.
-  [[nodiscard]] transport::rails::RailsTransport* transport() const {
+  [[nodiscard]] transport::rails::RailsTransport* far() const {
     return rails == nullptr ? nullptr : rails->transport.get();
   }
 
-  [[nodiscard]] bool is_dead(Pe pe) const {
-    return heap.mapped_base(pe) != nullptr && !is_process_alive(membership.member(pe).heap.pid);
+  void join_transports() {
+    if (rails != nullptr && cma != nullptr) {
+      by_peer.emplace(*cma->transport, *rails->transport, membership.locals());
+    }
   }
 
-  // A PE may close its rails when nothing of its own is on the way any more, and nobody waits for its
+  // By PE: whether its memory is to be mapped here.
+  [[nodiscard]] std::vector<bool> mapped_pes() const {
+    std::vector<bool> mapped = membership.locals();
+    if (config.node_local == "cma") {
+      mapped.assign(mapped.size(), false);
+    }
+    mapped[me.value] = true;
+    return mapped;
+  }
+
+  // By PE: a number that those share who map each other's memory.
+  [[nodiscard]] std::vector<std::uint32_t> shared_memory_of() const {
+    std::vector<std::uint32_t> groups = membership.nodes();
+    if (config.node_local == "cma") {
+      std::iota(groups.begin(), groups.end(), 0U);
+    }
+    return groups;
+  }
+
+  [[nodiscard]] bool is_dead(Pe pe) const {
+    return membership.place(pe).node_index == membership.place(me).node_index &&
+           !is_process_alive(membership.member(pe).heap.pid);
+  }
+
+  // A PE may close its transports when nothing of its own is on the way any more, and nobody waits for its
   // acknowledgements either. The second only the others know: they say so by the bootstrap, and until
   // then the progress thread answers them.
   void await_farewells() {
-    if (rails->thread == nullptr) {
+    if (rails != nullptr && rails->thread == nullptr) {
       rails->thread = std::make_unique<proxy::ProgressThread>(*rails->transport, 0);
+    }
+    if (cma != nullptr && cma->thread == nullptr) {
+      cma->thread = std::make_unique<proxy::ProgressThread>(*cma->transport, 0);
     }
     try {
       bootstrap->barrier();
@@ -131,6 +175,8 @@ struct Runtime::Parts {
   std::vector<heap::SharedData> data;
   Membership membership;
   std::unique_ptr<RailsParts> rails;
+  std::unique_ptr<CmaParts> cma;
+  mutable std::optional<transport::ByPeer> by_peer;
   std::optional<rma::Waiter> waiter;
   std::optional<rma::Rma> rma;
   std::optional<rma::Context> default_context;
@@ -150,7 +196,7 @@ void Runtime::Parts::add_data_regions() {
   }
   for (std::size_t i = 0; i < data.size(); ++i) {
     heap.add_region("the globals of " + data[i].object, std::move(data[i].segment),
-                    membership.offers_of_region(i), membership.locals());
+                    membership.offers_of_region(i), mapped_pes());
   }
 }
 
@@ -176,7 +222,7 @@ std::string Runtime::Parts::lost_peers() const {
       return fmt::format("PE {} is lost: its process {} on {} has ended", pe,
                          membership.member(Pe(pe)).heap.pid, membership.member(Pe(pe)).hostname);
     }
-    if (rails != nullptr && heap.mapped_base(Pe(pe)) == nullptr &&
+    if (rails != nullptr && !membership.locals()[pe] &&
         rails->transport->peer_status(Pe(pe)) != Status::Ok) {
       return fmt::format("PE {} on {} is lost: it cannot be reached on any rail", pe,
                          membership.member(Pe(pe)).hostname);
@@ -191,7 +237,8 @@ Runtime::Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> boo
 Runtime::~Runtime() {
   Parts& parts = *parts_;
   const Status quiet = parts.rma->quiet(*parts.default_context);
-  if (quiet == Status::Ok && parts.collectives->leave() == Status::Ok && parts.rails != nullptr) {
+  if (quiet == Status::Ok && parts.collectives->leave() == Status::Ok &&
+      parts.transport() != nullptr) {
     parts.await_farewells();
   }
 }
@@ -309,7 +356,7 @@ const Config& Runtime::config() const {
 }
 
 void Runtime::warm_up(const std::vector<Pe>& peers) {
-  if (auto* transport = parts_->transport(); transport != nullptr) {
+  if (auto* transport = parts_->far(); transport != nullptr) {
     transport->warm_up(peers, static_cast<std::uint32_t>(parts_->config.bootstrap_timeout_s));
   }
 }
@@ -324,7 +371,7 @@ std::vector<RailCounters> Runtime::counters() const {
 }
 
 std::vector<PeerRailCounters> Runtime::peer_counters(Pe peer) const {
-  const auto* transport = parts_->transport();
+  const auto* transport = parts_->far();
   return transport == nullptr ? std::vector<PeerRailCounters>{} : transport->peer_counters(peer);
 }
 

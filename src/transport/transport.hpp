@@ -41,6 +41,20 @@ class Transport {
 
   virtual void end_wait() noexcept {}
 
+  // ---- For the progress thread, which moves things while no caller does.
+
+  // As progress, not counted as a caller's.
+  virtual bool advance() noexcept { return progress(); }
+
+  // True if callers have made progress since the last call: then it need not.
+  [[nodiscard]] virtual bool callers_have_polled() noexcept { return false; }
+
+  // Sleeps while callers wait. Returns when the last of them has ended its wait, or on wake.
+  virtual void stand_by() noexcept {}
+
+  // Wakes threads that sleep in wait_for_event or stand_by.
+  virtual void wake() noexcept {}
+
   // Ok, or PeerLost (sticky).
   [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;
 };

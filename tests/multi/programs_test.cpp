@@ -74,6 +74,11 @@ TEST(Collective, ThatAPeDoesNotEnterSaysWhoIsMissing) {
   }
 }
 
+TEST(ApiTour, EveryFunctionDoesWhatItSaysByCrossMemoryAttach) {
+  expect_success(launch(3, "api_tour", "WEFT_NODE_LOCAL=cma"), kToured);
+  expect_success(launch(4, "api_tour", std::string(kPairs) + " WEFT_NODE_LOCAL=cma"), kToured);
+}
+
 TEST(CppTour, TheCppInterfaceDoesWhatItSays) {
   expect_success(launch(1, "cpp_tour"), "cpp_tour: every call did what it says\n");
   expect_success(launch(3, "cpp_tour"), "cpp_tour: every call did what it says\n");

@@ -3,18 +3,19 @@
 //
 // Forks its processes, which meet in a page that they share. A process that waits gives up its core
 // after each look, so that more processes than cores do not hold each other up.
-#include <cstdint>
-#include <cstring>
-#include <ctime>
-#include <vector>
-
-#include <fmt/format.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -49,7 +50,11 @@ void require(long result, const char* what) {
 class Shm {
  public:
   Shm(Shared& shared, int me, int size)
-      : shared_(shared), me_(me), size_(size), memory_(get_all::kBytesMax), here_(get_all::kBytesMax) {
+      : shared_(shared),
+        me_(me),
+        size_(size),
+        memory_(get_all::kBytesMax),
+        here_(get_all::kBytesMax) {
     open();
     enter_peers();
   }
@@ -148,8 +153,8 @@ class Shm {
   void enter_peers() {
     peers_.resize(static_cast<std::size_t>(size_));
     for (int i = 0; i < size_; ++i) {
-      require(fi_av_insert(vector_, shared_.cards[i].address, 1, &peers_[static_cast<std::size_t>(i)], 0,
-                           nullptr) == 1
+      require(fi_av_insert(vector_, shared_.cards[i].address, 1,
+                           &peers_[static_cast<std::size_t>(i)], 0, nullptr) == 1
                   ? 0
                   : -FI_EINVAL,
               "fi_av_insert");
@@ -190,11 +195,12 @@ class Shm {
 int main(int argc, char** argv) {
   const int size = argc < 3 ? 0 : std::atoi(argv[1]);
   if (size < 2 || size > kProcessesMax) {
-    fmt::print(stderr, "usage: raw_get_all PROCESSES BYTES...   (2 to {} processes)\n", kProcessesMax);
+    fmt::print(stderr, "usage: raw_get_all PROCESSES BYTES...   (2 to {} processes)\n",
+               kProcessesMax);
     return 2;
   }
-  auto* shared = static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared = static_cast<Shared*>(
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int me = 1; me < size; ++me) {
     if (::fork() == 0) {
       Shm library(*shared, me, size);

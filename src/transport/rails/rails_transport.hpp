@@ -60,14 +60,10 @@ class RailsTransport final : public Transport {
   void end_wait() noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
-  // For the progress thread: the same as progress, not counted as a caller's.
-  bool advance() noexcept;
-  // True if callers have made progress since the last call.
-  [[nodiscard]] bool callers_have_polled() noexcept;
-  // Sleeps while callers wait. Returns when the last of them has ended its wait, or on wake.
-  void stand_by() noexcept;
-  // Wakes threads that sleep in wait_for_event or stand_by.
-  void wake() noexcept;
+  bool advance() noexcept override;
+  [[nodiscard]] bool callers_have_polled() noexcept override;
+  void stand_by() noexcept override;
+  void wake() noexcept override;
 
   [[nodiscard]] std::size_t rail_count() const { return state_.rails.size(); }
 
