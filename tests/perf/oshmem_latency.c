@@ -1,5 +1,5 @@
 /* The node-local speed of an OpenSHMEM library, as the base of comparisons: put + quiet, get and
- * fetch_add of 8 bytes, and puts of 64 KiB, 1 MiB and 16 MiB. Prints one JSON line each.
+ * fetch_add of 8 bytes, and puts and gets of 4 KiB to 16 MiB. Prints one JSON line each.
  *   oshcc -O2 tests/perf/oshmem_latency.c -o oshmem_latency && oshrun -n 2 ./oshmem_latency */
 #include <shmem.h>
 #include <stdio.h>
@@ -41,21 +41,26 @@ static void small_operations(long* word, int count) {
   print_value("fetch_add", sizeof(long), (now() - start) / count * 1e6, "us");
 }
 
-static void large_puts(char* dest, const char* source, size_t size) {
-  int count = (int)((size_t)2 * 1024 * 1024 * 1024 / size);
+static void large(char* dest, char* source, size_t size) {
+  int count = (int)((size_t)1024 * 1024 * 1024 / size);
   if (count > 5000) {
     count = 5000;
   }
-  for (int i = 0; i < count / 10 + 1; ++i) {
-    shmem_putmem(dest, source, size, 1);
-    shmem_quiet();
+  for (int is_get = 0; is_get < 2; ++is_get) {
+    double start = 0;
+    for (int i = -(count / 10 + 1); i < count; ++i) {
+      if (i == 0) {
+        start = now();
+      }
+      if (is_get) {
+        shmem_getmem(source, dest, size, 1);
+      } else {
+        shmem_putmem(dest, source, size, 1);
+        shmem_quiet();
+      }
+    }
+    print_value(is_get ? "get" : "put", size, (double)size * count / (now() - start) / 1e9, "GB/s");
   }
-  double start = now();
-  for (int i = 0; i < count; ++i) {
-    shmem_putmem(dest, source, size, 1);
-    shmem_quiet();
-  }
-  print_value("put", size, (double)size * count / (now() - start) / 1e9, "GB/s");
 }
 
 int main(void) {
@@ -74,9 +79,9 @@ int main(void) {
   shmem_barrier_all();
   if (shmem_my_pe() == 0) {
     small_operations(word, 200000);
-    large_puts(dest, source, (size_t)64 << 10);
-    large_puts(dest, source, (size_t)1 << 20);
-    large_puts(dest, source, largest);
+    for (size_t size = 4096; size <= largest; size *= 4) {
+      large(dest, source, size);
+    }
   }
   shmem_barrier_all();
   shmem_finalize();

@@ -2,7 +2,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import faults, node_local
+from . import faults, node_local, openshmem
 from .places import Here, json_lines, lab, median, nic_address, program, provider
 from .report import Result
 
@@ -38,7 +38,7 @@ def row(says):
     return add
 
 
-for name, (says, function) in {**node_local.ROWS, **faults.ROWS}.items():
+for name, (says, function) in {**node_local.ROWS, **openshmem.ROWS, **faults.ROWS}.items():
     ROWS[name] = Row(name, says, function)
 
 
