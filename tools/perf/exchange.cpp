@@ -47,6 +47,7 @@ ExchangePlan plan_exchange(const Job& job,
 Exchange::Exchange(const Job& job, const ExchangePlan& plan)
     : job_(job),
       plan_(plan),
+      targets_(targets_of(plan.pattern, plan.world, job.me(), 0)),
       stride_(stride_of(plan)),
       slot_count_(plan.verifies ? plan.window * plan.count_per_step : 1),
       peer_count_(has_one_partner(plan.pattern) ? 1 : job.pe_count()),
@@ -90,13 +91,20 @@ std::uint64_t* Exchange::signal_place(std::uint32_t peer, const Message& message
   return signals_.words() + peer_place * slot_count_ + slot_of(message);
 }
 
+std::vector<std::uint32_t> Exchange::others_in(std::uint64_t step, bool begun_here) const {
+  return begun_here ? targets_of(plan_.pattern, plan_.world, job_.me(), step)
+                    : initiators_to(plan_.pattern, plan_.world, job_.me(), step);
+}
+
 template <typename Visit>
 void Exchange::for_each(Steps steps, bool begun_here, const Visit& visit) const {
   const std::uint32_t me = job_.me();
+  const bool draws = plan_.pattern == Pattern::Random;
+  std::vector<std::uint32_t> others = begun_here ? targets_ : others_in(steps.first, begun_here);
   for (std::uint64_t step = steps.first; step < steps.first + steps.count; ++step) {
-    const std::vector<std::uint32_t> others =
-        begun_here ? targets_of(plan_.pattern, plan_.world, me, step)
-                   : initiators_to(plan_.pattern, plan_.world, me, step);
+    if (draws) {
+      others = others_in(step, begun_here);
+    }
     for (std::uint64_t index = 0; index < plan_.count_per_step; ++index) {
       for (const std::uint32_t other : others) {
         visit(Message{.initiator = begun_here ? me : other,
@@ -131,11 +139,15 @@ void Exchange::post_message(const Message& message) {
   const std::size_t bytes = size_of(message);
   const int target = static_cast<int>(message.target);
   if (plan_.reads) {
-    require(weft_get_nbi(place(dest_.data(), message.target, message),
-                         source_place(message, message.initiator), bytes, target));
+    const auto get = plan_.waits_for_each ? weft_get : weft_get_nbi;
+    require(get(place(dest_.data(), message.target, message),
+                source_place(message, message.initiator), bytes, target));
   } else {
     require(weft_put_nbi(place(dest_.data(), message.initiator, message),
                          source_place(message, message.target), bytes, target));
+    if (plan_.waits_for_each) {
+      require(weft_quiet());
+    }
   }
   posted_bytes_ += bytes;
   remote_bytes_ += job_.node_of(message.target) != job_.node_of(message.initiator) ? bytes : 0;

@@ -25,6 +25,8 @@ struct ExchangePlan {
   bool reads = false;
   bool alternates_signal = false;
   bool collective = false;
+  bool waits_for_each = false;  // each message is complete before the next one
+  bool runs_free = false;       // PEs do not meet between windows
   bool verifies = false;
 };
 
@@ -84,13 +86,15 @@ class Exchange {
   void post_message(const Message& message);
   void post_signal(const Message& message);
   void check_message(const Message& message);
+  [[nodiscard]] std::vector<std::uint32_t> others_in(std::uint64_t step, bool begun_here) const;
   // Calls `visit` for each message of the steps that this PE begins, or that others begin with it.
   template <typename Visit>
   void for_each(Steps steps, bool begun_here, const Visit& visit) const;
 
   const Job& job_;
   ExchangePlan plan_;
-  std::size_t stride_;  // bytes from slot to slot
+  std::vector<std::uint32_t> targets_;  // of every step, unless the pattern draws them anew
+  std::size_t stride_;                  // bytes from slot to slot
   std::size_t slot_count_;
   std::size_t peer_count_;         // 1 where there is only one partner
   std::size_t source_peer_count_;  // 1 where all peers get the same data

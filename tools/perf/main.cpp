@@ -33,6 +33,21 @@ void run_subcommand(const Run& run) {
       return run_paged_write(run);
     case Subcommand::ColdStart:
       return run_cold_start(run);
+    case Subcommand::AllGetAll:
+    case Subcommand::AllPutAll:
+    case Subcommand::ExchangeGet:
+      return run_many_to_many(run);
+    case Subcommand::MessageRate:
+      return run_message_rate(run);
+    case Subcommand::Alltoall:
+    case Subcommand::Broadcast:
+    case Subcommand::Fcollect:
+    case Subcommand::Collect:
+    case Subcommand::Reduction:
+      return run_collective(run);
+    case Subcommand::Barrier:
+    case Subcommand::Sync:
+      return run_barrier(run);
   }
 }
 

@@ -8,7 +8,8 @@ namespace weft::perf {
 namespace {
 
 bool runs_free(const ExchangePlan& plan) {
-  return (plan.pattern == Pattern::OneWay || plan.pattern == Pattern::BothWays) && !plan.verifies;
+  const bool is_for_two = plan.pattern == Pattern::OneWay || plan.pattern == Pattern::BothWays;
+  return (is_for_two || plan.runs_free) && !plan.verifies;
 }
 
 bool has_reached(const LoopLimit& limit, std::uint64_t steps, Clock::time_point start) {
@@ -92,6 +93,27 @@ Timing measure_warm(Job& job, Exchange& exchange, const Options& options) {
     static_cast<void>(measure(job, exchange, {.steps = options.warmup_iterations}));
   }
   return measure(job, exchange, {.steps = options.iterations, .duration_s = options.duration_s});
+}
+
+MedianTiming measure_median(Job& job, Exchange& exchange, const Options& options) {
+  if (options.warmup_iterations > 0) {
+    static_cast<void>(measure(job, exchange, {.steps = options.warmup_iterations}));
+  }
+  const LoopLimit limit{.steps = options.iterations,
+                        .duration_s = options.duration_s / static_cast<double>(options.repeats)};
+  std::vector<Spread> repeats;
+  MedianTiming median;
+  for (std::uint64_t repeat = 0; repeat < options.repeats; ++repeat) {
+    const Timing timing = measure(job, exchange, limit);
+    median.steps = timing.steps;
+    const std::uint64_t steps = std::max<std::uint64_t>(timing.steps, 1);
+    median.bytes_of_step = job.sum(timing.bytes / steps);
+    std::vector<double> seconds = job.gather(timing.seconds / static_cast<double>(steps));
+    std::erase(seconds, 0.0);  // PEs without a partner
+    repeats.push_back(spread_of(seconds));
+  }
+  median.step_s = median_of(std::move(repeats));
+  return median;
 }
 
 void require_right(Job& job, std::uint64_t wrong_bytes) {

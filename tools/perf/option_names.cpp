@@ -8,16 +8,39 @@
 
 #include <fmt/format.h>
 
+#include "tools/perf/reduction_values.hpp"
+
 namespace weft::perf {
 namespace {
 
 using namespace std::string_view_literals;
 
 constexpr std::array kTypes{
-    std::pair{"int8"sv, 1},   std::pair{"uint8"sv, 1},  std::pair{"int16"sv, 2},
-    std::pair{"uint16"sv, 2}, std::pair{"int32"sv, 4},  std::pair{"uint32"sv, 4},
-    std::pair{"int"sv, 4},    std::pair{"int64"sv, 8},  std::pair{"uint64"sv, 8},
-    std::pair{"float"sv, 4},  std::pair{"double"sv, 8},
+    std::pair{"int8"sv, WEFT_INT8},
+    std::pair{"uint8"sv, WEFT_UINT8},
+    std::pair{"int16"sv, WEFT_INT16},
+    std::pair{"uint16"sv, WEFT_UINT16},
+    std::pair{"int32"sv, WEFT_INT32},
+    std::pair{"uint32"sv, WEFT_UINT32},
+    std::pair{"int"sv, WEFT_INT32},
+    std::pair{"int64"sv, WEFT_INT64},
+    std::pair{"uint64"sv, WEFT_UINT64},
+    std::pair{"float"sv, WEFT_FLOAT},
+    std::pair{"double"sv, WEFT_DOUBLE},
+    std::pair{"long_double"sv, WEFT_LONG_DOUBLE},
+    std::pair{"complex_float"sv, WEFT_COMPLEX_FLOAT},
+    std::pair{"complex_double"sv, WEFT_COMPLEX_DOUBLE},
+};
+
+constexpr std::array kReductions{
+    std::pair{"and"sv, std::optional(WEFT_AND)},
+    std::pair{"or"sv, std::optional(WEFT_OR)},
+    std::pair{"xor"sv, std::optional(WEFT_XOR)},
+    std::pair{"min"sv, std::optional(WEFT_MIN)},
+    std::pair{"max"sv, std::optional(WEFT_MAX)},
+    std::pair{"sum"sv, std::optional(WEFT_SUM)},
+    std::pair{"prod"sv, std::optional(WEFT_PROD)},
+    std::pair{"all"sv, std::optional<weft_reduction>()},
 };
 
 constexpr std::array kAtomics{
@@ -52,12 +75,16 @@ auto find_name(const Table& table, std::string_view option, std::string_view nam
 }  // namespace
 
 ElementType parse_type(std::string_view name) {
-  return {.name = std::string(name),
-          .bytes = static_cast<std::size_t>(find_name(kTypes, "-d", name))};
+  const weft_type type = find_name(kTypes, "-d", name);
+  return {.name = std::string(name), .bytes = size_of(type), .type = type};
 }
 
 AtomicKind parse_atomic(std::string_view name) {
   return find_name(kAtomics, "-a", name);
+}
+
+std::optional<weft_reduction> parse_reduction(std::string_view name) {
+  return find_name(kReductions, "-o", name);
 }
 
 std::string type_names() {
@@ -68,8 +95,17 @@ std::string atomic_names() {
   return names_of(kAtomics);
 }
 
+std::string reduction_names() {
+  return names_of(kReductions);
+}
+
 std::string_view name_of(AtomicKind kind) {
   return kAtomics[static_cast<std::size_t>(kind)].first;
+}
+
+std::string_view name_of(weft_reduction reduction) {
+  return std::ranges::find(kReductions, reduction, [](const auto& entry) { return entry.second; })
+      ->first;
 }
 
 std::string width_of(const ElementType& type) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tools/perf/option_names.hpp"
+#include "tools/perf/reduction_values.hpp"
 
 namespace weft::perf {
 namespace {
@@ -18,102 +19,11 @@ constexpr std::size_t kWindowBytesMax = 64 * kMegabyte;
 constexpr std::size_t kHeapReserve = 16 * kMegabyte;
 constexpr std::size_t kGatherBytesPerPe = 64U << 10U;
 
-constexpr std::array kSubcommands{
-    SubcommandDefaults{Subcommand::PutBw,
-                       "put_bw",
-                       "Bandwidth of puts from one PE to another",
-                       2,
-                       {8, 4 * kMegabyte, 2},
-                       200,
-                       20,
-                       64},
-    SubcommandDefaults{Subcommand::GetBw,
-                       "get_bw",
-                       "Bandwidth of gets by one PE from another",
-                       2,
-                       {8, 4 * kMegabyte, 2},
-                       200,
-                       20,
-                       64},
-    SubcommandDefaults{Subcommand::PutLatency,
-                       "put_latency",
-                       "Time of one put and quiet",
-                       2,
-                       {8, 64U << 10U, 2},
-                       1000,
-                       100,
-                       1},
-    SubcommandDefaults{Subcommand::GetLatency,
-                       "get_latency",
-                       "Time of one get",
-                       2,
-                       {8, 64U << 10U, 2},
-                       1000,
-                       100,
-                       1},
-    SubcommandDefaults{Subcommand::PutSignalRate,
-                       "put_signal_rate",
-                       "put_signals a second to one peer, against put, quiet, put, quiet",
-                       2,
-                       {64, 64, 2},
-                       20000,
-                       1000,
-                       1024},
-    SubcommandDefaults{Subcommand::PutSignalPingPong,
-                       "put_signal_ping_pong",
-                       "Round trip of a put_signal and its answer",
-                       2,
-                       {8, 64U << 10U, 2},
-                       1000,
-                       100,
-                       1},
-    SubcommandDefaults{Subcommand::AtomicLatency,
-                       "atomic_latency",
-                       "Time of one atomic",
-                       2,
-                       {8, 8, 2},
-                       1000,
-                       100,
-                       1},
-    SubcommandDefaults{Subcommand::BarrierLatency,
-                       "barrier_latency",
-                       "Time of weft_barrier_all and weft_sync_all",
-                       1,
-                       {8, 8, 2},
-                       1000,
-                       100,
-                       1},
-    SubcommandDefaults{Subcommand::AlltoallLatency,
-                       "alltoall_latency",
-                       "Time of one step in which all PEs exchange data",
-                       1,
-                       {16, kMegabyte, 2},
-                       100,
-                       10,
-                       1},
-    SubcommandDefaults{Subcommand::PagedWrite,
-                       "paged_write",
-                       "Servers fill a client's buffer with pages at random places",
-                       2,
-                       {64U << 10U, 64U << 10U, 2},
-                       4,
-                       0,
-                       64},
-    SubcommandDefaults{Subcommand::ColdStart,
-                       "cold_start",
-                       "The first puts after init to each peer, against the steady state",
-                       2,
-                       {8, 8, 2},
-                       64,
-                       1000,
-                       1},
-};
-
 // ---- Reading the command line --------------------------------------------------------------------
 
 // What is parsed further after CLI11 has taken the words apart.
 struct Texts {
-  std::string begin, end, type, atomic, pattern, sizes, direction, warmup, total, json;
+  std::string begin, end, type, atomic, reduction, pattern, sizes, direction, warmup, total, json;
 };
 
 struct Flags {
@@ -130,6 +40,8 @@ void add_size_options(CLI::App& app, Options& options, Texts& texts, Flags& flag
   app.add_option("-w,--warmup-iterations", options.warmup_iterations,
                  "Iterations before those that are measured");
   app.add_option("--duration", options.duration_s, "Seconds for each size, instead of -n");
+  app.add_option("--repeats", options.repeats,
+                 "Of each row of collectives and of exchanges; the median counts (default 5)");
   app.add_option("--window", options.window, "Steps between two quiets");
   app.add_option("--sizes", texts.sizes, "fixed, or pareto:ALPHA:SEED");
 }
@@ -137,6 +49,8 @@ void add_size_options(CLI::App& app, Options& options, Texts& texts, Flags& flag
 void add_traffic_options(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("-d,--type", texts.type, "Type of the elements: " + type_names());
   app.add_option("-a,--atomic", texts.atomic, "Atomic: " + atomic_names());
+  app.add_option("-o,--reduction", texts.reduction,
+                 "Of the subcommand reduction (default sum): " + reduction_names());
   app.add_option("--pattern", texts.pattern, "alltoall, incast, pairs or random");
   app.add_option("--dir", texts.direction, "write or read");
   app.add_option("--count-per-step", options.count_per_step, "Operations to one peer in a step");
@@ -146,6 +60,12 @@ void add_traffic_options(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--bidir", options.bidirectional, "Both directions at once");
   app.add_flag("--alternate-signal", options.alternates_signal, "After each put one of 8 bytes");
   app.add_flag("--collective", options.collective, "Call weft_alltoall instead of single puts");
+  app.add_flag_callback(
+      "--aggregate", [&] { options.aggregates = true; },
+      "all_get_all and its kin: only windows of operations with one quiet");
+  app.add_flag_callback(
+      "--no-aggregate", [&] { options.aggregates = false; },
+      "Only operations that each wait (default: a row for both)");
   app.add_flag("--verify", options.verifies, "Check every byte that arrives");
 }
 
@@ -200,6 +120,9 @@ void parse_texts(Options& options, const Texts& texts, const Flags& flags) {
   if (!texts.atomic.empty()) {
     options.atomic = parse_atomic(texts.atomic);
   }
+  if (!texts.reduction.empty()) {
+    options.reduction = parse_reduction(texts.reduction);
+  }
   if (!texts.pattern.empty()) {
     options.pattern = parse_pattern(texts.pattern);
   }
@@ -224,8 +147,9 @@ void check(const Options& options) {
   if (options.sizes.factor < 2) {
     fail(fmt::format("-f {}: the factor is at least 2", options.sizes.factor));
   }
-  if (options.iterations == 0 || options.window == 0 || options.count_per_step == 0) {
-    fail("-n, --window and --count-per-step are at least 1");
+  if (options.iterations == 0 || options.window == 0 || options.count_per_step == 0 ||
+      options.repeats == 0) {
+    fail("-n, --window, --count-per-step and --repeats are at least 1");
   }
   if (options.duration_s < 0 || options.interval_ms == 0) {
     fail("--duration and --interval are times above 0");
@@ -233,6 +157,11 @@ void check(const Options& options) {
   if (options.collective && (options.pattern != Pattern::AllToAll || options.size_rule.pareto ||
                              options.reads || options.alternates_signal)) {
     fail("--collective is one weft_alltoall: no --pattern, --sizes, --dir or --alternate-signal");
+  }
+  if (options.reduction && !is_allowed(*options.reduction, options.type.type)) {
+    fail(
+        fmt::format("-o {} -d {}: and, or, xor are of integers, min and max not of complex numbers",
+                    name_of(*options.reduction), options.type.name));
   }
   if (options.reads && options.alternates_signal) {
     fail("--alternate-signal goes with puts: leave out --dir read");
@@ -260,7 +189,8 @@ void add_parser(CLI::App& app, Parser& parser, const SubcommandDefaults& default
   options.iterations = defaults.iterations;
   options.warmup_iterations = defaults.warmup_iterations;
   options.window = defaults.window;
-  options.reads = defaults.subcommand == Subcommand::GetBw;
+  options.reads = defaults.reads;
+  options.pattern = defaults.pattern;
   parser.app = app.add_subcommand(std::string(defaults.name), std::string(defaults.help));
   add_size_options(*parser.app, options, parser.texts, parser.flags);
   add_traffic_options(*parser.app, options, parser.texts);
@@ -281,23 +211,15 @@ std::size_t slots_bytes(const Options& options, std::size_t pe_count) {
 
 }  // namespace
 
-std::span<const SubcommandDefaults> subcommands() {
-  return kSubcommands;
-}
-
-const SubcommandDefaults& defaults_of(Subcommand subcommand) {
-  return kSubcommands[static_cast<std::size_t>(subcommand)];
-}
-
 std::optional<Options> parse_options(std::span<const char* const> arguments) {
   CLI::App app(
       "Measures Weft. Start it with weft-run, for example:\n"
       "  weft-run -n 2 -- weft-perf put_bw -b 1M -e 16M",
       "weft-perf");
   app.require_subcommand(1);
-  std::array<Parser, kSubcommands.size()> parsers;
+  std::vector<Parser> parsers(subcommands().size());
   for (std::size_t i = 0; i < parsers.size(); ++i) {
-    add_parser(app, parsers[i], kSubcommands[i]);
+    add_parser(app, parsers[i], subcommands()[i]);
   }
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());

@@ -1,6 +1,8 @@
 // What the user asked weft-perf for. Pure parsing; `environment_of` says what the library is told.
 #pragma once
 
+#include <weft/collectives.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -30,6 +32,17 @@ enum class Subcommand : std::uint8_t {
   AlltoallLatency,
   PagedWrite,
   ColdStart,
+  AllGetAll,
+  AllPutAll,
+  ExchangeGet,
+  MessageRate,
+  Alltoall,
+  Broadcast,
+  Fcollect,
+  Collect,
+  Reduction,
+  Barrier,
+  Sync,
 };
 
 // Its name, and what it does unless told otherwise.
@@ -42,15 +55,18 @@ struct SubcommandDefaults {
   std::uint64_t iterations = 100;
   std::uint64_t warmup_iterations = 10;
   std::uint64_t window = 64;
+  Pattern pattern = Pattern::AllToAll;
+  bool reads = false;
 };
 
 [[nodiscard]] std::span<const SubcommandDefaults> subcommands();
 [[nodiscard]] const SubcommandDefaults& defaults_of(Subcommand subcommand);
 
-// -d: only its size matters, and the name in the table.
+// -d: only its size matters, and the name in the table, except to reductions.
 struct ElementType {
   std::string name = "int32";
   std::size_t bytes = 4;
+  weft_type type = WEFT_INT32;
 };
 
 enum class AtomicKind : std::uint8_t {
@@ -81,6 +97,9 @@ struct Options {
   Pattern pattern = Pattern::AllToAll;
   SizeRule size_rule;
   std::uint64_t seed = 1;
+  std::optional<weft_reduction> reduction = WEFT_SUM;  // none: each that the type allows
+  std::uint64_t repeats = 5;                           // of a row; the median counts
+  std::optional<bool> aggregates;                      // none: both ways, a row each
   bool bidirectional = false;
   bool reads = false;
   bool alternates_signal = false;

@@ -10,9 +10,12 @@
 namespace weft::perf {
 namespace {
 
-std::vector<std::uint32_t> everybody_from(std::uint32_t pe, std::uint32_t pe_count) {
+// Those at distances from 1 up to the last.
+std::vector<std::uint32_t> neighbours_of(std::uint32_t pe,
+                                         std::uint32_t pe_count,
+                                         std::uint32_t last_distance) {
   std::vector<std::uint32_t> targets;
-  for (std::uint32_t distance = 1; distance <= pe_count; ++distance) {
+  for (std::uint32_t distance = 1; distance <= last_distance; ++distance) {
     targets.push_back((pe + distance) % pe_count);
   }
   return targets;
@@ -60,7 +63,9 @@ std::vector<std::uint32_t> targets_of(Pattern pattern,
                                       std::uint64_t step) {
   switch (pattern) {
     case Pattern::AllToAll:
-      return everybody_from(pe, world.pe_count);
+      return neighbours_of(pe, world.pe_count, world.pe_count);
+    case Pattern::AllOthers:
+      return neighbours_of(pe, world.pe_count, world.pe_count - 1);
     case Pattern::Incast:
       return pe == 0 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{0};
     case Pattern::Pairs:

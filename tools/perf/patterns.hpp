@@ -9,12 +9,13 @@
 namespace weft::perf {
 
 enum class Pattern : std::uint8_t {
-  AllToAll,  // everybody with everybody, itself included
-  Incast,    // all others with PE 0
-  Pairs,     // PE i with PE i + n/2 and back; with an odd n the last one rests
-  Random,    // each with one other, drawn anew in each step
-  OneWay,    // first with second: the tests for two PEs
-  BothWays,  // the same in both directions at once
+  AllToAll,   // everybody with everybody, itself included
+  AllOthers,  // everybody with every other
+  Incast,     // all others with PE 0
+  Pairs,      // PE i with PE i + n/2 and back; with an odd n the last one rests
+  Random,     // each with one other, drawn anew in each step
+  OneWay,     // first with second: the tests for two PEs
+  BothWays,   // the same in both directions at once
 };
 
 // Throws std::invalid_argument with a sentence; knows those that --pattern offers.

@@ -23,6 +23,10 @@ void run_barrier_latency(const Run& run);
 void run_alltoall_latency(const Run& run);
 void run_paged_write(const Run& run);
 void run_cold_start(const Run& run);
+void run_many_to_many(const Run& run);  // all_get_all, all_put_all, exchange_get
+void run_message_rate(const Run& run);
+void run_collective(const Run& run);  // alltoall, broadcast, fcollect, collect, reduction
+void run_barrier(const Run& run);     // barrier, sync
 
 void run_subcommand(const Run& run);
 

@@ -32,4 +32,15 @@ struct Spread {
   return *middle;
 }
 
+// Of repeats that each have the spread of all PEs, the one whose slowest PE is the median: a row's
+// numbers then belong together. Zeros for none.
+[[nodiscard]] inline Spread median_of(std::vector<Spread> repeats) {
+  if (repeats.empty()) {
+    return {};
+  }
+  const auto middle = repeats.begin() + static_cast<std::ptrdiff_t>((repeats.size() - 1) / 2);
+  std::ranges::nth_element(repeats, middle, {}, &Spread::max);
+  return *middle;
+}
+
 }  // namespace weft::perf

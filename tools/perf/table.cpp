@@ -30,6 +30,17 @@ Columns alltoall_columns() {
           {"latency(us)", 18}, {"algbw(GB/s)", 14}, {"busbw(GB/s)"}};
 }
 
+Columns with_spread(Columns columns) {
+  columns.back().width = 14;
+  columns.insert(columns.end(), {{"avg(us)", 14}, {"min(us)", 14}, {"max(us)"}});
+  return columns;
+}
+
+std::vector<std::string> spread_cells(const Spread& seconds) {
+  return {fmt::format("{:.6f}", seconds.average * 1e6), fmt::format("{:.6f}", seconds.min * 1e6),
+          fmt::format("{:.6f}", seconds.max * 1e6)};
+}
+
 std::string format_header(std::string_view title, const Columns& columns) {
   std::string text = fmt::format("#{}\n", title);
   for (const Column& column : columns) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/perf/statistics.hpp"
+
 namespace weft::perf {
 
 struct Column {
@@ -20,6 +22,12 @@ using Columns = std::vector<Column>;
 [[nodiscard]] Columns bandwidth_columns();
 [[nodiscard]] Columns latency_columns();
 [[nodiscard]] Columns alltoall_columns();
+
+// The columns, and after them the mean, the shortest and the longest time of all PEs, so that what reads
+// the columns before them still does.
+[[nodiscard]] Columns with_spread(Columns columns);
+// The cells of these three; the spread is in seconds.
+[[nodiscard]] std::vector<std::string> spread_cells(const Spread& seconds);
 
 // "#title" and the column names, two lines.
 [[nodiscard]] std::string format_header(std::string_view title, const Columns& columns);
