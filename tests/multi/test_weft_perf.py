@@ -17,14 +17,40 @@ SUBCOMMANDS = {
     "alltoall_latency": ["-b", "16", "-e", "4K", "-f", "16"],
     "paged_write": ["-b", "4K", "--total", "256K", "--interval", "5"],
     "cold_start": [],
+    "all_get_all": ["-b", "8", "-e", "4K", "-f", "8"],
+    "all_put_all": ["-b", "8", "-e", "4K", "-f", "8"],
+    "exchange_get": ["-b", "8", "-e", "4K", "-f", "8"],
+    "message_rate": [],
+    "alltoall": ["-b", "16", "-e", "4K", "-f", "16"],
+    "broadcast": ["-b", "16", "-e", "4K", "-f", "16"],
+    "fcollect": ["-b", "16", "-e", "4K", "-f", "16"],
+    "collect": ["-b", "16", "-e", "4K", "-f", "16"],
+    "reduction": ["-b", "16", "-e", "4K", "-f", "16"],
+    "barrier": [],
+    "sync": [],
 }
+ALL_TOGETHER = [
+    "all_get_all", "all_put_all", "exchange_get", "message_rate", "alltoall", "broadcast", "fcollect", "collect",
+    "reduction", "barrier", "sync",
+]
+SPREAD = "   avg(us)       min(us)       max(us)"
+ALLTOALL_HEADER = "size(B)     count     type      scope     latency(us)       algbw(GB/s)   busbw(GB/s)"
+LATENCY_HEADER = "size(B)     scope     latency(us)"
 HEADERS = {
     "put_bw": "size(B)     scope     BW (GB/sec)",
     "get_bw": "size(B)     scope     BW (GB/sec)",
     "put_latency": "size(B)     scope     latency(us)",
     "get_latency": "size(B)     scope     latency(us)",
     "put_signal_ping_pong": "size(B)     scope     latency(us)",
-    "alltoall_latency": "size(B)     count     type      scope     latency(us)       algbw(GB/s)   busbw(GB/s)",
+    "alltoall_latency": ALLTOALL_HEADER,
+    "all_get_all": LATENCY_HEADER + SPREAD + "       BW (GB/sec)   mode",
+    "alltoall": ALLTOALL_HEADER + SPREAD,
+    "broadcast": ALLTOALL_HEADER + SPREAD,
+    "fcollect": ALLTOALL_HEADER + SPREAD,
+    "collect": ALLTOALL_HEADER + SPREAD,
+    "reduction": ALLTOALL_HEADER + SPREAD + "       redop",
+    "barrier": LATENCY_HEADER + SPREAD,
+    "sync": LATENCY_HEADER + SPREAD,
 }
 # Two PEs that share memory; and two that see only loopback addresses of each other.
 PLACES = {
@@ -105,6 +131,66 @@ def test_every_byte_of_every_pattern_is_right(perf, words, place):
 def test_tests_for_two_pes_verify_too(perf, subcommand):
     done = perf(subcommand, "-n", "70", "-w", "2", "-b", "1000", "-e", "1000", "--verify", place="rails")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("pe_count", [2, 4])
+@pytest.mark.parametrize("subcommand", ALL_TOGETHER)
+def test_what_all_pes_do_together_verifies(perf, subcommand, pe_count):
+    done = perf(subcommand, "-n", "40", "-w", "3", "-b", "1000", "-e", "64K", "-f", "8", "--verify",
+                pe_count=pe_count)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 2
+
+
+@pytest.mark.parametrize("subcommand", ALL_TOGETHER)
+def test_what_all_pes_do_together_verifies_over_rails(perf, subcommand):
+    done = perf(subcommand, "-n", "10", "-w", "1", "-b", "1000", "-e", "64K", "-f", "8", "--verify", "--repeats", "2",
+                pe_count=3, place="rails")
+    assert done.returncode == 0, done.stderr
+    assert "tx max/mean library" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("element", ["int8", "uint64", "float", "long_double", "complex_double"])
+def test_every_reduction_that_a_type_allows_verifies(perf, element):
+    done = perf("reduction", "-o", "all", "-d", element, "-n", "3", "-b", "16", "-e", "64K", "-f", "64", "--verify",
+                "--json", pe_count=3)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(done.stdout)
+    reductions = {row["reduction"] for row in rows}
+    allowed = {"sum", "prod"}
+    if "complex" not in element:
+        allowed |= {"min", "max"}
+    if "int" in element:
+        allowed |= {"and", "or", "xor"}
+    assert reductions == allowed
+    assert {row["type"] for row in rows} == {element}
+
+
+def test_aggregation_can_be_chosen(perf):
+    words = ["all_get_all", "-n", "20", "-b", "8", "-e", "8", "--json"]
+    modes = {
+        option: [row["mode"] for row in rows_of(perf(*words, *option).stdout)]
+        for option in [(), ("--aggregate",), ("--no-aggregate",)]
+    }
+    assert modes == {(): ["aggregate", "each"], ("--aggregate",): ["aggregate"], ("--no-aggregate",): ["each"]}
+
+
+def test_all_pes_end_a_duration_together(perf):
+    for subcommand in ["reduction", "sync", "all_get_all"]:
+        done = perf(subcommand, "--duration", "0.1", "-b", "1K", "-e", "1K", "--json", pe_count=3)
+        assert done.returncode == 0, done.stderr
+        assert rows_of(done.stdout)[0]["iterations"] > 1
+
+
+def test_collectives_move_the_bytes_that_they_must(perf):
+    size, calls = 256 * 1024, 20
+    done = perf("alltoall", "-b", str(size), "-e", str(size), "-n", str(calls), "-w", "0", "--repeats", "1", "--json",
+                pe_count=2, place="rails")
+    assert done.returncode == 0, done.stderr
+    balance = rows_of(done.stdout)[-1]
+    for node in (0, 1):
+        sent = sum(nic["tx_bytes_library"] for nic in balance["nics"] if nic["node"] == node)
+        assert calls * size / 2 <= sent < 1.05 * calls * size / 2
 
 
 def test_bytes_of_the_nics_are_those_that_were_put(perf):

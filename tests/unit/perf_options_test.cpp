@@ -65,6 +65,34 @@ TEST(PerfOptions, EachMistakeIsNamed) {
   EXPECT_THAT(refusal({"put_bw", "--no-such-option"}), HasSubstr("no-such-option"));
 }
 
+TEST(PerfOptions, ReductionsAreNamedAndMustSuitTheType) {
+  EXPECT_EQ(parse({"reduction"}).reduction, WEFT_SUM);
+  EXPECT_EQ(parse({"reduction", "-o", "xor", "-d", "uint64"}).reduction, WEFT_XOR);
+  EXPECT_EQ(parse({"reduction", "-o", "all", "-d", "float"}).reduction, std::nullopt);
+  EXPECT_EQ(parse({"reduction", "-d", "complex_double"}).type.bytes, 16U);
+  EXPECT_THAT(refusal({"reduction", "-o", "avg"}), HasSubstr("prod"));
+  EXPECT_THAT(refusal({"reduction", "-o", "xor", "-d", "float"}), HasSubstr("of integers"));
+  EXPECT_THAT(refusal({"reduction", "-o", "max", "-d", "complex_float"}), HasSubstr("complex"));
+  EXPECT_THAT(refusal({"reduction", "--repeats", "0"}), HasSubstr("--repeats"));
+}
+
+TEST(PerfOptions, AggregationIsBothWaysUnlessOneIsAskedFor) {
+  EXPECT_EQ(parse({"all_get_all"}).aggregates, std::nullopt);
+  EXPECT_EQ(parse({"all_get_all", "--aggregate"}).aggregates, true);
+  EXPECT_EQ(parse({"all_get_all", "--no-aggregate"}).aggregates, false);
+  EXPECT_TRUE(parse({"exchange_get"}).reads);
+  EXPECT_FALSE(parse({"all_put_all"}).reads);
+}
+
+TEST(PerfOptions, HeapHasRoomForTheMessagesOfAllPeers) {
+  const auto heap_mb = [](std::size_t pe_count) {
+    const auto variables = environment_of(parse({"all_get_all", "-e", "8M"}), pe_count);
+    return std::stoul(variables.back().second);
+  };
+  EXPECT_GT(heap_mb(8), 8 * 2 * 8U);
+  EXPECT_GT(heap_mb(8), heap_mb(2));
+}
+
 TEST(PerfOptions, LibraryIsToldThePolicyTheWarmUpAndTheHeap) {
   const auto variables =
       environment_of(parse({"put_bw", "--policy", "coupled", "--warmup", "off"}), 2);

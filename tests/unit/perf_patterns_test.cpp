@@ -16,8 +16,9 @@ World world_of(std::uint32_t pe_count) {
   return {.pe_count = pe_count, .first = 0, .second = pe_count - 1, .seed = 5};
 }
 
-constexpr std::array kPatterns{Pattern::AllToAll, Pattern::Incast, Pattern::Pairs,
-                               Pattern::Random,   Pattern::OneWay, Pattern::BothWays};
+constexpr std::array kPatterns{Pattern::AllToAll, Pattern::AllOthers, Pattern::Incast,
+                               Pattern::Pairs,    Pattern::Random,    Pattern::OneWay,
+                               Pattern::BothWays};
 
 TEST(PerfPatterns, BothEndsOfEveryPatternAgree) {
   for (const Pattern pattern : kPatterns) {
@@ -42,6 +43,11 @@ TEST(PerfPatterns, BothEndsOfEveryPatternAgree) {
 
 TEST(PerfPatterns, AllToAllBeginsWithTheNextNeighbourAndEndsAtHome) {
   EXPECT_EQ(targets_of(Pattern::AllToAll, world_of(4), 1, 0), (Pes{2, 3, 0, 1}));
+}
+
+TEST(PerfPatterns, AllOthersLeavesOutOnlyItself) {
+  EXPECT_EQ(targets_of(Pattern::AllOthers, world_of(4), 1, 0), (Pes{2, 3, 0}));
+  EXPECT_TRUE(targets_of(Pattern::AllOthers, world_of(1), 0, 0).empty());
 }
 
 TEST(PerfPatterns, IncastGoesToPeZeroFromAllOthers) {

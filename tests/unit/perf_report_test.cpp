@@ -30,6 +30,15 @@ TEST(PerfTable, BandwidthLooksLikeNvshmems) {
             "1048576     None      243.827667\n");
 }
 
+TEST(PerfTable, TimesOfAllPesComeAfterTheKnownColumns) {
+  const std::string known = format_header("alltoall", alltoall_columns());
+  const std::string header = format_header("alltoall", with_spread(alltoall_columns()));
+  EXPECT_TRUE(header.starts_with(known.substr(0, known.size() - 1)));
+  EXPECT_TRUE(header.ends_with("   avg(us)       min(us)       max(us)\n"));
+  EXPECT_EQ(spread_cells({.min = 1e-6, .average = 2e-6, .max = 3.5e-6}),
+            (std::vector<std::string>{"2.000000", "1.000000", "3.500000"}));
+}
+
 TEST(PerfTable, CellTooLongForItsColumnStaysApart) {
   EXPECT_EQ(format_row(bandwidth_columns(), {"1234567890123", "None", "1"}),
             "1234567890123 None      1\n");
@@ -42,13 +51,21 @@ TEST(PerfTable, GigabyteIsAThousandMillion) {
 }
 
 TEST(PerfStatistics, MedianAndSpread) {
-  EXPECT_EQ(median_of({5, 1, 9}), 5);
-  EXPECT_EQ(median_of({4, 1, 9, 5}), 4);
-  EXPECT_EQ(median_of({}), 0);
+  EXPECT_EQ(median_of(std::vector<double>{5, 1, 9}), 5);
+  EXPECT_EQ(median_of(std::vector<double>{4, 1, 9, 5}), 4);
+  EXPECT_EQ(median_of(std::vector<double>{}), 0);
   const Spread spread = spread_of({1, 2, 6});
   EXPECT_EQ(spread.min, 1);
   EXPECT_EQ(spread.average, 3);
   EXPECT_EQ(spread.max, 6);
+}
+
+TEST(PerfStatistics, RowIsTheRepeatWhoseSlowestPeIsTheMedian) {
+  const Spread median = median_of(std::vector<Spread>{{1, 2, 9}, {3, 4, 5}, {0, 1, 7}});
+  EXPECT_EQ(median.min, 0);
+  EXPECT_EQ(median.average, 1);
+  EXPECT_EQ(median.max, 7);
+  EXPECT_EQ(median_of(std::vector<Spread>{}).max, 0);
 }
 
 TEST(PerfBalance, MaxOverMean) {

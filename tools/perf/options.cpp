@@ -197,14 +197,22 @@ void add_parser(CLI::App& app, Parser& parser, const SubcommandDefaults& default
   add_setting_options(*parser.app, options, parser.texts, parser.flags);
 }
 
+// Whether each PE has room for messages of all others.
+bool has_all_peers(Subcommand subcommand) {
+  return subcommand == Subcommand::AlltoallLatency || subcommand == Subcommand::AllGetAll ||
+         subcommand == Subcommand::AllPutAll || subcommand == Subcommand::ExchangeGet ||
+         subcommand == Subcommand::MessageRate;
+}
+
 std::size_t slots_bytes(const Options& options, std::size_t pe_count) {
-  const bool all_to_all = options.subcommand == Subcommand::AlltoallLatency;
+  const bool all_peers = has_all_peers(options.subcommand);
   std::size_t most = 0;
   for (const std::size_t size : size_sequence(options.sizes)) {
-    const bool is_total = all_to_all && options.pattern == Pattern::AllToAll;
+    const bool is_total =
+        options.subcommand == Subcommand::AlltoallLatency && options.pattern == Pattern::AllToAll;
     const std::size_t message = is_total ? size / pe_count + 64 : size + 64;
     const std::size_t slots = window_for(options, message) * options.count_per_step;
-    most = std::max(most, message * slots * (all_to_all ? pe_count : 1));
+    most = std::max(most, message * slots * (all_peers ? pe_count : 1));
   }
   return most;
 }
