@@ -50,6 +50,7 @@ TEST(CmaFaults, AKilledPeerEndsItsOperationsAsFailed) {
                      .update = {},
                      .counter = &counter}),
             Status::Ok);
+  me.flush(Pe(1));
   EXPECT_TRUE(counter.is_idle() && !counter.has_failed());
   EXPECT_EQ(value, std::byte{77});
   const Operation add{.kind = OperationKind::Atomic,

@@ -16,6 +16,13 @@ Status complete_now(const Operation& operation, bool failed) {
   return Status::Ok;
 }
 
+// PutSignal is not: its signal would wait for company too.
+bool is_gathered(const Operation& operation, std::size_t bytes_max) {
+  const bool is_put = operation.kind == OperationKind::Put && !operation.copy_source;
+  return (is_put || operation.kind == OperationKind::Get) && operation.bytes > 0 &&
+         operation.bytes <= bytes_max;
+}
+
 Command command_of(const Operation& operation, CommandKind kind, Pe me) {
   return {
       .sender = me.value,
@@ -91,7 +98,7 @@ bool CmaTransport::copy_now(const Peer& peer, const Operation& operation) const 
 }
 
 Status CmaTransport::post(const Operation& operation) noexcept {
-  Peer* peer = operation.peer.value < peers_.size() ? peers_[operation.peer.value].get() : nullptr;
+  Peer* peer = find(operation.peer);
   if (peer == nullptr || !is_valid(*peer, operation)) {
     return Status::InvalidArgument;
   }
@@ -99,14 +106,20 @@ Status CmaTransport::post(const Operation& operation) noexcept {
     return complete_now(operation, true);
   }
   if (operation.kind == OperationKind::Atomic) {
+    flush_peer(*peer);
     return post_command(*peer, operation, CommandKind::Update);
   }
   const bool reads = operation.kind == OperationKind::Get;
   if (operation.bytes > 0 && leaves_copy_to_target(operation)) {
+    flush_peer(*peer);
     return post_command(*peer, operation, reads ? CommandKind::Read : CommandKind::Write);
+  }
+  if (is_gathered(operation, options_.small_bytes_max)) {
+    return gather(*peer, operation);
   }
   const bool copied = operation.bytes == 0 || copy_now(*peer, operation);
   if (copied && operation.kind == OperationKind::PutSignal) {
+    flush_peer(*peer);
     return post_command(*peer, operation, CommandKind::Update);  // Again repeats the copy: harmless
   }
   return complete_now(operation, !copied);
@@ -165,19 +178,22 @@ bool CmaTransport::fail_lost_peers() {
 
 bool CmaTransport::progress() noexcept {
   const bool drained = drain();
+  const bool issued = issue_all();
   const bool collected = collect();
-  return fail_lost_peers() || drained || collected;
+  return fail_lost_peers() || drained || issued || collected;
 }
 
 bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   return sleep_at(own_.memory().bell, timeout_us, [this] {
     const std::scoped_lock lock(drain_mutex_, send_mutex_);
-    return commands_.has_ready() || board_.has_news();
+    // relaxed: a hint; who posts and does not wait is not waited for.
+    return AtomicRef(open_batches_).load(std::memory_order_relaxed) != 0 || commands_.has_ready() ||
+           board_.has_news();
   });
 }
 
 Status CmaTransport::peer_status(Pe peer) const noexcept {
-  const Peer* known = peer.value < peers_.size() ? peers_[peer.value].get() : nullptr;
+  const Peer* known = find(peer);
   return known != nullptr && is_lost(*known) ? Status::PeerLost : Status::Ok;
 }
 

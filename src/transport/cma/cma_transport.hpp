@@ -2,7 +2,8 @@
 // through cross-memory attach, or left to the target where the sender fans out; atomics and signals
 // are always executed by the target, exactly once.
 //
-// Threads: any. One lock guards what this PE has sent, another the draining of its ring.
+// Threads: any. One lock guards what this PE has sent as commands, another the draining of its ring;
+// small copies are gathered under a lock of each peer.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "src/bootstrap/bootstrap.hpp"
+#include "src/transport/cma/batch.hpp"
 #include "src/transport/cma/fan_out.hpp"
 #include "src/transport/cma/mailbox.hpp"
 #include "src/transport/cma/regions.hpp"
@@ -26,7 +28,7 @@ struct CmaOptions {
   SlotPath slot_path = SlotPath::ByFanOut;
   std::uint32_t node_pes = 1;  // more than cores: targets have no core to copy with
   std::uint32_t cores = 1;
-  std::size_t small_bytes_max = 4096;  // copied by the caller in any case
+  std::size_t small_bytes_max = 4096;  // copied by the caller in any case, several at once
   std::function<bool(Pe)> is_dead;     // asked rarely; empty: nobody dies
 };
 
@@ -48,8 +50,7 @@ class CmaTransport final : public Transport {
 
   Status post(const Operation& operation) noexcept override;
 
-  void flush(Pe /*peer*/) noexcept override {}
-
+  void flush(Pe peer) noexcept override;
   bool progress() noexcept override;
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
@@ -60,12 +61,27 @@ class CmaTransport final : public Transport {
     Mailbox mailbox;
     RegionTable regions;
     mutable std::uint32_t lost = 0;
+    std::array<Batch, 2> batches;  // by direction
+
+    [[nodiscard]] Batch& batch(Direction direction) {
+      return batches[static_cast<std::size_t>(direction)];
+    }
   };
+
+  [[nodiscard]] Peer* find(Pe peer) const {
+    return peer.value < peers_.size() ? peers_[peer.value].get() : nullptr;
+  }
 
   [[nodiscard]] bool is_lost(const Peer& peer) const;
   [[nodiscard]] bool is_valid(const Peer& peer, const Operation& operation) const;
   [[nodiscard]] bool leaves_copy_to_target(const Operation& operation);
   [[nodiscard]] bool copy_now(const Peer& peer, const Operation& operation) const;
+  [[nodiscard]] Status gather(Peer& peer, const Operation& operation);
+  // Under the batch's lock. True if there was something.
+  bool issue(Peer& peer, Direction direction);
+  [[nodiscard]] Copied copy_batch(Peer& peer, Direction direction) const;
+  void flush_peer(Peer& peer);
+  bool issue_all();
   Status post_command(Peer& peer, const Operation& operation, CommandKind kind);
   bool collect();
   bool drain();
@@ -80,6 +96,7 @@ class CmaTransport final : public Transport {
   std::vector<LocalRegion> local_regions_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by PE; null: not reached this way
   std::uint64_t fan_out_ = FanOut{}.encode();
+  mutable std::uint32_t open_batches_ = 0;
   std::mutex send_mutex_;
   StatusBoard<kStatusSlots> board_;
   std::array<Operation, kStatusSlots> sent_{};  // by status slot
