@@ -1,4 +1,5 @@
-// The transport suite over cross-memory attach: copies by the caller, and by the target.
+// The transport suite over cross-memory attach: copies by the caller, by the target,
+// and through chunks as if the kernel forbade all others.
 #include "tests/conformance/cma_pes.hpp"
 #include "tests/conformance/transport_suite.hpp"
 
@@ -18,7 +19,8 @@ INSTANTIATE_TEST_SUITE_P(
     Cma,
     TransportSuite,
     ::testing::Values(cma("cma_direct", {.slot_path = SlotPath::Never, .is_dead = {}}),
-                      cma("cma_slots", {.slot_path = SlotPath::Always, .is_dead = {}})),
+                      cma("cma_slots", {.slot_path = SlotPath::Always, .is_dead = {}}),
+                      cma("cma_forbidden", {.is_dead = {}, .pretend_forbidden = true})),
     factory_name);
 
 }  // namespace

@@ -1,14 +1,17 @@
 #include "src/transport/cma/cma_transport.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 
 namespace weft::transport::cma {
 namespace {
 
 constexpr std::uint64_t kDeathCheckNs = 10'000'000;
+constexpr std::uint32_t kRoomLookUs = 1000;
 
 Status complete_now(const Operation& operation, bool failed) {
   operation.counter->issue();
@@ -17,11 +20,13 @@ Status complete_now(const Operation& operation, bool failed) {
 }
 
 // PutSignal is not: its signal would wait for company too.
-bool is_gathered(const Operation& operation, std::size_t bytes_max) {
+bool is_gathered(const Operation& operation, SlotPath slot_path, std::size_t bytes_max) {
   const bool is_put = operation.kind == OperationKind::Put && !operation.copy_source;
-  return (is_put || operation.kind == OperationKind::Get) && operation.bytes > 0 &&
-         operation.bytes <= bytes_max;
+  return (is_put || operation.kind == OperationKind::Get) && operation.bytes <= bytes_max &&
+         slot_path != SlotPath::Always;
 }
+
+}  // namespace
 
 Command command_of(const Operation& operation, CommandKind kind, Pe me) {
   return {
@@ -43,8 +48,6 @@ Command command_of(const Operation& operation, CommandKind kind, Pe me) {
       .compare = operation.update.compare};
 }
 
-}  // namespace
-
 CmaTransport::CmaTransport(CmaOptions options,
                            Pe me,
                            const std::vector<LocalRegion>& regions,
@@ -63,10 +66,6 @@ CmaTransport::CmaTransport(CmaOptions options,
   }
 }
 
-bool CmaTransport::is_lost(const Peer& peer) const {
-  return AtomicRef(peer.lost).load(std::memory_order_relaxed) != 0;  // sticky; carries nothing
-}
-
 bool CmaTransport::is_valid(const Peer& peer, const Operation& operation) const {
   const bool has_copy = operation.kind != OperationKind::Atomic;
   const bool has_update = !has_copy || operation.kind == OperationKind::PutSignal;
@@ -75,11 +74,16 @@ bool CmaTransport::is_valid(const Peer& peer, const Operation& operation) const 
           peer.regions.address_of(operation.update.word, operation.update.element_bytes) != 0);
 }
 
-bool CmaTransport::leaves_copy_to_target(const Operation& operation) {
+FanOut CmaTransport::note_peer(Pe peer) {
   const AtomicRef word(fan_out_);
   // relaxed: a hint; an update that another thread overwrites does no harm.
-  const FanOut now = FanOut::decode(word.load(std::memory_order_relaxed)).after(operation.peer);
+  const FanOut now = FanOut::decode(word.load(std::memory_order_relaxed)).after(peer);
   word.store(now.encode(), std::memory_order_relaxed);  // as above
+  return now;
+}
+
+bool CmaTransport::leaves_copy_to_target(const Operation& operation) {
+  const FanOut now = note_peer(operation.peer);
   if (operation.copy_source || options_.slot_path == SlotPath::Never) {
     return false;
   }
@@ -90,11 +94,11 @@ bool CmaTransport::leaves_copy_to_target(const Operation& operation) {
          now.is_wide();
 }
 
-bool CmaTransport::copy_now(const Peer& peer, const Operation& operation) const {
+CopyResult CmaTransport::copy_now(const Peer& peer, const Operation& operation) const {
   const bool reads = operation.kind == OperationKind::Get;
   return copy_piece({.pid = peer.pid, .direction = reads ? Direction::FromPeer : Direction::ToPeer},
                     operation.local, peer.regions.address_of(operation.remote, operation.bytes),
-                    operation.bytes) == CopyResult::Done;
+                    operation.bytes);
 }
 
 Status CmaTransport::post(const Operation& operation) noexcept {
@@ -105,55 +109,116 @@ Status CmaTransport::post(const Operation& operation) noexcept {
   if (is_lost(*peer)) {
     return complete_now(operation, true);
   }
-  if (operation.kind == OperationKind::Atomic) {
-    flush_peer(*peer);
-    return post_command(*peer, operation, CommandKind::Update);
+  const bool has_copy = operation.kind != OperationKind::Atomic && operation.bytes > 0;
+  if (!has_copy && (operation.kind == OperationKind::Put || operation.kind == OperationKind::Get)) {
+    return complete_now(operation, false);
   }
-  const bool reads = operation.kind == OperationKind::Get;
-  if (operation.bytes > 0 && leaves_copy_to_target(operation)) {
-    flush_peer(*peer);
-    return post_command(*peer, operation, reads ? CommandKind::Read : CommandKind::Write);
-  }
-  if (is_gathered(operation, options_.small_bytes_max)) {
+  if (has_copy && !is_forbidden(*peer) &&
+      is_gathered(operation, options_.slot_path, options_.small_bytes_max)) {
+    note_peer(operation.peer);
     return gather(*peer, operation);
   }
-  const bool copied = operation.bytes == 0 || copy_now(*peer, operation);
-  if (copied && operation.kind == OperationKind::PutSignal) {
-    flush_peer(*peer);
-    return post_command(*peer, operation, CommandKind::Update);  // Again repeats the copy: harmless
+  flush_peer(*peer);
+  return has_copy ? post_copy(*peer, operation)
+                  : post_command(*peer, operation, CommandKind::Update);
+}
+
+Status CmaTransport::post_copy(Peer& peer, const Operation& operation) {
+  if (is_forbidden(peer)) {
+    return bounce(peer, operation);
   }
-  return complete_now(operation, !copied);
+  if (leaves_copy_to_target(operation)) {
+    const bool reads = operation.kind == OperationKind::Get;
+    return post_command(peer, operation, reads ? CommandKind::Read : CommandKind::Write);
+  }
+  switch (copy_now(peer, operation)) {
+    case CopyResult::Done:  // Again repeats the copy: harmless
+      return operation.kind == OperationKind::PutSignal
+                 ? post_command(peer, operation, CommandKind::Update)
+                 : complete_now(operation, false);
+    case CopyResult::Forbidden:
+      forbid(peer);
+      return bounce(peer, operation);
+    case CopyResult::Gone:
+      lose(peer);
+      return complete_now(operation, true);
+    case CopyResult::Fault:
+      break;
+  }
+  log_fault(peer, operation);
+  return Status::Internal;
 }
 
 Status CmaTransport::post_command(Peer& peer, const Operation& operation, CommandKind kind) {
   const std::lock_guard lock(send_mutex_);
   const std::optional<std::uint32_t> slot = board_.reserve();
   if (!slot) {
-    return Status::Again;
+    return again(peer, operation);
   }
   Command command = command_of(operation, kind, me_);
   command.status_slot = static_cast<std::uint16_t>(*slot);
   if (!push(peer.mailbox.memory().ring, me_.value, command)) {
     board_.release(*slot);
-    return Status::Again;
+    return again(peer, operation);
   }
-  sent_[*slot] = operation;
-  in_flight_[*slot] = true;
+  sent_[*slot] = {.operation = operation, .transfer = {}, .is_open = true};
   operation.counter->issue();
   ring(peer.mailbox.memory().bell);
   return Status::Ok;
 }
 
+Status CmaTransport::again(Peer& peer, const Operation& operation) {
+  if (options_.is_dead && now_ns() >= peer.next_check_ns) {
+    peer.next_check_ns = now_ns() + kDeathCheckNs;
+    if (options_.is_dead(peer.pe)) {
+      lose(peer);
+      return complete_now(operation, true);
+    }
+  }
+  return Status::Again;
+}
+
+void CmaTransport::lose(const Peer& peer) const {
+  // relaxed: sticky; carries nothing.
+  AtomicRef(peer.lost).store(1, std::memory_order_relaxed);
+}
+
+// Once for each peer: what one bad address makes is often many operations.
+void CmaTransport::log_fault(const Peer& peer, const Operation& operation) const {
+  // relaxed: a line too many does no harm.
+  if (AtomicRef(peer.has_faulted).exchange(1, std::memory_order_relaxed) == 0) {
+    log::error(
+        "a copy of {} bytes between {} here and {:#x} of PE {} met memory that is not mapped on "
+        "one "
+        "of the sides",
+        operation.bytes, operation.local,
+        peer.regions.address_of(operation.remote, operation.bytes), peer.pe.value);
+  }
+}
+
 bool CmaTransport::collect() {
   const std::lock_guard lock(send_mutex_);
-  return board_.collect([this](std::uint32_t slot, const Answer& given) {
-    const Operation& operation = sent_[slot];
-    in_flight_[slot] = false;
-    if (operation.result != nullptr) {
-      *operation.result = given.result;
-    }
-    operation.counter->complete(given.state != SlotState::Done);
-  });
+  const bool collected = board_.collect(
+      [this](std::uint32_t slot, const Answer& given) { on_answer(sent_[slot], given); });
+  return send_rest() || collected;
+}
+
+void CmaTransport::on_answer(Sent& sent, const Answer& given) {
+  sent.is_open = false;
+  const bool failed = given.state != SlotState::Done;
+  if (sent.transfer) {
+    return end_piece(sent, failed);
+  }
+  if (given.state == SlotState::Forbidden) {  // the target could not copy: then through chunks
+    forbid(*find(sent.operation.peer));
+    const auto index = start_transfer(sent.operation, TransferTable::kTransfersMax);
+    WEFT_CHECK(index.has_value(), "{} transfers", transfers_.count());
+    return;
+  }
+  if (sent.operation.result != nullptr) {
+    *sent.operation.result = given.result;
+  }
+  sent.operation.counter->complete(failed);
 }
 
 bool CmaTransport::fail_lost_peers() {
@@ -164,16 +229,31 @@ bool CmaTransport::fail_lost_peers() {
   next_check_ns_ = now_ns() + kDeathCheckNs;
   bool moved = false;
   for (std::uint32_t slot = 0; slot < kStatusSlots; ++slot) {
-    if (in_flight_[slot] && options_.is_dead(sent_[slot].peer)) {
-      // relaxed: sticky; carries nothing.
-      AtomicRef(peers_[sent_[slot].peer.value]->lost).store(1, std::memory_order_relaxed);
-      in_flight_[slot] = false;
+    if (sent_[slot].is_open && options_.is_dead(sent_[slot].operation.peer)) {
       board_.release(slot);
-      sent_[slot].counter->complete(true);
+      fail_sent(sent_[slot]);
+      moved = true;
+    }
+  }
+  for (std::uint32_t i = 0; transfers_.count() > 0 && i < TransferTable::kTransfersMax; ++i) {
+    if (transfers_[i].is_used && options_.is_dead(transfers_[i].operation.peer)) {
+      lose(*find(transfers_[i].operation.peer));
+      transfers_[i].has_failed = true;
+      end_transfer_if_done(i);
       moved = true;
     }
   }
   return moved;
+}
+
+void CmaTransport::fail_sent(Sent& sent) {
+  sent.is_open = false;
+  lose(*find(sent.operation.peer));
+  if (sent.transfer) {
+    end_piece(sent, true);
+  } else {
+    sent.operation.counter->complete(true);
+  }
 }
 
 bool CmaTransport::progress() noexcept {
@@ -184,6 +264,11 @@ bool CmaTransport::progress() noexcept {
 }
 
 bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
+  // Room in a peer's ring comes without a bell.
+  // relaxed: a hint.
+  if (AtomicRef(open_transfers_).load(std::memory_order_relaxed) != 0) {
+    timeout_us = std::min(timeout_us, kRoomLookUs);
+  }
   return sleep_at(own_.memory().bell, timeout_us, [this] {
     const std::scoped_lock lock(drain_mutex_, send_mutex_);
     // relaxed: a hint; who posts and does not wait is not waited for.

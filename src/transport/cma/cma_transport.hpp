@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "src/bootstrap/bootstrap.hpp"
@@ -17,6 +18,7 @@
 #include "src/transport/cma/fan_out.hpp"
 #include "src/transport/cma/mailbox.hpp"
 #include "src/transport/cma/regions.hpp"
+#include "src/transport/cma/transfers.hpp"
 #include "src/transport/cma/vm_copy.hpp"
 #include "src/transport/transport.hpp"
 
@@ -30,7 +32,10 @@ struct CmaOptions {
   std::uint32_t cores = 1;
   std::size_t small_bytes_max = 4096;  // copied by the caller in any case, several at once
   std::function<bool(Pe)> is_dead;     // asked rarely; empty: nobody dies
+  bool pretend_forbidden = false;      // as if the kernel forbade cross-memory attach
 };
+
+[[nodiscard]] Command command_of(const Operation& operation, CommandKind kind, Pe me);
 
 struct LocalRegion {
   std::byte* base = nullptr;
@@ -45,7 +50,7 @@ class CmaTransport final : public Transport {
   [[nodiscard]] bootstrap::Blob describe() const;
 
   // Enters the peers that are reached this way; `blobs` is indexed by PE. Throws Error if a mailbox
-  // cannot be mapped, or if the kernel forbids to read a peer's memory.
+  // cannot be mapped.
   void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mine);
 
   Status post(const Operation& operation) noexcept override;
@@ -57,10 +62,14 @@ class CmaTransport final : public Transport {
 
  private:
   struct Peer {
+    Pe pe;
     std::int64_t pid = 0;
     Mailbox mailbox;
     RegionTable regions;
-    mutable std::uint32_t lost = 0;
+    mutable std::uint32_t lost = 0;       // sticky
+    mutable std::uint32_t forbidden = 0;  // cross-memory attach; sticky
+    mutable std::uint32_t has_faulted = 0;
+    std::uint64_t next_check_ns = 0;
     std::array<Batch, 2> batches;  // by direction
 
     [[nodiscard]] Batch& batch(Direction direction) {
@@ -72,22 +81,56 @@ class CmaTransport final : public Transport {
     return peer.value < peers_.size() ? peers_[peer.value].get() : nullptr;
   }
 
-  [[nodiscard]] bool is_lost(const Peer& peer) const;
+  // relaxed: sticky; carries nothing. The next as well.
+  [[nodiscard]] static bool is_lost(const Peer& peer) {
+    return AtomicRef(peer.lost).load(std::memory_order_relaxed) != 0;
+  }
+
+  [[nodiscard]] static bool is_forbidden(const Peer& peer) {
+    return AtomicRef(peer.forbidden).load(std::memory_order_relaxed) != 0;  // as above
+  }
+
   [[nodiscard]] bool is_valid(const Peer& peer, const Operation& operation) const;
+  FanOut note_peer(Pe peer);
   [[nodiscard]] bool leaves_copy_to_target(const Operation& operation);
-  [[nodiscard]] bool copy_now(const Peer& peer, const Operation& operation) const;
+  [[nodiscard]] CopyResult copy_now(const Peer& peer, const Operation& operation) const;
+  [[nodiscard]] Status post_copy(Peer& peer, const Operation& operation);
+  void lose(const Peer& peer) const;
+  void log_fault(const Peer& peer, const Operation& operation) const;
   [[nodiscard]] Status gather(Peer& peer, const Operation& operation);
   // Under the batch's lock. True if there was something.
   bool issue(Peer& peer, Direction direction);
+  void copy_oldest(Peer& peer, Direction direction);
+  [[nodiscard]] bool bounce_oldest(Peer& peer, Direction direction);
   [[nodiscard]] Copied copy_batch(Peer& peer, Direction direction) const;
   void flush_peer(Peer& peer);
   bool issue_all();
   Status post_command(Peer& peer, const Operation& operation, CommandKind kind);
+  // Under the send lock: Again, or the operation has failed because the peer is dead.
+  [[nodiscard]] Status again(Peer& peer, const Operation& operation);
+  void on_answer(Sent& sent, const Answer& given);
+  void fail_sent(Sent& sent);
+
+  void forbid(const Peer& peer) const;
+  [[nodiscard]] Status bounce(Peer& peer, const Operation& operation);
+  // The next under the send lock.
+  [[nodiscard]] std::optional<std::uint32_t> start_transfer(const Operation& operation,
+                                                            std::uint32_t count_max);
+  void release_transfer(std::uint32_t index);
+  bool send_pieces(Peer& peer, std::uint32_t index);
+  [[nodiscard]] bool send_piece(Peer& peer, std::uint32_t index);
+  void end_piece(const Sent& piece, bool failed);
+  void end_transfer_if_done(std::uint32_t index);
+  bool send_rest();
+
   bool collect();
   bool drain();
   bool fail_lost_peers();
   [[nodiscard]] Answer execute(const Command& command, const Peer& sender);
   [[nodiscard]] SlotState copy_for(const Command& command, const Peer& sender);
+  [[nodiscard]] SlotState copy_by_attach(const Command& command,
+                                         std::byte* here,
+                                         const Peer& sender);
 
   CmaOptions options_;
   Pe me_;
@@ -99,8 +142,10 @@ class CmaTransport final : public Transport {
   mutable std::uint32_t open_batches_ = 0;
   std::mutex send_mutex_;
   StatusBoard<kStatusSlots> board_;
-  std::array<Operation, kStatusSlots> sent_{};  // by status slot
-  std::array<bool, kStatusSlots> in_flight_{};
+  std::array<Sent, kStatusSlots> sent_{};  // by status slot
+  TransferTable transfers_;
+  ChunkPool chunks_;
+  mutable std::uint32_t open_transfers_ = 0;
   std::uint64_t next_check_ns_ = 0;
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;

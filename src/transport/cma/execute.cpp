@@ -1,4 +1,6 @@
 // The target's side of CmaTransport: commands that peers left in this PE's mailbox.
+#include <cstring>
+
 #include "src/transport/atomic_update.hpp"
 #include "src/transport/cma/cma_transport.hpp"
 
@@ -28,16 +30,45 @@ bool CmaTransport::drain() {
 }
 
 SlotState CmaTransport::copy_for(const Command& command, const Peer& sender) {
-  const std::uint64_t here = regions_.address_of(
-      {.region = RegionIndex(command.region), .offset = HeapOffset(command.offset)}, command.bytes);
-  if (here == 0) {
+  auto* here = reinterpret_cast<std::byte*>(regions_.address_of(
+      {.region = RegionIndex(command.region), .offset = HeapOffset(command.offset)},
+      command.bytes));
+  if (here == nullptr) {
     return SlotState::Failed;
   }
+  if (command.kind == CommandKind::Write || command.kind == CommandKind::Read) {
+    return copy_by_attach(command, here, sender);
+  }
+  if (command.chunk >= kChunkCount || command.bytes > kChunkBytes) {
+    return SlotState::Failed;
+  }
+  std::byte* chunk = sender.mailbox.memory().chunks[command.chunk].data();
+  const bool writes = command.kind == CommandKind::WriteChunk;
+  std::memcpy(writes ? here : chunk, writes ? chunk : here, command.bytes);
+  return SlotState::Done;
+}
+
+SlotState CmaTransport::copy_by_attach(const Command& command,
+                                       std::byte* here,
+                                       const Peer& sender) {
   const bool writes = command.kind == CommandKind::Write;
   const CopyResult result =
-      copy_piece({.pid = sender.pid, .direction = writes ? Direction::FromPeer : Direction::ToPeer},
-                 reinterpret_cast<void*>(here), command.local, command.bytes);
-  return result == CopyResult::Done ? SlotState::Done : SlotState::Failed;
+      is_forbidden(sender)
+          ? CopyResult::Forbidden
+          : copy_piece(
+                {.pid = sender.pid, .direction = writes ? Direction::FromPeer : Direction::ToPeer},
+                here, command.local, command.bytes);
+  switch (result) {
+    case CopyResult::Done:
+      return SlotState::Done;
+    case CopyResult::Forbidden:
+      forbid(sender);
+      return SlotState::Forbidden;
+    case CopyResult::Gone:
+    case CopyResult::Fault:
+      break;
+  }
+  return SlotState::Failed;
 }
 
 Answer CmaTransport::execute(const Command& command, const Peer& sender) {

@@ -13,6 +13,16 @@ void complete_oldest(Batch& batch, std::size_t count, bool failed) {
   batch.drop(count);
 }
 
+Operation operation_of(const BatchItem& item, Pe peer, Direction direction) {
+  return {.kind = direction == Direction::ToPeer ? OperationKind::Put : OperationKind::Get,
+          .peer = peer,
+          .remote = item.remote,
+          .local = item.local,
+          .bytes = item.bytes,
+          .update = {},
+          .counter = item.counter};
+}
+
 }  // namespace
 
 Status CmaTransport::gather(Peer& peer, const Operation& operation) {
@@ -22,6 +32,9 @@ Status CmaTransport::gather(Peer& peer, const Operation& operation) {
   const std::lock_guard lock(batch.mutex);
   if (!batch.has_room(operation.bytes)) {
     issue(peer, direction);
+  }
+  if (!batch.has_room(operation.bytes)) {  // what waits has to go through chunks, which are full
+    return Status::Again;
   }
   if (!batch.has_items()) {
     // relaxed: a thread sees its own batches; another thread's are seen a little later.
@@ -40,15 +53,47 @@ bool CmaTransport::issue(Peer& peer, Direction direction) {
   if (!batch.has_items()) {
     return false;
   }
+  const std::size_t before = batch.items().size();
   while (batch.has_items()) {
-    const Copied copied = copy_batch(peer, direction);
-    complete_oldest(batch, copied.count, false);
-    if (copied.result != CopyResult::Done) {
-      complete_oldest(batch, 1, true);
+    if (is_lost(peer)) {
+      complete_oldest(batch, batch.items().size(), true);
+    } else if (!is_forbidden(peer)) {
+      copy_oldest(peer, direction);
+    } else if (!bounce_oldest(peer, direction)) {
+      return batch.items().size() < before;
     }
   }
   // relaxed: as in gather.
   AtomicRef(open_batches_).fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// As many as the kernel copies; afterwards fewer items wait, or the peer is lost or forbidden.
+void CmaTransport::copy_oldest(Peer& peer, Direction direction) {
+  Batch& batch = peer.batch(direction);
+  const Copied copied = copy_batch(peer, direction);
+  complete_oldest(batch, copied.count, false);
+  switch (copied.result) {
+    case CopyResult::Done:
+      return;
+    case CopyResult::Forbidden:
+      return forbid(peer);
+    case CopyResult::Gone:
+      return lose(peer);
+    case CopyResult::Fault:
+      log_fault(peer, operation_of(batch.items().front(), peer.pe, direction));
+      complete_oldest(batch, 1, true);
+  }
+}
+
+bool CmaTransport::bounce_oldest(Peer& peer, Direction direction) {
+  Batch& batch = peer.batch(direction);
+  const std::lock_guard lock(send_mutex_);
+  if (!start_transfer(operation_of(batch.items().front(), peer.pe, direction),
+                      TransferTable::kNewMax)) {
+    return false;
+  }
+  batch.drop(1);  // progress sends it
   return true;
 }
 

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kMailboxMagic = 0x31414d4354464557;  // "WEFTCMA1
 inline constexpr std::uint32_t kRingSlots = 512;
 inline constexpr std::uint32_t kStatusSlots = 256;
 inline constexpr std::uint32_t kChunkCount = 64;
-inline constexpr std::size_t kChunkBytes = 8192;
+inline constexpr std::size_t kChunkBytes = 16384;  // a source that is copied fits one
 
 enum class CommandKind : std::uint8_t {
   Write,       // the target reads the sender's memory into its region
