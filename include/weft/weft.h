@@ -79,7 +79,10 @@ WEFT_EXPORT const char* weft_last_error(void);
  * since the last call. For the functions that return a value, and so no status. */
 WEFT_EXPORT int weft_take_error(void);
 
-/* Ends the whole job at once: prints the message, exits with `status`. Not collective. */
+/* Ends all PEs of the job at once; weft-run returns `status`, whatever it is, and nobody reports a lost
+ * peer. Not collective; does not return. Files are flushed on this PE; the others get SIGTERM. Under
+ * mpirun and srun, PMIx ends the job. Under torchrun, and where the launcher cannot be reached, this PE
+ * exits with `status`, and the others when they next wait for it. */
 WEFT_EXPORT void weft_global_exit(int status);
 
 /* This PE, 0 .. weft_pe_count() - 1; -1 before init. */

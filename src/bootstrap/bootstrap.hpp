@@ -36,6 +36,14 @@ class Bootstrap {
 
   // Collective. Throws as allgather does.
   virtual void barrier() { static_cast<void>(allgather({})); }
+
+  // Tells whoever started the job to end all its PEs and to return `status`; returns when it has heard
+  // so, or when there is nobody to tell. Not collective; any thread.
+  virtual void end_job(int status) { static_cast<void>(status); }
+
+  // Ends this process, quietly, if a PE has called end_job; waits a little for that news. Whoever finds
+  // a peer lost calls it first. Any thread.
+  virtual void follow_end() {}
 };
 
 // Picks what the environment offers, in the order: WEFT_RENDEZVOUS (weft-run), PMIx, torchrun's

@@ -90,6 +90,11 @@ class PmixBootstrap final : public Bootstrap {
 
   std::vector<Blob> allgather(std::span<const std::byte> mine) override;
 
+  // The launcher ends the others; it may end this process before PMIx_Abort returns.
+  void end_job(int status) override {
+    static_cast<void>(::PMIx_Abort(status, "a PE ended the job", nullptr, 0));
+  }
+
  private:
   void publish(const std::string& key, std::span<const std::byte> mine);
   void fence(const std::string& key);

@@ -10,6 +10,8 @@
 //      <- Gathered {round, blobs of all}
 //      -> Leave                                 before it closes; closing without it is a death
 //      <- Abort {status, why}                   at any time: the job cannot go on
+//      -> End {status}                          at any time: all PEs are to end
+//      <- End {status}                          to all, before the launcher ends them
 //
 // Both proofs cover both nonces, so neither can be replayed, and the secret never travels. Frames
 // after the handshake are neither signed nor encrypted: addresses and keys are public to whoever
@@ -38,6 +40,7 @@ enum class Message : std::uint16_t {
   Gathered = 7,
   Abort = 8,
   Leave = 9,
+  End = 10,
 };
 
 // A stranger may make the rendezvous keep this much, and no more.

@@ -16,6 +16,10 @@ Blob abort_payload(const Error& failure) {
   return fields.bytes();
 }
 
+Blob end_payload(int status) {
+  return FieldWriter().u32(static_cast<std::uint32_t>(status)).bytes();
+}
+
 Digest to_digest(std::span<const std::byte> bytes) {
   Digest digest{};
   std::ranges::copy(bytes, digest.begin());
@@ -90,6 +94,10 @@ void RendezvousServer::join(Client& client, Pe pe) {
   client.connection.set_payload_bytes_max(kBlobBytesMax);
   members_[pe.value].client = &client;
   members_[pe.value].has_joined = true;
+  if (end_status_) {
+    send(client, message(Message::End, end_payload(*end_status_)));
+    return;
+  }
   if (failure_) {
     send(client, message(Message::Abort, abort_payload(*failure_)));
     return;
@@ -105,15 +113,25 @@ void RendezvousServer::handle_member(Client& client, Frame frame) {
     return;
   }
   FieldReader fields(frame.payload);
+  if (frame.type == static_cast<std::uint16_t>(Message::End)) {
+    end_all(static_cast<int>(fields.u32()));
+    return;
+  }
   const bool is_expected = frame.type == static_cast<std::uint16_t>(Message::Gather) &&
                            fields.u32() == round_ && !has_arrived_[client.pe->value];
-  if (failure_) {
-    return;  // its Abort is on the way, and ends the round that it begins
+  if (failure_ || end_status_) {
+    return;  // its Abort or End is on the way, and ends the round that it begins
   }
   if (!is_expected) {
     fail(Status::InvalidArgument, "a frame out of turn");
   }
   arrive(*client.pe, Blob(fields.rest().begin(), fields.rest().end()));
+}
+
+// All are told before the first of them is gone, so that none takes another for lost.
+void RendezvousServer::end_all(int status) {
+  end_status_ = end_status_.value_or(status);  // the first of several
+  broadcast(Message::End, end_payload(*end_status_));
 }
 
 void RendezvousServer::arrive(Pe pe, Blob blob) {
@@ -145,7 +163,7 @@ void RendezvousServer::complete_round() {
 
 // A round has begun, and somebody will never come to it: no need to wait for the deadline.
 void RendezvousServer::check_absent() {
-  if (arrived_count_ == 0 || failure_) {
+  if (arrived_count_ == 0 || failure_ || end_status_) {
     return;
   }
   for (const Pe pe : missing()) {

@@ -177,7 +177,7 @@ void RendezvousServer::lose(int fd) {
   clients_.erase(fd);
   Member& member = members_[pe->value];
   member.client = nullptr;
-  if (!member.has_left && !failure_) {
+  if (!member.has_left && !failure_ && !end_status_) {
     first_lost_ = pe;
     fail_job(Status::PeerLost,
              fmt::format("PE {} is lost: its connection to the rendezvous closed", pe->value));
@@ -196,7 +196,7 @@ void RendezvousServer::check_deadlines() {
     turn_away(fd, fmt::format("it said nothing valid for {}",
                               format_seconds(options_.handshake_timeout.count())));
   }
-  if (round_deadline_ && *round_deadline_ <= now && !failure_) {
+  if (round_deadline_ && *round_deadline_ <= now && !failure_ && !end_status_) {
     fail_job(Status::Timeout, fmt::format("{} did not come within {}", format_pes(missing()),
                                           format_seconds(options_.timeout.count())));
   }
@@ -209,7 +209,7 @@ void RendezvousServer::arm_timer() {
       next = std::min(next, client->deadline);
     }
   }
-  if (round_deadline_ && !failure_) {
+  if (round_deadline_ && !failure_ && !end_status_) {
     next = std::min(next, *round_deadline_);
   }
   itimerspec when{};  // zero disarms; an armed timer also stops being readable when it is set anew

@@ -55,6 +55,9 @@ class RendezvousServer {
   // Why the job cannot go on; nothing while it can.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
+  // What a PE that ended the whole job (Bootstrap::end_job) wants the launcher to return.
+  [[nodiscard]] std::optional<int> end_status() const { return end_status_; }
+
   // Connections that are open, strangers included.
   [[nodiscard]] std::size_t connection_count() const { return clients_.size(); }
 
@@ -99,6 +102,7 @@ class RendezvousServer {
   void refuse(Client& client, const std::string& why);
   void join(Client& client, Pe pe);
   void handle_member(Client& client, Frame frame);
+  void end_all(int status);
 
   // Rounds: 0 is joining, each later one an allgather.
   void arrive(Pe pe, Blob blob);
@@ -127,6 +131,7 @@ class RendezvousServer {
 
   std::optional<Error> failure_;
   std::optional<Pe> first_lost_;
+  std::optional<int> end_status_;
   std::uint64_t stranger_count_ = 0;
 };
 

@@ -1,9 +1,12 @@
 #include "src/bootstrap/tcp_bootstrap.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include <poll.h>
 
+#include "src/base/log.hpp"
 #include "src/bootstrap/frame.hpp"
 
 namespace weft::bootstrap {
@@ -11,6 +14,20 @@ namespace {
 
 // The rendezvous knows who is missing, this end does not: its word comes first.
 constexpr std::chrono::seconds kServersHeadStart{5};
+
+// From the first PE's end by end_job to the news of it everywhere, generously.
+constexpr std::chrono::milliseconds kNewsLimit{300};
+// The rendezvous may be on a host that no longer answers; the PE ends all the same.
+constexpr std::chrono::milliseconds kEndLimit{2000};
+
+// Another PE has ended the job: not an error of this one, so nothing is said.
+[[noreturn]] void end_process(const Frame& end) {
+  FieldReader fields(end.payload);
+  const int status = static_cast<int>(fields.u32());
+  static_cast<void>(std::fflush(nullptr));
+  // Without destructors: other threads still use what they would take down.
+  std::_Exit(status);
+}
 
 }  // namespace
 
@@ -52,6 +69,7 @@ void TcpBootstrap::greet() {
 }
 
 std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
+  const std::unique_lock lock(call_);
   if (failure_) {
     throw Error(*failure_);
   }
@@ -71,10 +89,60 @@ std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
   return blobs;
 }
 
+void TcpBootstrap::end_job(int status) {
+  const std::unique_lock lock(call_, std::try_to_lock);
+  if (!lock.owns_lock() || failure_) {
+    return;  // init or finalize is under way in another thread, or the job has failed anyway
+  }
+  try {
+    deadline_ = Clock::now() + kEndLimit;
+    send(Message::End, FieldWriter().u32(static_cast<std::uint32_t>(status)).bytes());
+    listen_for_end(kEndLimit);
+  } catch (const Error& error) {
+    log::warn("the job's end could not be announced: {}", error.what());
+  }
+}
+
+void TcpBootstrap::follow_end() {
+  const std::unique_lock lock(call_, std::try_to_lock);
+  if (!lock.owns_lock() || failure_) {
+    return;  // the call in progress reads the news, or has read worse
+  }
+  try {
+    listen_for_end(kNewsLimit);
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+  }
+}
+
+void TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  bool is_open = true;
+  while (is_open && !failure_) {
+    while (const auto frame = connection_->next_frame()) {
+      if (frame->type == static_cast<std::uint16_t>(Message::End)) {
+        end_process(*frame);
+      }
+      if (frame->type == static_cast<std::uint16_t>(Message::Abort)) {
+        FieldReader fields(frame->payload);
+        const auto status = static_cast<Status>(fields.u32());
+        failure_ = Error(status, fields.text());
+      }
+    }
+    if (failure_ || !wait_ready(connection_->input(), POLLIN, deadline)) {
+      return;
+    }
+    is_open = connection_->receive();
+  }
+}
+
 Frame TcpBootstrap::expect(Message type) {
   Frame frame = receive(type);
   if (frame.type == static_cast<std::uint16_t>(type)) {
     return frame;
+  }
+  if (frame.type == static_cast<std::uint16_t>(Message::End)) {
+    end_process(frame);
   }
   FieldReader fields(frame.payload);
   if (frame.type == static_cast<std::uint16_t>(Message::Abort)) {

@@ -1,11 +1,12 @@
 // A PE's end of the rendezvous: joins in the constructor, leaves in the destructor.
 //
-// One thread at a time, as for every Bootstrap. After one failure every later call fails the same
+// One thread at a time, as for every Bootstrap, but for end_job and follow_end. After one failure every later call fails the same
 // way, because the PEs no longer agree on the round.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -43,6 +44,8 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] std::string_view name() const override { return options_.name; }
 
   std::vector<Blob> allgather(std::span<const std::byte> mine) override;
+  void end_job(int status) override;
+  void follow_end() override;
 
  private:
   void greet();
@@ -52,7 +55,11 @@ class TcpBootstrap final : public Bootstrap {
   [[noreturn]] void fail_for_good(Status status, const std::string& why);
   [[nodiscard]] std::string where() const;
 
+  // Reads on until `limit`, for an End, which ends this process, or an Abort, or the connection's end.
+  void listen_for_end(std::chrono::milliseconds limit);
+
   Options options_;
+  std::mutex call_;  // held by the call in progress
   std::unique_ptr<Connection> connection_;
   Clock::time_point deadline_;  // of the call in progress
   std::uint32_t round_ = 0;

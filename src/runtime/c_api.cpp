@@ -249,8 +249,12 @@ int weft_take_error(void) {
 }
 
 void weft_global_exit(int status) {
-  weft::log::error("weft_global_exit({}): this PE ends the job", status);
+  weft::log::at(status == 0 ? weft::log::Level::Info : weft::log::Level::Error,
+                "weft_global_exit({}): this PE ends the job", status);
   static_cast<void>(std::fflush(nullptr));
+  if (current() != nullptr) {
+    runtime().end_job(status);
+  }
   // Without destructors: other threads still use what they would take down.
   std::_Exit(status);
 }

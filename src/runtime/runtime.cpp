@@ -217,6 +217,7 @@ void* Runtime::Parts::take_block(std::string_view name,
 }
 
 std::string Runtime::Parts::lost_peers() const {
+  bootstrap->follow_end();
   for (std::uint32_t pe = 0; pe < heap.pe_count(); ++pe) {
     if (is_dead(Pe(pe))) {
       return fmt::format("PE {} is lost: its process {} on {} has ended", pe,
@@ -337,6 +338,10 @@ std::optional<Block> Runtime::block_of(const void* address) const {
 
 std::string Runtime::lost_peers() const {
   return parts_->lost_peers();
+}
+
+void Runtime::end_job(int status) {
+  parts_->bootstrap->end_job(status);
 }
 
 rma::Rma& Runtime::rma() {

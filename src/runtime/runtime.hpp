@@ -55,8 +55,11 @@ class Runtime {
   // The block that `address` lies in. Any thread.
   [[nodiscard]] std::optional<Block> block_of(const void* address) const;
 
-  // Which PE is lost, and why, in one sentence. Slow; any thread.
+  // Which PE is lost, and why, in one sentence. Slow; any thread. Does not return if the PEs end
+  // because one of them called end_job.
   [[nodiscard]] std::string lost_peers() const;
+  // Has the launcher end all PEs and return `status`, as far as it can. Any thread.
+  void end_job(int status);
 
   [[nodiscard]] rma::Rma& rma();
   [[nodiscard]] rma::Context& default_context();

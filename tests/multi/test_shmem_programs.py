@@ -45,6 +45,32 @@ def test_a_mistake_is_named_as_the_user_called_it(build, bin_dir, mistake, sente
     assert done.returncode == 1 and sentence in done.stderr
 
 
+@pytest.fixture(scope="module")
+def end(bin_dir, tmp_path_factory):
+    program = tmp_path_factory.mktemp("end") / "end"
+    done = run(bin_dir / "oshcc", "-std=c11", "-Wall", "-Wextra", "-Werror", TOUR.with_name("shmem_end.c"), "-o", program)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.parametrize("others", ["barrier", "wait", "compute", "finalize"])
+@pytest.mark.parametrize("status", [0, 5])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_one_pe_ends_the_job_with_its_status(end, bin_dir, others, status, nodes):
+    node_options = ["--node-size", 2, "--env", "WEFT_PROVIDER=tcp"] if nodes == 2 else []
+    done = run(bin_dir / "weft-run", "-n", 2 * nodes, *node_options, "--", end, status, others)
+    assert (done.returncode, done.stdout) == (status, "written before the end")
+    assert "lost" not in done.stderr and "weft-run:" not in done.stderr
+    assert (f"weft_global_exit({status})" in done.stderr) == (status != 0)
+
+
+def test_one_pe_ends_the_job_under_mpirun(end):
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed (openmpi-bin)")
+    done = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", 3, end, 5, "compute")
+    assert done.returncode == 5 and "lost" not in done.stderr and "went on" not in done.stdout
+
+
 def test_the_tour_passes_under_mpirun(build):
     if shutil.which("mpirun") is None:
         pytest.skip("mpirun is not installed (openmpi-bin)")

@@ -165,6 +165,7 @@ void Launcher::wait_for_events() {
   }
   if (entries[1].revents != 0) {
     server_->serve(std::chrono::milliseconds(0));
+    check_end();
   }
   for (std::size_t i = 0; i < links_.size(); ++i) {
     if (entries[i + 2].revents != 0) {
@@ -174,6 +175,13 @@ void Launcher::wait_for_events() {
   }
   if (entries[0].revents != 0) {
     handle_signals();
+  }
+}
+
+// A PE has called weft_global_exit: that is no failure, whatever the status.
+void Launcher::check_end() {
+  if (server_->end_status()) {
+    end_job();
   }
 }
 
@@ -345,6 +353,9 @@ bool Launcher::has_open_link() const {
 int Launcher::final_status() {
   if (status_ != 0) {
     return status_;
+  }
+  if (server_->end_status() && !first_failed_) {
+    return *server_->end_status();
   }
   if (user_signal_ != 0) {
     const bool all_well = std::ranges::all_of(pes_, [](const PeState& pe) {

@@ -52,6 +52,7 @@ class Launcher {
   void handle_output(std::span<const std::byte> payload);
   void handle_lost_agent(AgentLink& link);
   void check_timeout();
+  void check_end();
 
   void end_job();
   void fail_job(int status, const std::string& why);
