@@ -1,0 +1,222 @@
+"""The OpenSHMEM suite: its programs as jobs, on one node, over rails, through faults and in the lab; each
+test of a program is a case of its own in the report."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+RAILS = {"WEFT_NICS": "127.0.0.1,127.0.0.2", "WEFT_NICS_SHARED": "yes", "WEFT_PROVIDER": "tcp"}
+NODES_OF_ONE = RAILS | {"WEFT_NODE_SIZE": "1"}
+NODES_OF_TWO = RAILS | {"WEFT_NODE_SIZE": "2"}
+FAULTS = NODES_OF_ONE | {"WEFT_FAULTS": "seed=5,reorder=0.3,delay=0.1,refuse=0.05"}
+MIXED_FAULTS = NODES_OF_TWO | {"WEFT_FAULTS": "seed=11,reorder=0.3,delay=0.1,refuse=0.05"}
+CMA = {"WEFT_NODE_LOCAL": "cma"}
+PLACES = {
+    "node": {}, "rails": NODES_OF_ONE, "pairs": NODES_OF_TWO, "faults": FAULTS, "mixed-faults": MIXED_FAULTS,
+    "cma": CMA, "checks": {"WEFT_CHECK_LEVEL": "2"},
+}
+# Which program runs where, with how many PEs. Each job costs a second or two of ./test.
+JOBS = [
+    *[("suite", "node", count) for count in (1, 2, 3, 4, 5, 7, 8)],
+    *[("typed_c99", "node", count) for count in (1, 2, 3, 4, 5, 7, 8)],
+    *[("typed_c11", "node", count) for count in (1, 3, 8)],
+    *[("typed_cpp", "node", count) for count in (1, 2, 5)],
+    *[("threads", "node", count) for count in (1, 2, 3)],
+    *[("suite", "rails", count) for count in (2, 3, 5)],
+    ("suite", "pairs", 4), ("suite", "pairs", 7),
+    ("typed_c99", "rails", 2), ("typed_c11", "pairs", 3), ("typed_cpp", "rails", 3),
+    ("threads", "rails", 2), ("threads", "pairs", 4),
+    ("suite", "faults", 3), ("suite", "mixed-faults", 5), ("typed_c99", "faults", 2),
+    ("suite", "cma", 2), ("suite", "cma", 5), ("typed_c99", "cma", 3), ("threads", "cma", 2),
+    ("suite", "checks", 3), ("typed_c99", "checks", 2),
+]
+LAB_JOBS = [("suite", 2), ("suite", 5), ("suite", 8), ("typed_c99", 4), ("threads", 2)]
+JOB_LIMIT_S = 120
+LAB_FORBIDDEN = 3  # weft-lab's exit status
+RESULT = re.compile(r"^(ok|FAILED|skipped|begin) (.*)$")
+
+
+def plain_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "SHMEM_", "SMA_"))}
+
+
+def run(command, environment=None):
+    """The job's (status, stdout, stderr); a job that does not end is ended, with all its PEs."""
+    job = subprocess.Popen(list(map(str, command)), env=plain_environment() | (environment or {}), text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        output, errors = job.communicate(timeout=JOB_LIMIT_S + 20)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        output, errors = job.communicate()
+    return job.returncode, output, errors
+
+
+@pytest.fixture(scope="session")
+def programs(bin_dir):
+    if not (bin_dir / "openshmem_suite").exists():
+        pytest.fail(f"{bin_dir} has no openshmem_suite; run scripts/build")
+    return bin_dir
+
+
+@pytest.fixture(scope="session")
+def start(programs):
+    """start(program, count, environment, *words): a job on this machine."""
+    def start_job(program, count, environment=None, *words):
+        command = [programs / "weft-run", "-n", count, "--timeout", JOB_LIMIT_S, "--", programs / program, *words]
+        return run(command, environment)
+
+    return start_job
+
+
+@pytest.fixture(scope="session")
+def settings(bin_dir):
+    done = subprocess.run([bin_dir / "weft-info", "--env"], capture_output=True, text=True, timeout=30)
+    return done.stdout
+
+
+def results_of(output):
+    """The last word on each test: ok, FAILED, skipped; begin where the job ended in it."""
+    results = {}
+    for line in output.splitlines():
+        if found := RESULT.match(line):
+            word, name = found.groups()
+            name, _, rest = name.partition(" (on ") if word == "FAILED" else (name, "", "")
+            if word == "skipped":
+                name = next((begun for begun in results if name.startswith(begun)), name)
+            results[name] = word
+    return results
+
+
+def report(subtests, status, output, errors):
+    """Each test of the program as a case; then whether the program came to its end."""
+    results = results_of(output)
+    assert results, f"status {status}\n{output}{errors}"
+    for name, word in results.items():
+        with subtests.test(name):
+            if word == "begin":
+                pytest.fail(f"the job ended in this test with status {status}\n{errors[-3000:]}", pytrace=False)
+            if word == "FAILED":
+                pytest.fail(f"failed; the job's stderr:\n{errors[-3000:]}", pytrace=False)
+    assert re.search(r"^done: \d+ tests, 0 failed", output, re.M), errors[-3000:]
+    assert status == 0, errors[-3000:]
+
+
+@pytest.mark.parametrize(("program", "place", "count"), JOBS, ids=lambda value: str(value))
+def test_the_suite(start, settings, subtests, program, place, count):
+    for name in PLACES[place]:
+        if name not in settings:
+            pytest.skip(f"this Weft has no {name}")
+    report(subtests, *start(f"openshmem_{program}", count, PLACES[place]))
+
+
+# ---- In the lab --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lab(project, programs, tmp_path_factory):
+    """lab(program, count): a job on two hosts with two NICs for each."""
+    tool = project / "tools" / "lab" / "weft-lab"
+    name = f"openshmem-{os.getpid()}"
+    environment = {"WEFT_LAB_DIR": str(tmp_path_factory.mktemp("labs")), "WEFT_RUN": str(programs / "weft-run")}
+    up = [sys.executable, tool, "up", "--name", name, "--hosts", 2, "--nics", 2, "--rate", "400mbit"]
+    status, _, errors = run(up, environment)
+    if status == LAB_FORBIDDEN:
+        pytest.skip(errors.strip())
+    assert status == 0, errors
+
+    def start_job(program, count):
+        command = [sys.executable, tool, "run", "--name", name, "-n", count, "--", programs / program]
+        return run(command, environment | {"WEFT_NICS_SHARED": "yes"})
+
+    yield start_job
+    run([sys.executable, tool, "down", "--name", name], environment)
+
+
+@pytest.mark.parametrize(("program", "count"), LAB_JOBS, ids=lambda value: str(value))
+def test_the_suite_in_the_lab(lab, subtests, program, count):
+    report(subtests, *lab(f"openshmem_{program}", count))
+
+
+# ---- Programs that end in their own way --------------------------------------------------------------
+
+MISTAKES = {
+    "pe_too_large": "there is no PE 2",
+    "pe_negative": "there is no PE -1",
+    "get_from_stack": "is not symmetric",
+    "put_to_stack": "is not symmetric",
+    "atomic_on_stack": "is not symmetric",
+    "atomic_pe_too_large": "there is no PE 1000000",
+    "beyond_the_heap": "symmetric",
+    "invalid_context": "context",
+    "invalid_team": "team",
+    "signal_on_stack": "is not symmetric",
+    "free_of_stack": "not the start of a block",
+}
+
+
+@pytest.mark.parametrize("place", ["node", "rails"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_ends_the_job_with_one_sentence(start, mistake, place):
+    status, output, errors = start("openshmem_bad_input", 2, PLACES[place], mistake)
+    assert status not in (0, 124), output + errors
+    assert status < 128, f"killed by a signal:\n{errors}"
+    assert MISTAKES[mistake] in errors
+    assert "nobody noticed" not in output
+
+
+@pytest.mark.parametrize("place", ["node", "rails"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_global_exit_ends_all_pes_with_its_status(start, count, place):
+    status, output, errors = start("openshmem_global_exit", count, PLACES[place])
+    assert status == 7, errors
+    assert "the barrier" not in output
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_start_pes_still_starts(start, count):
+    assert start("openshmem_start_pes", count)[:2] == (0, f"started {count} PEs\n")
+
+
+@pytest.mark.parametrize("level", ["0", "1", "2", "3"])
+def test_init_thread_provides_what_is_asked_for(start, level):
+    assert start("openshmem_init_thread", 2, {}, level)[:2] == (0, "provided\n")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_program_may_put_itself_before_the_library(start, count):
+    status, output, errors = start("openshmem_profiling", count)
+    assert (status, output) == (0, "counted 2 barriers, 1 puts, 1 mallocs\n"), errors
+
+
+@pytest.mark.parametrize("name", ["SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE"])
+def test_the_symmetric_size_is_kept(start, name):
+    assert start("openshmem_symmetric_size", 2, {name: "20M"})[1] == "fits\n"
+    assert start("openshmem_symmetric_size", 2, {name: "4M"})[1] == "does not fit\n"
+
+
+def test_info_and_version_are_printed_on_request(start):
+    assert "SHMEM_SYMMETRIC_SIZE" in "".join(start("openshmem_start_pes", 1, {"SHMEM_INFO": "1"})[1:])
+    assert "1.5" in "".join(start("openshmem_start_pes", 1, {"SHMEM_VERSION": "1"})[1:])
+
+
+# ---- The suite itself --------------------------------------------------------------------------------
+
+
+def test_the_generated_tests_are_what_the_tables_say():
+    done = subprocess.run([sys.executable, HERE / "generate.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_function_of_the_header_is_called(project):
+    declared = set(re.findall(r"\b_?(?:shmem_\w+|start_pes|_my_pe|_num_pes|shmalloc|shfree|shrealloc|shmemalign)(?=\()",
+                              (project / "include" / "shmem.h").read_text()))
+    sources = [*HERE.glob("*.c"), *HERE.glob("generated/typed_c99.c"), *HERE.glob("programs/*.c")]
+    called = "\n".join(path.read_text() for path in sources)
+    words = set(re.findall(r"\w+", called))
+    assert sorted(name for name in declared if name not in words and not name.endswith("_t")) == []
