@@ -2,8 +2,6 @@
 time, a rate or a share of the work are its own."""
 import pytest
 
-from test_openshmem import PLACES, programs, settings, start  # noqa: F401: fixtures
-
 EXAMPLES = ["04_jacobi", "05_integer_sort", "06_random_access", "07_work_stealing", "08_transpose"]
 OWN_LINES = ("time:", "rate:", "by PE:")
 JOBS = [*[("node", count) for count in (1, 2, 3, 4, 5, 7, 8)], ("rails", 3), ("pairs", 4), ("faults", 2), ("cma", 3)]
@@ -19,11 +17,8 @@ def promised(text):
 
 @pytest.mark.parametrize(("place", "count"), JOBS, ids=lambda value: str(value))
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_prints_what_it_promises(project, settings, start, example, place, count):  # noqa: F811
-    for name in PLACES[place]:
-        if name not in settings:
-            pytest.skip(f"this Weft has no {name}")
-    status, output, errors = start(example, count, PLACES[place])
+def test_an_example_prints_what_it_promises(project, start_at, example, place, count):
+    status, output, errors = start_at(place, example, count)
     assert status == 0, output + errors
     printed = [line for line in output.splitlines() if not line.startswith(OWN_LINES)]
     assert printed == promised((project / "examples" / f"{example}.c").read_text())

@@ -3,23 +3,13 @@ test of a program is a case of its own in the report."""
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 
 import pytest
+from openshmem_jobs import run
 
 HERE = pathlib.Path(__file__).resolve().parent
-RAILS = {"WEFT_NICS": "127.0.0.1,127.0.0.2", "WEFT_NICS_SHARED": "yes", "WEFT_PROVIDER": "tcp"}
-NODES_OF_ONE = RAILS | {"WEFT_NODE_SIZE": "1"}
-NODES_OF_TWO = RAILS | {"WEFT_NODE_SIZE": "2"}
-FAULTS = NODES_OF_ONE | {"WEFT_FAULTS": "seed=5,reorder=0.3,delay=0.1,refuse=0.05"}
-MIXED_FAULTS = NODES_OF_TWO | {"WEFT_FAULTS": "seed=11,reorder=0.3,delay=0.1,refuse=0.05"}
-CMA = {"WEFT_NODE_LOCAL": "cma"}
-PLACES = {
-    "node": {}, "rails": NODES_OF_ONE, "pairs": NODES_OF_TWO, "faults": FAULTS, "mixed-faults": MIXED_FAULTS,
-    "cma": CMA, "checks": {"WEFT_CHECK_LEVEL": "2"},
-}
 # Which program runs where, with how many PEs. Each job costs a second or two of ./test.
 JOBS = [
     *[("suite", "node", count) for count in (1, 2, 3, 4, 5, 7, 8)],
@@ -36,60 +26,18 @@ JOBS = [
     ("suite", "checks", 3), ("typed_c99", "checks", 2),
 ]
 LAB_JOBS = [("suite", 2), ("suite", 5), ("suite", 8), ("typed_c99", 4), ("threads", 2)]
-JOB_LIMIT_S = 120
 LAB_FORBIDDEN = 3  # weft-lab's exit status
 RESULT = re.compile(r"^(ok|FAILED|skipped|begin) (.*)$")
 
 
-def plain_environment():
-    return {name: value for name, value in os.environ.items() if not name.startswith(("WEFT_", "SHMEM_", "SMA_"))}
-
-
-def run(command, environment=None):
-    """The job's (status, stdout, stderr); a job that does not end is ended, with all its PEs."""
-    job = subprocess.Popen(list(map(str, command)), env=plain_environment() | (environment or {}), text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    try:
-        output, errors = job.communicate(timeout=JOB_LIMIT_S + 20)
-    except subprocess.TimeoutExpired:
-        os.killpg(job.pid, signal.SIGKILL)
-        output, errors = job.communicate()
-    return job.returncode, output, errors
-
-
-@pytest.fixture(scope="session")
-def programs(bin_dir):
-    if not (bin_dir / "openshmem_suite").exists():
-        pytest.fail(f"{bin_dir} has no openshmem_suite; run scripts/build")
-    return bin_dir
-
-
-@pytest.fixture(scope="session")
-def start(programs):
-    """start(program, count, environment, *words): a job on this machine."""
-    def start_job(program, count, environment=None, *words):
-        command = [programs / "weft-run", "-n", count, "--timeout", JOB_LIMIT_S, "--", programs / program, *words]
-        return run(command, environment)
-
-    return start_job
-
-
-@pytest.fixture(scope="session")
-def settings(bin_dir):
-    done = subprocess.run([bin_dir / "weft-info", "--env"], capture_output=True, text=True, timeout=30)
-    return done.stdout
-
-
 def results_of(output):
-    """The last word on each test: ok, FAILED, skipped; begin where the job ended in it."""
-    results = {}
+    """The last word on each test and what follows its name; `begin` where the job ended in it."""
+    results, begun = {}, ""
     for line in output.splitlines():
         if found := RESULT.match(line):
-            word, name = found.groups()
-            name, _, rest = name.partition(" (on ") if word == "FAILED" else (name, "", "")
-            if word == "skipped":
-                name = next((begun for begun in results if name.startswith(begun)), name)
-            results[name] = word
+            word, rest = found.groups()
+            begun = rest if word == "begin" else begun
+            results[begun] = word, rest.removeprefix(begun).strip(": ")
     return results
 
 
@@ -97,22 +45,21 @@ def report(subtests, status, output, errors):
     """Each test of the program as a case; then whether the program came to its end."""
     results = results_of(output)
     assert results, f"status {status}\n{output}{errors}"
-    for name, word in results.items():
+    for name, (word, rest) in results.items():
         with subtests.test(name):
+            if word == "skipped":
+                pytest.skip(rest)
             if word == "begin":
                 pytest.fail(f"the job ended in this test with status {status}\n{errors[-3000:]}", pytrace=False)
             if word == "FAILED":
-                pytest.fail(f"failed; the job's stderr:\n{errors[-3000:]}", pytrace=False)
+                pytest.fail(f"failed {rest}; the job's stderr:\n{errors[-3000:]}", pytrace=False)
     assert re.search(r"^done: \d+ tests, 0 failed", output, re.M), errors[-3000:]
     assert status == 0, errors[-3000:]
 
 
 @pytest.mark.parametrize(("program", "place", "count"), JOBS, ids=lambda value: str(value))
-def test_the_suite(start, settings, subtests, program, place, count):
-    for name in PLACES[place]:
-        if name not in settings:
-            pytest.skip(f"this Weft has no {name}")
-    report(subtests, *start(f"openshmem_{program}", count, PLACES[place]))
+def test_the_suite(start_at, subtests, program, place, count):
+    report(subtests, *start_at(place, f"openshmem_{program}", count))
 
 
 # ---- In the lab --------------------------------------------------------------------------------------
@@ -162,8 +109,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize("place", ["node", "rails"])
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_ends_the_job_with_one_sentence(start, mistake, place):
-    status, output, errors = start("openshmem_bad_input", 2, PLACES[place], mistake)
+def test_a_mistake_ends_the_job_with_one_sentence(start_at, mistake, place):
+    status, output, errors = start_at(place, "openshmem_bad_input", 2, mistake)
     assert status not in (0, 124), output + errors
     assert status < 128, f"killed by a signal:\n{errors}"
     assert MISTAKES[mistake] in errors
@@ -172,8 +119,8 @@ def test_a_mistake_ends_the_job_with_one_sentence(start, mistake, place):
 
 @pytest.mark.parametrize("place", ["node", "rails"])
 @pytest.mark.parametrize("count", [1, 3])
-def test_global_exit_ends_all_pes_with_its_status(start, count, place):
-    status, output, errors = start("openshmem_global_exit", count, PLACES[place])
+def test_global_exit_ends_all_pes_with_its_status(start_at, count, place):
+    status, output, errors = start_at(place, "openshmem_global_exit", count)
     assert status == 7, errors
     assert "the barrier" not in output
 

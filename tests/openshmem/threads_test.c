@@ -5,7 +5,7 @@
 
 #include "tests/openshmem/suite.h"
 
-enum { THREADS = 4, ROUNDS = 40, COUNT = 50 };
+enum { THREADS = 4, ROUNDS = 16, COUNT = 50 };
 
 typedef struct worker {
   pthread_t thread;
@@ -118,6 +118,7 @@ static void* pass_signals(void* argument) {
   long* slot = data + (ptrdiff_t)me->index * COUNT;
   for (uint64_t round = 1; round <= ROUNDS; ++round) {
     const long value = (long)round * 10 + me->index;
+    shmem_fence(); /* nothing else orders two signals */
     shmem_long_put_signal(&slot[round], &value, 1, &flags[me->index], round, SHMEM_SIGNAL_SET,
                           suite_right());
     shmem_signal_wait_until(&flags[me->index], SHMEM_CMP_GE, round);
@@ -148,7 +149,7 @@ TEST(waits_within_a_pe, "9.10.1 wait_until: a thread waits for another thread of
   run_on(wake_next, SHMEM_CTX_DEFAULT);
 }
 
-static void* lock_and_count(void* argument) {
+static void* count_with_fences(void* argument) {
   (void)argument;
   for (int round = 0; round < ROUNDS; ++round) {
     shmem_int_atomic_inc((int*)&sums[0], 0);
@@ -160,7 +161,7 @@ static void* lock_and_count(void* argument) {
 
 TEST(fences_of_threads, "9.2 threads: fence and quiet from several at once") {
   take_memory();
-  run_on(lock_and_count, SHMEM_CTX_DEFAULT);
+  run_on(count_with_fences, SHMEM_CTX_DEFAULT);
   shmem_barrier_all();
   EXPECT_EQUAL(THREADS * ROUNDS * suite_pe_count, shmem_int_g((int*)&sums[0], 0));
 }

@@ -251,6 +251,7 @@ TEST(wait_for_slow_peer, "9.10.1 wait_until: waits for a PE that dawdles") {
   long* word = suite_symmetric(sizeof *word);
   for (int round = 1; round <= 5; ++round) {
     suite_dawdle(round);
+    shmem_fence(); /* nothing else orders two sets */
     shmem_long_atomic_set(word, round, suite_right());
     shmem_long_wait_until(word, SHMEM_CMP_GE, round);
   }
