@@ -3,7 +3,7 @@ import os
 import signal
 import subprocess
 
-JOB_LIMIT_S = 120
+JOB_LIMIT_S = 60
 RAILS = {"WEFT_NICS": "127.0.0.1,127.0.0.2", "WEFT_NICS_SHARED": "yes", "WEFT_PROVIDER": "tcp"}
 NODES_OF_ONE = RAILS | {"WEFT_NODE_SIZE": "1"}
 NODES_OF_TWO = RAILS | {"WEFT_NODE_SIZE": "2"}
