@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 
 #include "src/base/config.hpp"
 #include "src/base/log.hpp"
@@ -19,6 +21,11 @@ int provided_level = kThreadLevelMax;
 const char* variable(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment while a job starts
   const char* value = std::getenv(name);
+  if (const std::string_view whole = name; value == nullptr && whole.starts_with("SHMEM_")) {
+    const std::string deprecated = "SMA_" + std::string(whole.substr(6));
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): as above
+    value = std::getenv(deprecated.c_str());
+  }
   return value == nullptr ? "" : value;
 }
 
