@@ -29,6 +29,7 @@ AMO_EXTENDED = some("float double") | AMO
 AMO_BITWISE = some("uint ulong ulonglong int32 int64 uint32 uint64")
 AMO_OLD = some("int long longlong")
 AMO_OLD_EXTENDED = some("float double") | AMO_OLD
+WAIT = some("short ushort") | AMO
 COMPLEX = {"complexd": "double _Complex", "complexf": "float _Complex"}
 REDUCE_BITWISE = some("uchar ushort uint ulong ulonglong int8 int16 int32 int64 uint8 uint16 uint32 uint64 size")
 REDUCE_ARITHMETIC = RMA | COMPLEX
@@ -180,8 +181,10 @@ def to_all_tests(names):
 
 def wait_tests(names):
     for section, stem, check in WAITS:
-        calls = [f"{check}({kind}, {names.plain(stem, typename)}, {names.plain('set', typename, 'atomic_')});"
-                 for typename, kind in AMO.items()]
+        calls = []
+        for typename, kind in WAIT.items():
+            setter = names.plain("set", typename, "atomic_") if typename in AMO else names.plain("p", typename)
+            calls.append(f"{check}({kind}, {names.plain(stem, typename)}, {setter});")
         yield section, f"{stem}: every type", calls
 
 

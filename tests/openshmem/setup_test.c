@@ -155,6 +155,7 @@ TEST(old_constants,
 TEST(old_memory_names, "annex F: shmalloc, shrealloc, shmemalign, shfree, _my_pe, _num_pes") {
   EXPECT_EQUAL(suite_me, _my_pe());
   EXPECT_EQUAL(suite_pe_count, _num_pes());
+  EXPECT_EQUAL(suite_pe_count, shmem_num_pes());
   int* words = shmalloc(2 * sizeof *words);
   words[0] = suite_me;
   words = shrealloc(words, 1000 * sizeof *words);
@@ -185,4 +186,27 @@ TEST(old_waits, "9.10.1 wait: the deprecated names wait until the value is anoth
   shmem_short_wait(small, 0);
   shmem_wait_until(word, SHMEM_CMP_EQ, 1);
   EXPECT(*word == 1 && *narrow == 2 && *wide == 3 && *small == 4);
+}
+
+TEST(old_unsigned_waits, "9.10.1 wait: the deprecated names of unsigned types") {
+  unsigned short* small = suite_symmetric(sizeof *small);
+  unsigned int* narrow = suite_symmetric(sizeof *narrow);
+  unsigned long* word = suite_symmetric(sizeof *word);
+  unsigned long long* wide = suite_symmetric(sizeof *wide);
+  shmem_ushort_p(small, 1, suite_right());
+  shmem_uint_p(narrow, 2, suite_right());
+  shmem_ulong_p(word, 3, suite_right());
+  shmem_ulonglong_p(wide, 4, suite_right());
+  shmem_ushort_wait(small, 0);
+  shmem_uint_wait(narrow, 0);
+  shmem_ulong_wait(word, 0);
+  shmem_ulonglong_wait(wide, 0);
+  EXPECT(*small == 1 && *narrow == 2 && *word == 3 && *wide == 4);
+}
+
+TEST(profiling_control, "10.1 pcontrol: every level is accepted, and nothing changes") {
+  for (int level = 0; level < 4; ++level) {
+    shmem_pcontrol(level);
+  }
+  EXPECT_EQUAL(suite_me, shmem_my_pe());
 }

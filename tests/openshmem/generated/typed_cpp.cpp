@@ -921,6 +921,8 @@ TEST(typed_prod_reduce, "9.9.9.7 prod_reduce: every type, on teams (C++)") {
 }
 
 TEST(typed_wait_until, "9.10.1 wait_until: every type (C++)") {
+  CHECK_WAIT(short, shmem_short_wait_until, shmem_short_p);
+  CHECK_WAIT(unsigned short, shmem_ushort_wait_until, shmem_ushort_p);
   CHECK_WAIT(int, shmem_int_wait_until, shmem_int_atomic_set);
   CHECK_WAIT(long, shmem_long_wait_until, shmem_long_atomic_set);
   CHECK_WAIT(long long, shmem_longlong_wait_until, shmem_longlong_atomic_set);
@@ -936,6 +938,8 @@ TEST(typed_wait_until, "9.10.1 wait_until: every type (C++)") {
 }
 
 TEST(typed_wait_until_all, "9.10.2 wait_until_all: every type (C++)") {
+  CHECK_WAIT_ALL(short, shmem_short_wait_until_all, shmem_short_p);
+  CHECK_WAIT_ALL(unsigned short, shmem_ushort_wait_until_all, shmem_ushort_p);
   CHECK_WAIT_ALL(int, shmem_int_wait_until_all, shmem_int_atomic_set);
   CHECK_WAIT_ALL(long, shmem_long_wait_until_all, shmem_long_atomic_set);
   CHECK_WAIT_ALL(long long, shmem_longlong_wait_until_all, shmem_longlong_atomic_set);
@@ -951,6 +955,8 @@ TEST(typed_wait_until_all, "9.10.2 wait_until_all: every type (C++)") {
 }
 
 TEST(typed_wait_until_any, "9.10.3 wait_until_any: every type (C++)") {
+  CHECK_WAIT_ANY(short, shmem_short_wait_until_any, shmem_short_p);
+  CHECK_WAIT_ANY(unsigned short, shmem_ushort_wait_until_any, shmem_ushort_p);
   CHECK_WAIT_ANY(int, shmem_int_wait_until_any, shmem_int_atomic_set);
   CHECK_WAIT_ANY(long, shmem_long_wait_until_any, shmem_long_atomic_set);
   CHECK_WAIT_ANY(long long, shmem_longlong_wait_until_any, shmem_longlong_atomic_set);
@@ -966,6 +972,8 @@ TEST(typed_wait_until_any, "9.10.3 wait_until_any: every type (C++)") {
 }
 
 TEST(typed_wait_until_some, "9.10.4 wait_until_some: every type (C++)") {
+  CHECK_WAIT_SOME(short, shmem_short_wait_until_some, shmem_short_p);
+  CHECK_WAIT_SOME(unsigned short, shmem_ushort_wait_until_some, shmem_ushort_p);
   CHECK_WAIT_SOME(int, shmem_int_wait_until_some, shmem_int_atomic_set);
   CHECK_WAIT_SOME(long, shmem_long_wait_until_some, shmem_long_atomic_set);
   CHECK_WAIT_SOME(long long, shmem_longlong_wait_until_some, shmem_longlong_atomic_set);
@@ -981,6 +989,8 @@ TEST(typed_wait_until_some, "9.10.4 wait_until_some: every type (C++)") {
 }
 
 TEST(typed_wait_until_all_vector, "9.10.5 wait_until_all_vector: every type (C++)") {
+  CHECK_WAIT_ALL_VECTOR(short, shmem_short_wait_until_all_vector, shmem_short_p);
+  CHECK_WAIT_ALL_VECTOR(unsigned short, shmem_ushort_wait_until_all_vector, shmem_ushort_p);
   CHECK_WAIT_ALL_VECTOR(int, shmem_int_wait_until_all_vector, shmem_int_atomic_set);
   CHECK_WAIT_ALL_VECTOR(long, shmem_long_wait_until_all_vector, shmem_long_atomic_set);
   CHECK_WAIT_ALL_VECTOR(long long, shmem_longlong_wait_until_all_vector, shmem_longlong_atomic_set);
@@ -996,6 +1006,8 @@ TEST(typed_wait_until_all_vector, "9.10.5 wait_until_all_vector: every type (C++
 }
 
 TEST(typed_wait_until_any_vector, "9.10.6 wait_until_any_vector: every type (C++)") {
+  CHECK_WAIT_ANY_VECTOR(short, shmem_short_wait_until_any_vector, shmem_short_p);
+  CHECK_WAIT_ANY_VECTOR(unsigned short, shmem_ushort_wait_until_any_vector, shmem_ushort_p);
   CHECK_WAIT_ANY_VECTOR(int, shmem_int_wait_until_any_vector, shmem_int_atomic_set);
   CHECK_WAIT_ANY_VECTOR(long, shmem_long_wait_until_any_vector, shmem_long_atomic_set);
   CHECK_WAIT_ANY_VECTOR(long long, shmem_longlong_wait_until_any_vector, shmem_longlong_atomic_set);
@@ -1011,6 +1023,8 @@ TEST(typed_wait_until_any_vector, "9.10.6 wait_until_any_vector: every type (C++
 }
 
 TEST(typed_wait_until_some_vector, "9.10.7 wait_until_some_vector: every type (C++)") {
+  CHECK_WAIT_SOME_VECTOR(short, shmem_short_wait_until_some_vector, shmem_short_p);
+  CHECK_WAIT_SOME_VECTOR(unsigned short, shmem_ushort_wait_until_some_vector, shmem_ushort_p);
   CHECK_WAIT_SOME_VECTOR(int, shmem_int_wait_until_some_vector, shmem_int_atomic_set);
   CHECK_WAIT_SOME_VECTOR(long, shmem_long_wait_until_some_vector, shmem_long_atomic_set);
   CHECK_WAIT_SOME_VECTOR(long long, shmem_longlong_wait_until_some_vector, shmem_longlong_atomic_set);
@@ -1026,6 +1040,8 @@ TEST(typed_wait_until_some_vector, "9.10.7 wait_until_some_vector: every type (C
 }
 
 TEST(typed_test, "9.10.8 test: every type (C++)") {
+  CHECK_TEST(short, shmem_short_test, shmem_short_p);
+  CHECK_TEST(unsigned short, shmem_ushort_test, shmem_ushort_p);
   CHECK_TEST(int, shmem_int_test, shmem_int_atomic_set);
   CHECK_TEST(long, shmem_long_test, shmem_long_atomic_set);
   CHECK_TEST(long long, shmem_longlong_test, shmem_longlong_atomic_set);
@@ -1041,6 +1057,8 @@ TEST(typed_test, "9.10.8 test: every type (C++)") {
 }
 
 TEST(typed_test_all, "9.10.9 test_all: every type (C++)") {
+  CHECK_TEST_ALL(short, shmem_short_test_all, shmem_short_p);
+  CHECK_TEST_ALL(unsigned short, shmem_ushort_test_all, shmem_ushort_p);
   CHECK_TEST_ALL(int, shmem_int_test_all, shmem_int_atomic_set);
   CHECK_TEST_ALL(long, shmem_long_test_all, shmem_long_atomic_set);
   CHECK_TEST_ALL(long long, shmem_longlong_test_all, shmem_longlong_atomic_set);
@@ -1056,6 +1074,8 @@ TEST(typed_test_all, "9.10.9 test_all: every type (C++)") {
 }
 
 TEST(typed_test_any, "9.10.10 test_any: every type (C++)") {
+  CHECK_TEST_ANY(short, shmem_short_test_any, shmem_short_p);
+  CHECK_TEST_ANY(unsigned short, shmem_ushort_test_any, shmem_ushort_p);
   CHECK_TEST_ANY(int, shmem_int_test_any, shmem_int_atomic_set);
   CHECK_TEST_ANY(long, shmem_long_test_any, shmem_long_atomic_set);
   CHECK_TEST_ANY(long long, shmem_longlong_test_any, shmem_longlong_atomic_set);
@@ -1071,6 +1091,8 @@ TEST(typed_test_any, "9.10.10 test_any: every type (C++)") {
 }
 
 TEST(typed_test_some, "9.10.11 test_some: every type (C++)") {
+  CHECK_TEST_SOME(short, shmem_short_test_some, shmem_short_p);
+  CHECK_TEST_SOME(unsigned short, shmem_ushort_test_some, shmem_ushort_p);
   CHECK_TEST_SOME(int, shmem_int_test_some, shmem_int_atomic_set);
   CHECK_TEST_SOME(long, shmem_long_test_some, shmem_long_atomic_set);
   CHECK_TEST_SOME(long long, shmem_longlong_test_some, shmem_longlong_atomic_set);
@@ -1086,6 +1108,8 @@ TEST(typed_test_some, "9.10.11 test_some: every type (C++)") {
 }
 
 TEST(typed_test_all_vector, "9.10.12 test_all_vector: every type (C++)") {
+  CHECK_TEST_ALL_VECTOR(short, shmem_short_test_all_vector, shmem_short_p);
+  CHECK_TEST_ALL_VECTOR(unsigned short, shmem_ushort_test_all_vector, shmem_ushort_p);
   CHECK_TEST_ALL_VECTOR(int, shmem_int_test_all_vector, shmem_int_atomic_set);
   CHECK_TEST_ALL_VECTOR(long, shmem_long_test_all_vector, shmem_long_atomic_set);
   CHECK_TEST_ALL_VECTOR(long long, shmem_longlong_test_all_vector, shmem_longlong_atomic_set);
@@ -1101,6 +1125,8 @@ TEST(typed_test_all_vector, "9.10.12 test_all_vector: every type (C++)") {
 }
 
 TEST(typed_test_any_vector, "9.10.13 test_any_vector: every type (C++)") {
+  CHECK_TEST_ANY_VECTOR(short, shmem_short_test_any_vector, shmem_short_p);
+  CHECK_TEST_ANY_VECTOR(unsigned short, shmem_ushort_test_any_vector, shmem_ushort_p);
   CHECK_TEST_ANY_VECTOR(int, shmem_int_test_any_vector, shmem_int_atomic_set);
   CHECK_TEST_ANY_VECTOR(long, shmem_long_test_any_vector, shmem_long_atomic_set);
   CHECK_TEST_ANY_VECTOR(long long, shmem_longlong_test_any_vector, shmem_longlong_atomic_set);
@@ -1116,6 +1142,8 @@ TEST(typed_test_any_vector, "9.10.13 test_any_vector: every type (C++)") {
 }
 
 TEST(typed_test_some_vector, "9.10.14 test_some_vector: every type (C++)") {
+  CHECK_TEST_SOME_VECTOR(short, shmem_short_test_some_vector, shmem_short_p);
+  CHECK_TEST_SOME_VECTOR(unsigned short, shmem_ushort_test_some_vector, shmem_ushort_p);
   CHECK_TEST_SOME_VECTOR(int, shmem_int_test_some_vector, shmem_int_atomic_set);
   CHECK_TEST_SOME_VECTOR(long, shmem_long_test_some_vector, shmem_long_atomic_set);
   CHECK_TEST_SOME_VECTOR(long long, shmem_longlong_test_some_vector, shmem_longlong_atomic_set);

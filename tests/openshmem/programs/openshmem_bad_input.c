@@ -44,7 +44,10 @@ static void invalid_context(void) {
 
 static void invalid_team(void) {
   static int source;
-  shmem_int_sum_reduce(SHMEM_TEAM_INVALID, &target, &source, 1);
+  if (shmem_int_sum_reduce(SHMEM_TEAM_INVALID, &target, &source, 1) != 0) {
+    fprintf(stderr, "the collective refused the team\n"); /* collectives return what went wrong */
+    shmem_global_exit(5);
+  }
 }
 
 static void signal_on_stack(void) {
