@@ -155,6 +155,24 @@ def test_info_and_version_are_printed_on_request(start):
 # ---- The suite itself --------------------------------------------------------------------------------
 
 
+# A fault of the front door (broken/), and the program that must notice it.
+FAULTS = {
+    "put_too_much": "suite", "put_too_little": "typed_c99", "get_too_much": "typed_c99", "lost_atomic": "typed_c99",
+    "torn_atomic": "suite", "context_without_team": "typed_c99", "wrong_index": "suite", "lost_precision": "suite",
+    "wrong_root": "suite", "calloc_without_zeroes": "suite",
+}
+
+
+@pytest.mark.parametrize("fault", ["none", *FAULTS])
+def test_the_suite_notices_a_fault(start, build_dir, fault):
+    library = build_dir / "lib" / "libopenshmem_broken.so"
+    assert library.exists()
+    program = f"openshmem_{FAULTS.get(fault, 'suite')}"
+    status, output, errors = start(program, 4, {"LD_PRELOAD": str(library), "BROKEN": fault})
+    failed = [name for name, (word, _) in results_of(output).items() if word == "FAILED"]
+    assert (status == 0) == (failed == []) == (fault == "none"), output + errors
+
+
 def test_the_generated_tests_are_what_the_tables_say():
     done = subprocess.run([sys.executable, HERE / "generate.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
