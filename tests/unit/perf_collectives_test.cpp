@@ -19,7 +19,7 @@ TEST(PerfCollectiveShape, BlocksLieSideBySideAndFillDest) {
   for (const Subcommand collective : kBlockwise) {
     for (std::uint32_t n = 1; n <= 9; ++n) {
       for (std::size_t count = 1; count <= 5; ++count) {
-        const CollectiveShape shape = shape_for(collective, n, 8, n * 8 * count);
+        const CollectiveShape shape = shape_for(collective, n, 8, count * 8 * n);
         ASSERT_EQ(shape.count, count);
         std::size_t end = 0;
         for (std::uint32_t pe = 0; pe < n; ++pe) {
@@ -28,7 +28,7 @@ TEST(PerfCollectiveShape, BlocksLieSideBySideAndFillDest) {
           EXPECT_LE(shape.source_bytes(pe), shape.source_bytes(0));
         }
         EXPECT_EQ(end, shape.dest_bytes());
-        EXPECT_EQ(end, n * 8 * count);
+        EXPECT_EQ(end, count * 8 * n);
       }
     }
   }

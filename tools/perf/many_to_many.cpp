@@ -18,8 +18,9 @@ Columns columns() {
 }
 
 void run_size(const Run& run, std::size_t size, bool aggregates) {
-  ExchangePlan plan =
-      plan_exchange(run.job, run.options, defaults_of(run.options.subcommand).pattern, size);
+  const SubcommandDefaults& defaults = defaults_of(run.options.subcommand);
+  ExchangePlan plan = plan_exchange(run.job, run.options, defaults.pattern, size);
+  plan.reads = defaults.reads;
   plan.waits_for_each = !aggregates;
   plan.runs_free = true;
   Exchange exchange(run.job, plan);

@@ -211,7 +211,9 @@ std::size_t slots_bytes(const Options& options, std::size_t pe_count) {
     const bool is_total =
         options.subcommand == Subcommand::AlltoallLatency && options.pattern == Pattern::AllToAll;
     const std::size_t message = is_total ? size / pe_count + 64 : size + 64;
-    const std::size_t slots = window_for(options, message) * options.count_per_step;
+    // Messages have places of their own only where each is looked at.
+    const std::size_t slots =
+        all_peers && !options.verifies ? 1 : window_for(options, message) * options.count_per_step;
     most = std::max(most, message * slots * (all_peers ? pe_count : 1));
   }
   return most;

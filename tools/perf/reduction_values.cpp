@@ -90,8 +90,8 @@ T value_of(const ReductionCase& what, std::uint32_t pe, std::size_t index) {
 
 template <std::integral T>
 T combine_bits(weft_reduction reduction, T left, T right) {
-  const auto a = static_cast<std::uint64_t>(left);
-  const auto b = static_cast<std::uint64_t>(right);
+  const std::uint64_t a = static_cast<std::make_unsigned_t<T>>(left);
+  const std::uint64_t b = static_cast<std::make_unsigned_t<T>>(right);
   switch (reduction) {
     case WEFT_AND:
       return static_cast<T>(a & b);
