@@ -99,6 +99,9 @@ TEST(RegionTable, FindsNothingOutsideARegion) {
   EXPECT_EQ(at(1, 8, ~std::uint64_t{0}), 0U);
   EXPECT_EQ(at(0, 0, 1), 0U);
   EXPECT_EQ(at(100'000, 0, 1), 0U);
+  table.clear(RegionIndex(1));
+  EXPECT_EQ(at(1, 0, 1), 0U);
+  EXPECT_EQ(at(1, 0, 0), 0U);
 }
 
 }  // namespace

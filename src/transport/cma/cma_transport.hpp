@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "src/bootstrap/bootstrap.hpp"
@@ -52,6 +53,15 @@ class CmaTransport final : public Transport {
   // Enters the peers that are reached this way; `blobs` is indexed by PE. Throws Error if a mailbox
   // cannot be mapped.
   void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mine);
+
+  // Enters a region after connect, while operations run: `local` is this PE's part, bases[pe] where
+  // that of each PE lies in its own memory; all are of the same size. Operations on it may be posted
+  // when all PEs have returned from this. Throws Error if the index is out of range.
+  void add_region(RegionIndex index, LocalRegion local, std::span<const std::uint64_t> bases);
+
+  // When it has returned, no peer's command touches this PE's part any more; direct copies of peers
+  // may, until they have called it too. What this PE posted on the region must be complete.
+  void remove_region(RegionIndex index);
 
   Status post(const Operation& operation) noexcept override;
 
@@ -147,6 +157,7 @@ class CmaTransport final : public Transport {
   ChunkPool chunks_;
   mutable std::uint32_t open_transfers_ = 0;
   std::uint64_t next_check_ns_ = 0;
+  std::mutex region_mutex_;  // add_region and remove_region
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;
 };

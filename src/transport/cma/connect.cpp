@@ -49,4 +49,32 @@ void CmaTransport::connect(const std::vector<bootstrap::Blob>& blobs,
   }
 }
 
+void CmaTransport::add_region(RegionIndex index,
+                              LocalRegion local,
+                              std::span<const std::uint64_t> bases) {
+  const std::lock_guard lock(region_mutex_);
+  if (!regions_.set(index,
+                    {.base = reinterpret_cast<std::uint64_t>(local.base), .bytes = local.bytes})) {
+    fail(Status::OutOfMemory, "region {} is one too many: cma keeps {}", index.value,
+         RegionTable::kRegionCountMax);
+  }
+  for (std::uint32_t pe = 0; pe < bases.size(); ++pe) {
+    if (Peer* peer = find(Pe(pe)); peer != nullptr) {
+      WEFT_CHECK(peer->regions.set(index, {.base = bases[pe], .bytes = local.bytes}), "region {}",
+                 index.value);
+    }
+  }
+}
+
+void CmaTransport::remove_region(RegionIndex index) {
+  const std::lock_guard lock(region_mutex_);
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer != nullptr) {
+      peer->regions.clear(index);
+    }
+  }
+  regions_.clear(index);
+  const std::lock_guard drained(drain_mutex_);  // commands that looked the region up are done
+}
+
 }  // namespace weft::transport::cma

@@ -1,7 +1,7 @@
 // Where the regions of one PE lie in its address space, and how far they reach. A region
 // without bytes is absent; nothing lies in it.
 //
-// Threads: any may look up; `set` by one thread at a time, also while others look up other regions.
+// Threads: any may look up, also while one sets; `set` and `clear` by one thread at a time.
 #pragma once
 
 #include <array>
@@ -29,10 +29,19 @@ class RegionTable {
     if (index.value >= kRegionCountMax) {
       return false;
     }
-    spans_[index.value].base = span.base;
+    // relaxed: the size publishes it.
+    AtomicRef(spans_[index.value].base).store(span.base, std::memory_order_relaxed);
     // SYNC region-known: pairs with address_of; the base comes before.
     AtomicRef(spans_[index.value].bytes).store(span.bytes, std::memory_order_release);
     return true;
+  }
+
+  // From here on nothing lies in the region; who looked it up before may still use it.
+  void clear(RegionIndex index) {
+    if (index.value < kRegionCountMax) {
+      // SYNC region-known: pairs with address_of.
+      AtomicRef(spans_[index.value].bytes).store(0, std::memory_order_release);
+    }
   }
 
   // The owner's address of `bytes` at `where`; 0 if they do not lie in the region.
@@ -40,16 +49,17 @@ class RegionTable {
     if (where.region.value >= kRegionCountMax) {
       return 0;
     }
-    const RegionSpan& span = spans_[where.region.value];
+    RegionSpan& span = spans_[where.region.value];
     // SYNC region-known: pairs with set.
-    const std::uint64_t size =
-        AtomicRef(const_cast<std::uint64_t&>(span.bytes)).load(std::memory_order_acquire);
+    const std::uint64_t size = AtomicRef(span.bytes).load(std::memory_order_acquire);
+    // relaxed: came before the size.
+    const std::uint64_t base = AtomicRef(span.base).load(std::memory_order_relaxed);
     const std::uint64_t offset = where.offset.value;
-    return offset <= size && bytes <= size - offset ? span.base + offset : 0;
+    return size > 0 && offset <= size && bytes <= size - offset ? base + offset : 0;
   }
 
  private:
-  std::array<RegionSpan, kRegionCountMax> spans_{};
+  mutable std::array<RegionSpan, kRegionCountMax> spans_{};
 };
 
 }  // namespace weft::transport::cma
