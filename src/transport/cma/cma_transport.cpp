@@ -269,12 +269,30 @@ bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   if (AtomicRef(open_transfers_).load(std::memory_order_relaxed) != 0) {
     timeout_us = std::min(timeout_us, kRoomLookUs);
   }
-  return sleep_at(own_.memory().bell, timeout_us, [this] {
-    const std::scoped_lock lock(drain_mutex_, send_mutex_);
-    // relaxed: a hint; who posts and does not wait is not waited for.
-    return AtomicRef(open_batches_).load(std::memory_order_relaxed) != 0 || commands_.has_ready() ||
-           board_.has_news();
-  });
+  return sleep_at(own_.memory().bell, timeout_us, [this] { return has_news(); });
+}
+
+// Never waits for a lock: who holds one moves things, and might miss what comes just then, so that
+// the answer is yes.
+bool CmaTransport::has_news() {
+  // SYNC cma-wake: pairs with wake.
+  if (AtomicRef(is_woken_).exchange(0, std::memory_order_acquire) != 0) {
+    return true;
+  }
+  // relaxed: a hint; who posts and does not wait is not waited for.
+  if (AtomicRef(open_batches_).load(std::memory_order_relaxed) != 0) {
+    return true;
+  }
+  const std::unique_lock draining(drain_mutex_, std::try_to_lock);
+  const std::unique_lock sending(send_mutex_, std::try_to_lock);
+  return !draining.owns_lock() || !sending.owns_lock() || commands_.has_ready() ||
+         board_.has_news();
+}
+
+void CmaTransport::wake() noexcept {
+  // SYNC cma-wake: pairs with has_news.
+  AtomicRef(is_woken_).store(1, std::memory_order_release);
+  ring(own_.memory().bell);
 }
 
 Status CmaTransport::peer_status(Pe peer) const noexcept {

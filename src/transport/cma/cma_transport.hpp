@@ -68,6 +68,8 @@ class CmaTransport final : public Transport {
   void flush(Pe peer) noexcept override;
   bool progress() noexcept override;
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;
+  // The next call of wait_for_event returns at once if nobody sleeps now.
+  void wake() noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
  private:
@@ -100,6 +102,7 @@ class CmaTransport final : public Transport {
     return AtomicRef(peer.forbidden).load(std::memory_order_relaxed) != 0;  // as above
   }
 
+  void enter(Pe pe, const bootstrap::Blob& blob);
   [[nodiscard]] bool is_valid(const Peer& peer, const Operation& operation) const;
   FanOut note_peer(Pe peer);
   [[nodiscard]] bool leaves_copy_to_target(const Operation& operation);
@@ -136,6 +139,7 @@ class CmaTransport final : public Transport {
   bool collect();
   bool drain();
   bool fail_lost_peers();
+  [[nodiscard]] bool has_news();
   [[nodiscard]] Answer execute(const Command& command, const Peer& sender);
   [[nodiscard]] SlotState copy_for(const Command& command, const Peer& sender);
   [[nodiscard]] SlotState copy_by_attach(const Command& command,
@@ -157,6 +161,7 @@ class CmaTransport final : public Transport {
   ChunkPool chunks_;
   mutable std::uint32_t open_transfers_ = 0;
   std::uint64_t next_check_ns_ = 0;
+  std::uint32_t is_woken_ = 0;
   std::mutex region_mutex_;  // add_region and remove_region
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;

@@ -26,27 +26,36 @@ void CmaTransport::connect(const std::vector<bootstrap::Blob>& blobs,
     if (!is_mine[pe]) {
       continue;
     }
-    bootstrap::FieldReader reader(blobs[pe]);
-    auto peer = std::make_unique<Peer>();
-    peer->pe = Pe(pe);
-    peer->pid = static_cast<std::int64_t>(reader.u64());
-    peer->mailbox = Mailbox::open(peer->pid, static_cast<int>(reader.u32()));
-    const std::uint64_t magic_address = reader.u64();
-    const std::uint32_t region_count = reader.u32();
-    for (std::uint32_t i = 0; i < region_count; ++i) {
-      const std::uint64_t base = reader.u64();
-      if (!peer->regions.set(RegionIndex(i), {.base = base, .bytes = reader.u64()})) {
-        fail(Status::Mismatch, "PE {} has {} regions, more than {}", pe, region_count,
-             RegionTable::kRegionCountMax);
-      }
+    try {
+      enter(Pe(pe), blobs[pe]);
+    } catch (const Error& error) {
+      fail(error.status(), "PE {} cannot be reached by cross-memory attach: {}", pe, error.what());
     }
-    std::uint64_t magic = 0;
-    const CopyResult trial = copy_piece({.pid = peer->pid}, &magic, magic_address, sizeof magic);
-    if (options_.pretend_forbidden || trial != CopyResult::Done || magic != kMailboxMagic) {
-      forbid(*peer);
-    }
-    peers_[pe] = std::move(peer);
   }
+}
+
+void CmaTransport::enter(Pe pe, const bootstrap::Blob& blob) {
+  bootstrap::FieldReader reader(blob);
+  auto peer = std::make_unique<Peer>();
+  peer->pe = pe;
+  peer->pid = static_cast<std::int64_t>(reader.u64());
+  const auto descriptor = static_cast<int>(reader.u32());
+  const std::uint64_t magic_address = reader.u64();
+  const std::uint32_t region_count = reader.u32();
+  for (std::uint32_t i = 0; i < region_count; ++i) {
+    const std::uint64_t base = reader.u64();
+    if (!peer->regions.set(RegionIndex(i), {.base = base, .bytes = reader.u64()})) {
+      fail(Status::Mismatch, "it has {} regions, more than {}", region_count,
+           RegionTable::kRegionCountMax);
+    }
+  }
+  peer->mailbox = Mailbox::open(peer->pid, descriptor);
+  std::uint64_t magic = 0;
+  const CopyResult trial = copy_piece({.pid = peer->pid}, &magic, magic_address, sizeof magic);
+  if (options_.pretend_forbidden || trial != CopyResult::Done || magic != kMailboxMagic) {
+    forbid(*peer);
+  }
+  peers_[pe.value] = std::move(peer);
 }
 
 void CmaTransport::add_region(RegionIndex index,
