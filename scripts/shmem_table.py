@@ -364,6 +364,20 @@ for function in ACTIVE_SET_FUNCTIONS:
     function.body = function.body.replace("CALL_NAME", f'"{function.name}"').replace(
         f'{caller(function.name)}_NAME', f'"{function.name}"')
 
+# What returns an error leaves a sentence that names the function as the user called it.
+RETURNS_ERROR = ("weft_team_alltoall", "weft_team_broadcast", "weft_team_collect", "weft_team_fcollect", "weft_team_sync",
+                 "typed::reduce", "shmem::split", "shmem::create_context")
+
+
+def name_errors(functions):
+    for function in functions:
+        call = function.body.removeprefix("return ").removesuffix(";")
+        if call.startswith(RETURNS_ERROR):
+            function.body = f'return named("{function.name}", {call});'
+
+
+name_errors(COLLECTIVE_FUNCTIONS)
+
 SETUP_FUNCTIONS = plain([
     ("void shmem_init(void)", "settled(CALL, shmem::init(CALL, SHMEM_THREAD_MULTIPLE))"),
     ("int shmem_init_thread(int requested, int *provided)", 'shmem::init_thread({"shmem_init_thread"}, requested, provided)'),
@@ -418,6 +432,8 @@ CONTEXT_FUNCTIONS = plain([
     ("void shmem_ctx_fence(shmem_ctx_t ctx)", "settled(CALL, shmem::fence_context({\"shmem_ctx_fence\", ctx}))"),
     ("void shmem_ctx_quiet(shmem_ctx_t ctx)", 'settled(CALL, shmem::quiet_context({"shmem_ctx_quiet", ctx}))'),
 ])
+
+name_errors(TEAM_FUNCTIONS + CONTEXT_FUNCTIONS)
 
 LOCK_FUNCTIONS = plain([
     ("void shmem_set_lock(long *lock)", "settled(CALL, shmem::set_lock(CALL, lock))"),

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "src/base/atomic.hpp"
@@ -13,34 +15,25 @@
 
 namespace weft::rma {
 
-// The PEs of a context: number i is start + i * stride of the job.
-struct PeNumbering {
-  std::int32_t start = 0;
-  std::int32_t stride = 1;
-  std::uint32_t size = 0;
-};
-
 // No job has so many PEs.
 inline constexpr std::uint32_t kNoPe = UINT32_MAX;
 
 class Context {
  public:
-  // `pe_count` is the job's.
-  Context(std::uint32_t pe_count, const PeNumbering& numbering)
-      : counters_(pe_count), numbering_(numbering) {}
+  // `pe_count` is the job's; `world_pes` the job's number of each of the context's PEs. They need not
+  // be evenly spaced: nodes may have been filled in turn.
+  Context(std::uint32_t pe_count, std::vector<std::uint32_t> world_pes)
+      : counters_(pe_count), world_pes_(std::move(world_pes)) {}
 
-  explicit Context(std::uint32_t pe_count)
-      : Context(pe_count, {.start = 0, .stride = 1, .size = pe_count}) {}
+  explicit Context(std::uint32_t pe_count) : Context(pe_count, first_pes(pe_count)) {}
 
   // The job's number of the context's PE `pe`; kNoPe if the context has none such.
   [[nodiscard]] std::uint32_t world_pe(std::uint32_t pe) const {
-    return pe < numbering_.size
-               ? static_cast<std::uint32_t>(numbering_.start +
-                                            static_cast<std::int32_t>(pe) * numbering_.stride)
-               : kNoPe;
+    return pe < world_pes_.size() ? world_pes_[pe] : kNoPe;
   }
 
-  [[nodiscard]] const PeNumbering& numbering() const { return numbering_; }
+  // How many PEs the context has.
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(world_pes_.size()); }
 
   [[nodiscard]] transport::OperationCounter& counter(Pe peer) { return counters_[peer.value]; }
 
@@ -60,8 +53,14 @@ class Context {
   }
 
  private:
+  static std::vector<std::uint32_t> first_pes(std::uint32_t count) {
+    std::vector<std::uint32_t> pes(count);
+    std::iota(pes.begin(), pes.end(), 0U);
+    return pes;
+  }
+
   std::vector<transport::OperationCounter> counters_;
-  PeNumbering numbering_;
+  std::vector<std::uint32_t> world_pes_;
   mutable std::uint32_t used_transport_ = 0;
 };
 

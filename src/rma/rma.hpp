@@ -62,6 +62,9 @@ class Rma {
     return base == nullptr ? nullptr : base + offset;
   }
 
+  // Whether mapped() finds anything.
+  [[nodiscard]] bool has_fast_path() const { return user_bytes_ != 0; }
+
   // Makes mapped() find nothing, so that each call passes through its caller's checks.
   void disable_fast_path() {
     user_bytes_ = 0;

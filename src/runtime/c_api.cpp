@@ -28,8 +28,7 @@ struct Job {
   runtime::Runtime runtime;
   std::int64_t check_level;
   std::vector<Pe> others;
-  std::mutex contexts_mutex;
-  std::vector<std::unique_ptr<rma::Context>> contexts;
+  runtime::Contexts contexts;
 };
 
 std::mutex setup_mutex;  // held by init and finalize
@@ -48,20 +47,18 @@ LastError& last_error() {
 }
 
 // The context is one, and has the PE.
-Status check_context(const Access& access) {
+Status check_context_pe(const Access& access) {
   if (access.context == WEFT_CONTEXT_DEFAULT) {
     return Status::Ok;
   }
-  if (access.context == kInvalidContext) {
-    report(Status::InvalidArgument,
-           fmt::format("{}: the context is invalid; it was not created", access.name));
-    return Status::InvalidArgument;
+  if (const Status status = check_context({access.name, access.context}); status != Status::Ok) {
+    return status;
   }
-  const rma::PeNumbering& numbering = context_of(access.context).numbering();
-  if (static_cast<std::uint32_t>(access.pe) >= numbering.size) {
+  const std::uint32_t size = context_of(access.context).size();
+  if (static_cast<std::uint32_t>(access.pe) >= size) {
     report(Status::InvalidArgument,
            fmt::format("{}: there is no PE {} in the context's team; its PEs are 0 to {}",
-                       access.name, access.pe, numbering.size - 1));
+                       access.name, access.pe, size - 1));
     return Status::InvalidArgument;
   }
   return Status::Ok;
@@ -104,15 +101,45 @@ rma::Context& context_of(weft_context_t context) {
                                          : *reinterpret_cast<rma::Context*>(context);
 }
 
-weft_context_t adopt_context(std::unique_ptr<rma::Context> context) {
-  const std::unique_lock lock(job->contexts_mutex);
-  job->contexts.push_back(std::move(context));
-  return reinterpret_cast<weft_context_t>(job->contexts.back().get());
+runtime::Contexts& contexts() {
+  return job->contexts;
+}
+
+Status check_context(const Caller& caller) {
+  const bool is_known =
+      caller.context == WEFT_CONTEXT_DEFAULT ||
+      (caller.context != kInvalidContext &&
+       (job->check_level < 2 || job->contexts.team_of(caller.context).has_value()));
+  if (is_known) {
+    return Status::Ok;
+  }
+  const char* why = caller.context == kInvalidContext
+                        ? "it was not created"
+                        : "it was destroyed, maybe with its team, or was never one";
+  report(Status::InvalidArgument, fmt::format("{}: the context is invalid; {}", caller.name, why));
+  return Status::InvalidArgument;
+}
+
+// In OpenSHMEM's words: the function that was called, once, and the memory that is symmetric there.
+void rename_error(const char* name) {
+  std::string& message = last_error().message;
+  const std::size_t end = message.find(": ");
+  if (message.starts_with("weft_") && end != std::string::npos) {
+    message.erase(0, end + 2);
+  }
+  if (!message.starts_with(name)) {
+    message.insert(0, fmt::format("{}: ", name));
+  }
+  constexpr std::string_view kAdvice = "use memory from weft_malloc";
+  if (const std::size_t at = message.find(kAdvice); at != std::string::npos) {
+    message.replace(at, kAdvice.size(),
+                    "use memory from shmem_malloc, or a global or static variable");
+  }
 }
 
 void end_job(const char* name) {
-  const std::string& message = last_error().message;
-  log::error("{}{}", message.starts_with(name) ? "" : fmt::format("{}: ", name), message);
+  rename_error(name);
+  log::error("{}", last_error().message);
   static_cast<void>(std::fflush(nullptr));
   std::_Exit(EXIT_FAILURE);
 }
@@ -138,6 +165,29 @@ int finish(Status status, const char* name) {
                                                                : std::string(to_string(status))));
 }
 
+std::int64_t check_level() {
+  return job->check_level;
+}
+
+Status check_local(const Access& access, const void* local) {
+  if (access.bytes == 0 || job->check_level == 0) {
+    return Status::Ok;
+  }
+  if (local == nullptr) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: the local address is null, for {} bytes", access.name, access.bytes));
+    return Status::InvalidArgument;
+  }
+  const bool is_own = world_pe(access.context, access.pe) == runtime().pe().value;
+  if (job->check_level >= 2 && is_own && local != access.address &&
+      overlap({access.address, access.bytes}, {local, access.bytes})) {
+    report(Status::InvalidArgument, fmt::format("{}: {} bytes at {} and at {} of this PE overlap",
+                                                access.name, access.bytes, access.address, local));
+    return Status::InvalidArgument;
+  }
+  return Status::Ok;
+}
+
 Status check(const Access& access) {
   const rma::Rma* rma = current();
   if (rma == nullptr) {
@@ -147,7 +197,7 @@ Status check(const Access& access) {
   if (job->check_level == 0) {
     return Status::Ok;
   }
-  if (const Status status = check_context(access); status != Status::Ok) {
+  if (const Status status = check_context_pe(access); status != Status::Ok) {
     return status;
   }
   const Pe pe(world_pe(access.context, access.pe));
@@ -224,13 +274,7 @@ int weft_finalize(void) {
   if (job == nullptr) {
     return weft::c_api::report_not_initialized("weft_finalize");
   }
-  Status status = Status::Ok;
-  for (const auto& context : job->contexts) {
-    if (const Status quiet = runtime().rma().quiet(*context); quiet != Status::Ok) {
-      status = quiet;
-    }
-  }
-  const int result = weft::c_api::finish(status, "weft_finalize");
+  const int result = weft::c_api::finish(weft::c_api::destroy_all_contexts(), "weft_finalize");
   weft::c_api::publish(nullptr);
   job.reset();
   return result;
@@ -289,41 +333,4 @@ int weft_node_of(int pe) {
   return status == Status::Ok
              ? static_cast<int>(runtime().node_of(weft::Pe(static_cast<std::uint32_t>(pe))))
              : static_cast<int>(status);
-}
-
-int weft_context_create(weft_context_t* context) {
-  return weft::c_api::guarded("weft_context_create", [&](weft::runtime::Runtime& runtime) {
-    *context = weft::c_api::adopt_context(std::make_unique<weft::rma::Context>(runtime.pe_count()));
-    return static_cast<int>(WEFT_OK);
-  });
-}
-
-int weft_team_context_create(weft_team_t team, weft_context_t* context) {
-  return weft::c_api::guarded("weft_team_context_create", [&](weft::runtime::Runtime& runtime) {
-    const int size = weft_team_pe_count(team);
-    if (size < 1) {
-      return report(Status::InvalidArgument, "weft_team_context_create: not a team of this PE");
-    }
-    const int start = weft_team_translate(team, 0, WEFT_TEAM_WORLD);
-    const int second = size == 1 ? start : weft_team_translate(team, 1, WEFT_TEAM_WORLD);
-    const weft::rma::PeNumbering numbering{start, second - start, static_cast<std::uint32_t>(size)};
-    *context = weft::c_api::adopt_context(
-        std::make_unique<weft::rma::Context>(runtime.pe_count(), numbering));
-    return static_cast<int>(WEFT_OK);
-  });
-}
-
-int weft_context_destroy(weft_context_t context) {
-  return weft::c_api::guarded("weft_context_destroy", [&](weft::runtime::Runtime& runtime) {
-    auto* object = reinterpret_cast<weft::rma::Context*>(context);
-    const std::unique_lock lock(job->contexts_mutex);
-    const auto found = std::ranges::find(job->contexts, object, [](auto& c) { return c.get(); });
-    if (found == job->contexts.end()) {
-      return report(Status::InvalidArgument,
-                    "weft_context_destroy: not a context that weft_context_create returned");
-    }
-    const Status quiet = runtime.rma().quiet(*object);
-    job->contexts.erase(found);
-    return weft::c_api::finish(quiet, "weft_context_destroy");
-  });
 }

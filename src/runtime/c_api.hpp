@@ -18,6 +18,7 @@
 #include "src/base/error.hpp"
 #include "src/base/status.hpp"
 #include "src/rma/rma.hpp"
+#include "src/runtime/contexts.hpp"
 #include "src/runtime/runtime.hpp"
 
 namespace weft::c_api {
@@ -54,12 +55,29 @@ int initialize(const InitOptions& options);
 // OpenSHMEM's SHMEM_CTX_INVALID.
 inline const weft_context_t kInvalidContext = reinterpret_cast<weft_context_t>(UINTPTR_MAX);
 
+// Whether a function can return an error, or, as most of OpenSHMEM's, has no way but to end the job.
+enum class OnError : bool { Return, EndJob };
+
+// A function as the user called it.
+struct Caller {
+  const char* name;
+  weft_context_t context = WEFT_CONTEXT_DEFAULT;
+  OnError on_error = OnError::Return;
+};
+
 // The object behind a handle. A handle that nobody returned is undefined, except kInvalidContext,
 // which check refuses.
 [[nodiscard]] rma::Context& context_of(weft_context_t context);
 
-// Makes a context that weft_context_destroy and weft_finalize know.
-[[nodiscard]] weft_context_t adopt_context(std::unique_ptr<rma::Context> context);
+// All but the default one.
+[[nodiscard]] runtime::Contexts& contexts();
+// Both complete what is under way on them first.
+Status destroy_contexts_of(weft_team_t team);
+Status destroy_all_contexts();
+
+// Ok, or InvalidArgument with its sentence set: the context is kInvalidContext, or, with
+// WEFT_CHECK_LEVEL=2, none that exists.
+Status check_context(const Caller& caller);
 
 // The job's number of the context's PE `pe`; kNoPe if there is none.
 [[nodiscard]] inline std::uint32_t world_pe(weft_context_t context, int pe) {
@@ -77,18 +95,19 @@ int report_not_initialized(const char* name);
 // Of a call that has run: Ok, or a sentence that says which PE is lost.
 int finish(Status status, const char* name);
 
-// Whether a function can return an error, or, as most of OpenSHMEM's, has no way but to end the job.
-enum class OnError : bool { Return, EndJob };
-
-// A function as the user called it.
-struct Caller {
-  const char* name;
-  weft_context_t context = WEFT_CONTEXT_DEFAULT;
-  OnError on_error = OnError::Return;
-};
-
 // Prints the sentence of weft_last_error, and ends the job.
 [[noreturn, gnu::cold, gnu::noinline]] void end_job(const char* name);
+
+// Makes the sentence of weft_last_error one of OpenSHMEM's function `name`.
+[[gnu::cold, gnu::noinline]] void rename_error(const char* name);
+
+// The status of a call of Weft that stands for a call of `name`.
+inline int named(const char* name, int status) {
+  if (status < 0) [[unlikely]] {
+    rename_error(name);
+  }
+  return status;
+}
 
 // `status`, if the call may return it.
 inline int settled(const Caller& caller, int status) {
@@ -110,6 +129,25 @@ struct Access {
 
 // Ok, or NotInitialized or InvalidArgument with its sentence set, as far as WEFT_CHECK_LEVEL asks.
 Status check(const Access& access);
+
+// Memory, as a user gave it.
+struct Bytes {
+  const void* address = nullptr;
+  std::size_t bytes = 0;
+};
+
+[[nodiscard]] inline bool overlap(const Bytes& a, const Bytes& b) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a.address);
+  const auto second = reinterpret_cast<std::uintptr_t>(b.address);
+  return first < second + b.bytes && second < first + a.bytes;
+}
+
+// WEFT_CHECK_LEVEL.
+[[nodiscard]] std::int64_t check_level();
+
+// Of memory that need not be symmetric, on the other side of `access`: Ok, or InvalidArgument with its
+// sentence set, if it is null, or, with WEFT_CHECK_LEVEL=2, overlaps this PE's own side of it.
+Status check_local(const Access& access, const void* local);
 
 // Runs `body(Runtime&)` and turns what it throws into a return value.
 template <typename Body>

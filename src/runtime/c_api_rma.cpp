@@ -11,10 +11,16 @@ Pe pe_of(const Access& access) {
   return Pe(world_pe(access.context, access.pe));
 }
 
+// Both sides of a transfer.
+Status check_transfer(const Access& access, const void* local) {
+  const Status status = check(access);
+  return status == Status::Ok ? check_local(access, local) : status;
+}
+
 }  // namespace
 
 int put(const Access& dest, const void* source, Blocking blocking) {
-  if (const Status status = check(dest); status != Status::Ok) {
+  if (const Status status = check_transfer(dest, source); status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
@@ -24,7 +30,7 @@ int put(const Access& dest, const void* source, Blocking blocking) {
 }
 
 int get(void* dest, const Access& source, Blocking blocking) {
-  if (const Status status = check(source); status != Status::Ok) {
+  if (const Status status = check_transfer(source, dest); status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
@@ -130,6 +136,11 @@ int order(const Caller& caller) {
   if (rma == nullptr) [[unlikely]] {
     return report_not_initialized(caller.name);
   }
+  if (caller.context != WEFT_CONTEXT_DEFAULT) {
+    if (const Status status = check_context(caller); status != Status::Ok) {
+      return static_cast<int>(status);
+    }
+  }
   const Status status = (rma->*kOrder)(context_of(caller.context));
   return status == Status::Ok ? WEFT_OK : finish(status, caller.name);
 }
@@ -179,7 +190,7 @@ int put_signal(const Access& dest,
                const weft_signal& signal,
                Blocking blocking) {
   rma::Signal update;
-  Status status = check(dest);
+  Status status = check_transfer(dest, source);
   if (status == Status::Ok) {
     status = check(word_access(dest, signal));
   }

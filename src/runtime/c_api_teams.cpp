@@ -27,8 +27,19 @@ Team* team_of(Runtime& runtime, weft_team_t team) {
 
 Status check_sides(const char* name, const Bytes& dest, const Bytes& source) {
   const int me = weft_pe();
-  const Status status = check({name, dest.address, dest.bytes, me});
-  return status == Status::Ok ? check({name, source.address, source.bytes, me}) : status;
+  Status status = check({name, dest.address, dest.bytes, me});
+  if (status == Status::Ok) {
+    status = check({name, source.address, source.bytes, me});
+  }
+  // Equal sides are what some collectives allow.
+  if (status == Status::Ok && check_level() >= 2 && dest.address != source.address &&
+      overlap(dest, source)) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: dest, {} bytes at {}, and source, {} bytes at {}, overlap", name,
+                       dest.bytes, dest.address, source.bytes, source.address));
+    return Status::InvalidArgument;
+  }
+  return status;
 }
 
 namespace {
@@ -142,7 +153,9 @@ int weft_team_destroy(weft_team_t team) {
       return report(Status::InvalidArgument,
                     "weft_team_destroy: WEFT_TEAM_WORLD and WEFT_TEAM_NODE are always there");
     }
-    return finish(runtime.collectives().destroy(object), "weft_team_destroy");
+    const Status quiet = destroy_contexts_of(team);
+    const Status gone = runtime.collectives().destroy(object);
+    return finish(gone == Status::Ok ? quiet : gone, "weft_team_destroy");
   });
 }
 

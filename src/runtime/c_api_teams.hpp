@@ -23,16 +23,10 @@ static_assert(static_cast<int>(collectives::ElementType::Int8) == WEFT_INT8 &&
               static_cast<int>(collectives::Reduction::Min) == WEFT_MIN &&
               static_cast<int>(collectives::Reduction::Prod) == WEFT_PROD);
 
-// One side of a collective, as a user gave it.
-struct Bytes {
-  const void* address = nullptr;
-  std::size_t bytes = 0;
-};
-
 // Null if the handle is not a team of this PE.
 [[nodiscard]] collectives::Team* team_of(runtime::Runtime& runtime, weft_team_t team);
 
-// Ok if both are symmetric memory of this PE; else the sentence is set.
+// Ok if both are symmetric memory of this PE, and do not overlap as far as WEFT_CHECK_LEVEL asks; else the sentence is set.
 [[nodiscard]] Status check_sides(const char* name, const Bytes& dest, const Bytes& source);
 
 [[nodiscard]] inline collectives::Sides sides_of(const void* dest, const void* source) {

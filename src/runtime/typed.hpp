@@ -60,7 +60,12 @@ struct Exchange {
                                         std::size_t bytes,
                                         int pe) {
   const rma::Rma* rma = current();
-  return rma == nullptr ? nullptr : rma->mapped(address, bytes, world_pe(caller.context, pe));
+  // A context may be looked into only when nobody asked that its handle be checked first.
+  if (rma == nullptr || (caller.context != WEFT_CONTEXT_DEFAULT && !rma->has_fast_path()))
+      [[unlikely]] {
+    return nullptr;
+  }
+  return rma->mapped(address, bytes, world_pe(caller.context, pe));
 }
 
 // The element of `pe` as mapped here, if it is also aligned.

@@ -19,274 +19,274 @@ using weft::rma::Blocking;
 
 void pshmem_barrier_all(void) { settled({"shmem_barrier_all", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, weft_barrier_all()); }
 void pshmem_sync_all(void) { settled({"shmem_sync_all", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, weft_sync_all()); }
-int pshmem_team_sync(shmem_team_t team) { return weft_team_sync(team); }
-int pshmem_alltoallmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return weft_team_alltoall(team, dest, source, nelems); }
-int pshmem_alltoallsmem(shmem_team_t team, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, 1, nelems}); }
-int pshmem_broadcastmem(shmem_team_t team, void *dest, const void *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, nelems, PE_root); }
-int pshmem_collectmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return weft_team_collect(team, dest, source, nelems); }
-int pshmem_fcollectmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return weft_team_fcollect(team, dest, source, nelems); }
-int pshmem_float_alltoall(shmem_team_t team, float *dest, const float *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<float>(nelems)); }
-int pshmem_float_alltoalls(shmem_team_t team, float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(float), nelems}); }
-int pshmem_float_broadcast(shmem_team_t team, float *dest, const float *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<float>(nelems), PE_root); }
-int pshmem_float_collect(shmem_team_t team, float *dest, const float *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<float>(nelems)); }
-int pshmem_float_fcollect(shmem_team_t team, float *dest, const float *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<float>(nelems)); }
-int pshmem_double_alltoall(shmem_team_t team, double *dest, const double *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<double>(nelems)); }
-int pshmem_double_alltoalls(shmem_team_t team, double *dest, const double *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(double), nelems}); }
-int pshmem_double_broadcast(shmem_team_t team, double *dest, const double *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<double>(nelems), PE_root); }
-int pshmem_double_collect(shmem_team_t team, double *dest, const double *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<double>(nelems)); }
-int pshmem_double_fcollect(shmem_team_t team, double *dest, const double *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<double>(nelems)); }
-int pshmem_longdouble_alltoall(shmem_team_t team, long double *dest, const long double *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<long double>(nelems)); }
-int pshmem_longdouble_alltoalls(shmem_team_t team, long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(long double), nelems}); }
-int pshmem_longdouble_broadcast(shmem_team_t team, long double *dest, const long double *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<long double>(nelems), PE_root); }
-int pshmem_longdouble_collect(shmem_team_t team, long double *dest, const long double *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<long double>(nelems)); }
-int pshmem_longdouble_fcollect(shmem_team_t team, long double *dest, const long double *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<long double>(nelems)); }
-int pshmem_char_alltoall(shmem_team_t team, char *dest, const char *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<char>(nelems)); }
-int pshmem_char_alltoalls(shmem_team_t team, char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(char), nelems}); }
-int pshmem_char_broadcast(shmem_team_t team, char *dest, const char *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<char>(nelems), PE_root); }
-int pshmem_char_collect(shmem_team_t team, char *dest, const char *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<char>(nelems)); }
-int pshmem_char_fcollect(shmem_team_t team, char *dest, const char *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<char>(nelems)); }
-int pshmem_schar_alltoall(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<signed char>(nelems)); }
-int pshmem_schar_alltoalls(shmem_team_t team, signed char *dest, const signed char *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(signed char), nelems}); }
-int pshmem_schar_broadcast(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<signed char>(nelems), PE_root); }
-int pshmem_schar_collect(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<signed char>(nelems)); }
-int pshmem_schar_fcollect(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<signed char>(nelems)); }
-int pshmem_short_alltoall(shmem_team_t team, short *dest, const short *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<short>(nelems)); }
-int pshmem_short_alltoalls(shmem_team_t team, short *dest, const short *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(short), nelems}); }
-int pshmem_short_broadcast(shmem_team_t team, short *dest, const short *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<short>(nelems), PE_root); }
-int pshmem_short_collect(shmem_team_t team, short *dest, const short *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<short>(nelems)); }
-int pshmem_short_fcollect(shmem_team_t team, short *dest, const short *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<short>(nelems)); }
-int pshmem_int_alltoall(shmem_team_t team, int *dest, const int *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<int>(nelems)); }
-int pshmem_int_alltoalls(shmem_team_t team, int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int), nelems}); }
-int pshmem_int_broadcast(shmem_team_t team, int *dest, const int *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<int>(nelems), PE_root); }
-int pshmem_int_collect(shmem_team_t team, int *dest, const int *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<int>(nelems)); }
-int pshmem_int_fcollect(shmem_team_t team, int *dest, const int *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<int>(nelems)); }
-int pshmem_long_alltoall(shmem_team_t team, long *dest, const long *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<long>(nelems)); }
-int pshmem_long_alltoalls(shmem_team_t team, long *dest, const long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(long), nelems}); }
-int pshmem_long_broadcast(shmem_team_t team, long *dest, const long *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<long>(nelems), PE_root); }
-int pshmem_long_collect(shmem_team_t team, long *dest, const long *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<long>(nelems)); }
-int pshmem_long_fcollect(shmem_team_t team, long *dest, const long *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<long>(nelems)); }
-int pshmem_longlong_alltoall(shmem_team_t team, long long *dest, const long long *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<long long>(nelems)); }
-int pshmem_longlong_alltoalls(shmem_team_t team, long long *dest, const long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(long long), nelems}); }
-int pshmem_longlong_broadcast(shmem_team_t team, long long *dest, const long long *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<long long>(nelems), PE_root); }
-int pshmem_longlong_collect(shmem_team_t team, long long *dest, const long long *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<long long>(nelems)); }
-int pshmem_longlong_fcollect(shmem_team_t team, long long *dest, const long long *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<long long>(nelems)); }
-int pshmem_uchar_alltoall(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned char>(nelems)); }
-int pshmem_uchar_alltoalls(shmem_team_t team, unsigned char *dest, const unsigned char *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned char), nelems}); }
-int pshmem_uchar_broadcast(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned char>(nelems), PE_root); }
-int pshmem_uchar_collect(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<unsigned char>(nelems)); }
-int pshmem_uchar_fcollect(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned char>(nelems)); }
-int pshmem_ushort_alltoall(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned short>(nelems)); }
-int pshmem_ushort_alltoalls(shmem_team_t team, unsigned short *dest, const unsigned short *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned short), nelems}); }
-int pshmem_ushort_broadcast(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned short>(nelems), PE_root); }
-int pshmem_ushort_collect(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<unsigned short>(nelems)); }
-int pshmem_ushort_fcollect(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned short>(nelems)); }
-int pshmem_uint_alltoall(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned int>(nelems)); }
-int pshmem_uint_alltoalls(shmem_team_t team, unsigned int *dest, const unsigned int *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned int), nelems}); }
-int pshmem_uint_broadcast(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned int>(nelems), PE_root); }
-int pshmem_uint_collect(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<unsigned int>(nelems)); }
-int pshmem_uint_fcollect(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned int>(nelems)); }
-int pshmem_ulong_alltoall(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned long>(nelems)); }
-int pshmem_ulong_alltoalls(shmem_team_t team, unsigned long *dest, const unsigned long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned long), nelems}); }
-int pshmem_ulong_broadcast(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned long>(nelems), PE_root); }
-int pshmem_ulong_collect(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<unsigned long>(nelems)); }
-int pshmem_ulong_fcollect(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned long>(nelems)); }
-int pshmem_ulonglong_alltoall(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned long long>(nelems)); }
-int pshmem_ulonglong_alltoalls(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned long long), nelems}); }
-int pshmem_ulonglong_broadcast(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned long long>(nelems), PE_root); }
-int pshmem_ulonglong_collect(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<unsigned long long>(nelems)); }
-int pshmem_ulonglong_fcollect(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned long long>(nelems)); }
-int pshmem_int8_alltoall(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<int8_t>(nelems)); }
-int pshmem_int8_alltoalls(shmem_team_t team, int8_t *dest, const int8_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int8_t), nelems}); }
-int pshmem_int8_broadcast(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<int8_t>(nelems), PE_root); }
-int pshmem_int8_collect(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<int8_t>(nelems)); }
-int pshmem_int8_fcollect(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<int8_t>(nelems)); }
-int pshmem_int16_alltoall(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<int16_t>(nelems)); }
-int pshmem_int16_alltoalls(shmem_team_t team, int16_t *dest, const int16_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int16_t), nelems}); }
-int pshmem_int16_broadcast(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<int16_t>(nelems), PE_root); }
-int pshmem_int16_collect(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<int16_t>(nelems)); }
-int pshmem_int16_fcollect(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<int16_t>(nelems)); }
-int pshmem_int32_alltoall(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<int32_t>(nelems)); }
-int pshmem_int32_alltoalls(shmem_team_t team, int32_t *dest, const int32_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int32_t), nelems}); }
-int pshmem_int32_broadcast(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<int32_t>(nelems), PE_root); }
-int pshmem_int32_collect(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<int32_t>(nelems)); }
-int pshmem_int32_fcollect(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<int32_t>(nelems)); }
-int pshmem_int64_alltoall(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<int64_t>(nelems)); }
-int pshmem_int64_alltoalls(shmem_team_t team, int64_t *dest, const int64_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int64_t), nelems}); }
-int pshmem_int64_broadcast(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<int64_t>(nelems), PE_root); }
-int pshmem_int64_collect(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<int64_t>(nelems)); }
-int pshmem_int64_fcollect(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<int64_t>(nelems)); }
-int pshmem_uint8_alltoall(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<uint8_t>(nelems)); }
-int pshmem_uint8_alltoalls(shmem_team_t team, uint8_t *dest, const uint8_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint8_t), nelems}); }
-int pshmem_uint8_broadcast(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<uint8_t>(nelems), PE_root); }
-int pshmem_uint8_collect(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<uint8_t>(nelems)); }
-int pshmem_uint8_fcollect(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<uint8_t>(nelems)); }
-int pshmem_uint16_alltoall(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<uint16_t>(nelems)); }
-int pshmem_uint16_alltoalls(shmem_team_t team, uint16_t *dest, const uint16_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint16_t), nelems}); }
-int pshmem_uint16_broadcast(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<uint16_t>(nelems), PE_root); }
-int pshmem_uint16_collect(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<uint16_t>(nelems)); }
-int pshmem_uint16_fcollect(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<uint16_t>(nelems)); }
-int pshmem_uint32_alltoall(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<uint32_t>(nelems)); }
-int pshmem_uint32_alltoalls(shmem_team_t team, uint32_t *dest, const uint32_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint32_t), nelems}); }
-int pshmem_uint32_broadcast(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<uint32_t>(nelems), PE_root); }
-int pshmem_uint32_collect(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<uint32_t>(nelems)); }
-int pshmem_uint32_fcollect(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<uint32_t>(nelems)); }
-int pshmem_uint64_alltoall(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<uint64_t>(nelems)); }
-int pshmem_uint64_alltoalls(shmem_team_t team, uint64_t *dest, const uint64_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint64_t), nelems}); }
-int pshmem_uint64_broadcast(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<uint64_t>(nelems), PE_root); }
-int pshmem_uint64_collect(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<uint64_t>(nelems)); }
-int pshmem_uint64_fcollect(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<uint64_t>(nelems)); }
-int pshmem_size_alltoall(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<size_t>(nelems)); }
-int pshmem_size_alltoalls(shmem_team_t team, size_t *dest, const size_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(size_t), nelems}); }
-int pshmem_size_broadcast(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<size_t>(nelems), PE_root); }
-int pshmem_size_collect(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<size_t>(nelems)); }
-int pshmem_size_fcollect(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<size_t>(nelems)); }
-int pshmem_ptrdiff_alltoall(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems) { return weft_team_alltoall(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems)); }
-int pshmem_ptrdiff_alltoalls(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(ptrdiff_t), nelems}); }
-int pshmem_ptrdiff_broadcast(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems, int PE_root) { return weft_team_broadcast(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems), PE_root); }
-int pshmem_ptrdiff_collect(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems) { return weft_team_collect(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems)); }
-int pshmem_ptrdiff_fcollect(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems) { return weft_team_fcollect(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems)); }
-int pshmem_uchar_and_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_uchar_or_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_uchar_xor_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_ushort_and_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_ushort_or_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_ushort_xor_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_uint_and_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_uint_or_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_uint_xor_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_ulong_and_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_ulong_or_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_ulong_xor_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_ulonglong_and_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_ulonglong_or_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_ulonglong_xor_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_int8_and_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_int8_or_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_int8_xor_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_int16_and_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_int16_or_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_int16_xor_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_int32_and_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_int32_or_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_int32_xor_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_int64_and_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_int64_or_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_int64_xor_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_uint8_and_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_uint8_or_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_uint8_xor_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_uint16_and_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_uint16_or_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_uint16_xor_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_uint32_and_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_uint32_or_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_uint32_xor_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_uint64_and_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_uint64_or_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_uint64_xor_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_size_and_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_AND>(team, dest, source, nreduce); }
-int pshmem_size_or_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_OR>(team, dest, source, nreduce); }
-int pshmem_size_xor_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_XOR>(team, dest, source, nreduce); }
-int pshmem_float_max_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_float_min_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_double_max_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_double_min_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_longdouble_max_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_longdouble_min_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_char_max_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_char_min_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_schar_max_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_schar_min_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_short_max_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_short_min_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_int_max_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_int_min_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_long_max_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_long_min_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_longlong_max_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_longlong_min_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_uchar_max_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_uchar_min_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_ushort_max_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_ushort_min_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_uint_max_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_uint_min_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_ulong_max_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_ulong_min_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_ulonglong_max_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_ulonglong_min_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_int8_max_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_int8_min_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_int16_max_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_int16_min_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_int32_max_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_int32_min_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_int64_max_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_int64_min_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_uint8_max_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_uint8_min_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_uint16_max_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_uint16_min_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_uint32_max_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_uint32_min_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_uint64_max_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_uint64_min_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_size_max_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_size_min_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_ptrdiff_max_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return typed::reduce<WEFT_MAX>(team, dest, source, nreduce); }
-int pshmem_ptrdiff_min_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return typed::reduce<WEFT_MIN>(team, dest, source, nreduce); }
-int pshmem_float_sum_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_float_prod_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_double_sum_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_double_prod_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_longdouble_sum_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_longdouble_prod_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_char_sum_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_char_prod_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_schar_sum_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_schar_prod_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_short_sum_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_short_prod_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_int_sum_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_int_prod_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_long_sum_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_long_prod_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_longlong_sum_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_longlong_prod_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_uchar_sum_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_uchar_prod_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_ushort_sum_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_ushort_prod_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_uint_sum_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_uint_prod_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_ulong_sum_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_ulong_prod_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_ulonglong_sum_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_ulonglong_prod_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_int8_sum_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_int8_prod_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_int16_sum_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_int16_prod_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_int32_sum_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_int32_prod_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_int64_sum_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_int64_prod_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_uint8_sum_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_uint8_prod_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_uint16_sum_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_uint16_prod_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_uint32_sum_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_uint32_prod_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_uint64_sum_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_uint64_prod_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_size_sum_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_size_prod_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_ptrdiff_sum_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_ptrdiff_prod_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_complexd_sum_reduce(shmem_team_t team, weft_complexd_t *dest, const weft_complexd_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_complexd_prod_reduce(shmem_team_t team, weft_complexd_t *dest, const weft_complexd_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
-int pshmem_complexf_sum_reduce(shmem_team_t team, weft_complexf_t *dest, const weft_complexf_t *source, size_t nreduce) { return typed::reduce<WEFT_SUM>(team, dest, source, nreduce); }
-int pshmem_complexf_prod_reduce(shmem_team_t team, weft_complexf_t *dest, const weft_complexf_t *source, size_t nreduce) { return typed::reduce<WEFT_PROD>(team, dest, source, nreduce); }
+int pshmem_team_sync(shmem_team_t team) { return named("shmem_team_sync", weft_team_sync(team)); }
+int pshmem_alltoallmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return named("shmem_alltoallmem", weft_team_alltoall(team, dest, source, nelems)); }
+int pshmem_alltoallsmem(shmem_team_t team, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_alltoallsmem", weft_team_alltoalls(team, dest, source, {dst, sst, 1, nelems})); }
+int pshmem_broadcastmem(shmem_team_t team, void *dest, const void *source, size_t nelems, int PE_root) { return named("shmem_broadcastmem", weft_team_broadcast(team, dest, source, nelems, PE_root)); }
+int pshmem_collectmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return named("shmem_collectmem", weft_team_collect(team, dest, source, nelems)); }
+int pshmem_fcollectmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return named("shmem_fcollectmem", weft_team_fcollect(team, dest, source, nelems)); }
+int pshmem_float_alltoall(shmem_team_t team, float *dest, const float *source, size_t nelems) { return named("shmem_float_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<float>(nelems))); }
+int pshmem_float_alltoalls(shmem_team_t team, float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_float_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(float), nelems})); }
+int pshmem_float_broadcast(shmem_team_t team, float *dest, const float *source, size_t nelems, int PE_root) { return named("shmem_float_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<float>(nelems), PE_root)); }
+int pshmem_float_collect(shmem_team_t team, float *dest, const float *source, size_t nelems) { return named("shmem_float_collect", weft_team_collect(team, dest, source, typed::bytes_of<float>(nelems))); }
+int pshmem_float_fcollect(shmem_team_t team, float *dest, const float *source, size_t nelems) { return named("shmem_float_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<float>(nelems))); }
+int pshmem_double_alltoall(shmem_team_t team, double *dest, const double *source, size_t nelems) { return named("shmem_double_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<double>(nelems))); }
+int pshmem_double_alltoalls(shmem_team_t team, double *dest, const double *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_double_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(double), nelems})); }
+int pshmem_double_broadcast(shmem_team_t team, double *dest, const double *source, size_t nelems, int PE_root) { return named("shmem_double_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<double>(nelems), PE_root)); }
+int pshmem_double_collect(shmem_team_t team, double *dest, const double *source, size_t nelems) { return named("shmem_double_collect", weft_team_collect(team, dest, source, typed::bytes_of<double>(nelems))); }
+int pshmem_double_fcollect(shmem_team_t team, double *dest, const double *source, size_t nelems) { return named("shmem_double_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<double>(nelems))); }
+int pshmem_longdouble_alltoall(shmem_team_t team, long double *dest, const long double *source, size_t nelems) { return named("shmem_longdouble_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<long double>(nelems))); }
+int pshmem_longdouble_alltoalls(shmem_team_t team, long double *dest, const long double *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_longdouble_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(long double), nelems})); }
+int pshmem_longdouble_broadcast(shmem_team_t team, long double *dest, const long double *source, size_t nelems, int PE_root) { return named("shmem_longdouble_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<long double>(nelems), PE_root)); }
+int pshmem_longdouble_collect(shmem_team_t team, long double *dest, const long double *source, size_t nelems) { return named("shmem_longdouble_collect", weft_team_collect(team, dest, source, typed::bytes_of<long double>(nelems))); }
+int pshmem_longdouble_fcollect(shmem_team_t team, long double *dest, const long double *source, size_t nelems) { return named("shmem_longdouble_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<long double>(nelems))); }
+int pshmem_char_alltoall(shmem_team_t team, char *dest, const char *source, size_t nelems) { return named("shmem_char_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<char>(nelems))); }
+int pshmem_char_alltoalls(shmem_team_t team, char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_char_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(char), nelems})); }
+int pshmem_char_broadcast(shmem_team_t team, char *dest, const char *source, size_t nelems, int PE_root) { return named("shmem_char_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<char>(nelems), PE_root)); }
+int pshmem_char_collect(shmem_team_t team, char *dest, const char *source, size_t nelems) { return named("shmem_char_collect", weft_team_collect(team, dest, source, typed::bytes_of<char>(nelems))); }
+int pshmem_char_fcollect(shmem_team_t team, char *dest, const char *source, size_t nelems) { return named("shmem_char_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<char>(nelems))); }
+int pshmem_schar_alltoall(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems) { return named("shmem_schar_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<signed char>(nelems))); }
+int pshmem_schar_alltoalls(shmem_team_t team, signed char *dest, const signed char *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_schar_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(signed char), nelems})); }
+int pshmem_schar_broadcast(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems, int PE_root) { return named("shmem_schar_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<signed char>(nelems), PE_root)); }
+int pshmem_schar_collect(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems) { return named("shmem_schar_collect", weft_team_collect(team, dest, source, typed::bytes_of<signed char>(nelems))); }
+int pshmem_schar_fcollect(shmem_team_t team, signed char *dest, const signed char *source, size_t nelems) { return named("shmem_schar_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<signed char>(nelems))); }
+int pshmem_short_alltoall(shmem_team_t team, short *dest, const short *source, size_t nelems) { return named("shmem_short_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<short>(nelems))); }
+int pshmem_short_alltoalls(shmem_team_t team, short *dest, const short *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_short_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(short), nelems})); }
+int pshmem_short_broadcast(shmem_team_t team, short *dest, const short *source, size_t nelems, int PE_root) { return named("shmem_short_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<short>(nelems), PE_root)); }
+int pshmem_short_collect(shmem_team_t team, short *dest, const short *source, size_t nelems) { return named("shmem_short_collect", weft_team_collect(team, dest, source, typed::bytes_of<short>(nelems))); }
+int pshmem_short_fcollect(shmem_team_t team, short *dest, const short *source, size_t nelems) { return named("shmem_short_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<short>(nelems))); }
+int pshmem_int_alltoall(shmem_team_t team, int *dest, const int *source, size_t nelems) { return named("shmem_int_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<int>(nelems))); }
+int pshmem_int_alltoalls(shmem_team_t team, int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_int_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int), nelems})); }
+int pshmem_int_broadcast(shmem_team_t team, int *dest, const int *source, size_t nelems, int PE_root) { return named("shmem_int_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<int>(nelems), PE_root)); }
+int pshmem_int_collect(shmem_team_t team, int *dest, const int *source, size_t nelems) { return named("shmem_int_collect", weft_team_collect(team, dest, source, typed::bytes_of<int>(nelems))); }
+int pshmem_int_fcollect(shmem_team_t team, int *dest, const int *source, size_t nelems) { return named("shmem_int_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<int>(nelems))); }
+int pshmem_long_alltoall(shmem_team_t team, long *dest, const long *source, size_t nelems) { return named("shmem_long_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<long>(nelems))); }
+int pshmem_long_alltoalls(shmem_team_t team, long *dest, const long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_long_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(long), nelems})); }
+int pshmem_long_broadcast(shmem_team_t team, long *dest, const long *source, size_t nelems, int PE_root) { return named("shmem_long_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<long>(nelems), PE_root)); }
+int pshmem_long_collect(shmem_team_t team, long *dest, const long *source, size_t nelems) { return named("shmem_long_collect", weft_team_collect(team, dest, source, typed::bytes_of<long>(nelems))); }
+int pshmem_long_fcollect(shmem_team_t team, long *dest, const long *source, size_t nelems) { return named("shmem_long_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<long>(nelems))); }
+int pshmem_longlong_alltoall(shmem_team_t team, long long *dest, const long long *source, size_t nelems) { return named("shmem_longlong_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<long long>(nelems))); }
+int pshmem_longlong_alltoalls(shmem_team_t team, long long *dest, const long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_longlong_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(long long), nelems})); }
+int pshmem_longlong_broadcast(shmem_team_t team, long long *dest, const long long *source, size_t nelems, int PE_root) { return named("shmem_longlong_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<long long>(nelems), PE_root)); }
+int pshmem_longlong_collect(shmem_team_t team, long long *dest, const long long *source, size_t nelems) { return named("shmem_longlong_collect", weft_team_collect(team, dest, source, typed::bytes_of<long long>(nelems))); }
+int pshmem_longlong_fcollect(shmem_team_t team, long long *dest, const long long *source, size_t nelems) { return named("shmem_longlong_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<long long>(nelems))); }
+int pshmem_uchar_alltoall(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems) { return named("shmem_uchar_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned char>(nelems))); }
+int pshmem_uchar_alltoalls(shmem_team_t team, unsigned char *dest, const unsigned char *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_uchar_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned char), nelems})); }
+int pshmem_uchar_broadcast(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems, int PE_root) { return named("shmem_uchar_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned char>(nelems), PE_root)); }
+int pshmem_uchar_collect(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems) { return named("shmem_uchar_collect", weft_team_collect(team, dest, source, typed::bytes_of<unsigned char>(nelems))); }
+int pshmem_uchar_fcollect(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nelems) { return named("shmem_uchar_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned char>(nelems))); }
+int pshmem_ushort_alltoall(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems) { return named("shmem_ushort_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned short>(nelems))); }
+int pshmem_ushort_alltoalls(shmem_team_t team, unsigned short *dest, const unsigned short *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_ushort_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned short), nelems})); }
+int pshmem_ushort_broadcast(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems, int PE_root) { return named("shmem_ushort_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned short>(nelems), PE_root)); }
+int pshmem_ushort_collect(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems) { return named("shmem_ushort_collect", weft_team_collect(team, dest, source, typed::bytes_of<unsigned short>(nelems))); }
+int pshmem_ushort_fcollect(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nelems) { return named("shmem_ushort_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned short>(nelems))); }
+int pshmem_uint_alltoall(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems) { return named("shmem_uint_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned int>(nelems))); }
+int pshmem_uint_alltoalls(shmem_team_t team, unsigned int *dest, const unsigned int *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_uint_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned int), nelems})); }
+int pshmem_uint_broadcast(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems, int PE_root) { return named("shmem_uint_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned int>(nelems), PE_root)); }
+int pshmem_uint_collect(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems) { return named("shmem_uint_collect", weft_team_collect(team, dest, source, typed::bytes_of<unsigned int>(nelems))); }
+int pshmem_uint_fcollect(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nelems) { return named("shmem_uint_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned int>(nelems))); }
+int pshmem_ulong_alltoall(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems) { return named("shmem_ulong_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned long>(nelems))); }
+int pshmem_ulong_alltoalls(shmem_team_t team, unsigned long *dest, const unsigned long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_ulong_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned long), nelems})); }
+int pshmem_ulong_broadcast(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems, int PE_root) { return named("shmem_ulong_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned long>(nelems), PE_root)); }
+int pshmem_ulong_collect(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems) { return named("shmem_ulong_collect", weft_team_collect(team, dest, source, typed::bytes_of<unsigned long>(nelems))); }
+int pshmem_ulong_fcollect(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nelems) { return named("shmem_ulong_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned long>(nelems))); }
+int pshmem_ulonglong_alltoall(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems) { return named("shmem_ulonglong_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<unsigned long long>(nelems))); }
+int pshmem_ulonglong_alltoalls(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_ulonglong_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(unsigned long long), nelems})); }
+int pshmem_ulonglong_broadcast(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems, int PE_root) { return named("shmem_ulonglong_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<unsigned long long>(nelems), PE_root)); }
+int pshmem_ulonglong_collect(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems) { return named("shmem_ulonglong_collect", weft_team_collect(team, dest, source, typed::bytes_of<unsigned long long>(nelems))); }
+int pshmem_ulonglong_fcollect(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nelems) { return named("shmem_ulonglong_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<unsigned long long>(nelems))); }
+int pshmem_int8_alltoall(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems) { return named("shmem_int8_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<int8_t>(nelems))); }
+int pshmem_int8_alltoalls(shmem_team_t team, int8_t *dest, const int8_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_int8_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int8_t), nelems})); }
+int pshmem_int8_broadcast(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems, int PE_root) { return named("shmem_int8_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<int8_t>(nelems), PE_root)); }
+int pshmem_int8_collect(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems) { return named("shmem_int8_collect", weft_team_collect(team, dest, source, typed::bytes_of<int8_t>(nelems))); }
+int pshmem_int8_fcollect(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems) { return named("shmem_int8_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<int8_t>(nelems))); }
+int pshmem_int16_alltoall(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems) { return named("shmem_int16_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<int16_t>(nelems))); }
+int pshmem_int16_alltoalls(shmem_team_t team, int16_t *dest, const int16_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_int16_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int16_t), nelems})); }
+int pshmem_int16_broadcast(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems, int PE_root) { return named("shmem_int16_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<int16_t>(nelems), PE_root)); }
+int pshmem_int16_collect(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems) { return named("shmem_int16_collect", weft_team_collect(team, dest, source, typed::bytes_of<int16_t>(nelems))); }
+int pshmem_int16_fcollect(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems) { return named("shmem_int16_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<int16_t>(nelems))); }
+int pshmem_int32_alltoall(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems) { return named("shmem_int32_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<int32_t>(nelems))); }
+int pshmem_int32_alltoalls(shmem_team_t team, int32_t *dest, const int32_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_int32_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int32_t), nelems})); }
+int pshmem_int32_broadcast(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems, int PE_root) { return named("shmem_int32_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<int32_t>(nelems), PE_root)); }
+int pshmem_int32_collect(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems) { return named("shmem_int32_collect", weft_team_collect(team, dest, source, typed::bytes_of<int32_t>(nelems))); }
+int pshmem_int32_fcollect(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems) { return named("shmem_int32_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<int32_t>(nelems))); }
+int pshmem_int64_alltoall(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems) { return named("shmem_int64_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<int64_t>(nelems))); }
+int pshmem_int64_alltoalls(shmem_team_t team, int64_t *dest, const int64_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_int64_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(int64_t), nelems})); }
+int pshmem_int64_broadcast(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems, int PE_root) { return named("shmem_int64_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<int64_t>(nelems), PE_root)); }
+int pshmem_int64_collect(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems) { return named("shmem_int64_collect", weft_team_collect(team, dest, source, typed::bytes_of<int64_t>(nelems))); }
+int pshmem_int64_fcollect(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems) { return named("shmem_int64_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<int64_t>(nelems))); }
+int pshmem_uint8_alltoall(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems) { return named("shmem_uint8_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<uint8_t>(nelems))); }
+int pshmem_uint8_alltoalls(shmem_team_t team, uint8_t *dest, const uint8_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_uint8_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint8_t), nelems})); }
+int pshmem_uint8_broadcast(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems, int PE_root) { return named("shmem_uint8_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<uint8_t>(nelems), PE_root)); }
+int pshmem_uint8_collect(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems) { return named("shmem_uint8_collect", weft_team_collect(team, dest, source, typed::bytes_of<uint8_t>(nelems))); }
+int pshmem_uint8_fcollect(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems) { return named("shmem_uint8_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<uint8_t>(nelems))); }
+int pshmem_uint16_alltoall(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems) { return named("shmem_uint16_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<uint16_t>(nelems))); }
+int pshmem_uint16_alltoalls(shmem_team_t team, uint16_t *dest, const uint16_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_uint16_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint16_t), nelems})); }
+int pshmem_uint16_broadcast(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems, int PE_root) { return named("shmem_uint16_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<uint16_t>(nelems), PE_root)); }
+int pshmem_uint16_collect(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems) { return named("shmem_uint16_collect", weft_team_collect(team, dest, source, typed::bytes_of<uint16_t>(nelems))); }
+int pshmem_uint16_fcollect(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nelems) { return named("shmem_uint16_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<uint16_t>(nelems))); }
+int pshmem_uint32_alltoall(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems) { return named("shmem_uint32_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<uint32_t>(nelems))); }
+int pshmem_uint32_alltoalls(shmem_team_t team, uint32_t *dest, const uint32_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_uint32_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint32_t), nelems})); }
+int pshmem_uint32_broadcast(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems, int PE_root) { return named("shmem_uint32_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<uint32_t>(nelems), PE_root)); }
+int pshmem_uint32_collect(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems) { return named("shmem_uint32_collect", weft_team_collect(team, dest, source, typed::bytes_of<uint32_t>(nelems))); }
+int pshmem_uint32_fcollect(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nelems) { return named("shmem_uint32_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<uint32_t>(nelems))); }
+int pshmem_uint64_alltoall(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems) { return named("shmem_uint64_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<uint64_t>(nelems))); }
+int pshmem_uint64_alltoalls(shmem_team_t team, uint64_t *dest, const uint64_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_uint64_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(uint64_t), nelems})); }
+int pshmem_uint64_broadcast(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems, int PE_root) { return named("shmem_uint64_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<uint64_t>(nelems), PE_root)); }
+int pshmem_uint64_collect(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems) { return named("shmem_uint64_collect", weft_team_collect(team, dest, source, typed::bytes_of<uint64_t>(nelems))); }
+int pshmem_uint64_fcollect(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nelems) { return named("shmem_uint64_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<uint64_t>(nelems))); }
+int pshmem_size_alltoall(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems) { return named("shmem_size_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<size_t>(nelems))); }
+int pshmem_size_alltoalls(shmem_team_t team, size_t *dest, const size_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_size_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(size_t), nelems})); }
+int pshmem_size_broadcast(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems, int PE_root) { return named("shmem_size_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<size_t>(nelems), PE_root)); }
+int pshmem_size_collect(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems) { return named("shmem_size_collect", weft_team_collect(team, dest, source, typed::bytes_of<size_t>(nelems))); }
+int pshmem_size_fcollect(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems) { return named("shmem_size_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<size_t>(nelems))); }
+int pshmem_ptrdiff_alltoall(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems) { return named("shmem_ptrdiff_alltoall", weft_team_alltoall(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems))); }
+int pshmem_ptrdiff_alltoalls(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return named("shmem_ptrdiff_alltoalls", weft_team_alltoalls(team, dest, source, {dst, sst, sizeof(ptrdiff_t), nelems})); }
+int pshmem_ptrdiff_broadcast(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems, int PE_root) { return named("shmem_ptrdiff_broadcast", weft_team_broadcast(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems), PE_root)); }
+int pshmem_ptrdiff_collect(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems) { return named("shmem_ptrdiff_collect", weft_team_collect(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems))); }
+int pshmem_ptrdiff_fcollect(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems) { return named("shmem_ptrdiff_fcollect", weft_team_fcollect(team, dest, source, typed::bytes_of<ptrdiff_t>(nelems))); }
+int pshmem_uchar_and_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_uchar_or_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_uchar_xor_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_ushort_and_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_ushort_or_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_ushort_xor_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_uint_and_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_uint_or_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_uint_xor_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_ulong_and_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_ulong_or_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_ulong_xor_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_and_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_or_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_xor_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_int8_and_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_int8_or_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_int8_xor_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_int16_and_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_int16_or_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_int16_xor_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_int32_and_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_int32_or_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_int32_xor_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_int64_and_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_int64_or_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_int64_xor_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_uint8_and_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_uint8_or_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_uint8_xor_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_uint16_and_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_uint16_or_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_uint16_xor_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_uint32_and_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_uint32_or_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_uint32_xor_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_uint64_and_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_uint64_or_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_uint64_xor_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_size_and_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_and_reduce", typed::reduce<WEFT_AND>(team, dest, source, nreduce)); }
+int pshmem_size_or_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_or_reduce", typed::reduce<WEFT_OR>(team, dest, source, nreduce)); }
+int pshmem_size_xor_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_xor_reduce", typed::reduce<WEFT_XOR>(team, dest, source, nreduce)); }
+int pshmem_float_max_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return named("shmem_float_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_float_min_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return named("shmem_float_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_double_max_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return named("shmem_double_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_double_min_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return named("shmem_double_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_longdouble_max_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return named("shmem_longdouble_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_longdouble_min_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return named("shmem_longdouble_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_char_max_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return named("shmem_char_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_char_min_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return named("shmem_char_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_schar_max_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return named("shmem_schar_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_schar_min_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return named("shmem_schar_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_short_max_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return named("shmem_short_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_short_min_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return named("shmem_short_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_int_max_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return named("shmem_int_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_int_min_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return named("shmem_int_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_long_max_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return named("shmem_long_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_long_min_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return named("shmem_long_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_longlong_max_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return named("shmem_longlong_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_longlong_min_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return named("shmem_longlong_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_uchar_max_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_uchar_min_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_ushort_max_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_ushort_min_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_uint_max_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_uint_min_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_ulong_max_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_ulong_min_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_max_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_min_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_int8_max_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_int8_min_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_int16_max_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_int16_min_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_int32_max_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_int32_min_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_int64_max_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_int64_min_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_uint8_max_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_uint8_min_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_uint16_max_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_uint16_min_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_uint32_max_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_uint32_min_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_uint64_max_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_uint64_min_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_size_max_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_size_min_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_ptrdiff_max_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return named("shmem_ptrdiff_max_reduce", typed::reduce<WEFT_MAX>(team, dest, source, nreduce)); }
+int pshmem_ptrdiff_min_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return named("shmem_ptrdiff_min_reduce", typed::reduce<WEFT_MIN>(team, dest, source, nreduce)); }
+int pshmem_float_sum_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return named("shmem_float_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_float_prod_reduce(shmem_team_t team, float *dest, const float *source, size_t nreduce) { return named("shmem_float_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_double_sum_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return named("shmem_double_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_double_prod_reduce(shmem_team_t team, double *dest, const double *source, size_t nreduce) { return named("shmem_double_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_longdouble_sum_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return named("shmem_longdouble_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_longdouble_prod_reduce(shmem_team_t team, long double *dest, const long double *source, size_t nreduce) { return named("shmem_longdouble_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_char_sum_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return named("shmem_char_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_char_prod_reduce(shmem_team_t team, char *dest, const char *source, size_t nreduce) { return named("shmem_char_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_schar_sum_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return named("shmem_schar_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_schar_prod_reduce(shmem_team_t team, signed char *dest, const signed char *source, size_t nreduce) { return named("shmem_schar_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_short_sum_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return named("shmem_short_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_short_prod_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce) { return named("shmem_short_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_int_sum_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return named("shmem_int_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_int_prod_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce) { return named("shmem_int_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_long_sum_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return named("shmem_long_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_long_prod_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce) { return named("shmem_long_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_longlong_sum_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return named("shmem_longlong_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_longlong_prod_reduce(shmem_team_t team, long long *dest, const long long *source, size_t nreduce) { return named("shmem_longlong_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_uchar_sum_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_uchar_prod_reduce(shmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce) { return named("shmem_uchar_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_ushort_sum_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_ushort_prod_reduce(shmem_team_t team, unsigned short *dest, const unsigned short *source, size_t nreduce) { return named("shmem_ushort_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_uint_sum_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_uint_prod_reduce(shmem_team_t team, unsigned int *dest, const unsigned int *source, size_t nreduce) { return named("shmem_uint_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_ulong_sum_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_ulong_prod_reduce(shmem_team_t team, unsigned long *dest, const unsigned long *source, size_t nreduce) { return named("shmem_ulong_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_sum_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_ulonglong_prod_reduce(shmem_team_t team, unsigned long long *dest, const unsigned long long *source, size_t nreduce) { return named("shmem_ulonglong_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_int8_sum_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_int8_prod_reduce(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce) { return named("shmem_int8_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_int16_sum_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_int16_prod_reduce(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nreduce) { return named("shmem_int16_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_int32_sum_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_int32_prod_reduce(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nreduce) { return named("shmem_int32_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_int64_sum_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_int64_prod_reduce(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nreduce) { return named("shmem_int64_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_uint8_sum_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_uint8_prod_reduce(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nreduce) { return named("shmem_uint8_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_uint16_sum_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_uint16_prod_reduce(shmem_team_t team, uint16_t *dest, const uint16_t *source, size_t nreduce) { return named("shmem_uint16_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_uint32_sum_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_uint32_prod_reduce(shmem_team_t team, uint32_t *dest, const uint32_t *source, size_t nreduce) { return named("shmem_uint32_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_uint64_sum_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_uint64_prod_reduce(shmem_team_t team, uint64_t *dest, const uint64_t *source, size_t nreduce) { return named("shmem_uint64_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_size_sum_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_size_prod_reduce(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce) { return named("shmem_size_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_ptrdiff_sum_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return named("shmem_ptrdiff_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_ptrdiff_prod_reduce(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce) { return named("shmem_ptrdiff_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_complexd_sum_reduce(shmem_team_t team, weft_complexd_t *dest, const weft_complexd_t *source, size_t nreduce) { return named("shmem_complexd_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_complexd_prod_reduce(shmem_team_t team, weft_complexd_t *dest, const weft_complexd_t *source, size_t nreduce) { return named("shmem_complexd_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
+int pshmem_complexf_sum_reduce(shmem_team_t team, weft_complexf_t *dest, const weft_complexf_t *source, size_t nreduce) { return named("shmem_complexf_sum_reduce", typed::reduce<WEFT_SUM>(team, dest, source, nreduce)); }
+int pshmem_complexf_prod_reduce(shmem_team_t team, weft_complexf_t *dest, const weft_complexf_t *source, size_t nreduce) { return named("shmem_complexf_prod_reduce", typed::reduce<WEFT_PROD>(team, dest, source, nreduce)); }
 
 // What programs call; a tool's own definition goes before.
 decltype(pshmem_barrier_all) shmem_barrier_all __attribute__((weak, alias("pshmem_barrier_all")));

@@ -17,8 +17,8 @@ using weft::rma::Blocking;
 // clang-format off
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-int pshmem_ctx_create(long options, shmem_ctx_t *ctx) { return shmem::create_context(SHMEM_TEAM_WORLD, ctx); }
-int pshmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx) { return shmem::create_context(team, ctx); }
+int pshmem_ctx_create(long options, shmem_ctx_t *ctx) { return named("shmem_ctx_create", shmem::create_context(SHMEM_TEAM_WORLD, ctx)); }
+int pshmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx) { return named("shmem_team_create_ctx", shmem::create_context(team, ctx)); }
 int pshmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team) { return shmem::team_of_context(ctx, team); }
 void pshmem_ctx_destroy(shmem_ctx_t ctx) { settled({"shmem_ctx_destroy", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::destroy_context(ctx)); }
 void pshmem_fence(void) { settled({"shmem_fence", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, fence({"shmem_fence", WEFT_CONTEXT_DEFAULT, OnError::EndJob})); }

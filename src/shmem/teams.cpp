@@ -21,8 +21,8 @@ int pshmem_team_my_pe(shmem_team_t team) { return weft_team_pe(team); }
 int pshmem_team_n_pes(shmem_team_t team) { return weft_team_pe_count(team); }
 int pshmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t *config) { return shmem::team_config(team, config_mask, config); }
 int pshmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team) { return weft_team_translate(src_team, src_pe, dest_team); }
-int pshmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team) { return shmem::split(parent_team, {start, stride, size}, {config, config_mask}, new_team); }
-int pshmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask, shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask, shmem_team_t *yaxis_team) { return shmem::split_2d(parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team}); }
+int pshmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team) { return named("shmem_team_split_strided", shmem::split(parent_team, {start, stride, size}, {config, config_mask}, new_team)); }
+int pshmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask, shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask, shmem_team_t *yaxis_team) { return named("shmem_team_split_2d", shmem::split_2d(parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team})); }
 void pshmem_team_destroy(shmem_team_t team) { settled({"shmem_team_destroy", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::destroy_team(team)); }
 
 // What programs call; a tool's own definition goes before.

@@ -1,4 +1,6 @@
 /* Prints the name of the library on PE 0: a little of everything in shmem.h, with any number of PEs. */
+#include <weft/weft.h>
+
 #include <shmem.h>
 #include <stdio.h>
 #undef NDEBUG
@@ -62,6 +64,39 @@ static void move_block(long* a, int next) {
   assert(a[12] == 3);
 }
 
+// A context of the node's team, whose PE numbers are those of the node.
+static void write_on_node(long* a, int me) {
+  shmem_ctx_t node;
+  assert(shmem_team_create_ctx(SHMEM_TEAM_SHARED, 0, &node) == 0);
+  int node_me = shmem_team_my_pe(SHMEM_TEAM_SHARED), node_n = shmem_team_n_pes(SHMEM_TEAM_SHARED);
+  shmem_p(node, a + 5, (long)me, (node_me + 1) % node_n);
+  shmem_ctx_quiet(node);
+  shmem_barrier_all();
+  assert(a[5] == shmem_team_translate_pe(SHMEM_TEAM_SHARED, (node_me + node_n - 1) % node_n,
+                                         SHMEM_TEAM_WORLD));
+  shmem_ctx_destroy(node);
+}
+
+// What one of these flags asks for.
+static void do_wrong(int* di, int n) {
+  (void)di;
+  (void)n;
+#ifdef WRONG_ADDRESS
+  int on_the_stack = 0;
+  shmem_int_p(&on_the_stack, 1, 0);
+#endif
+#ifdef WRONG_COLLECTIVE
+  static long sums[2];
+  long here = 1;
+  shmem_long_sum_reduce(SHMEM_TEAM_WORLD, sums, &here, 1);
+  puts(weft_last_error());
+  shmem_broadcast64(&here, sums, 1, 0, 0, 0, n, sums);
+#endif
+#ifdef WRONG_PE
+  shmem_p(di, 1, n);
+#endif
+}
+
 int main(void) {
   int prov;
   shmem_init_thread(SHMEM_THREAD_MULTIPLE, &prov);
@@ -89,6 +124,7 @@ int main(void) {
   shmem_p(tc, a + 3, (long)(100 + me), n - 1 - me);
   shmem_ctx_quiet(tc);
   assert(a[3] == 100 + me);
+  write_on_node(a, me);
   reduce(t, sh, me, n);
   static long ps[SHMEM_SYNC_SIZE];
   static int gl;
@@ -120,13 +156,7 @@ int main(void) {
   }
   shmem_ctx_destroy(tc);
   shmem_team_destroy(t);
-#ifdef WRONG_ADDRESS
-  int on_the_stack = 0;
-  shmem_int_p(&on_the_stack, 1, 0);
-#endif
-#ifdef WRONG_PE
-  shmem_p(di, 1, n);
-#endif
+  do_wrong(di, n);
 #ifndef RETURNS
   shmem_finalize();
 #endif

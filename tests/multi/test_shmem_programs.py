@@ -29,6 +29,11 @@ def test_the_tour_passes(build, bin_dir, pes):
     assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
 
 
+def test_a_collective_that_returns_an_error_is_named_once(build, bin_dir):
+    done = run(bin_dir / "oshrun", "-np", 1, build("collective", "-DWRONG_COLLECTIVE"))
+    assert "shmem_long_sum_reduce: address 0x" in done.stdout and "weft_" not in done.stdout
+
+
 def test_the_tour_passes_between_nodes(build, bin_dir):
     done = run(bin_dir / "weft-run", "-n", 4, "--node-size", 2, "--env", "WEFT_PROVIDER=tcp", "--", build("tour"))
     assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
@@ -39,10 +44,12 @@ def test_a_program_that_only_returns_is_finalized(build, bin_dir):
 
 
 @pytest.mark.parametrize("mistake, sentence", [
-    ("-DWRONG_ADDRESS", "shmem_int_p: address 0x"), ("-DWRONG_PE", "shmem_int_p: there is no PE 2; PEs are 0 to 1")])
+    ("-DWRONG_ADDRESS", "shmem_int_p: address 0x"),
+    ("-DWRONG_ADDRESS", "use memory from shmem_malloc, or a global or static variable\n"),
+    ("-DWRONG_COLLECTIVE", " shmem_broadcast64: address 0x"), ("-DWRONG_PE", "shmem_int_p: there is no PE 2; PEs are 0 to 1")])
 def test_a_mistake_is_named_as_the_user_called_it(build, bin_dir, mistake, sentence):
     done = run(bin_dir / "oshrun", "-np", 2, build("wrong", mistake))
-    assert done.returncode == 1 and sentence in done.stderr
+    assert done.returncode == 1 and sentence in done.stderr and "weft_" not in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 
 #include "src/base/error.hpp"
 #include "src/runtime/agreement.hpp"
+#include "src/runtime/contexts.hpp"
 #include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
 
@@ -19,6 +21,28 @@ namespace {
 
 using collectives::CollectiveRequest;
 using ::testing::HasSubstr;
+
+TEST(Context, NumbersThePesOfATeamThatAreNotEvenlySpaced) {
+  const rma::Context context(8, {1, 2, 5, 6});
+  EXPECT_EQ(context.size(), 4U);
+  EXPECT_EQ(context.world_pe(2), 5U);
+  EXPECT_EQ(context.world_pe(3), 6U);
+  EXPECT_EQ(context.world_pe(4), rma::kNoPe);
+  EXPECT_EQ(context.world_pe(UINT32_MAX), rma::kNoPe);
+}
+
+TEST(Contexts, KnowTheirTeamUntilTheyAreTaken) {
+  Contexts contexts;
+  auto* team = reinterpret_cast<weft_team_t>(std::uintptr_t{8});
+  const weft_context_t first = contexts.adopt(std::make_unique<rma::Context>(2), team);
+  const weft_context_t second = contexts.adopt(std::make_unique<rma::Context>(2), WEFT_TEAM_WORLD);
+  EXPECT_EQ(contexts.team_of(first), team);
+  const auto taken =
+      contexts.take([&](weft_context_t /*handle*/, weft_team_t own) { return own == team; });
+  EXPECT_EQ(taken.size(), 1U);
+  EXPECT_EQ(contexts.team_of(first), std::nullopt);
+  EXPECT_EQ(contexts.team_of(second), WEFT_TEAM_WORLD);
+}
 
 CollectiveRequest allocation(std::uint64_t bytes, std::uint64_t alignment = 64) {
   return {.kind = static_cast<std::uint64_t>(RequestKind::Allocate),

@@ -48,6 +48,33 @@ const Case kCases[] = {
      [](int* heap) {
        return weft_iput(heap, heap, {.dest = 0, .source = 1, .element_bytes = 4, .count = 2}, 0);
      }},
+    {"null_source", [](int* heap) { return weft_put(heap, nullptr, 4, 1); }},
+    {"null_dest", [](int* heap) { return weft_get(nullptr, heap, 4, 1); }},
+    {"overlap_in_put", [](int* heap) { return weft_put(heap + 1, heap, 8, weft_pe()); }},
+    {"no_overlap_in_put",
+     [](int* heap) {
+       WEFT_EXPECT_OK(weft_put(heap + 1, heap, 8, 1 - weft_pe()));
+       WEFT_EXPECT_OK(weft_put(heap + 2, heap, 8, weft_pe()));
+       return weft_get(heap, heap, 8, weft_pe());
+     }},
+    {"overlap_in_collective",
+     [](int* heap) { return weft_team_fcollect(WEFT_TEAM_WORLD, heap, heap + 3, 8); }},
+    {"context_of_destroyed_team",
+     [](int* heap) {
+       weft_team_t team = WEFT_TEAM_INVALID;
+       weft_context_t context = WEFT_CONTEXT_DEFAULT;
+       WEFT_EXPECT_OK(weft_team_split(WEFT_TEAM_WORLD, {0, 1, 2}, &team));
+       WEFT_EXPECT_OK(weft_team_context_create(team, &context));
+       WEFT_EXPECT_OK(weft_ctx_put(context, heap, &outside, 4, 1));
+       WEFT_EXPECT_OK(weft_team_destroy(team));
+       WEFT_EXPECT(weft_context_destroy(context) == WEFT_INVALID_ARGUMENT);
+       WEFT_EXPECT(weft_ctx_quiet(context) == WEFT_INVALID_ARGUMENT);
+       return weft_ctx_put(context, heap, &outside, 4, 1);
+     }},
+    {"foreign_context",
+     [](int* heap) {
+       return weft_ctx_int32_p(reinterpret_cast<weft_context_t>(std::uintptr_t{64}), heap, 1, 0);
+     }},
     {"second_init", [](int*) { return weft_init(); }},
     {"free_twice",
      [](int*) {
