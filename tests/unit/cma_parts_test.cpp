@@ -1,13 +1,16 @@
-// The parts of the cma transport: the score, the ring and the status slots, with host threads as PEs.
+// The parts of the cma transport: the score, the ring and the status slots, with host threads as PEs;
+// batches, transfers and chunks.
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
+#include "src/transport/cma/batch.hpp"
 #include "src/transport/cma/command_ring.hpp"
 #include "src/transport/cma/fan_out.hpp"
 #include "src/transport/cma/regions.hpp"
 #include "src/transport/cma/status_slots.hpp"
+#include "src/transport/cma/transfers.hpp"
 
 namespace weft::transport::cma {
 namespace {
@@ -86,6 +89,60 @@ TEST(CommandRing, CommandsOfManyThreadsArriveOnceAndAreAnsweredOnce) {
       std::this_thread::yield();
     }
   }
+}
+
+TEST(Batch, KeepsItsOrderWhateverIsDroppedAndItsLimitsOfCountAndBytes) {
+  for (std::uint64_t dropped = 0; dropped <= Batch::kItemsMax; ++dropped) {
+    Batch batch;
+    for (std::uint64_t i = 0; i < Batch::kItemsMax; ++i) {
+      ASSERT_TRUE(batch.has_room(8));
+      batch.add({.remote = {.region = {}, .offset = HeapOffset(i)}, .bytes = 8});
+    }
+    EXPECT_FALSE(batch.has_room(8));
+    batch.drop(dropped);
+    ASSERT_EQ(batch.items().size(), Batch::kItemsMax - dropped);
+    EXPECT_EQ(batch.has_items(), dropped < Batch::kItemsMax);
+    for (std::uint64_t i = dropped; i < Batch::kItemsMax; ++i) {
+      EXPECT_EQ(batch.items()[i - dropped].remote.offset, HeapOffset(i));
+    }
+    // The bytes of what was dropped are free again, and no more.
+    const std::size_t free_bytes = Batch::kBytesMax - 8 * (Batch::kItemsMax - dropped);
+    EXPECT_EQ(batch.has_room(free_bytes), dropped > 0);
+    EXPECT_FALSE(batch.has_room(free_bytes + 1));
+  }
+}
+
+TEST(TransferTable, KeepsRoomForWhatComesBackWhenNewOnesAreRefused) {
+  TransferTable table;
+  std::vector<bool> is_taken(TransferTable::kTransfersMax);
+  for (std::uint32_t i = 0; i < TransferTable::kNewMax; ++i) {
+    ASSERT_TRUE(table.reserve(TransferTable::kNewMax).has_value());
+  }
+  EXPECT_FALSE(table.reserve(TransferTable::kNewMax).has_value());
+  for (std::uint32_t i = 0; i < kStatusSlots; ++i) {
+    const auto index = table.reserve(TransferTable::kTransfersMax);
+    ASSERT_TRUE(index && !is_taken[*index]);
+    is_taken[*index] = true;
+  }
+  EXPECT_FALSE(table.reserve(TransferTable::kTransfersMax).has_value());
+  table[7].sent_bytes = 9;
+  table.release(7);
+  EXPECT_FALSE(table.reserve(TransferTable::kNewMax).has_value());
+  EXPECT_EQ(table.reserve(TransferTable::kTransfersMax), 7U);
+  EXPECT_EQ(table[7].sent_bytes, 0U);
+}
+
+TEST(ChunkPool, GivesEachChunkOnceUntilItComesBack) {
+  ChunkPool pool;
+  std::vector<bool> is_taken(kChunkCount);
+  for (std::uint32_t i = 0; i < kChunkCount; ++i) {
+    const auto chunk = pool.reserve();
+    ASSERT_TRUE(chunk && !is_taken[*chunk]);
+    is_taken[*chunk] = true;
+  }
+  EXPECT_FALSE(pool.reserve().has_value());
+  pool.release(63);
+  EXPECT_EQ(pool.reserve(), 63);
 }
 
 TEST(RegionTable, FindsNothingOutsideARegion) {
