@@ -11,6 +11,8 @@ namespace weft::heap {
 
 namespace {
 
+constexpr std::string_view kWindow = "a window";
+
 // A number of this process that no other has, also not one with the same pid in another container.
 std::uint64_t own_process() {
   static const std::uint64_t kNumber = [] {
@@ -84,6 +86,26 @@ void Heap::add_region(std::string name,
   }
   segments_.push_back(std::move(segment));
   regions_.push_back(std::move(region));
+}
+
+RegionIndex Heap::add_window(std::byte* base, std::uint64_t bytes, Pe me) {
+  Region window{.name = std::string(kWindow),
+                .base = base,
+                .bytes = bytes,
+                .mapped = std::vector<std::byte*>(mapped_.size(), nullptr)};
+  window.mapped[me.value] = base;
+  regions_.push_back(std::move(window));
+  return RegionIndex(static_cast<std::uint32_t>(regions_.size()));
+}
+
+std::optional<RegionIndex> Heap::remove_window(const void* base) {
+  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
+    if (regions_[i].name == kWindow && regions_[i].base == base && regions_[i].bytes > 0) {
+      regions_[i].bytes = 0;
+      return RegionIndex(i + 1);
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Place> Heap::place_of(const void* address) const {

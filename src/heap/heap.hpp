@@ -98,6 +98,11 @@ class Heap {
                   const std::vector<SegmentOffer>& offers,
                   const std::vector<bool>& is_local);
 
+  // A region of this PE's own memory, which no peer maps. Returns its number.
+  RegionIndex add_window(std::byte* base, std::uint64_t bytes, Pe me);
+  // Nothing lies in it any more; its number is not used again. Empty if no window starts there.
+  std::optional<RegionIndex> remove_window(const void* base);
+
   [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
 
   [[nodiscard]] static SegmentOffer offer_of(const Segment& segment);

@@ -168,7 +168,7 @@ Status Rma::atomic(
 
 Status Rma::atomic_fetch_nbi(
     Context& context, void* word, const Atomic& atomic, Pe peer, void* result) {
-  if (atomic.element_bytes == 8 && heap_.mapped_base(peer) == nullptr) {
+  if (atomic.element_bytes == 8 && view(word, peer) == nullptr) {
     Operation operation = atomic_operation(remote_address(word), atomic, peer);
     operation.result = static_cast<std::uint64_t*>(result);
     return post(context, operation, Blocking::No);
@@ -197,19 +197,16 @@ Status Rma::fence(Context& context) {
 
 Status Rma::quiet_rails(Context& context) {
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    if (peers_[pe] == nullptr && !context.counter(Pe(pe)).is_idle()) {
+    if (!context.counter(Pe(pe)).is_idle()) {
       rails_->flush(Pe(pe));
     }
   }
   Status result = Status::Ok;
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    if (peers_[pe] != nullptr) {
-      continue;
-    }
     OperationCounter& counter = context.counter(Pe(pe));
     const Status status = wait_idle(counter, Pe(pe), "quiet");
     if (status != Status::Ok || counter.has_failed()) {
-      result = Status::PeerLost;
+      result = failure_of(Pe(pe));
     }
   }
   return result;
@@ -237,7 +234,12 @@ Status Rma::post_and_wait(Operation operation) {
   // No peer is awaited here: the transport promises that the counter moves also if the peer is
   // lost, and until then the counter and the buffers belong to it.
   const Status status = wait_idle(counter, operation.peer, name_of(operation.kind));
-  return status == Status::Ok && counter.has_failed() ? Status::PeerLost : status;
+  return status == Status::Ok && counter.has_failed() ? failure_of(operation.peer) : status;
+}
+
+// An operation fails when its peer is lost; by cross-memory attach also when the local address is none.
+Status Rma::failure_of(Pe peer) const {
+  return rails_->peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
 }
 
 Status Rma::submit(const Operation& operation) {

@@ -65,6 +65,14 @@ class Rma {
   // Whether mapped() finds anything.
   [[nodiscard]] bool has_fast_path() const { return user_bytes_ != 0; }
 
+  // A region was added to the heap's, and with it perhaps another way to reach it. Not while other
+  // threads call this object.
+  void renew(transport::Transport* transport) {
+    rails_ = transport;
+    waiter_.use(transport);
+    has_regions_ = user_bytes_ != 0;
+  }
+
   // Makes mapped() find nothing, so that each call passes through its caller's checks.
   void disable_fast_path() {
     user_bytes_ = 0;
@@ -171,12 +179,13 @@ class Rma {
 
   Status post(Context& context, transport::Operation operation, Blocking blocking);
   Status post_and_wait(transport::Operation operation);
+  [[nodiscard]] Status failure_of(Pe peer) const;
   Status submit(const transport::Operation& operation);
   Status quiet_rails(Context& context);
   Status wait_idle(transport::OperationCounter& counter, Pe peer, std::string_view what);
 
   heap::Heap& heap_;
-  transport::Transport* rails_;
+  transport::Transport* rails_;  // to PEs and regions that are not mapped here
   Waiter& waiter_;
   // What mapped() reads, side by side.
   const std::byte* user_;

@@ -45,6 +45,9 @@ class Waiter {
 
   [[nodiscard]] transport::Transport* rails() const { return rails_; }
 
+  // As Rma::renew.
+  void use(transport::Transport* transport) { rails_ = transport; }
+
  private:
   bool poll(FunctionRef<bool()> done);
   bool spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us);

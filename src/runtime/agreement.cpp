@@ -10,6 +10,9 @@ std::string describe(const collectives::CollectiveRequest& request) {
     return request.offset == 0 ? "to free NULL"
                                : fmt::format("to free the block at heap offset {}", request.offset);
   }
+  if (request.kind == static_cast<std::uint64_t>(RequestKind::Window)) {
+    return fmt::format("for a window of {} bytes", request.bytes);
+  }
   return fmt::format("for {} bytes aligned to {}", request.bytes, request.alignment);
 }
 

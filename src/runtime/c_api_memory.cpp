@@ -74,6 +74,20 @@ int weft_free(void* address) {
   return weft::c_api::release({"weft_free"}, address);
 }
 
+int weft_window_register(void* address, size_t bytes) {
+  return weft::c_api::guarded("weft_window_register", [&](weft::runtime::Runtime& runtime) {
+    runtime.register_window(address, bytes);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+int weft_window_unregister(void* address) {
+  return weft::c_api::guarded("weft_window_unregister", [&](weft::runtime::Runtime& runtime) {
+    runtime.unregister_window(address);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
 void* weft_ptr(const void* address, int pe) {
   if (weft::c_api::check({.name = "weft_ptr", .address = address, .bytes = 1, .pe = pe}) !=
       weft::Status::Ok) {

@@ -167,6 +167,13 @@ struct Runtime::Parts {
   // Says which PE is lost.
   [[nodiscard]] std::string lost_peers() const;
   void add_data_regions();
+  void register_window(std::span<std::byte> memory);
+  void unregister_window(void* address);
+  // Shows `mine` to all PEs and throws Mismatch if they differ.
+  void agree(std::string_view name, const collectives::CollectiveRequest& mine);
+  // Where `base` of each PE's own memory lies.
+  [[nodiscard]] std::vector<std::uint64_t> bases_of(const void* base);
+  void connect_window(std::span<std::byte> memory);
 
   Config config;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
@@ -198,6 +205,78 @@ void Runtime::Parts::add_data_regions() {
     heap.add_region("the globals of " + data[i].object, std::move(data[i].segment),
                     membership.offers_of_region(i), mapped_pes());
   }
+}
+
+void Runtime::Parts::agree(std::string_view name, const collectives::CollectiveRequest& mine) {
+  std::vector<collectives::CollectiveRequest> requests(heap.pe_count());
+  check_collective(collectives->exchange(mine, requests), name);
+  if (const auto text = disagreement(name, requests)) {
+    fail(Status::Mismatch, "{}", *text);
+  }
+}
+
+std::vector<std::uint64_t> Runtime::Parts::bases_of(const void* base) {
+  std::vector<collectives::CollectiveRequest> requests(heap.pe_count());
+  check_collective(
+      collectives->exchange({.offset = reinterpret_cast<std::uint64_t>(base)}, requests),
+      "weft_window_register");
+  std::vector<std::uint64_t> bases;
+  for (const collectives::CollectiveRequest& request : requests) {
+    bases.push_back(request.offset);
+  }
+  return bases;
+}
+
+void Runtime::Parts::register_window(std::span<std::byte> memory) {
+  constexpr const char* kName = "weft_window_register";
+  const bool is_usable =
+      !memory.empty() && !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
+  agree(kName, {.kind = is_usable ? static_cast<std::uint64_t>(RequestKind::Window) : 0,
+                .bytes = memory.size()});
+  if (!is_usable) {
+    fail(Status::InvalidArgument,
+         "{}: {} bytes at {} are empty or symmetric already; a window is other memory", kName,
+         memory.size(), static_cast<const void*>(memory.data()));
+  }
+  connect_window(memory);
+  check_collective(collectives->sync(kName), kName);
+}
+
+// Every PE that shares a node with another needs the way by cross-memory attach, and all PEs take part in
+// opening it.
+void Runtime::Parts::connect_window(std::span<std::byte> memory) {
+  if (cma == nullptr && membership.node_count() < heap.pe_count()) {
+    cma = build_cma(config, *bootstrap, heap, membership);
+    join_transports();
+  }
+  const std::vector<std::uint64_t> bases = bases_of(memory.data());
+  if (rails != nullptr) {
+    const auto card = far()->add_region({memory.data(), memory.size()});
+    far()->connect_region(bootstrap->allgather(card));
+  }
+  const RegionIndex index = heap.add_window(memory.data(), memory.size(), me);
+  if (cma != nullptr) {
+    cma->transport->add_region(index, {memory.data(), memory.size()}, bases);
+  }
+  rma->renew(transport());
+}
+
+void Runtime::Parts::unregister_window(void* address) {
+  constexpr const char* kName = "weft_window_unregister";
+  check_collective(collectives->barrier_all(*default_context), kName);
+  const auto place = heap.place_of(address);
+  agree(kName, {.kind = place ? place->region.value : 0});
+  const auto index = heap.remove_window(address);
+  if (!index) {
+    fail(Status::InvalidArgument, "{}: no window starts at {}", kName, address);
+  }
+  if (rails != nullptr) {
+    far()->remove_region(*index);
+  }
+  if (cma != nullptr) {
+    cma->transport->remove_region(*index);
+  }
+  check_collective(collectives->sync(kName), kName);
 }
 
 void* Runtime::Parts::take_block(std::string_view name,
@@ -334,6 +413,14 @@ std::optional<Block> Runtime::block_of(const void* address) const {
   const auto block = parts_->heap.allocator().block_around(offset);
   return block && block->first != 0 ? std::optional(Block{block->first, block->second})
                                     : std::nullopt;
+}
+
+void Runtime::register_window(void* address, std::uint64_t bytes) {
+  parts_->register_window({static_cast<std::byte*>(address), bytes});
+}
+
+void Runtime::unregister_window(void* address) {
+  parts_->unregister_window(address);
 }
 
 std::string Runtime::lost_peers() const {

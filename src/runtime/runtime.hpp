@@ -52,6 +52,12 @@ class Runtime {
                                std::string_view name = "weft_malloc");
   // Collective. Throws Error (InvalidArgument if `address` is not a block, Mismatch).
   void release(void* address);
+  // Collective. Makes this PE's own memory symmetric, of the same size on all PEs. Throws Error
+  // (InvalidArgument for memory that is empty or symmetric already, Mismatch); nothing has changed
+  // then, on any PE. Not while other threads of this PE are in calls.
+  void register_window(void* address, std::uint64_t bytes);
+  // Collective, after what was outstanding on it. Throws Error (InvalidArgument, Mismatch).
+  void unregister_window(void* address);
   // The block that `address` lies in. Any thread.
   [[nodiscard]] std::optional<Block> block_of(const void* address) const;
 

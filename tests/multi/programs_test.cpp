@@ -79,6 +79,15 @@ TEST(ApiTour, EveryFunctionDoesWhatItSaysByCrossMemoryAttach) {
   expect_success(launch(4, "api_tour", std::string(kPairs) + " WEFT_NODE_LOCAL=cma"), kToured);
 }
 
+TEST(Windows, AreSymmetricOnANodeAndBetweenNodes) {
+  constexpr const char* kOk = "windows ok\n";
+  expect_success(launch(1, "windows"), kOk);
+  expect_success(launch(4, "windows"), kOk);
+  expect_success(launch(3, "windows", kRails), kOk);
+  expect_success(launch(4, "windows", kPairs), kOk);
+  expect_success(launch(3, "windows", "WEFT_NODE_LOCAL=cma WEFT_CHECK_LEVEL=2"), kOk);
+}
+
 TEST(CppTour, TheCppInterfaceDoesWhatItSays) {
   expect_success(launch(1, "cpp_tour"), "cpp_tour: every call did what it says\n");
   expect_success(launch(3, "cpp_tour"), "cpp_tour: every call did what it says\n");

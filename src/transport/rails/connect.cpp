@@ -122,6 +122,41 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
   }
 }
 
+bootstrap::Blob RailsTransport::add_region(const LocalRegion& region) {
+  const std::lock_guard lock(mutex_);
+  bootstrap::FieldWriter writer;
+  for (const LocalRail& local : state_.rails) {
+    const fabric::RegionKey key = local.rail->add_region({region.base, region.bytes});
+    writer.u64(key.key.value).u64(key.base);
+  }
+  state_.regions.push_back(region);
+  return writer.bytes();
+}
+
+void RailsTransport::connect_region(const std::vector<bootstrap::Blob>& blobs) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
+    if (state_.peers[pe] == nullptr) {
+      continue;
+    }
+    Peer& peer = *state_.peers[pe];
+    bootstrap::FieldReader reader(blobs[pe]);
+    std::vector<fabric::RegionKey> keys(peer.rails.size());
+    for (fabric::RegionKey& key : keys) {
+      key.key = RemoteKey(reader.u64());
+      key.base = reader.u64();
+    }
+    for (RailLink& link : peer.links) {
+      link.regions.push_back(keys[link.remote.value]);
+    }
+  }
+}
+
+void RailsTransport::remove_region(RegionIndex index) {
+  const std::lock_guard lock(mutex_);
+  state_.regions[index.value] = {};
+}
+
 // Takes from `cold` the links whose probe was posted or that are known to be down.
 void RailsTransport::start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold) {
   const std::lock_guard lock(mutex_);

@@ -48,6 +48,14 @@ class RailsTransport final : public Transport {
   // no rail, or rails of another provider.
   void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mapped);
 
+  // One more region, on all PEs in the same order: registers it, and says what peers need to reach it.
+  // Throws Error.
+  [[nodiscard]] bootstrap::Blob add_region(const LocalRegion& region);
+  // What all PEs said, by PE. The region may be used when all have come here.
+  void connect_region(const std::vector<bootstrap::Blob>& blobs);
+  // No peer's command reaches it any more. The NICs keep it registered until the rails are closed.
+  void remove_region(RegionIndex index);
+
   // Opens every connection to `peers` that the policy may use; they must be making progress. Throws
   // Error if a peer was not reached over any rail within `timeout_s`.
   void warm_up(std::span<const Pe> peers, std::uint32_t timeout_s);
