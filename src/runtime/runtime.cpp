@@ -316,9 +316,13 @@ Runtime::Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> boo
 
 Runtime::~Runtime() {
   Parts& parts = *parts_;
-  const Status quiet = parts.rma->quiet(*parts.default_context);
-  if (quiet == Status::Ok && parts.collectives->leave() == Status::Ok &&
-      parts.transport() != nullptr) {
+  Status status = parts.rma->quiet(*parts.default_context);
+  if (status == Status::Ok) {
+    status = parts.collectives->leave();
+  }
+  if (status != Status::Ok) {
+    parts.bootstrap->follow_end();
+  } else if (parts.transport() != nullptr) {
     parts.await_farewells();
   }
 }

@@ -178,11 +178,36 @@ struct Target {
   int pe;
 };
 
+// Whether both were mapped here, and are done.
+[[nodiscard]] inline bool put_signal_mapped(const Caller& caller,
+                                            const Target& target,
+                                            const void* source,
+                                            const weft_signal& signal) {
+  void* view = mapped_bytes(caller, target.dest, target.bytes, target.pe);
+  std::uint64_t* word = mapped_word(caller, signal.word, target.pe);
+  const bool sets = signal.operation == WEFT_SIGNAL_SET;
+  if (view == nullptr || word == nullptr || (!sets && signal.operation != WEFT_SIGNAL_ADD))
+      [[unlikely]] {
+    return false;
+  }
+  transport::copy_bytes(view, source, target.bytes);
+  if (sets) {
+    transport::store_word(word, signal.value);
+  } else {
+    transport::apply_atomic(*word, AtomicCode::Add, signal.value, std::uint64_t{0});
+  }
+  current()->ring(Pe(world_pe(caller.context, target.pe)));
+  return true;
+}
+
 template <Blocking kBlocking>
 int put_signal_bytes(const Caller& caller,
                      const Target& target,
                      const void* source,
                      const weft_signal& signal) {
+  if (put_signal_mapped(caller, target, source, signal)) [[likely]] {
+    return WEFT_OK;
+  }
   return settled(caller, c_api::put_signal(
                              {caller.name, target.dest, target.bytes, target.pe, 1, caller.context},
                              source, signal, kBlocking));
@@ -235,6 +260,11 @@ T fetch_update(const Caller& caller, T* dest, T value, int pe) {
 
 template <AtomicCode kCode, typename T>
 int fetch_update_nbi(const Caller& caller, T* fetch, T* dest, T value, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
+    *fetch = std::bit_cast<T>(
+        transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0}));
+    return WEFT_OK;
+  }
   return settled(caller,
                  c_api::atomic_nbi(element(caller, dest, pe), atomic_of(kCode, value), fetch));
 }
@@ -249,6 +279,10 @@ T fetch(const Caller& caller, const T* source, int pe) {
 
 template <typename T>
 int fetch_nbi(const Caller& caller, T* fetch, const T* source, int pe) {
+  if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr) [[likely]] {
+    *fetch = std::bit_cast<T>(transport::load_word(word));
+    return WEFT_OK;
+  }
   return settled(caller, c_api::atomic_nbi(element(caller, source, pe),
                                            atomic_of(AtomicCode::Fetch, T{}), fetch));
 }
@@ -266,6 +300,12 @@ T compare_swap(const Caller& caller, T* dest, Exchange<T> exchange, int pe) {
 
 template <typename T>
 int compare_swap_nbi(const Caller& caller, T* fetch, T* dest, Exchange<T> exchange, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
+    *fetch = std::bit_cast<T>(transport::apply_atomic(*word, AtomicCode::CompareSwap,
+                                                      std::bit_cast<Bits<T>>(exchange.value),
+                                                      std::bit_cast<Bits<T>>(exchange.condition)));
+    return WEFT_OK;
+  }
   return settled(
       caller, c_api::atomic_nbi(
                   element(caller, dest, pe),

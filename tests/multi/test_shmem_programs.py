@@ -39,6 +39,24 @@ def test_the_tour_passes_between_nodes(build, bin_dir):
     assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
 
 
+@pytest.mark.parametrize("setting, text", [
+    ("SHMEM_VERSION=1", "OpenSHMEM 1.5 on Weft"), ("SHMEM_INFO=1", "SHMEM_SYMMETRIC_SIZE  bytes")])
+def test_switches_of_the_environment_say_something_once(build, bin_dir, setting, text):
+    tour = build("switches")
+    silent = run(bin_dir / "weft-run", "-n", 2, "--", tour)
+    loud = run(bin_dir / "weft-run", "-n", 2, "--env", setting, "--", tour)
+    assert (loud.returncode, loud.stdout) == (0, "Weft 0.1\n") and text not in silent.stderr
+    assert loud.stderr.count(text) == 1
+
+
+def test_a_symmetric_size_that_is_none_is_refused_by_name(build, bin_dir):
+    tour = build("sizes")
+    assert run(bin_dir / "weft-run", "-n", 1, "--env", "SHMEM_SYMMETRIC_SIZE=1.5M", "--", tour).returncode == 0
+    done = run(bin_dir / "weft-run", "-n", 1, "--env", "SHMEM_SYMMETRIC_SIZE=plenty", "--", tour)
+    assert done.returncode == 1
+    assert "shmem_init_thread: SHMEM_SYMMETRIC_SIZE=plenty: not a size; write for example 512M or 1.5G" in done.stderr
+
+
 def test_a_program_that_only_returns_is_finalized(build, bin_dir):
     assert run(bin_dir / "oshrun", "-np", 2, build("returns", "-DRETURNS")).returncode == 0
 
