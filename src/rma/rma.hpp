@@ -53,7 +53,9 @@ class Rma {
   // The peer's copy of [address, address + bytes) as mapped here; null if the peer is on another
   // node or does not exist, or if the bytes are not all in user memory. The fast path of everything:
   // in the heap two compares and two loads.
-  [[nodiscard]] void* mapped(const void* address, std::size_t bytes, std::uint32_t peer) const {
+  [[nodiscard, gnu::always_inline]] void* mapped(const void* address,
+                                                 std::size_t bytes,
+                                                 std::uint32_t peer) const {
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - user_);
     if (peer >= pe_count_ || bytes > user_bytes_ || offset > user_bytes_ - bytes) [[unlikely]] {
       return mapped_elsewhere(address, bytes, peer);

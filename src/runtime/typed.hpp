@@ -1,6 +1,8 @@
 // The templates behind weft/typed.h and shmem.h: a fast path of a few instructions where the peer's
 // memory is mapped, else the common way through c_api.hpp.
 //
+// The commonest are inlined into each exported function, so that Caller is built on the slow path only.
+//
 // Threads: any. A fast path checks all that the slow one would (but blocks, for which
 // WEFT_CHECK_LEVEL=2 turns it off), so that no call is unchecked because it is fast.
 #pragma once
@@ -55,10 +57,10 @@ struct Exchange {
 };
 
 // The bytes of `pe` as mapped here, if they are mapped and symmetric; else null.
-[[nodiscard]] inline void* mapped_bytes(const Caller& caller,
-                                        const void* address,
-                                        std::size_t bytes,
-                                        int pe) {
+[[nodiscard, gnu::always_inline]] inline void* mapped_bytes(const Caller& caller,
+                                                            const void* address,
+                                                            std::size_t bytes,
+                                                            int pe) {
   const rma::Rma* rma = current();
   // A context may be looked into only when nobody asked that its handle be checked first.
   if (rma == nullptr || (caller.context != WEFT_CONTEXT_DEFAULT && !rma->has_fast_path()))
@@ -70,7 +72,9 @@ struct Exchange {
 
 // The element of `pe` as mapped here, if it is also aligned.
 template <typename T>
-[[nodiscard]] inline Bits<T>* mapped_word(const Caller& caller, const T* address, int pe) {
+[[nodiscard, gnu::always_inline]] inline Bits<T>* mapped_word(const Caller& caller,
+                                                              const T* address,
+                                                              int pe) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignof(T) != 0) [[unlikely]] {
     return nullptr;
   }
@@ -102,7 +106,7 @@ template <typename T>
 }
 
 template <typename T>
-int p(const Caller& caller, T* dest, T value, int pe) {
+[[gnu::always_inline]] inline int p(const Caller& caller, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     if constexpr (std::is_void_v<Bits<T>>) {
       std::memcpy(word, &value, sizeof(T));
@@ -116,7 +120,7 @@ int p(const Caller& caller, T* dest, T value, int pe) {
 }
 
 template <typename T>
-T g(const Caller& caller, const T* source, int pe) {
+[[gnu::always_inline]] inline T g(const Caller& caller, const T* source, int pe) {
   T value{};
   if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr) [[likely]] {
     if constexpr (std::is_void_v<Bits<T>>) {
@@ -132,7 +136,8 @@ T g(const Caller& caller, const T* source, int pe) {
 }
 
 template <Blocking kBlocking>
-int put_bytes(const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline int put_bytes(
+    const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
   if (void* view = mapped_bytes(caller, dest, bytes, pe); view != nullptr) [[likely]] {
     transport::copy_bytes(view, source, bytes);
     return WEFT_OK;
@@ -142,7 +147,8 @@ int put_bytes(const Caller& caller, void* dest, const void* source, std::size_t 
 }
 
 template <Blocking kBlocking>
-int get_bytes(const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline int get_bytes(
+    const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
   if (const void* view = mapped_bytes(caller, source, bytes, pe); view != nullptr) [[likely]] {
     transport::copy_bytes(dest, view, bytes);
     return WEFT_OK;
@@ -250,7 +256,7 @@ T fetch_with(const Caller& caller, T* dest, const rma::Atomic& atomic, int pe) {
 }
 
 template <AtomicCode kCode, typename T>
-T fetch_update(const Caller& caller, T* dest, T value, int pe) {
+[[gnu::always_inline]] inline T fetch_update(const Caller& caller, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     return std::bit_cast<T>(
         transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0}));
