@@ -96,7 +96,7 @@ class Shm {
   double largest(double mine) {
     shared_.cards[me_].seconds = mine;
     barrier();
-    double most = 0;
+    double most = shared_.cards[0].seconds;
     for (int i = 0; i < size_; ++i) {
       most = std::max(most, shared_.cards[i].seconds);
     }

@@ -11,6 +11,9 @@ namespace weft::transport::cma {
 namespace {
 
 constexpr std::uint64_t kDeathCheckNs = 10'000'000;
+// How long gathered operations wait for their caller's flush before the progress thread sends them.
+constexpr std::uint32_t kBatchLookUs = 1000;
+// Room in a peer's ring comes without a bell.
 constexpr std::uint32_t kRoomLookUs = 1000;
 
 Status complete_now(const Operation& operation, bool failed) {
@@ -263,11 +266,27 @@ bool CmaTransport::progress() noexcept {
   return fail_lost_peers() || drained || issued || collected;
 }
 
+// What callers have gathered is left to them: only what was there one turn ago already goes out.
+bool CmaTransport::advance() noexcept {
+  const bool drained = drain();
+  const bool collected = collect();
+  const bool moved = fail_lost_peers() || drained || collected;
+  // relaxed: a hint.
+  const bool has_batches = AtomicRef(open_batches_).load(std::memory_order_relaxed) != 0;
+  const bool issued = has_batches && had_batches_ && !moved && issue_all();
+  had_batches_ = has_batches && !issued;
+  return moved || issued;
+}
+
 bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   // Room in a peer's ring comes without a bell.
   // relaxed: a hint.
   if (AtomicRef(open_transfers_).load(std::memory_order_relaxed) != 0) {
     timeout_us = std::min(timeout_us, kRoomLookUs);
+  }
+  // relaxed: a hint.
+  if (AtomicRef(open_batches_).load(std::memory_order_relaxed) != 0) {
+    timeout_us = std::min(timeout_us, kBatchLookUs);
   }
   return sleep_at(own_.memory().bell, timeout_us, [this] { return has_news(); });
 }
@@ -277,10 +296,6 @@ bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
 bool CmaTransport::has_news() {
   // SYNC cma-wake: pairs with wake.
   if (AtomicRef(is_woken_).exchange(0, std::memory_order_acquire) != 0) {
-    return true;
-  }
-  // relaxed: a hint; who posts and does not wait is not waited for.
-  if (AtomicRef(open_batches_).load(std::memory_order_relaxed) != 0) {
     return true;
   }
   const std::unique_lock draining(drain_mutex_, std::try_to_lock);

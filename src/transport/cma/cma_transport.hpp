@@ -67,6 +67,7 @@ class CmaTransport final : public Transport {
 
   void flush(Pe peer) noexcept override;
   bool progress() noexcept override;
+  bool advance() noexcept override;
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;
   // The next call of wait_for_event returns at once if nobody sleeps now.
   void wake() noexcept override;
@@ -162,6 +163,7 @@ class CmaTransport final : public Transport {
   mutable std::uint32_t open_transfers_ = 0;
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t is_woken_ = 0;
+  bool had_batches_ = false;  // one turn of the progress thread ago; its own
   std::mutex region_mutex_;  // add_region and remove_region
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;
