@@ -58,6 +58,10 @@ constexpr std::array kSettings{
         "WEFT_PROVIDER", &Config::provider, "", "auto", "",
         "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best that is "
         "here."},
+    Setting{
+        "WEFT_PUBLISH_BYTES_MAX", &Config::publish_bytes_max, "bytes", "-1", "",
+        "For tuning runs: collectives on one node copy and show what is no longer than this, and "
+        "read longer data where it lies; -1 for the table in src/collectives/choice.hpp."},
     Setting{"WEFT_RAIL_COUNT_MAX", &Config::rail_count_max, "", "32", "",
             "The most rails that a PE opens, 1 to 32."},
     Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", "balanced",

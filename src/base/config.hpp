@@ -44,6 +44,7 @@ struct Config {
   std::int64_t spin_us = 0;
   std::int64_t wait_report_s = 0;
   // Looking inside.
+  std::int64_t publish_bytes_max = -1;
   std::string log;
   std::string faults;
   std::int64_t check_level = 0;

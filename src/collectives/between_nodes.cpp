@@ -39,18 +39,28 @@ Status copy_from_mate(
   return team.rma().get(team.context(), {dest, bytes}, source, team.pe(mate), rma::Blocking::Yes);
 }
 
+// The other nodes first, so that the copies on this one are made while the rails carry; on each node the
+// PE in this lane first, so that nobody is hit by all at once.
 Status alltoall(Team& team, Sides sides, std::size_t bytes) {
   Status status = team.sync("alltoall");
-  std::byte* mine = sides.dest + team.index() * bytes;
-  // Starting with the next PE: nobody is hit by all at once.
-  for (std::uint32_t step = 1; step < team.size() && status == Status::Ok && bytes > 0; ++step) {
-    const std::uint32_t to = (team.index() + step) % team.size();
-    status = send(team, to, mine, {sides.source + to * bytes, bytes});
-  }
   if (status != Status::Ok || bytes == 0) {
     return status;
   }
-  std::copy_n(sides.source + team.index() * bytes, bytes, mine);
+  const std::size_t mine = team.index() * bytes;
+  const auto nodes = static_cast<std::uint32_t>(team.nodes().size());
+  for (std::uint32_t step = 1; step <= nodes; ++step) {
+    const Mates& node = team.nodes()[(team.node() + step) % nodes];
+    for (std::size_t i = 0; i < node.size() && status == Status::Ok; ++i) {
+      const std::uint32_t to = node[(team.lane() + i) % node.size()];
+      if (to != team.index()) {
+        status = send(team, to, sides.dest + mine, {sides.source + to * bytes, bytes});
+      }
+    }
+  }
+  if (status != Status::Ok) {
+    return status;
+  }
+  std::copy_n(sides.source + mine, bytes, sides.dest + mine);
   status = team.rma().quiet(team.context());
   const Status heard = team.await_arrivals(team.size() - 1, "alltoall",
                                            team.pe((team.index() + team.size() - 1) % team.size()));

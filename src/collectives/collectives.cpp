@@ -26,8 +26,11 @@ std::vector<Pe> members_of(const Team& parent, const TeamRange& range) {
 
 }  // namespace
 
-Collectives::Collectives(rma::Rma& rma, Pe me, std::vector<std::uint32_t> node_of)
-    : rma_(rma), me_(me), node_of_(std::move(node_of)) {
+Collectives::Collectives(rma::Rma& rma,
+                         Pe me,
+                         std::vector<std::uint32_t> node_of,
+                         std::int64_t publish_bytes_max)
+    : rma_(rma), me_(me), node_of_(std::move(node_of)), publish_bytes_max_(publish_bytes_max) {
   std::vector<Pe> all;
   std::vector<Pe> mine;
   for (std::uint32_t pe = 0; pe < rma.pe_count(); ++pe) {
@@ -36,8 +39,10 @@ Collectives::Collectives(rma::Rma& rma, Pe me, std::vector<std::uint32_t> node_o
       mine.emplace_back(pe);
     }
   }
-  world_ = std::make_unique<Team>(rma, me, Team::Identity{kWorldId, std::move(all)}, node_of_);
-  node_team_ = std::make_unique<Team>(rma, me, Team::Identity{kNodeId, std::move(mine)}, node_of_);
+  world_ = std::make_unique<Team>(
+      rma, me, Team::Identity{kWorldId, std::move(all), publish_bytes_max}, node_of_);
+  node_team_ = std::make_unique<Team>(
+      rma, me, Team::Identity{kNodeId, std::move(mine), publish_bytes_max}, node_of_);
   free_ids_ = ~std::uint64_t{0} << (kNodeId + 1);
   static_assert(kTeamCountMax == 64);
 }
@@ -164,7 +169,8 @@ std::unique_ptr<Team> Collectives::join(Team& parent, const TeamRange& range, st
   if (std::ranges::find(members, me_) == members.end()) {
     return nullptr;
   }
-  auto team = std::make_unique<Team>(rma_, me_, Team::Identity{id, std::move(members)}, node_of_);
+  auto team = std::make_unique<Team>(
+      rma_, me_, Team::Identity{id, std::move(members), publish_bytes_max_}, node_of_);
   team->take_over();
   return team;
 }

@@ -27,8 +27,12 @@ namespace weft::collectives {
 
 class Collectives {
  public:
-  // The heap has kControlBytes of control bytes. `node_of` is by PE, as Team.
-  Collectives(rma::Rma& rma, Pe me, std::vector<std::uint32_t> node_of);
+  // The heap has kControlBytes of control bytes. `node_of` is by PE, as Team; `publish_bytes_max` as
+  // Team::Identity's, for tuning runs.
+  Collectives(rma::Rma& rma,
+              Pe me,
+              std::vector<std::uint32_t> node_of,
+              std::int64_t publish_bytes_max = -1);
 
   [[nodiscard]] Team& world() { return *world_; }
 
@@ -94,6 +98,7 @@ class Collectives {
   rma::Rma& rma_;
   Pe me_;
   std::vector<std::uint32_t> node_of_;
+  std::int64_t publish_bytes_max_;
   std::unique_ptr<Team> world_;
   std::unique_ptr<Team> node_team_;
   std::mutex mutex_;  // guards the two below

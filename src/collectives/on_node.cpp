@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/collectives/algorithms.hpp"
-#include "src/collectives/choice.hpp"
 
 namespace weft::collectives::on_node {
 namespace {
@@ -69,7 +68,7 @@ void copy_strided(const Strides& strides, std::byte* dest, const std::byte* sour
 }  // namespace
 
 Status alltoall(Team& team, Sides sides, std::size_t bytes) {
-  if (is_published(Collective::Alltoall, team.size(), bytes * team.size())) {
+  if (team.publishes(Collective::Alltoall, bytes * team.size())) {
     return alltoall_published(team, sides, bytes);
   }
   team.enter();
@@ -95,7 +94,7 @@ Status alltoalls(Team& team, Sides sides, const Strides& strides) {
 
 Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root) {
   const bool is_root = team.index() == root;
-  const bool is_short = is_published(Collective::Broadcast, team.size(), bytes);
+  const bool is_short = team.publishes(Collective::Broadcast, bytes);
   if (is_root && is_short) {
     const Status status = publish(team, sides.source, bytes, "broadcast");
     copy_bytes(sides.dest, sides.source, bytes);
@@ -115,7 +114,7 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
 }
 
 Status fcollect(Team& team, Sides sides, std::size_t bytes) {
-  const bool is_short = is_published(Collective::Collect, team.size(), bytes);
+  const bool is_short = team.publishes(Collective::Collect, bytes);
   if (is_short) {
     if (const Status status = publish(team, sides.source, bytes, "fcollect");
         status != Status::Ok) {
@@ -136,7 +135,7 @@ Status fcollect(Team& team, Sides sides, std::size_t bytes) {
 Status collect(Team& team, Sides sides, std::size_t bytes) {
   constexpr std::size_t kHeaderBytes = sizeof(std::uint64_t);
   const auto is_short = [&](std::size_t length) {
-    return is_published(Collective::Collect, team.size(), length + kHeaderBytes);
+    return team.publishes(Collective::Collect, length + kHeaderBytes);
   };
   std::byte* slot = nullptr;
   Status status = team.begin_publication("collect", &slot);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "src/collectives/algorithms.hpp"
-#include "src/collectives/choice.hpp"
 
 namespace weft::collectives::on_node {
 namespace {
@@ -65,7 +64,7 @@ void reduce_slice(
 
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
   const std::size_t bytes = count * reducer.element_bytes;
-  if (is_published(Collective::Reduce, team.size(), bytes)) {
+  if (team.publishes(Collective::Reduce, bytes)) {
     return reduce_published(team, sides, count, reducer);
   }
   team.enter();

@@ -12,6 +12,7 @@ Team::Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_
     : rma_(rma),
       context_(rma.pe_count()),
       id_(identity.id),
+      publish_bytes_max_(identity.publish_bytes_max),
       members_(std::move(identity.members)),
       index_(index_of(me)) {
   WEFT_CHECK(index_ < size(), "PE {} is not a member of the team that it joins", me.value);

@@ -13,6 +13,7 @@
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/collectives/choice.hpp"
 #include "src/collectives/control.hpp"
 #include "src/rma/rma.hpp"
 
@@ -31,8 +32,9 @@ using Mates = std::vector<std::uint32_t>;
 class Team {
  public:
   struct Identity {
-    std::uint32_t id = 0;     // its TeamControl
-    std::vector<Pe> members;  // this PE is one of them
+    std::uint32_t id = 0;                 // its TeamControl
+    std::vector<Pe> members;              // this PE is one of them
+    std::int64_t publish_bytes_max = -1;  // instead of what choice.hpp says; -1: that
   };
 
   // `node_of` says by PE who can load and store each other's memory. The control words are zero, or:
@@ -66,6 +68,12 @@ class Team {
   [[nodiscard]] const std::vector<Mates>& nodes() const { return nodes_; }
 
   [[nodiscard]] std::uint32_t node() const { return node_; }
+
+  // Whether `bytes` of a member are copied and shown, or read where they lie.
+  [[nodiscard]] bool publishes(Collective collective, std::size_t bytes) const {
+    return publish_bytes_max_ < 0 ? is_published(collective, size(), bytes)
+                                  : bytes <= static_cast<std::size_t>(publish_bytes_max_);
+  }
 
   // Those of this PE's node, itself included.
   [[nodiscard]] const Mates& mates() const { return nodes_[node_]; }
@@ -146,6 +154,7 @@ class Team {
   rma::Rma& rma_;
   rma::Context context_;
   std::uint32_t id_;
+  std::int64_t publish_bytes_max_;
   std::vector<Pe> members_;
   std::uint32_t index_ = 0;
   std::uint32_t node_ = 0;

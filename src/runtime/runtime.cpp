@@ -63,6 +63,12 @@ std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
   return offers;
 }
 
+// At most what a publication holds.
+std::int64_t publish_bytes_max(const Config& config) {
+  constexpr std::int64_t kMost = collectives::Publication::kDataBytes - 64;
+  return std::min(config.publish_bytes_max, kMost);
+}
+
 }  // namespace
 
 struct Runtime::Parts {
@@ -88,7 +94,7 @@ struct Runtime::Parts {
         reinterpret_cast<rma::Doorbell*>(heap.control()));
     rma.emplace(heap, transport(), *waiter);
     default_context.emplace(bootstrap->pe_count());
-    collectives.emplace(*rma, me, shared_memory_of());
+    collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));
     if (config.check_level >= 2) {
       rma->disable_fast_path();
     }

@@ -164,7 +164,7 @@ class CmaTransport final : public Transport {
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t is_woken_ = 0;
   bool had_batches_ = false;  // one turn of the progress thread ago; its own
-  std::mutex region_mutex_;  // add_region and remove_region
+  std::mutex region_mutex_;   // add_region and remove_region
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;
 };

@@ -131,20 +131,21 @@ def check_levels(settings):
     return [Result(f"{what}, level {level}", median(samples[level][what, 8]) / median(samples["0"][what, 8]), limit,
                    at_least=False, ours=median(samples[level][what, 8]), theirs=median(samples["0"][what, 8]),
                    unit="µs", samples=[samples[level][what, 8], samples["0"][what, 8]])
-            for level, limit in (("1", 1.2), ("2", 30)) for what in ("put_quiet", "get", "fetch_add")]
+            for level, limit in (("1", 1.2), ("2", 200)) for what in ("put_quiet", "get", "fetch_add")]
 
 
 def lab_collectives(settings):
     """Collectives of 2 hosts x 2 PEs with 4 rails: the time that the rails need at least, over the time taken."""
     results = []
-    # Bytes that each host must send for one call over `size`, by collective: the busier direction.
-    least = {"alltoall": lambda size: 2 * size, "fcollect": lambda size: 2 * size, "broadcast": lambda size: size,
+    # Bytes that each host must send for one call over `size`, which for all-to-all and fcollect is that of the
+    # blocks of all four PEs.
+    least = {"alltoall": lambda size: size, "fcollect": lambda size: size / 2, "broadcast": lambda size: size,
              "reduction": lambda size: size}
     rate = 4 * 100e6 / 8 * 1448 / 1514
     with lab(nics=4, rate="100mbit") as place:
         for name, needed in least.items():
-            size = 4 * M
-            runs = [place.perf(4, name, "-b", size, "-e", size, "-n", 5, "-w", 2) for _ in range(settings.runs)]
+            size = 4 * M  # blocks of 1 MiB
+            runs = [place.perf(4, name, "-b", size, "-e", size, "-n", 20, "-w", 2) for _ in range(settings.runs)]
             times = [run.value() * 1e-6 for run in runs]
             share = needed(size) / rate / median(times)
             results.append(Result(f"{name}: share of the rails", share, 0.9, ours=median(times) * 1e3, unit="ms",
