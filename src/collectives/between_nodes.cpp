@@ -14,13 +14,6 @@
 #include "src/collectives/algorithms.hpp"
 
 namespace weft::collectives::between_nodes {
-namespace {
-
-// Below this a broadcast takes one lane.
-constexpr std::size_t kLaneBytesMin = std::size_t{16} << 10U;
-
-}  // namespace
-
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data) {
   const rma::Signal one{
       .word = &team.control().arrivals.value, .value = 1, .code = rma::AtomicCode::Add};

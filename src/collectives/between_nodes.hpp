@@ -13,6 +13,9 @@
 
 namespace weft::collectives::between_nodes {
 
+// Shorter data takes one lane.
+inline constexpr std::size_t kLaneBytesMin = std::size_t{16} << 10U;
+
 // Puts `data` to `dest` of a member and then adds one to its arrivals.
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data);
 

@@ -15,9 +15,6 @@
 namespace weft::collectives::between_nodes {
 namespace {
 
-// Below this one lane does it all.
-constexpr std::size_t kLaneBytesMin = std::size_t{16} << 10U;
-
 // Elements [first, first + count).
 struct Extent {
   std::size_t first = 0;

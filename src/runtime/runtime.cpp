@@ -138,9 +138,12 @@ struct Runtime::Parts {
     return groups;
   }
 
+  [[nodiscard]] bool is_on_my_node(Pe pe) const {
+    return membership.place(pe).node_index == membership.place(me).node_index;
+  }
+
   [[nodiscard]] bool is_dead(Pe pe) const {
-    return membership.place(pe).node_index == membership.place(me).node_index &&
-           !is_process_alive(membership.member(pe).heap.pid);
+    return is_on_my_node(pe) && !is_process_alive(membership.member(pe).heap.pid);
   }
 
   // A PE may close its transports when nothing of its own is on the way any more, and nobody waits for its
@@ -308,7 +311,7 @@ std::string Runtime::Parts::lost_peers() const {
       return fmt::format("PE {} is lost: its process {} on {} has ended", pe,
                          membership.member(Pe(pe)).heap.pid, membership.member(Pe(pe)).hostname);
     }
-    if (rails != nullptr && !membership.locals()[pe] &&
+    if (rails != nullptr && !is_on_my_node(Pe(pe)) &&
         rails->transport->peer_status(Pe(pe)) != Status::Ok) {
       return fmt::format("PE {} on {} is lost: it cannot be reached on any rail", pe,
                          membership.member(Pe(pe)).hostname);

@@ -52,8 +52,11 @@ int destroy_team(weft_team_t team) {
   if (team == WEFT_TEAM_INVALID) {
     return WEFT_OK;
   }
-  const std::unique_lock lock(configurations().mutex);
-  configurations().by_team.erase(team);
+  {
+    // Not while the team is destroyed, which waits for other PEs, whose threads may destroy another.
+    const std::unique_lock lock(configurations().mutex);
+    configurations().by_team.erase(team);
+  }
   return weft_team_destroy(team);
 }
 
