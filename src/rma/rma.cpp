@@ -72,7 +72,7 @@ Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
     if (std::byte* base = heap.mapped_base(Pe(pe)); base != nullptr) {
       peers_[pe] = base + (heap.user() - heap.base());
-      doorbells_[pe] = reinterpret_cast<Doorbell*>(base);
+      doorbells_[pe] = reinterpret_cast<Bell*>(base);
     }
   }
 }

@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/bell.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
 #include "src/heap/heap.hpp"
 #include "src/rma/context.hpp"
-#include "src/rma/doorbell.hpp"
 #include "src/rma/waiter.hpp"
 #include "src/transport/mapped/atomics.hpp"
 #include "src/transport/mapped/copy.hpp"
@@ -131,7 +131,7 @@ class Rma {
   // Wakes a PE of this node that sleeps in a wait; for those who stored what it may wait for.
   void ring(Pe peer) {
     if (doorbells_[peer.value] != nullptr) {
-      doorbells_[peer.value]->ring();
+      ring_unfenced(*doorbells_[peer.value]);
     }
   }
 
@@ -193,9 +193,9 @@ class Rma {
   const std::byte* user_;
   std::uint64_t user_bytes_;
   std::uint32_t pe_count_;
-  bool has_regions_;                  // besides the heap
-  std::vector<Doorbell*> doorbells_;  // by PE; null on other nodes
-  std::vector<std::byte*> peers_;     // user memory of each PE as mapped here; null on other nodes
+  bool has_regions_;               // besides the heap
+  std::vector<Bell*> doorbells_;   // by PE; null on other nodes
+  std::vector<std::byte*> peers_;  // user memory of each PE as mapped here; null on other nodes
 };
 
 }  // namespace weft::rma

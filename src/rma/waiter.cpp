@@ -55,7 +55,7 @@ WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t co
   return policy;
 }
 
-Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Doorbell* bell)
+Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Bell* bell)
     : policy_(policy), rails_(rails), is_dead_(std::move(is_dead)), bell_(bell) {}
 
 Status Waiter::wait(FunctionRef<bool()> done,
@@ -149,7 +149,7 @@ bool Waiter::nap(FunctionRef<bool()> done, std::uint64_t waited_ns) {
     return rails_->wait_for_event(us);
   }
   if (bell_ != nullptr) {
-    bell_->sleep(us, done);
+    sleep_at(*bell_, us, done);
   } else {
     std::this_thread::sleep_for(std::chrono::microseconds(us));
   }

@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 
+#include "src/base/bell.hpp"
 #include "src/base/function_ref.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
-#include "src/rma/doorbell.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::rma {
@@ -34,7 +34,7 @@ class Waiter {
   using IsDead = std::function<bool(Pe)>;
 
   // `bell` is rung by PEs of this node; null in tests.
-  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Doorbell* bell = nullptr);
+  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Bell* bell = nullptr);
 
   // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` ("waiting
   // for PE 3 in barrier_all") is called only if the wait is long. `done` is called from this thread,
@@ -64,7 +64,7 @@ class Waiter {
   WaitPolicy policy_;
   transport::Transport* rails_;
   IsDead is_dead_;
-  Doorbell* bell_;
+  Bell* bell_;
 };
 
 }  // namespace weft::rma

@@ -91,7 +91,7 @@ struct Runtime::Parts {
     join_transports();
     waiter.emplace(
         policy, transport(), [this](Pe pe) { return is_dead(pe); },
-        reinterpret_cast<rma::Doorbell*>(heap.control()));
+        reinterpret_cast<Bell*>(heap.control()));
     rma.emplace(heap, transport(), *waiter);
     default_context.emplace(bootstrap->pe_count());
     collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));

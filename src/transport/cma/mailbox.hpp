@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/bell.hpp"
 #include "src/heap/segment.hpp"
-#include "src/transport/cma/bell.hpp"
 #include "src/transport/cma/command_ring.hpp"
 #include "src/transport/cma/status_slots.hpp"
 #include "src/transport/operation.hpp"

@@ -1,4 +1,4 @@
-#include "src/transport/cma/bell.hpp"
+#include "src/base/bell.hpp"
 
 #include <cerrno>
 #include <climits>
@@ -8,9 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/base/atomic.hpp"
-
-namespace weft::transport::cma {
+namespace weft {
 namespace {
 
 // Not FUTEX_PRIVATE: the sleeper and who rings are different processes.
@@ -20,15 +18,15 @@ long futex(std::uint32_t& word, int operation, std::uint32_t value, const timesp
 
 }  // namespace
 
-void ring(Bell& bell) noexcept {
-  full_fence();  // between what was published and the look for sleepers; sleep_at has the other half
-  // relaxed: ordered by the fence.
-  if (AtomicRef(bell.sleepers).load(std::memory_order_relaxed) == 0) {
-    return;
-  }
+void wake_sleepers(Bell& bell) noexcept {
   // relaxed: the kernel compares the word under its own lock; a sleeper looks for news itself.
   AtomicRef(bell.rings).fetch_add(1, std::memory_order_relaxed);
   futex(bell.rings, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+void ring(Bell& bell) noexcept {
+  full_fence();  // between what was published and the look for sleepers; sleep_at has the other half
+  ring_unfenced(bell);
 }
 
 bool sleep_at(Bell& bell, std::uint32_t timeout_us, FunctionRef<bool()> has_news) noexcept {
@@ -47,4 +45,4 @@ bool sleep_at(Bell& bell, std::uint32_t timeout_us, FunctionRef<bool()> has_news
   return woken;
 }
 
-}  // namespace weft::transport::cma
+}  // namespace weft
