@@ -1,0 +1,32 @@
+// Weft in CUDA kernels: put, get, signal, wait, atomics and collectives from any GPU thread to any GPU of
+// the job, by loads and stores where NVLink or PCIe reach, else through the CPU onto all rails. A kernel
+// does not see which.
+//
+//   __global__ void ring(double* field, const double* mine, std::uint64_t* arrived, int n) {
+//     namespace wd = weft::device;
+//     const int next = (wd::pe() + 1) % wd::pe_count();
+//     wd::put_signal<wd::Block>(field, mine, n, {arrived, 1, wd::SignalOp::Add}, next);
+//     wd::signal_wait_until<wd::Block>(arrived, wd::Comparison::Ge, 1);
+//   }
+//
+// Build: nvcc, C++17 or later, link libweft; no relocatable device code needed. The host calls weft_init,
+// cudaSetDevice and weft_device_init before such a kernel runs (<weft/device.h>).
+//
+// Scopes: Thread (the default), Warp and Block, in scope.cuh; all threads of a scope make a call together.
+// Errors end the kernel with a record that weft_device_check reads (failure.cuh).
+// Order: docs/MEMORY_MODEL.md, part GPU.
+#ifndef WEFT_DEVICE_CUH
+#define WEFT_DEVICE_CUH
+
+#include <weft/device/atomics.cuh>
+#include <weft/device/copy.cuh>
+#include <weft/device/order.cuh>
+#include <weft/device/peers.cuh>
+#include <weft/device/rma.cuh>
+#include <weft/device/scope.cuh>
+#include <weft/device/signal.cuh>
+#include <weft/device/sync.cuh>
+#include <weft/device/team.cuh>
+#include <weft/device/wait.cuh>
+
+#endif  // WEFT_DEVICE_CUH

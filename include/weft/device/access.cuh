@@ -1,0 +1,131 @@
+// Loads, stores and fences with their order and scope, as PTX names them (PTX ISA, "Memory Consistency
+// Model"). The only device file with memory instructions: everything above is C++. All are of system
+// scope, since the other side is another GPU or the CPU.
+//
+// Relaxed loads and stores of whole words are never torn; the vector forms are for data, not for words.
+#ifndef WEFT_DEVICE_ACCESS_CUH
+#define WEFT_DEVICE_ACCESS_CUH
+
+#include <cstdint>
+#include <cstring>
+
+namespace weft::device {
+
+inline __device__ std::uint32_t load_relaxed(const std::uint32_t* word) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
+inline __device__ std::uint64_t load_relaxed(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+
+inline __device__ std::uint32_t load_acquire(const std::uint32_t* word) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
+inline __device__ std::uint64_t load_acquire(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+
+inline __device__ void store_relaxed(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
+inline __device__ void store_relaxed(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+inline __device__ void store_release(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
+inline __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+// What this thread did and saw before is seen by whoever sees what it stores after; with a scope's sync
+// before it, what the whole scope did.
+inline __device__ void fence_release() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+// After a relaxed load that saw something: what was stored before it is seen now.
+inline __device__ void fence_acquire() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+// Also orders this thread's stores before with its loads after.
+inline __device__ void fence_full() {
+  asm volatile("fence.sc.sys;" ::: "memory");
+}
+
+// ---- Data, 16 bytes at a time
+
+struct alignas(16) Vector16 {
+  std::uint32_t x, y, z, w;
+};
+
+// Memory that this kernel alone writes, or whose last writes it has acquired.
+inline __device__ Vector16 load_data(const Vector16* from) {
+  Vector16 v;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+
+// Memory that others write: past the L1 cache, which does not follow them.
+inline __device__ Vector16 load_shared(const Vector16* from) {
+  Vector16 v;
+  asm volatile("ld.relaxed.sys.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from)
+               : "memory");
+  return v;
+}
+
+inline __device__ void store_data(Vector16* to, const Vector16& v) {
+  asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+
+// Two 8-byte words in one instruction, each whole by itself; not necessarily together.
+inline __device__ void store_relaxed_pair(std::uint64_t* to, std::uint64_t a, std::uint64_t b) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1,%2};" ::"l"(to), "l"(a), "l"(b) : "memory");
+}
+
+inline __device__ void load_relaxed_pair(const std::uint64_t* from,
+                                         std::uint64_t& a,
+                                         std::uint64_t& b) {
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0,%1}, [%2];"
+               : "=l"(a), "=l"(b)
+               : "l"(from)
+               : "memory");
+}
+
+// Nanoseconds of the GPU's clock; coarse.
+inline __device__ std::uint64_t now_ns() {
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+inline __device__ std::uint32_t sm_index() {
+  std::uint32_t sm;
+  asm("mov.u32 %0, %%smid;" : "=r"(sm));
+  return sm;
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_ACCESS_CUH

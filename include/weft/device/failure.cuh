@@ -1,0 +1,55 @@
+// How a kernel ends when it cannot go on: it writes one record for the host and traps. The CUDA context is
+// then lost, as after any fault in a kernel; weft_device_check and the library's own log say what happened.
+//
+// Threads: any; the first to fail writes the record.
+#ifndef WEFT_DEVICE_FAILURE_CUH
+#define WEFT_DEVICE_FAILURE_CUH
+
+#include <weft/device/access.cuh>
+#include <weft/device/module.cuh>
+#include <weft/device/scope.cuh>
+
+#include <cstdio>
+
+namespace weft::device::detail {
+
+struct Failure {
+  FailureKind kind = FailureKind::None;
+  OperationName operation = OperationName::None;
+  std::int32_t pe = -1;
+  const void* address = nullptr;
+  std::uint64_t expected = 0;
+  std::uint64_t seen = 0;
+};
+
+// How long who fails second lets the first one write its record.
+inline constexpr std::uint64_t kRecordNs = 1'000'000;
+
+static __device__ __noinline__ void fail(const Failure& failure) {
+  FailureRecord* record = state().failure;
+  if (record == nullptr) {
+    printf("weft: a kernel made a call before weft_device_init\n");
+    __trap();
+  }
+  if (atomicCAS(state().failure_claim, 0U, 1U) == 0) {
+    record->operation = static_cast<std::uint32_t>(failure.operation);
+    record->pe = failure.pe;
+    record->block = Grid::block();
+    record->address = reinterpret_cast<std::uint64_t>(failure.address);
+    record->expected = failure.expected;
+    record->seen = failure.seen;
+    fence_release();
+    // SYNC failure-record: pairs with the host's look at `kind`.
+    store_relaxed(&record->kind, static_cast<std::uint32_t>(failure.kind));
+    fence_full();
+  } else {
+    const std::uint64_t start = now_ns();
+    while (now_ns() - start < kRecordNs) {
+    }
+  }
+  __trap();
+}
+
+}  // namespace weft::device::detail
+
+#endif  // WEFT_DEVICE_FAILURE_CUH

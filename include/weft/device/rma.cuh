@@ -1,0 +1,98 @@
+// put, get, p, g, from any thread of a kernel, by a thread, a warp or a block together.
+//
+// `dest` of a put and `source` of a get are symmetric addresses (weft_device_malloc); the other side is any
+// memory that this GPU reaches. `count` is in elements. Several calls of one thread are not ordered among
+// each other: see order.cuh.
+//
+// Completion: put returns when `source` may be changed, put_nbi at once (not before quiet). get returns when
+// `dest` is filled, get_nbi's is after quiet. Neither says that the target has the data: that is quiet, or a
+// signal (signal.cuh).
+#ifndef WEFT_DEVICE_RMA_CUH
+#define WEFT_DEVICE_RMA_CUH
+
+#include <weft/device/copy.cuh>
+#include <weft/device/peers.cuh>
+#include <weft/device/remote.cuh>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace weft::device {
+
+template <typename Scope = Thread, typename T>
+__device__ void put_nbi(T* dest, const T* source, std::size_t count, int pe) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  const std::size_t bytes = count * sizeof(T);
+  detail::check(OperationName::Put, dest, bytes, pe);
+  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
+    copy<Scope>(detail::moved(dest, delta), source, bytes);
+  } else {
+    remote::put<Scope>(dest, source, bytes, pe, remote::Wait::No);
+  }
+}
+
+template <typename Scope = Thread, typename T>
+__device__ void put(T* dest, const T* source, std::size_t count, int pe) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  const std::size_t bytes = count * sizeof(T);
+  detail::check(OperationName::Put, dest, bytes, pe);
+  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
+    copy<Scope>(detail::moved(dest, delta), source, bytes);
+  } else {
+    remote::put<Scope>(dest, source, bytes, pe, remote::Wait::Yes);
+  }
+  Scope::sync();
+}
+
+template <typename Scope = Thread, typename T>
+__device__ void get_nbi(T* dest, const T* source, std::size_t count, int pe) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  const std::size_t bytes = count * sizeof(T);
+  detail::check(OperationName::Get, source, bytes, pe);
+  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
+    copy<Scope, Source::Peers>(dest, detail::moved(source, delta), bytes);
+  } else {
+    remote::get<Scope>(dest, source, bytes, pe, remote::Wait::No);
+  }
+}
+
+template <typename Scope = Thread, typename T>
+__device__ void get(T* dest, const T* source, std::size_t count, int pe) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  const std::size_t bytes = count * sizeof(T);
+  detail::check(OperationName::Get, source, bytes, pe);
+  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
+    copy<Scope, Source::Peers>(dest, detail::moved(source, delta), bytes);
+  } else {
+    remote::get<Scope>(dest, source, bytes, pe, remote::Wait::Yes);
+  }
+  Scope::sync();
+}
+
+// One element of at most 8 bytes, by value.
+template <typename T>
+__device__ void p(T* dest, T value, int pe) {
+  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "one small element");
+  detail::check(OperationName::P, dest, sizeof(T), pe);
+  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
+    *const_cast<volatile T*>(detail::moved(dest, delta)) = value;
+  } else {
+    remote::put_value(dest, &value, sizeof(T), pe);
+  }
+}
+
+template <typename T>
+__device__ T g(const T* source, int pe) {
+  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "one small element");
+  detail::check(OperationName::G, source, sizeof(T), pe);
+  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
+    return *const_cast<const volatile T*>(detail::moved(source, delta));
+  }
+  T value;
+  remote::get_value(&value, source, sizeof(T), pe);
+  return value;
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_RMA_CUH

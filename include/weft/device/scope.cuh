@@ -1,0 +1,63 @@
+// Who makes a call together: one thread, a warp (all 32 lanes), or a block (all its threads). A call with
+// a scope is made by all its threads with the same arguments; they share the work.
+//
+//   weft::device::put<weft::device::Block>(dest, source, count, pe);
+#ifndef WEFT_DEVICE_SCOPE_CUH
+#define WEFT_DEVICE_SCOPE_CUH
+
+#include <cstdint>
+
+namespace weft::device {
+
+struct Thread {
+  static __device__ std::uint32_t rank() { return 0; }
+
+  static __device__ std::uint32_t size() { return 1; }
+
+  static __device__ void sync() {}
+};
+
+struct Warp {
+  static __device__ std::uint32_t rank() {
+    std::uint32_t lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+  }
+
+  static __device__ std::uint32_t size() { return 32; }
+
+  static __device__ void sync() { __syncwarp(); }
+};
+
+struct Block {
+  static __device__ std::uint32_t rank() {
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  }
+
+  static __device__ std::uint32_t size() { return blockDim.x * blockDim.y * blockDim.z; }
+
+  static __device__ void sync() { __syncthreads(); }
+};
+
+// All blocks of a kernel that launch_collective started. For collectives only.
+struct Grid {
+  static __device__ std::uint32_t block() {
+    return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  }
+
+  static __device__ std::uint32_t block_count() { return gridDim.x * gridDim.y * gridDim.z; }
+
+  static __device__ std::uint32_t rank() { return block() * Block::size() + Block::rank(); }
+
+  static __device__ std::uint32_t size() { return block_count() * Block::size(); }
+};
+
+// The first thread of a scope.
+template <typename Scope>
+__device__ bool is_leader() {
+  return Scope::rank() == 0;
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_SCOPE_CUH

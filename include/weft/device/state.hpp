@@ -1,0 +1,110 @@
+// What a kernel needs to know of the job: where the heaps of this node's GPUs are mapped, the teams, and
+// the ways to the CPU. The library fills one DeviceState at weft_device_init and copies it into constant
+// memory of every .cu file that includes <weft/device.cuh>.
+//
+// Threads: constant between weft_device_init and weft_finalize, except what the pointers lead to.
+#ifndef WEFT_DEVICE_STATE_HPP
+#define WEFT_DEVICE_STATE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::device {
+
+struct RingView;
+
+// A team's members, as its own PE sees them. PE i of the team is first + i * stride of the job, or
+// pes[i] where pes is not null. Team 0 has all PEs, team 1 those of the node.
+struct TeamState {
+  std::uint32_t size = 0;
+  std::uint32_t me = 0;
+  std::uint32_t first = 0;
+  std::int32_t stride = 1;
+  const std::uint32_t* pes = nullptr;  // in GPU memory
+  std::uint32_t id = 0;                // which of the control blocks is the team's
+  std::uint32_t all_mapped = 0;        // 1 if every member is reached by loads and stores
+};
+
+inline constexpr std::uint32_t kTeamCountMax = 64;
+
+enum class FailureKind : std::uint32_t {
+  None = 0,
+  NotSymmetric,  // an address outside the device heap where a symmetric one is wanted
+  NoSuchPe,
+  PeerLost,
+  NotInitialized,
+  Misuse,
+};
+
+// What a kernel was doing; the host has the words.
+enum class OperationName : std::uint32_t {
+  None = 0,
+  Put,
+  Get,
+  P,
+  G,
+  PutSignal,
+  Signal,
+  Atomic,
+  WaitUntil,
+  Fence,
+  Quiet,
+  Sync,
+  Barrier,
+  Alltoall,
+  Broadcast,
+  Fcollect,
+  Reduce,
+  ReduceScatter,
+};
+
+// By which a kernel says why it ended. In pinned memory: outlives the kernel and its context.
+struct FailureRecord {
+  std::uint32_t kind = 0;       // FailureKind; written last
+  std::uint32_t operation = 0;  // OperationName
+  std::int32_t pe = -1;         // whom it concerned; -1: nobody in particular
+  std::uint32_t block = 0;
+  std::uint64_t address = 0;
+  std::uint64_t expected = 0;  // waits: the value compared with, and the one that was there
+  std::uint64_t seen = 0;
+};
+
+// In pinned memory, written by the CPU. A kernel that waits looks at it now and then.
+struct AbortWord {
+  std::uint32_t is_set = 0;
+  std::int32_t pe = -1;  // who is lost
+};
+
+inline constexpr std::uint32_t kRingCountMax = 32;
+
+struct DeviceState {
+  std::byte* heap =
+      nullptr;  // this PE's, as it maps it itself; control bytes first. Null before init
+  std::uint64_t heap_bytes = 0;
+  // The heap's address at a mapped PE: + window_offset + (pe - first_mapped) * stride.
+  std::int64_t window_offset = 0;
+  std::uint64_t stride = 0;
+  std::uint32_t first_mapped = 0;
+  std::uint32_t mapped_count = 0;
+  // Instead, by PE, where the mappings are not at one stride: kNotMapped if there is none.
+  const std::int64_t* deltas = nullptr;
+  std::uint32_t pe = 0;
+  std::uint32_t pe_count = 0;
+  TeamState world;
+  const TeamState* teams = nullptr;  // kTeamCountMax of them, in GPU memory
+  // The way to other nodes; none if every PE is mapped.
+  std::uint32_t ring_count = 0;
+  const RingView* rings = nullptr;  // in GPU memory
+  const RingView* inbox = nullptr;  // in GPU memory; null with no rings
+  std::uint32_t* inbox_lock = nullptr;
+  // Ends of kernels.
+  FailureRecord* failure = nullptr;
+  std::uint32_t* failure_claim = nullptr;  // in GPU memory: the first to fail writes the record
+  const AbortWord* abort = nullptr;
+};
+
+inline constexpr std::int64_t kNotMapped = INT64_MIN;
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_STATE_HPP

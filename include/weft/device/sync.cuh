@@ -1,0 +1,99 @@
+// sync and barrier of a team, by a thread, a warp or a block of each member. At most one of them is under
+// way on a team at a time in one PE, and all members make the same calls in the same order.
+//
+// Order: what the calling scope did before sync is seen by who returns from it, where peers are mapped;
+// barrier is quiet and then sync, and so says it of all PEs.
+#ifndef WEFT_DEVICE_SYNC_CUH
+#define WEFT_DEVICE_SYNC_CUH
+
+#include <weft/device/order.cuh>
+#include <weft/device/signal.cuh>
+#include <weft/device/team.cuh>
+#include <weft/device/wait.cuh>
+
+#include <cstdint>
+
+namespace weft::device {
+
+namespace detail {
+
+// One store to every member, one look at every own flag: no step waits for another.
+template <typename Scope>
+__device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint64_t epoch) {
+  if (Scope::rank() >= team.size) {
+    return;
+  }
+  fence_release();  // SYNC device-sync: what the scope did, for who sees the epoch
+  for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
+    const std::int64_t delta = delta_of(pe_of(team, i));
+    store_relaxed(&moved(control, delta)->entered[team.me].value, epoch);
+  }
+  for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
+    const std::uint64_t* flag = &control->entered[i].value;
+    spin_until({FailureKind::None, OperationName::Sync, pe_of(team, i), flag, epoch},
+               [&] { return load_relaxed(flag) >= epoch; });
+  }
+  fence_acquire();  // SYNC device-sync: pairs with the release above
+}
+
+// log2(size) rounds, in each a signal to the member 2^round further on. By one thread.
+inline __device__ void meet_by_rounds(const TeamState& team,
+                                      TeamControl* control,
+                                      std::uint64_t epoch) {
+  std::uint32_t round = 0;
+  for (std::uint32_t distance = 1; distance < team.size; distance *= 2, ++round) {
+    const int to = pe_of(team, (team.me + distance) % team.size);
+    const int from = pe_of(team, (team.me + team.size - distance) % team.size);
+    std::uint64_t* flag = &control->rounds[round].value;
+    fence();
+    signal({flag, 1, SignalOp::Add}, to);
+    spin_until({FailureKind::None, OperationName::Sync, from, flag, epoch},
+               [&] { return load_relaxed(flag) >= epoch; });
+    fence_acquire();
+  }
+}
+
+}  // namespace detail
+
+// All members have entered.
+template <typename Scope = Thread>
+__device__ void sync(Team team) {
+  const TeamState& members = detail::members_of(team);
+  TeamControl* control = detail::control_of(members);
+  Scope::sync();
+  const std::uint64_t epoch = control->sync_epoch + 1;
+  if (members.all_mapped != 0 && members.size <= kFlatMembersMax) {
+    detail::meet_flat<Scope>(members, control, epoch);
+  } else if (is_leader<Scope>()) {
+    detail::meet_by_rounds(members, control, epoch);
+  }
+  Scope::sync();
+  if (is_leader<Scope>()) {
+    control->sync_epoch = epoch;
+  }
+  Scope::sync();
+}
+
+// quiet, then sync.
+template <typename Scope = Thread>
+__device__ void barrier(Team team) {
+  Scope::sync();
+  if (state().ring_count != 0 && is_leader<Scope>()) {
+    quiet();
+  }
+  sync<Scope>(team);  // where peers are mapped, its release is all that quiet would do
+}
+
+template <typename Scope = Thread>
+__device__ void sync_all() {
+  sync<Scope>(kWorld);
+}
+
+template <typename Scope = Thread>
+__device__ void barrier_all() {
+  barrier<Scope>(kWorld);
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_SYNC_CUH

@@ -1,0 +1,239 @@
+// Waiting for words of this PE's own heap that peers write: wait_until and test, of one word or of several.
+// What a peer made visible before it wrote the word is visible after the wait (of test: when it says true).
+//
+// Scope: the leader waits and the others wait for it; all threads may use what has come. The word is read
+// past all caches. A lost peer ends the kernel with a record of what was waited for (failure.cuh).
+#ifndef WEFT_DEVICE_WAIT_CUH
+#define WEFT_DEVICE_WAIT_CUH
+
+#include <weft/device/access.cuh>
+#include <weft/device/peers.cuh>
+#include <weft/device/remote.cuh>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft::device {
+
+// As weft_comparison.
+enum class Comparison : int { Eq = 1, Ne = 2, Gt = 3, Ge = 4, Lt = 5, Le = 6 };
+
+template <typename T>
+__device__ bool compare(T seen, Comparison comparison, T value) {
+  switch (comparison) {
+    case Comparison::Eq:
+      return seen == value;
+    case Comparison::Ne:
+      return seen != value;
+    case Comparison::Gt:
+      return seen > value;
+    case Comparison::Ge:
+      return seen >= value;
+    case Comparison::Lt:
+      return seen < value;
+    case Comparison::Le:
+      return seen <= value;
+  }
+  return false;
+}
+
+namespace detail {
+
+template <typename T>
+struct WordOf {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "words have 4 or 8 bytes");
+  using type = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+};
+
+template <typename T>
+__device__ T bits_as(typename WordOf<T>::type bits) {
+  T value;
+  memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+template <typename T>
+__device__ typename WordOf<T>::type bits_of(T value) {
+  typename WordOf<T>::type bits;
+  memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+template <typename T>
+__device__ T read_word(const T* word) {
+  return bits_as<T>(load_relaxed(reinterpret_cast<const typename WordOf<T>::type*>(word)));
+}
+
+// How often a waiting thread looks at its word before it looks once at what else may have happened.
+inline constexpr std::uint32_t kLooksPerCheck = 4096;
+
+// Ends the kernel if a peer is lost. `spins` counts the caller's looks.
+inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) {
+  if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
+    return;
+  }
+  if (load_relaxed(&state().abort->is_set) != 0) {
+    Failure failure = waiting;
+    failure.kind = FailureKind::PeerLost;
+    failure.pe = state().abort->pe;
+    fail(failure);
+  }
+}
+
+// Looks until `done()` holds; `describe(failure)` fills in what is waited for. The caller acquires.
+template <typename Done>
+__device__ void spin_until(const Failure& waiting, Done&& done) {
+  for (std::uint32_t spins = 0; !done(); ++spins) {
+    remote::serve();
+    check_abort(spins, waiting);
+  }
+}
+
+template <typename T>
+__device__ T wait_word(OperationName operation, const T* word, Comparison comparison, T value) {
+  T seen{};
+  spin_until({FailureKind::None, operation, -1, word, static_cast<std::uint64_t>(bits_of(value))},
+             [&] {
+               seen = read_word(word);
+               return compare(seen, comparison, value);
+             });
+  fence_acquire();
+  return seen;
+}
+
+}  // namespace detail
+
+// Waits until `*word` compares to `value`.
+template <typename Scope = Thread, typename T>
+__device__ void wait_until(const T* word, Comparison comparison, T value) {
+  if (is_leader<Scope>()) {
+    detail::wait_word(OperationName::WaitUntil, word, comparison, value);
+  }
+  Scope::sync();
+}
+
+// True if `*word` compares to `value`. Thread scope.
+template <typename T>
+__device__ bool test(const T* word, Comparison comparison, T value) {
+  remote::serve();
+  if (!compare(detail::read_word(word), comparison, value)) {
+    return false;
+  }
+  fence_acquire();
+  return true;
+}
+
+// ---- Of `count` words at `words`; those whose `status` is not 0 are left out (null: none are). Thread
+// scope.
+
+inline constexpr std::size_t kNone = SIZE_MAX;
+
+// The index of one that compares to `value`; kNone if none does.
+template <typename T>
+__device__ std::size_t test_any(
+    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+  remote::serve();
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((status == nullptr || status[i] == 0) &&
+        compare(detail::read_word(words + i), comparison, value)) {
+      fence_acquire();
+      return i;
+    }
+  }
+  return kNone;
+}
+
+// True if all do, also if all are left out.
+template <typename T>
+__device__ bool test_all(
+    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+  remote::serve();
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((status == nullptr || status[i] == 0) &&
+        !compare(detail::read_word(words + i), comparison, value)) {
+      return false;
+    }
+  }
+  fence_acquire();
+  return true;
+}
+
+// The indices of those that do go to `indices`; returns how many.
+template <typename T>
+__device__ std::size_t test_some(const T* words,
+                                 std::size_t count,
+                                 std::size_t* indices,
+                                 const int* status,
+                                 Comparison comparison,
+                                 T value) {
+  remote::serve();
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((status == nullptr || status[i] == 0) &&
+        compare(detail::read_word(words + i), comparison, value)) {
+      indices[found++] = i;
+    }
+  }
+  fence_acquire();
+  return found;
+}
+
+namespace detail {
+
+inline __device__ bool all_left_out(std::size_t count, const int* status) {
+  if (status == nullptr) {
+    return count == 0;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (status[i] == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace detail
+
+// Waits until one does and returns its index; kNone at once if all are left out.
+template <typename T>
+__device__ std::size_t wait_until_any(
+    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+  std::size_t index = kNone;
+  if (!detail::all_left_out(count, status)) {
+    detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words}, [&] {
+      index = test_any(words, count, status, comparison, value);
+      return index != kNone;
+    });
+  }
+  return index;
+}
+
+template <typename T>
+__device__ void wait_until_all(
+    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+  detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words},
+                     [&] { return test_all(words, count, status, comparison, value); });
+}
+
+// Waits until at least one does; 0 at once if all are left out.
+template <typename T>
+__device__ std::size_t wait_until_some(const T* words,
+                                       std::size_t count,
+                                       std::size_t* indices,
+                                       const int* status,
+                                       Comparison comparison,
+                                       T value) {
+  std::size_t found = 0;
+  if (!detail::all_left_out(count, status)) {
+    detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words}, [&] {
+      found = test_some(words, count, indices, status, comparison, value);
+      return found != 0;
+    });
+  }
+  return found;
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_WAIT_CUH
