@@ -1,7 +1,15 @@
-# weft_layer(NAME [LIBS ...]): all sources of src/NAME as one object library of libweft.
+# weft_layer(NAME [WITHOUT folder] [LIBS ...]): all sources of src/NAME, but those of one of its folders, as one
+# object library of libweft.
 function(weft_layer name)
-  cmake_parse_arguments(LAYER "" "" "LIBS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  cmake_parse_arguments(LAYER "" "WITHOUT" "LIBS" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(WEFT_HAVE_CUDA)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cu)
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
+  if(LAYER_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/${name}/${LAYER_WITHOUT}/")
+  endif()
   if(NOT sources)
     return()
   endif()

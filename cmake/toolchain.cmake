@@ -7,10 +7,15 @@ if(WEFT_CCACHE)
 endif()
 
 add_library(weft_build_flags INTERFACE)
-target_compile_options(weft_build_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wno-sign-conversion
-                       $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Debug>:-Og> -fno-omit-frame-pointer)
+set(weft_warnings -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wno-sign-conversion
+    $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Debug>:-Og> -fno-omit-frame-pointer)
+# Host warnings in .cu files come from nvcc's own glue; the same headers are compiled as C++ too.
+target_compile_options(weft_build_flags INTERFACE "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${weft_warnings}>"
+                       "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo>"
+                       "$<$<AND:$<BOOL:${WEFT_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>")
 if(WEFT_SANITIZE)
-  target_compile_options(weft_build_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_options(weft_build_flags INTERFACE
+    "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fsanitize=${WEFT_SANITIZE};-fno-sanitize-recover=all>")
   target_link_options(weft_build_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
   # GCC warns that ThreadSanitizer does not see stand-alone fences; docs/MEMORY_MODEL.md lists ours.
   target_compile_options(weft_build_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)

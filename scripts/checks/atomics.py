@@ -6,11 +6,14 @@ from .tree import Finding, Rule
 
 REACH_LINES = 3
 ORDER = re.compile(r"memory_order(?:_|::)(relaxed|consume|acquire|release|acq_rel|seq_cst)")
+# What device code has instead: the functions of access.cuh, which alone are exempt.
+DEVICE_ORDER = re.compile(r"\b(?:load|store|fence|add)_(acquire|release|full)\(")
+DEVICE_ACCESS = pathlib.PurePath("include/weft/device/access.cuh")
 DEFAULT_ORDER = re.compile(r"\.load\(\s*\)")
 TAG = re.compile(r"//\s*SYNC ([\w-]+)(?:\s*\(pairs with ([^)]+)\))?:")
 FOREIGN = re.compile(r"#\s*include\s*<(?:atomic|stdatomic\.h)>|\b__(?:atomic|sync)_\w+|(?<!asm )\bvolatile\b")
 SIDES = {"acquire": {"acquire"}, "consume": {"acquire"}, "release": {"release"},
-         "acq_rel": {"acquire", "release"}, "seq_cst": {"acquire", "release"}}
+         "acq_rel": {"acquire", "release"}, "seq_cst": {"acquire", "release"}, "full": {"acquire", "release"}}
 
 
 def code_of(line):
@@ -38,7 +41,7 @@ class SyncPoints:
             if "//" in line:
                 comment_line = number
             near_tag = tag if tag and number - comment_end <= REACH_LINES else None
-            for access in ORDER.findall(code_of(line)):
+            for access in ORDER.findall(code_of(line)) + DEVICE_ORDER.findall(code_of(line)):
                 self._access(access, number, near_tag, number - comment_line <= REACH_LINES)
             if DEFAULT_ORDER.search(code_of(line)):
                 self._say(number, "this load names no order")
@@ -78,7 +81,8 @@ def pair_errors(points, by_path):
 
 
 def find_sync(tree):
-    by_path = {path: SyncPoints(path, tree.lines(path)) for path in tree.cxx("src")}
+    by_path = {path: SyncPoints(path, tree.lines(path)) for path in tree.cxx("src", "include")
+               if path != DEVICE_ACCESS}
     for points in by_path.values():
         yield from points.errors
         yield from pair_errors(points, by_path)

@@ -23,6 +23,18 @@ constexpr std::array kSettings{
             "How long init waits for all PEs before it names the missing ones."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
             "Checks of arguments: 0 none, 1 PE and address, 2 also overlap and alignment."},
+    Setting{
+        "WEFT_DEVICE_HEAP_SIZE", &Config::device_heap_size, "bytes", "1G", "",
+        "Size of the symmetric heap on each PE's GPU, taken by weft_device_init; the same on all "
+        "PEs."},
+    Setting{
+        "WEFT_DEVICE_MEMORY", &Config::device_memory, "", "auto", "auto|vmm|ipc",
+        "How device heaps are allocated and shared in a node: vmm, virtual memory management at "
+        "one stride of addresses, or ipc, cudaMalloc and IPC handles; auto: vmm where the GPU has "
+        "it."},
+    Setting{"WEFT_DEVICE_SHARED", &Config::device_shared, "", "no", "",
+            "Several PEs may take one GPU, for tests: kernels that wait for each other then take "
+            "turns on it."},
     Setting{"WEFT_EAGER_BYTES_MAX", &Config::eager_bytes_max, "bytes", "1K", "",
             "A put_signal up to this size travels inside the signal's own message."},
     Setting{"WEFT_FAULTS", &Config::faults, "", "", "",

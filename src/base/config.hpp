@@ -28,6 +28,9 @@ struct Config {
   std::uint64_t heap_size = 0;
   std::string symmetric_globals;
   std::string node_local;
+  std::uint64_t device_heap_size = 0;
+  std::string device_memory;
+  bool device_shared = false;
   // Rails.
   std::string provider;
   std::string nics;

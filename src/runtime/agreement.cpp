@@ -5,15 +5,21 @@
 namespace weft::runtime {
 namespace {
 
+bool is(const collectives::CollectiveRequest& request, RequestKind kind) {
+  return request.kind == static_cast<std::uint64_t>(kind);
+}
+
 std::string describe(const collectives::CollectiveRequest& request) {
-  if (request.kind == static_cast<std::uint64_t>(RequestKind::Release)) {
+  if (is(request, RequestKind::Release) || is(request, RequestKind::DeviceRelease)) {
     return request.offset == 0 ? "to free NULL"
                                : fmt::format("to free the block at heap offset {}", request.offset);
   }
-  if (request.kind == static_cast<std::uint64_t>(RequestKind::Window)) {
+  if (is(request, RequestKind::Window)) {
     return fmt::format("for a window of {} bytes", request.bytes);
   }
-  return fmt::format("for {} bytes aligned to {}", request.bytes, request.alignment);
+  return fmt::format("for {} bytes {}aligned to {}", request.bytes,
+                     is(request, RequestKind::DeviceAllocate) ? "on the GPU " : "",
+                     request.alignment);
 }
 
 }  // namespace
@@ -26,8 +32,9 @@ std::optional<std::string> disagreement(std::string_view name,
     if (other == first) {
       continue;
     }
-    const bool only_size = other.kind == first.kind && other.alignment == first.alignment &&
-                           first.kind == static_cast<std::uint64_t>(RequestKind::Allocate);
+    const bool only_size =
+        other.kind == first.kind && other.alignment == first.alignment &&
+        (is(first, RequestKind::Allocate) || is(first, RequestKind::DeviceAllocate));
     const std::string asked =
         only_size
             ? fmt::format("PE {} asked for {} bytes, PE 0 for {}", pe, other.bytes, first.bytes)

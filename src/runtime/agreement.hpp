@@ -13,7 +13,13 @@
 
 namespace weft::runtime {
 
-enum class RequestKind : std::uint64_t { Allocate = 1, Release = 2, Window = 3 };
+enum class RequestKind : std::uint64_t {
+  Allocate = 1,
+  Release = 2,
+  Window = 3,
+  DeviceAllocate = 4,
+  DeviceRelease = 5,
+};
 
 // "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all PEs", the
 // first PE that differs from PE 0; empty if all agree.

@@ -276,6 +276,7 @@ int weft_finalize(void) {
   }
   const int result = weft::c_api::finish(weft::c_api::destroy_all_contexts(), "weft_finalize");
   weft::c_api::publish(nullptr);
+  weft::c_api::forget_device();
   job.reset();
   return result;
 }

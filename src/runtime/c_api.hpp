@@ -55,6 +55,9 @@ int initialize(const InitOptions& options);
 // OpenSHMEM's SHMEM_CTX_INVALID.
 inline const weft_context_t kInvalidContext = reinterpret_cast<weft_context_t>(UINTPTR_MAX);
 
+// Files of device code that come from now on are told nothing.
+void forget_device();
+
 // Whether a function can return an error, or, as most of OpenSHMEM's, has no way but to end the job.
 enum class OnError : bool { Return, EndJob };
 

@@ -6,6 +6,7 @@
 
 #include "src/collectives/collectives.hpp"
 #include "src/runtime/c_api.hpp"
+#include "src/runtime/device_job.hpp"
 
 namespace weft::c_api {
 
@@ -154,6 +155,9 @@ int weft_team_destroy(weft_team_t team) {
                     "weft_team_destroy: WEFT_TEAM_WORLD and WEFT_TEAM_NODE are always there");
     }
     const Status quiet = destroy_contexts_of(team);
+    if (runtime.device() != nullptr) {
+      runtime.device()->leave(object);
+    }
     const Status gone = runtime.collectives().destroy(object);
     return finish(gone == Status::Ok ? quiet : gone, "weft_team_destroy");
   });

@@ -43,6 +43,11 @@ void read(bootstrap::FieldReader& reader, Value& value) {
   std::ranges::copy(reader.raw(bytes.size()), bytes.begin());
 }
 
+// An identity begins with the kernel's boot id; what follows are its namespaces.
+std::string machine_of(const Member& member) {
+  return member.node_identity.substr(0, member.node_identity.find('/'));
+}
+
 void check_agreement(const std::vector<Member>& members) {
   const Member& first = members.front();
   for (std::size_t pe = 1; pe < members.size(); ++pe) {
@@ -127,10 +132,6 @@ std::uint32_t Membership::node_count() const {
 }
 
 Crowd Membership::machine() const {
-  // An identity begins with the kernel's boot id; what follows are its namespaces.
-  const auto machine_of = [](const Member& member) {
-    return member.node_identity.substr(0, member.node_identity.find('/'));
-  };
   const std::string mine = machine_of(members_[me_.value]);
   Crowd crowd;
   CoreMask all{};
@@ -144,6 +145,13 @@ Crowd Membership::machine() const {
     crowd.cores += static_cast<std::uint32_t>(std::popcount(word));
   }
   return crowd;
+}
+
+std::uint32_t Membership::machine_pe() const {
+  const std::string mine = machine_of(members_[me_.value]);
+  return static_cast<std::uint32_t>(
+      std::count_if(members_.begin(), members_.begin() + me_.value,
+                    [&mine](const Member& member) { return machine_of(member) == mine; }));
 }
 
 std::vector<bool> Membership::locals() const {

@@ -58,6 +58,8 @@ class Membership {
   [[nodiscard]] std::uint32_t node_count() const;
   // Who shares this machine's cores, also where WEFT_NODE_SIZE or a lab makes several nodes of it.
   [[nodiscard]] Crowd machine() const;
+  // My place among them, in the order of PEs.
+  [[nodiscard]] std::uint32_t machine_pe() const;
   // By PE: whether it shares my node.
   [[nodiscard]] std::vector<bool> locals() const;
   // By PE: the number of its node.

@@ -19,6 +19,8 @@
 
 namespace weft::runtime {
 
+class DeviceJob;
+
 // A block of the heap: where it starts in the region and how much was asked for.
 struct Block {
   std::uint64_t offset = 0;
@@ -42,6 +44,8 @@ class Runtime {
   [[nodiscard]] std::uint32_t node_pe() const;
   [[nodiscard]] std::uint32_t node_pe_count() const;
   [[nodiscard]] std::uint32_t node_of(Pe pe) const;
+  // My place among the PEs of this machine.
+  [[nodiscard]] std::uint32_t machine_pe() const;
 
   // Collective. `zeroed` fills this PE's block before the closing barrier. Throws Error (OutOfMemory,
   // Mismatch naming the PEs that asked for something else, InvalidArgument); the heap is then as it
@@ -71,6 +75,13 @@ class Runtime {
   [[nodiscard]] rma::Context& default_context();
   [[nodiscard]] collectives::Collectives& collectives();
   [[nodiscard]] const Config& config() const;
+
+  // ---- The GPU of this PE.
+
+  // Collective. Takes the current GPU. Throws Error, on all PEs alike.
+  void open_device();
+  // Null before open_device.
+  [[nodiscard]] DeviceJob* device() const;
 
   // Opens the connections to `peers`. Throws Error naming the pair that could not be opened.
   void warm_up(const std::vector<Pe>& peers);

@@ -38,10 +38,10 @@ static __device__ __noinline__ void fail(const Failure& failure) {
     record->address = reinterpret_cast<std::uint64_t>(failure.address);
     record->expected = failure.expected;
     record->seen = failure.seen;
+    // SYNC failure-record (pairs with src/runtime/device_watch.cpp): `kind` comes last.
     fence_release();
-    // SYNC failure-record: pairs with the host's look at `kind`.
     store_relaxed(&record->kind, static_cast<std::uint32_t>(failure.kind));
-    fence_full();
+    fence_full();  // SYNC failure-record: before the trap
   } else {
     const std::uint64_t start = now_ns();
     while (now_ns() - start < kRecordNs) {

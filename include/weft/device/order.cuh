@@ -12,13 +12,13 @@ namespace weft::device {
 // nothing: on the way by commands, each peer's are ordered anyway. It does not order what other blocks of
 // the kernel did: that takes quiet.
 inline __device__ void fence() {
-  fence_release();
+  fence_release();  // SYNC device-fence: both sides of whatever pairs across it
 }
 
 // Returns when the operations before it, of this PE's whole GPU as far as the caller knows of them, are
 // visible at their targets.
 inline __device__ void quiet() {
-  fence_full();
+  fence_full();  // SYNC device-fence: the same, and loads after it
   if (state().ring_count != 0) {
     remote::quiet();
   }

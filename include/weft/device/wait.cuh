@@ -73,7 +73,8 @@ inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) 
   if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
     return;
   }
-  if (load_relaxed(&state().abort->is_set) != 0) {
+  // SYNC device-abort (pairs with src/runtime/device_watch.cpp): then `pe` is there.
+  if (load_acquire(&state().abort->is_set) != 0) {
     Failure failure = waiting;
     failure.kind = FailureKind::PeerLost;
     failure.pe = state().abort->pe;
@@ -98,6 +99,7 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
                seen = read_word(word);
                return compare(seen, comparison, value);
              });
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
   fence_acquire();
   return seen;
 }
@@ -120,6 +122,7 @@ __device__ bool test(const T* word, Comparison comparison, T value) {
   if (!compare(detail::read_word(word), comparison, value)) {
     return false;
   }
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
   fence_acquire();
   return true;
 }
@@ -137,6 +140,7 @@ __device__ std::size_t test_any(
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&
         compare(detail::read_word(words + i), comparison, value)) {
+      // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
       fence_acquire();
       return i;
     }
@@ -155,6 +159,7 @@ __device__ bool test_all(
       return false;
     }
   }
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
   fence_acquire();
   return true;
 }
@@ -175,6 +180,7 @@ __device__ std::size_t test_some(const T* words,
       indices[found++] = i;
     }
   }
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
   fence_acquire();
   return found;
 }

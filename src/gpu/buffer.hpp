@@ -1,0 +1,64 @@
+// Memory that the CPU and this PE's GPU share, and small pieces of the GPU's own: RAII.
+// Both begin as zeros and keep their place.
+//
+// Threads: as the memory is used. Errors: Error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace weft::gpu {
+
+// Zeroed host memory that kernels reach under the same address (cudaHostAlloc), for as long as they run.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  explicit PinnedBuffer(std::size_t bytes);
+
+  PinnedBuffer(PinnedBuffer&& other) noexcept : memory_(std::exchange(other.memory_, {})) {}
+
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+
+  ~PinnedBuffer();
+
+  [[nodiscard]] std::byte* data() const { return memory_.data(); }
+
+  [[nodiscard]] std::size_t size() const { return memory_.size(); }
+
+ private:
+  std::span<std::byte> memory_;
+};
+
+// Zeroed memory of the current GPU.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(std::size_t bytes);
+
+  DeviceBuffer(DeviceBuffer&& other) noexcept : memory_(std::exchange(other.memory_, {})) {}
+
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+
+  ~DeviceBuffer();
+
+  [[nodiscard]] std::byte* data() const { return memory_.data(); }
+
+  // Waits until the bytes are there; kernels that start later see them.
+  void write(std::size_t offset, std::span<const std::byte> bytes);
+
+ private:
+  std::span<std::byte> memory_;
+};
+
+// Fills device memory with zeros and waits for it.
+void clear(std::byte* device_memory, std::size_t bytes);
+
+}  // namespace weft::gpu

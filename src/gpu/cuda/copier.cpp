@@ -1,0 +1,94 @@
+#include "src/gpu/copier.hpp"
+
+#include <array>
+#include <vector>
+
+#include "src/gpu/cuda/driver.hpp"
+
+namespace weft::gpu {
+namespace {
+
+// Copies that are started and not known to be done; more wait for the oldest.
+constexpr std::size_t kInFlightMax = 256;
+
+struct Lane {
+  cudaStream_t stream = nullptr;
+  std::array<cudaEvent_t, kInFlightMax> events{};
+  std::uint64_t started = 0;
+  std::uint64_t done = 0;
+};
+
+}  // namespace
+
+struct Copier::Streams {
+  std::array<Lane, 2> lanes;
+  bool failed = false;
+
+  Lane& lane(Direction direction) { return lanes[static_cast<std::size_t>(direction)]; }
+
+  // Looks which of the oldest have ended.
+  void advance(Lane& lane) {
+    while (!failed && lane.done < lane.started) {
+      const cudaError_t error = cudaEventQuery(lane.events[lane.done % kInFlightMax]);
+      if (error == cudaErrorNotReady) {
+        return;
+      }
+      failed = error != cudaSuccess;
+      lane.done += failed ? 0 : 1;
+    }
+  }
+};
+
+Copier::Copier(const Device& device) : streams_(std::make_unique<Streams>()) {
+  use_device(device);
+  int lowest = 0;
+  int highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for priorities of streams");
+  for (Lane& lane : streams_->lanes) {
+    check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest),
+          "making a stream for copies");
+    for (cudaEvent_t& event : lane.events) {
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    }
+  }
+}
+
+Copier::~Copier() {
+  for (Lane& lane : streams_->lanes) {
+    cudaStreamSynchronize(lane.stream);
+    for (cudaEvent_t event : lane.events) {
+      cudaEventDestroy(event);
+    }
+    cudaStreamDestroy(lane.stream);
+  }
+}
+
+std::uint64_t Copier::start(Direction direction,
+                            void* dest,
+                            const void* source,
+                            std::size_t bytes) noexcept {
+  Lane& lane = streams_->lane(direction);
+  while (!streams_->failed && lane.started - lane.done == kInFlightMax) {
+    streams_->advance(lane);
+  }
+  cudaEvent_t event = lane.events[lane.started % kInFlightMax];
+  streams_->failed =
+      streams_->failed ||
+      cudaMemcpyAsync(dest, source, bytes, cudaMemcpyDefault, lane.stream) != cudaSuccess ||
+      cudaEventRecord(event, lane.stream) != cudaSuccess;
+  return ++lane.started;
+}
+
+bool Copier::is_done(Direction direction, std::uint64_t number) noexcept {
+  Lane& lane = streams_->lane(direction);
+  if (lane.done < number) {
+    streams_->advance(lane);
+  }
+  return lane.done >= number;
+}
+
+bool Copier::has_failed() const noexcept {
+  return streams_->failed;
+}
+
+}  // namespace weft::gpu

@@ -1,0 +1,89 @@
+#include "src/gpu/device.hpp"
+
+#include <algorithm>
+
+#include "src/gpu/cuda/driver.hpp"
+
+namespace weft::gpu {
+namespace {
+
+constexpr int kDriverMin = 12040;
+
+std::string version_words(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// Throws unless this process has a driver, and the driver a GPU.
+void require_gpu() {
+  int version = 0;
+  check(cudaDriverGetVersion(&version), "asking for the NVIDIA driver's version");
+  if (version == 0) {
+    fail(Status::InvalidArgument,
+         "no NVIDIA driver was found (libcuda.so.1); install one, or do without weft_device_init: "
+         "everything else of Weft works without a GPU");
+  }
+  if (version < kDriverMin) {
+    fail(Status::InvalidArgument, "the NVIDIA driver is for CUDA {}; Weft needs one of {} or later",
+         version_words(version), version_words(kDriverMin));
+  }
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+    fail(Status::InvalidArgument,
+         "no GPU is visible to this process: {}; look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+         words(error == cudaSuccess ? cudaErrorNoDevice : error));
+  }
+}
+
+bool has(CUdevice_attribute attribute, int device) {
+  int value = 0;
+  // A driver that does not know the attribute does not have what it stands for.
+  return driver().device_get_attribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
+}
+
+}  // namespace
+
+bool is_built_in() {
+  return true;
+}
+
+Device current_device() {
+  require_gpu();
+  Device device;
+  check(cudaGetDevice(&device.index), "asking for the current GPU");
+  check(cudaFree(nullptr), fmt::format("making a CUDA context on GPU {}", device.index));
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device.index), "asking what the GPU is");
+  device.name = properties.name;
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(properties.uuid.bytes), device.uuid.size(),
+              device.uuid.begin());
+  device.pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID,
+                           properties.pciDeviceID);
+  device.bytes = properties.totalGlobalMem;
+  check(cudaDriverGetVersion(&device.driver_version), "asking for the NVIDIA driver's version");
+  device.has_posix_handles =
+      has(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device.index) &&
+      has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device.index);
+  device.has_fabric_handles = has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device.index);
+  device.has_rdma = has(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device.index);
+  device.has_dma_buf = has(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device.index);
+  int ordering = 0;
+  driver().device_get_attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+                                device.index);
+  device.needs_rdma_flush = ordering < CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+  return device;
+}
+
+void use_device(const Device& device) {
+  check(cudaSetDevice(device.index), fmt::format("taking GPU {}", device.index));
+}
+
+bool is_device_memory(const void* address) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+    cudaGetLastError();  // no driver: not an error of the program's
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeDevice;
+}
+
+}  // namespace weft::gpu

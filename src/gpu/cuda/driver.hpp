@@ -1,0 +1,54 @@
+// CUDA's driver functions by their entry points, and the words for CUDA's errors. Asked for at run time, so
+// that libweft loads on a machine that has no driver.
+//
+// Threads: any.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "src/base/error.hpp"
+
+namespace weft::gpu {
+
+struct Driver {
+  decltype(&::cuMemAddressReserve) mem_address_reserve;
+  decltype(&::cuMemAddressFree) mem_address_free;
+  decltype(&::cuMemCreate) mem_create;
+  decltype(&::cuMemRelease) mem_release;
+  decltype(&::cuMemMap) mem_map;
+  decltype(&::cuMemUnmap) mem_unmap;
+  decltype(&::cuMemSetAccess) mem_set_access;
+  decltype(&::cuMemGetAllocationGranularity) mem_get_allocation_granularity;
+  decltype(&::cuMemExportToShareableHandle) mem_export_to_shareable_handle;
+  decltype(&::cuMemImportFromShareableHandle) mem_import_from_shareable_handle;
+  decltype(&::cuMemGetHandleForAddressRange) mem_get_handle_for_address_range;
+  decltype(&::cuDeviceGetAttribute) device_get_attribute;
+  decltype(&::cuGetErrorString) get_error_string;
+};
+
+// Throws if there is no driver, or one that lacks a function.
+[[nodiscard]] const Driver& driver();
+
+[[nodiscard]] std::string words(cudaError_t error);
+[[nodiscard]] std::string words(CUresult error);
+
+// Throws "`action` failed: CUDA's words" unless it succeeded.
+inline void check(cudaError_t error, std::string_view action, Status status = Status::Internal) {
+  if (error != cudaSuccess) {
+    fail(status, "{} failed: {}", action, words(error));
+  }
+}
+
+inline void check(CUresult error, std::string_view action, Status status = Status::Internal) {
+  if (error != CUDA_SUCCESS) {
+    fail(status, "{} failed: {}", action, words(error));
+  }
+}
+
+}  // namespace weft::gpu

@@ -1,0 +1,82 @@
+// What stands for the GPU where libweft is built without CUDA: one sentence.
+#include "src/base/error.hpp"
+#include "src/gpu/buffer.hpp"
+#include "src/gpu/copier.hpp"
+#include "src/gpu/device.hpp"
+#include "src/gpu/segments.hpp"
+
+namespace weft::gpu {
+namespace {
+
+[[noreturn]] void fail_absent() {
+  fail(Status::InvalidArgument,
+       "this libweft was built without CUDA; build it where nvcc 12.4 or later is found, with "
+       "-DWEFT_CUDA=ON");
+}
+
+}  // namespace
+
+bool is_built_in() {
+  return false;
+}
+
+Device current_device() {
+  fail_absent();
+}
+
+void use_device(const Device& /*device*/) {
+  fail_absent();
+}
+
+bool is_device_memory(const void* /*address*/) {
+  return false;
+}
+
+std::unique_ptr<Segments> make_segments(const Device& /*device*/, const SegmentPlan& /*plan*/) {
+  fail_absent();
+}
+
+PinnedBuffer::PinnedBuffer(std::size_t /*bytes*/) {
+  fail_absent();
+}
+
+PinnedBuffer::~PinnedBuffer() = default;
+
+DeviceBuffer::DeviceBuffer(std::size_t /*bytes*/) {
+  fail_absent();
+}
+
+DeviceBuffer::~DeviceBuffer() = default;
+
+void DeviceBuffer::write(std::size_t /*offset*/, std::span<const std::byte> /*bytes*/) {
+  fail_absent();
+}
+
+void clear(std::byte* /*device_memory*/, std::size_t /*bytes*/) {
+  fail_absent();
+}
+
+struct Copier::Streams {};
+
+Copier::Copier(const Device& /*device*/) {
+  fail_absent();
+}
+
+Copier::~Copier() = default;
+
+std::uint64_t Copier::start(Direction /*direction*/,
+                            void* /*dest*/,
+                            const void* /*source*/,
+                            std::size_t /*bytes*/) noexcept {
+  return 0;
+}
+
+bool Copier::is_done(Direction /*direction*/, std::uint64_t /*number*/) noexcept {
+  return false;
+}
+
+bool Copier::has_failed() const noexcept {
+  return true;
+}
+
+}  // namespace weft::gpu

@@ -1,0 +1,92 @@
+// What a PE has once it has taken a GPU: the device heap with its node's peers, and what kernels are told
+// (weft::device::DeviceState). Made by weft_device_init, gone at weft_finalize.
+//
+// Threads: constructor and destructor as the runtime's; allocate and release by one thread at a time; the
+// rest by any.
+#pragma once
+
+#include <weft/device/control.hpp>
+#include <weft/device/state.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/config.hpp"
+#include "src/base/status.hpp"
+#include "src/bootstrap/bootstrap.hpp"
+#include "src/collectives/collectives.hpp"
+#include "src/gpu/buffer.hpp"
+#include "src/gpu/device.hpp"
+#include "src/heap/device_heap.hpp"
+#include "src/runtime/device_watch.hpp"
+#include "src/runtime/membership.hpp"
+
+namespace weft::runtime {
+
+// What a DeviceJob is built from, and which outlives it.
+struct DeviceSurroundings {
+  const Config& config;
+  bootstrap::Bootstrap& bootstrap;
+  const Membership& membership;
+  collectives::Collectives& collectives;
+  std::function<std::optional<Pe>()> lost_pe;  // one that is lost, if any
+  // Throws the sentence for a status other than Ok, in the call of that name.
+  std::function<void(Status, std::string_view)> check;
+};
+
+class DeviceJob {
+ public:
+  // Collective. Throws Error, the same on all PEs.
+  explicit DeviceJob(DeviceSurroundings surroundings);
+  DeviceJob(const DeviceJob&) = delete;
+  DeviceJob& operator=(const DeviceJob&) = delete;
+  ~DeviceJob();
+
+  [[nodiscard]] const device::DeviceState& state() const { return state_; }
+
+  [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
+
+  [[nodiscard]] const gpu::Device& device() const { return device_; }
+
+  // Collective, as Runtime::allocate and release.
+  [[nodiscard]] void* allocate(std::uint64_t bytes, bool zeroed, std::string_view name);
+  void release(void* address);
+
+  // The number by which kernels know the team. Collective over it the first time.
+  [[nodiscard]] std::uint32_t enter(collectives::Team& team);
+  // The team is going to be destroyed.
+  void leave(const collectives::Team& team);
+
+  // Why a kernel of this PE ended; empty if none has failed.
+  [[nodiscard]] std::optional<std::string> failure() const { return watch_->failure(); }
+
+  // The same as a status.
+  [[nodiscard]] Status failure_status() const { return watch_->failure_status(); }
+
+ private:
+  void take_device();
+  void make_heap();
+  void exchange();
+  void fill_state();
+  [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
+  void agree(std::string_view name, const collectives::CollectiveRequest& mine);
+
+  const DeviceSurroundings with_;
+  Pe me_;
+  gpu::Device device_;
+  std::unique_ptr<heap::DeviceHeap> heap_;
+  gpu::PinnedBuffer pinned_;      // AbortWord and FailureRecord
+  gpu::DeviceBuffer words_;       // claims and locks
+  gpu::DeviceBuffer team_table_;  // TeamState by number
+  gpu::DeviceBuffer delta_table_;
+  std::vector<gpu::DeviceBuffer> pe_lists_;
+  std::vector<const collectives::Team*> teams_;  // that were entered
+  device::DeviceState state_;
+  std::unique_ptr<DeviceWatch> watch_;
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,51 @@
+// Looks after kernels from the host: tells those that wait that a PE is lost, so that they end, and says why
+// a kernel has ended. A thread that sleeps between looks.
+//
+// Threads: its own, and any for `failure`.
+#pragma once
+
+#include <weft/device/state.hpp>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "src/base/ids.hpp"
+#include "src/base/status.hpp"
+
+namespace weft::runtime {
+
+class DeviceWatch {
+ public:
+  // `abort` and `record` are in memory that kernels reach; `lost_pe` names a PE that is lost.
+  DeviceWatch(device::AbortWord& abort,
+              const device::FailureRecord& record,
+              std::function<std::optional<Pe>()> lost_pe);
+  DeviceWatch(const DeviceWatch&) = delete;
+  DeviceWatch& operator=(const DeviceWatch&) = delete;
+  ~DeviceWatch();
+
+  [[nodiscard]] std::optional<std::string> failure() const;
+  [[nodiscard]] Status failure_status() const;
+
+ private:
+  void run();
+  void look();
+
+  device::AbortWord& abort_;
+  const device::FailureRecord& record_;
+  std::function<std::optional<Pe>()> lost_pe_;
+  bool has_said_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;  // last: starts when all else is there
+};
+
+// The record as a sentence. Pure.
+[[nodiscard]] std::string describe_failure(const device::FailureRecord& record);
+
+}  // namespace weft::runtime
