@@ -1,4 +1,7 @@
-// Marks functions that the CPU and the GPU both run; nothing without nvcc.
+// Marks a function that runs on the host and on the GPU. Headers with it compile with any C++17
+// compiler, and with nvcc for both sides.
+//
+// Constant; no state.
 #ifndef WEFT_DEVICE_HOST_DEVICE_HPP
 #define WEFT_DEVICE_HOST_DEVICE_HPP
 

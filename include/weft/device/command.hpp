@@ -1,0 +1,143 @@
+// What a GPU asks of its proxy, and a proxy of its GPU: one Command in a slot of 64 bytes. The wire
+// format stands here and nowhere else; both sides include this file.
+//
+// Every word of a slot carries the parity of the ring's lap in its highest bit: a slot is there when
+// all eight words have the parity of the expected lap. So its stores need no order among themselves,
+// and no flag follows them. A ring starts zeroed; the first lap has parity 1.
+//
+// What the fields mean, from the GPU to the proxy (offsets are in the symmetric device heap):
+//
+//   kind       dest             source           word             operand, compare
+//   Put        offset           local address    -                -
+//   Get        local address    offset           -                -
+//   PutSignal  offset           local address    offset           Set or Add with operand
+//   Signal     -                -                offset           Set or Add with operand
+//   Atomic     -                -                offset           of `op`
+//
+// From the proxy to the GPU, in the inbox, `dest` and `word` are local addresses, there is no Get and no
+// Fence, and whatever has bytes has its payload in the slot's payload area.
+#ifndef WEFT_DEVICE_COMMAND_HPP
+#define WEFT_DEVICE_COMMAND_HPP
+
+#include <weft/device/host_device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft {
+namespace device {
+
+enum class CommandKind : std::uint8_t {
+  Nop,  // complete as soon as it is taken: measures the ring itself
+  Put,
+  Get,
+  PutSignal,  // whoever sees the signal sees the data
+  Signal,
+  Atomic,  // with kReplyWanted it fetches: the reply's value is the old one
+  Fence,   // whatever follows in this ring becomes visible, at each peer, after what came before
+};
+
+// The numbers of weft::transport::AtomicCode; a static assertion in src/proxy compares them.
+enum class AtomicOp : std::uint8_t { Set, Add, And, Or, Xor, CompareSwap, Fetch };
+
+// Command::flags.
+enum : std::uint8_t {
+  kPayloadInSlot = 1,  // the data is in the slot's payload area; `source` means nothing
+  kReplyWanted = 2,    // the slot's reply is written when the command is complete
+  kFenceBefore = 4,    // as if a Fence stood before it, for its own peer
+};
+
+// The largest put whose data travels beside its command.
+constexpr std::size_t kPayloadBytes = 512;
+constexpr std::uint64_t kCommandBytesMax = (std::uint64_t{1} << 48U) - 1;
+
+struct Command {
+  CommandKind kind = CommandKind::Nop;
+  std::uint8_t element_bytes = 8;  // of the word: 4 or 8
+  AtomicOp op = AtomicOp::Set;
+  std::uint8_t flags = 0;
+  std::uint32_t pe = 0;
+  std::uint64_t bytes = 0;  // below 2^48
+  std::uint64_t dest = 0;   // addresses and offsets are below 2^63
+  std::uint64_t source = 0;
+  std::uint64_t word = 0;
+  std::uint64_t operand = 0;
+  std::uint64_t compare = 0;  // CompareSwap only
+};
+
+constexpr std::size_t kSlotWords = 8;
+
+struct alignas(64) CommandSlot {
+  std::uint64_t
+      words[kSlotWords];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+};
+
+static_assert(sizeof(CommandSlot) == 64, "a slot is one cache line and one PCIe write");
+
+constexpr std::uint64_t kParityBit = std::uint64_t{1} << 63U;
+
+// In which bit of which word each field lies. Bit 63 is the parity, everywhere.
+//   0 dest   1 source   2 word   3 bytes 0-47, kind 48-51, op 52-55, flags 56-59, wide word 60
+//   4 operand 0-62      5 compare 0-62      6 pe 0-31, operand's bit 63 at 32, compare's at 33
+//   7 unused
+constexpr unsigned kKindShift = 48;
+constexpr unsigned kOpShift = 52;
+constexpr unsigned kFlagsShift = 56;
+constexpr unsigned kWideShift = 60;
+constexpr unsigned kOperandTopShift = 32;
+constexpr unsigned kCompareTopShift = 33;
+
+// The parity bit of the lap that `position` lies in, of a ring of `capacity` slots (a power of two).
+WEFT_HOST_DEVICE constexpr std::uint64_t parity_of(std::uint64_t position, std::uint64_t capacity) {
+  return (position & capacity) == 0 ? kParityBit : 0;
+}
+
+WEFT_HOST_DEVICE inline void encode(const Command& command,
+                                    std::uint64_t parity,
+                                    std::uint64_t* words) {
+  const std::uint64_t wide = command.element_bytes == 8 ? 1 : 0;
+  words[0] = command.dest;
+  words[1] = command.source;
+  words[2] = command.word;
+  words[3] = command.bytes | static_cast<std::uint64_t>(command.kind) << kKindShift |
+             static_cast<std::uint64_t>(command.op) << kOpShift |
+             static_cast<std::uint64_t>(command.flags) << kFlagsShift | wide << kWideShift;
+  words[4] = command.operand;
+  words[5] = command.compare;
+  words[6] = command.pe | (command.operand >> 63U) << kOperandTopShift |
+             (command.compare >> 63U) << kCompareTopShift;
+  words[7] = 0;
+  for (std::size_t i = 0; i < kSlotWords; ++i) {
+    words[i] = (words[i] & ~kParityBit) | parity;
+  }
+}
+
+// False if the slot does not hold a whole command of that lap; `command` is then unspecified.
+WEFT_HOST_DEVICE inline bool decode(const std::uint64_t* words,
+                                    std::uint64_t parity,
+                                    Command& command) {
+  std::uint64_t differs = 0;
+  for (std::size_t i = 0; i < kSlotWords; ++i) {
+    differs |= words[i] ^ parity;
+  }
+  if ((differs & kParityBit) != 0) {
+    return false;
+  }
+  command.dest = words[0] & ~kParityBit;
+  command.source = words[1] & ~kParityBit;
+  command.word = words[2] & ~kParityBit;
+  command.bytes = words[3] & kCommandBytesMax;
+  command.kind = static_cast<CommandKind>(words[3] >> kKindShift & 15U);
+  command.op = static_cast<AtomicOp>(words[3] >> kOpShift & 15U);
+  command.flags = static_cast<std::uint8_t>(words[3] >> kFlagsShift & 15U);
+  command.element_bytes = (words[3] >> kWideShift & 1U) != 0 ? 8 : 4;
+  command.pe = static_cast<std::uint32_t>(words[6]);
+  command.operand = (words[4] & ~kParityBit) | (words[6] >> kOperandTopShift & 1U) << 63U;
+  command.compare = (words[5] & ~kParityBit) | (words[6] >> kCompareTopShift & 1U) << 63U;
+  return true;
+}
+
+}  // namespace device
+}  // namespace weft
+
+#endif  // WEFT_DEVICE_COMMAND_HPP

@@ -1,0 +1,74 @@
+// The proxy's side of one command ring: takes commands in order, remembers which are complete, and
+// tells the GPU the position below which all are.
+//
+// Threads: the proxy's only. Invariant: completed <= released <= taken, and taken - completed is at
+// most the window; a full window stops taking, so nothing here grows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/proxy/ring_memory.hpp"
+
+namespace weft::proxy {
+
+class CommandRing {
+ public:
+  // `window`: how many commands may be taken and not complete; a power of two.
+  CommandRing(const device::RingView& view, std::uint64_t window)
+      : consumer_(view), done_(window, 0) {}
+
+  // True if the next command is there and the window has room.
+  [[nodiscard]] bool peek(device::Command& command) const {
+    return taken_ - completed_ < done_.size() && consumer_.peek(taken_, command);
+  }
+
+  [[nodiscard]] const std::byte* payload() const { return consumer_.payload(taken_); }
+
+  [[nodiscard]] std::uint64_t position() const { return taken_; }
+
+  // The command that peek showed, and its payload, have been copied.
+  void take() { ++taken_; }
+
+  // A command is complete, with `value` for whoever waits for a reply. False: the slot's last reply has
+  // not been read yet, so nothing was done.
+  [[nodiscard]] bool finish(std::uint64_t position, bool wants_reply, std::uint64_t value) {
+    if (wants_reply) {
+      if (!consumer_.can_reply(position)) {
+        return false;
+      }
+      consumer_.reply(position, value);
+    }
+    done_[position & (done_.size() - 1)] = 1;
+    return true;
+  }
+
+  // Tells the GPU what has been taken since, and what is complete. True if anything is new.
+  bool publish() {
+    const bool has_taken = released_ != taken_;
+    if (has_taken) {
+      released_ = taken_;
+      consumer_.release_below(released_);
+    }
+    const std::uint64_t before = completed_;
+    while (completed_ < taken_ && done_[completed_ & (done_.size() - 1)] != 0) {
+      done_[completed_ & (done_.size() - 1)] = 0;
+      ++completed_;
+    }
+    if (completed_ != before) {
+      consumer_.complete_below(completed_);
+    }
+    return has_taken || completed_ != before;
+  }
+
+  [[nodiscard]] bool is_idle() const { return completed_ == taken_; }
+
+ private:
+  device::RingConsumer<HostMemory> consumer_;
+  std::vector<std::uint8_t> done_;  // by position modulo the window
+  std::uint64_t taken_ = 0;
+  std::uint64_t released_ = 0;
+  std::uint64_t completed_ = 0;
+};
+
+}  // namespace weft::proxy

@@ -1,0 +1,215 @@
+#include "src/proxy/engine.hpp"
+
+#include "src/base/clock.hpp"
+#include "src/base/error.hpp"
+#include "src/base/log.hpp"
+
+namespace weft::proxy {
+
+using device::AtomicOp;
+using device::Command;
+using device::CommandKind;
+using transport::AtomicCode;
+
+static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Set) &&
+              static_cast<int>(AtomicOp::Add) == static_cast<int>(AtomicCode::Add) &&
+              static_cast<int>(AtomicOp::And) == static_cast<int>(AtomicCode::And) &&
+              static_cast<int>(AtomicOp::Or) == static_cast<int>(AtomicCode::Or) &&
+              static_cast<int>(AtomicOp::Xor) == static_cast<int>(AtomicCode::Xor) &&
+              static_cast<int>(AtomicOp::CompareSwap) ==
+                  static_cast<int>(AtomicCode::CompareSwap) &&
+              static_cast<int>(AtomicOp::Fetch) == static_cast<int>(AtomicCode::Fetch));
+
+namespace {
+
+// From one ring, before the others have their turn.
+constexpr int kCommandsPerTurn = 64;
+constexpr std::uint64_t kDrainNs = 1'000'000'000;
+
+std::vector<CommandRing> make_rings(const std::vector<device::RingView>& views,
+                                    std::uint64_t window) {
+  std::vector<CommandRing> rings;
+  for (const device::RingView& view : views) {
+    rings.emplace_back(view, window);
+  }
+  return rings;
+}
+
+}  // namespace
+
+Engine::Engine(Pe me,
+               const std::vector<bool>& is_remote,
+               const EngineOptions& options,
+               const EngineSeams& seams,
+               const EngineMemory& memory)
+    : on_failed_(seams.on_failed),
+      inbox_(memory.inbox, seams.applier, options.wake_us),
+      rings_(make_rings(memory.rings, options.window)),
+      context_{
+          .transport = seams.transport,
+          .copier = seams.copier,
+          .inbox = inbox_,
+          .rings = rings_,
+          .on_failed = on_failed_,
+          .layout = StagingLayout(static_cast<std::uint32_t>(is_remote.size()), options.staging),
+          .staging = memory.staging,
+          .heap = memory.heap,
+          .me = me},
+      peer_check_ns_(std::uint64_t{options.peer_check_us} * 1000),
+      outgoing_(is_remote.size()),
+      incoming_(is_remote.size()) {
+  if (memory.staging.bytes < context_.layout.region_bytes()) {
+    fail(Status::InvalidArgument, "the staging region has {} bytes, but needs {}",
+         memory.staging.bytes, context_.layout.region_bytes());
+  }
+  for (std::uint32_t k = 1; k < is_remote.size(); ++k) {
+    const Pe peer((me.value + k) % static_cast<std::uint32_t>(is_remote.size()));
+    if (is_remote[peer.value]) {
+      peers_.push_back(peer);
+      outgoing_[peer.value] = std::make_unique<Outgoing>(context_, peer);
+      incoming_[peer.value] = std::make_unique<Incoming>(context_, peer, *outgoing_[peer.value]);
+    }
+  }
+}
+
+Engine::~Engine() {
+  const std::uint64_t start_ns = now_ns();
+  for (const Pe peer : peers_) {
+    context_.transport.flush(peer);
+    while (!outgoing_[peer.value]->is_quiet() && now_ns() - start_ns < kDrainNs) {
+      context_.transport.advance();
+    }
+  }
+}
+
+bool Engine::poll() noexcept {
+  const std::uint64_t now = now_ns();
+  bool moved = inbox_.poll(now, [this](const FetchRoute& route, std::uint64_t value) {
+    outgoing_[route.peer.value]->answer_fetch(route.request, value);
+  });
+  for (const Pe peer : peers_) {
+    moved = incoming_[peer.value]->pump() || moved;
+  }
+  for (std::uint32_t ring = 0; ring < rings_.size(); ++ring) {
+    moved = drain(ring) || moved;
+  }
+  for (const Pe peer : peers_) {
+    moved = outgoing_[peer.value]->pump() || moved;
+  }
+  for (CommandRing& ring : rings_) {
+    moved = ring.publish() || moved;
+  }
+  check_a_peer(now);
+  return moved;
+}
+
+// ---- Commands.
+
+bool Engine::drain(std::uint32_t ring) {
+  Command command;
+  int count = 0;
+  while (count < kCommandsPerTurn && rings_[ring].peek(command) && take(ring, command)) {
+    ++count;
+  }
+  return count > 0;
+}
+
+// False: it cannot be taken now.
+bool Engine::take(std::uint32_t ring, const Command& command) {
+  CommandRing& from = rings_[ring];
+  const bool wants_reply = (command.flags & device::kReplyWanted) != 0;
+  const bool is_remote = is_valid(command);
+  if (is_remote) {
+    Outgoing& stream = *outgoing_[command.pe];
+    if (!stream.has_room()) {
+      return false;
+    }
+    stream.enqueue(command, from.payload(), {.ring = ring, .position = from.position()});
+    from.take();
+    return true;
+  }
+  if (!from.finish(from.position(), wants_reply, 0)) {
+    return false;
+  }
+  from.take();
+  if (command.kind == CommandKind::Fence) {
+    fence();
+  } else if (command.kind != CommandKind::Nop) {
+    log::error(
+        "the GPU asked for a command of kind {} with PE {}, {} bytes, dest {:#x}, source {:#x}, "
+        "word {:#x}: not a PE or not memory that is reached by command",
+        static_cast<int>(command.kind), command.pe, command.bytes, command.dest, command.source,
+        command.word);
+    on_failed_(Pe(command.pe), command.kind, Status::InvalidArgument);
+  }
+  return true;
+}
+
+// False also for commands without a peer.
+bool Engine::is_valid(const Command& command) const {
+  if (command.kind == CommandKind::Nop || command.kind == CommandKind::Fence ||
+      command.pe >= outgoing_.size() || outgoing_[command.pe] == nullptr) {
+    return false;
+  }
+  const bool has_word = command.kind == CommandKind::PutSignal ||
+                        command.kind == CommandKind::Signal || command.kind == CommandKind::Atomic;
+  if (has_word && !context_.is_in_heap(command.word, command.element_bytes)) {
+    return false;
+  }
+  if ((command.flags & device::kPayloadInSlot) != 0 && command.bytes > device::kPayloadBytes) {
+    return false;
+  }
+  switch (command.kind) {
+    case CommandKind::Put:
+    case CommandKind::PutSignal:
+      return context_.is_in_heap(command.dest, command.bytes);
+    case CommandKind::Get:
+      return context_.is_in_heap(command.source, command.bytes);
+    case CommandKind::Signal:
+    case CommandKind::Atomic:
+      return command.op <= AtomicOp::Fetch;
+    case CommandKind::Nop:
+    case CommandKind::Fence:
+      break;
+  }
+  return false;
+}
+
+// Costs no message and no wait: the streams are ordered already. A flag on each stream's next record
+// has the target finish small things before bulk data that follows.
+void Engine::fence() {
+  for (const Pe peer : peers_) {
+    outgoing_[peer.value]->fence();
+  }
+}
+
+// ---- Peers that are gone.
+
+// One after the other: the question takes the transport's lock.
+void Engine::check_a_peer(std::uint64_t now_ns) {
+  if (now_ns < next_check_ns_ || peers_.empty()) {
+    return;
+  }
+  next_check_ns_ = now_ns + peer_check_ns_;
+  next_checked_ = (next_checked_ + 1) % peers_.size();
+  const Pe peer = peers_[next_checked_];
+  if (!outgoing_[peer.value]->is_lost() && context_.transport.peer_status(peer) != Status::Ok) {
+    outgoing_[peer.value]->lose();
+  }
+}
+
+bool Engine::is_idle() const {
+  for (const Pe peer : peers_) {
+    if (!outgoing_[peer.value]->is_idle() || !incoming_[peer.value]->is_idle()) {
+      return false;
+    }
+  }
+  for (const CommandRing& ring : rings_) {
+    if (!ring.is_idle()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace weft::proxy

@@ -1,0 +1,57 @@
+#include "src/proxy/inbox_writer.hpp"
+
+#include <cstring>
+
+#include "src/base/error.hpp"
+
+namespace weft::proxy {
+
+using device::Command;
+
+InboxWriter::InboxWriter(const device::RingView& view, Applier& applier, std::uint32_t wake_us)
+    : view_(view),
+      producer_(view),
+      applier_(applier),
+      wake_ns_(std::uint64_t{wake_us} * 1000),
+      entries_(view.capacity) {}
+
+void InboxWriter::push(const Command& command,
+                       std::span<const std::byte> payload,
+                       const FetchRoute& route) {
+  WEFT_CHECK(has_room() && payload.size() <= device::kPayloadBytes,
+             "a push of {} bytes at {}, applied {}", payload.size(), head_, applied_);
+  if (!payload.empty()) {
+    std::memcpy(producer_.payload(head_), payload.data(), payload.size());
+  }
+  entries_[view_.slot_of(head_)] = {.route = route,
+                                    .fetches = (command.flags & device::kReplyWanted) != 0};
+  producer_.publish(head_, command);
+  ++head_;
+}
+
+bool InboxWriter::poll(std::uint64_t now_ns,
+                       FunctionRef<void(const FetchRoute&, std::uint64_t value)> on_fetched) {
+  if (applied_ == head_) {
+    moved_ns_ = now_ns;
+    return false;
+  }
+  // SYNC ring-room (ring.hpp): what was applied, and its replies, happened before the number.
+  const std::uint64_t consumed = HostMemory::load_far(view_.consumed);
+  if (consumed == applied_) {
+    if (now_ns - moved_ns_ >= wake_ns_) {
+      moved_ns_ = now_ns;
+      applier_.wake_applier();
+    }
+    return false;
+  }
+  moved_ns_ = now_ns;
+  for (; applied_ < consumed; ++applied_) {
+    const Entry& entry = entries_[view_.slot_of(applied_)];
+    if (entry.fetches) {
+      on_fetched(entry.route, HostMemory::load_far(&view_.replies[view_.slot_of(applied_)].value));
+    }
+  }
+  return true;
+}
+
+}  // namespace weft::proxy

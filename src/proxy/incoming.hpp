@@ -1,0 +1,64 @@
+// The ordered stream of parcels from one peer: handles their records in order, as they arrive in our
+// staging slots, and gives the peer credit for those whose effects are visible at this PE's GPU.
+//
+// Bulk data goes straight from the slot to the GPU by the copier; small things go to the inbox once the
+// bulk copies before them are done. A record that has to wait holds up this stream only.
+//
+// Threads: the proxy's only. Numbers of parcels: credited_ <= applied_ <= next_ <= applied_ + slots.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/proxy/context.hpp"
+#include "src/proxy/outgoing.hpp"
+#include "src/proxy/parcel.hpp"
+
+namespace weft::proxy {
+
+class Incoming {
+ public:
+  // `outgoing` is the stream to the same peer: answers go there.
+  Incoming(Context& context, Pe peer, Outgoing& outgoing);
+
+  // Moves what can be moved. True if anything did.
+  bool pump();
+
+  // All that has arrived is applied, and the peer knows.
+  [[nodiscard]] bool is_idle() const { return credited_ == next_ && offset_ == 0; }
+
+ private:
+  // How far the GPU has to be for a parcel to be applied.
+  struct Goal {
+    Copier::Ticket ticket = 0;
+    std::uint64_t inbox = 0;
+  };
+
+  [[nodiscard]] ParcelView parcel(std::uint64_t number) const;
+  [[nodiscard]] bool has_arrived(std::uint64_t number) const;
+
+  bool handle_parcels();
+  [[nodiscard]] bool handle(const Record& record, const std::byte* payload);
+  [[nodiscard]] bool handle_bulk(const Record& record, const std::byte* payload);
+  [[nodiscard]] bool handle_small(const Record& record, const std::byte* payload);
+  [[nodiscard]] bool is_sane(const Record& record) const;
+
+  bool apply_parcels();
+  [[nodiscard]] bool finish_answers(std::uint64_t number);
+  bool post_credit();
+
+  Context& context_;
+  Pe peer_;
+  Outgoing& outgoing_;
+  std::vector<Goal> goals_;        // by slot: what its parcel and all before it need
+  Goal now_;                       // what everything handled so far needs
+  std::uint64_t fence_inbox_ = 0;  // bulk data waits until the inbox has come here
+
+  std::uint64_t next_ = 0;
+  std::uint64_t applied_ = 0;
+  std::uint64_t credited_ = 0;
+  std::size_t offset_ = 0;         // in parcel next_; 0: not begun
+  std::size_t answer_offset_ = 0;  // in parcel applied_; 0: not begun
+};
+
+}  // namespace weft::proxy

@@ -1,0 +1,280 @@
+#include "src/proxy/outgoing.hpp"
+
+#include <algorithm>
+
+#include "src/base/atomic.hpp"
+#include "src/base/error.hpp"
+
+namespace weft::proxy {
+
+using device::Command;
+using device::CommandKind;
+using transport::OperationCounter;
+
+namespace {
+
+constexpr std::size_t kQueuedCommandsMax = 256;
+// Parcels up to this size the transport copies at post; their slots wait for the credit only.
+constexpr std::size_t kCopiedBytesMax = 1024;
+
+// What a record was part of, for the one who is told that it failed.
+CommandKind command_kind_of(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::SmallPut:
+    case RecordKind::BulkPut:
+      return CommandKind::Put;
+    case RecordKind::PutSignal:
+      return CommandKind::PutSignal;
+    case RecordKind::Atomic:
+      return CommandKind::Atomic;
+    case RecordKind::Get:
+      return CommandKind::Get;
+    case RecordKind::GetReply:
+    case RecordKind::GetReplyBulk:
+    case RecordKind::FetchReply:
+      break;
+  }
+  return CommandKind::Nop;
+}
+
+}  // namespace
+
+Outgoing::Outgoing(Context& context, Pe peer)
+    : context_(context),
+      peer_(peer),
+      queue_(kQueuedCommandsMax),
+      answers_(kRequestsMax),
+      requests_(kRequestsMax),
+      slots_(context.layout.slots()),
+      counter_memory_(std::make_unique<std::vector<OperationCounter>>(1 + context.layout.slots())),
+      counters_(*counter_memory_) {
+  for (std::uint32_t i = 0; i < kRequestsMax; ++i) {
+    free_requests_.push_back(kRequestsMax - 1 - i);
+  }
+}
+
+Outgoing::~Outgoing() {
+  if (!is_quiet()) {
+    // The transport will still write there; it may outlive us by far, and nothing says when it is done.
+    static_cast<void>(counter_memory_.release());
+  }
+}
+
+std::uint32_t Outgoing::slot_of(std::uint64_t parcel) const {
+  return static_cast<std::uint32_t>(parcel % slots_.size());
+}
+
+std::byte* Outgoing::memory_of(std::uint64_t parcel) const {
+  return context_.staging.base + context_.layout.send_slot(peer_, slot_of(parcel));
+}
+
+OperationCounter& Outgoing::counter_of(std::uint64_t parcel) const {
+  return counters_[1 + slot_of(parcel)];
+}
+
+void Outgoing::enqueue(const Command& command,
+                       const std::byte* payload,
+                       const CommandOrigin& origin) {
+  Queued& queued = queue_.push();
+  queued.command = command;
+  queued.origin = origin;
+  queued.packed_bytes = 0;
+  if (fence_next_) {
+    queued.command.flags |= device::kFenceBefore;
+    fence_next_ = false;
+  }
+  if ((command.flags & device::kPayloadInSlot) != 0) {
+    std::copy_n(payload, command.bytes, queued.payload.begin());
+  }
+}
+
+void Outgoing::answer_get(const Record& get) {
+  if (!lost_) {
+    answers_.push() = {.asked = get, .packed_bytes = 0};
+  }
+}
+
+void Outgoing::answer_fetch(std::uint32_t request, std::uint64_t value) {
+  if (!lost_) {
+    answers_.push() = {
+        .asked = {.kind = RecordKind::FetchReply, .operand = value, .request = request},
+        .packed_bytes = 0};
+  }
+}
+
+bool Outgoing::on_answer(const Record& reply) {
+  Request& request = requests_[reply.request % kRequestsMax];
+  if (request.kind == CommandKind::Nop) {
+    return true;  // completed meanwhile, because the peer was taken for lost
+  }
+  if (request.bytes_left > reply.payload_bytes) {
+    request.bytes_left -= reply.payload_bytes;
+    return true;
+  }
+  if (!context_.rings[request.origin.ring].finish(request.origin.position, request.answers,
+                                                  reply.operand)) {
+    return false;
+  }
+  request.kind = CommandKind::Nop;
+  free_requests_.push_back(reply.request);
+  return true;
+}
+
+bool Outgoing::pump() {
+  if (queue_.empty() && answers_.empty() && freed_ == opened_ && !lost_) {
+    return false;
+  }
+  bool moved = reap();
+  if (lost_) {
+    return fail_queued() || moved;
+  }
+  moved = pack() || moved;
+  return post() || moved;
+}
+
+// ---- What the target has applied.
+
+bool Outgoing::reap() {
+  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the peer has applied so many.
+  const std::uint64_t credit =
+      AtomicRef(context_.word(context_.layout.credit(peer_))).load(std::memory_order_acquire);
+  const std::uint64_t before = finished_;
+  const std::uint64_t limit = lost_ ? opened_ : credit;
+  while (finished_ < limit && finish_parcel(finished_)) {
+    ++finished_;
+    finish_offset_ = 0;
+  }
+  while (freed_ < finished_ && (slots_[slot_of(freed_)].copied || counter_of(freed_).is_idle())) {
+    ++freed_;
+  }
+  return finished_ != before;
+}
+
+// Our copy of the parcel still says which commands end in it. False: try again from where it stopped.
+bool Outgoing::finish_parcel(std::uint64_t parcel) {
+  const ParcelView view(memory_of(parcel));
+  if (finish_offset_ == 0) {
+    finish_offset_ = sizeof(ParcelHeader);
+  }
+  while (finish_offset_ < view.header().bytes) {
+    const Record& record = view.record(finish_offset_);
+    if ((record.flags & kLastOfCommand) != 0 &&
+        !finish({.ring = record.ring, .position = record.position}, command_kind_of(record.kind),
+                (record.flags & kAnswers) != 0)) {
+      return false;
+    }
+    finish_offset_ = view.next(finish_offset_);
+  }
+  return true;
+}
+
+bool Outgoing::finish(const CommandOrigin& origin, CommandKind kind, bool answers) {
+  if (!context_.rings[origin.ring].finish(origin.position, answers, 0)) {
+    return false;
+  }
+  if (lost_) {
+    context_.on_failed(peer_, kind, Status::PeerLost);
+  }
+  return true;
+}
+
+// ---- Posting.
+
+bool Outgoing::post() {
+  const std::uint64_t before = posted_;
+  bool has_large = false;
+  while (posted_ < opened_) {
+    Slot& slot = slots_[slot_of(posted_)];
+    if (!context_.copier.is_done(Direction::FromGpu, slot.ticket)) {
+      break;
+    }
+    if (posted_ + 1 == opened_) {
+      is_open_ = false;
+    }
+    const Status status = post_parcel(posted_);
+    if (status == Status::Again) {
+      break;
+    }
+    ++posted_;
+    if (status != Status::Ok) {
+      lose();
+      return true;
+    }
+    has_large = has_large || !slot.copied;
+  }
+  if (has_large) {
+    context_.transport.flush(peer_);  // or the transport would keep the slot long after the credit
+  }
+  return posted_ != before;
+}
+
+Status Outgoing::post_parcel(std::uint64_t parcel) {
+  const std::uint32_t index = slot_of(parcel);
+  const std::size_t bytes = ParcelView(memory_of(parcel)).header().bytes;
+  Slot& slot = slots_[index];
+  slot.copied = bytes <= kCopiedBytesMax;
+  return context_.transport.post(
+      {.kind = transport::OperationKind::PutSignal,
+       .copy_source = slot.copied,
+       .peer = peer_,
+       .remote = context_.in_staging(context_.layout.receive_slot(context_.me, index)),
+       .local = memory_of(parcel),
+       .bytes = bytes,
+       .update = {.code = transport::AtomicCode::Set,
+                  .element_bytes = 8,
+                  .word = context_.in_staging(context_.layout.arrival(context_.me, index)),
+                  .operand = parcel + 1},
+       .counter = slot.copied ? loose_counter() : &counter_of(parcel)});
+}
+
+// ---- A lost peer, and the end.
+
+void Outgoing::lose() {
+  if (!lost_) {
+    lost_ = true;
+    is_open_ = false;
+    context_.on_failed(peer_, CommandKind::Nop, Status::PeerLost);
+  }
+}
+
+// True if anything was completed. Slots whose last reply nobody has read yet are left for the next call.
+bool Outgoing::fail_queued() {
+  bool moved = false;
+  while (!answers_.empty()) {
+    answers_.pop();
+  }
+  for (std::uint32_t i = 0; i < kRequestsMax; ++i) {
+    Request& request = requests_[i];
+    if (request.kind != CommandKind::Nop && finish(request.origin, request.kind, request.answers)) {
+      request.kind = CommandKind::Nop;
+      free_requests_.push_back(i);
+      moved = true;
+    }
+  }
+  while (!queue_.empty()) {
+    const Queued& queued = queue_.front();
+    if (!finish(queued.origin, queued.command.kind,
+                (queued.command.flags & device::kReplyWanted) != 0)) {
+      break;
+    }
+    queue_.pop();
+    moved = true;
+  }
+  return moved;
+}
+
+bool Outgoing::is_idle() const {
+  return queue_.empty() && answers_.empty() && free_requests_.size() == kRequestsMax &&
+         (finished_ == opened_);
+}
+
+bool Outgoing::is_quiet() const {
+  for (const OperationCounter& counter : counters_) {
+    if (!counter.is_idle()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace weft::proxy

@@ -1,0 +1,140 @@
+// The ordered stream of parcels to one peer: takes commands and answers into bounded queues, packs them
+// into the slots that are free, and posts a slot when the GPU's bulk data in it has been copied.
+//
+// A parcel stays open while its copies go on, so a burst of small commands shares a parcel. A slot is free
+// again when the target has applied it (credit) and the transport no longer needs it. Fences cost
+// nothing here: the stream is ordered already, a flag tells the target that it matters.
+//
+// Threads: the proxy's only. Numbers of parcels: freed_ <= finished_ <= posted_ <= opened_, and
+// opened_ - freed_ <= slots. Nothing allocates after the constructor.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/proxy/bounded_queue.hpp"
+#include "src/proxy/context.hpp"
+#include "src/proxy/parcel.hpp"
+
+namespace weft::proxy {
+
+class Outgoing {
+ public:
+  Outgoing(Context& context, Pe peer);
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+  // Operations that the transport still has are left with their memory; see is_quiet.
+  ~Outgoing();
+
+  [[nodiscard]] bool has_room() const { return !queue_.full(); }
+
+  // `payload` is copied if the command has its payload in the slot. Needs has_room.
+  void enqueue(const device::Command& command,
+               const std::byte* payload,
+               const CommandOrigin& origin);
+
+  // Whatever is enqueued from now on follows what was enqueued before.
+  void fence() { fence_next_ = true; }
+
+  // Answers to the peer; it never asks for more than kRequestsMax at a time.
+  void answer_get(const Record& get);
+  void answer_fetch(std::uint32_t request, std::uint64_t value);
+
+  // An answer has come: `bytes` of a get (now in the GPU's memory), or an old value. False: the waiting
+  // thread's slot is not free yet; call again.
+  [[nodiscard]] bool on_answer(const Record& reply);
+
+  // Moves what can be moved. True if anything did.
+  bool pump();
+
+  // The peer will never answer: everything is complete, as failed.
+  void lose();
+
+  [[nodiscard]] bool is_lost() const { return lost_; }
+
+  // Nothing queued, nothing on its way.
+  [[nodiscard]] bool is_idle() const;
+  // The transport holds nothing of ours any more.
+  [[nodiscard]] bool is_quiet() const;
+
+  // Counts operations that are never waited for, such as the credits that Incoming posts.
+  [[nodiscard]] transport::OperationCounter* loose_counter() { return &counters_[0]; }
+
+ private:
+  struct Queued {
+    device::Command command;
+    CommandOrigin origin;
+    std::uint64_t packed_bytes = 0;  // of a bulk put
+    std::array<std::byte, device::kPayloadBytes> payload;
+  };
+
+  struct Answer {
+    Record asked;                    // of the peer: a Get or, with `operand` the value, a fetch
+    std::uint64_t packed_bytes = 0;  // of a get
+  };
+
+  struct Request {
+    CommandOrigin origin;
+    std::uint64_t bytes_left = 0;
+    device::CommandKind kind = device::CommandKind::Nop;  // Nop: free
+    bool answers = false;
+  };
+
+  struct Slot {
+    Copier::Ticket ticket = 0;  // of the last copy into it
+    bool copied = false;        // by the transport, at post
+  };
+
+  [[nodiscard]] std::uint32_t slot_of(std::uint64_t parcel) const;
+  [[nodiscard]] std::byte* memory_of(std::uint64_t parcel) const;
+  [[nodiscard]] transport::OperationCounter& counter_of(std::uint64_t parcel) const;
+
+  bool reap();
+  bool finish_parcel(std::uint64_t parcel);
+  [[nodiscard]] bool finish(const CommandOrigin& origin, device::CommandKind kind, bool answers);
+  bool fail_queued();
+
+  bool pack();
+  [[nodiscard]] bool pack_command(Queued& queued);
+  [[nodiscard]] bool pack_put(Queued& queued);
+  [[nodiscard]] bool pack_small_put(const Queued& queued);
+  [[nodiscard]] bool pack_atomic(const Queued& queued);
+  [[nodiscard]] bool pack_get(const Queued& queued);
+  [[nodiscard]] bool pack_answer(Answer& answer);
+  bool open();
+  [[nodiscard]] Record* append(RecordKind kind, std::size_t payload_bytes);
+  [[nodiscard]] Record* append_for(const Queued& queued, RecordKind kind, std::size_t bytes);
+  [[nodiscard]] std::size_t chunk_bytes(std::uint64_t bytes_left) const;
+  void copy_in(std::uint64_t source, std::size_t bytes);
+  [[nodiscard]] std::uint32_t take_request(const Queued& queued, std::uint64_t bytes);
+
+  bool post();
+  [[nodiscard]] Status post_parcel(std::uint64_t parcel);
+
+  Context& context_;
+  Pe peer_;
+  BoundedQueue<Queued> queue_;
+  BoundedQueue<Answer> answers_;
+  std::vector<Request> requests_;
+  std::vector<std::uint32_t> free_requests_;
+  std::vector<Slot> slots_;
+  // Of loose operations, then by slot. The transport writes them, so they may have to outlive this.
+  std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;
+  std::vector<transport::OperationCounter>& counters_;
+
+  std::uint64_t freed_ = 0;
+  std::uint64_t finished_ = 0;
+  std::uint64_t posted_ = 0;
+  std::uint64_t opened_ = 0;
+  std::size_t finish_offset_ = 0;  // in parcel finished_
+  std::size_t open_bytes_ = 0;     // of parcel opened_ - 1
+  std::byte* payload_ = nullptr;   // of the record appended last
+  std::uint64_t packed_records_ = 0;
+  bool is_open_ = false;
+  bool fence_next_ = false;
+  bool lost_ = false;
+};
+
+}  // namespace weft::proxy

@@ -1,0 +1,48 @@
+#include "src/proxy/proxy_thread.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <pthread.h>
+
+#include "src/base/atomic.hpp"
+#include "src/base/clock.hpp"
+
+namespace weft::proxy {
+
+ProxyThread::ProxyThread(Engine& engine,
+                         transport::Transport& transport,
+                         const ProxyThreadOptions& options)
+    : engine_(engine), transport_(transport), options_(options), thread_([this] { run(); }) {
+  ::pthread_setname_np(thread_.native_handle(), "weft-proxy");
+}
+
+ProxyThread::~ProxyThread() {
+  // SYNC proxy-stop: pairs with should_stop; what the thread did happens before join returns.
+  AtomicRef(stop_).store(1, std::memory_order_release);
+  thread_.join();
+}
+
+bool ProxyThread::should_stop() const {
+  // SYNC proxy-stop: pairs with the destructor.
+  return AtomicRef(stop_).load(std::memory_order_acquire) != 0;
+}
+
+void ProxyThread::run() {
+  std::uint64_t active_ns = now_ns();
+  std::uint32_t nap_us = 1;
+  while (!should_stop()) {
+    const bool moved = engine_.poll();
+    if (transport_.advance() || moved) {
+      active_ns = now_ns();
+      nap_us = 1;
+    } else if (now_ns() - active_ns > std::uint64_t{options_.spin_us} * 1000) {
+      std::this_thread::sleep_for(std::chrono::microseconds(nap_us));
+      nap_us = std::min(2 * nap_us, std::max(options_.nap_us_max, 1U));
+    } else {
+      cpu_pause();
+    }
+  }
+}
+
+}  // namespace weft::proxy

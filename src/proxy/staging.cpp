@@ -1,0 +1,42 @@
+#include "src/proxy/staging.hpp"
+
+#include "src/base/error.hpp"
+
+namespace weft::proxy {
+namespace {
+
+constexpr std::size_t kSlotBytesMin = std::size_t{8} << 10U;
+constexpr std::uint32_t kSlotsMin = 2;
+constexpr std::size_t kPageBytes = 4096;
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+StagingLayout::StagingLayout(std::uint32_t pe_count, const StagingOptions& options)
+    : pe_count_(pe_count),
+      slots_(options.slots_per_peer),
+      slot_bytes_(options.slot_bytes / kPageBytes * kPageBytes) {
+  if (slots_ < kSlotsMin || slot_bytes_ < kSlotBytesMin) {
+    fail(Status::InvalidArgument,
+         "staging of {} slots of {} bytes a peer is too small; {} of {} are the least",
+         options.slots_per_peer, options.slot_bytes, kSlotsMin, kSlotBytesMin);
+  }
+  const auto slot_total = [this] { return 2 * peer_bytes() * pe_count_; };
+  while (slot_total() > options.total_bytes_max && slot_bytes_ / 2 >= kSlotBytesMin) {
+    slot_bytes_ = slot_bytes_ / 2 / kPageBytes * kPageBytes;
+  }
+  while (slot_total() > options.total_bytes_max && slots_ / 2 >= kSlotsMin) {
+    slots_ /= 2;
+  }
+  if (slot_total() > options.total_bytes_max) {
+    fail(Status::OutOfMemory, "staging for {} PEs needs {} bytes at least, but {} are allowed",
+         pe_count, slot_total(), options.total_bytes_max);
+  }
+  receive_offset_ = rounded_up((1 + std::size_t{slots_}) * pe_count_ * kWordBytes, kPageBytes);
+  send_offset_ = receive_offset_ + peer_bytes() * pe_count_;
+}
+
+}  // namespace weft::proxy

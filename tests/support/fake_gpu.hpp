@@ -1,0 +1,307 @@
+// A GPU made of threads, for tests of the proxy: its memory is host memory that only the fake copier and
+// the fake GPU threads touch. Delays come by seed.
+//
+// FakeCopier and FakeApplier are the proxy's seams; GpuThread does what device code does.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "src/base/atomic.hpp"
+#include "src/proxy/copier.hpp"
+#include "src/proxy/ring_memory.hpp"
+#include "src/transport/atomic_update.hpp"
+#include "tests/support/host_ring.hpp"
+
+namespace weft::test {
+
+// What the inbox's commands do to "GPU" memory.
+struct ApplyToHost {
+  std::uint64_t operator()(const device::Command& command, const std::byte* payload) const {
+    if ((command.flags & device::kPayloadInSlot) != 0 && command.bytes > 0) {
+      std::memcpy(reinterpret_cast<void*>(command.dest), payload, command.bytes);
+    }
+    if (command.kind == device::CommandKind::Put) {
+      return 0;
+    }
+    return transport::apply_atomic(
+        reinterpret_cast<void*>(command.word),
+        transport::AtomicUpdate{.code = static_cast<transport::AtomicCode>(command.op),
+                                .element_bytes = command.element_bytes,
+                                .word = {},
+                                .operand = command.operand,
+                                .compare = command.compare});
+  }
+};
+
+class FakeCopier final : public proxy::Copier {
+ public:
+  // `delay_us_max` 0: no delays.
+  FakeCopier(std::uint64_t seed, std::uint32_t delay_us_max) {
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      engines_[i].random.seed(seed + i);
+      engines_[i].delay_us_max = delay_us_max;
+      engines_[i].thread = std::thread([this, i] { run(engines_[i]); });
+    }
+  }
+
+  ~FakeCopier() override {
+    for (CopyEngine& engine : engines_) {
+      {
+        const std::lock_guard lock(engine.mutex);
+        engine.stop = true;
+      }
+      engine.changed.notify_all();
+      engine.thread.join();
+    }
+  }
+
+  Ticket copy(proxy::Direction direction,
+              void* dest,
+              const void* source,
+              std::size_t bytes) noexcept override {
+    CopyEngine& engine = engines_[static_cast<std::size_t>(direction)];
+    const std::lock_guard lock(engine.mutex);
+    engine.copies.push_back({dest, source, bytes});
+    engine.changed.notify_all();
+    return ++engine.issued;
+  }
+
+  [[nodiscard]] bool is_done(proxy::Direction direction, Ticket ticket) noexcept override {
+    return proxy::HostMemory::load_far(&engines_[static_cast<std::size_t>(direction)].done) >=
+           ticket;
+  }
+
+ private:
+  struct Copy {
+    void* dest;
+    const void* source;
+    std::size_t bytes;
+  };
+
+  struct CopyEngine {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Copy> copies;
+    std::mt19937_64 random;
+    std::uint32_t delay_us_max = 0;
+    std::uint64_t issued = 0;
+    std::uint64_t done = 0;
+    bool stop = false;
+    std::thread thread;
+  };
+
+  static void run(CopyEngine& engine) {
+    while (true) {
+      Copy copy{};
+      {
+        std::unique_lock lock(engine.mutex);
+        engine.changed.wait(lock, [&] { return engine.stop || !engine.copies.empty(); });
+        if (engine.copies.empty()) {
+          return;
+        }
+        copy = engine.copies.front();
+        engine.copies.pop_front();
+      }
+      if (engine.delay_us_max > 0 && engine.random() % 4 == 0) {
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(engine.random() % engine.delay_us_max));
+      }
+      std::memcpy(copy.dest, copy.source, copy.bytes);
+      proxy::HostMemory::store_far(&engine.done, engine.done + 1);
+    }
+  }
+
+  std::array<CopyEngine, 2> engines_;
+};
+
+class FakeApplier final : public proxy::Applier {
+ public:
+  FakeApplier(const device::RingView& inbox, std::uint64_t seed, std::uint32_t delay_us_max)
+      : inbox_(inbox), random_(seed), delay_us_max_(delay_us_max), thread_([this] { run(); }) {}
+
+  ~FakeApplier() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  void wake_applier() noexcept override {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void run() {
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stop_ || woken_; });
+        if (stop_) {
+          return;
+        }
+        woken_ = false;
+      }
+      if (delay_us_max_ > 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random_() % delay_us_max_));
+      }
+      inbox_.drain(~0U, ApplyToHost{});
+    }
+  }
+
+  device::InboxConsumer<proxy::HostMemory> inbox_;
+  std::mt19937_64 random_;
+  std::uint32_t delay_us_max_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+// What one GPU thread does with one of its PE's command rings.
+class GpuThread {
+ public:
+  // `heap`: of its own PE; addresses in it stand for symmetric ones.
+  GpuThread(const device::RingView& ring, const device::RingView& inbox, std::byte* heap)
+      : view_(ring), ring_(ring), inbox_(inbox), heap_(heap) {}
+
+  // Puts in-slot payload where it fits and `in_slot` says so.
+  std::uint64_t put(void* dest, const void* source, std::size_t bytes, Pe pe, bool in_slot = true) {
+    return issue(with_data(device::CommandKind::Put, dest, source, bytes, pe, in_slot));
+  }
+
+  std::uint64_t put_signal(void* dest,
+                           const void* source,
+                           std::size_t bytes,
+                           std::uint64_t* word,
+                           std::uint64_t value,
+                           Pe pe) {
+    device::Command command =
+        with_data(device::CommandKind::PutSignal, dest, source, bytes, pe, true);
+    command.op = device::AtomicOp::Set;
+    command.word = offset_of(word);
+    command.operand = value;
+    return issue(command);
+  }
+
+  std::uint64_t signal_add(std::uint64_t* word, std::uint64_t value, Pe pe) {
+    device::Command command;
+    command.kind = device::CommandKind::Signal;
+    command.op = device::AtomicOp::Add;
+    command.pe = pe.value;
+    command.word = offset_of(word);
+    command.operand = value;
+    return issue(command);
+  }
+
+  // Returns when `dest` has the data.
+  void get(void* dest, const void* source, std::size_t bytes, Pe pe) {
+    device::Command command;
+    command.kind = device::CommandKind::Get;
+    command.flags = device::kReplyWanted;
+    command.pe = pe.value;
+    command.bytes = bytes;
+    command.dest = reinterpret_cast<std::uint64_t>(dest);
+    command.source = offset_of(source);
+    static_cast<void>(reply_of(issue(command)));
+  }
+
+  std::uint64_t fetch(void* word,
+                      std::uint8_t element_bytes,
+                      device::AtomicOp op,
+                      std::uint64_t operand,
+                      std::uint64_t compare,
+                      Pe pe) {
+    device::Command command;
+    command.kind = device::CommandKind::Atomic;
+    command.flags = device::kReplyWanted;
+    command.element_bytes = element_bytes;
+    command.op = op;
+    command.pe = pe.value;
+    command.word = offset_of(word);
+    command.operand = operand;
+    command.compare = compare;
+    return reply_of(issue(command));
+  }
+
+  std::uint64_t fence() {
+    device::Command command;
+    command.kind = device::CommandKind::Fence;
+    return issue(command);
+  }
+
+  std::uint64_t issue(const device::Command& command) {
+    const std::uint64_t position = ring_.claim();
+    ring_.wait_for_room(position, [this] { idle(); });
+    if ((command.flags & device::kPayloadInSlot) != 0) {
+      std::memcpy(ring_.payload(position), reinterpret_cast<const void*>(command.source),
+                  command.bytes);
+    }
+    ring_.publish(position, command);
+    return position;
+  }
+
+  std::uint64_t reply_of(std::uint64_t position) {
+    return ring_.wait_reply(position, [this] { idle(); });
+  }
+
+  void quiet() {
+    const std::uint64_t head = proxy::HostMemory::load_near(view_.head);
+    while (proxy::HostMemory::load_far(view_.completed) < head) {
+      idle();
+    }
+  }
+
+  void wait_until_at_least(std::uint64_t* word, std::uint64_t value) {
+    while (proxy::HostMemory::load_far(word) < value) {
+      idle();
+    }
+  }
+
+  // What every waiting loop does.
+  void idle() {
+    if (inbox_.drain(16, ApplyToHost{}) == 0) {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t offset_of(const void* address) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - heap_);
+  }
+
+  [[nodiscard]] device::Command with_data(device::CommandKind kind,
+                                          void* dest,
+                                          const void* source,
+                                          std::size_t bytes,
+                                          Pe pe,
+                                          bool in_slot) const {
+    device::Command command;
+    command.kind = kind;
+    command.flags = in_slot && bytes <= device::kPayloadBytes ? device::kPayloadInSlot : 0;
+    command.pe = pe.value;
+    command.bytes = bytes;
+    command.dest = offset_of(dest);
+    command.source = reinterpret_cast<std::uint64_t>(source);
+    return command;
+  }
+
+  device::RingView view_;
+  device::RingProducer<proxy::HostMemory> ring_;
+  device::InboxConsumer<proxy::HostMemory> inbox_;
+  std::byte* heap_;
+};
+
+}  // namespace weft::test

@@ -1,0 +1,198 @@
+// Several PEs in one process, each with a fake GPU, a proxy engine and a rails transport of its own, all
+// on other "nodes".
+//
+// With `threads` each PE has a proxy thread, a copier and an applier of its own; otherwise the test
+// calls poll_all and brings seams of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/base/counters.hpp"
+#include "src/proxy/engine.hpp"
+#include "src/proxy/proxy_thread.hpp"
+#include "src/transport/rails/rails_transport.hpp"
+#include "tests/support/fake_gpu.hpp"
+#include "tests/support/rails_pes.hpp"
+
+namespace weft::test {
+
+struct ProxyOptions {
+  std::uint32_t pe_count = 2;
+  std::uint32_t ring_count = 2;
+  std::uint64_t ring_capacity = 64;
+  std::uint64_t inbox_capacity = 64;
+  std::size_t heap_bytes = std::size_t{4} << 20U;
+  proxy::EngineOptions engine;
+  transport::rails::RailsOptions rails;
+  std::uint64_t seed = 1;
+  std::uint32_t delay_us_max = 60;
+  bool threads = true;
+};
+
+// What a PE was told about commands that could not be done.
+struct Failures {
+  void add(Pe pe, device::CommandKind kind, Status status) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back({pe, kind, status});
+  }
+
+  [[nodiscard]] std::size_t count(Pe pe, Status status) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(std::ranges::count_if(
+        all_, [&](const Failure& one) { return one.pe == pe && one.status == status; }));
+  }
+
+ private:
+  struct Failure {
+    Pe pe;
+    device::CommandKind kind;
+    Status status;
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<Failure> all_;
+};
+
+struct ProxyPe {
+  ProxyPe(Pe pe, const ProxyOptions& options)
+      : me(pe),
+        probe(64),
+        layout(options.pe_count, options.engine.staging),
+        staging(layout.region_bytes()),
+        heap(options.heap_bytes),
+        inbox(options.inbox_capacity) {
+    for (std::uint32_t i = 0; i < options.ring_count; ++i) {
+      rings.push_back(std::make_unique<HostRing>(options.ring_capacity));
+    }
+  }
+
+  void make_transport(const ProxyOptions& options, const MakeRails& make_rails) {
+    auto opened = make_rails(me.value);
+    counters.resize(opened.size());
+    transport = std::make_unique<transport::rails::RailsTransport>(
+        options.rails, me, std::move(opened),
+        std::vector<transport::rails::LocalRegion>{{probe.data(), probe.size()},
+                                                   {staging.data(), staging.size()}},
+        0, counters);
+  }
+
+  void make_engine(const ProxyOptions& options, proxy::Copier& copies, proxy::Applier& applies) {
+    std::vector<bool> is_remote(options.pe_count, true);
+    is_remote[me.value] = false;
+    proxy::EngineMemory memory{.staging = {RegionIndex(1), staging.data(), staging.size()},
+                               .heap = {RegionIndex(0), heap.data(), heap.size()},
+                               .inbox = inbox.view(),
+                               .rings = {}};
+    for (const auto& ring : rings) {
+      memory.rings.push_back(ring->view());
+    }
+    engine = std::make_unique<proxy::Engine>(
+        me, is_remote, options.engine,
+        proxy::EngineSeams{.transport = *transport,
+                           .copier = copies,
+                           .applier = applies,
+                           .on_failed = [this](Pe pe, device::CommandKind kind,
+                                               Status status) { failures.add(pe, kind, status); }},
+        memory);
+  }
+
+  [[nodiscard]] GpuThread thread(std::uint32_t ring = 0) {
+    return {rings[ring]->view(), inbox.view(), heap.data()};
+  }
+
+  [[nodiscard]] std::uint64_t* word(std::size_t offset) {
+    return reinterpret_cast<std::uint64_t*>(heap.data() + offset);
+  }
+
+  Pe me;
+  std::vector<std::byte> probe;
+  proxy::StagingLayout layout;
+  std::vector<std::byte> staging;
+  std::vector<std::byte> heap;
+  HostRing inbox;
+  std::vector<std::unique_ptr<HostRing>> rings;
+  std::vector<RailCounters> counters;
+  Failures failures;
+  std::unique_ptr<transport::rails::RailsTransport> transport;
+  std::unique_ptr<FakeCopier> copier;
+  std::unique_ptr<FakeApplier> applier;
+  std::unique_ptr<proxy::Engine> engine;
+  std::unique_ptr<proxy::ProxyThread> proxy;
+};
+
+class ProxyPes {
+ public:
+  ProxyPes(const ProxyOptions& options, const MakeRails& make_rails) : options_(options) {
+    std::vector<bootstrap::Blob> blobs;
+    for (std::uint32_t pe = 0; pe < options.pe_count; ++pe) {
+      pes_.push_back(std::make_unique<ProxyPe>(Pe(pe), options));
+      pes_[pe]->make_transport(options, make_rails);
+      blobs.push_back(pes_[pe]->transport->describe());
+    }
+    for (std::uint32_t pe = 0; pe < options.pe_count; ++pe) {
+      std::vector<bool> is_mapped(options.pe_count);
+      is_mapped[pe] = true;
+      pes_[pe]->transport->connect(blobs, is_mapped);
+    }
+    if (options.threads) {
+      start_threads();
+    }
+  }
+
+  [[nodiscard]] ProxyPe& operator[](std::uint32_t pe) { return *pes_[pe]; }
+
+  [[nodiscard]] std::uint32_t count() const { return options_.pe_count; }
+
+  // Without threads: one pass of all PEs.
+  void poll_all() {
+    for (const auto& pe : pes_) {
+      pe->engine->poll();
+      pe->transport->progress();
+    }
+  }
+
+  // All proxies stop before the first of their transports is gone.
+  ~ProxyPes() {
+    for (const auto& pe : pes_) {
+      pe->proxy.reset();
+    }
+    // In the tests' networks an operation completes only while both sides are driven.
+    for (int pass = 0; pass < 2000; ++pass) {
+      for (const auto& pe : pes_) {
+        for (std::uint32_t peer = 0; pass % 100 == 0 && peer < count(); ++peer) {
+          pe->transport->flush(Pe(peer));
+        }
+        pe->transport->progress();
+      }
+    }
+  }
+
+  ProxyPes(const ProxyPes&) = delete;
+  ProxyPes& operator=(const ProxyPes&) = delete;
+
+ private:
+  void start_threads() {
+    for (const auto& pe : pes_) {
+      const std::uint64_t seed = options_.seed * 1000 + pe->me.value * 10;
+      pe->copier = std::make_unique<FakeCopier>(seed, options_.delay_us_max);
+      pe->applier =
+          std::make_unique<FakeApplier>(pe->inbox.view(), seed + 5, options_.delay_us_max);
+      pe->make_engine(options_, *pe->copier, *pe->applier);
+    }
+    for (const auto& pe : pes_) {
+      pe->proxy = std::make_unique<proxy::ProxyThread>(*pe->engine, *pe->transport,
+                                                       proxy::ProxyThreadOptions{});
+    }
+  }
+
+  ProxyOptions options_;
+  std::vector<std::unique_ptr<ProxyPe>> pes_;
+};
+
+}  // namespace weft::test
