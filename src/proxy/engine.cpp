@@ -135,14 +135,22 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
   if (command.kind == CommandKind::Fence) {
     fence();
   } else if (command.kind != CommandKind::Nop) {
+    refuse(command);
+  }
+  return true;
+}
+
+// The first is explained; a kernel that is wrong once is mostly wrong often.
+void Engine::refuse(const Command& command) {
+  if (!has_refused_) {
+    has_refused_ = true;
     log::error(
         "the GPU asked for a command of kind {} with PE {}, {} bytes, dest {:#x}, source {:#x}, "
         "word {:#x}: not a PE or not memory that is reached by command",
         static_cast<int>(command.kind), command.pe, command.bytes, command.dest, command.source,
         command.word);
-    on_failed_(Pe(command.pe), command.kind, Status::InvalidArgument);
   }
-  return true;
+  on_failed_(Pe(command.pe), command.kind, Status::InvalidArgument);
 }
 
 // False also for commands without a peer.

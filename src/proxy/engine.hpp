@@ -69,6 +69,7 @@ class Engine {
   bool drain(std::uint32_t ring);
   [[nodiscard]] bool take(std::uint32_t ring, const device::Command& command);
   [[nodiscard]] bool is_valid(const device::Command& command) const;
+  void refuse(const device::Command& command);
   void fence();
   void check_a_peer(std::uint64_t now_ns);
 
@@ -82,6 +83,7 @@ class Engine {
   std::vector<std::unique_ptr<Incoming>> incoming_;  // by PE; null if not remote
   std::uint64_t next_check_ns_ = 0;
   std::size_t next_checked_ = 0;
+  bool has_refused_ = false;
 };
 
 }  // namespace weft::proxy

@@ -38,6 +38,7 @@ class ProxyEngine : public ::testing::TestWithParam<Network> {
 
   ProxyPes& start(const ProxyOptions& options) {
     std::cout << "seed " << options.seed << '\n';
+    pes_.reset();
     network_ = std::make_unique<SimulatedNetwork>(options.seed, NetworkFaults{.delay = 0.1});
     pes_ = std::make_unique<ProxyPes>(options, GetParam().simulated ? simulated() : loopback());
     return *pes_;
@@ -132,6 +133,256 @@ TEST_P(ProxyEngine, GetsOfEverySizeReadExactlyAndNothingBeside) {
     ASSERT_EQ(dest[0], std::byte{0xA5}) << bytes;
     ASSERT_EQ(dest[bytes + 1], std::byte{0xA5}) << bytes;
   }
+}
+
+// Each PE puts to the next one and waits for the one before: who sees the signal sees the data.
+TEST_P(ProxyEngine, ASignalIsNeverSeenBeforeItsData) {
+  constexpr std::uint64_t kRounds = 60;
+  constexpr std::size_t kSource = std::size_t{1} << 20U;
+  constexpr std::size_t kDest = std::size_t{2} << 20U;
+  ProxyPes& pes = start({.pe_count = 3, .engine = small_staging(), .seed = 3});
+  run_gpus([&](ProxyPe& pe) {
+    GpuThread gpu = pe.thread();
+    const Pe next((pe.me.value + 1) % 3);
+    const std::uint32_t before = (pe.me.value + 2) % 3;
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      const std::size_t bytes = sizes()[round % sizes().size()];
+      const std::vector<std::byte> mine = pattern(bytes, pe.me.value * 100 + round);
+      std::copy(mine.begin(), mine.end(), pe.heap.data() + kSource);
+      gpu.put_signal(pe.heap.data() + kDest, pe.heap.data() + kSource, bytes, pe.word(64), round,
+                     next);
+      gpu.wait_until_at_least(pe.word(64), round);
+      const std::vector<std::byte> theirs = pattern(bytes, before * 100 + round);
+      ASSERT_EQ(std::memcmp(pe.heap.data() + kDest, theirs.data(), bytes), 0)
+          << "round " << round << ", " << bytes << " bytes";
+      gpu.signal_add(pe.word(128), 1, Pe(before));  // it may put again
+      gpu.wait_until_at_least(pe.word(128), round);
+      gpu.quiet();  // its source may be written again
+    }
+  });
+  static_cast<void>(pes);
+}
+
+TEST_P(ProxyEngine, SignalsOfManySendersOnOneWordAddUp) {
+  constexpr std::uint64_t kEach = 2000;
+  ProxyPes& pes = start({.pe_count = 3, .engine = small_staging(), .seed = 4});
+  run_gpus([&](ProxyPe& pe) {
+    GpuThread gpu = pe.thread();
+    for (std::uint64_t i = 0; i < kEach; ++i) {
+      for (std::uint32_t to = 0; to < 3; ++to) {
+        if (to == pe.me.value) {  // a GPU's own atomics are atomic with those that arrive
+          const AtomicRef own(*pe.word(64));
+          own.fetch_add(1, std::memory_order_relaxed);  // only the sum counts
+        } else {
+          gpu.signal_add(pe.word(64), 1, Pe(to));
+        }
+      }
+    }
+    gpu.quiet();
+    gpu.wait_until_at_least(pe.word(64), 3 * kEach);
+  });
+  for (std::uint32_t pe = 0; pe < 3; ++pe) {
+    EXPECT_EQ(proxy::HostMemory::load_far(pes[pe].word(64)), 3 * kEach);
+  }
+}
+
+TEST_P(ProxyEngine, FetchingAddsOfAllThreadsGiveEachNumberOnce) {
+  constexpr std::uint64_t kEach = 100;
+  ProxyPes& pes = start({.pe_count = 3, .engine = small_staging(), .seed = 5});
+  std::vector<std::vector<std::uint64_t>> olds(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t t = 0; t < 4; ++t) {  // two threads in one ring, two in rings of their own
+      threads.emplace_back([&, t] {
+        GpuThread gpu = pes[1 + t % 2].thread(t == 3 ? 1 : 0);
+        for (std::uint64_t i = 0; i < kEach; ++i) {
+          olds[t].push_back(gpu.fetch(pes[1 + t % 2].word(64), 8, AtomicOp::Add, 1, 0, Pe(0)));
+        }
+      });
+    }
+  }
+  std::vector<std::uint64_t> all;
+  for (const auto& some : olds) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::ranges::sort(all);
+  std::vector<std::uint64_t> expected(4 * kEach);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all, expected);
+}
+
+TEST_P(ProxyEngine, EveryAtomicOfEitherWidthDoesWhatTheReferenceDoes) {
+  ProxyPes& pes = start({.engine = small_staging(), .seed = 6, .delay_us_max = 0});
+  GpuThread gpu = pes[0].thread();
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 140; ++i) {
+    std::uint64_t reference = random();
+    const auto op = static_cast<AtomicOp>(i % 7);
+    const std::uint8_t width = i % 2 == 0 ? 4 : 8;
+    const transport::AtomicUpdate update{.code = static_cast<transport::AtomicCode>(op),
+                                         .element_bytes = width,
+                                         .word = {},
+                                         .operand = random(),
+                                         .compare = i % 3 == 0 ? random() : reference};
+    proxy::HostMemory::store_far(pes[1].word(64), reference);
+    const std::uint64_t old = transport::apply_atomic(&reference, update);
+    ASSERT_EQ(gpu.fetch(pes[0].word(64), width, op, update.operand, update.compare, Pe(1)), old);
+    ASSERT_EQ(proxy::HostMemory::load_far(pes[1].word(64)), reference) << i;
+  }
+}
+
+// Puts, gets and put_signals of random sizes to a part of each peer's heap that is the sender's own,
+// against a copy that the test keeps.
+class RandomTraffic {
+ public:
+  static constexpr std::size_t kPart = std::size_t{128} << 10U;
+  static constexpr std::size_t kSource = std::size_t{1} << 20U;  // the same for what it sends
+  static constexpr std::size_t kWords = std::size_t{3} << 20U;
+
+  RandomTraffic(ProxyPe& pe, std::uint32_t pe_count, std::uint64_t seed)
+      : pe_(pe), pe_count_(pe_count), random_(seed + pe.me.value), gpu_(pe.thread(seed % 2)) {
+    for (std::uint32_t to = 0; to < pe_count; ++to) {
+      expected_.emplace_back(kPart);
+    }
+    signals_.resize(pe_count);
+  }
+
+  void run(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::uint32_t i = 0; i < 12; ++i) {
+        step(i);
+      }
+      gpu_.quiet();
+      compare();
+    }
+  }
+
+  [[nodiscard]] std::uint64_t signals_to(std::uint32_t pe) const { return signals_[pe]; }
+
+  void wait_for(std::uint32_t from, std::uint64_t signals) {
+    gpu_.wait_until_at_least(pe_.word(kWords + from * 8), signals);
+  }
+
+ private:
+  std::uint32_t another_pe() {
+    const auto step = static_cast<std::uint32_t>(1 + random_() % (pe_count_ - 1));
+    return (pe_.me.value + step) % pe_count_;
+  }
+
+  // Sources of one round do not overlap: step i has its own.
+  void step(std::uint32_t i) {
+    const std::uint32_t to = another_pe();
+    const std::size_t limit = random_() % 4 == 0 ? 40'000 : random_() % 2 == 0 ? 3000 : 600;
+    const std::size_t bytes = random_() % limit;
+    const std::size_t offset = random_() % (kPart - bytes);
+    std::byte* source = pe_.heap.data() + kSource + i * 40'000;
+    for (std::size_t k = 0; k < bytes; k += 8) {
+      const std::uint64_t value = random_();
+      std::memcpy(source + k, &value, std::min<std::size_t>(8, bytes - k));
+    }
+    std::memcpy(expected_[to].data() + offset, source, bytes);
+    std::byte* dest = pe_.heap.data() + pe_.me.value * kPart + offset;
+    gpu_.fence();  // puts of one round may overlap at the target
+    if (random_() % 3 == 0) {
+      gpu_.put_signal(dest, source, bytes, pe_.word(kWords + pe_.me.value * 8), ++signals_[to],
+                      Pe(to));
+    } else {
+      gpu_.put(dest, source, bytes, Pe(to), random_() % 4 != 0);
+    }
+  }
+
+  void compare() {
+    const std::uint32_t to = another_pe();
+    const std::size_t bytes = random_() % kPart;
+    const std::size_t offset = random_() % (kPart - bytes);
+    std::byte* dest = pe_.heap.data() + (std::size_t{2} << 20U);
+    gpu_.get(dest, pe_.heap.data() + pe_.me.value * kPart + offset, bytes, Pe(to));
+    ASSERT_EQ(std::memcmp(dest, expected_[to].data() + offset, bytes), 0)
+        << "PE " << pe_.me.value << " to " << to << ", " << bytes << " bytes at " << offset;
+  }
+
+  ProxyPe& pe_;
+  std::uint32_t pe_count_;
+  std::mt19937_64 random_;
+  GpuThread gpu_;
+  std::vector<std::vector<std::byte>> expected_;  // by PE
+  std::vector<std::uint64_t> signals_;            // by PE
+};
+
+TEST_P(ProxyEngine, RandomTrafficOfFourPesIsWhatTheReferenceSays) {
+  for (const std::uint64_t seed : {7U, 8U}) {
+    ProxyPes& pes = start({.pe_count = 4,
+                           .ring_capacity = 16,
+                           .inbox_capacity = 8,
+                           .engine = small_staging(seed == 7 ? 2 : 4),
+                           .seed = seed});
+    std::vector<std::unique_ptr<RandomTraffic>> traffic;
+    for (std::uint32_t pe = 0; pe < 4; ++pe) {
+      traffic.push_back(std::make_unique<RandomTraffic>(pes[pe], 4, seed));
+    }
+    run_gpus([&](ProxyPe& pe) { traffic[pe.me.value]->run(12); });
+    run_gpus([&](ProxyPe& pe) {
+      for (std::uint32_t from = 0; from < 4; ++from) {
+        traffic[pe.me.value]->wait_for(from, traffic[from]->signals_to(pe.me.value));
+      }
+    });
+  }
+}
+
+TEST_P(ProxyEngine, MegabytesGoThroughFewSmallSlots) {
+  ProxyPes& pes = start({.engine = small_staging(2), .seed = 9});
+  constexpr std::size_t kBytes = (std::size_t{1} << 20U) + 12345;
+  run_gpus([&](ProxyPe& pe) {
+    GpuThread gpu = pe.thread();
+    std::byte* source = pe.heap.data() + (std::size_t{2} << 20U);
+    const std::vector<std::byte> mine = pattern(kBytes, pe.me.value);
+    std::copy(mine.begin(), mine.end(), source);
+    gpu.put_signal(pe.heap.data() + 128, source, kBytes, pe.word(64), 1, Pe(1 - pe.me.value));
+    gpu.wait_until_at_least(pe.word(64), 1);
+    gpu.quiet();
+    const std::vector<std::byte> theirs = pattern(kBytes, 1 - pe.me.value);
+    EXPECT_EQ(std::memcmp(pe.heap.data() + 128, theirs.data(), kBytes), 0);
+  });
+  static_cast<void>(pes);
+}
+
+TEST_P(ProxyEngine, SmallPutSignalsInFloodsAreBatchedAndAllArrive) {
+  constexpr std::uint64_t kCount = 20'000;
+  ProxyPes& pes =
+      start({.ring_capacity = 1024, .inbox_capacity = 1024, .seed = 10, .delay_us_max = 0});
+  run_gpus([&](ProxyPe& pe) {
+    GpuThread gpu = pe.thread();
+    std::byte* source = pe.heap.data() + 4096;
+    for (std::uint64_t i = 1; i <= kCount; ++i) {
+      std::memcpy(source, &i, sizeof(i));
+      gpu.put_signal(pe.heap.data() + 8192 + i % 1000 * 64, source, 64, pe.word(64), i,
+                     Pe(1 - pe.me.value));
+    }
+    gpu.wait_until_at_least(pe.word(64), kCount);
+    gpu.quiet();
+    for (std::uint64_t i = kCount - 999; i <= kCount; ++i) {
+      ASSERT_EQ(*pe.word(8192 + i % 1000 * 64), i);
+    }
+  });
+  static_cast<void>(pes);
+}
+
+TEST_P(ProxyEngine, CommandsThatNameNoPeerOrNoMemoryAreRefusedOneByOne) {
+  ProxyPes& pes = start({.engine = small_staging(), .seed = 11});
+  GpuThread gpu = pes[0].thread();
+  std::byte* heap = pes[0].heap.data();
+  gpu.put(heap, heap, 8, Pe(0));                           // itself: its memory is mapped
+  gpu.put(heap, heap, 8, Pe(77));                          // nobody
+  gpu.put(heap + pes[0].heap.size() - 7, heap, 8, Pe(1));  // the last byte is outside
+  device::Command nop;
+  gpu.issue(nop);
+  gpu.quiet();
+  EXPECT_EQ(pes[0].failures.count(Pe(0), Status::InvalidArgument), 1U);
+  EXPECT_EQ(pes[0].failures.count(Pe(77), Status::InvalidArgument), 1U);
+  EXPECT_EQ(pes[0].failures.count(Pe(1), Status::InvalidArgument), 1U);
+  gpu.put_signal(heap + 64, heap, 8, pes[0].word(128), 5, Pe(1));
+  gpu.quiet();
+  EXPECT_EQ(proxy::HostMemory::load_far(pes[1].word(128)), 5U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Simulated,

@@ -39,19 +39,19 @@ struct alignas(16) Reply {
   std::uint64_t position_plus_one;
 };
 
-// Where a ring lies. All memory starts zeroed.
+// Where a ring lies. All memory starts zeroed. An inbox needs no head, consumed_seen and completed: its one
+// producer counts for itself, and taken is applied.
 struct RingView {
   CommandSlot* slots = nullptr;            // far: [capacity]
   std::byte* payload = nullptr;            // far: [capacity][kPayloadBytes]
   Reply* replies = nullptr;                // far: [capacity]
   std::uint64_t* head = nullptr;           // near the producers
-  std::uint64_t* consumed_seen = nullptr;  // near the producers: what they last read of `consumed`.
-                                           // In an inbox near the consumers: their next position
+  std::uint64_t* consumed_seen = nullptr;  // near the producers: what they last read of `consumed`
   std::uint64_t* consumed = nullptr;       // far, written by the consumer
-  std::uint64_t* completed = nullptr;  // far, written by the consumer; an inbox has none, because
-                                       // there taken is applied
-  std::uint64_t* lock = nullptr;       // inbox only, near the consumers
-  std::uint64_t capacity = 0;          // a power of two
+  std::uint64_t* completed = nullptr;      // far, written by the consumer
+  std::uint64_t* lock = nullptr;           // near the consumers, of an inbox only
+  std::uint64_t* next = nullptr;           // the same: the position to be applied next
+  std::uint64_t capacity = 0;              // a power of two
 
   WEFT_HOST_DEVICE std::uint64_t slot_of(std::uint64_t position) const {
     return position & (capacity - 1);
@@ -200,7 +200,7 @@ class InboxConsumer {
       return 0;
     }
     RingConsumer<Memory> ring(ring_);
-    const std::uint64_t first = Memory::load_near(ring_.consumed_seen);  // guarded by the lock
+    const std::uint64_t first = Memory::load_near(ring_.next);  // guarded by the lock
     std::uint64_t next = first;
     Command command;
     while (next - first < count_max && ring.peek(next, command)) {
@@ -211,7 +211,7 @@ class InboxConsumer {
       ++next;
     }
     if (next != first) {
-      Memory::store_near(ring_.consumed_seen, next);
+      Memory::store_near(ring_.next, next);
       ring.release_below(next);
     }
     // SYNC inbox-lock: pairs with try_lock above.

@@ -1,0 +1,291 @@
+// The command's wire format, and the ring over it with threads on both sides.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iostream>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "src/proxy/ring_memory.hpp"
+#include "tests/support/host_ring.hpp"
+
+namespace weft::test {
+namespace {
+
+using device::AtomicOp;
+using device::Command;
+using device::CommandKind;
+using device::CommandSlot;
+using proxy::HostMemory;
+using Producer = device::RingProducer<HostMemory>;
+using Consumer = device::RingConsumer<HostMemory>;
+using Inbox = device::InboxConsumer<HostMemory>;
+
+void expect_same(const Command& a, const Command& b) {
+  EXPECT_EQ(a.kind, b.kind);
+  EXPECT_EQ(a.element_bytes, b.element_bytes);
+  EXPECT_EQ(a.op, b.op);
+  EXPECT_EQ(a.flags, b.flags);
+  EXPECT_EQ(a.pe, b.pe);
+  EXPECT_EQ(a.bytes, b.bytes);
+  EXPECT_EQ(a.dest, b.dest);
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.word, b.word);
+  EXPECT_EQ(a.operand, b.operand);
+  EXPECT_EQ(a.compare, b.compare);
+}
+
+void expect_round_trip(const Command& command) {
+  for (const std::uint64_t parity : {std::uint64_t{0}, device::kParityBit}) {
+    CommandSlot slot;
+    device::encode(command, parity, slot.words);
+    Command decoded;
+    ASSERT_TRUE(device::decode(slot.words, parity, decoded));
+    expect_same(command, decoded);
+    ASSERT_FALSE(device::decode(slot.words, parity ^ device::kParityBit, decoded));
+  }
+}
+
+TEST(DeviceCommand, EveryCombinationOfKindAtomicFlagsAndWidthSurvives) {
+  for (int kind = 0; kind <= static_cast<int>(CommandKind::Fence); ++kind) {
+    for (int op = 0; op <= static_cast<int>(AtomicOp::Fetch); ++op) {
+      for (int flags = 0; flags < 8; ++flags) {
+        for (const std::uint8_t width : {std::uint8_t{4}, std::uint8_t{8}}) {
+          Command command;
+          command.kind = static_cast<CommandKind>(kind);
+          command.op = static_cast<AtomicOp>(op);
+          command.flags = static_cast<std::uint8_t>(flags);
+          command.element_bytes = width;
+          expect_round_trip(command);
+        }
+      }
+    }
+  }
+}
+
+TEST(DeviceCommand, EveryBitOfEveryFieldSurvivesAlone) {
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const std::uint64_t value = std::uint64_t{1} << bit;
+    std::array<Command, 7> commands;
+    commands[0].operand = value;
+    commands[1].compare = value;
+    commands[2].dest = bit < 63 ? value : 0;
+    commands[3].source = bit < 63 ? value : 0;
+    commands[4].word = bit < 63 ? value : 0;
+    commands[5].bytes = bit < 48 ? value : 0;
+    commands[6].pe = bit < 32 ? static_cast<std::uint32_t>(value) : 0;
+    for (const Command& command : commands) {
+      expect_round_trip(command);
+    }
+  }
+}
+
+Command random_command(std::mt19937_64& random) {
+  Command command;
+  command.kind = static_cast<CommandKind>(random() % 7);
+  command.op = static_cast<AtomicOp>(random() % 7);
+  command.flags = static_cast<std::uint8_t>(random() % 8);
+  command.element_bytes = random() % 2 == 0 ? 4 : 8;
+  command.pe = static_cast<std::uint32_t>(random());
+  command.bytes = random() & device::kCommandBytesMax;
+  command.dest = random() >> 1U;
+  command.source = random() >> 1U;
+  command.word = random() >> 1U;
+  command.operand = random();
+  command.compare = random();
+  return command;
+}
+
+TEST(DeviceCommand, RandomCommandsSurvive) {
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 20'000; ++i) {
+    expect_round_trip(random_command(random));
+  }
+}
+
+TEST(DeviceCommand, ASlotWithOneWordOfTheLastLapIsNotThereYet) {
+  std::mt19937_64 random(12);
+  CommandSlot old;
+  CommandSlot fresh;
+  device::encode(random_command(random), 0, old.words);
+  device::encode(random_command(random), device::kParityBit, fresh.words);
+  Command ignored;
+  for (unsigned present = 0; present < 255; ++present) {  // every set of words that have arrived
+    CommandSlot mixed = old;
+    for (std::size_t i = 0; i < device::kSlotWords; ++i) {
+      if ((present >> i & 1U) != 0) {
+        mixed.words[i] = fresh.words[i];
+      }
+    }
+    ASSERT_FALSE(device::decode(mixed.words, device::kParityBit, ignored)) << present;
+  }
+}
+
+TEST(DeviceRing, AnEmptyRingHasNothingInAnyLap) {
+  const HostRing ring(4);
+  Producer producer(ring.view());
+  Consumer consumer(ring.view());
+  for (std::uint64_t position = 0; position < 40; ++position) {
+    Command command;
+    ASSERT_FALSE(consumer.peek(position, command)) << position;
+    ASSERT_EQ(producer.claim(), position);
+    ASSERT_TRUE(producer.has_room(position));
+    command.operand = position;
+    producer.publish(position, command);
+    ASSERT_TRUE(consumer.peek(position, command));
+    ASSERT_EQ(command.operand, position);
+    consumer.release_below(position + 1);
+  }
+}
+
+TEST(DeviceRing, AFullRingHasNoRoomUntilTheConsumerReleases) {
+  const HostRing ring(4);
+  Producer producer(ring.view());
+  Consumer consumer(ring.view());
+  for (std::uint64_t position = producer.claim(5); position < 4; ++position) {
+    ASSERT_TRUE(producer.has_room(position));
+    producer.publish(position, {});
+  }
+  EXPECT_FALSE(producer.has_room(4));
+  consumer.release_below(1);
+  EXPECT_TRUE(producer.has_room(4));
+  EXPECT_FALSE(producer.has_room(5));
+}
+
+TEST(DeviceRing, CompletionIsAWatermark) {
+  const HostRing ring(4);
+  const Producer producer(ring.view());
+  Consumer consumer(ring.view());
+  EXPECT_FALSE(producer.is_complete(0));
+  consumer.complete_below(2);
+  EXPECT_TRUE(producer.is_complete(1));
+  EXPECT_FALSE(producer.is_complete(2));
+}
+
+// What a producer thread says of itself, in a command and in its payload.
+Command numbered(std::uint64_t thread, std::uint64_t number) {
+  Command command;
+  command.kind = CommandKind::Put;
+  command.flags = device::kPayloadInSlot | (number % 3 == 0 ? device::kReplyWanted : 0);
+  command.pe = static_cast<std::uint32_t>(thread);
+  command.bytes = 1 + number % device::kPayloadBytes;
+  command.operand = number | std::uint64_t{1} << 63U;
+  return command;
+}
+
+std::byte payload_byte(std::uint64_t thread, std::uint64_t number) {
+  return static_cast<std::byte>(thread * 31 + number);
+}
+
+TEST(DeviceRing, ManyProducersLoseNothingKeepTheirOrderAndGetTheirReplies) {
+  constexpr std::uint64_t kThreads = 4;
+  constexpr std::uint64_t kEach = 3000;
+  const HostRing ring(8);  // hundreds of laps, nearly always full
+  std::vector<std::jthread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      Producer producer(ring.view());
+      for (std::uint64_t number = 0; number < kEach; ++number) {
+        const Command command = numbered(thread, number);
+        const std::uint64_t position = producer.claim();
+        producer.wait_for_room(position, [] { std::this_thread::yield(); });
+        std::memset(producer.payload(position), static_cast<int>(payload_byte(thread, number)),
+                    command.bytes);
+        producer.publish(position, command);
+        if ((command.flags & device::kReplyWanted) != 0) {
+          ASSERT_EQ(producer.wait_reply(position, [] { std::this_thread::yield(); }),
+                    thread << 32U | number);
+        }
+      }
+    });
+  }
+  Consumer consumer(ring.view());
+  std::array<std::uint64_t, kThreads> next{};
+  for (std::uint64_t position = 0; position < kThreads * kEach; ++position) {
+    Command command;
+    while (!consumer.peek(position, command)) {
+      std::this_thread::yield();
+    }
+    const std::uint64_t thread = command.pe;
+    const std::uint64_t number = next[thread]++;
+    expect_same(command, numbered(thread, number));
+    const std::byte* payload = consumer.payload(position);
+    ASSERT_TRUE(std::all_of(payload, payload + command.bytes,
+                            [&](std::byte b) { return b == payload_byte(thread, number); }));
+    if ((command.flags & device::kReplyWanted) != 0) {
+      while (!consumer.can_reply(position)) {
+        std::this_thread::yield();
+      }
+      consumer.reply(position, thread << 32U | number);
+    }
+    if (position % 3 == 0) {  // in batches
+      consumer.release_below(position + 1);
+    }
+    if (position + 8 > kThreads * kEach || position % 8 == 7) {
+      consumer.release_below(position + 1);
+    }
+  }
+}
+
+TEST(DeviceRing, AReplyThatNobodyHasReadIsNotOverwritten) {
+  const HostRing ring(4);
+  Producer producer(ring.view());
+  Consumer consumer(ring.view());
+  const auto never = [] { FAIL() << "the reply is there"; };
+  ASSERT_TRUE(consumer.can_reply(1));
+  consumer.reply(1, 70);
+  ASSERT_FALSE(consumer.can_reply(5));  // the same slot, a lap later
+  ASSERT_EQ(producer.wait_reply(1, never), 70U);
+  ASSERT_TRUE(consumer.can_reply(5));
+  consumer.reply(5, 71);
+  ASSERT_EQ(producer.wait_reply(5, never), 71U);
+}
+
+TEST(DeviceInbox, CompetingConsumersApplyEverythingOnceInOrder) {
+  constexpr std::uint64_t kCommands = 8000;
+  const HostRing ring(16);
+  std::uint64_t done = 0;
+  std::uint64_t next = 0;  // guarded by the inbox's lock
+  {
+    std::vector<std::jthread> consumers;
+    for (std::uint32_t thread = 0; thread < 4; ++thread) {
+      consumers.emplace_back([&, thread] {
+        Inbox inbox(ring.view());
+        while (HostMemory::load_far(&done) < kCommands) {
+          const std::uint32_t count =
+              inbox.drain(1 + 3 * thread, [&](const Command& command, const std::byte* payload) {
+                EXPECT_EQ(command.operand, next);
+                EXPECT_EQ(*payload, payload_byte(0, next));
+                return 1000 + next++;
+              });
+          if (count == 0) {
+            std::this_thread::yield();
+          } else if (HostMemory::load_far(ring.view().consumed) == kCommands) {
+            HostMemory::store_far(&done, kCommands);
+          }
+        }
+      });
+    }
+    Producer producer(ring.view());
+    for (std::uint64_t position = 0; position < kCommands; ++position) {
+      producer.wait_for_room(position, [] { std::this_thread::yield(); });
+      if (position >= 16 && position % 2 == 0) {  // what the proxy does: read before reuse
+        const device::Reply& reply = ring.view().replies[position % 16];
+        ASSERT_EQ(HostMemory::load_far(&reply.position_plus_one), position - 16 + 1);
+        ASSERT_EQ(HostMemory::load_far(&reply.value), 1000 + position - 16);
+      }
+      Command command;
+      command.operand = position;
+      command.flags = position % 2 == 0 ? device::kReplyWanted : 0;
+      *producer.payload(position) = payload_byte(0, position);
+      producer.publish(position, command);
+    }
+  }
+  EXPECT_EQ(next, kCommands);
+}
+
+}  // namespace
+}  // namespace weft::test
