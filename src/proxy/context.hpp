@@ -4,6 +4,7 @@
 // Threads: the proxy's only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,9 +32,18 @@ struct RegionMemory {
 // a peer is found to be lost; must not block.
 using FailureHook = std::function<void(Pe, device::CommandKind, Status)>;
 
-// How many gets and fetching atomics one PE may have outstanding at one peer: so many answers a peer
-// keeps ready.
-inline constexpr std::uint32_t kRequestsMax = 256;
+// What is kept for one peer, so that it stays bounded however many there are. The same on all PEs.
+struct PeerLimits {
+  std::uint32_t commands = 256;  // queued, taken out of the rings
+  std::uint32_t requests =
+      256;  // gets and fetching atomics outstanding: a peer keeps so many answers ready
+
+  static constexpr PeerLimits of(std::uint32_t pe_count) {
+    constexpr std::uint32_t kAll = 32768;
+    const std::uint32_t count = std::clamp(kAll / pe_count, 16U, 256U);
+    return {.commands = count, .requests = count};
+  }
+};
 
 struct Context {
   transport::Transport& transport;
@@ -42,6 +52,7 @@ struct Context {
   std::vector<CommandRing>& rings;
   const FailureHook& on_failed;
   StagingLayout layout;
+  PeerLimits limits;
   RegionMemory staging;
   RegionMemory
       heap;  // the symmetric device heap: an address of the GPU, never touched by this thread

@@ -1,5 +1,7 @@
 #include "src/proxy/engine.hpp"
 
+#include <bit>
+
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -58,6 +60,10 @@ Engine::Engine(Pe me,
       peer_check_ns_(std::uint64_t{options.peer_check_us} * 1000),
       outgoing_(is_remote.size()),
       incoming_(is_remote.size()) {
+  if (!std::has_single_bit(options.window) || !std::has_single_bit(memory.inbox.capacity)) {
+    fail(Status::InvalidArgument, "a window of {} commands, an inbox of {}: not powers of two",
+         options.window, memory.inbox.capacity);
+  }
   if (memory.staging.bytes < context_.layout.region_bytes()) {
     fail(Status::InvalidArgument, "the staging region has {} bytes, but needs {}",
          memory.staging.bytes, context_.layout.region_bytes());

@@ -10,11 +10,6 @@ using device::CommandKind;
 
 namespace {
 
-bool is_answer(RecordKind kind) {
-  return kind == RecordKind::GetReply || kind == RecordKind::GetReplyBulk ||
-         kind == RecordKind::FetchReply;
-}
-
 // The record as the GPU gets it: offsets become addresses here.
 Command command_of(const Record& record, std::uint64_t heap) {
   Command command;
@@ -173,6 +168,9 @@ bool Incoming::apply_parcels() {
 // What our own gets and fetches have waited for is here now.
 bool Incoming::finish_answers(std::uint64_t number) {
   const ParcelView view = parcel(number);
+  if (view.header().answer_count == 0) {
+    return true;
+  }
   if (answer_offset_ == 0) {
     answer_offset_ = sizeof(ParcelHeader);
   }

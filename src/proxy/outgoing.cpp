@@ -13,7 +13,6 @@ using transport::OperationCounter;
 
 namespace {
 
-constexpr std::size_t kQueuedCommandsMax = 256;
 // Parcels up to this size the transport copies at post; their slots wait for the credit only.
 constexpr std::size_t kCopiedBytesMax = 1024;
 
@@ -42,14 +41,14 @@ CommandKind command_kind_of(RecordKind kind) {
 Outgoing::Outgoing(Context& context, Pe peer)
     : context_(context),
       peer_(peer),
-      queue_(kQueuedCommandsMax),
-      answers_(kRequestsMax),
-      requests_(kRequestsMax),
+      queue_(context.limits.commands),
+      answers_(context.limits.requests),
+      requests_(context.limits.requests),
       slots_(context.layout.slots()),
       counter_memory_(std::make_unique<std::vector<OperationCounter>>(1 + context.layout.slots())),
       counters_(*counter_memory_) {
-  for (std::uint32_t i = 0; i < kRequestsMax; ++i) {
-    free_requests_.push_back(kRequestsMax - 1 - i);
+  for (std::uint32_t i = 0; i < context.limits.requests; ++i) {
+    free_requests_.push_back(i);
   }
 }
 
@@ -103,7 +102,7 @@ void Outgoing::answer_fetch(std::uint32_t request, std::uint64_t value) {
 }
 
 bool Outgoing::on_answer(const Record& reply) {
-  Request& request = requests_[reply.request % kRequestsMax];
+  Request& request = requests_[reply.request % requests_.size()];
   if (request.kind == CommandKind::Nop) {
     return true;  // completed meanwhile, because the peer was taken for lost
   }
@@ -243,7 +242,7 @@ bool Outgoing::fail_queued() {
   while (!answers_.empty()) {
     answers_.pop();
   }
-  for (std::uint32_t i = 0; i < kRequestsMax; ++i) {
+  for (std::uint32_t i = 0; i < requests_.size(); ++i) {
     Request& request = requests_[i];
     if (request.kind != CommandKind::Nop && finish(request.origin, request.kind, request.answers)) {
       request.kind = CommandKind::Nop;
@@ -264,7 +263,7 @@ bool Outgoing::fail_queued() {
 }
 
 bool Outgoing::is_idle() const {
-  return queue_.empty() && answers_.empty() && free_requests_.size() == kRequestsMax &&
+  return queue_.empty() && answers_.empty() && free_requests_.size() == requests_.size() &&
          (finished_ == opened_);
 }
 

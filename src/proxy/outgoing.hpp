@@ -38,7 +38,7 @@ class Outgoing {
   // Whatever is enqueued from now on follows what was enqueued before.
   void fence() { fence_next_ = true; }
 
-  // Answers to the peer; it never asks for more than kRequestsMax at a time.
+  // Answers to the peer; it never has more than limits.requests outstanding.
   void answer_get(const Record& get);
   void answer_fetch(std::uint32_t request, std::uint64_t value);
 

@@ -216,6 +216,7 @@ Record* Outgoing::append(RecordKind kind, std::size_t payload_bytes) {
   payload_ = view.payload(open_bytes_);
   open_bytes_ += bytes;
   view.header().bytes = static_cast<std::uint32_t>(open_bytes_);
+  view.header().answer_count += is_answer(kind) ? 1 : 0;
   ++packed_records_;
   return &record;
 }

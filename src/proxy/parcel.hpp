@@ -26,6 +26,11 @@ enum class RecordKind : std::uint8_t {
   FetchReply,    // `operand` is the old value
 };
 
+constexpr bool is_answer(RecordKind kind) {
+  return kind == RecordKind::GetReply || kind == RecordKind::GetReplyBulk ||
+         kind == RecordKind::FetchReply;
+}
+
 // Record::flags.
 inline constexpr std::uint8_t kLastOfCommand = 1;  // when it is applied, its command is complete
 inline constexpr std::uint8_t kFenced = 2;  // follows everything before it, also bulk after small
@@ -58,8 +63,8 @@ static_assert(sizeof(Record) == 64 && std::is_trivially_copyable_v<Record>);
 
 struct ParcelHeader {
   std::uint64_t sequence = 0;
-  std::uint32_t bytes = 0;  // of header and records
-  std::uint32_t unused = 0;
+  std::uint32_t bytes = 0;         // of header and records
+  std::uint32_t answer_count = 0;  // records that answer a request of the target's
 };
 
 static_assert(sizeof(ParcelHeader) == 16);

@@ -5,7 +5,7 @@
 namespace weft::proxy {
 namespace {
 
-constexpr std::size_t kSlotBytesMin = std::size_t{8} << 10U;
+constexpr std::size_t kSlotBytesMin = std::size_t{4} << 10U;
 constexpr std::uint32_t kSlotsMin = 2;
 constexpr std::size_t kPageBytes = 4096;
 
@@ -30,10 +30,6 @@ StagingLayout::StagingLayout(std::uint32_t pe_count, const StagingOptions& optio
   }
   while (slot_total() > options.total_bytes_max && slots_ / 2 >= kSlotsMin) {
     slots_ /= 2;
-  }
-  if (slot_total() > options.total_bytes_max) {
-    fail(Status::OutOfMemory, "staging for {} PEs needs {} bytes at least, but {} are allowed",
-         pe_count, slot_total(), options.total_bytes_max);
   }
   receive_offset_ = rounded_up((1 + std::size_t{slots_}) * pe_count_ * kWordBytes, kPageBytes);
   send_offset_ = receive_offset_ + peer_bytes() * pe_count_;

@@ -21,9 +21,9 @@ struct StagingOptions {
 
 class StagingLayout {
  public:
-  // The sizes shrink until everything fits into `total_bytes_max`, slots first down to 8 KiB, then
-  // their number down to 2. The same arguments give the same layout on every PE. Throws Error if the
-  // options make no sense or even the smallest does not fit.
+  // The sizes shrink until everything fits into `total_bytes_max`: slots down to 4 KiB, then their number
+  // down to 2. Jobs for which that is still too much (beyond 4096 PEs by default) get more memory. The
+  // same arguments give the same layout on every PE. Throws Error if the options make no sense.
   StagingLayout(std::uint32_t pe_count, const StagingOptions& options);
 
   [[nodiscard]] std::size_t region_bytes() const { return send_offset_ + peer_bytes() * pe_count_; }
