@@ -8,6 +8,8 @@ REACH_LINES = 3
 ORDER = re.compile(r"memory_order(?:_|::)(relaxed|consume|acquire|release|acq_rel|seq_cst)")
 # What device code has instead: the functions of access.cuh, which alone are exempt.
 DEVICE_ORDER = re.compile(r"\b(?:load|store|fence|add)_(acquire|release|full)\(")
+# A ring's memory policy (weft/device/ring.hpp): each of its functions has a side.
+POLICY = re.compile(r"\bMemory::(load_far|load_near|load_slot|try_lock|store_far|store_near|store_slot|unlock)\(")
 DEVICE_ACCESS = pathlib.PurePath("include/weft/device/access.cuh")
 DEFAULT_ORDER = re.compile(r"\.load\(\s*\)")
 TAG = re.compile(r"//\s*SYNC ([\w-]+)(?:\s*\(pairs with ([^)]+)\))?:")
@@ -43,6 +45,8 @@ class SyncPoints:
             near_tag = tag if tag and number - comment_end <= REACH_LINES else None
             for access in ORDER.findall(code_of(line)) + DEVICE_ORDER.findall(code_of(line)):
                 self._access(access, number, near_tag, number - comment_line <= REACH_LINES)
+            for call in POLICY.findall(code_of(line)) if near_tag else ():
+                self.sides[near_tag].add("acquire" if call.startswith(("load", "try")) else "release")
             if DEFAULT_ORDER.search(code_of(line)):
                 self._say(number, "this load names no order")
 

@@ -32,8 +32,10 @@ struct Device {
 // False where libweft was built without CUDA.
 [[nodiscard]] bool is_built_in();
 
-// Makes the current device that of this thread too; threads of the library call it once.
+// Makes `device` the calling thread's. Throws.
 void use_device(const Device& device);
+// The same on a path that is taken often: asks CUDA only the first time in each thread.
+void use_device_once(const Device& device) noexcept;
 
 // Whether `address` is memory of a GPU. False also where there is no CUDA.
 [[nodiscard]] bool is_device_memory(const void* address);

@@ -76,6 +76,7 @@ int weft_device_init(void) {
   const int status = guarded("weft_device_init", [](Runtime& runtime) {
     runtime.open_device();
     publish_state(runtime.device()->state());
+    runtime.device()->start();
     return static_cast<int>(WEFT_OK);
   });
   if (status != WEFT_OK) {

@@ -283,6 +283,45 @@ void DeviceJob::fill_state() {
   state_.failure_claim = &words->failure_claim;
   state_.abort = &page->abort;
 
+  fill_addresses();
+  watch_ = std::make_unique<DeviceWatch>(page->abort, page->failure, with_.lost_pe);
+  if (with_.rails != nullptr) {
+    proxy_ = std::make_unique<DeviceProxy>(RingPlan{}, state_);
+  }
+}
+
+void DeviceJob::start() {
+  if (proxy_ != nullptr) {
+    const proxy::StagingLayout layout(state_.pe_count, proxy::StagingOptions{});
+    const proxy::RegionMemory staging = with_.make_staging(layout.region_bytes());
+    std::vector<bool> is_remote;
+    for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
+      is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
+    }
+    // Nobody's proxy sends before everybody's staging is there; make_staging has met all PEs.
+    proxy_->start(
+        {.me = me_,
+         .is_remote = is_remote,
+         .transport = *with_.rails,
+         .staging = staging,
+         .heap = {.region = RegionIndex(0), .base = heap_->base(), .bytes = heap_->size()},
+         .device = device_,
+         .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
+           log::warn("device: a command ({}) to PE {} could not be carried out: {}",
+                     static_cast<int>(kind), pe.value, to_string(status));
+         }});
+  }
+  with_.bootstrap.barrier();
+}
+
+void DeviceJob::quiet() {
+  constexpr std::uint32_t kPatienceMs = 5000;
+  if (proxy_ != nullptr && !failure()) {
+    proxy_->quiet(kPatienceMs);
+  }
+}
+
+void DeviceJob::fill_addresses() {
   // One stride, where the node's PEs follow each other and are mapped so; else a table.
   const topology::NodePlace& place = with_.membership.place(me_);
   const std::uint32_t first = me_.value - std::min(me_.value, place.local_index);
@@ -304,7 +343,6 @@ void DeviceJob::fill_state() {
     delta_table_.write(0, std::as_bytes(std::span(deltas)));
     state_.deltas = reinterpret_cast<const std::int64_t*>(delta_table_.data());
   }
-  watch_ = std::make_unique<DeviceWatch>(page->abort, page->failure, with_.lost_pe);
 }
 
 }  // namespace weft::runtime

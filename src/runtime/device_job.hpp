@@ -22,6 +22,8 @@
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/device.hpp"
 #include "src/heap/device_heap.hpp"
+#include "src/proxy/context.hpp"
+#include "src/runtime/device_proxy.hpp"
 #include "src/runtime/device_watch.hpp"
 #include "src/runtime/membership.hpp"
 
@@ -33,6 +35,9 @@ struct DeviceSurroundings {
   bootstrap::Bootstrap& bootstrap;
   const Membership& membership;
   collectives::Collectives& collectives;
+  transport::Transport* rails;  // to other nodes; null if there are none
+  // Pinned memory of so many bytes that peers of other nodes reach; it stays until the rails are gone.
+  std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
   std::function<std::optional<Pe>()> lost_pe;  // one that is lost, if any
   // Throws the sentence for a status other than Ok, in the call of that name.
   std::function<void(Status, std::string_view)> check;
@@ -47,6 +52,12 @@ class DeviceJob {
   ~DeviceJob();
 
   [[nodiscard]] const device::DeviceState& state() const { return state_; }
+
+  // The files of device code have been told of `state`: commands may be taken. Collective.
+  void start();
+
+  // Waits a while for what kernels have posted. No kernel runs any more.
+  void quiet();
 
   [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
 
@@ -72,6 +83,7 @@ class DeviceJob {
   void make_heap();
   void exchange();
   void fill_state();
+  void fill_addresses();
   [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
   void agree(std::string_view name, const collectives::CollectiveRequest& mine);
 
@@ -87,6 +99,7 @@ class DeviceJob {
   std::vector<const collectives::Team*> teams_;  // that were entered
   device::DeviceState state_;
   std::unique_ptr<DeviceWatch> watch_;
+  std::unique_ptr<DeviceProxy> proxy_;  // null if there are no rails
 };
 
 }  // namespace weft::runtime

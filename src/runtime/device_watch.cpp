@@ -141,7 +141,7 @@ void DeviceWatch::look() {
   }
   if (const auto lost = lost_pe_()) {
     abort_.pe = static_cast<std::int32_t>(lost->value);
-    // SYNC device-abort (pairs with include/weft/device/wait.cuh): a kernel that sees it reads who.
+    // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads who.
     AtomicRef(abort_.is_set).store(1, std::memory_order_release);
   }
 }

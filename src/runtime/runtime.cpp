@@ -18,6 +18,7 @@ Runtime::~Runtime() {
   // Kernels of this PE have ended; those of others may still reach its memory until all have met.
   Status status = parts.rma->quiet(*parts.default_context);
   if (status == Status::Ok && parts.device != nullptr) {
+    parts.device->quiet();
     status = parts.collectives->sync("weft_finalize");
   }
   parts.device.reset();
@@ -73,6 +74,8 @@ void Runtime::open_device() {
       .bootstrap = *parts.bootstrap,
       .membership = parts.membership,
       .collectives = *parts.collectives,
+      .rails = parts.far(),
+      .make_staging = [&parts](std::uint64_t bytes) { return parts.make_staging(bytes); },
       .lost_pe = [&parts] { return parts.lost_pe(); },
       .check = [&parts](Status status,
                         std::string_view name) { parts.check_collective(status, name); }});

@@ -146,6 +146,10 @@ void Runtime::Parts::connect_window(std::span<std::byte> memory) {
     cma = build_cma(config, *bootstrap, heap, membership);
     join_transports();
   }
+  connect_region(memory);
+}
+
+RegionIndex Runtime::Parts::connect_region(std::span<std::byte> memory) {
   const std::vector<std::uint64_t> bases = bases_of(memory.data());
   if (rails != nullptr) {
     const auto card = far()->add_region({memory.data(), memory.size()});
@@ -156,6 +160,13 @@ void Runtime::Parts::connect_window(std::span<std::byte> memory) {
     cma->transport->add_region(index, {memory.data(), memory.size()}, bases);
   }
   rma->renew(transport());
+  return index;
+}
+
+proxy::RegionMemory Runtime::Parts::make_staging(std::uint64_t bytes) {
+  staging = gpu::PinnedBuffer(bytes);
+  const RegionIndex index = connect_region({staging.data(), staging.size()});
+  return {.region = index, .base = staging.data(), .bytes = staging.size()};
 }
 
 void Runtime::Parts::unregister_window(void* address) {

@@ -116,6 +116,9 @@ struct Runtime::Parts {
   // Where `base` of each PE's own memory lies.
   [[nodiscard]] std::vector<std::uint64_t> bases_of(const void* base);
   void connect_window(std::span<std::byte> memory);
+  // Makes `memory` a region that other nodes reach, and those of this node if `cma` is there. Its number.
+  RegionIndex connect_region(std::span<std::byte> memory);
+  [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
 
   Config config;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
@@ -123,6 +126,7 @@ struct Runtime::Parts {
   heap::Heap heap;
   std::vector<heap::SharedData> data;
   Membership membership;
+  gpu::PinnedBuffer staging;  // registered with the rails, so gone after them
   std::unique_ptr<RailsParts> rails;
   std::unique_ptr<CmaParts> cma;
   mutable std::optional<transport::ByPeer> by_peer;

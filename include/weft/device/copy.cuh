@@ -30,6 +30,16 @@ __device__ Unit load_unit(const Unit* from) {
   return kSource == Source::Mine ? *from : *const_cast<const volatile Unit*>(from);
 }
 
+// Where little is copied, latency counts: what this SM has just written or read is in its L1 cache.
+template <Source kSource, typename Unit>
+__device__ Unit load_few(const Unit* from) {
+  if constexpr (kSource == Source::Mine) {
+    return *from;
+  } else {
+    return load_unit<kSource>(from);
+  }
+}
+
 template <typename Unit>
 __device__ void store_unit(Unit* to, const Unit& value) {
   *const_cast<volatile Unit*>(to) = value;
@@ -39,13 +49,17 @@ inline __device__ void store_unit(Vector16* to, const Vector16& value) {
   store_data(to, value);
 }
 
-// 8 loads of 16 bytes by each of 1024 threads fill NVLink from one SM as far as one SM can; measured in
-// docs/decisions/0009.
-template <typename Scope, Source kSource, typename Unit>
-__device__ void copy_units(Unit* dest, const Unit* source, std::size_t count) {
-  constexpr std::uint32_t kUnroll = 8;
-  const std::uint32_t step = Scope::size();
-  std::size_t i = Scope::rank();
+// Threads that share a copy: this one's number among them.
+struct Crew {
+  std::uint32_t rank;
+  std::uint32_t size;
+};
+
+// Several loads on their way before the first store.
+template <Source kSource, std::uint32_t kUnroll, typename Unit>
+__device__ void copy_units(Unit* dest, const Unit* source, std::size_t count, Crew crew) {
+  const std::uint32_t step = crew.size;
+  std::size_t i = crew.rank;
   for (; i + (kUnroll - 1) * std::size_t{step} < count; i += kUnroll * std::size_t{step}) {
     Unit values[kUnroll];
 #pragma unroll
@@ -58,29 +72,31 @@ __device__ void copy_units(Unit* dest, const Unit* source, std::size_t count) {
     }
   }
   for (; i < count; i += step) {
-    store_unit(dest + i, load_unit<kSource>(source + i));
+    store_unit(dest + i, load_few<kSource>(source + i));
   }
 }
 
 // Units of sizeof(Unit), and the bytes that are left one by one.
-template <typename Scope, Source kSource, typename Unit>
-__device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t bytes) {
+template <Source kSource, std::uint32_t kUnroll, typename Unit>
+__device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t bytes, Crew crew) {
   const std::size_t count = bytes / sizeof(Unit);
-  copy_units<Scope, kSource>(reinterpret_cast<Unit*>(dest), reinterpret_cast<const Unit*>(source),
-                             count);
+  copy_units<kSource, kUnroll>(reinterpret_cast<Unit*>(dest), reinterpret_cast<const Unit*>(source),
+                               count, crew);
   if constexpr (sizeof(Unit) > 1) {
     const std::size_t done = count * sizeof(Unit);
-    for (std::size_t i = done + Scope::rank(); i < bytes; i += Scope::size()) {
+    for (std::size_t i = done + crew.rank; i < bytes; i += crew.size) {
       reinterpret_cast<volatile std::uint8_t*>(dest)[i] =
           reinterpret_cast<const volatile std::uint8_t*>(source)[i];
     }
   }
 }
 
-}  // namespace detail
+// 8 loads of 16 bytes by each of 256 threads bring 45 GB/s out of one SM, as much as 1024 do; one load where little is
+// copied and registers count.
+inline constexpr std::uint32_t kUnrollMost = 8;
 
-template <typename Scope, Source kSource = Source::Mine>
-__device__ void copy(void* dest, const void* source, std::size_t bytes) {
+template <Source kSource = Source::Mine, std::uint32_t kUnroll = kUnrollMost>
+__device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, Crew crew) {
   auto* to = static_cast<std::byte*>(dest);
   const auto* from = static_cast<const std::byte*>(source);
   const auto address = reinterpret_cast<std::uint64_t>(to);
@@ -88,15 +104,22 @@ __device__ void copy(void* dest, const void* source, std::size_t bytes) {
   if ((apart & 15U) == 0) {
     const std::size_t to_unit = -address & 15U;
     const std::size_t head = to_unit < bytes ? to_unit : bytes;
-    detail::copy_by<Scope, kSource, std::uint8_t>(to, from, head);
-    detail::copy_by<Scope, kSource, Vector16>(to + head, from + head, bytes - head);
+    copy_by<kSource, kUnroll, std::uint8_t>(to, from, head, crew);
+    copy_by<kSource, kUnroll, Vector16>(to + head, from + head, bytes - head, crew);
   } else if ((apart & 7U) == 0 && (address & 7U) == 0) {
-    detail::copy_by<Scope, kSource, std::uint64_t>(to, from, bytes);
+    copy_by<kSource, kUnroll, std::uint64_t>(to, from, bytes, crew);
   } else if ((apart & 3U) == 0 && (address & 3U) == 0) {
-    detail::copy_by<Scope, kSource, std::uint32_t>(to, from, bytes);
+    copy_by<kSource, kUnroll, std::uint32_t>(to, from, bytes, crew);
   } else {
-    detail::copy_by<Scope, kSource, std::uint8_t>(to, from, bytes);
+    copy_by<kSource, kUnroll, std::uint8_t>(to, from, bytes, crew);
   }
+}
+
+}  // namespace detail
+
+template <typename Scope, Source kSource = Source::Mine>
+__device__ void copy(void* dest, const void* source, std::size_t bytes) {
+  detail::copy_by_crew<kSource>(dest, source, bytes, {Scope::rank(), Scope::size()});
 }
 
 }  // namespace weft::device

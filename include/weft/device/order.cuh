@@ -9,10 +9,13 @@
 namespace weft::device {
 
 // Operations before it are visible at each target before operations after it to the same target. Waits for
-// nothing: on the way by commands, each peer's are ordered anyway. It does not order what other blocks of
-// the kernel did: that takes quiet.
+// no peer: on the way by commands it is one more of them. It does not order what other blocks of the
+// kernel did: that takes quiet.
 inline __device__ void fence() {
   fence_release();  // SYNC device-fence: both sides of whatever pairs across it
+  if (state().ring_count != 0) {
+    remote::fence();
+  }
 }
 
 // Returns when the operations before it, of this PE's whole GPU as far as the caller knows of them, are

@@ -1,21 +1,20 @@
-// The way to PEs whose memory is not mapped: one command into a ring that the CPU drains onto the rails.
+// The way to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU thread,
+// drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics; programs need none of it. Never
+// inlined: a kernel whose PEs are all mapped pays no registers for it.
+//
+// A block's threads share a ring, by their SM, so that fence, which orders one ring, orders what a block does.
 #ifndef WEFT_DEVICE_REMOTE_CUH
 #define WEFT_DEVICE_REMOTE_CUH
 
-#include <weft/device/failure.cuh>
+#include <weft/device/peers.cuh>
+#include <weft/device/ring_memory.cuh>
+#include <weft/device/spin.cuh>
+#include <weft/device/word.cuh>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace weft::device {
-
-// What an atomic does to its word.
-enum class AtomicCode : std::uint8_t { Set, Add, And, Or, Xor, CompareSwap, Fetch };
-
-// What a signal does to its word.
-enum class SignalOp : std::uint32_t { Set = 1, Add = 2 };
-
-namespace remote {
+namespace weft::device::remote {
 
 // Whether the call returns only when its local side may be used again (put) or is filled (get).
 enum class Wait : bool { No, Yes };
@@ -27,54 +26,258 @@ struct SignalUpdate {
 };
 
 struct AtomicUpdate {
-  AtomicCode code;
+  AtomicOp op;
   std::uint32_t element_bytes;
   std::uint64_t operand;
   std::uint64_t compare;
 };
 
-static __device__ __noinline__ void no_way(OperationName operation, int pe) {
-  detail::fail({FailureKind::Misuse, operation, pe});
+using Producer = RingProducer<GpuMemory>;
+
+inline const __device__ RingView& own_ring() {
+  return state().rings[sm_index() % state().ring_count];
+}
+
+// What is done between two looks of a wait for the proxy.
+class Idle {
+ public:
+  __device__ explicit Idle(const detail::Failure& waiting) : waiting_(waiting) {}
+
+  __device__ void operator()() {
+    detail::serve();
+    // A look at pinned memory takes as long as many at the GPU's own.
+    spins_ += 64;
+    detail::check_abort(spins_ - 1, waiting_);
+  }
+
+ private:
+  detail::Failure waiting_;
+  std::uint32_t spins_ = 0;
+};
+
+inline __device__ detail::Failure waiting_for(OperationName operation, int pe) {
+  return {FailureKind::None, operation, pe};
+}
+
+inline __device__ std::uint64_t offset(const void* address) {
+  return detail::offset_of(address);
+}
+
+// A position in which `command` may be written.
+static __device__ __noinline__ std::uint64_t take_slot(const RingView& ring, int pe) {
+  Producer producer(ring);
+  const std::uint64_t position = producer.claim();
+  producer.wait_for_room(position, Idle(waiting_for(OperationName::Put, pe)));
+  return position;
+}
+
+static __device__ __noinline__ std::uint64_t wait_for_reply(const RingView& ring,
+                                                            std::uint64_t position,
+                                                            OperationName operation,
+                                                            int pe) {
+  return Producer(ring).wait_reply(position, Idle(waiting_for(operation, pe)));
+}
+
+// One command without data of its own. Returns the reply if it wants one.
+static __device__ __noinline__ std::uint64_t post(const Command& command, OperationName operation) {
+  const RingView& ring = own_ring();
+  const int pe = static_cast<int>(command.pe);
+  const std::uint64_t position = take_slot(ring, pe);
+  Producer(ring).publish(position, command);
+  return (command.flags & kReplyWanted) != 0 ? wait_for_reply(ring, position, operation, pe) : 0;
+}
+
+// The threads of a scope that carry a small payload: its first warp.
+template <typename Scope>
+struct Carriers {
+  static __device__ std::uint32_t count() { return Scope::size() < 32 ? Scope::size() : 32; }
+
+  static __device__ unsigned mask() { return count() == 32 ? ~0U : (1U << count()) - 1; }
+
+  static __device__ std::uint64_t from_leader(std::uint64_t value) {
+    return count() == 1 ? value : __shfl_sync(mask(), value, 0);
+  }
+
+  static __device__ void sync() {
+    if (count() > 1) {
+      __syncwarp(mask());
+    }
+  }
+};
+
+// A put or put_signal of at most kPayloadBytes: the data goes into the slot's payload, so the source is free
+// at once.
+template <typename Scope>
+__device__ void post_with_payload(Command command, const void* source) {
+  using Crew = Carriers<Scope>;
+  const std::uint32_t rank = Scope::rank();
+  if (rank >= Crew::count()) {
+    return;
+  }
+  const RingView& ring = own_ring();
+  std::uint64_t position = rank == 0 ? take_slot(ring, static_cast<int>(command.pe)) : 0;
+  position = Crew::from_leader(position);
+  detail::copy_by_crew<Source::Mine, 1>(ring.payload_of(position), source, command.bytes,
+                                        {rank, Crew::count()});
+  Crew::sync();
+  if (rank == 0) {
+    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for who takes the command
+    fence_release();
+    command.flags |= kPayloadInSlot;
+    Producer(ring).publish(position, command);
+  }
+}
+
+// Larger ones: the proxy has the data fetched from where it lies.
+template <typename Scope>
+__device__ void post_by_address(Command command,
+                                const void* source,
+                                OperationName operation,
+                                Wait wait) {
+  if (!is_leader<Scope>()) {
+    return;
+  }
+  command.source = reinterpret_cast<std::uint64_t>(source);
+  command.flags |= wait == Wait::Yes ? kReplyWanted : 0;
+  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the source, for who takes the command
+  fence_release();
+  post(command, operation);
 }
 
 template <typename Scope>
-__device__ void put(void*, const void*, std::size_t, int pe, Wait) {
-  no_way(OperationName::Put, pe);
+__device__ void post_data(const Command& command,
+                          const void* source,
+                          OperationName operation,
+                          Wait wait) {
+  if (command.bytes <= kPayloadBytes) {
+    post_with_payload<Scope>(command, source);
+  } else {
+    post_by_address<Scope>(command, source, operation, wait);
+  }
 }
 
 template <typename Scope>
-__device__ void get(void*, const void*, std::size_t, int pe, Wait) {
-  no_way(OperationName::Get, pe);
+__device__ __noinline__ void put(
+    void* dest, const void* source, std::size_t bytes, int pe, Wait wait) {
+  if (bytes == 0) {
+    return;
+  }
+  Command command;
+  command.kind = CommandKind::Put;
+  command.pe = static_cast<std::uint32_t>(pe);
+  command.bytes = bytes;
+  command.dest = offset(dest);
+  post_data<Scope>(command, source, OperationName::Put, wait);
 }
 
 template <typename Scope>
-__device__ void put_signal(void*, const void*, std::size_t, const SignalUpdate&, int pe, Wait) {
-  no_way(OperationName::PutSignal, pe);
+__device__ __noinline__ void put_signal(void* dest,
+                                        const void* source,
+                                        std::size_t bytes,
+                                        const SignalUpdate& update,
+                                        int pe,
+                                        Wait wait) {
+  Command command;
+  command.kind = bytes == 0 ? CommandKind::Signal : CommandKind::PutSignal;
+  command.pe = static_cast<std::uint32_t>(pe);
+  command.bytes = bytes;
+  command.dest = offset(dest);
+  command.word = offset(update.word);
+  command.operand = update.value;
+  command.op = update.op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
+  if (bytes != 0) {
+    post_data<Scope>(command, source, OperationName::PutSignal, wait);
+  } else if (is_leader<Scope>()) {
+    post(command, OperationName::PutSignal);
+  }
 }
 
-inline __device__ void put_value(void*, const void*, std::size_t, int pe) {
-  no_way(OperationName::P, pe);
+template <typename Scope>
+__device__ __noinline__ void get(
+    void* dest, const void* source, std::size_t bytes, int pe, Wait wait) {
+  if (bytes == 0 || !is_leader<Scope>()) {
+    return;
+  }
+  Command command;
+  command.kind = CommandKind::Get;
+  command.pe = static_cast<std::uint32_t>(pe);
+  command.bytes = bytes;
+  command.dest = reinterpret_cast<std::uint64_t>(dest);
+  command.source = offset(source);
+  command.flags = wait == Wait::Yes ? kReplyWanted : 0;
+  post(command, OperationName::Get);
 }
 
-inline __device__ void get_value(void*, const void*, std::size_t, int pe) {
-  no_way(OperationName::G, pe);
+inline __device__ void signal(std::uint64_t* word, std::uint64_t value, SignalOp op, int pe) {
+  Command command;
+  command.kind = CommandKind::Signal;
+  command.pe = static_cast<std::uint32_t>(pe);
+  command.word = offset(word);
+  command.operand = value;
+  command.op = op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
+  post(command, OperationName::Signal);
 }
 
-inline __device__ void signal(std::uint64_t*, std::uint64_t, SignalOp, int pe) {
-  no_way(OperationName::Signal, pe);
+inline __device__ std::uint64_t atomic(void* word,
+                                       const AtomicUpdate& update,
+                                       int pe,
+                                       bool is_fetching) {
+  Command command;
+  command.kind = CommandKind::Atomic;
+  command.pe = static_cast<std::uint32_t>(pe);
+  command.element_bytes = static_cast<std::uint8_t>(update.element_bytes);
+  command.op = update.op;
+  command.word = offset(word);
+  command.operand = update.operand;
+  command.compare = update.compare;
+  command.flags = is_fetching ? kReplyWanted : 0;
+  return post(command, OperationName::Atomic);
 }
 
-inline __device__ std::uint64_t atomic(void*, const AtomicUpdate&, int pe, bool) {
-  no_way(OperationName::Atomic, pe);
-  return 0;
+// A word of 4 or 8 bytes travels in the command itself.
+inline __device__ void put_value(void* dest, const void* value, std::size_t bytes, int pe) {
+  std::uint64_t bits = 0;
+  memcpy(&bits, value, bytes);
+  if (bytes < 4) {
+    put<Thread>(dest, value, bytes, pe, Wait::No);
+  } else {
+    atomic(dest, {AtomicOp::Set, static_cast<std::uint32_t>(bytes), bits, 0}, pe, false);
+  }
 }
 
-inline __device__ void quiet() {}
+// Smaller ones are cut out of the word that they lie in.
+inline __device__ void get_value(void* value, const void* source, std::size_t bytes, int pe) {
+  const auto address = reinterpret_cast<std::uint64_t>(source);
+  const std::uint32_t word_bytes = bytes == 8 ? 8 : 4;
+  const std::uint64_t inside = address & (word_bytes - 1);
+  const std::uint64_t bits = atomic(reinterpret_cast<void*>(address - inside),
+                                    {AtomicOp::Fetch, word_bytes, 0, 0}, pe, true) >>
+                             (8 * inside);
+  memcpy(value, &bits, bytes);
+}
 
-// Applies what has come from other nodes. Every waiting loop calls it.
-inline __device__ void serve() {}
+// Everything that this GPU has posted is visible at its targets.
+static __device__ __noinline__ void quiet() {
+  for (std::uint32_t i = 0; i < state().ring_count; ++i) {
+    const RingView& ring = state().rings[i];
+    const std::uint64_t head = GpuMemory::load_near(ring.head);
+    if (head == 0) {
+      continue;
+    }
+    Idle idle(waiting_for(OperationName::Quiet, -1));
+    while (!Producer(ring).is_complete(head - 1)) {
+      idle();
+    }
+  }
+}
 
-}  // namespace remote
-}  // namespace weft::device
+// What this block has posted before becomes visible, at each peer, before what it posts after.
+inline __device__ void fence() {
+  Command command;
+  command.kind = CommandKind::Fence;
+  post(command, OperationName::Fence);
+}
+
+}  // namespace weft::device::remote
 
 #endif  // WEFT_DEVICE_REMOTE_CUH

@@ -18,23 +18,11 @@ struct Signal {
   SignalOp op = SignalOp::Set;
 };
 
-namespace detail {
-
-inline __device__ void apply_signal(std::uint64_t* word, const Signal& signal) {
-  if (signal.op == SignalOp::Set) {
-    store_relaxed(word, signal.value);
-  } else {
-    add_relaxed(word, signal.value);
-  }
-}
-
-}  // namespace detail
-
 // The word alone; what was put before is not ordered with it (fence first).
 inline __device__ void signal(const Signal& signal, int pe) {
   detail::check(OperationName::Signal, signal.word, sizeof(std::uint64_t), pe);
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
-    detail::apply_signal(detail::moved(signal.word, delta), signal);
+    detail::apply_signal(detail::moved(signal.word, delta), signal.value, signal.op);
   } else {
     remote::signal(signal.word, signal.value, signal.op, pe);
   }
@@ -51,9 +39,9 @@ __device__ void put_signal_nbi(
     copy<Scope>(detail::moved(dest, delta), source, bytes);
     Scope::sync();
     if (is_leader<Scope>()) {
-      // SYNC device-signal: the whole scope's stores, for who acquires the word.
+      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the whole scope's stores, for who acquires the word.
       fence_release();
-      detail::apply_signal(detail::moved(signal.word, delta), signal);
+      detail::apply_signal(detail::moved(signal.word, delta), signal.value, signal.op);
     }
   } else {
     remote::put_signal<Scope>(dest, source, bytes, {signal.word, signal.value, signal.op}, pe,
@@ -79,7 +67,7 @@ __device__ void put_signal(
 
 // Reads a signal word of this PE; what its put_signal wrote is visible after.
 inline __device__ std::uint64_t signal_fetch(const std::uint64_t* word) {
-  remote::serve();
+  detail::serve();
   // SYNC device-signal: pairs with put_signal.
   return load_acquire(word);
 }

@@ -49,7 +49,7 @@ inline __device__ void meet_by_rounds(const TeamState& team,
     signal({flag, 1, SignalOp::Add}, to);
     spin_until({FailureKind::None, OperationName::Sync, from, flag, epoch},
                [&] { return load_relaxed(flag) >= epoch; });
-    fence_acquire();  // SYNC device-sync: pairs with the sender's fence
+    fence_acquire();  // SYNC device-sync: pairs with the sender's fence above
   }
 }
 

@@ -8,7 +8,8 @@
 
 #include <weft/device/access.cuh>
 #include <weft/device/peers.cuh>
-#include <weft/device/remote.cuh>
+#include <weft/device/spin.cuh>
+#include <weft/device/word.cuh>
 
 #include <cstddef>
 #include <cstdint>
@@ -41,54 +42,8 @@ __device__ bool compare(T seen, Comparison comparison, T value) {
 namespace detail {
 
 template <typename T>
-struct WordOf {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "words have 4 or 8 bytes");
-  using type = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-};
-
-template <typename T>
-__device__ T bits_as(typename WordOf<T>::type bits) {
-  T value;
-  memcpy(&value, &bits, sizeof(T));
-  return value;
-}
-
-template <typename T>
-__device__ typename WordOf<T>::type bits_of(T value) {
-  typename WordOf<T>::type bits;
-  memcpy(&bits, &value, sizeof(T));
-  return bits;
-}
-
-template <typename T>
 __device__ T read_word(const T* word) {
   return bits_as<T>(load_relaxed(reinterpret_cast<const typename WordOf<T>::type*>(word)));
-}
-
-// How often a waiting thread looks at its word before it looks once at what else may have happened.
-inline constexpr std::uint32_t kLooksPerCheck = 4096;
-
-// Ends the kernel if a peer is lost. `spins` counts the caller's looks.
-inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) {
-  if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
-    return;
-  }
-  // SYNC device-abort (pairs with src/runtime/device_watch.cpp): then `pe` is there.
-  if (load_acquire(&state().abort->is_set) != 0) {
-    Failure failure = waiting;
-    failure.kind = FailureKind::PeerLost;
-    failure.pe = state().abort->pe;
-    fail(failure);
-  }
-}
-
-// Looks until `done()` holds; `describe(failure)` fills in what is waited for. The caller acquires.
-template <typename Done>
-__device__ void spin_until(const Failure& waiting, Done&& done) {
-  for (std::uint32_t spins = 0; !done(); ++spins) {
-    remote::serve();
-    check_abort(spins, waiting);
-  }
 }
 
 template <typename T>
@@ -118,7 +73,7 @@ __device__ void wait_until(const T* word, Comparison comparison, T value) {
 // True if `*word` compares to `value`. Thread scope.
 template <typename T>
 __device__ bool test(const T* word, Comparison comparison, T value) {
-  remote::serve();
+  detail::serve();
   if (!compare(detail::read_word(word), comparison, value)) {
     return false;
   }
@@ -136,7 +91,7 @@ inline constexpr std::size_t kNone = SIZE_MAX;
 template <typename T>
 __device__ std::size_t test_any(
     const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
-  remote::serve();
+  detail::serve();
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&
         compare(detail::read_word(words + i), comparison, value)) {
@@ -152,7 +107,7 @@ __device__ std::size_t test_any(
 template <typename T>
 __device__ bool test_all(
     const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
-  remote::serve();
+  detail::serve();
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&
         !compare(detail::read_word(words + i), comparison, value)) {
@@ -172,7 +127,7 @@ __device__ std::size_t test_some(const T* words,
                                  const int* status,
                                  Comparison comparison,
                                  T value) {
-  remote::serve();
+  detail::serve();
   std::size_t found = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&

@@ -21,6 +21,7 @@ struct Lane {
 }  // namespace
 
 struct Copier::Streams {
+  Device device;
   std::array<Lane, 2> lanes;
   bool failed = false;
 
@@ -41,6 +42,7 @@ struct Copier::Streams {
 
 Copier::Copier(const Device& device) : streams_(std::make_unique<Streams>()) {
   use_device(device);
+  streams_->device = device;
   int lowest = 0;
   int highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for priorities of streams");
@@ -67,6 +69,7 @@ std::uint64_t Copier::start(Direction direction,
                             void* dest,
                             const void* source,
                             std::size_t bytes) noexcept {
+  use_device_once(streams_->device);
   Lane& lane = streams_->lane(direction);
   while (!streams_->failed && lane.started - lane.done == kInFlightMax) {
     streams_->advance(lane);

@@ -77,6 +77,13 @@ void use_device(const Device& device) {
   check(cudaSetDevice(device.index), fmt::format("taking GPU {}", device.index));
 }
 
+void use_device_once(const Device& device) noexcept {
+  thread_local std::int32_t current = -1;
+  if (current != device.index && cudaSetDevice(device.index) == cudaSuccess) {
+    current = device.index;
+  }
+}
+
 bool is_device_memory(const void* address) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {

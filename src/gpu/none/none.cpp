@@ -1,5 +1,6 @@
 // What stands for the GPU where libweft is built without CUDA: one sentence.
 #include "src/base/error.hpp"
+#include "src/gpu/applier.hpp"
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/copier.hpp"
 #include "src/gpu/device.hpp"
@@ -28,6 +29,8 @@ void use_device(const Device& /*device*/) {
   fail_absent();
 }
 
+void use_device_once(const Device& /*device*/) noexcept {}
+
 bool is_device_memory(const void* /*address*/) {
   return false;
 }
@@ -52,9 +55,23 @@ void DeviceBuffer::write(std::size_t /*offset*/, std::span<const std::byte> /*by
   fail_absent();
 }
 
+std::uint64_t read_word(const std::uint64_t* /*device_word*/) {
+  return 0;
+}
+
 void clear(std::byte* /*device_memory*/, std::size_t /*bytes*/) {
   fail_absent();
 }
+
+struct Applier::Stream {};
+
+Applier::Applier(const Device& /*device*/) {
+  fail_absent();
+}
+
+Applier::~Applier() = default;
+
+void Applier::wake() noexcept {}
 
 struct Copier::Streams {};
 

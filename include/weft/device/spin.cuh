@@ -1,0 +1,41 @@
+// How a GPU thread waits: it looks, applies what has come from other nodes (inbox.cuh), and now and then asks
+// whether a peer is lost; then the kernel ends with a record.
+#ifndef WEFT_DEVICE_SPIN_CUH
+#define WEFT_DEVICE_SPIN_CUH
+
+#include <weft/device/failure.cuh>
+#include <weft/device/inbox.cuh>
+
+#include <cstdint>
+
+namespace weft::device::detail {
+
+// How often a waiting thread looks at its word before it looks once at what else may have happened.
+inline constexpr std::uint32_t kLooksPerCheck = 4096;
+
+// Ends the kernel if a peer is lost. `spins` counts the caller's looks.
+inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) {
+  if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
+    return;
+  }
+  // SYNC device-abort (pairs with src/runtime/device_watch.cpp): then `pe` is there.
+  if (load_acquire(&state().abort->is_set) != 0) {
+    Failure failure = waiting;
+    failure.kind = FailureKind::PeerLost;
+    failure.pe = state().abort->pe;
+    fail(failure);
+  }
+}
+
+// Looks until `done()` holds. The caller acquires.
+template <typename Done>
+__device__ void spin_until(const Failure& waiting, Done&& done) {
+  for (std::uint32_t spins = 0; !done(); ++spins) {
+    serve();
+    check_abort(spins, waiting);
+  }
+}
+
+}  // namespace weft::device::detail
+
+#endif  // WEFT_DEVICE_SPIN_CUH

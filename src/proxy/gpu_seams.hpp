@@ -1,0 +1,46 @@
+// The proxy's seams to its GPU, by CUDA: copies by the copy engines, and the kernel that applies the
+// inbox where no thread of the GPU waits.
+//
+// Threads: the proxy's.
+#pragma once
+
+#include "src/gpu/applier.hpp"
+#include "src/gpu/copier.hpp"
+#include "src/proxy/copier.hpp"
+
+namespace weft::proxy {
+
+class GpuCopier final : public Copier {
+ public:
+  explicit GpuCopier(const gpu::Device& device) : copier_(device) {}
+
+  Ticket copy(Direction direction,
+              void* dest,
+              const void* source,
+              std::size_t bytes) noexcept override {
+    return copier_.start(of(direction), dest, source, bytes);
+  }
+
+  [[nodiscard]] bool is_done(Direction direction, Ticket ticket) noexcept override {
+    return copier_.is_done(of(direction), ticket);
+  }
+
+ private:
+  static gpu::Direction of(Direction direction) {
+    return direction == Direction::ToGpu ? gpu::Direction::ToDevice : gpu::Direction::FromDevice;
+  }
+
+  gpu::Copier copier_;
+};
+
+class GpuApplier final : public Applier {
+ public:
+  explicit GpuApplier(const gpu::Device& device) : applier_(device) {}
+
+  void wake_applier() noexcept override { applier_.wake(); }
+
+ private:
+  gpu::Applier applier_;
+};
+
+}  // namespace weft::proxy

@@ -1,0 +1,104 @@
+#include "src/runtime/device_proxy.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "src/base/atomic.hpp"
+#include "src/base/clock.hpp"
+#include "src/base/log.hpp"
+
+namespace weft::runtime {
+namespace {
+
+using device::CommandSlot;
+using device::kPayloadBytes;
+using device::Reply;
+using device::RingView;
+
+// Words that different sides write lie in lines of their own.
+constexpr std::size_t kLine = 128;
+constexpr std::size_t kWordsOfRing = 4;
+
+constexpr std::size_t rounded(std::size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+constexpr std::size_t pinned_bytes(std::uint64_t capacity) {
+  return capacity * (sizeof(CommandSlot) + kPayloadBytes + sizeof(Reply)) + 4 * kLine;
+}
+
+}  // namespace
+
+DeviceProxy::DeviceProxy(const RingPlan& plan, device::DeviceState& state)
+    : pinned_((plan.rings + 1) * pinned_bytes(plan.capacity)),
+      words_((plan.rings + 1) * kWordsOfRing * kLine),
+      views_((plan.rings + 1) * sizeof(RingView)) {
+  for (std::uint32_t i = 0; i < plan.rings; ++i) {
+    rings_.push_back(take_ring(plan.capacity, false));
+  }
+  inbox_ = take_ring(plan.capacity, true);
+  views_.write(0, std::as_bytes(std::span(rings_)));
+  views_.write(plan.rings * sizeof(RingView), std::as_bytes(std::span(&inbox_, 1)));
+  const auto* views = reinterpret_cast<const RingView*>(views_.data());
+  state.ring_count = plan.rings;
+  state.rings = views;
+  state.inbox = views + plan.rings;
+}
+
+std::byte* DeviceProxy::take_pinned(std::size_t bytes) {
+  return pinned_.data() + std::exchange(pinned_used_, pinned_used_ + rounded(bytes));
+}
+
+std::byte* DeviceProxy::take_device(std::size_t bytes) {
+  return words_.data() + std::exchange(words_used_, words_used_ + rounded(bytes));
+}
+
+RingView DeviceProxy::take_ring(std::uint64_t capacity, bool is_inbox) {
+  const auto pinned_word = [this] { return reinterpret_cast<std::uint64_t*>(take_pinned(8)); };
+  const auto device_word = [this] { return reinterpret_cast<std::uint64_t*>(take_device(8)); };
+  RingView ring;
+  ring.slots = reinterpret_cast<CommandSlot*>(take_pinned(capacity * sizeof(CommandSlot)));
+  ring.payload = take_pinned(capacity * kPayloadBytes);
+  ring.replies = reinterpret_cast<Reply*>(take_pinned(capacity * sizeof(Reply)));
+  ring.consumed = pinned_word();
+  ring.capacity = capacity;
+  if (is_inbox) {
+    ring.lock = device_word();
+    ring.next = device_word();
+  } else {
+    ring.completed = pinned_word();
+    ring.head = device_word();
+    ring.consumed_seen = device_word();
+  }
+  return ring;
+}
+
+void DeviceProxy::start(Parts parts) {
+  copier_ = std::make_unique<proxy::GpuCopier>(parts.device);
+  applier_ = std::make_unique<proxy::GpuApplier>(parts.device);
+  engine_ = std::make_unique<proxy::Engine>(
+      parts.me, parts.is_remote, proxy::EngineOptions{},
+      proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed)},
+      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_});
+  thread_ =
+      std::make_unique<proxy::ProxyThread>(*engine_, parts.transport, proxy::ProxyThreadOptions{});
+}
+
+void DeviceProxy::quiet(std::uint32_t timeout_ms) {
+  const std::uint64_t end_ns = now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
+  for (const RingView& ring : rings_) {
+    const std::uint64_t head = gpu::read_word(ring.head);
+    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): what the engine has completed.
+    while (AtomicRef(*ring.completed).load(std::memory_order_acquire) < head) {
+      if (now_ns() > end_ns) {
+        log::warn("finalize: what kernels had posted was not complete after {} ms; it is given up",
+                  timeout_ms);
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,71 @@
+// The way from this PE's kernels to the GPUs of other nodes: the command rings and the inbox in pinned memory,
+// the engine that drains them, and its thread.
+//
+// Threads: constructor and destructor as the runtime's; quiet by one thread, while no kernel runs.
+#pragma once
+
+#include <weft/device/ring.hpp>
+#include <weft/device/state.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/gpu/buffer.hpp"
+#include "src/proxy/engine.hpp"
+#include "src/proxy/gpu_seams.hpp"
+#include "src/proxy/proxy_thread.hpp"
+
+namespace weft::runtime {
+
+// How many rings, and how long.
+struct RingPlan {
+  std::uint32_t rings = 8;
+  std::uint64_t capacity = 1024;
+};
+
+class DeviceProxy {
+ public:
+  struct Parts {
+    Pe me;
+    std::vector<bool> is_remote;  // by PE
+    transport::Transport& transport;
+    proxy::RegionMemory staging;
+    proxy::RegionMemory heap;
+    const gpu::Device& device;
+    proxy::FailureHook on_failed;
+  };
+
+  // Makes the rings, and tells `state` where they are.
+  DeviceProxy(const RingPlan& plan, device::DeviceState& state);
+  DeviceProxy(const DeviceProxy&) = delete;
+  DeviceProxy& operator=(const DeviceProxy&) = delete;
+  ~DeviceProxy() = default;
+
+  // The files of device code know the state; all PEs have made their rings and staging.
+  void start(Parts parts);
+
+  // Waits until all that kernels have posted is visible, or `timeout_ms` is over.
+  void quiet(std::uint32_t timeout_ms);
+
+ private:
+  // Where the parts of one ring lie, in pinned and in device memory.
+  device::RingView take_ring(std::uint64_t capacity, bool is_inbox);
+  std::byte* take_pinned(std::size_t bytes);
+  std::byte* take_device(std::size_t bytes);
+
+  gpu::PinnedBuffer pinned_;
+  gpu::DeviceBuffer words_;
+  gpu::DeviceBuffer views_;
+  std::size_t pinned_used_ = 0;
+  std::size_t words_used_ = 0;
+  std::vector<device::RingView> rings_;
+  device::RingView inbox_;
+  std::unique_ptr<proxy::GpuCopier> copier_;
+  std::unique_ptr<proxy::GpuApplier> applier_;
+  std::unique_ptr<proxy::Engine> engine_;
+  std::unique_ptr<proxy::ProxyThread> thread_;  // last: stops before the rest goes
+};
+
+}  // namespace weft::runtime
