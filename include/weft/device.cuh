@@ -12,14 +12,17 @@
 // Build: nvcc, C++17 or later, link libweft; no relocatable device code needed. The host calls weft_init,
 // cudaSetDevice and weft_device_init before such a kernel runs (<weft/device.h>).
 //
-// Scopes: Thread (the default), Warp and Block, in scope.cuh; all threads of a scope make a call together.
+// Scopes: Thread (the default), Warp, Block, and Grid for collectives, in scope.cuh; all threads of a scope
+// make a call together.
 // Errors end the kernel with a record that weft_device_check reads (failure.cuh).
 // Order: docs/MEMORY_MODEL.md, part GPU.
 #ifndef WEFT_DEVICE_CUH
 #define WEFT_DEVICE_CUH
 
 #include <weft/device/atomics.cuh>
+#include <weft/device/collectives.cuh>
 #include <weft/device/copy.cuh>
+#include <weft/device/launch.cuh>
 #include <weft/device/order.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/rma.cuh>

@@ -130,6 +130,21 @@ inline __device__ void load_relaxed_pair(const std::uint64_t* from,
                : "memory");
 }
 
+// 16 bytes that are never torn: PTX's 128-bit scalar, which is single-copy atomic where a vector of two is not.
+inline __device__ void store_relaxed_16(void* to, std::uint64_t low, std::uint64_t high) {
+  asm volatile(
+      "{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.global.b128 [%0], v; }" ::"l"(to),
+      "l"(low), "l"(high)
+      : "memory");
+}
+
+inline __device__ void load_relaxed_16(const void* from, std::uint64_t& low, std::uint64_t& high) {
+  asm volatile("{ .reg .b128 v; ld.relaxed.sys.global.b128 v, [%2]; mov.b128 {%0, %1}, v; }"
+               : "=l"(low), "=l"(high)
+               : "l"(from)
+               : "memory");
+}
+
 // Nanoseconds of the GPU's clock; coarse.
 inline __device__ std::uint64_t now_ns() {
   std::uint64_t ns;

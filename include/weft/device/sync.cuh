@@ -1,4 +1,4 @@
-// sync and barrier of a team, by a thread, a warp or a block of each member. At most one of them is under
+// sync and barrier of a team, by a thread, a warp, a block or a grid of each member. At most one of them is under
 // way on a team at a time in one PE, and all members make the same calls in the same order.
 //
 // Order: what the calling scope did before sync is seen by who returns from it, where peers are mapped;
@@ -6,6 +6,7 @@
 #ifndef WEFT_DEVICE_SYNC_CUH
 #define WEFT_DEVICE_SYNC_CUH
 
+#include <weft/device/grid.cuh>
 #include <weft/device/order.cuh>
 #include <weft/device/signal.cuh>
 #include <weft/device/team.cuh>
@@ -53,13 +54,9 @@ inline __device__ void meet_by_rounds(const TeamState& team,
   }
 }
 
-}  // namespace detail
-
-// All members have entered.
-template <typename Scope = Thread>
-__device__ void sync(Team team) {
-  const TeamState& members = detail::members_of(team);
-  TeamControl* control = detail::control_of(members);
+// By a scope that is not a grid.
+template <typename Scope>
+__device__ void sync_members(const TeamState& members, TeamControl* control) {
   Scope::sync();
   const std::uint64_t epoch = control->sync_epoch + 1;
   if (members.all_mapped != 0 && members.size <= kFlatMembersMax) {
@@ -74,14 +71,39 @@ __device__ void sync(Team team) {
   Scope::sync();
 }
 
+}  // namespace detail
+
+// All members have entered, with all their threads of the scope.
+template <typename Scope = Thread>
+__device__ void sync(Team team) {
+  const TeamState& members = detail::members_of(team);
+  TeamControl* control = detail::control_of(members);
+  if constexpr (detail::kIsGrid<Scope>) {
+    detail::by_first_block(control, OperationName::Sync,
+                           [&] { detail::sync_members<Block>(members, control); });
+  } else {
+    detail::sync_members<Scope>(members, control);
+  }
+}
+
+// All blocks of this PE's grid have entered; no other PE has a part in it. `team` lends its words.
+inline __device__ void grid_sync(Team team) {
+  detail::by_first_block(detail::control_of(detail::members_of(team)), OperationName::Sync, [] {});
+}
+
 // quiet, then sync.
 template <typename Scope = Thread>
 __device__ void barrier(Team team) {
-  Scope::sync();
-  if (state().ring_count != 0 && is_leader<Scope>()) {
-    quiet();
+  if constexpr (detail::kIsGrid<Scope>) {
+    detail::by_first_block(detail::control_of(detail::members_of(team)), OperationName::Barrier,
+                           [&] { barrier<Block>(team); });
+  } else {
+    Scope::sync();
+    if (state().ring_count != 0 && is_leader<Scope>()) {
+      quiet();
+    }
+    sync<Scope>(team);  // where peers are mapped, its release is all that quiet would do
   }
-  sync<Scope>(team);  // where peers are mapped, its release is all that quiet would do
 }
 
 template <typename Scope = Thread>

@@ -1,0 +1,211 @@
+// broadcast: `dest` of every member, the root's too, becomes the root's `source`.
+//
+// By size: the root stores parcels to all (as low_latency.cuh, with buffers of its own); above that members
+// read from the root, between entering and leaving; large data in two steps, in each of which a member reads
+// from another: a share of its own from the root, then the others' shares from them. The root's links
+// then carry the data once and a bit, not once for each member.
+//
+// Parcels: only the root sends, and does not hear of who has read. So each member tells all, when it
+// has left broadcast e, that its buffer e is free, and a root that starts e + 2 looks for that first. In a row
+// of broadcasts the answer is there long before.
+#ifndef WEFT_DEVICE_BROADCAST_CUH
+#define WEFT_DEVICE_BROADCAST_CUH
+
+#include <weft/device/exchange.cuh>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft::device {
+
+namespace detail {
+
+// Up to how many bytes parcels are the faster way, at most 32 KiB; from how many on two steps are, where the
+// team has at least so many members. To be measured.
+inline constexpr std::size_t kBroadcastParcelBytesMax = std::size_t{16} << 10U;
+inline constexpr std::size_t kBroadcastHalfwayBytesMin = std::size_t{512} << 10U;
+inline constexpr std::uint32_t kBroadcastHalfwayMembersMin = 4;
+
+static_assert(kBroadcastParcelBytesMax <= std::size_t{kBroadcastParcels} * kParcelBytes,
+              "the buffer holds it");
+
+template <typename Scope>
+__device__ void send_broadcast(const TeamState& team,
+                               TeamControl* control,
+                               const Blocks& blocks,
+                               std::uint64_t epoch) {
+  for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
+    if (i != team.me && epoch > 2) {
+      await_at_least(&control->broadcast_done[i].value, epoch - 2, OperationName::Broadcast,
+                     pe_of(team, i));
+    }
+  }
+  Scope::sync();
+  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
+  const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
+  for (std::uint32_t index = Scope::rank(); index < count; index += Scope::size()) {
+    const std::uint32_t part = bytes_in_parcel(bytes, index);
+    const std::uint64_t data = load_packed(blocks.source + index * kParcelBytes, part);
+    Parcel* to = &control->broadcast[epoch & 1U][index];
+    for (std::uint32_t k = 1; k < team.size; ++k) {
+      store_relaxed_16(moved(to, delta_of(pe_of(team, member_after(team, k)))), data, epoch);
+    }
+    if (blocks.dest != blocks.source) {
+      store_packed(blocks.dest + index * kParcelBytes, data, part);
+    }
+  }
+}
+
+template <typename Scope>
+__device__ void receive_broadcast(TeamControl* control,
+                                  const Blocks& blocks,
+                                  std::uint64_t epoch,
+                                  int root_pe) {
+  constexpr std::uint32_t kUnroll = 4;
+  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
+  const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
+  for (std::uint32_t first = Scope::rank(); first < count; first += kUnroll * Scope::size()) {
+    ParcelWait<kUnroll> wait;
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      const std::uint32_t index = first + u * Scope::size();
+      wait.pe[u] = root_pe;
+      wait.from[u] = index < count ? &control->broadcast[epoch & 1U][index] : nullptr;
+    }
+    wait.until(epoch, OperationName::Broadcast);
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      const std::uint32_t index = first + u * Scope::size();
+      if (index < count) {
+        store_packed(blocks.dest + index * kParcelBytes, wait.data[u],
+                     bytes_in_parcel(bytes, index));
+      }
+    }
+  }
+}
+
+template <typename Scope>
+__device__ void broadcast_parcels(const TeamState& team,
+                                  TeamControl* control,
+                                  const Blocks& blocks,
+                                  std::uint32_t root) {
+  Scope::sync();
+  const std::uint64_t epoch = load_relaxed(&control->broadcast_epoch) + 1;
+  if (team.me == root) {
+    send_broadcast<Scope>(team, control, blocks, epoch);
+  } else {
+    receive_broadcast<Scope>(control, blocks, epoch, pe_of(team, root));
+  }
+  Scope::sync();  // all parcels of this PE are read
+  for (std::uint32_t k = Scope::rank(); k < team.size; k += Scope::size()) {
+    const std::uint32_t i = member_after(team, k);
+    store_relaxed(&moved(control, delta_of_member(team, i))->broadcast_done[team.me].value, epoch);
+  }
+  if (is_leader<Scope>()) {
+    store_relaxed(&control->broadcast_epoch, epoch);  // read behind the next call's sync
+  }
+}
+
+// The whole of it from the root.
+template <typename Scope>
+__device__ void broadcast_by_loads(const TeamState& team,
+                                   TeamControl* control,
+                                   const Blocks& blocks,
+                                   std::uint32_t root) {
+  const MeetingCall call =
+      enter<Scope>(team, meeting_of<Scope>(control, false), OperationName::Broadcast);
+  if (team.me != root || blocks.dest != blocks.source) {
+    copy_by_crew<Source::Peers>(blocks.dest, moved(blocks.source, delta_of_member(team, root)),
+                                blocks.bytes, {Scope::rank(), Scope::size()});
+  }
+  leave<Scope>(team, call);
+}
+
+// The bytes of the share of the k-th member after the root, 1 .. size - 1.
+struct ByteRange {
+  std::size_t begin;
+  std::size_t bytes;
+};
+
+inline __device__ ByteRange broadcast_share(std::size_t bytes,
+                                            std::uint32_t k,
+                                            std::uint32_t size) {
+  constexpr std::size_t kLine = 128;
+  const std::size_t each = (bytes / (size - 1) + kLine) / kLine * kLine;
+  const std::size_t begin = (k - 1) * each < bytes ? (k - 1) * each : bytes;
+  return {begin, bytes - begin < each ? bytes - begin : each};
+}
+
+template <typename Scope>
+__device__ void broadcast_halfway(const TeamState& team,
+                                  TeamControl* control,
+                                  const Blocks& blocks,
+                                  std::uint32_t root) {
+  const MeetingCall call =
+      enter<Scope>(team, meeting_of<Scope>(control, true), OperationName::Broadcast);
+  const std::byte* source = moved(blocks.source, delta_of_member(team, root));
+  const Crew crew{Scope::rank(), Scope::size()};
+  const std::uint32_t mine = (team.me + team.size - root) % team.size;  // 0: the root
+  if (mine != 0) {
+    const ByteRange share = broadcast_share(blocks.bytes, mine, team.size);
+    copy_by_crew<Source::Peers>(blocks.dest + share.begin, source + share.begin, share.bytes, crew);
+  } else if (blocks.dest != blocks.source) {
+    copy_by_crew(blocks.dest, source, blocks.bytes, crew);
+  }
+  meet_done<Scope>(team, call, &Meeting::halfway);
+  if (mine != 0) {
+    const Share work = share_of<Scope>(team.size - 2);
+    for (std::uint32_t j = work.part; j < team.size - 2; j += work.part_step) {
+      const std::uint32_t k = (mine + j) % (team.size - 1) + 1;  // not the root, not this PE
+      const ByteRange share = broadcast_share(blocks.bytes, k, team.size);
+      const std::byte* from = moved(blocks.dest, delta_of_member(team, (root + k) % team.size));
+      copy_by_crew<Source::Peers>(blocks.dest + share.begin, from + share.begin, share.bytes,
+                                  work.crew);
+    }
+  }
+  leave<Scope>(team, call);
+}
+
+template <typename Scope>
+__device__ void broadcast(Team team, const Blocks& blocks, std::uint32_t root) {
+  const TeamState& members = members_of(team);
+  const OperationName operation = OperationName::Broadcast;
+  check(operation, blocks.dest, blocks.bytes, pe());
+  if (root >= members.size) {
+    fail({FailureKind::NoSuchPe, operation, static_cast<std::int32_t>(root), blocks.dest});
+  }
+  if (blocks.bytes == 0) {
+    return;
+  }
+  TeamControl* control = control_of(members);
+  if (!is_flat(members)) {
+    by_local<Scope>(control, operation,
+                    [&] { broadcast_by_signals<LocalOf<Scope>>(team, control, blocks, root); });
+  } else if (blocks.bytes <= kBroadcastParcelBytesMax && is_low_latency<Scope>(blocks.bytes, 1)) {
+    by_local<Scope>(control, operation,
+                    [&] { broadcast_parcels<LocalOf<Scope>>(members, control, blocks, root); });
+  } else if (blocks.bytes >= kBroadcastHalfwayBytesMin &&
+             members.size >= kBroadcastHalfwayMembersMin) {
+    broadcast_halfway<Scope>(members, control, blocks, root);
+  } else {
+    broadcast_by_loads<Scope>(members, control, blocks, root);
+  }
+}
+
+}  // namespace detail
+
+// The `count` elements at `source` of member `root` go to `dest` on all. `source` is symmetric, and looked at
+// on the root only; on the root it may be `dest`.
+template <typename Scope = Block, typename T>
+__device__ void broadcast(Team team, T* dest, const T* source, std::size_t count, int root) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  detail::broadcast<Scope>(team,
+                           {reinterpret_cast<std::byte*>(dest),
+                            reinterpret_cast<const std::byte*>(source), count * sizeof(T), 0},
+                           static_cast<std::uint32_t>(root));
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_BROADCAST_CUH

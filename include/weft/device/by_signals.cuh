@@ -1,0 +1,80 @@
+// Collectives on teams with members that are not mapped: put with a signal behind it, and waiting for as many
+// signals as members send. A scope that is not a grid; grids leave it to their first block.
+//
+// Every call, or round of one, starts with a sync: nobody writes to a dest or an inbox before its PE has
+// entered, so signals of two rounds are never in one count. Ends with quiet: the source may be changed.
+#ifndef WEFT_DEVICE_BY_SIGNALS_CUH
+#define WEFT_DEVICE_BY_SIGNALS_CUH
+
+#include <weft/device/low_latency.cuh>
+#include <weft/device/order.cuh>
+#include <weft/device/signal.cuh>
+#include <weft/device/sync.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::device::detail {
+
+// Until `count` more signals have come.
+template <typename Scope>
+__device__ void await_arrivals(TeamControl* control, std::uint64_t count, OperationName operation) {
+  if (is_leader<Scope>()) {
+    quiet();
+    const std::uint64_t expected = load_relaxed(&control->arrivals_expected) + count;
+    store_relaxed(&control->arrivals_expected, expected);
+    await_at_least(&control->arrivals.value, expected, operation, -1);
+    fence_acquire();
+  }
+  Scope::sync();
+}
+
+template <typename Scope>
+__device__ void send_with_signal(
+    TeamControl* control, std::byte* dest, const std::byte* source, std::size_t bytes, int pe) {
+  put_signal_nbi<Scope>(dest, source, bytes, {&control->arrivals.value, 1, SignalOp::Add}, pe);
+}
+
+// Block k of the source goes to block `me` of dest on member k.
+template <typename Scope>
+__device__ void exchange_by_signals(Team team,
+                                    TeamControl* control,
+                                    const Blocks& blocks,
+                                    OperationName operation) {
+  const TeamState& members = members_of(team);
+  sync<Scope>(team);
+  for (std::uint32_t k = 1; k < members.size; ++k) {
+    const std::uint32_t i = member_after(members, k);
+    send_with_signal<Scope>(control, blocks.dest + members.me * blocks.bytes,
+                            blocks.source + i * blocks.source_stride, blocks.bytes,
+                            pe_of(members, i));
+  }
+  copy<Scope>(blocks.dest + members.me * blocks.bytes,
+              blocks.source + members.me * blocks.source_stride, blocks.bytes);
+  Scope::sync();
+  await_arrivals<Scope>(control, members.size - 1, operation);
+}
+
+template <typename Scope>
+__device__ void broadcast_by_signals(Team team,
+                                     TeamControl* control,
+                                     const Blocks& blocks,
+                                     std::uint32_t root) {
+  const TeamState& members = members_of(team);
+  sync<Scope>(team);
+  if (members.me == root) {
+    for (std::uint32_t k = 1; k < members.size; ++k) {
+      send_with_signal<Scope>(control, blocks.dest, blocks.source, blocks.bytes,
+                              pe_of(members, member_after(members, k)));
+    }
+    if (blocks.dest != blocks.source) {
+      copy<Scope>(blocks.dest, blocks.source, blocks.bytes);
+    }
+  }
+  Scope::sync();
+  await_arrivals<Scope>(control, members.me == root ? 0 : 1, OperationName::Broadcast);
+}
+
+}  // namespace weft::device::detail
+
+#endif  // WEFT_DEVICE_BY_SIGNALS_CUH

@@ -1,0 +1,95 @@
+// alltoall and fcollect: each member has a block for every member, in the order of the team. For fcollect it
+// is the same block for all.
+//
+// By size: parcels (low_latency.cuh); above that every member stores into the others' dest, all at once,
+// between entering and leaving (meeting.cuh); put with signal where a member is not mapped.
+#ifndef WEFT_DEVICE_EXCHANGE_CUH
+#define WEFT_DEVICE_EXCHANGE_CUH
+
+#include <weft/device/by_signals.cuh>
+#include <weft/device/low_latency.cuh>
+#include <weft/device/meeting.cuh>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft::device {
+
+namespace detail {
+
+inline __device__ bool is_flat(const TeamState& team) {
+  return team.all_mapped != 0 && team.size <= kFlatMembersMax;
+}
+
+// Runs `work(scope tag)` by the scope, or by the first block of a grid.
+template <typename Scope, typename Work>
+__device__ void by_local(TeamControl* control, OperationName operation, Work&& work) {
+  if constexpr (kIsGrid<Scope>) {
+    by_first_block(control, operation, work);
+  } else {
+    work();
+  }
+}
+
+template <typename Scope>
+__device__ void exchange_by_stores(const TeamState& team,
+                                   TeamControl* control,
+                                   const Blocks& blocks,
+                                   OperationName operation) {
+  const MeetingCall call = enter<Scope>(team, meeting_of<Scope>(control, false), operation);
+  const Share share = share_of<Scope>(team.size);
+  for (std::uint32_t k = share.part; k < team.size; k += share.part_step) {
+    const std::uint32_t i = member_after(team, k);
+    copy_by_crew(moved(blocks.dest, delta_of_member(team, i)) + team.me * blocks.bytes,
+                 blocks.source + i * blocks.source_stride, blocks.bytes, share.crew);
+  }
+  leave<Scope>(team, call);
+}
+
+template <typename Scope>
+__device__ void exchange(Team team, const Blocks& blocks, OperationName operation) {
+  const TeamState& members = members_of(team);
+  check(operation, blocks.dest, blocks.bytes * members.size, pe());
+  if (blocks.bytes == 0) {
+    return;
+  }
+  TeamControl* control = control_of(members);
+  if (!is_flat(members)) {
+    by_local<Scope>(control, operation,
+                    [&] { exchange_by_signals<LocalOf<Scope>>(team, control, blocks, operation); });
+  } else if (is_low_latency<Scope>(blocks.bytes, members.size)) {
+    by_local<Scope>(control, operation,
+                    [&] { exchange_parcels<LocalOf<Scope>>(members, control, blocks, operation); });
+  } else {
+    exchange_by_stores<Scope>(members, control, blocks, operation);
+  }
+}
+
+}  // namespace detail
+
+// Block k of `source` goes to block `me` of `dest` on member k; blocks have `count_per_pe` elements.
+template <typename Scope = Block, typename T>
+__device__ void alltoall(Team team, T* dest, const T* source, std::size_t count_per_pe) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  const std::size_t bytes = count_per_pe * sizeof(T);
+  detail::exchange<Scope>(team,
+                          {reinterpret_cast<std::byte*>(dest),
+                           reinterpret_cast<const std::byte*>(source), bytes, bytes},
+                          OperationName::Alltoall);
+}
+
+// `count` elements of each member, in the order of the team, go to `dest` on all.
+template <typename Scope = Block, typename T>
+__device__ void fcollect(Team team, T* dest, const T* source, std::size_t count) {
+  static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
+  const std::size_t bytes = count * sizeof(T);
+  detail::exchange<Scope>(
+      team,
+      {reinterpret_cast<std::byte*>(dest), reinterpret_cast<const std::byte*>(source), bytes, 0},
+      OperationName::Fcollect);
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_EXCHANGE_CUH

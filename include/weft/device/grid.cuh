@@ -1,0 +1,88 @@
+// What the blocks of one grid need to make a call together. They run at once (launch_collective), all make
+// the same calls in the same order, and one grid of a PE is in a call of a team at a time.
+//
+// No block leaves a call before all have entered it, so a block's own step of a tally tells which call this
+// is: no block can be a call ahead.
+#ifndef WEFT_DEVICE_GRID_CUH
+#define WEFT_DEVICE_GRID_CUH
+
+#include <weft/device/access.cuh>
+#include <weft/device/control.hpp>
+#include <weft/device/scope.cuh>
+#include <weft/device/wait.cuh>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace weft::device::detail {
+
+template <typename Scope>
+inline constexpr bool kIsGrid = std::is_same<Scope, Grid>::value;
+
+// Whose threads can wait for each other at once.
+template <typename Scope>
+using LocalOf = std::conditional_t<kIsGrid<Scope>, Block, Scope>;
+
+inline constexpr std::uint32_t kTallyShift = 32;
+
+inline __device__ std::uint64_t whole(std::uint64_t epoch) {
+  return epoch << kTallyShift;
+}
+
+// This block's step of a tally: those of all blocks make one whole, however many there are.
+inline __device__ std::uint64_t grid_step() {
+  return Grid::block() == 0 ? whole(1) - (Grid::block_count() - 1) : 1;
+}
+
+// Enters the next call that `tally` counts; its number, for all threads of the block.
+inline __device__ std::uint64_t enter_by_grid(Tally& tally) {
+  __shared__ std::uint64_t epoch;
+  if (is_leader<Block>()) {
+    using Word = unsigned long long;
+    const std::uint64_t before =
+        atomicAdd(reinterpret_cast<Word*>(&tally.value), Word{grid_step()});
+    epoch = (before >> kTallyShift) + 1;
+  }
+  Block::sync();
+  return epoch;  // the next call overwrites it behind further syncs of the block
+}
+
+inline __device__ void await_at_least(const std::uint64_t* word,
+                                      std::uint64_t value,
+                                      OperationName operation,
+                                      int pe) {
+  spin_until({FailureKind::None, operation, pe, word, value},
+             [&] { return load_relaxed(word) >= value; });
+}
+
+// All blocks enter, the first one does `work`, all return: also a meeting of the grid before and after it.
+template <typename Work>
+__device__ void by_first_block(TeamControl* control, OperationName operation, Work&& work) {
+  Block::sync();
+  if (is_leader<Block>()) {
+    fence_release();  // SYNC grid-gate: what this block did, for the first one
+  }
+  const std::uint64_t epoch = enter_by_grid(control->gate);
+  const auto me = static_cast<int>(state().pe);
+  if (Grid::block() == 0) {
+    if (is_leader<Block>()) {
+      await_at_least(&control->gate.value, whole(epoch), operation, me);
+      fence_acquire();  // SYNC grid-gate: of all blocks
+    }
+    Block::sync();
+    work();
+    Block::sync();
+    if (is_leader<Block>()) {
+      fence_release();  // SYNC grid-opened: the work, for the other blocks
+      store_relaxed(&control->gate_opened, epoch);
+    }
+  } else if (is_leader<Block>()) {
+    await_at_least(&control->gate_opened, epoch, operation, me);
+    fence_acquire();  // SYNC grid-opened: pairs with the first block's release
+  }
+  Block::sync();
+}
+
+}  // namespace weft::device::detail
+
+#endif  // WEFT_DEVICE_GRID_CUH

@@ -1,0 +1,227 @@
+// The shortest way for small data: parcels of 8 bytes of data and the call's number, stored into the
+// receiver's buffer and looked at there until the number is this call's. One trip, no fence, no entry, and no
+// peer writes to dest. For teams whose members are all mapped; not by grids (grid.cuh: by their first block).
+//
+// Two buffers are enough where every member sends to every other in every call that counts: who writes in
+// call e has left e - 1, so has a parcel of e - 1 from the receiver, which had left e - 2 (behind its
+// scope's sync) when it sent that. Numbers have 64 bits, so no old parcel passes for a new one. The calls
+// share one count and the buffers whatever they are and however long their data: it is one argument.
+#ifndef WEFT_DEVICE_LOW_LATENCY_CUH
+#define WEFT_DEVICE_LOW_LATENCY_CUH
+
+#include <weft/device/meeting.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::device::detail {
+
+inline constexpr std::uint32_t kParcelBytes = 8;  // of data
+
+// Up to how many bytes that a member receives parcels are the faster way. To be measured; the buffer ends
+// at 128 KiB.
+template <typename Scope>
+inline constexpr std::size_t kLowLatencyBytesMax = std::size_t{64} << 10U;
+template <>
+inline constexpr std::size_t kLowLatencyBytesMax<Warp> = std::size_t{4} << 10U;
+template <>
+inline constexpr std::size_t kLowLatencyBytesMax<Thread> = std::size_t{1} << 10U;
+
+static_assert(kLowLatencyBytesMax<Block> <= std::size_t{kExchangeParcels} * kParcelBytes,
+              "the buffer holds what every member sends");
+
+inline __device__ std::size_t parcels_of(std::size_t bytes) {
+  return (bytes + kParcelBytes - 1) / kParcelBytes;
+}
+
+template <typename Scope>
+__device__ bool is_low_latency(std::size_t bytes, std::uint32_t senders) {
+  constexpr std::size_t kMax = kLowLatencyBytesMax<LocalOf<Scope>>;
+  return bytes <= kMax && parcels_of(bytes) * senders <= kMax / kParcelBytes;
+}
+
+// The bytes of `data` from parcel `index` on, at most 8.
+inline __device__ std::uint32_t bytes_in_parcel(std::uint32_t bytes, std::uint32_t index) {
+  const std::uint32_t left = bytes - index * kParcelBytes;
+  return left < kParcelBytes ? left : kParcelBytes;
+}
+
+// Up to 8 bytes from anywhere, as one word; as wide as the address allows.
+inline __device__ std::uint64_t load_packed(const std::byte* from, std::uint32_t bytes) {
+  const auto address = reinterpret_cast<std::uint64_t>(from);
+  if (bytes == 8 && (address & 7U) == 0) {
+    return *reinterpret_cast<const std::uint64_t*>(from);
+  }
+  if ((address & 3U) == 0 && (bytes & 3U) == 0) {
+    const auto* half = reinterpret_cast<const std::uint32_t*>(from);
+    return bytes == 8 ? half[0] | static_cast<std::uint64_t>(half[1]) << 32U : half[0];
+  }
+  std::uint64_t word = 0;
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    word |= static_cast<std::uint64_t>(from[i]) << (8 * i);
+  }
+  return word;
+}
+
+inline __device__ void store_packed(std::byte* to, std::uint64_t word, std::uint32_t bytes) {
+  const auto address = reinterpret_cast<std::uint64_t>(to);
+  if (bytes == 8 && (address & 7U) == 0) {
+    *reinterpret_cast<std::uint64_t*>(to) = word;
+  } else if ((address & 3U) == 0 && (bytes & 3U) == 0) {
+    reinterpret_cast<std::uint32_t*>(to)[0] = static_cast<std::uint32_t>(word);
+    if (bytes == 8) {
+      reinterpret_cast<std::uint32_t*>(to)[1] = static_cast<std::uint32_t>(word >> 32U);
+    }
+  } else {
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < bytes; ++i) {
+      to[i] = static_cast<std::byte>(word >> (8 * i));
+    }
+  }
+}
+
+// `kCount` parcels that a thread waits for together, so that their loads are on their way at once.
+template <std::uint32_t kCount>
+struct ParcelWait {
+  const Parcel* from[kCount];  // null: none
+  int pe[kCount];
+  std::uint64_t data[kCount];
+
+  __device__ void until(std::uint64_t epoch, OperationName operation) {
+    Failure waiting{FailureKind::None, operation, -1, nullptr, epoch};
+    spin_until(waiting, [&] {
+      bool all = true;
+#pragma unroll
+      for (std::uint32_t j = 0; j < kCount; ++j) {
+        std::uint64_t seen = epoch;
+        if (from[j] != nullptr) {
+          load_relaxed_16(from[j], data[j], seen);
+        }
+        if (seen != epoch) {
+          all = false;
+          waiting.pe = pe[j];
+          waiting.seen = seen;
+        }
+      }
+      return all;
+    });
+  }
+};
+
+// Block k of `source`, at k * source_stride, is for member k; each has `bytes`.
+struct Blocks {
+  std::byte* dest;
+  const std::byte* source;
+  std::size_t bytes;
+  std::size_t source_stride;
+};
+
+// What the loops of one call share.
+struct ParcelCall {
+  Parcel* buffer;  // this PE's; the same address names the other members'
+  std::uint64_t epoch;
+  std::uint32_t per_member;  // parcels of one block
+  OperationName operation;
+};
+
+template <typename Scope>
+__device__ ParcelCall open_parcels(TeamControl* control,
+                                   std::size_t bytes,
+                                   OperationName operation) {
+  Scope::sync();  // all have left the call before, and the source is there
+  const std::uint64_t epoch = load_relaxed(&control->exchange_epoch) + 1;
+  return {control->exchange[epoch & 1U], epoch, static_cast<std::uint32_t>(parcels_of(bytes)),
+          operation};
+}
+
+template <typename Scope>
+__device__ void close_parcels(TeamControl* control, const ParcelCall& call) {
+  Scope::sync();
+  if (is_leader<Scope>()) {
+    store_relaxed(&control->exchange_epoch, call.epoch);  // read behind the next call's sync
+  }
+}
+
+// Everybody's block for this PE goes to dest, in the members' order.
+template <typename Scope>
+__device__ void send_blocks(const TeamState& team, const Blocks& blocks, const ParcelCall& call) {
+  constexpr std::uint32_t kUnroll = 4;
+  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
+  const std::uint32_t total = (team.size - 1) * call.per_member;
+  for (std::uint32_t first = Scope::rank(); first < total; first += kUnroll * Scope::size()) {
+    std::uint64_t data[kUnroll];
+    Parcel* to[kUnroll];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      const std::uint32_t item = first + u * Scope::size();
+      to[u] = nullptr;
+      if (item < total) {
+        const std::uint32_t step = item / call.per_member;
+        const std::uint32_t index = item - step * call.per_member;
+        const std::uint32_t member = member_after(team, step + 1);
+        data[u] = load_packed(blocks.source + member * blocks.source_stride + index * kParcelBytes,
+                              bytes_in_parcel(bytes, index));
+        to[u] =
+            moved(call.buffer, delta_of(pe_of(team, member))) + team.me * call.per_member + index;
+      }
+    }
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      if (to[u] != nullptr) {
+        store_relaxed_16(to[u], data[u], call.epoch);
+      }
+    }
+  }
+}
+
+template <typename Scope>
+__device__ void receive_blocks(const TeamState& team,
+                               const Blocks& blocks,
+                               const ParcelCall& call) {
+  constexpr std::uint32_t kUnroll = 4;
+  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
+  const std::uint32_t total = (team.size - 1) * call.per_member;
+  for (std::uint32_t first = Scope::rank(); first < total; first += kUnroll * Scope::size()) {
+    ParcelWait<kUnroll> wait;
+    std::uint32_t member[kUnroll];
+    std::uint32_t index[kUnroll];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      const std::uint32_t item = first + u * Scope::size();
+      wait.from[u] = nullptr;
+      if (item < total) {
+        const std::uint32_t step = item / call.per_member;
+        index[u] = item - step * call.per_member;
+        member[u] = member_after(team, team.size - 1 - step);  // who sends to this PE first, first
+        wait.pe[u] = pe_of(team, member[u]);
+        wait.from[u] = call.buffer + member[u] * call.per_member + index[u];
+      }
+    }
+    wait.until(call.epoch, call.operation);
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      if (wait.from[u] != nullptr) {
+        store_packed(blocks.dest + member[u] * blocks.bytes + index[u] * kParcelBytes, wait.data[u],
+                     bytes_in_parcel(bytes, index[u]));
+      }
+    }
+  }
+}
+
+template <typename Scope>
+__device__ void exchange_parcels(const TeamState& team,
+                                 TeamControl* control,
+                                 const Blocks& blocks,
+                                 OperationName operation) {
+  const ParcelCall call = open_parcels<Scope>(control, blocks.bytes, operation);
+  send_blocks<Scope>(team, blocks, call);
+  copy<Scope>(blocks.dest + team.me * blocks.bytes, blocks.source + team.me * blocks.source_stride,
+              blocks.bytes);
+  receive_blocks<Scope>(team, blocks, call);
+  close_parcels<Scope>(control, call);
+}
+
+}  // namespace weft::device::detail
+
+#endif  // WEFT_DEVICE_LOW_LATENCY_CUH

@@ -1,0 +1,121 @@
+// reduce and reduce_scatter: element by element over all members, with an operation of reduction.cuh.
+//
+// By size: parcels, where every member combines all; above that each member combines its share of the
+// places, reading it on all members, and (reduce) stores the results to all, between entering and leaving;
+// rounds through the inbox where a member is not mapped.
+#ifndef WEFT_DEVICE_REDUCE_CUH
+#define WEFT_DEVICE_REDUCE_CUH
+
+#include <weft/device/exchange.cuh>
+#include <weft/device/reduction.cuh>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft::device {
+
+namespace detail {
+
+template <typename T>
+struct ReduceCall {
+  T* dest;
+  const T* source;
+  std::size_t count;          // of one block
+  std::size_t source_stride;  // elements between the blocks of members; 0: reduce
+  OperationName operation;
+};
+
+template <typename Scope, typename Op, typename T>
+__device__ void reduce_by_loads(const TeamState& team,
+                                TeamControl* control,
+                                const ReduceCall<T>& call) {
+  const MeetingCall meeting = enter<Scope>(team, meeting_of<Scope>(control, false), call.operation);
+  if (call.source_stride != 0) {
+    reduce_range<Scope, Op, T, Receivers::Me>(
+        team, call.dest, call.source + team.me * call.source_stride, call.count);
+  } else {
+    constexpr std::size_t kLine = 128 / sizeof(T);
+    const std::size_t each = ((call.count + team.size - 1) / team.size + kLine - 1) / kLine * kLine;
+    const std::size_t begin = team.me * each < call.count ? team.me * each : call.count;
+    const std::size_t count = call.count - begin < each ? call.count - begin : each;
+    reduce_range<Scope, Op, T, Receivers::All>(team, call.dest + begin, call.source + begin, count);
+  }
+  leave<Scope>(team, meeting);
+}
+
+// Chunk by chunk: every member's part of this PE's block comes into the inbox, and is combined from there.
+template <typename Scope, typename Op, typename T>
+__device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceCall<T>& call) {
+  const TeamState& members = members_of(team);
+  auto* inbox = reinterpret_cast<T*>(control->inbox);
+  const std::size_t room = kInboxBytes / sizeof(T) / members.size;
+  for (std::size_t first = 0; first < call.count; first += room) {
+    const std::size_t count = call.count - first < room ? call.count - first : room;
+    sync<Scope>(team);  // the inboxes are read
+    for (std::uint32_t k = 1; k < members.size; ++k) {
+      const std::uint32_t i = member_after(members, k);
+      put_signal_nbi<Scope>(inbox + members.me * room, call.source + i * call.source_stride + first,
+                            count, {&control->arrivals.value, 1, SignalOp::Add}, pe_of(members, i));
+    }
+    Scope::sync();
+    await_arrivals<Scope>(control, members.size - 1, call.operation);
+    const T* mine = call.source + members.me * call.source_stride + first;
+    for (std::size_t e = Scope::rank(); e < count; e += Scope::size()) {
+      T result{};
+      for (std::uint32_t i = 0; i < members.size; ++i) {
+        const T value = i == members.me ? mine[e] : load_from(inbox + i * room + e);
+        result = i == 0 ? value : Op::apply(result, value);
+      }
+      call.dest[first + e] = result;
+    }
+    Scope::sync();
+  }
+}
+
+template <typename Scope, typename Op, typename T>
+__device__ void reduce(Team team, const ReduceCall<T>& call) {
+  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) >= 2 && sizeof(T) <= 8,
+                "elements of 2, 4 or 8 bytes");
+  const TeamState& members = members_of(team);
+  const std::size_t bytes = call.count * sizeof(T);
+  check(call.operation, call.dest, bytes, pe());
+  check(call.operation, call.source, call.source_stride == 0 ? bytes : bytes * members.size, pe());
+  if (bytes == 0) {
+    return;
+  }
+  TeamControl* control = control_of(members);
+  if (!is_flat(members)) {
+    by_local<Scope>(control, call.operation,
+                    [&] { reduce_by_signals<LocalOf<Scope>, Op>(team, control, call); });
+  } else if (is_low_latency<Scope>(bytes, members.size)) {
+    const Blocks blocks{reinterpret_cast<std::byte*>(call.dest),
+                        reinterpret_cast<const std::byte*>(call.source), bytes,
+                        call.source_stride * sizeof(T)};
+    by_local<Scope>(control, call.operation, [&] {
+      reduce_parcels<LocalOf<Scope>, Op, T>(members, control, blocks, call.operation);
+    });
+  } else {
+    reduce_by_loads<Scope, Op>(members, control, call);
+  }
+}
+
+}  // namespace detail
+
+// The `count` elements at `source` of all members, combined, go to `dest` on all. `dest` may be `source`, but
+// may not overlap it otherwise. Both are symmetric.
+template <typename Scope, typename Op, typename T>
+__device__ void reduce(Team team, T* dest, const T* source, std::size_t count) {
+  detail::reduce<Scope, Op, T>(team, {dest, source, count, 0, OperationName::Reduce});
+}
+
+// Block k of all members' `source`, combined, goes to `dest` on member k; blocks have `count` elements.
+// Both are symmetric and do not overlap.
+template <typename Scope, typename Op, typename T>
+__device__ void reduce_scatter(Team team, T* dest, const T* source, std::size_t count) {
+  detail::reduce<Scope, Op, T>(team, {dest, source, count, count, OperationName::ReduceScatter});
+}
+
+}  // namespace weft::device
+
+#endif  // WEFT_DEVICE_REDUCE_CUH
