@@ -1,4 +1,4 @@
-// Has the GPU apply what lies in its inbox when none of its threads waits: a kernel of one thread on a stream of
+// Has the GPU apply what lies in its inbox when none of its threads waits: a kernel of one warp on a stream of
 // its own. It gets onto the GPU as soon as the program's kernels leave room; if they leave none they are
 // either going to end, or they wait, and then they apply it themselves.
 //

@@ -19,12 +19,14 @@ Command command_of(const Record& record, std::uint64_t heap) {
   command.operand = record.operand;
   command.compare = record.compare;
   command.word = heap + record.word;
+  // Those who apply several at once begin anew with it.
+  const std::uint8_t fence = (record.flags & kFenced) != 0 ? device::kFenceBefore : 0;
   if (record.kind == RecordKind::Atomic) {
     command.kind = CommandKind::Atomic;
-    command.flags = (record.flags & kFetches) != 0 ? device::kReplyWanted : 0;
+    command.flags = fence | ((record.flags & kFetches) != 0 ? device::kReplyWanted : 0);
     return command;
   }
-  command.flags = device::kPayloadInSlot;
+  command.flags = fence | device::kPayloadInSlot;
   command.kind = record.kind == RecordKind::PutSignal ? CommandKind::PutSignal : CommandKind::Put;
   command.dest = record.kind == RecordKind::GetReply ? record.dest : heap + record.dest;
   return command;

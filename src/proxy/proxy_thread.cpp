@@ -37,7 +37,7 @@ void ProxyThread::run() {
       active_ns = now_ns();
       nap_us = 1;
     } else if (now_ns() - active_ns > std::uint64_t{options_.spin_us} * 1000) {
-      std::this_thread::sleep_for(std::chrono::microseconds(nap_us));
+      transport_.wait_for_event(nap_us);
       nap_us = std::min(2 * nap_us, std::max(options_.nap_us_max, 1U));
     } else {
       cpu_pause();

@@ -24,6 +24,7 @@ __device__ void await_arrivals(TeamControl* control, std::uint64_t count, Operat
     const std::uint64_t expected = load_relaxed(&control->arrivals_expected) + count;
     store_relaxed(&control->arrivals_expected, expected);
     await_at_least(&control->arrivals.value, expected, operation, -1);
+    // SYNC device-signal (pairs with include/weft/device/signal.cuh): the senders' data
     fence_acquire();
   }
   Scope::sync();

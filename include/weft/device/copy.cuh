@@ -100,7 +100,14 @@ __device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, 
   auto* to = static_cast<std::byte*>(dest);
   const auto* from = static_cast<const std::byte*>(source);
   const auto address = reinterpret_cast<std::uint64_t>(to);
-  const std::uint64_t apart = address ^ reinterpret_cast<std::uint64_t>(from);
+  const auto source_address = reinterpret_cast<std::uint64_t>(from);
+  if (((address | source_address | bytes) & 15U) == 0) {
+    // The common case, with nothing to peel off.
+    copy_units<kSource, kUnroll>(reinterpret_cast<Vector16*>(to),
+                                 reinterpret_cast<const Vector16*>(from), bytes / 16, crew);
+    return;
+  }
+  const std::uint64_t apart = address ^ source_address;
   if ((apart & 15U) == 0) {
     const std::size_t to_unit = -address & 15U;
     const std::size_t head = to_unit < bytes ? to_unit : bytes;

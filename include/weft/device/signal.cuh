@@ -77,12 +77,7 @@ template <typename Scope = Thread>
 __device__ std::uint64_t signal_wait_until(const std::uint64_t* word,
                                            Comparison comparison,
                                            std::uint64_t value) {
-  std::uint64_t seen = value;
-  if (is_leader<Scope>()) {
-    seen = detail::wait_word(OperationName::WaitUntil, word, comparison, value);
-  }
-  Scope::sync();
-  return seen;
+  return detail::wait_word_in<Scope>(OperationName::WaitUntil, word, comparison, value);
 }
 
 }  // namespace weft::device

@@ -59,15 +59,45 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
   return seen;
 }
 
+// The same by a whole warp, which applies what comes from other nodes together.
+template <typename T>
+__device__ T
+wait_word_by_warp(OperationName operation, const T* word, Comparison comparison, T value) {
+  const Failure waiting{FailureKind::None, operation, -1, word,
+                        static_cast<std::uint64_t>(bits_of(value))};
+  T seen = read_word(word);
+  std::uint32_t spins = 0;
+  while (__any_sync(~0U, compare(seen, comparison, value)) == 0) {
+    drain_by_warp();
+    check_abort(spins++ * 64 + 63, waiting);
+    seen = read_word(word);
+  }
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+  fence_acquire();
+  return seen;
+}
+
+// The word that satisfied the wait, in the scope's first thread.
+template <typename Scope, typename T>
+__device__ T wait_word_in(OperationName operation, const T* word, Comparison comparison, T value) {
+  T seen = value;
+  if (serves_by_warp<Scope>()) {
+    if (Scope::rank() < 32) {
+      seen = wait_word_by_warp(operation, word, comparison, value);
+    }
+  } else if (is_leader<Scope>()) {
+    seen = wait_word(operation, word, comparison, value);
+  }
+  Scope::sync();
+  return seen;
+}
+
 }  // namespace detail
 
 // Waits until `*word` compares to `value`.
 template <typename Scope = Thread, typename T>
 __device__ void wait_until(const T* word, Comparison comparison, T value) {
-  if (is_leader<Scope>()) {
-    detail::wait_word(OperationName::WaitUntil, word, comparison, value);
-  }
-  Scope::sync();
+  detail::wait_word_in<Scope>(OperationName::WaitUntil, word, comparison, value);
 }
 
 // True if `*word` compares to `value`. Thread scope.

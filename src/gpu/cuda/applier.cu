@@ -7,14 +7,14 @@ namespace weft::gpu {
 namespace {
 
 // Enough to empty an inbox that was full.
-constexpr std::uint32_t kRounds = 128;
+constexpr std::uint32_t kRounds = 16;
 
 __global__ void apply_inbox() {
   if (weft::device::state().inbox == nullptr) {
     return;
   }
   for (std::uint32_t i = 0; i < kRounds; ++i) {
-    if (weft::device::detail::drain_inbox(weft::device::detail::kApplyMax) == 0) {
+    if (weft::device::detail::drain_inbox(weft::device::detail::warp_lanes()) == 0) {
       return;
     }
   }
@@ -52,7 +52,7 @@ void Applier::wake() noexcept {
   if (cudaEventQuery(stream_->last) == cudaErrorNotReady) {
     return;
   }
-  apply_inbox<<<1, 1, 0, stream_->stream>>>();
+  apply_inbox<<<1, 32, 0, stream_->stream>>>();
   cudaEventRecord(stream_->last, stream_->stream);
 }
 
