@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "src/fabric/discovery.hpp"
+#include "src/transport/faulty/faulty_rail.hpp"
 #include "tests/support/proxy_pes.hpp"
 #include "tests/support/simulated_network.hpp"
 
@@ -21,6 +22,7 @@ using transport::rails::RailsTransport;
 struct Network {
   std::string name;
   bool simulated = true;
+  std::string faults;  // of every rail: see transport/faulty
 
   friend void PrintTo(const Network& network, std::ostream* stream) { *stream << network.name; }
 };
@@ -57,10 +59,15 @@ class ProxyEngine : public ::testing::TestWithParam<Network> {
 
  private:
   MakeRails simulated() {
-    return [this](std::uint32_t) {
+    const transport::faulty::FaultPlan plan = transport::faulty::parse_faults(GetParam().faults);
+    return [this, plan](std::uint32_t pe) {
       RailsTransport::Rails rails;
-      for (int i = 0; i < 2; ++i) {
+      for (std::size_t i = 0; i < 2; ++i) {
         rails.push_back(network_->make_rail("nic" + std::to_string(i)));
+        if (plan.is_active()) {
+          rails.back() = std::make_unique<transport::faulty::FaultyRail>(std::move(rails.back()),
+                                                                         plan, pe * 8 + i);
+        }
       }
       return rails;
     };
@@ -385,10 +392,14 @@ TEST_P(ProxyEngine, CommandsThatNameNoPeerOrNoMemoryAreRefusedOneByOne) {
   EXPECT_EQ(proxy::HostMemory::load_far(pes[1].word(128)), 5U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Simulated,
-                         ProxyEngine,
-                         ::testing::Values(Network{.name = "simulated"}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Simulated,
+    ProxyEngine,
+    ::testing::Values(Network{.name = "simulated"},
+                      Network{.name = "faulty",
+                              .faults = "seed=5,reorder=0.5,delay=0.3,refuse=0.1"},
+                      Network{.name = "dying", .faults = "seed=6,delay=0.2,kill=200"}),
+    name_of);
 
 #if !defined(__SANITIZE_ADDRESS__)  // libfabric's own leaks: see rails_transport_test.cpp
 INSTANTIATE_TEST_SUITE_P(Loopback,
