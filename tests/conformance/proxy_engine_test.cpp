@@ -96,6 +96,10 @@ std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
   return data;
 }
 
+bool holds(const std::byte* memory, const std::vector<std::byte>& data) {
+  return std::equal(data.begin(), data.end(), memory);
+}
+
 // Around every limit: payload in the slot, small by copier, chunk, several chunks.
 std::vector<std::size_t> sizes() {
   std::vector<std::size_t> all{0, 1, 7, 8, 64};
@@ -119,7 +123,7 @@ TEST_P(ProxyEngine, PutsOfEverySizeArriveExactlyAndNothingBeside) {
       std::fill_n(pes[1].heap.begin(), offset + bytes + 64, std::byte{0xA5});
       gpu.put(pes[0].heap.data() + offset, source + bytes % 3, bytes, Pe(1), in_slot);
       gpu.quiet();
-      ASSERT_EQ(std::memcmp(pes[1].heap.data() + offset, data.data(), bytes), 0) << bytes;
+      ASSERT_TRUE(holds(pes[1].heap.data() + offset, data)) << bytes;
       ASSERT_EQ(pes[1].heap[offset - 1], std::byte{0xA5}) << bytes;
       ASSERT_EQ(pes[1].heap[offset + bytes], std::byte{0xA5}) << bytes;
     }
@@ -136,7 +140,7 @@ TEST_P(ProxyEngine, GetsOfEverySizeReadExactlyAndNothingBeside) {
     std::copy(data.begin(), data.end(), pes[1].heap.data() + offset);
     std::fill_n(dest, bytes + 2, std::byte{0xA5});
     gpu.get(dest + 1, pes[0].heap.data() + offset, bytes, Pe(1));
-    ASSERT_EQ(std::memcmp(dest + 1, data.data(), bytes), 0) << bytes;
+    ASSERT_TRUE(holds(dest + 1, data)) << bytes;
     ASSERT_EQ(dest[0], std::byte{0xA5}) << bytes;
     ASSERT_EQ(dest[bytes + 1], std::byte{0xA5}) << bytes;
   }
@@ -160,7 +164,7 @@ TEST_P(ProxyEngine, ASignalIsNeverSeenBeforeItsData) {
                      next);
       gpu.wait_until_at_least(pe.word(64), round);
       const std::vector<std::byte> theirs = pattern(bytes, before * 100 + round);
-      ASSERT_EQ(std::memcmp(pe.heap.data() + kDest, theirs.data(), bytes), 0)
+      ASSERT_TRUE(holds(pe.heap.data() + kDest, theirs))
           << "round " << round << ", " << bytes << " bytes";
       gpu.signal_add(pe.word(128), 1, Pe(before));  // it may put again
       gpu.wait_until_at_least(pe.word(128), round);
@@ -304,7 +308,7 @@ class RandomTraffic {
     const std::size_t offset = random_() % (kPart - bytes);
     std::byte* dest = pe_.heap.data() + (std::size_t{2} << 20U);
     gpu_.get(dest, pe_.heap.data() + pe_.me.value * kPart + offset, bytes, Pe(to));
-    ASSERT_EQ(std::memcmp(dest, expected_[to].data() + offset, bytes), 0)
+    ASSERT_TRUE(std::equal(dest, dest + bytes, expected_[to].data() + offset))
         << "PE " << pe_.me.value << " to " << to << ", " << bytes << " bytes at " << offset;
   }
 
@@ -348,7 +352,7 @@ TEST_P(ProxyEngine, MegabytesGoThroughFewSmallSlots) {
     gpu.wait_until_at_least(pe.word(64), 1);
     gpu.quiet();
     const std::vector<std::byte> theirs = pattern(kBytes, 1 - pe.me.value);
-    EXPECT_EQ(std::memcmp(pe.heap.data() + 128, theirs.data(), kBytes), 0);
+    EXPECT_TRUE(holds(pe.heap.data() + 128, theirs));
   });
   static_cast<void>(pes);
 }

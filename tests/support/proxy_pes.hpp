@@ -157,12 +157,26 @@ class ProxyPes {
     }
   }
 
-  // All proxies stop before the first of their transports is gone.
+  // Nothing of one PE goes while another still writes there.
   ~ProxyPes() {
     for (const auto& pe : pes_) {
       pe->proxy.reset();
     }
-    // In the tests' networks an operation completes only while both sides are driven.
+    drive();
+    for (const auto& pe : pes_) {
+      pe->engine.reset();
+    }
+    for (const auto& pe : pes_) {
+      pe->transport.reset();
+    }
+  }
+
+  ProxyPes(const ProxyPes&) = delete;
+  ProxyPes& operator=(const ProxyPes&) = delete;
+
+ private:
+  // In the tests' networks an operation completes only while both sides are driven.
+  void drive() {
     for (int pass = 0; pass < 2000; ++pass) {
       for (const auto& pe : pes_) {
         for (std::uint32_t peer = 0; pass % 100 == 0 && peer < count(); ++peer) {
@@ -173,10 +187,6 @@ class ProxyPes {
     }
   }
 
-  ProxyPes(const ProxyPes&) = delete;
-  ProxyPes& operator=(const ProxyPes&) = delete;
-
- private:
   void start_threads() {
     for (const auto& pe : pes_) {
       const std::uint64_t seed = options_.seed * 1000 + pe->me.value * 10;
