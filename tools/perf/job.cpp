@@ -30,10 +30,10 @@ std::size_t expected_pe_count() {
   return 1;
 }
 
-void set_environment(const Options& options) {
-  for (const auto& [name, value] : environment_of(options, expected_pe_count())) {
+void set_environment(const std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const auto& [name, value] : variables) {
     // What the user set by hand stays, save for what an option of this command names.
-    const bool is_ours = name != "WEFT_HEAP_SIZE";
+    const bool is_ours = !name.ends_with("HEAP_SIZE");
     setenv(name.c_str(), value.c_str(), is_ours ? 1 : 0);  // NOLINT(concurrency-mt-unsafe)
   }
 }
@@ -66,8 +66,10 @@ SymmetricBuffer::~SymmetricBuffer() {
   }
 }
 
-Job::Job(const Options& options) {
-  set_environment(options);
+Job::Job(const Options& options) : Job(environment_of(options, expected_pe_count())) {}
+
+Job::Job(const std::vector<std::pair<std::string, std::string>>& variables) {
+  set_environment(variables);
   if (weft_init() != WEFT_OK) {
     throw JobError("", kStatusUsage);  // weft_init has printed why
   }

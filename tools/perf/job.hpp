@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/perf/options.hpp"
@@ -57,6 +58,8 @@ class Job {
  public:
   // Sets the variables that `options` ask for, then joins.
   explicit Job(const Options& options);
+  // The same with the variables themselves.
+  explicit Job(const std::vector<std::pair<std::string, std::string>>& variables);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/perf/gpu/options.hpp"
+#include "tools/perf/gpu/session.hpp"
 #include "tools/perf/nic_counters.hpp"
 #include "tools/perf/options.hpp"
 #include "tools/perf/runs.hpp"
@@ -88,7 +90,11 @@ void print_error(const char* sentence) {
 
 int run_main(std::span<const char* const> arguments) {
   try {
-    if (const auto options = parse_options(arguments)) {
+    if (gpu::is_for_gpu(arguments)) {
+      if (const auto options = gpu::parse_options(arguments)) {
+        gpu::run(*options);
+      }
+    } else if (const auto options = parse_options(arguments)) {
       run_job(*options);
     }
     return 0;

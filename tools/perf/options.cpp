@@ -224,7 +224,8 @@ std::size_t slots_bytes(const Options& options, std::size_t pe_count) {
 std::optional<Options> parse_options(std::span<const char* const> arguments) {
   CLI::App app(
       "Measures Weft. Start it with weft-run, for example:\n"
-      "  weft-run -n 2 -- weft-perf put_bw -b 1M -e 16M",
+      "  weft-run -n 2 -- weft-perf put_bw -b 1M -e 16M\n"
+      "On GPUs: weft-perf device --help, weft-perf stream --help",
       "weft-perf");
   app.require_subcommand(1);
   std::vector<Parser> parsers(subcommands().size());

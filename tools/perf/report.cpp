@@ -22,17 +22,17 @@ std::string processor_model() {
   return "unknown";
 }
 
-nlohmann::json describe_run(const Job& job, const Options& options) {
+nlohmann::json describe_run(const Job& job, const ReportPlan& plan) {
   const auto now =
       std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-  return {{"subcommand", defaults_of(options.subcommand).name},
+  return {{"subcommand", plan.subcommand},
           {"policy", weft_rail_policy()},
           {"pes", job.pe_count()},
           {"nodes", job.node_count()},
           {"machine", describe_machine()},
           {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
           {"versions", {{"weft", WEFT_VERSION}}},
-          {"command", options.command_line}};
+          {"command", plan.command_line}};
 }
 
 nlohmann::json ratio(const std::optional<double>& value) {
@@ -71,17 +71,24 @@ nlohmann::json describe_machine() {
 }
 
 Report::Report(const Job& job, const Options& options)
-    : is_writer_(job.me() == 0), prints_json_(options.prints_json) {
+    : Report(job,
+             ReportPlan{.subcommand = std::string(defaults_of(options.subcommand).name),
+                        .command_line = options.command_line,
+                        .prints_json = options.prints_json,
+                        .output = options.output}) {}
+
+Report::Report(const Job& job, const ReportPlan& plan)
+    : is_writer_(job.me() == 0), prints_json_(plan.prints_json) {
   if (!is_writer_) {
     return;
   }
-  if (!options.output.empty()) {
-    file_.open(options.output, std::ios::app);
+  if (!plan.output.empty()) {
+    file_.open(plan.output, std::ios::app);
     if (!file_) {
-      throw JobError(fmt::format("{}: cannot be opened for writing", options.output), kStatusUsage);
+      throw JobError(fmt::format("{}: cannot be opened for writing", plan.output), kStatusUsage);
     }
   }
-  common_ = describe_run(job, options);
+  common_ = describe_run(job, plan);
 }
 
 void Report::header(std::string_view title, const Columns& columns) {

@@ -24,9 +24,18 @@ struct Measured {
   nlohmann::json more = nlohmann::json::object();
 };
 
+// Where a run's results go, and what they say of it.
+struct ReportPlan {
+  std::string subcommand;
+  std::string command_line;
+  bool prints_json = false;
+  std::string output;
+};
+
 class Report {
  public:
   // Opens the file of --output; throws JobError if it cannot.
+  Report(const Job& job, const ReportPlan& plan);
   Report(const Job& job, const Options& options);
 
   void header(std::string_view title, const Columns& columns);

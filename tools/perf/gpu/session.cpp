@@ -1,0 +1,169 @@
+#include "tools/perf/gpu/session.hpp"
+
+#include <weft/device.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/perf/report.hpp"
+#include "tools/perf/statistics.hpp"
+
+namespace weft::perf::gpu {
+namespace {
+
+Columns columns_of(const Row& row) {
+  Columns columns = latency_columns();
+  switch (row.layout) {
+    case Layout::Collective:
+      columns = alltoall_columns();
+      break;
+    case Layout::Bandwidth:
+      columns = bandwidth_columns();
+      break;
+    case Layout::Latency:
+      break;
+  }
+  return row.has_spread ? with_spread(std::move(columns)) : columns;
+}
+
+double gigabytes_of(const Row& row) {
+  return gigabytes_per_s(static_cast<double>(row.bytes) * row.directions, row.latency_us * 1e-6);
+}
+
+std::vector<std::string> cells_of(const Row& row, const Spread& times) {
+  std::vector<std::string> cells{fmt::format("{}", row.bytes)};
+  switch (row.layout) {
+    case Layout::Collective:
+      cells.insert(cells.end(),
+                   {fmt::format("{}", row.count), row.type, row.scope,
+                    fmt::format("{:.6f}", row.latency_us), fmt::format("{:.3f}", gigabytes_of(row)),
+                    fmt::format("{:.3f}", gigabytes_of(row) * row.bus_factor)});
+      break;
+    case Layout::Bandwidth:
+      cells.insert(cells.end(), {row.scope, fmt::format("{:.6f}", gigabytes_of(row))});
+      break;
+    case Layout::Latency:
+      cells.insert(cells.end(), {row.scope, fmt::format("{:.6f}", row.latency_us)});
+      break;
+  }
+  if (row.has_spread) {
+    for (std::string& cell : spread_cells(times)) {
+      cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+nlohmann::json describe(const Row& row, const Spread& times) {
+  nlohmann::json more{{"bench", row.title},
+                      {"peer", "Weft"},
+                      {"version", WEFT_VERSION},
+                      {"scope", row.scope},
+                      {"type", row.type},
+                      {"bytes", row.bytes},
+                      {"count", row.count},
+                      {"ctas", row.ctas},
+                      {"threads", row.threads},
+                      {"iterations", row.iterations},
+                      {"latency_us", row.latency_us}};
+  if (row.layout != Layout::Latency) {
+    more["gb_per_s"] = gigabytes_of(row);
+  }
+  if (row.layout == Layout::Collective) {
+    more["bus_gb_per_s"] = gigabytes_of(row) * row.bus_factor;
+  }
+  if (row.has_spread) {
+    more["latency_min_us"] = times.min * 1e6;
+    more["latency_max_us"] = times.max * 1e6;
+  }
+  return more;
+}
+
+}  // namespace
+
+DeviceBlock::DeviceBlock(std::size_t bytes) : data_(weft_device_calloc(bytes, 1)) {
+  if (data_ == nullptr) {
+    throw JobError(weft_last_error(), kStatusFailure);
+  }
+}
+
+DeviceBlock::~DeviceBlock() {
+  // A failed run leaves the job without this barrier; the process is about to end then.
+  if (std::uncaught_exceptions() == 0) {
+    static_cast<void>(weft_device_free(data_));
+  }
+}
+
+Session::Session(Job& job, const Options& options, Report& report, std::string gpu_name)
+    : job_(job),
+      options_(options),
+      report_(report),
+      gpu_name_(std::move(gpu_name)),
+      source_(std::max(options.sizes.end, kLeastBufferBytes)),
+      dest_(std::max(options.sizes.end, kLeastBufferBytes)),
+      words_(kWordCount * sizeof(std::uint64_t)) {}
+
+void Session::barrier() {
+  wait_for_gpu();
+  Job::barrier();
+}
+
+void Session::begin_table(const Row& row) {
+  if (row.title != table_) {
+    table_ = row.title;
+    report_.header(row.title, columns_of(row));
+  }
+}
+
+void Session::add(const Row& row, std::uint64_t wrong_count) {
+  const bool is_right = job_.sum(wrong_count) == 0;
+  wrong_rows_ += is_right ? 0 : 1;
+  std::vector<double> seconds = job_.gather(row.latency_us * 1e-6);
+  if (seconds.empty()) {
+    return;
+  }
+  std::erase(seconds, 0.0);
+  const Spread times = spread_of(seconds);
+  Row whole = row;
+  whole.latency_us = times.max * 1e6;
+  begin_table(whole);
+  nlohmann::json more = describe(whole, times);
+  more["gpu"] = gpu_name_;
+  more["verified"] = is_right;
+  more["verifies"] = options_.verifies;
+  report_.row(
+      cells_of(whole, times),
+      {.size = whole.bytes, .value = whole.latency_us, .unit = "us", .more = std::move(more)});
+  if (!is_right) {
+    fmt::print(stderr, "weft-perf: {} {}, {} bytes: the data is wrong\n", whole.title, whole.scope,
+               whole.bytes);
+  }
+}
+
+void Session::require_right() const {
+  if (wrong_rows_ != 0) {
+    throw JobError(job_.me() == 0 ? fmt::format("{} rows have wrong data", wrong_rows_) : "",
+                   kStatusFailure);
+  }
+}
+
+void run(const Options& options) {
+  Job job(environment_of(options));
+  take_gpu(weft_machine_pe());
+  if (weft_device_init() != WEFT_OK) {
+    throw JobError("", kStatusUsage);  // weft_device_init has printed why
+  }
+  Report report(job, ReportPlan{.subcommand = options.name,
+                                .command_line = options.command_line,
+                                .prints_json = options.prints_json,
+                                .output = options.output});
+  Session session(job, options, report, name_of_gpu());
+  Session::barrier();
+  run_benchmark(session);
+  session.require_right();
+}
+
+}  // namespace weft::perf::gpu
