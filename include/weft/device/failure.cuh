@@ -13,34 +13,36 @@
 
 namespace weft::device::detail {
 
+// What was going on.
 struct Failure {
   FailureKind kind = FailureKind::None;
   OperationName operation = OperationName::None;
   std::int32_t pe = -1;
   const void* address = nullptr;
   std::uint64_t expected = 0;
-  std::uint64_t seen = 0;
 };
 
 // How long who fails second lets the first one write its record.
 inline constexpr std::uint64_t kRecordNs = 1'000'000;
 
-static __device__ __noinline__ void fail(const Failure& failure) {
+static __device__ __noinline__ void end_kernel(std::uint32_t what,
+                                               std::int32_t pe,
+                                               const void* address,
+                                               std::uint64_t expected) {
   FailureRecord* record = state().failure;
   if (record == nullptr) {
     printf("weft: a kernel made a call before weft_device_init\n");
     __trap();
   }
   if (atomicCAS(state().failure_claim, 0U, 1U) == 0) {
-    record->operation = static_cast<std::uint32_t>(failure.operation);
-    record->pe = failure.pe;
+    record->operation = what >> 16U;
+    record->pe = pe;
     record->block = Grid::block();
-    record->address = reinterpret_cast<std::uint64_t>(failure.address);
-    record->expected = failure.expected;
-    record->seen = failure.seen;
+    record->address = reinterpret_cast<std::uint64_t>(address);
+    record->expected = expected;
     // SYNC failure-record (pairs with src/runtime/device_watch.cpp): `kind` comes last.
     fence_release();
-    store_relaxed(&record->kind, static_cast<std::uint32_t>(failure.kind));
+    store_relaxed(&record->kind, what & 0xffffU);
     fence_full();  // SYNC failure-record: before the trap
   } else {
     const std::uint64_t start = now_ns();
@@ -48,6 +50,13 @@ static __device__ __noinline__ void fail(const Failure& failure) {
     }
   }
   __trap();
+}
+
+// In registers: a structure in memory would cost those a stack who never fail.
+inline __device__ void fail(const Failure& failure) {
+  end_kernel(static_cast<std::uint32_t>(failure.kind) |
+                 static_cast<std::uint32_t>(failure.operation) << 16U,
+             failure.pe, failure.address, failure.expected);
 }
 
 }  // namespace weft::device::detail

@@ -76,6 +76,11 @@ inline __device__ std::uint32_t apply_together(const RingView& ring,
   const bool may_join = lanes.is_first() || (command.flags & kFenceBefore) == 0;
   const std::uint32_t count = lanes.leading(is_there && may_join);
   const bool is_mine = lanes.rank < count;
+  if (lanes.is_first() && is_there && (command.flags & kFenceBefore) != 0) {
+    // SYNC device-signal (pairs with include/weft/device/wait.cuh): words of before, then data of after.
+    fence_release();
+  }
+  lanes.sync();
   if (is_mine && command.bytes != 0) {
     copy_by_crew<Source::Peers, 4>(reinterpret_cast<void*>(command.dest),
                                    inbox.payload(next + lanes.rank), command.bytes, {0, 1});

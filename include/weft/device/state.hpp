@@ -65,8 +65,7 @@ struct FailureRecord {
   std::int32_t pe = -1;         // whom it concerned; -1: nobody in particular
   std::uint32_t block = 0;
   std::uint64_t address = 0;
-  std::uint64_t expected = 0;  // waits: the value compared with, and the one that was there
-  std::uint64_t seen = 0;
+  std::uint64_t expected = 0;  // waits: the value compared with; else the bytes
 };
 
 // In pinned memory, written by the CPU. A kernel that waits looks at it now and then.
