@@ -172,6 +172,7 @@ __device__ void broadcast(Team team, const Blocks& blocks, std::uint32_t root) {
   const TeamState& members = members_of(team);
   const OperationName operation = OperationName::Broadcast;
   check(operation, blocks.dest, blocks.bytes, pe());
+  check(operation, blocks.source, blocks.bytes, pe());
   if (root >= members.size) {
     fail({FailureKind::NoSuchPe, operation, static_cast<std::int32_t>(root), blocks.dest});
   }

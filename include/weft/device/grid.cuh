@@ -34,10 +34,15 @@ inline __device__ std::uint64_t grid_step() {
   return Grid::block() == 0 ? whole(1) - (Grid::block_count() - 1) : 1;
 }
 
+// Who takes the block's step: far from the leader's warp, which has fences to wait for meanwhile.
+inline __device__ bool is_teller() {
+  return Block::rank() == Block::size() - 1;
+}
+
 // Enters the next call that `tally` counts; its number, for all threads of the block.
 inline __device__ std::uint64_t enter_by_grid(Tally& tally) {
   __shared__ std::uint64_t epoch;
-  if (is_leader<Block>()) {
+  if (is_teller()) {
     using Word = unsigned long long;
     const std::uint64_t before =
         atomicAdd(reinterpret_cast<Word*>(&tally.value), Word{grid_step()});
@@ -59,7 +64,7 @@ inline __device__ void await_at_least(const std::uint64_t* word,
 template <typename Work>
 __device__ void by_first_block(TeamControl* control, OperationName operation, Work&& work) {
   Block::sync();
-  if (is_leader<Block>()) {
+  if (is_teller()) {
     fence_release();  // SYNC grid-gate: what this block did, for the first one
   }
   const std::uint64_t epoch = enter_by_grid(control->gate);

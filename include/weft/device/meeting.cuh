@@ -42,29 +42,46 @@ __device__ Meeting* meeting_of(TeamControl* control, bool with_halfway) {
                             (kIsGrid<Scope> ? 1 : 0)];
 }
 
-// Returns when all members have entered; what they wrote to their sources before is seen.
+// What follows the entry. Stores need no acquire: they are issued when the looks at the words have
+// returned, and members' own accesses were complete before these were written.
+enum class Access : bool { Stores, LoadsToo };
+
+// This scope's number of the call; tells all members that it has entered.
 template <typename Scope>
-__device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationName operation) {
+__device__ std::uint64_t announce(const TeamState& team, Meeting* words) {
   using Local = LocalOf<Scope>;
   Local::sync();
+  const bool tells = Local::rank() < team.size && (!kIsGrid<Scope> || Grid::block() == 0);
+  if (tells) {
+    fence_release();  // SYNC meeting-ready: source and dest as the scope left them, for the members
+  }
   std::uint64_t epoch = 0;
   if constexpr (kIsGrid<Scope>) {
     epoch = enter_by_grid(words->entered);
   } else {
     epoch = (load_relaxed(&words->entered.value) >> kTallyShift) + 1;
   }
-  if (Local::rank() < team.size) {
-    if (!kIsGrid<Scope> || Grid::block() == 0) {
-      fence_release();  // SYNC meeting-ready: source and dest as the scope left them, for the members
-      for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {
-        const std::uint32_t i = member_after(team, k);
-        store_relaxed(&moved(words, delta_of_member(team, i))->ready[team.me].value, epoch);
-      }
+  if (tells) {
+    for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {
+      const std::uint32_t i = member_after(team, k);
+      store_relaxed(&moved(words, delta_of_member(team, i))->ready[team.me].value, epoch);
     }
+  }
+  return epoch;
+}
+
+// Returns when all members have entered; what they wrote to their sources before is seen.
+template <typename Scope, Access kAccess = Access::LoadsToo>
+__device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationName operation) {
+  using Local = LocalOf<Scope>;
+  const std::uint64_t epoch = announce<Scope>(team, words);
+  if (Local::rank() < team.size) {
     for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
       await_at_least(&words->ready[i].value, epoch, operation, pe_of(team, i));
     }
-    fence_acquire();  // SYNC meeting-ready: of all members
+    if constexpr (kAccess == Access::LoadsToo) {
+      fence_acquire();  // SYNC meeting-ready: of all members
+    }
   }
   Local::sync();
   return {words, epoch, operation};

@@ -50,6 +50,9 @@ __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceC
   const TeamState& members = members_of(team);
   auto* inbox = reinterpret_cast<T*>(control->inbox);
   const std::size_t room = kInboxBytes / sizeof(T) / members.size;
+  if (room == 0) {
+    fail({FailureKind::Misuse, call.operation, -1, call.dest, members.size});
+  }
   for (std::size_t first = 0; first < call.count; first += room) {
     const std::size_t count = call.count - first < room ? call.count - first : room;
     sync<Scope>(team);  // the inboxes are read

@@ -26,10 +26,15 @@ __device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint
   }
   fence_release();  // SYNC device-sync: what the scope did, for who sees the epoch
   for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
-    const std::int64_t delta = delta_of(pe_of(team, i));
-    store_relaxed(&moved(control, delta)->entered[team.me].value, epoch);
+    if (i != team.me) {
+      const std::int64_t delta = delta_of(pe_of(team, i));
+      store_relaxed(&moved(control, delta)->entered[team.me].value, epoch);
+    }
   }
   for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
+    if (i == team.me) {
+      continue;
+    }
     const std::uint64_t* flag = &control->entered[i].value;
     spin_until({FailureKind::None, OperationName::Sync, pe_of(team, i), flag, epoch},
                [&] { return load_relaxed(flag) >= epoch; });
@@ -58,7 +63,7 @@ inline __device__ void meet_by_rounds(const TeamState& team,
 template <typename Scope>
 __device__ void sync_members(const TeamState& members, TeamControl* control) {
   Scope::sync();
-  const std::uint64_t epoch = control->sync_epoch + 1;
+  const std::uint64_t epoch = load_relaxed(&control->sync_epoch) + 1;
   if (members.all_mapped != 0 && members.size <= kFlatMembersMax) {
     detail::meet_flat<Scope>(members, control, epoch);
   } else if (is_leader<Scope>()) {
@@ -66,9 +71,8 @@ __device__ void sync_members(const TeamState& members, TeamControl* control) {
   }
   Scope::sync();
   if (is_leader<Scope>()) {
-    control->sync_epoch = epoch;
+    store_relaxed(&control->sync_epoch, epoch);  // read behind the next call's sync
   }
-  Scope::sync();
 }
 
 }  // namespace detail
