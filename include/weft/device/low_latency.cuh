@@ -101,7 +101,6 @@ struct ParcelWait {
         if (seen != epoch) {
           all = false;
           waiting.pe = pe[j];
-          waiting.seen = seen;
         }
       }
       return all;
