@@ -71,6 +71,7 @@ __device__ void copy_units(Unit* dest, const Unit* source, std::size_t count, Cr
       store_unit(dest + i + u * std::size_t{step}, values[u]);
     }
   }
+#pragma unroll 1
   for (; i < count; i += step) {
     store_unit(dest + i, load_few<kSource>(source + i));
   }
@@ -91,27 +92,20 @@ __device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t by
   }
 }
 
-// 8 loads of 16 bytes by each of 256 threads bring 45 GB/s out of one SM, as much as 1024 do; one load where little is
-// copied and registers count.
-inline constexpr std::uint32_t kUnrollMost = 8;
-
-template <Source kSource = Source::Mine, std::uint32_t kUnroll = kUnrollMost>
-__device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, Crew crew) {
-  auto* to = static_cast<std::byte*>(dest);
-  const auto* from = static_cast<const std::byte*>(source);
+// Whatever is not made of whole units: by the widest unit that both addresses share, after a head and before
+// a tail of single bytes. Never inlined: a kernel's usual way stays short, and in the instruction cache.
+template <Source kSource>
+__device__ __noinline__ void copy_ragged(std::byte* to,
+                                         const std::byte* from,
+                                         std::size_t bytes,
+                                         Crew crew) {
+  constexpr std::uint32_t kUnroll = 4;
   const auto address = reinterpret_cast<std::uint64_t>(to);
-  const auto source_address = reinterpret_cast<std::uint64_t>(from);
-  if (((address | source_address | bytes) & 15U) == 0) {
-    // The common case, with nothing to peel off.
-    copy_units<kSource, kUnroll>(reinterpret_cast<Vector16*>(to),
-                                 reinterpret_cast<const Vector16*>(from), bytes / 16, crew);
-    return;
-  }
-  const std::uint64_t apart = address ^ source_address;
+  const std::uint64_t apart = address ^ reinterpret_cast<std::uint64_t>(from);
   if ((apart & 15U) == 0) {
     const std::size_t to_unit = -address & 15U;
     const std::size_t head = to_unit < bytes ? to_unit : bytes;
-    copy_by<kSource, kUnroll, std::uint8_t>(to, from, head, crew);
+    copy_by<kSource, 1, std::uint8_t>(to, from, head, crew);
     copy_by<kSource, kUnroll, Vector16>(to + head, from + head, bytes - head, crew);
   } else if ((apart & 7U) == 0 && (address & 7U) == 0) {
     copy_by<kSource, kUnroll, std::uint64_t>(to, from, bytes, crew);
@@ -119,6 +113,26 @@ __device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, 
     copy_by<kSource, kUnroll, std::uint32_t>(to, from, bytes, crew);
   } else {
     copy_by<kSource, kUnroll, std::uint8_t>(to, from, bytes, crew);
+  }
+}
+
+// 8 loads of 16 bytes by each of 256 threads bring 45 GB/s out of one SM, as much as 1024 do; one load where little is
+// copied and registers count.
+inline constexpr std::uint32_t kUnrollMost = 8;
+
+template <Source kSource = Source::Mine, std::uint32_t kUnroll = kUnrollMost>
+__device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, Crew crew) {
+  const std::uint64_t bits =
+      reinterpret_cast<std::uint64_t>(dest) | reinterpret_cast<std::uint64_t>(source) | bytes;
+  if ((bits & 15U) == 0) {
+    copy_units<kSource, kUnroll>(static_cast<Vector16*>(dest), static_cast<const Vector16*>(source),
+                                 bytes / 16, crew);
+  } else if ((bits & 7U) == 0 && bytes <= 8 * std::size_t{crew.size}) {
+    copy_units<kSource, 1>(static_cast<std::uint64_t*>(dest),
+                           static_cast<const std::uint64_t*>(source), bytes / 8, crew);
+  } else {
+    copy_ragged<kSource>(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source),
+                         bytes, crew);
   }
 }
 

@@ -28,41 +28,49 @@ inline __device__ void signal(const Signal& signal, int pe) {
   }
 }
 
+namespace detail {
+
+template <typename Scope>
+__device__ void put_signal_bytes(void* dest,
+                                 const void* source,
+                                 std::size_t bytes,
+                                 const Signal& signal,
+                                 int pe,
+                                 remote::Wait wait) {
+  check(OperationName::PutSignal, dest, bytes, pe);
+  check(OperationName::PutSignal, signal.word, sizeof(std::uint64_t), pe);
+  const std::int64_t delta = delta_of(pe);
+  if (delta == kNotMapped) {
+    remote::put_signal<Scope>(dest, source, bytes, {signal.word, signal.value, signal.op}, pe,
+                              wait);
+    if (wait == remote::Wait::Yes) {
+      Scope::sync();
+    }
+    return;
+  }
+  copy<Scope>(moved(dest, delta), source, bytes);
+  Scope::sync();
+  if (is_leader<Scope>()) {
+    // SYNC device-signal (pairs with include/weft/device/wait.cuh): the whole scope's stores
+    fence_release();
+    apply_signal(moved(signal.word, delta), signal.value, signal.op);
+  }
+}
+
+}  // namespace detail
+
 template <typename Scope = Thread, typename T>
 __device__ void put_signal_nbi(
     T* dest, const T* source, std::size_t count, const Signal& signal, int pe) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
-  const std::size_t bytes = count * sizeof(T);
-  detail::check(OperationName::PutSignal, dest, bytes, pe);
-  detail::check(OperationName::PutSignal, signal.word, sizeof(std::uint64_t), pe);
-  if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
-    copy<Scope>(detail::moved(dest, delta), source, bytes);
-    Scope::sync();
-    if (is_leader<Scope>()) {
-      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the whole scope's stores, for who acquires the word.
-      fence_release();
-      detail::apply_signal(detail::moved(signal.word, delta), signal.value, signal.op);
-    }
-  } else {
-    remote::put_signal<Scope>(dest, source, bytes, {signal.word, signal.value, signal.op}, pe,
-                              remote::Wait::No);
-  }
+  detail::put_signal_bytes<Scope>(dest, source, count * sizeof(T), signal, pe, remote::Wait::No);
 }
 
 template <typename Scope = Thread, typename T>
 __device__ void put_signal(
     T* dest, const T* source, std::size_t count, const Signal& signal, int pe) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
-  if (detail::delta_of(pe) != kNotMapped) {
-    put_signal_nbi<Scope>(dest, source, count, signal, pe);  // has read the source when it returns
-    return;
-  }
-  const std::size_t bytes = count * sizeof(T);
-  detail::check(OperationName::PutSignal, dest, bytes, pe);
-  detail::check(OperationName::PutSignal, signal.word, sizeof(std::uint64_t), pe);
-  remote::put_signal<Scope>(dest, source, bytes, {signal.word, signal.value, signal.op}, pe,
-                            remote::Wait::Yes);
-  Scope::sync();
+  detail::put_signal_bytes<Scope>(dest, source, count * sizeof(T), signal, pe, remote::Wait::Yes);
 }
 
 // Reads a signal word of this PE; what its put_signal wrote is visible after.
