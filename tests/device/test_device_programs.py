@@ -1,0 +1,108 @@
+"""The programs for GPUs as a user starts them: bad input gives one clear message each, and the suite's programs
+say why they skip where there is no GPU. What needs a GPU is skipped elsewhere; so is all without nvcc."""
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
+needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no GPU on this machine")
+PROGRAMS = ["rma", "signal", "order", "wait", "atomics", "teams"]
+EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
+
+
+@pytest.fixture(scope="module")
+def start(bin_dir):
+    """start(pes, program, *arguments, **environment) -> the finished process"""
+    if not (bin_dir / "device_bad_input").exists():
+        pytest.skip("built without CUDA")
+
+    def run(pes, program, *arguments, **environment):
+        words = [bin_dir / "weft-run", "--lab", "none", "--grace", 20, "-n", pes, "--", bin_dir / program, *arguments]
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "WEFT_NICS": "127.0.0.1", **environment})
+    return run
+
+
+@pytest.mark.parametrize("pes", [1, 2])
+def test_without_a_gpu_weft_device_init_says_so_on_every_pe(start, pes):
+    done = start(pes, "device_bad_input", "no-gpu", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 1
+    words = "no GPU is visible to this process" if HAS_GPU else "no NVIDIA driver was found"
+    for pe in range(pes):
+        lines = [line for line in done.stdout.splitlines() if line.startswith(f"PE {pe}: weft_device_init: -1: ")]
+        assert len(lines) == 1 and words in lines[0], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_the_suite_skips_with_the_reason(start, name):
+    done = start(1, f"device_{name}_test", CUDA_VISIBLE_DEVICES="")
+    assert (done.returncode, done.stdout.count("\n")) == (77, 1), done.stdout + done.stderr
+    assert done.stdout.startswith("SKIP all: weft_device_init: no ")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_without_a_gpu_ends_with_the_message(start, bin_dir, name):
+    if not (bin_dir / name).exists():
+        pytest.skip("not built")
+    done = start(1, name, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 1 and done.stdout == ""
+    assert "weft_device_init: no " in done.stderr
+
+
+def test_calls_before_weft_device_init_are_refused_by_name(start):
+    done = start(1, "device_bad_input", "before-init")
+    for name in ("weft_device_malloc", "weft_device_check"):
+        assert f"{name}: this PE has not taken a GPU; call weft_device_init after weft_init" in done.stdout
+
+
+@needs_gpu
+def test_two_pes_on_one_gpu_are_told_how_to_take_their_own(start):
+    done = start(2, "device_bad_input", "two-on-one")
+    assert "has taken this PE's GPU 0" in done.stdout and "cudaSetDevice(weft_machine_pe())" in done.stdout
+    assert start(2, "device_bad_input", "two-on-one", WEFT_DEVICE_SHARED="yes").stdout.count("weft_device_init: 0:") == 2
+
+
+@needs_gpu
+def test_a_heap_larger_than_the_card_is_refused_with_both_sizes(start):
+    done = start(1, "device_bad_input", "open", WEFT_DEVICE_HEAP_SIZE="4T")
+    assert "weft_device_init: -4: " in done.stdout and "4 TiB" in done.stdout and "GiB" in done.stdout
+
+
+@needs_gpu
+def test_device_memory_given_to_host_calls_is_refused_by_name(start):
+    done = start(1, "device_bad_input", "device-to-host-call")
+    for call in ("weft_put dest: -1: weft_put: ", "weft_get dest: -1: weft_get: "):
+        assert call in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+@needs_gpu
+def test_host_memory_given_to_device_calls_is_refused_by_name(start):
+    done = start(1, "device_bad_input", "host-to-device-call")
+    assert "is not in the device heap; use memory from weft_device_malloc" in done.stdout
+    assert "weft_device_free: -1: weft_device_free: " in done.stdout
+
+
+@needs_gpu
+@pytest.mark.parametrize("case, words", [
+    ("host-to-kernel", "a kernel ended in put (block 0): 16 bytes at 0x"),
+    ("own-to-kernel", "are not in the symmetric device heap; use memory from weft_device_malloc"),
+    ("no-such-pe", "a kernel ended in put (block 0): there is no PE 1"),
+    ("beyond-heap", "a kernel ended in an atomic (block 0): 4 bytes at 0x")])
+def test_a_kernel_that_is_wrong_ends_with_a_record(start, case, words):
+    done = start(1, "device_bad_input", case)
+    assert words in done.stdout, done.stdout + done.stderr
+    assert "weft_device_check: -1: " in done.stdout
+
+
+@needs_gpu
+@pytest.mark.parametrize("case, operation", [("killed-waiting", "wait_until"), ("killed-meeting", "sync")])
+def test_a_kernel_that_waits_for_a_dead_pe_ends_with_a_record(start, case, operation):
+    begin = time.monotonic()
+    done = start(2, "device_bad_input", case, WEFT_DEVICE_SHARED="yes")
+    assert f"PE 0: weft_device_check: -3: a kernel ended in {operation} (block 0): PE 1 is lost" in done.stdout, \
+        done.stdout + done.stderr
+    assert time.monotonic() - begin < 30
