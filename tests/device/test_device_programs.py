@@ -52,6 +52,22 @@ def test_an_example_without_a_gpu_ends_with_the_message(start, bin_dir, name):
     assert "weft_device_init: no " in done.stderr
 
 
+def promised(text):
+    """The lines after the `$ weft-run` in the comment at the top."""
+    lines = [line.strip("/ ") for line in text.splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("$ weft-run"))
+    return lines[first + 1:lines.index("", first)]
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_prints_what_it_promises(start, project, name):
+    done = start(2, name, WEFT_DEVICE_SHARED="yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = sorted(line for line in done.stdout.splitlines() if not line.startswith("time:"))
+    assert printed == promised((project / "examples" / f"{name}.cu").read_text())
+
+
 def test_calls_before_weft_device_init_are_refused_by_name(start):
     done = start(1, "device_bad_input", "before-init")
     for name in ("weft_device_malloc", "weft_device_check"):
