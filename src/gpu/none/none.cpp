@@ -4,6 +4,7 @@
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/copier.hpp"
 #include "src/gpu/device.hpp"
+#include "src/gpu/on_stream.hpp"
 #include "src/gpu/segments.hpp"
 
 namespace weft::gpu {
@@ -96,4 +97,74 @@ bool Copier::has_failed() const noexcept {
   return true;
 }
 
+// ---- On streams: weft_device_init has said why they are not reached.
+
+namespace on_stream {
+
+std::string words_of(int /*error*/) {
+  return "no CUDA";
+}
+
+void preload_kernels() {
+  fail_absent();
+}
+
+int put(const Transfer& /*transfer*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int get(const Transfer& /*transfer*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int put_signal(const Transfer& /*transfer*/,
+               const weft_signal& /*signal*/,
+               weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int signal(const weft_signal& /*signal*/, int /*pe*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int wait_until(const std::uint64_t* /*word*/,
+               weft_comparison /*comparison*/,
+               std::uint64_t /*value*/,
+               weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int quiet(weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int barrier_all(weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int sync(int /*number*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int alltoall(const Collective& /*call*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int broadcast(const Collective& /*call*/, int /*root*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int fcollect(const Collective& /*call*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+bool can_reduce(weft_type /*type*/, weft_reduction /*reduction*/) {
+  return false;
+}
+
+int reduce(const Collective& /*call*/, const ReduceOptions& /*options*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+}  // namespace on_stream
 }  // namespace weft::gpu

@@ -1,0 +1,74 @@
+// What libweft puts on a CUDA stream: kernels on <weft/device.cuh>, and copies by the copy engines. Launchers
+// only: arguments are checked above.
+//
+// All can be captured in a CUDA graph: nothing here allocates or waits, and what counts calls lies in GPU
+// memory.
+//
+// Threads: any. Each returns CUDA's error as a number, 0 if the work is on the stream.
+#pragma once
+
+#include <weft/device.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace weft::gpu::on_stream {
+
+// CUDA's words for what a launcher returned.
+[[nodiscard]] std::string words_of(int error);
+
+// Loads all kernels of this folder. CUDA loads a kernel at its first launch otherwise, and may wait with
+// that for kernels that run, which may wait for the PE whose kernel is not loaded. Throws Error.
+void preload_kernels();
+
+struct Transfer {
+  void* dest = nullptr;
+  const void* source = nullptr;
+  std::size_t bytes = 0;
+  int pe = 0;
+  // The peer's side as it is mapped here; null if only commands reach it.
+  void* mapped = nullptr;
+};
+
+[[nodiscard]] int put(const Transfer& transfer, weft_stream_t stream);
+[[nodiscard]] int get(const Transfer& transfer, weft_stream_t stream);
+[[nodiscard]] int put_signal(const Transfer& transfer,
+                             const weft_signal& signal,
+                             weft_stream_t stream);
+[[nodiscard]] int signal(const weft_signal& signal, int pe, weft_stream_t stream);
+[[nodiscard]] int wait_until(const std::uint64_t* word,
+                             weft_comparison comparison,
+                             std::uint64_t value,
+                             weft_stream_t stream);
+[[nodiscard]] int quiet(weft_stream_t stream);
+
+// ---- Collectives; `number` is the team's as kernels know it.
+
+struct Collective {
+  int number = 0;
+  std::uint32_t size = 1;  // of the team
+  void* dest = nullptr;
+  const void* source = nullptr;
+  std::size_t bytes = 0;  // of one block
+};
+
+[[nodiscard]] int barrier_all(weft_stream_t stream);
+[[nodiscard]] int sync(int number, weft_stream_t stream);
+[[nodiscard]] int alltoall(const Collective& call, weft_stream_t stream);
+[[nodiscard]] int broadcast(const Collective& call, int root, weft_stream_t stream);
+[[nodiscard]] int fcollect(const Collective& call, weft_stream_t stream);
+
+struct ReduceOptions {
+  weft_type type = WEFT_INT32;
+  weft_reduction reduction = WEFT_SUM;
+  bool scatters = false;
+};
+
+// Integers of 4 and 8 bytes, float and double; and, or and xor of integers alone.
+[[nodiscard]] bool can_reduce(weft_type type, weft_reduction reduction);
+[[nodiscard]] int reduce(const Collective& call,
+                         const ReduceOptions& options,
+                         weft_stream_t stream);
+
+}  // namespace weft::gpu::on_stream

@@ -1,0 +1,79 @@
+// How many blocks a call on a stream takes, and how they are started.
+//
+// One block up to kOneBlockBytes: that is where the block-scope collectives are at their best, and one block
+// waits for no SM. Above, grid scope: a block for each kBytesPerBlock, up to half of an H200's SMs, which
+// already is what NVLink takes (docs/PERFORMANCE.md); the others stay with the program's own kernels.
+#pragma once
+
+#include <weft/device.cuh>
+#include <weft/device/collectives.cuh>
+#include <weft/device/launch.cuh>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "src/gpu/on_stream/kernels.hpp"
+
+namespace weft::gpu::on_stream {
+
+inline constexpr std::size_t kOneBlockBytes = std::size_t{64} << 10U;
+inline constexpr std::size_t kBytesPerBlock = std::size_t{16} << 10U;
+inline constexpr std::size_t kBlocksMax = 64;
+inline constexpr int kThreads = 512;
+
+// `bytes` is what a PE receives.
+inline unsigned blocks_for(std::size_t bytes) {
+  if (bytes <= kOneBlockBytes) {
+    return 1;
+  }
+  int gpu = 0;
+  int processors = 1;
+  if (cudaGetDevice(&gpu) != cudaSuccess ||
+      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu) != cudaSuccess) {
+    return 1;  // the launch says what is wrong
+  }
+  const std::size_t wanted = (bytes + kBytesPerBlock - 1) / kBytesPerBlock;
+  return static_cast<unsigned>(
+      std::min({wanted, kBlocksMax, static_cast<std::size_t>(std::max(processors, 1))}));
+}
+
+template <typename... Parameters, typename... Arguments>
+int launch(void (*kernel)(Parameters...),
+           unsigned blocks,
+           int threads,
+           weft_stream_t stream,
+           Arguments&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+// Blocks that wait for each other.
+template <typename... Parameters, typename... Arguments>
+int launch_together(void (*kernel)(Parameters...),
+                    unsigned blocks,
+                    weft_stream_t stream,
+                    Arguments&&... arguments) {
+  return device::launch_collective(kernel, dim3(blocks), dim3(kThreads), 0, stream,
+                                   std::forward<Arguments>(arguments)...);
+}
+
+// The first error of several.
+template <typename... Kernels>
+int preload(Kernels... kernels) {
+  int error = 0;
+  const auto load = [&error](const void* kernel) {
+    cudaFuncAttributes attributes{};
+    const int result = cudaFuncGetAttributes(&attributes, kernel);
+    error = error == 0 ? result : error;
+  };
+  (load(reinterpret_cast<const void*>(kernels)), ...);
+  return error;
+}
+
+}  // namespace weft::gpu::on_stream

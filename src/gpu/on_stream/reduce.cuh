@@ -1,0 +1,102 @@
+// Reductions on a stream of one type: what the files reduce_*.cu fill in. A file a type, since each kernel
+// takes the compiler seconds.
+//
+// Threads: any. Errors: CUDA's as a number, 0 for none.
+#pragma once
+
+#include "src/gpu/on_stream/launch.cuh"
+
+namespace weft::gpu::on_stream {
+
+// Both reductions in one kernel, since they are one function but for the stride.
+template <typename Scope, typename Op, typename T>
+__global__ void __launch_bounds__(kThreads)
+    reduce_kernel(device::Team team, device::detail::ReduceCall<T> call) {
+  device::detail::reduce<Scope, Op, T>(team, call);
+}
+
+// Sums, the usual ones, have kernels of block scope for what one block does; the others run one block in
+// grid scope there, which costs a meeting with itself.
+template <typename Op>
+using ScopeOfOneBlock =
+    std::conditional_t<std::is_same<Op, device::Sum>::value, device::Block, device::Grid>;
+
+template <typename Op, typename T>
+int launch_reduce(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+  using One = ScopeOfOneBlock<Op>;
+  const device::Team team{call.number};
+  const std::size_t count = call.bytes / sizeof(T);
+  const device::detail::ReduceCall<T> what{
+      static_cast<T*>(call.dest), static_cast<const T*>(call.source), count,
+      options.scatters ? count : 0,
+      options.scatters ? device::OperationName::ReduceScatter : device::OperationName::Reduce};
+  // Parcels (a block's way) receive the whole of all members.
+  const unsigned blocks = blocks_for(call.bytes * call.size);
+  return blocks == 1
+             ? launch(&reduce_kernel<One, Op, T>, 1, kThreads, stream, team, what)
+             : launch_together(&reduce_kernel<device::Grid, Op, T>, blocks, stream, team, what);
+}
+
+template <typename T, typename... Ops>
+int preload_reduce() {
+  int error = 0;
+  const auto load = [&error](int result) { error = error == 0 ? result : error; };
+  (load(
+       preload(&reduce_kernel<device::Grid, Ops, T>, &reduce_kernel<ScopeOfOneBlock<Ops>, Ops, T>)),
+   ...);
+  return error;
+}
+
+template <typename T>
+int launch_integer(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+  switch (options.reduction) {
+    case WEFT_AND:
+      return launch_reduce<device::And, T>(call, options, stream);
+    case WEFT_OR:
+      return launch_reduce<device::Or, T>(call, options, stream);
+    case WEFT_XOR:
+      return launch_reduce<device::Xor, T>(call, options, stream);
+    case WEFT_MIN:
+      return launch_reduce<device::Min, T>(call, options, stream);
+    case WEFT_MAX:
+      return launch_reduce<device::Max, T>(call, options, stream);
+    case WEFT_SUM:
+      return launch_reduce<device::Sum, T>(call, options, stream);
+    case WEFT_PROD:
+      return launch_reduce<device::Prod, T>(call, options, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+template <typename T>
+int launch_real(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+  switch (options.reduction) {
+    case WEFT_MIN:
+      return launch_reduce<device::Min, T>(call, options, stream);
+    case WEFT_MAX:
+      return launch_reduce<device::Max, T>(call, options, stream);
+    case WEFT_SUM:
+      return launch_reduce<device::Sum, T>(call, options, stream);
+    case WEFT_PROD:
+      return launch_reduce<device::Prod, T>(call, options, stream);
+    case WEFT_AND:
+    case WEFT_OR:
+    case WEFT_XOR:
+      break;
+  }
+  return cudaErrorInvalidValue;
+}
+
+template <typename T>
+ReduceOfType integers() {
+  using namespace device;
+  return {&launch_integer<T>, &preload_reduce<T, And, Or, Xor, Min, Max, Sum, Prod>};
+}
+
+template <typename T>
+ReduceOfType reals() {
+  using namespace device;
+  return {&launch_real<T>, &preload_reduce<T, Min, Max, Sum, Prod>};
+}
+
+}  // namespace weft::gpu::on_stream
