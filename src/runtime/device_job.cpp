@@ -11,6 +11,7 @@
 #include "src/base/log.hpp"
 #include "src/base/units.hpp"
 #include "src/bootstrap/frame.hpp"
+#include "src/gpu/on_stream.hpp"
 #include "src/runtime/agreement.hpp"
 
 namespace weft::runtime {
@@ -291,6 +292,7 @@ void DeviceJob::fill_state() {
 }
 
 void DeviceJob::start() {
+  gpu::on_stream::preload_kernels();
   if (proxy_ != nullptr) {
     const proxy::StagingLayout layout(state_.pe_count, proxy::StagingOptions{});
     const proxy::RegionMemory staging = with_.make_staging(layout.region_bytes());
