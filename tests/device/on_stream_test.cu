@@ -1,0 +1,295 @@
+// What the host puts on a stream, each against a host reference, and all of it in a CUDA graph that is
+// replayed many times.
+#include "tests/device/device_tools.cuh"
+
+namespace {
+
+using suite::Array;
+using suite::random_at;
+using suite::require_cuda;
+using suite::require_weft;
+
+constexpr std::size_t kLength = 5000;
+
+class Stream {
+ public:
+  Stream() { require_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  ~Stream() { cudaStreamDestroy(stream_); }
+
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+std::vector<std::uint64_t> words_of(int pe, std::size_t count) {
+  std::vector<std::uint64_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = random_at(suite::seed(), pe, i);
+  }
+  return values;
+}
+
+void expect(const Array<std::uint64_t>& array,
+            const std::vector<std::uint64_t>& expected,
+            const char* what) {
+  const std::vector<std::uint64_t> got = array.read();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (got[i] != expected[i]) {
+      suite::fail("%s: word %zu is 0x%llx, not 0x%llx", what, i,
+                  static_cast<unsigned long long>(got[i]),
+                  static_cast<unsigned long long>(expected[i]));
+      return;
+    }
+  }
+}
+
+// A source with this PE's words, and a dest of a row for each PE.
+struct Memory {
+  Array<std::uint64_t> source{kLength * static_cast<std::size_t>(suite::pe_count())};
+  Array<std::uint64_t> dest{kLength * static_cast<std::size_t>(suite::pe_count())};
+  Array<std::uint64_t> word{1};
+  Stream stream;
+
+  Memory() {
+    source.write(words_of(suite::me(), source.count()));
+    require_weft(weft_barrier_all(), "all have written");
+  }
+};
+
+DEVICE_TEST(put, "put and quiet on a stream: the data is at every peer") {
+  const Memory m;
+  for (int d = 0; d < suite::pe_count(); ++d) {
+    require_weft(weft_put_on_stream(m.dest.get() + kLength * static_cast<std::size_t>(suite::me()),
+                                    m.source.get(), kLength * 8, suite::to_at(d), m.stream.get()),
+                 "weft_put_on_stream");
+  }
+  require_weft(weft_quiet_on_stream(m.stream.get()), "weft_quiet_on_stream");
+  suite::finish("put");
+  std::vector<std::uint64_t> expected;
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    const auto words = words_of(pe, kLength);
+    expected.insert(expected.end(), words.begin(), words.end());
+  }
+  expect(m.dest, expected, "dest");
+}
+
+DEVICE_TEST(get,
+            "get on a stream: the data of every peer is here when the stream has come so far") {
+  const Memory m;
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    require_weft(weft_get_on_stream(m.dest.get() + kLength * static_cast<std::size_t>(pe),
+                                    m.source.get(), kLength * 8 - 3, pe, m.stream.get()),
+                 "weft_get_on_stream");
+  }
+  suite::finish("get");
+  std::vector<std::uint64_t> expected;
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    auto words = words_of(pe, kLength);
+    words.back() &= 0xFFFFFFFFFFU;  // 3 bytes less
+    expected.insert(expected.end(), words.begin(), words.end());
+  }
+  expect(m.dest, expected, "dest");
+}
+
+DEVICE_TEST(put_signal,
+            "put_signal on a stream, and a stream that waits for it, at every distance") {
+  const Memory m;
+  const Array<std::uint64_t> copy(kLength, suite::Where::Own);
+  for (int d = 0; d < suite::pe_count(); ++d) {
+    const auto row = static_cast<std::size_t>(d) * kLength;
+    const weft_signal add{m.word.get(), 1, WEFT_SIGNAL_ADD};
+    require_weft(weft_put_signal_on_stream(m.dest.get() + row, m.source.get() + row, kLength * 8,
+                                           add, suite::to_at(d), m.stream.get()),
+                 "weft_put_signal_on_stream");
+    require_weft(weft_signal_wait_until_on_stream(
+                     m.word.get(), WEFT_GE, static_cast<std::uint64_t>(d) + 1, m.stream.get()),
+                 "weft_signal_wait_until_on_stream");
+    // Behind the wait: what came is taken by the stream itself.
+    require_cuda(cudaMemcpyAsync(copy.get(), m.dest.get() + row, kLength * 8,
+                                 cudaMemcpyDeviceToDevice, m.stream.get()),
+                 "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(m.stream.get()), "put_signal");
+    const auto words =
+        words_of(suite::from_at(d), kLength * static_cast<std::size_t>(suite::pe_count()));
+    expect(copy,
+           {words.begin() + static_cast<std::ptrdiff_t>(row),
+            words.begin() + static_cast<std::ptrdiff_t>(row + kLength)},
+           "behind the wait");
+    // Nobody is a distance ahead: any PE's signals would count.
+    suite::finish("put_signal");
+  }
+  require_weft(
+      weft_signal_on_stream({m.word.get(), 77, WEFT_SIGNAL_SET}, suite::to_at(1), m.stream.get()),
+      "weft_signal_on_stream");
+  require_weft(weft_signal_wait_until_on_stream(m.word.get(), WEFT_EQ, 77, m.stream.get()),
+               "waiting");
+  suite::finish("signal");
+}
+
+DEVICE_TEST(exchanges, "alltoall, broadcast and fcollect of the world on a stream") {
+  const Memory m;
+  const int root = suite::pe_count() - 1;
+  const auto pes = static_cast<std::size_t>(suite::pe_count());
+  std::vector<std::uint64_t> every, turned;
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    const auto words = words_of(pe, kLength * pes);
+    every.insert(every.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(kLength));
+    const auto mine = words.begin() +
+                      static_cast<std::ptrdiff_t>(kLength * static_cast<std::size_t>(suite::me()));
+    turned.insert(turned.end(), mine, mine + static_cast<std::ptrdiff_t>(kLength));
+  }
+  require_weft(weft_team_alltoall_on_stream(WEFT_TEAM_WORLD, m.dest.get(), m.source.get(),
+                                            kLength * 8, m.stream.get()),
+               "alltoall");
+  suite::finish("alltoall");
+  expect(m.dest, turned, "alltoall");
+  require_weft(weft_team_fcollect_on_stream(WEFT_TEAM_WORLD, m.dest.get(), m.source.get(),
+                                            kLength * 8, m.stream.get()),
+               "fcollect");
+  suite::finish("fcollect");
+  expect(m.dest, every, "fcollect");
+  require_weft(weft_team_broadcast_on_stream(WEFT_TEAM_WORLD, m.dest.get(), m.source.get(),
+                                             kLength * 8, root, m.stream.get()),
+               "broadcast");
+  suite::finish("broadcast");
+  expect(m.dest, words_of(root, kLength), "broadcast");
+}
+
+std::vector<std::uint64_t> sum_of_all(std::size_t first, std::size_t count) {
+  std::vector<std::uint64_t> sum(count);
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    const auto words = words_of(pe, first + count);
+    for (std::size_t i = 0; i < count; ++i) {
+      sum[i] += words[first + i];
+    }
+  }
+  return sum;
+}
+
+DEVICE_TEST(reductions, "reduce, also in place, and reduce_scatter on a stream") {
+  const Memory m;
+  const weft_elements elements{WEFT_UINT64, kLength};
+  require_weft(weft_team_reduce_scatter_on_stream(WEFT_TEAM_WORLD, m.dest.get(), m.source.get(),
+                                                  elements, WEFT_SUM, m.stream.get()),
+               "reduce_scatter");
+  suite::finish("reduce_scatter");
+  expect(m.dest, sum_of_all(kLength * static_cast<std::size_t>(suite::me()), kLength),
+         "reduce_scatter");
+  require_weft(weft_team_reduce_on_stream(WEFT_TEAM_WORLD, m.dest.get(), m.source.get(), elements,
+                                          WEFT_SUM, m.stream.get()),
+               "reduce");
+  suite::finish("reduce");
+  expect(m.dest, sum_of_all(0, kLength), "reduce");
+  require_weft(weft_team_reduce_on_stream(WEFT_TEAM_WORLD, m.source.get(), m.source.get(), elements,
+                                          WEFT_SUM, m.stream.get()),
+               "reduce");
+  suite::finish("reduce");
+  expect(m.source, sum_of_all(0, kLength), "reduce in place");
+}
+
+DEVICE_TEST(barriers, "what was put before a barrier on a stream is there behind it") {
+  const Memory m;
+  const std::uint32_t rounds = suite::turns(1000, 8);
+  const Array<std::uint64_t> copy(rounds, suite::Where::Own);
+  for (std::uint32_t r = 0; r < rounds; ++r) {
+    require_weft(weft_put_on_stream(m.dest.get() + r % 2, m.source.get() + r % 100, 8,
+                                    suite::to_at(1), m.stream.get()),
+                 "put");
+    require_weft(weft_barrier_all_on_stream(m.stream.get()), "weft_barrier_all_on_stream");
+    require_cuda(cudaMemcpyAsync(copy.get() + r, m.dest.get() + r % 2, 8, cudaMemcpyDeviceToDevice,
+                                 m.stream.get()),
+                 "cudaMemcpyAsync");
+  }
+  require_weft(weft_team_sync_on_stream(WEFT_TEAM_WORLD, m.stream.get()),
+               "weft_team_sync_on_stream");
+  suite::finish("barriers");
+  std::vector<std::uint64_t> expected(rounds);
+  for (std::uint32_t r = 0; r < rounds; ++r) {
+    expected[r] = random_at(suite::seed(), suite::from_at(1), r % 100);
+  }
+  expect(copy, expected, "behind the barrier");
+}
+
+DEVICE_TEST(arguments,
+            "wrong arguments are refused at the call, and nothing is put on the stream") {
+  const Memory m;
+  const int pes = suite::pe_count();
+  int own = 0;
+  const int statuses[] = {weft_put_on_stream(m.dest.get(), m.source.get(), 8, pes, m.stream.get()),
+                          weft_put_on_stream(&own, m.source.get(), 4, 0, m.stream.get()),
+                          weft_get_on_stream(m.dest.get(), &own, 4, 0, m.stream.get()),
+                          weft_signal_on_stream({nullptr, 1, WEFT_SIGNAL_SET}, 0, m.stream.get()),
+                          weft_team_broadcast_on_stream(WEFT_TEAM_WORLD, m.dest.get(),
+                                                        m.source.get(), 8, pes, m.stream.get()),
+                          weft_team_sync_on_stream(WEFT_TEAM_INVALID, m.stream.get())};
+  for (std::size_t i = 0; i < sizeof statuses / sizeof *statuses; ++i) {
+    if (statuses[i] != WEFT_INVALID_ARGUMENT) {
+      suite::fail("call %zu returned %d", i, statuses[i]);
+    }
+  }
+  suite::finish("nothing");
+}
+
+// ---- Graphs
+
+__global__ void count_up(std::uint64_t* source, std::uint64_t* word) {
+  for (std::size_t i = threadIdx.x; i < 64; i += blockDim.x) {
+    source[i] += 1;
+  }
+  if (threadIdx.x == 0) {
+    *word = 0;  // this replay's signal is waited for
+  }
+}
+
+// Puts one round on the stream: counts up, meets, sends to the right, waits for the left, and combines.
+void capture_round(const Memory& m,
+                   const Array<std::uint64_t>& wide,
+                   const Array<std::uint64_t>& sum) {
+  cudaStream_t stream = m.stream.get();
+  count_up<<<1, 64, 0, stream>>>(m.source.get(), m.word.get());
+  require_weft(weft_barrier_all_on_stream(stream), "barrier");
+  require_weft(
+      weft_put_signal_on_stream(m.dest.get(), m.source.get(), 64 * 8,
+                                {m.word.get(), 1, WEFT_SIGNAL_ADD}, suite::to_at(1), stream),
+      "put_signal");
+  require_weft(weft_signal_wait_until_on_stream(m.word.get(), WEFT_EQ, 1, stream), "wait");
+  // All of a reduction's members have read what came, so the next round may overwrite it.
+  require_weft(weft_team_reduce_on_stream(WEFT_TEAM_WORLD, sum.get(), m.dest.get(),
+                                          {WEFT_UINT64, 64}, WEFT_SUM, stream),
+               "reduce");
+  require_weft(weft_team_alltoall_on_stream(WEFT_TEAM_WORLD, wide.get(), m.source.get(), 8, stream),
+               "alltoall");
+}
+
+DEVICE_TEST(graph,
+            "a CUDA graph of put_signal, wait, alltoall, reduce and barrier, replayed 1e4 times") {
+  Memory m;
+  const auto pes = static_cast<std::size_t>(suite::pe_count());
+  const Array<std::uint64_t> wide(pes);
+  const Array<std::uint64_t> sum(64);
+  m.source.fill(0);
+  require_weft(weft_barrier_all(), "all are at zero");
+  cudaStream_t stream = m.stream.get();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runnable = nullptr;
+  require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
+  capture_round(m, wide, sum);
+  require_cuda(cudaStreamEndCapture(stream, &graph), "capturing");
+  require_cuda(cudaGraphInstantiate(&runnable, graph, 0), "making the graph");
+  const std::uint32_t replays = suite::turns(1e4, 20);
+  for (std::uint32_t r = 0; r < replays; ++r) {
+    require_cuda(cudaGraphLaunch(runnable, stream), "replaying");
+  }
+  suite::finish("the graph");
+  expect(sum, std::vector<std::uint64_t>(64, std::uint64_t{replays} * pes), "reduce");
+  expect(wide, std::vector<std::uint64_t>(pes, replays), "alltoall");
+  require_cuda(cudaGraphExecDestroy(runnable), "the graph");
+  require_cuda(cudaGraphDestroy(graph), "the graph");
+}
+
+}  // namespace
