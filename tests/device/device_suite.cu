@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 
 #include "tests/device/device_suite.hpp"
 #include "tests/device/random.hpp"
@@ -38,7 +39,8 @@ struct State {
   Reason* mine = nullptr;  // symmetric, as all
   Reason* all = nullptr;
   std::string gpu;
-  int driver = 0;
+  std::string driver;
+  int cuda_of_driver = 0;
   std::chrono::steady_clock::time_point start;
 };
 
@@ -69,6 +71,18 @@ std::string version(int number) {
   return std::to_string(number / 1000) + '.' + std::to_string(number % 1000 / 10);
 }
 
+// Of the kernel's module: "... Kernel Module  580.95.05  ...".
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;) {
+    if (word.find('.') != std::string::npos &&
+        word.find_first_not_of("0123456789.") == std::string::npos) {
+      return word;
+    }
+  }
+  return "unknown";
+}
+
 double elapsed_ms() {
   const auto elapsed = std::chrono::steady_clock::now() - state().start;
   return std::chrono::duration<double, std::milli>(elapsed).count();
@@ -85,12 +99,12 @@ void record(const char* result, const std::string& why) {
                  "\"seed\": %llu, "
                  "\"scale\": %g, \"result\": \"%s\", \"why\": %s, \"ms\": %.1f, \"gpu\": %s, "
                  "\"driver\": \"%s\", "
-                 "\"cuda\": \"%s\", \"date\": \"%s\"}\n",
+                 "\"driver_cuda\": \"%s\", \"cuda\": \"%s\", \"date\": \"%s\"}\n",
                  json_text(program_invocation_short_name).c_str(),
                  json_text(s.current->name).c_str(), s.pe_count, weft_node_pe_count(),
                  s.is_shared ? "true" : "false", static_cast<unsigned long long>(s.options.seed),
                  s.options.scale, result, json_text(why).c_str(), elapsed_ms(),
-                 json_text(s.gpu).c_str(), version(s.driver).c_str(),
+                 json_text(s.gpu).c_str(), s.driver.c_str(), version(s.cuda_of_driver).c_str(),
                  version(CUDART_VERSION).c_str(), today().c_str());
     std::fclose(file);
   }
@@ -195,7 +209,8 @@ bool open() {
   cudaDeviceProp properties{};
   require_cuda(cudaGetDeviceProperties(&properties, weft_machine_pe() % gpus), "the GPU's name");
   s.gpu = properties.name;
-  require_cuda(cudaDriverGetVersion(&s.driver), "the driver's version");
+  require_cuda(cudaDriverGetVersion(&s.cuda_of_driver), "the driver's version");
+  s.driver = driver_release();
   s.mine = static_cast<Reason*>(weft_calloc(1, sizeof(Reason)));
   s.all = static_cast<Reason*>(weft_calloc(static_cast<std::size_t>(s.pe_count), sizeof(Reason)));
   require(s.mine != nullptr && s.all != nullptr, "weft_calloc");
