@@ -74,6 +74,8 @@ std::vector<Defaults> of_kernels() {
        wide, four},
       {kSide, ReduceScatter, "reducescatter", "reduce_scatter with -o and -d", kOfCollectives,
        kCollectiveThreads, wide, four},
+      {kSide, RingRate, "ring_rate", "Commands of PE 0 to its proxy", kOneElement, kThreads, one,
+       one},
   };
 }
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tools/perf/gpu/collective_data.hpp"
 #include "tools/perf/gpu/session.hpp"
 
 namespace weft::perf::gpu {
@@ -71,8 +72,6 @@ void launch_together(const void* kernel, Shape shape, void** arguments);
 void check_launch();
 
 // ---- Data
-
-enum class Pattern : std::uint8_t { Exchange, Gather, One, Reduce, ReduceScatter };
 
 struct Expected {
   Pattern pattern;

@@ -38,6 +38,7 @@ enum class Benchmark : std::uint8_t {
   Fcollect,
   Reduction,
   ReduceScatter,
+  RingRate,
 };
 
 enum class Scope : std::uint8_t { Thread, Warp, Block, Grid };

@@ -2,7 +2,6 @@
 #include "tools/perf/gpu/session.hpp"
 
 namespace weft::perf::gpu {
-namespace {
 
 void require_two(const Session& session) {
   if (session.pe_count() < 2) {
@@ -11,26 +10,32 @@ void require_two(const Session& session) {
   }
 }
 
-void run_for_two(Session& session) {
+namespace {
+
+void run_for_two(Session& session, void (*benchmark)(Session&)) {
   require_two(session);
+  benchmark(session);
+}
+
+void run_kernels(Session& session) {
   switch (session.options().benchmark) {
     case Benchmark::PutBw:
     case Benchmark::GetBw:
     case Benchmark::PBw:
-      return run_bandwidth(session);
+      return run_for_two(session, run_bandwidth);
     case Benchmark::PutLatency:
     case Benchmark::GetLatency:
-      return run_put_get_latency(session);
+      return run_for_two(session, run_put_get_latency);
     case Benchmark::PLatency:
     case Benchmark::GLatency:
-      return run_small(session);
+      return run_for_two(session, run_small);
     case Benchmark::PutPingPong:
     case Benchmark::PutSignalPingPong:
     case Benchmark::SignalPingPong:
-      return run_ping_pong(session);
+      return run_for_two(session, run_ping_pong);
     case Benchmark::AtomicLatency:
     case Benchmark::AtomicBw:
-      return run_atomics(session);
+      return run_for_two(session, run_atomics);
     case Benchmark::Alltoall:
     case Benchmark::Barrier:
     case Benchmark::Sync:
@@ -38,14 +43,20 @@ void run_for_two(Session& session) {
     case Benchmark::Fcollect:
     case Benchmark::Reduction:
     case Benchmark::ReduceScatter:
-      return;
+      return run_collective(session);
+    case Benchmark::RingRate:
+      return run_ring_rate(session);
   }
 }
 
 }  // namespace
 
 void run_benchmark(Session& session) {
-  run_for_two(session);
+  if (session.options().side == Side::Stream) {
+    run_stream(session);
+  } else {
+    run_kernels(session);
+  }
 }
 
 }  // namespace weft::perf::gpu

@@ -23,6 +23,9 @@ Columns columns_of(const Row& row) {
     case Layout::Bandwidth:
       columns = bandwidth_columns();
       break;
+    case Layout::Rate:
+      columns = {{"size(B)", 12}, {"scope", 10}, {"commands/s", 18}, {"p50(us)", 14}, {"p99(us)"}};
+      break;
     case Layout::Latency:
       break;
   }
@@ -44,6 +47,11 @@ std::vector<std::string> cells_of(const Row& row, const Spread& times) {
       break;
     case Layout::Bandwidth:
       cells.insert(cells.end(), {row.scope, fmt::format("{:.6f}", gigabytes_of(row))});
+      break;
+    case Layout::Rate:
+      cells.insert(cells.end(),
+                   {row.scope, fmt::format("{:.0f}", 1e6 / row.latency_us),
+                    fmt::format("{:.6f}", row.p50_us), fmt::format("{:.6f}", row.p99_us)});
       break;
     case Layout::Latency:
       cells.insert(cells.end(), {row.scope, fmt::format("{:.6f}", row.latency_us)});
@@ -69,7 +77,12 @@ nlohmann::json describe(const Row& row, const Spread& times) {
                       {"threads", row.threads},
                       {"iterations", row.iterations},
                       {"latency_us", row.latency_us}};
-  if (row.layout != Layout::Latency) {
+  if (row.layout == Layout::Rate) {
+    more.update({{"commands_per_s", 1e6 / row.latency_us},
+                 {"round_trip_p50_us", row.p50_us},
+                 {"round_trip_p99_us", row.p99_us}});
+  }
+  if (row.layout == Layout::Collective || row.layout == Layout::Bandwidth) {
     more["gb_per_s"] = gigabytes_of(row);
   }
   if (row.layout == Layout::Collective) {

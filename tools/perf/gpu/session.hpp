@@ -23,7 +23,7 @@ inline constexpr std::size_t kWordCount = 64;
 inline constexpr std::size_t kLeastBufferBytes = std::size_t{1} << 20U;
 
 // What a table's columns are.
-enum class Layout : std::uint8_t { Collective, Bandwidth, Latency };
+enum class Layout : std::uint8_t { Collective, Bandwidth, Latency, Rate };
 
 // The same keys, in JSON, as the rows of tests/perf/peers.
 struct Row {
@@ -39,6 +39,8 @@ struct Row {
   std::uint64_t iterations = 0;
   std::uint32_t ctas = 1;
   std::uint32_t threads = 1;
+  double p50_us = 0;  // of Rate: round trips
+  double p99_us = 0;
   bool has_spread = false;  // the table also has the shortest time of all PEs
 };
 
@@ -127,6 +129,11 @@ void run_put_get_latency(Session& session);  // point_to_point.cu
 void run_small(Session& session);            // small.cu: p and g
 void run_ping_pong(Session& session);        // ping_pong.cu
 void run_atomics(Session& session);          // atomics.cu
+void run_collective(Session& session);       // collectives.cu
+void run_stream(Session& session);           // stream.cu
+void run_ring_rate(Session& session);        // ring.cu
+// Throws unless the job has two PEs.
+void require_two(const Session& session);
 
 }  // namespace gpu
 }  // namespace weft::perf
