@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <stdexcept>
 
 #include <CLI/CLI.hpp>
@@ -178,6 +179,19 @@ void check(const Options& options) {
   }
 }
 
+// CLI11 says only that a subcommand is wanted.
+void check_name(std::span<const char* const> arguments) {
+  const std::string_view side = arguments[1];
+  const std::string_view name = arguments.size() > 2 ? arguments[2] : "-";
+  const bool is_known = std::ranges::any_of(benchmarks(), [&](const Defaults& defaults) {
+    return defaults.name == name && (defaults.side == Side::Device) == (side == "device");
+  });
+  if (!is_known && !name.starts_with("-")) {
+    throw std::invalid_argument(fmt::format(
+        "{} {}: there is no such benchmark; weft-perf {} --help lists them", side, name, side));
+  }
+}
+
 std::string help_text() {
   return "Measures Weft on GPUs, one PE for each. Start it with weft-run, for example:\n"
          "  weft-run -n 2 -- weft-perf device shmem_put_bw -b 1M -e 16M\n"
@@ -196,6 +210,7 @@ bool is_for_gpu(std::span<const char* const> arguments) {
 }
 
 std::optional<Options> parse_options(std::span<const char* const> arguments) {
+  check_name(arguments);
   CLI::App app(help_text(), "weft-perf");
   app.require_subcommand(1);
   CLI::App* device = app.add_subcommand("device", "Kernels that call Weft");
