@@ -9,7 +9,7 @@ import pytest
 
 HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no GPU on this machine")
-PROGRAMS = ["rma", "signal", "order", "wait", "atomics", "teams"]
+PROGRAMS = ["rma", "signal", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream"]
 EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
 
 
