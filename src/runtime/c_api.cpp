@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "src/base/log.hpp"
+#include "src/gpu/device.hpp"
 
 namespace weft::c_api {
 
@@ -169,9 +170,29 @@ std::int64_t check_level() {
   return job->check_level;
 }
 
+namespace {
+
+// Where a GPU is open, its memory is easily taken for the host's.
+bool is_on_device(const void* address) {
+  return job->runtime.device() != nullptr && gpu::is_device_memory(address);
+}
+
+Status report_device_memory(const char* name, const void* address) {
+  report(Status::InvalidArgument,
+         fmt::format("{}: address {} is device memory, and this function is for host memory; use "
+                     "the functions on a stream (weft/device.h), or a kernel",
+                     name, address));
+  return Status::InvalidArgument;
+}
+
+}  // namespace
+
 Status check_local(const Access& access, const void* local) {
   if (access.bytes == 0 || job->check_level == 0) {
     return Status::Ok;
+  }
+  if (is_on_device(local)) {
+    return report_device_memory(access.name, local);
   }
   if (local == nullptr) {
     report(Status::InvalidArgument,
@@ -202,6 +223,9 @@ Status check(const Access& access) {
   }
   const Pe pe(world_pe(access.context, access.pe));
   const bool is_inside = access.bytes == 0 || rma->is_symmetric(access.address, access.bytes);
+  if (!is_inside && is_on_device(access.address)) {
+    return report_device_memory(access.name, access.address);
+  }
   if (pe.value >= rma->pe_count() || !is_inside) {
     report(Status::InvalidArgument,
            fmt::format("{}: {}", access.name,

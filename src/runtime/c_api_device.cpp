@@ -77,6 +77,10 @@ int weft_device_init(void) {
     runtime.open_device();
     publish_state(runtime.device()->state());
     runtime.device()->start();
+    if (check_level() >= 1) {
+      // Calls of the host then pass through the checks that tell device memory from its own.
+      runtime.rma().disable_fast_path();
+    }
     return static_cast<int>(WEFT_OK);
   });
   if (status != WEFT_OK) {

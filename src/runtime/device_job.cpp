@@ -300,7 +300,6 @@ void DeviceJob::start() {
     for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
-    with_.take_over_progress();
     // Nobody's proxy sends before everybody's staging is there; make_staging has met all PEs.
     proxy_->start(
         {.me = me_,

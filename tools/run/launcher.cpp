@@ -303,7 +303,7 @@ void Launcher::check_timeout() {
 }
 
 void Launcher::fail_job(int status, const std::string& why) {
-  if (status_ == 0 && !has_reported_) {
+  if (status_ == 0 && !reported_) {
     status_ = status;
     has_reported_ = true;
     say("{}", why);
@@ -334,7 +334,7 @@ std::optional<std::uint32_t> Launcher::culprit() const {
 }
 
 void Launcher::report_culprit(bool is_last_chance) {
-  if (has_reported_ || !first_failed_ || user_signal_ != 0) {
+  if (reported_ || !first_failed_ || user_signal_ != 0) {
     return;
   }
   const auto lost = server_->first_lost();
@@ -343,7 +343,7 @@ void Launcher::report_culprit(bool is_last_chance) {
   }
   const std::uint32_t pe = *culprit();
   say("PE {} (pid {}) {}", pe, pes_[pe].pid, describe_wait_status(*pes_[pe].wait_status));
-  has_reported_ = true;
+  reported_ = pe;
 }
 
 bool Launcher::has_open_link() const {
@@ -363,7 +363,9 @@ int Launcher::final_status() {
     });
     return all_well ? 0 : 128 + user_signal_;
   }
-  return first_failed_ ? exit_status_of(*pes_[*culprit()].wait_status) : 0;
+  // The one that was named, whatever is known of others since.
+  const auto blamed = reported_ ? reported_ : culprit();
+  return first_failed_ ? exit_status_of(*pes_[*blamed].wait_status) : 0;
 }
 
 }  // namespace weft::run

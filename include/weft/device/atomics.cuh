@@ -43,28 +43,28 @@ __device__ T atomic_fetch(const T* word, int pe) {
 }
 
 template <typename T>
-__device__ void atomic_set(T* word, T value, int pe) {
+__device__ void atomic_set(T* word, Value<T> value, int pe) {
   detail::atomic<AtomicOp::Set, detail::Fetching::No>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ T atomic_swap(T* word, T value, int pe) {
+__device__ T atomic_swap(T* word, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::Set, detail::Fetching::Yes>(word, value, T{}, pe);
 }
 
 // Stores `value` if the word is `expected`; returns what it was.
 template <typename T>
-__device__ T atomic_compare_swap(T* word, T expected, T value, int pe) {
+__device__ T atomic_compare_swap(T* word, Value<T> expected, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::CompareSwap, detail::Fetching::Yes>(word, value, expected, pe);
 }
 
 template <typename T>
-__device__ void atomic_add(T* word, T value, int pe) {
+__device__ void atomic_add(T* word, Value<T> value, int pe) {
   detail::atomic<AtomicOp::Add, detail::Fetching::No>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ T atomic_fetch_add(T* word, T value, int pe) {
+__device__ T atomic_fetch_add(T* word, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::Add, detail::Fetching::Yes>(word, value, T{}, pe);
 }
 
@@ -79,32 +79,32 @@ __device__ T atomic_fetch_inc(T* word, int pe) {
 }
 
 template <typename T>
-__device__ void atomic_and(T* word, T value, int pe) {
+__device__ void atomic_and(T* word, Value<T> value, int pe) {
   detail::atomic<AtomicOp::And, detail::Fetching::No>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ T atomic_fetch_and(T* word, T value, int pe) {
+__device__ T atomic_fetch_and(T* word, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::And, detail::Fetching::Yes>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ void atomic_or(T* word, T value, int pe) {
+__device__ void atomic_or(T* word, Value<T> value, int pe) {
   detail::atomic<AtomicOp::Or, detail::Fetching::No>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ T atomic_fetch_or(T* word, T value, int pe) {
+__device__ T atomic_fetch_or(T* word, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::Or, detail::Fetching::Yes>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ void atomic_xor(T* word, T value, int pe) {
+__device__ void atomic_xor(T* word, Value<T> value, int pe) {
   detail::atomic<AtomicOp::Xor, detail::Fetching::No>(word, value, T{}, pe);
 }
 
 template <typename T>
-__device__ T atomic_fetch_xor(T* word, T value, int pe) {
+__device__ T atomic_fetch_xor(T* word, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::Xor, detail::Fetching::Yes>(word, value, T{}, pe);
 }
 

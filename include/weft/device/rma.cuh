@@ -71,7 +71,7 @@ __device__ void get(T* dest, const T* source, std::size_t count, int pe) {
 
 // One element of at most 8 bytes, by value.
 template <typename T>
-__device__ void p(T* dest, T value, int pe) {
+__device__ void p(T* dest, Value<T> value, int pe) {
   static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "one small element");
   detail::check(OperationName::P, dest, sizeof(T), pe);
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {

@@ -96,13 +96,13 @@ __device__ T wait_word_in(OperationName operation, const T* word, Comparison com
 
 // Waits until `*word` compares to `value`.
 template <typename Scope = Thread, typename T>
-__device__ void wait_until(const T* word, Comparison comparison, T value) {
-  detail::wait_word_in<Scope>(OperationName::WaitUntil, word, comparison, value);
+__device__ void wait_until(const T* word, Comparison comparison, Value<T> value) {
+  detail::wait_word_in<Scope>(OperationName::WaitUntil, word, comparison, static_cast<T>(value));
 }
 
 // True if `*word` compares to `value`. Thread scope.
 template <typename T>
-__device__ bool test(const T* word, Comparison comparison, T value) {
+__device__ bool test(const T* word, Comparison comparison, Value<T> value) {
   detail::serve();
   if (!compare(detail::read_word(word), comparison, value)) {
     return false;
@@ -120,7 +120,7 @@ inline constexpr std::size_t kNone = SIZE_MAX;
 // The index of one that compares to `value`; kNone if none does.
 template <typename T>
 __device__ std::size_t test_any(
-    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+    const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
   detail::serve();
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&
@@ -136,7 +136,7 @@ __device__ std::size_t test_any(
 // True if all do, also if all are left out.
 template <typename T>
 __device__ bool test_all(
-    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+    const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
   detail::serve();
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&
@@ -156,7 +156,7 @@ __device__ std::size_t test_some(const T* words,
                                  std::size_t* indices,
                                  const int* status,
                                  Comparison comparison,
-                                 T value) {
+                                 Value<T> value) {
   detail::serve();
   std::size_t found = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -189,7 +189,7 @@ inline __device__ bool all_left_out(std::size_t count, const int* status) {
 // Waits until one does and returns its index; kNone at once if all are left out.
 template <typename T>
 __device__ std::size_t wait_until_any(
-    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+    const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
   std::size_t index = kNone;
   if (!detail::all_left_out(count, status)) {
     detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words}, [&] {
@@ -202,7 +202,7 @@ __device__ std::size_t wait_until_any(
 
 template <typename T>
 __device__ void wait_until_all(
-    const T* words, std::size_t count, const int* status, Comparison comparison, T value) {
+    const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
   detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words},
                      [&] { return test_all(words, count, status, comparison, value); });
 }
@@ -214,7 +214,7 @@ __device__ std::size_t wait_until_some(const T* words,
                                        std::size_t* indices,
                                        const int* status,
                                        Comparison comparison,
-                                       T value) {
+                                       Value<T> value) {
   std::size_t found = 0;
   if (!detail::all_left_out(count, status)) {
     detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words}, [&] {

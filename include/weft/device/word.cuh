@@ -13,6 +13,15 @@
 
 namespace weft::device {
 
+// T, where another argument says what it is: p(word, 1, pe) for a word of any type.
+template <typename T>
+struct As {
+  using type = T;
+};
+
+template <typename T>
+using Value = typename As<T>::type;
+
 // What a signal does to its word.
 enum class SignalOp : std::uint32_t { Set = 1, Add = 2 };
 
