@@ -308,6 +308,7 @@ void DeviceJob::start() {
          .staging = staging,
          .heap = {.region = RegionIndex(0), .base = heap_->base(), .bytes = heap_->size()},
          .device = device_,
+         .is_alone = !with_.config.progress_thread,
          .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
            log::warn("device: a command ({}) to PE {} could not be carried out: {}",
                      static_cast<int>(kind), pe.value, to_string(status));

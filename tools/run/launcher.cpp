@@ -303,7 +303,7 @@ void Launcher::check_timeout() {
 }
 
 void Launcher::fail_job(int status, const std::string& why) {
-  if (status_ == 0 && !reported_) {
+  if (status_ == 0 && !has_reported_) {
     status_ = status;
     has_reported_ = true;
     say("{}", why);
@@ -334,7 +334,7 @@ std::optional<std::uint32_t> Launcher::culprit() const {
 }
 
 void Launcher::report_culprit(bool is_last_chance) {
-  if (reported_ || !first_failed_ || user_signal_ != 0) {
+  if (has_reported_ || !first_failed_ || user_signal_ != 0) {
     return;
   }
   const auto lost = server_->first_lost();
@@ -344,6 +344,7 @@ void Launcher::report_culprit(bool is_last_chance) {
   const std::uint32_t pe = *culprit();
   say("PE {} (pid {}) {}", pe, pes_[pe].pid, describe_wait_status(*pes_[pe].wait_status));
   reported_ = pe;
+  has_reported_ = true;
 }
 
 bool Launcher::has_open_link() const {

@@ -72,6 +72,7 @@ class Launcher {
   Clock::time_point deadline_;
 
   bool is_ending_ = false;
+  bool has_reported_ = false;
   std::optional<std::uint32_t> reported_;      // whose end was said to be the cause
   std::optional<std::uint32_t> first_failed_;  // the first PE that failed by itself
   int status_ = 0;                             // weft-run's own failure, if any
