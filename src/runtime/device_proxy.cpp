@@ -70,6 +70,7 @@ RingView DeviceProxy::take_ring(std::uint64_t capacity, bool is_inbox) {
     ring.completed = pinned_word();
     ring.head = device_word();
     ring.consumed_seen = device_word();
+    ring.completed_seen = device_word();
   }
   return ring;
 }

@@ -24,6 +24,7 @@ class HostRing {
     view_.completed = &words_[3].value;
     view_.lock = &words_[4].value;
     view_.next = &words_[5].value;
+    view_.completed_seen = &words_[6].value;
     view_.capacity = capacity;
   }
 
@@ -40,7 +41,7 @@ class HostRing {
   std::vector<device::CommandSlot> slots_;
   std::vector<std::byte> payload_;
   std::vector<device::Reply> replies_;
-  std::array<Word, 6> words_;
+  std::array<Word, 7> words_;
   device::RingView view_;
 };
 

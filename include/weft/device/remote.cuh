@@ -260,15 +260,19 @@ inline __device__ void get_value(void* value, const void* source, std::size_t by
 static __device__ __noinline__ void quiet() {
   for (std::uint32_t i = 0; i < state().ring_count; ++i) {
     const RingView& ring = state().rings[i];
-    const std::uint64_t head = GpuMemory::load_near(ring.head);
-    if (head == 0) {
+    const Producer producer(ring);
+    const std::uint64_t end = producer.incomplete_below();
+    if (end == 0) {
       continue;
     }
     Idle idle(waiting_for(OperationName::Quiet, -1));
-    while (!Producer(ring).is_complete(head - 1)) {
+    while (!producer.is_complete(end - 1)) {
       idle();
     }
+    producer.note_complete_below(end);
   }
+  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): also where another thread saw it; gets have come.
+  fence_acquire();
 }
 
 // What this block has posted before becomes visible, at each peer, before what it posts after.

@@ -42,16 +42,17 @@ struct alignas(16) Reply {
 // Where a ring lies. All memory starts zeroed. An inbox needs no head, consumed_seen and completed: its one
 // producer counts for itself, and taken is applied.
 struct RingView {
-  CommandSlot* slots = nullptr;            // far: [capacity]
-  std::byte* payload = nullptr;            // far: [capacity][kPayloadBytes]
-  Reply* replies = nullptr;                // far: [capacity]
-  std::uint64_t* head = nullptr;           // near the producers
-  std::uint64_t* consumed_seen = nullptr;  // near the producers: what they last read of `consumed`
-  std::uint64_t* consumed = nullptr;       // far, written by the consumer
-  std::uint64_t* completed = nullptr;      // far, written by the consumer
-  std::uint64_t* lock = nullptr;           // near the consumers, of an inbox only
-  std::uint64_t* next = nullptr;           // the same: the position to be applied next
-  std::uint64_t capacity = 0;              // a power of two
+  CommandSlot* slots = nullptr;             // far: [capacity]
+  std::byte* payload = nullptr;             // far: [capacity][kPayloadBytes]
+  Reply* replies = nullptr;                 // far: [capacity]
+  std::uint64_t* head = nullptr;            // near the producers
+  std::uint64_t* consumed_seen = nullptr;   // near the producers: what they last read of `consumed`
+  std::uint64_t* completed_seen = nullptr;  // the same of `completed`
+  std::uint64_t* consumed = nullptr;        // far, written by the consumer
+  std::uint64_t* completed = nullptr;       // far, written by the consumer
+  std::uint64_t* lock = nullptr;            // near the consumers, of an inbox only
+  std::uint64_t* next = nullptr;            // the same: the position to be applied next
+  std::uint64_t capacity = 0;               // a power of two
 
   WEFT_HOST_DEVICE std::uint64_t slot_of(std::uint64_t position) const {
     return position & (capacity - 1);
@@ -115,6 +116,19 @@ class RingProducer {
   WEFT_HOST_DEVICE bool is_complete(std::uint64_t position) const {
     // SYNC ring-completed: pairs with RingConsumer::complete_below.
     return Memory::load_far(ring_.completed) > position;
+  }
+
+  // The number of the command behind the last that was claimed, if what lies before it may be incomplete; 0 if
+  // all is known to be complete, without a look at far memory.
+  WEFT_HOST_DEVICE std::uint64_t incomplete_below() const {
+    const std::uint64_t head = Memory::load_near(ring_.head);
+    return Memory::load_near(ring_.completed_seen) < head ? head : 0;
+  }
+
+  // Somebody has seen that everything below `position` is complete.
+  WEFT_HOST_DEVICE void note_complete_below(std::uint64_t position) const {
+    // An older number from another thread may replace it: that costs a look more.
+    Memory::store_near(ring_.completed_seen, position);
   }
 
   // Waits for the reply to a command that was published with kReplyWanted; once, by one thread.

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include <sys/prctl.h>
@@ -15,6 +16,9 @@
 
 namespace weft::gpu {
 namespace {
+
+// Fabric handles need a channel of the IMEX service; its devices are listed here.
+constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
 
 [[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
   std::size_t free_bytes = 0;
@@ -132,8 +136,8 @@ class VirtualSegments final : public Segments {
                                                   CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
           "asking for the granularity of device memory");
     bytes_ = (plan_.bytes + granularity_ - 1) / granularity_ * granularity_;
-    if (device_.has_fabric_handles) {
-      // Where no fabric manager grants them, these fail, and descriptors do.
+    if (device_.has_fabric_handles && std::filesystem::exists(kFabricChannels)) {
+      // Where no channel was granted, these fail, and descriptors do.
       const CUmemAllocationProp fabric = properties_of(device_, CU_MEM_HANDLE_TYPE_FABRIC);
       is_fabric_ = driver().mem_create(&own_, bytes_, &fabric, 0) == CUDA_SUCCESS;
     }
