@@ -1,6 +1,6 @@
 // The thread that makes progress when no caller does: so that a PE that computes still serves its
 // peers. One for each transport that needs it. A GPU's command rings have a thread of their own
-// (proxy_thread.hpp), which also moves the rails while they are in use.
+// (proxy_thread.hpp), which then moves the rails too.
 //
 // While callers wait (they poll, and are faster at it), it stands by: it sleeps until a long wait has
 // ended, and between short ones looks now and then whether they go on; it takes over within 1 ms of

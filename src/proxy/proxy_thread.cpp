@@ -9,12 +9,6 @@
 #include "src/base/clock.hpp"
 
 namespace weft::proxy {
-namespace {
-
-// How long after the last parcel the rails are still moved in every pass.
-constexpr std::uint32_t kTrafficUs = 1000;
-
-}  // namespace
 
 ProxyThread::ProxyThread(Engine& engine,
                          transport::Transport& transport,
@@ -34,20 +28,12 @@ bool ProxyThread::should_stop() const {
   return AtomicRef(stop_).load(std::memory_order_acquire) != 0;
 }
 
-// While nothing is on its way to or from peers, the rings alone are looked at: a pass of the rails takes several
-// times as long, and the transport's own thread follows them meanwhile.
 void ProxyThread::run() {
   std::uint64_t active_ns = now_ns();
-  std::uint64_t traffic_ns = 0;
   std::uint32_t nap_us = 1;
   while (!should_stop()) {
     const bool moved = engine_.poll();
-    if (!engine_.is_idle()) {
-      traffic_ns = now_ns();
-    }
-    const bool has_traffic =
-        options_.is_alone || now_ns() - traffic_ns < std::uint64_t{kTrafficUs} * 1000;
-    if ((has_traffic && transport_.progress()) || moved) {
+    if (transport_.advance() || moved) {
       active_ns = now_ns();
       nap_us = 1;
     } else if (now_ns() - active_ns > std::uint64_t{options_.spin_us} * 1000) {

@@ -13,7 +13,6 @@ namespace weft::proxy {
 
 struct ProxyThreadOptions {
   std::uint32_t spin_us = 200;    // how long to poll on after the last thing that happened
-  bool is_alone = false;          // nobody else moves the rails
   std::uint32_t nap_us_max = 50;  // the longest nap; what the first command after a pause may wait
 };
 

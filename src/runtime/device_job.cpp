@@ -300,6 +300,7 @@ void DeviceJob::start() {
     for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
+    with_.take_over_progress();
     // Nobody's proxy sends before everybody's staging is there; make_staging has met all PEs.
     proxy_->start(
         {.me = me_,
@@ -308,7 +309,6 @@ void DeviceJob::start() {
          .staging = staging,
          .heap = {.region = RegionIndex(0), .base = heap_->base(), .bytes = heap_->size()},
          .device = device_,
-         .is_alone = !with_.config.progress_thread,
          .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
            log::warn("device: a command ({}) to PE {} could not be carried out: {}",
                      static_cast<int>(kind), pe.value, to_string(status));

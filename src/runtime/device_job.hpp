@@ -38,6 +38,8 @@ struct DeviceSurroundings {
   transport::Transport* rails;  // to other nodes; null if there are none
   // Pinned memory of so many bytes that peers of other nodes reach; it stays until the rails are gone.
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
+  // The proxy's thread moves the rails from here on.
+  std::function<void()> take_over_progress;
   std::function<std::optional<Pe>()> lost_pe;  // one that is lost, if any
   // Throws the sentence for a status other than Ok, in the call of that name.
   std::function<void(Status, std::string_view)> check;

@@ -82,8 +82,8 @@ void DeviceProxy::start(Parts parts) {
       parts.me, parts.is_remote, proxy::EngineOptions{},
       proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed)},
       proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_});
-  thread_ = std::make_unique<proxy::ProxyThread>(
-      *engine_, parts.transport, proxy::ProxyThreadOptions{.is_alone = parts.is_alone});
+  thread_ =
+      std::make_unique<proxy::ProxyThread>(*engine_, parts.transport, proxy::ProxyThreadOptions{});
 }
 
 void DeviceProxy::quiet(std::uint32_t timeout_ms) {

@@ -34,7 +34,6 @@ class DeviceProxy {
     proxy::RegionMemory staging;
     proxy::RegionMemory heap;
     const gpu::Device& device;
-    bool is_alone = false;  // no other thread moves the rails
     proxy::FailureHook on_failed;
   };
 

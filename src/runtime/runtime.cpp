@@ -76,6 +76,7 @@ void Runtime::open_device() {
       .collectives = *parts.collectives,
       .rails = parts.far(),
       .make_staging = [&parts](std::uint64_t bytes) { return parts.make_staging(bytes); },
+      .take_over_progress = [&parts] { parts.rails->thread.reset(); },
       .lost_pe = [&parts] { return parts.lost_pe(); },
       .check = [&parts](Status status,
                         std::string_view name) { parts.check_collective(status, name); }});
