@@ -46,8 +46,11 @@ int main() {
   pass_around<<<1, 256>>>(parcels, arrived);
 
   values.resize(static_cast<std::size_t>(kLength) * count);
-  const cudaError_t error =
-      cudaMemcpy(values.data(), parcels, values.size() * sizeof(double), cudaMemcpyDeviceToHost);
+  cudaError_t error = cudaDeviceSynchronize();  // not by the copy: docs/GPU.md says why
+  if (error == cudaSuccess) {
+    error =
+        cudaMemcpy(values.data(), parcels, values.size() * sizeof(double), cudaMemcpyDeviceToHost);
+  }
   if (error != cudaSuccess) {
     std::fprintf(stderr, "%s; %s\n", cudaGetErrorString(error),
                  weft_device_check() == WEFT_OK ? "" : weft_last_error());

@@ -71,7 +71,10 @@ int main() {
 
   transpose<<<count, 256>>>(turned, tiles, rows, arrived);
 
-  const cudaError_t error = cudaMemcpy(points.data(), turned, bytes, cudaMemcpyDeviceToHost);
+  cudaError_t error = cudaDeviceSynchronize();  // not by the copy: docs/GPU.md says why
+  if (error == cudaSuccess) {
+    error = cudaMemcpy(points.data(), turned, bytes, cudaMemcpyDeviceToHost);
+  }
   if (error != cudaSuccess) {
     std::fprintf(stderr, "%s; %s\n", cudaGetErrorString(error),
                  weft_device_check() == WEFT_OK ? "" : weft_last_error());

@@ -109,6 +109,7 @@ Span* spans_of_process() {
 }
 
 double microseconds(std::uint32_t ctas, std::uint64_t iterations) {
+  wait_for_gpu();  // before the copy: see docs/GPU.md, what the host may not do meanwhile
   std::vector<Span> spans(ctas);
   check(cudaMemcpy(spans.data(), spans_of_process(), ctas * sizeof(Span), cudaMemcpyDeviceToHost),
         "the measured kernel");

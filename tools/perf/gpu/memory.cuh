@@ -101,6 +101,7 @@ template <typename T>
 template <typename T>
 [[nodiscard]] T read_word(const T* word) {
   T value{};
+  wait_for_gpu();
   check(cudaMemcpy(&value, word, sizeof value, cudaMemcpyDefault), "reading a word of the GPU");
   return value;
 }
