@@ -23,7 +23,7 @@ __device__ Part part_of_block(void* dest, const void* source, std::size_t bytes)
           min(each, bytes - begin)};
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     put_kernel(void* dest, const void* source, std::size_t bytes, int pe) {
   const Part part = part_of_block(dest, source, bytes);
   if (part.bytes != 0) {
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     get_kernel(void* dest, const void* source, std::size_t bytes, int pe) {
   const Part part = part_of_block(dest, source, bytes);
   if (part.bytes != 0) {
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads) put_signal_kernel(
+__global__ void __launch_bounds__(kThreads, 1) put_signal_kernel(
     void* dest, const void* source, std::size_t bytes, device::Signal signal, int pe) {
   device::put_signal<device::Block>(static_cast<std::byte*>(dest),
                                     static_cast<const std::byte*>(source), bytes, signal, pe);

@@ -7,33 +7,33 @@ namespace {
 // Enough for a flag of each PE of a node; more PEs take turns.
 constexpr int kMeetingThreads = 128;
 
-__global__ void __launch_bounds__(kMeetingThreads) barrier_kernel() {
+__global__ void __launch_bounds__(kMeetingThreads, 1) barrier_kernel() {
   device::barrier<device::Block>(device::kWorld);
 }
 
-__global__ void __launch_bounds__(kMeetingThreads) sync_kernel(device::Team team) {
+__global__ void __launch_bounds__(kMeetingThreads, 1) sync_kernel(device::Team team) {
   device::sync<device::Block>(team);
 }
 
 // The widest unit that both sides and the size allow is found in the kernel, from bytes.
 template <typename Scope>
-__global__ void __launch_bounds__(kThreads) alltoall_kernel(device::Team team,
-                                                            std::byte* dest,
-                                                            const std::byte* source,
-                                                            std::size_t bytes) {
+__global__ void __launch_bounds__(kThreads, 1) alltoall_kernel(device::Team team,
+                                                               std::byte* dest,
+                                                               const std::byte* source,
+                                                               std::size_t bytes) {
   device::alltoall<Scope>(team, dest, source, bytes);
 }
 
 template <typename Scope>
-__global__ void __launch_bounds__(kThreads) fcollect_kernel(device::Team team,
-                                                            std::byte* dest,
-                                                            const std::byte* source,
-                                                            std::size_t bytes) {
+__global__ void __launch_bounds__(kThreads, 1) fcollect_kernel(device::Team team,
+                                                               std::byte* dest,
+                                                               const std::byte* source,
+                                                               std::size_t bytes) {
   device::fcollect<Scope>(team, dest, source, bytes);
 }
 
 template <typename Scope>
-__global__ void __launch_bounds__(kThreads) broadcast_kernel(
+__global__ void __launch_bounds__(kThreads, 1) broadcast_kernel(
     device::Team team, std::byte* dest, const std::byte* source, std::size_t bytes, int root) {
   device::broadcast<Scope>(team, dest, source, bytes, root);
 }

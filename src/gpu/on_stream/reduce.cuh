@@ -10,7 +10,7 @@ namespace weft::gpu::on_stream {
 
 // Both reductions in one kernel, since they are one function but for the stride.
 template <typename Scope, typename Op, typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     reduce_kernel(device::Team team, device::detail::ReduceCall<T> call) {
   device::detail::reduce<Scope, Op, T>(team, call);
 }

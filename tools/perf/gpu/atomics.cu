@@ -94,7 +94,7 @@ __global__ void time_one(Words words, Loop loop, Span* spans) {
 }
 
 template <AtomicKind kKind, typename T>
-__global__ void __launch_bounds__(kThreadsMax) time_many(Words words, Loop loop, Span* spans) {
+__global__ void __launch_bounds__(kThreadsMax, 1) time_many(Words words, Loop loop, Span* spans) {
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   T sum{0};
   begin_span(spans);

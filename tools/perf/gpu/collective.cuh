@@ -21,7 +21,7 @@ struct Buffers {
 
 // Operation{}.template call<Scope>(buffers): one collective by all PEs.
 template <typename Operation, typename Scope>
-__global__ void __launch_bounds__(kThreadsMax / 2)
+__global__ void __launch_bounds__(kThreadsMax / 2, 1)
     time_collective(Buffers buffers, Loop loop, Span* spans) {
   for (int i = 0; i < loop.warmup; ++i) {
     Operation::template call<Scope>(buffers);

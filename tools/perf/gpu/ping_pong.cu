@@ -49,20 +49,20 @@ struct SignalPing {
 };
 
 template <typename Ping, typename Scope>
-__global__ void __launch_bounds__(kThreadsMax) ping_pong(Half side, Loop loop, Span* spans) {
-  std::uint64_t value = side.base;
-  for (int i = -loop.warmup; i < loop.iterations; ++i) {
-    if (i == 0) {
+__global__ void __launch_bounds__(kTimedThreadsMax, 1)
+    ping_pong(Half side, Loop loop, Span* spans) {
+  std::uint64_t value = side.base + 1;
+  bool sends = side.serves;
+  for (int half = -2 * loop.warmup; half < 2 * loop.iterations; ++half, sends = !sends) {
+    if (half == 0) {
       begin_span(spans);
     }
-    ++value;
-    if (side.serves) {
+    if (sends) {
       Ping::template send<Scope>(side, value);
+    } else {
+      wd::signal_wait_until<Scope>(side.word, wd::Comparison::Ge, value);
     }
-    wd::signal_wait_until<Scope>(side.word, wd::Comparison::Ge, value);
-    if (!side.serves) {
-      Ping::template send<Scope>(side, value);
-    }
+    value += half & 1;
   }
   end_span(spans);
 }

@@ -1,21 +1,12 @@
-// shmem_put_bw, shmem_get_bw, shmem_p_bw, shmem_put_latency, shmem_get_latency: between PE 0 and its partner,
-// in the pattern of tests/perf/peers. The other PEs wait.
+// shmem_put_bw, shmem_get_bw, shmem_p_bw: between PE 0 and its partner, in the pattern of tests/perf/peers. The other
+// PEs wait.
 #include "tools/perf/gpu/memory.cuh"
+#include "tools/perf/gpu/transfer.cuh"
 
 namespace weft::perf::gpu {
 namespace {
 
 namespace wd = weft::device;
-
-constexpr std::size_t kBudget = std::size_t{8} << 30U;
-constexpr std::size_t kBudgetOfThread = std::size_t{32} << 20U;
-
-struct Transfer {
-  std::byte* dest;
-  const std::byte* source;
-  std::size_t bytes;
-  int peer;
-};
 
 template <typename Scope, bool kGet>
 __device__ void move_nbi(const Transfer& transfer) {
@@ -28,7 +19,7 @@ __device__ void move_nbi(const Transfer& transfer) {
 
 // Each scope moves its slice, the same one in every iteration; complete when the kernel ends.
 template <typename Scope, bool kGet>
-__global__ void __launch_bounds__(kThreadsMax)
+__global__ void __launch_bounds__(kThreadsMax, 1)
     move_slices(Transfer transfer, int iterations, Span* spans) {
   const std::uint32_t per_cta = blockDim.x / Scope::size();
   const std::size_t share =
@@ -49,7 +40,7 @@ __global__ void __launch_bounds__(kThreadsMax)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreadsMax)
+__global__ void __launch_bounds__(kThreadsMax, 1)
     put_elements(T* dest, std::size_t count, int peer, int iterations, Span* spans) {
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   begin_span(spans);
@@ -65,62 +56,13 @@ __global__ void __launch_bounds__(kThreadsMax)
   end_span(spans);
 }
 
-template <typename Scope, bool kGet>
-__global__ void __launch_bounds__(kThreadsMax)
-    move_alone(Transfer transfer, Loop loop, Span* spans) {
-  for (int i = -loop.warmup; i < loop.iterations; ++i) {
-    if (i == 0) {
-      begin_span(spans);
-    }
-    if constexpr (kGet) {
-      wd::get<Scope>(transfer.dest, transfer.source, transfer.bytes, transfer.peer);
-    } else {
-      wd::put<Scope>(transfer.dest, transfer.source, transfer.bytes, transfer.peer);
-      if (threadIdx.x == 0) {
-        wd::quiet();
-      }
-      Scope::sync();
-    }
-  }
-  end_span(spans);
-}
-
 using MoveSlices = void (*)(Transfer, int, Span*);
-using MoveAlone = void (*)(Transfer, Loop, Span*);
 
 template <bool kGet>
 MoveSlices slices_in(Scope scope) {
   return scope == Scope::Thread ? &move_slices<wd::Thread, kGet>
          : scope == Scope::Warp ? &move_slices<wd::Warp, kGet>
                                 : &move_slices<wd::Block, kGet>;
-}
-
-template <bool kGet>
-MoveAlone alone_in(Scope scope) {
-  return scope == Scope::Thread ? &move_alone<wd::Thread, kGet>
-         : scope == Scope::Warp ? &move_alone<wd::Warp, kGet>
-                                : &move_alone<wd::Block, kGet>;
-}
-
-Transfer transfer_of(const Session& session, std::size_t bytes) {
-  return {static_cast<std::byte*>(session.dest()), static_cast<const std::byte*>(session.source()),
-          bytes, session.other()};
-}
-
-// Puts are looked at where they arrive, gets where they were called.
-std::uint64_t wrong_bytes(const Session& session, bool is_get, std::size_t bytes) {
-  const bool both = session.options().bidirectional;
-  const int receiver = is_get ? 0 : session.partner();
-  if (!session.options().verifies || !session.is_one_of_two() ||
-      (!both && session.me() != receiver)) {
-    return 0;
-  }
-  return count_wrong<std::uint8_t>(
-      session.dest(), 1, bytes, {Pattern::One, session.me(), session.pe_count(), session.other()});
-}
-
-bool takes_part(const Session& session) {
-  return session.me() == 0 || (session.options().bidirectional && session.is_one_of_two());
 }
 
 std::string title_of(const Session& session, const char* name) {
@@ -142,16 +84,6 @@ double time_launches(const Session& session,
   return microseconds(shape.ctas, iterations);
 }
 
-Row row_of(const Session& session, std::size_t bytes, Shape shape, std::uint64_t iterations) {
-  Row row;
-  row.bytes = row.count = bytes;
-  row.ctas = shape.ctas;
-  row.threads = shape.threads;
-  row.iterations = iterations;
-  row.directions = session.options().bidirectional ? 2 : 1;
-  return row;
-}
-
 template <bool kGet>
 void bandwidth(Session& session, Scope scope) {
   const Options& options = session.options();
@@ -159,7 +91,7 @@ void bandwidth(Session& session, Scope scope) {
   const Shape shape{options.ctas,
                     threads_for(reinterpret_cast<const void*>(kernel), options.threads)};
   for (const std::size_t size : size_sequence(options.sizes)) {
-    const std::uint64_t iterations = iterations_for(options, size, kBudget);
+    const std::uint64_t iterations = iterations_for(options, size, kTransferBudget);
     prepare_bytes(session, size);
     Row row = row_of(session, size, shape, iterations);
     if (takes_part(session)) {
@@ -184,7 +116,7 @@ void bandwidth_of_p(Session& session) {
                     threads_for(reinterpret_cast<const void*>(kernel), options.threads)};
   for (const std::size_t size : size_sequence(options.sizes)) {
     const std::size_t count = size / sizeof(T);
-    const std::uint64_t iterations = iterations_for(options, size, kBudget);
+    const std::uint64_t iterations = iterations_for(options, size, kTransferBudget);
     prepare_bytes(session, size);
     Row row = row_of(session, count * sizeof(T), shape, iterations);
     if (takes_part(session)) {
@@ -207,39 +139,6 @@ void bandwidth_of_p(Session& session) {
   }
 }
 
-std::uint32_t threads_in(Scope scope, std::uint32_t threads) {
-  constexpr std::uint32_t kWarpThreads = 32;
-  return scope == Scope::Thread ? 1 : scope == Scope::Warp ? kWarpThreads : threads;
-}
-
-template <bool kGet>
-void latency(Session& session, Scope scope) {
-  const Options& options = session.options();
-  const MoveAlone kernel = alone_in<kGet>(scope);
-  const Shape shape{
-      1, threads_for(reinterpret_cast<const void*>(kernel), threads_in(scope, options.threads))};
-  for (const std::size_t size : size_sequence(options.sizes)) {
-    if (size > largest_size(options, scope)) {
-      break;
-    }
-    const std::uint64_t iterations =
-        iterations_for(options, size, scope == Scope::Block ? kBudget : kBudgetOfThread);
-    const Loop loop{static_cast<int>(std::min(iterations, options.warmup_iterations)),
-                    static_cast<int>(iterations)};
-    prepare_bytes(session, size);
-    Row row = row_of(session, size, shape, iterations);
-    if (takes_part(session)) {
-      kernel<<<1, shape.threads>>>(transfer_of(session, size), loop, spans_of_process());
-      check_launch();
-      row.latency_us = microseconds(1, iterations);
-    }
-    Session::barrier();
-    row.title = kGet ? "shmem_get_latency" : "shmem_put_latency";
-    row.scope = name_of(scope);
-    session.add(row, wrong_bytes(session, kGet, size));
-  }
-}
-
 }  // namespace
 
 void run_bandwidth(Session& session) {
@@ -252,16 +151,6 @@ void run_bandwidth(Session& session) {
       bandwidth<true>(session, scope);
     } else {
       bandwidth<false>(session, scope);
-    }
-  }
-}
-
-void run_put_get_latency(Session& session) {
-  for (const Scope scope : session.options().scopes) {
-    if (session.options().benchmark == Benchmark::GetLatency) {
-      latency<true>(session, scope);
-    } else {
-      latency<false>(session, scope);
     }
   }
 }
