@@ -7,9 +7,9 @@ from .tree import Finding, Rule
 REACH_LINES = 3
 ORDER = re.compile(r"memory_order(?:_|::)(relaxed|consume|acquire|release|acq_rel|seq_cst)")
 # What device code has instead: the functions of access.cuh, which alone are exempt.
-DEVICE_ORDER = re.compile(r"\b(?:load|store|fence|add)_(acquire|release|full)\(")
+DEVICE_ORDER = re.compile(r"\b(?:load|store|fence|add)_(acquire|release|full)(?:_on_gpu)?\(")
 # A ring's memory policy (weft/device/ring.hpp): each of its functions has a side.
-POLICY = re.compile(r"\bMemory::(load_far|load_near|load_slot|try_lock|store_far|store_near|store_slot|unlock)\(")
+POLICY = re.compile(r"\bMemory::(load_far|load_far_pair|load_near|load_slot|try_lock|store_far|store_far_after_load|store_near|store_slot|unlock)\(")
 DEVICE_ACCESS = pathlib.PurePath("include/weft/device/access.cuh")
 DEFAULT_ORDER = re.compile(r"\.load\(\s*\)")
 TAG = re.compile(r"//\s*SYNC ([\w-]+)(?:\s*\(pairs with ([^)]+)\))?:")

@@ -28,6 +28,13 @@ struct HostMemory {
     AtomicRef(*word).store(value, std::memory_order_release);
   }
 
+  static void load_far_pair(const Word* pair, Word& first, Word& second) {
+    second = load_far(pair + 1);
+    first = load_far(pair);
+  }
+
+  static void store_far_after_load(Word* word, Word value) { store_far(word, value); }
+
   static Word load_near(const Word* word) { return load_far(word); }
 
   static void store_near(Word* word, Word value) { store_far(word, value); }

@@ -1,11 +1,14 @@
 #include "src/runtime/device_proxy.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
+#include "src/base/error.hpp"
 #include "src/base/log.hpp"
 
 namespace weft::runtime {
@@ -18,7 +21,7 @@ using device::RingView;
 
 // Words that different sides write lie in lines of their own.
 constexpr std::size_t kLine = 128;
-constexpr std::size_t kWordsOfRing = 4;
+constexpr std::size_t kWordsOfRing = 2;
 
 constexpr std::size_t rounded(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
@@ -32,18 +35,16 @@ constexpr std::size_t pinned_bytes(std::uint64_t capacity) {
 
 DeviceProxy::DeviceProxy(const RingPlan& plan, device::DeviceState& state)
     : pinned_((plan.rings + 1) * pinned_bytes(plan.capacity)),
-      words_((plan.rings + 1) * kWordsOfRing * kLine),
-      views_((plan.rings + 1) * sizeof(RingView)) {
+      words_((plan.rings + 1) * kWordsOfRing * kLine) {
+  WEFT_CHECK(std::has_single_bit(plan.rings) && plan.rings <= device::kRingCountMax, "{} rings",
+             plan.rings);
   for (std::uint32_t i = 0; i < plan.rings; ++i) {
     rings_.push_back(take_ring(plan.capacity, false));
   }
   inbox_ = take_ring(plan.capacity, true);
-  views_.write(0, std::as_bytes(std::span(rings_)));
-  views_.write(plan.rings * sizeof(RingView), std::as_bytes(std::span(&inbox_, 1)));
-  const auto* views = reinterpret_cast<const RingView*>(views_.data());
   state.ring_count = plan.rings;
-  state.rings = views;
-  state.inbox = views + plan.rings;
+  std::ranges::copy(rings_, state.rings);
+  state.inbox = inbox_;
 }
 
 std::byte* DeviceProxy::take_pinned(std::size_t bytes) {
@@ -68,9 +69,11 @@ RingView DeviceProxy::take_ring(std::uint64_t capacity, bool is_inbox) {
     ring.next = device_word();
   } else {
     ring.completed = pinned_word();
-    ring.head = device_word();
-    ring.consumed_seen = device_word();
-    ring.completed_seen = device_word();
+    // One line, so that quiet sees head and completed_seen by one look; what many poll lies in another.
+    ring.head = reinterpret_cast<std::uint64_t*>(take_device(2 * sizeof(std::uint64_t)));
+    ring.completed_seen = ring.head + 1;
+    ring.consumed_seen = reinterpret_cast<std::uint64_t*>(take_device(2 * sizeof(std::uint64_t)));
+    ring.looking = ring.consumed_seen + 1;
   }
   return ring;
 }
@@ -82,8 +85,8 @@ void DeviceProxy::start(Parts parts) {
       parts.me, parts.is_remote, proxy::EngineOptions{},
       proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed)},
       proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_});
-  thread_ =
-      std::make_unique<proxy::ProxyThread>(*engine_, parts.transport, proxy::ProxyThreadOptions{});
+  thread_ = std::make_unique<proxy::ProxyThread>(
+      *engine_, parts.transport, proxy::ProxyThreadOptions{.pass_begin_ns = parts.pass_begin_ns});
 }
 
 void DeviceProxy::quiet(std::uint32_t timeout_ms) {

@@ -25,6 +25,7 @@ class HostRing {
     view_.lock = &words_[4].value;
     view_.next = &words_[5].value;
     view_.completed_seen = &words_[6].value;
+    view_.looking = &words_[7].value;
     view_.capacity = capacity;
   }
 
@@ -41,7 +42,7 @@ class HostRing {
   std::vector<device::CommandSlot> slots_;
   std::vector<std::byte> payload_;
   std::vector<device::Reply> replies_;
-  std::array<Word, 7> words_;
+  std::array<Word, 8> words_;
   device::RingView view_;
 };
 

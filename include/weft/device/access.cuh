@@ -60,6 +60,11 @@ inline __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+// For threads of this GPU alone.
+inline __device__ void store_release_on_gpu(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
 // What this thread did and saw before is seen by whoever sees what it stores after; with a scope's sync
 // before it, what the whole scope did.
 inline __device__ void fence_release() {

@@ -21,11 +21,9 @@ __device__ std::uint64_t update_word(const Command& command) {
                 static_cast<Word>(command.operand), static_cast<Word>(command.compare));
 }
 
-// The threads that apply together: `count` neighbours in one warp, of which this is number `rank`. All of them
-// are there.
+// The threads of a warp that apply together, in the order of their lanes; this is number `rank` of `count`.
 struct Lanes {
   unsigned mask;
-  std::uint32_t first;  // the lane of number 0
   std::uint32_t rank;
   std::uint32_t count;
 
@@ -33,28 +31,30 @@ struct Lanes {
 
   template <typename T>
   __device__ T from_first(T value) const {
-    return __shfl_sync(mask, value, static_cast<int>(first));
+    return __shfl_sync(mask, value, __ffs(static_cast<int>(mask)) - 1);
   }
 
   // How many, from number 0 on, say yes.
   __device__ std::uint32_t leading(bool yes) const {
-    const unsigned no = ~(__ballot_sync(mask, yes) >> first);
-    const auto run = static_cast<std::uint32_t>(__ffs(static_cast<int>(no)) - 1);
-    return no == 0 || run > count ? count : run;
+    const unsigned no = mask & ~__ballot_sync(mask, yes);
+    const unsigned before_first_no = (no & (0U - no)) - 1;  // all if there is none
+    return static_cast<std::uint32_t>(__popc(mask & before_first_no));
   }
 
   __device__ void sync() const { __syncwarp(mask); }
 };
 
-// This thread alone.
-inline __device__ Lanes one_lane() {
-  const std::uint32_t lane = Warp::rank();
-  return {1U << lane, lane, 0, 1};
+// Those who have come here together.
+inline __device__ Lanes lanes_here() {
+  const unsigned mask = __activemask();
+  const unsigned before = mask & ((1U << Warp::rank()) - 1);
+  return {mask, static_cast<std::uint32_t>(__popc(before)),
+          static_cast<std::uint32_t>(__popc(mask))};
 }
 
 // A whole warp.
 inline __device__ Lanes warp_lanes() {
-  return {~0U, 0, Warp::rank(), 32};
+  return {~0U, Warp::rank(), 32};
 }
 
 inline __device__ std::uint64_t update_word(const Command& command) {
@@ -67,10 +67,8 @@ inline __device__ std::uint64_t update_word(const Command& command) {
 // Applies the next commands, a lane each; returns how many. Data first, then one fence for all, then the
 // words: commands between two fences of their sender may become visible in any order, but none of their words
 // before its own data.
-inline __device__ std::uint32_t apply_together(const RingView& ring,
-                                               std::uint64_t next,
-                                               const Lanes& lanes) {
-  RingConsumer<GpuMemory> inbox(ring);
+inline __device__ std::uint32_t apply_together(std::uint64_t next, const Lanes& lanes) {
+  RingConsumer<GpuMemory> inbox(state().inbox);
   Command command;
   const bool is_there = inbox.peek(next + lanes.rank, command);
   const bool may_join = lanes.is_first() || (command.flags & kFenceBefore) == 0;
@@ -82,8 +80,8 @@ inline __device__ std::uint32_t apply_together(const RingView& ring,
   }
   lanes.sync();
   if (is_mine && command.bytes != 0) {
-    copy_by_crew<Source::Peers, 4>(reinterpret_cast<void*>(command.dest),
-                                   inbox.payload(next + lanes.rank), command.bytes, {0, 1});
+    copy_payload(reinterpret_cast<void*>(command.dest), inbox.payload(next + lanes.rank),
+                 command.bytes);
   }
   lanes.sync();
   if (lanes.is_first() && count != 0) {
@@ -104,9 +102,10 @@ inline __device__ std::uint32_t apply_together(const RingView& ring,
 // At most so many in a row, so that whoever applies also gets on with its own.
 inline constexpr std::uint32_t kApplyMax = 128;
 
-// Applies what lies there, unless others are at it. Nobody ever waits for the lock.
+// Applies what lies there, unless others are at it. Nobody ever waits for the lock, and only who has it looks at the
+// inbox: see RingProducer::look.
 inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
-  const RingView& ring = *state().inbox;
+  const RingView& ring = state().inbox;
   const bool is_locked = lanes.is_first() && GpuMemory::try_lock(ring.lock);
   if (lanes.from_first(is_locked ? 1 : 0) == 0) {
     return 0;
@@ -115,7 +114,7 @@ inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
   std::uint64_t next = first;
   std::uint32_t count = lanes.count;
   while (count == lanes.count && next - first < kApplyMax) {
-    count = apply_together(ring, next, lanes);
+    count = apply_together(next, lanes);
     next += count;
   }
   if (lanes.is_first()) {
@@ -129,8 +128,9 @@ inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
   return static_cast<std::uint32_t>(next - first);
 }
 
-static __device__ __noinline__ void drain_alone() {
-  drain_inbox(one_lane());
+// By threads that wait each for itself; those of a warp that wait at once apply together.
+static __device__ __noinline__ void drain_together() {
+  drain_inbox(lanes_here());
 }
 
 static __device__ __noinline__ void drain_by_warp() {
@@ -139,15 +139,15 @@ static __device__ __noinline__ void drain_by_warp() {
 
 // Every loop in which a thread waits calls it.
 inline __device__ void serve() {
-  if (state().inbox != nullptr) {
-    drain_alone();
+  if (state().ring_count != 0) {
+    drain_together();
   }
 }
 
 // Whether the leader of a scope takes its warp along where it waits: then 32 commands are applied at once.
 template <typename Scope>
 __device__ bool serves_by_warp() {
-  return state().inbox != nullptr && Scope::size() >= 32;
+  return state().ring_count != 0 && Scope::size() >= 32;
 }
 
 }  // namespace weft::device::detail

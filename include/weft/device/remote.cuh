@@ -34,8 +34,9 @@ struct AtomicUpdate {
 
 using Producer = RingProducer<GpuMemory>;
 
-inline const __device__ RingView& own_ring() {
-  return state().rings[sm_index() % state().ring_count];
+// Rings are named by their index: their views are read from constant memory, which a reference would hide.
+inline __device__ std::uint32_t own_ring() {
+  return sm_index() & (state().ring_count - 1);
 }
 
 // What is done between two looks of a wait for the proxy.
@@ -44,15 +45,19 @@ class Idle {
   __device__ explicit Idle(const detail::Failure& waiting) : waiting_(waiting) {}
 
   __device__ void operator()() {
-    detail::serve();
+    ++looks_;
+    if (looks_ % kLooksPerServe == 0) {
+      detail::serve();
+    }
     // A look at pinned memory takes as long as many at the GPU's own.
-    spins_ += 64;
-    detail::check_abort(spins_ - 1, waiting_);
+    detail::check_abort(looks_ * 64 - 1, waiting_);
   }
 
  private:
+  static constexpr std::uint32_t kLooksPerServe = 4;  // to serve takes longer than to look
+
   detail::Failure waiting_;
-  std::uint32_t spins_ = 0;
+  std::uint32_t looks_ = 0;
 };
 
 inline __device__ detail::Failure waiting_for(OperationName operation, int pe) {
@@ -64,26 +69,26 @@ inline __device__ std::uint64_t offset(const void* address) {
 }
 
 // A position in which `command` may be written.
-static __device__ __noinline__ std::uint64_t take_slot(const RingView& ring, int pe) {
-  Producer producer(ring);
+static __device__ __noinline__ std::uint64_t take_slot(std::uint32_t ring, int pe) {
+  Producer producer(state().rings[ring]);
   const std::uint64_t position = producer.claim();
   producer.wait_for_room(position, Idle(waiting_for(OperationName::Put, pe)));
   return position;
 }
 
-static __device__ __noinline__ std::uint64_t wait_for_reply(const RingView& ring,
+static __device__ __noinline__ std::uint64_t wait_for_reply(std::uint32_t ring,
                                                             std::uint64_t position,
                                                             OperationName operation,
                                                             int pe) {
-  return Producer(ring).wait_reply(position, Idle(waiting_for(operation, pe)));
+  return Producer(state().rings[ring]).wait_reply(position, Idle(waiting_for(operation, pe)));
 }
 
 // One command without data of its own. Returns the reply if it wants one.
 static __device__ __noinline__ std::uint64_t post(const Command& command, OperationName operation) {
-  const RingView& ring = own_ring();
+  const std::uint32_t ring = own_ring();
   const int pe = static_cast<int>(command.pe);
   const std::uint64_t position = take_slot(ring, pe);
-  Producer(ring).publish(position, command);
+  Producer(state().rings[ring]).publish(position, command);
   return (command.flags & kReplyWanted) != 0 ? wait_for_reply(ring, position, operation, pe) : 0;
 }
 
@@ -114,17 +119,17 @@ __device__ void post_with_payload(Command command, const void* source) {
   if (rank >= Crew::count()) {
     return;
   }
-  const RingView& ring = own_ring();
+  const std::uint32_t ring = own_ring();
   std::uint64_t position = rank == 0 ? take_slot(ring, static_cast<int>(command.pe)) : 0;
   position = Crew::from_leader(position);
-  detail::copy_by_crew<Source::Mine, 1>(ring.payload_of(position), source, command.bytes,
-                                        {rank, Crew::count()});
+  detail::copy_by_crew<Source::Mine, 1>(state().rings[ring].payload_of(position), source,
+                                        command.bytes, {rank, Crew::count()});
   Crew::sync();
   if (rank == 0) {
     // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for who takes the command
     fence_release();
     command.flags |= kPayloadInSlot;
-    Producer(ring).publish(position, command);
+    Producer(state().rings[ring]).publish(position, command);
   }
 }
 
@@ -256,22 +261,44 @@ inline __device__ void get_value(void* value, const void* source, std::size_t by
   memcpy(value, &bits, bytes);
 }
 
+// All that has been posted to the ring, if it is not known to be complete.
+inline __device__ void wait_complete(std::uint32_t ring) {
+  const Producer producer(state().rings[ring]);
+  const std::uint64_t end = producer.incomplete_below();
+  Idle idle(waiting_for(OperationName::Quiet, -1));
+  while (end != 0 && !producer.is_complete(end - 1)) {
+    idle();
+  }
+}
+
+// The rings of which not all is known to be complete, a bit each. Several looks are on their way together, as each takes
+// as long as all of them.
+inline __device__ std::uint32_t incomplete_rings() {
+  constexpr std::uint32_t kTogether = 4;
+  const std::uint32_t count = state().ring_count;
+  std::uint32_t incomplete = 0;
+  for (std::uint32_t first = 0; first < count; first += kTogether) {
+    std::uint64_t
+        head[kTogether];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+    std::uint64_t seen[kTogether];  // NOLINT(modernize-avoid-c-arrays)
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTogether; ++i) {
+      load_relaxed_pair(state().rings[min(first + i, count - 1)].head, head[i], seen[i]);
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTogether; ++i) {
+      incomplete |= seen[i] < head[i] ? 1U << min(first + i, count - 1) : 0;
+    }
+  }
+  return incomplete;
+}
+
 // Everything that this GPU has posted is visible at its targets.
 static __device__ __noinline__ void quiet() {
-  for (std::uint32_t i = 0; i < state().ring_count; ++i) {
-    const RingView& ring = state().rings[i];
-    const Producer producer(ring);
-    const std::uint64_t end = producer.incomplete_below();
-    if (end == 0) {
-      continue;
-    }
-    Idle idle(waiting_for(OperationName::Quiet, -1));
-    while (!producer.is_complete(end - 1)) {
-      idle();
-    }
-    producer.note_complete_below(end);
+  for (std::uint32_t left = incomplete_rings(); left != 0; left &= left - 1) {
+    wait_complete(static_cast<std::uint32_t>(__ffs(static_cast<int>(left)) - 1));
   }
-  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): also where another thread saw it; gets have come.
+  // SYNC ring-near (pairs with include/weft/device/ring_memory.cuh): also where another thread saw it; gets have come.
   fence_acquire();
 }
 

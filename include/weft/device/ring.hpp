@@ -11,10 +11,13 @@
 //
 // A Memory policy has these static functions. "Far" words are shared by GPU and CPU, "near" words by the
 // producers (or by the consumers) of one side only.
-//   load_far(const uint64_t*)           acquire        load_near(const uint64_t*)          acquire
-//   store_far(uint64_t*, value)         release        store_near(uint64_t*, value)        release
+//   load_far(const uint64_t*)           acquire        load_near(const uint64_t*)          acquire, once its
+//   store_far(uint64_t*, value)         release        store_near(uint64_t*, value)        release   user fences
 //   add_near(uint64_t*, n)              old value, no order
 //   try_lock(uint64_t*) -> bool         acquire        unlock(uint64_t*)                   release
+//   load_far_pair(const uint64_t*, first&, second&)    acquire; where the second word's writer wrote the first
+//                                                      before it, so it is read
+//   store_far_after_load(uint64_t*, value)             after a load whose value led to this store
 //   store_slot(uint64_t* to, const uint64_t* words)    eight words in any order, each after all that the
 //                                                      thread did before (release)
 //   load_slot(const uint64_t* from, uint64_t* words)   eight words in any order, each before all that the
@@ -36,23 +39,27 @@ namespace device {
 // when it has read `value`; the slot's next reply is not written before.
 struct alignas(16) Reply {
   std::uint64_t value;
-  std::uint64_t position_plus_one;
+  std::uint64_t position_plus_one;  // behind `value`, for load_far_pair
 };
+
+static_assert(offsetof(Reply, position_plus_one) == sizeof(std::uint64_t), "see load_far_pair");
 
 // Where a ring lies. All memory starts zeroed. An inbox needs no head, consumed_seen and completed: its one
 // producer counts for itself, and taken is applied.
 struct RingView {
-  CommandSlot* slots = nullptr;             // far: [capacity]
-  std::byte* payload = nullptr;             // far: [capacity][kPayloadBytes]
-  Reply* replies = nullptr;                 // far: [capacity]
-  std::uint64_t* head = nullptr;            // near the producers
-  std::uint64_t* consumed_seen = nullptr;   // near the producers: what they last read of `consumed`
-  std::uint64_t* completed_seen = nullptr;  // the same of `completed`
-  std::uint64_t* consumed = nullptr;        // far, written by the consumer
-  std::uint64_t* completed = nullptr;       // far, written by the consumer
-  std::uint64_t* lock = nullptr;            // near the consumers, of an inbox only
-  std::uint64_t* next = nullptr;            // the same: the position to be applied next
-  std::uint64_t capacity = 0;               // a power of two
+  CommandSlot* slots = nullptr;   // far: [capacity]
+  std::byte* payload = nullptr;   // far: [capacity][kPayloadBytes]
+  Reply* replies = nullptr;       // far: [capacity]
+  std::uint64_t* head = nullptr;  // near the producers; 16-byte aligned, completed_seen behind it
+  std::uint64_t* completed_seen =
+      nullptr;                             // near the producers: what they last read of `completed`
+  std::uint64_t* consumed_seen = nullptr;  // the same of `consumed`
+  std::uint64_t* looking = nullptr;        // near the producers: one of them looks at a far word
+  std::uint64_t* consumed = nullptr;       // far, written by the consumer
+  std::uint64_t* completed = nullptr;      // far, written by the consumer
+  std::uint64_t* lock = nullptr;           // near the consumers, of an inbox only
+  std::uint64_t* next = nullptr;           // the same: the position to be applied next
+  std::uint64_t capacity = 0;              // a power of two
 
   WEFT_HOST_DEVICE std::uint64_t slot_of(std::uint64_t position) const {
     return position & (capacity - 1);
@@ -79,16 +86,11 @@ class RingProducer {
 
   // True if the slot of `position` may be written.
   WEFT_HOST_DEVICE bool has_room(std::uint64_t position) {
-    // SYNC ring-room-seen: pairs with the store below, by a thread that saw ring-room for us.
-    if (position - Memory::load_near(ring_.consumed_seen) < ring_.capacity) {
-      return true;
-    }
-    // SYNC ring-room: pairs with RingConsumer::release: the consumer has read the slot before we write.
-    const std::uint64_t consumed = Memory::load_far(ring_.consumed);
-    // SYNC ring-room-seen: pairs with the load above. An older number from another thread may replace
-    // it: that costs a look more.
-    Memory::store_near(ring_.consumed_seen, consumed);
-    return position - consumed < ring_.capacity;
+    // SYNC ring-seen: pairs with `look`, by a thread that saw ring-progress for us. The load comes first: it and the
+    // claim may be on their way together.
+    const std::uint64_t seen = Memory::load_near(ring_.consumed_seen);
+    return position - seen < ring_.capacity ||
+           position - look(ring_.consumed, ring_.consumed_seen, seen) < ring_.capacity;
   }
 
   // `idle` is called while it waits. A GPU drains its inbox there: the peer that has to take our
@@ -114,8 +116,9 @@ class RingProducer {
   }
 
   WEFT_HOST_DEVICE bool is_complete(std::uint64_t position) const {
-    // SYNC ring-completed: pairs with RingConsumer::complete_below.
-    return Memory::load_far(ring_.completed) > position;
+    // SYNC ring-seen: pairs with `look`, by a thread that saw ring-progress for us.
+    const std::uint64_t seen = Memory::load_near(ring_.completed_seen);
+    return seen > position || look(ring_.completed, ring_.completed_seen, seen) > position;
   }
 
   // The number of the command behind the last that was claimed, if what lies before it may be incomplete; 0 if
@@ -125,28 +128,47 @@ class RingProducer {
     return Memory::load_near(ring_.completed_seen) < head ? head : 0;
   }
 
-  // Somebody has seen that everything below `position` is complete.
-  WEFT_HOST_DEVICE void note_complete_below(std::uint64_t position) const {
-    // An older number from another thread may replace it: that costs a look more.
-    Memory::store_near(ring_.completed_seen, position);
-  }
-
   // Waits for the reply to a command that was published with kReplyWanted; once, by one thread.
   template <typename Idle>
   WEFT_HOST_DEVICE std::uint64_t wait_reply(std::uint64_t position, Idle&& idle) {
     Reply& reply = ring_.replies[ring_.slot_of(position)];
-    // SYNC ring-reply: pairs with RingConsumer::reply.
-    while (Memory::load_far(&reply.position_plus_one) != position + 1) {
+    std::uint64_t value = 0;
+    for (;;) {
+      std::uint64_t position_plus_one = 0;
+      // SYNC ring-reply: pairs with RingConsumer::reply.
+      Memory::load_far_pair(&reply.value, value, position_plus_one);
+      if (position_plus_one == position + 1) {
+        break;
+      }
       idle();
       Memory::pause();
     }
-    const std::uint64_t value = Memory::load_far(&reply.value);
     // SYNC ring-reply-taken: pairs with RingConsumer::can_reply: the value has been read.
-    Memory::store_far(&reply.position_plus_one, 0);
+    Memory::store_far_after_load(&reply.position_plus_one, 0);
     return value;
   }
 
  private:
+  // What `far` says now, and `near` from now on; `seen` if another thread is just looking. One at a time, because looks
+  // of many at one word of host memory are served one by one, and all else between GPU and host waits behind them:
+  // with 32 blocks at it a copy takes 150 us instead of 4 (docs/decisions/0012).
+  WEFT_HOST_DEVICE std::uint64_t look(const std::uint64_t* far,
+                                      std::uint64_t* near,
+                                      std::uint64_t seen) const {
+    // SYNC ring-looking: pairs with unlock below, so that the number at `near` only grows.
+    if (!Memory::try_lock(ring_.looking)) {
+      return seen;
+    }
+    // SYNC ring-progress: pairs with RingConsumer: slots below `consumed` have been read, commands below `completed` are
+    // visible.
+    const std::uint64_t value = Memory::load_far(far);
+    // SYNC ring-seen: what this thread saw, for those who see the number.
+    Memory::store_near(near, value);
+    // SYNC ring-looking: pairs with try_lock above.
+    Memory::unlock(ring_.looking);
+    return value;
+  }
+
   RingView ring_;
 };
 
@@ -170,12 +192,12 @@ class RingConsumer {
 
   // Everything below `position` has been taken.
   WEFT_HOST_DEVICE void release_below(std::uint64_t position) {
-    // SYNC ring-room: pairs with RingProducer::has_room.
+    // SYNC ring-progress: pairs with RingProducer::look.
     Memory::store_far(ring_.consumed, position);
   }
 
   WEFT_HOST_DEVICE void complete_below(std::uint64_t position) {
-    // SYNC ring-completed: pairs with RingProducer::is_complete.
+    // SYNC ring-progress: pairs with RingProducer::look.
     Memory::store_far(ring_.completed, position);
   }
 

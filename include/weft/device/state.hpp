@@ -6,12 +6,12 @@
 #ifndef WEFT_DEVICE_STATE_HPP
 #define WEFT_DEVICE_STATE_HPP
 
+#include <weft/device/ring.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
 namespace weft::device {
-
-struct RingView;
 
 // A team's members, as its own PE sees them. PE i of the team is first + i * stride of the job, or
 // pes[i] where pes is not null. Team 0 has all PEs, team 1 those of the node.
@@ -74,7 +74,7 @@ struct AbortWord {
   std::int32_t pe = -1;  // who is lost
 };
 
-inline constexpr std::uint32_t kRingCountMax = 32;
+inline constexpr std::uint32_t kRingCountMax = 16;
 
 struct DeviceState {
   std::byte* heap =
@@ -91,11 +91,11 @@ struct DeviceState {
   std::uint32_t pe_count = 0;
   TeamState world;
   const TeamState* teams = nullptr;  // kTeamCountMax of them, in GPU memory
-  // The way to other nodes; none if every PE is mapped.
-  std::uint32_t ring_count = 0;
-  const RingView* rings = nullptr;  // in GPU memory
-  const RingView* inbox = nullptr;  // in GPU memory; null with no rings
-  std::uint32_t* inbox_lock = nullptr;
+  // The way to other nodes; none if every PE is mapped. In constant memory, as to fetch where a ring lies from
+  // GPU memory would cost a third of a microsecond before each command.
+  std::uint32_t ring_count = 0;   // a power of two
+  RingView rings[kRingCountMax];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+  RingView inbox;
   // Ends of kernels.
   FailureRecord* failure = nullptr;
   std::uint32_t* failure_claim = nullptr;  // in GPU memory: the first to fail writes the record

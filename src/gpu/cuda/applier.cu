@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kRounds = 16;
 
 __global__ void apply_inbox() {
-  if (weft::device::state().inbox == nullptr) {
+  if (weft::device::state().ring_count == 0) {
     return;
   }
   for (std::uint32_t i = 0; i < kRounds; ++i) {
