@@ -32,6 +32,7 @@ void ProxyThread::run() {
   std::uint64_t active_ns = now_ns();
   std::uint32_t nap_us = 1;
   while (!should_stop()) {
+    note_pass(now_ns());
     const bool moved = engine_.poll();
     if (transport_.advance() || moved) {
       active_ns = now_ns();
@@ -42,6 +43,14 @@ void ProxyThread::run() {
     } else {
       cpu_pause();
     }
+  }
+  note_pass(0);
+}
+
+void ProxyThread::note_pass(std::uint64_t begin_ns) const {
+  if (options_.pass_begin_ns != nullptr) {
+    // relaxed: a number that is only compared with the clock
+    AtomicRef(*options_.pass_begin_ns).store(begin_ns, std::memory_order_relaxed);
   }
 }
 

@@ -14,6 +14,8 @@ namespace weft::proxy {
 struct ProxyThreadOptions {
   std::uint32_t spin_us = 200;    // how long to poll on after the last thing that happened
   std::uint32_t nap_us_max = 50;  // the longest nap; what the first command after a pause may wait
+  // For who watches the thread: it writes when its present pass began, and 0 at its end. Null: nobody does.
+  std::uint64_t* pass_begin_ns = nullptr;
 };
 
 class ProxyThread {
@@ -27,6 +29,7 @@ class ProxyThread {
 
  private:
   void run();
+  void note_pass(std::uint64_t begin_ns) const;
   [[nodiscard]] bool should_stop() const;
 
   Engine& engine_;

@@ -4,6 +4,7 @@
 #include <weft/device.h>
 #include <weft/device/state.hpp>
 
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -50,6 +51,19 @@ void publish_state(const DeviceState& state) {
   }
 }
 
+// A process that ends without weft_finalize, also because a peer is lost: CUDA, which was loaded before and so goes
+// later, takes away the memory that the proxy's thread reads.
+void stop_proxy_at_exit() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::atexit([] {
+      if (DeviceJob* const job = device_job(); job != nullptr) {
+        job->stop_proxy();
+      }
+    });
+  });
+}
+
 }  // namespace
 
 void forget_device() {
@@ -77,6 +91,7 @@ int weft_device_init(void) {
     runtime.open_device();
     publish_state(runtime.device()->state());
     runtime.device()->start();
+    stop_proxy_at_exit();
     if (check_level() >= 1) {
       // Calls of the host then pass through the checks that tell device memory from its own.
       runtime.rma().disable_fast_path();

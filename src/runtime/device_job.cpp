@@ -252,6 +252,7 @@ void* DeviceJob::allocate(std::uint64_t bytes, bool zeroed, std::string_view nam
 
 void DeviceJob::release(void* address) {
   constexpr std::string_view kName = "weft_device_free";
+  quiet();  // commands name addresses in the block
   with_.check(with_.collectives.sync(kName), kName);
   agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceRelease),
                 .offset = address == nullptr ? 0 : heap_->offset_of(address)});
@@ -285,7 +286,7 @@ void DeviceJob::fill_state() {
   state_.abort = &page->abort;
 
   fill_addresses();
-  watch_ = std::make_unique<DeviceWatch>(page->abort, page->failure, with_.lost_pe);
+  watch_ = std::make_unique<DeviceWatch>(page->abort, page->failure, with_.lost_pe, proxy_pass_ns_);
   if (with_.rails != nullptr) {
     proxy_ = std::make_unique<DeviceProxy>(RingPlan{}, state_);
   }
@@ -309,6 +310,7 @@ void DeviceJob::start() {
          .staging = staging,
          .heap = {.region = RegionIndex(0), .base = heap_->base(), .bytes = heap_->size()},
          .device = device_,
+         .pass_begin_ns = &proxy_pass_ns_,
          .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
            log::warn("device: a command ({}) to PE {} could not be carried out: {}",
                      static_cast<int>(kind), pe.value, to_string(status));
@@ -321,6 +323,12 @@ void DeviceJob::quiet() {
   constexpr std::uint32_t kPatienceMs = 5000;
   if (proxy_ != nullptr && !failure()) {
     proxy_->quiet(kPatienceMs);
+  }
+}
+
+void DeviceJob::stop_proxy() {
+  if (proxy_ != nullptr) {
+    proxy_->stop();
   }
 }
 

@@ -61,6 +61,9 @@ class DeviceJob {
   // Waits a while for what kernels have posted. No kernel runs any more.
   void quiet();
 
+  // Nothing moves any more. At the process's end only.
+  void stop_proxy();
+
   [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
 
   [[nodiscard]] const gpu::Device& device() const { return device_; }
@@ -100,6 +103,7 @@ class DeviceJob {
   std::vector<gpu::DeviceBuffer> pe_lists_;
   std::vector<const collectives::Team*> teams_;  // that were entered
   device::DeviceState state_;
+  std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;
   std::unique_ptr<DeviceProxy> proxy_;  // null if there are no rails
 };

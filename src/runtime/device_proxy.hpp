@@ -34,6 +34,7 @@ class DeviceProxy {
     proxy::RegionMemory staging;
     proxy::RegionMemory heap;
     const gpu::Device& device;
+    std::uint64_t* pass_begin_ns;  // see proxy::ProxyThreadOptions
     proxy::FailureHook on_failed;
   };
 
@@ -49,6 +50,8 @@ class DeviceProxy {
   // Waits until all that kernels have posted is visible, or `timeout_ms` is over.
   void quiet(std::uint32_t timeout_ms);
 
+  void stop() { thread_.reset(); }
+
  private:
   // Where the parts of one ring lie, in pinned and in device memory.
   device::RingView take_ring(std::uint64_t capacity, bool is_inbox);
@@ -57,7 +60,6 @@ class DeviceProxy {
 
   gpu::PinnedBuffer pinned_;
   gpu::DeviceBuffer words_;
-  gpu::DeviceBuffer views_;
   std::size_t pinned_used_ = 0;
   std::size_t words_used_ = 0;
   std::vector<device::RingView> rings_;

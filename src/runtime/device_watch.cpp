@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "src/base/atomic.hpp"
+#include "src/base/clock.hpp"
 #include "src/base/log.hpp"
 
 namespace weft::runtime {
@@ -17,6 +18,8 @@ using device::FailureKind;
 using device::OperationName;
 
 constexpr auto kPeriod = std::chrono::milliseconds(50);
+// A pass of the proxy takes microseconds.
+constexpr std::uint64_t kPassNsMax = 2'000'000'000;
 
 std::string_view name_of(OperationName operation) {
   switch (operation) {
@@ -90,8 +93,13 @@ std::string describe_failure(const device::FailureRecord& record) {
 
 DeviceWatch::DeviceWatch(device::AbortWord& abort,
                          const device::FailureRecord& record,
-                         std::function<std::optional<Pe>()> lost_pe)
-    : abort_(abort), record_(record), lost_pe_(std::move(lost_pe)), thread_([this] { run(); }) {
+                         std::function<std::optional<Pe>()> lost_pe,
+                         const std::uint64_t& proxy_pass_ns)
+    : abort_(abort),
+      record_(record),
+      lost_pe_(std::move(lost_pe)),
+      proxy_pass_ns_(proxy_pass_ns),
+      thread_([this] { run(); }) {
   ::pthread_setname_np(thread_.native_handle(), "weft-watch");
 }
 
@@ -131,7 +139,27 @@ void DeviceWatch::run() {
   }
 }
 
+// A CUDA call of the proxy waits while another thread of the process is in a synchronous copy that waits for a kernel:
+// measured on an H200, where launches and copies of other threads go on in every other case.
+void DeviceWatch::look_at_proxy() {
+  // relaxed: a number that is only compared with the clock
+  const std::uint64_t pass_ns =
+      AtomicRef(const_cast<std::uint64_t&>(proxy_pass_ns_)).load(std::memory_order_relaxed);
+  if (pass_ns == 0 || pass_ns == said_of_pass_ns_ || now_ns() < pass_ns + kPassNsMax) {
+    return;
+  }
+  said_of_pass_ns_ = pass_ns;
+  log::warn(
+      "the proxy has waited {} s for a CUDA call to return, and kernels that wait for other nodes "
+      "wait with it. "
+      "Probably another thread of this process is in cudaMemcpy, cudaMemset or another synchronous "
+      "call behind such a "
+      "kernel; wait for the kernel first (cudaStreamSynchronize), or use cudaMemcpyAsync",
+      kPassNsMax / 1'000'000'000);
+}
+
 void DeviceWatch::look() {
+  look_at_proxy();
   if (const auto text = failure(); text && !has_said_) {
     has_said_ = true;
     log::error("{}", *text);

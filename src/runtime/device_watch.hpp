@@ -20,10 +20,12 @@ namespace weft::runtime {
 
 class DeviceWatch {
  public:
-  // `abort` and `record` are in memory that kernels reach; `lost_pe` names a PE that is lost.
+  // `abort` and `record` are in memory that kernels reach; `lost_pe` names a PE that is lost; `proxy_pass_ns` is
+  // when the proxy's thread began its present pass, 0 if there is none.
   DeviceWatch(device::AbortWord& abort,
               const device::FailureRecord& record,
-              std::function<std::optional<Pe>()> lost_pe);
+              std::function<std::optional<Pe>()> lost_pe,
+              const std::uint64_t& proxy_pass_ns);
   DeviceWatch(const DeviceWatch&) = delete;
   DeviceWatch& operator=(const DeviceWatch&) = delete;
   ~DeviceWatch();
@@ -34,11 +36,14 @@ class DeviceWatch {
  private:
   void run();
   void look();
+  void look_at_proxy();
 
   device::AbortWord& abort_;
   const device::FailureRecord& record_;
   std::function<std::optional<Pe>()> lost_pe_;
+  const std::uint64_t& proxy_pass_ns_;
   bool has_said_ = false;
+  std::uint64_t said_of_pass_ns_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
