@@ -1,7 +1,9 @@
 // ring_rate: commands that do nothing, by PE 0, through the rings to its proxy. Rate: all threads post, and the
-// time ends when the proxy has taken all. Latency: one thread, from before it posts to the proxy's answer, a
-// round trip over PCIe; the way to the proxy alone is some half of it.
+// time ends when the proxy has taken all. Latency: one thread, from before it posts until the proxy has the command:
+// the time until its answer is here, less half of what a word and a bare answer take in the same run, as GPU and
+// CPU have no clock in common.
 // Needs rings: a job of several nodes (WEFT_NODE_SIZE=1 makes some).
+#include <atomic>
 #include <vector>
 
 #include "tools/perf/gpu/memory.cuh"
@@ -15,7 +17,7 @@ __global__ void ring_count(std::uint32_t* count) {
   *count = wd::state().ring_count;
 }
 
-__global__ void __launch_bounds__(kThreadsMax) post_many(int iterations, Span* spans) {
+__global__ void __launch_bounds__(kThreadsMax, 1) post_many(int iterations, Span* spans) {
   begin_span(spans);
   for (int i = 0; i < iterations; ++i) {
     wd::remote::post(wd::Command{}, wd::OperationName::Put);
@@ -44,22 +46,37 @@ __global__ void post_one(Loop loop, std::uint64_t* cycles, Span* spans) {
   end_span(spans);
 }
 
+// Two words in pinned memory, one for each direction.
+struct Words {
+  std::uint64_t* there;
+  std::uint64_t* back;
+};
+
+__global__ void ask(Words words, Loop loop, std::uint64_t* cycles, Span* spans) {
+  std::uint64_t value = 0;
+  for (int i = -loop.warmup; i < loop.iterations; ++i) {
+    if (i == 0) {
+      begin_span(spans);
+    }
+    const long long start = clock64();
+    wd::store_relaxed(words.there, ++value);
+    while (wd::load_relaxed(words.back) != value) {
+    }
+    if (i >= 0) {
+      cycles[i] = static_cast<std::uint64_t>(clock64() - start);
+    }
+  }
+  end_span(spans);
+}
+
 struct Percentiles {
   double p50 = 0;
   double p99 = 0;
 };
 
 // The span says how long a cycle takes.
-Percentiles time_answers(const Session& session) {
-  const Options& options = session.options();
-  // As many as dest has room for.
-  const std::size_t count =
-      std::min<std::size_t>(options.iterations, kLeastBufferBytes / sizeof(std::uint64_t));
-  const Loop loop{static_cast<int>(options.warmup_iterations), static_cast<int>(count)};
+Percentiles percentiles_of(const std::uint64_t* measured, std::size_t count) {
   std::vector<std::uint64_t> cycles(count);
-  auto* measured = static_cast<std::uint64_t*>(session.dest());
-  post_one<<<1, 1>>>(loop, measured, spans_of_process());
-  check_launch();
   const double us = microseconds(1, 1);
   check(
       cudaMemcpy(cycles.data(), measured, cycles.size() * sizeof(std::uint64_t), cudaMemcpyDefault),
@@ -73,6 +90,44 @@ Percentiles time_answers(const Session& session) {
     return static_cast<double>(cycles[(cycles.size() - 1) * percent / 100]) / all * us;
   };
   return {at(50), at(99)};
+}
+
+// As many as dest has room for.
+Loop loop_of(const Options& options) {
+  return {static_cast<int>(options.warmup_iterations),
+          static_cast<int>(std::min<std::size_t>(options.iterations,
+                                                 kLeastBufferBytes / sizeof(std::uint64_t)))};
+}
+
+Percentiles time_answers(const Session& session) {
+  const Loop loop = loop_of(session.options());
+  auto* measured = static_cast<std::uint64_t*>(session.dest());
+  post_one<<<1, 1>>>(loop, measured, spans_of_process());
+  check_launch();
+  return percentiles_of(measured, static_cast<std::size_t>(loop.iterations));
+}
+
+// The same with this thread in the proxy's place, which has nothing else to do.
+Percentiles time_bare_answers(const Session& session) {
+  constexpr std::size_t kApart = 16;  // in words: a cache line each, and more
+  const Loop loop = loop_of(session.options());
+  auto* measured = static_cast<std::uint64_t*>(session.dest());
+  std::uint64_t* pinned = nullptr;
+  check(cudaHostAlloc(&pinned, 2 * kApart * sizeof(std::uint64_t), cudaHostAllocMapped),
+        "allocating pinned memory");
+  const Words words{pinned, pinned + kApart};
+  *words.there = *words.back = 0;
+  ask<<<1, 1>>>(words, loop, measured, spans_of_process());
+  check_launch();
+  const auto last = static_cast<std::uint64_t>(loop.warmup + loop.iterations);
+  for (std::uint64_t value = 1; value <= last; ++value) {
+    while (std::atomic_ref(*words.there).load(std::memory_order_relaxed) != value) {
+    }
+    std::atomic_ref(*words.back).store(value, std::memory_order_relaxed);
+  }
+  const Percentiles bare = percentiles_of(measured, static_cast<std::size_t>(loop.iterations));
+  check(cudaFreeHost(pinned), "freeing pinned memory");
+  return bare;
 }
 
 double time_rate(const Session& session, Shape shape, std::uint64_t iterations) {
@@ -113,8 +168,12 @@ void run_ring_rate(Session& session) {
   row.iterations = std::max<std::uint64_t>(1, kCommands / row.ctas / row.threads);
   if (session.me() == 0) {
     const Percentiles answers = time_answers(session);
-    row.p50_us = answers.p50;
-    row.p99_us = answers.p99;
+    const Percentiles bare = time_bare_answers(session);
+    row.answer_p50_us = answers.p50;
+    row.answer_p99_us = answers.p99;
+    row.bare_answer_p50_us = bare.p50;
+    row.p50_us = answers.p50 - bare.p50 / 2;
+    row.p99_us = answers.p99 - bare.p50 / 2;
     row.latency_us = time_rate(session, {row.ctas, row.threads}, row.iterations);
   }
   Session::barrier();

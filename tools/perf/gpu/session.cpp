@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/perf/nic_counters.hpp"
 #include "tools/perf/report.hpp"
 #include "tools/perf/statistics.hpp"
 
@@ -79,8 +80,11 @@ nlohmann::json describe(const Row& row, const Spread& times) {
                       {"latency_us", row.latency_us}};
   if (row.layout == Layout::Rate) {
     more.update({{"commands_per_s", 1e6 / row.latency_us},
-                 {"round_trip_p50_us", row.p50_us},
-                 {"round_trip_p99_us", row.p99_us}});
+                 {"to_post_p50_us", row.p50_us},
+                 {"to_post_p99_us", row.p99_us},
+                 {"round_trip_p50_us", row.answer_p50_us},
+                 {"round_trip_p99_us", row.answer_p99_us},
+                 {"bare_round_trip_p50_us", row.bare_answer_p50_us}});
   }
   if (row.layout == Layout::Collective || row.layout == Layout::Bandwidth) {
     more["gb_per_s"] = gigabytes_of(row);
@@ -175,7 +179,12 @@ void run(const Options& options) {
                                 .output = options.output});
   Session session(job, options, report, name_of_gpu());
   Session::barrier();
+  const NicCounters counters(job);
   run_benchmark(session);
+  Session::barrier();
+  if (const BalanceReport balance = counters.finish(); !balance.nics.empty()) {
+    report.balance(balance);
+  }
   session.require_right();
 }
 

@@ -39,8 +39,12 @@ struct Row {
   std::uint64_t iterations = 0;
   std::uint32_t ctas = 1;
   std::uint32_t threads = 1;
-  double p50_us = 0;  // of Rate: round trips
+  // Of Rate: until the proxy has a command, until its answer is here, and an answer without a proxy.
+  double p50_us = 0;
   double p99_us = 0;
+  double answer_p50_us = 0;
+  double answer_p99_us = 0;
+  double bare_answer_p50_us = 0;
   bool has_spread = false;  // the table also has the shortest time of all PEs
 };
 
