@@ -23,6 +23,9 @@ constexpr std::array kSettings{
             "How long init waits for all PEs before it names the missing ones."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
             "Checks of arguments: 0 none, 1 PE and address, 2 also overlap and alignment."},
+    Setting{"WEFT_COUNTERS_DIR", &Config::counters_dir, "", "/dev/shm", "",
+            "Folder in which each PE keeps its counters, as a file that others can read while it "
+            "runs (docs/COUNTERS.md); off for none."},
     Setting{
         "WEFT_DEVICE_HEAP_SIZE", &Config::device_heap_size, "bytes", "1G", "",
         "Size of the symmetric heap on each PE's GPU, taken by weft_device_init; the same on all "

@@ -49,6 +49,7 @@ struct Config {
   // Looking inside.
   std::int64_t publish_bytes_max = -1;
   std::string log;
+  std::string counters_dir;
   std::string faults;
   std::int64_t check_level = 0;
 };

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 
 #include <poll.h>
@@ -22,6 +24,23 @@ bool is_process_alive(std::int64_t pid) {
   const bool has_ended = ::poll(&ended, 1, 0) == 1;
   ::close(descriptor);
   return !has_ended;
+}
+
+std::uint64_t process_start_ticks(std::int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // The second field is the program's name in parentheses, with any characters in it (proc(5)).
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) {
+    return 0;
+  }
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) {
+    fields >> skipped;
+  }
+  std::uint64_t ticks = 0;
+  return fields >> ticks ? ticks : 0;
 }
 
 std::uint64_t memory_limit(const std::string& root) {

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
-
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/base/pci_address.hpp"
@@ -95,28 +93,6 @@ std::vector<transport::rails::LocalRegion> regions_of(const heap::Heap& heap) {
   return regions;
 }
 
-template <std::size_t kSize>
-void copy_text(std::array<char, kSize>& to, std::string_view from) {
-  const std::size_t size = std::min(from.size(), kSize - 1);
-  std::ranges::copy(from.substr(0, size), to.begin());
-}
-
-void describe_counters(CountersPage& page,
-                       const Config& config,
-                       const bootstrap::Bootstrap& bootstrap,
-                       const RailsTransport::Rails& rails) {
-  page.pe = bootstrap.pe().value;
-  page.pe_count = bootstrap.pe_count();
-  page.rail_count = static_cast<std::uint32_t>(rails.size());
-  page.pid = ::getpid();
-  copy_text(page.job, config.job_id);
-  copy_text(page.policy, config.rail_policy);
-  for (std::size_t i = 0; i < rails.size(); ++i) {
-    copy_text(page.rails[i].nic, rails[i]->nic());
-    copy_text(page.rails[i].address, rails[i]->address_text());
-  }
-}
-
 // In the order (me + k) mod n, so that nobody is hit by all at once.
 std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
   std::vector<Pe> peers;
@@ -131,8 +107,7 @@ std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
 std::unique_ptr<RailsParts> build_rails(const Config& config,
                                         bootstrap::Bootstrap& bootstrap,
                                         const heap::Heap& heap,
-                                        const Membership& membership,
-                                        std::uint32_t spin_us) {
+                                        const Membership& membership) {
   if (membership.node_count() == 1) {
     return nullptr;
   }
@@ -148,21 +123,27 @@ std::unique_ptr<RailsParts> build_rails(const Config& config,
                                        .local_index = membership.place(bootstrap.pe()).local_index,
                                        .limits = topology::nic_limits(config)};
   auto parts = std::make_unique<RailsParts>();
-  RailsTransport::Rails rails = open_rails(config, question, nics);
-  describe_counters(parts->counters, config, bootstrap, rails);
   parts->transport = std::make_unique<RailsTransport>(
-      options_of(config), bootstrap.pe(), std::move(rails), regions_of(heap),
-      offsetof(collectives::ControlPage, probe), parts->counters.rails);
+      options_of(config), bootstrap.pe(), open_rails(config, question, nics), regions_of(heap),
+      offsetof(collectives::ControlPage, probe));
   parts->transport->connect(bootstrap.allgather(parts->transport->describe()), membership.locals());
+  return parts;
+}
+
+void start_rails(RailsParts& parts,
+                 const CounterBlocks& blocks,
+                 const Config& config,
+                 bootstrap::Bootstrap& bootstrap,
+                 std::uint32_t spin_us) {
+  parts.transport->count_in(blocks);
   if (config.progress_thread) {
-    parts->thread = std::make_unique<proxy::ProgressThread>(*parts->transport, spin_us);
+    parts.thread = std::make_unique<proxy::ProgressThread>(*parts.transport, spin_us);
   }
   if (config.warmup) {
     const auto timeout_s = static_cast<std::uint32_t>(config.bootstrap_timeout_s);
-    parts->transport->warm_up(peers_in_turn(bootstrap), timeout_s);
+    parts.transport->warm_up(peers_in_turn(bootstrap), timeout_s);
   }
   bootstrap.barrier();  // nobody's first put meets a peer that is still opening connections
-  return parts;
 }
 
 }  // namespace weft::runtime

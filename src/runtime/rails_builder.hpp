@@ -19,17 +19,23 @@ namespace weft::runtime {
 
 // What the job's other nodes are reached by. Destroyed from the last member to the first.
 struct RailsParts {
-  CountersPage counters;
   std::unique_ptr<transport::rails::RailsTransport> transport;
   std::unique_ptr<proxy::ProgressThread> thread;  // null if WEFT_PROGRESS_THREAD=no
 };
 
-// Null if the job has one node. Throws Error: no NIC, a peer that cannot be reached, a provider that
-// is not there.
+// Opens the rails and tells the peers. Null if the job has one node. Throws Error: no NIC, a peer whose
+// rails do not fit ours, a provider that is not there.
 [[nodiscard]] std::unique_ptr<RailsParts> build_rails(const Config& config,
                                                       bootstrap::Bootstrap& bootstrap,
                                                       const heap::Heap& heap,
-                                                      const Membership& membership,
-                                                      std::uint32_t spin_us);
+                                                      const Membership& membership);
+
+// Starts them, counting in `blocks`, and opens the connections. Throws Error: a peer that cannot be
+// reached.
+void start_rails(RailsParts& parts,
+                 const CounterBlocks& blocks,
+                 const Config& config,
+                 bootstrap::Bootstrap& bootstrap,
+                 std::uint32_t spin_us);
 
 }  // namespace weft::runtime

@@ -189,12 +189,11 @@ void Runtime::warm_up(const std::vector<Pe>& peers) {
 }
 
 std::vector<RailCounters> Runtime::counters() const {
-  if (parts_->rails == nullptr) {
-    return {};
+  std::vector<RailCounters> copies;
+  for (const RailCounters& rail : parts_->counters->blocks().rails) {
+    copies.push_back(read_counters(rail));
   }
-  // Numbers of a page that the transport goes on writing: each is read whole.
-  const CountersPage& page = parts_->rails->counters;
-  return {page.rails.begin(), page.rails.begin() + page.rail_count};
+  return copies;
 }
 
 std::vector<PeerRailCounters> Runtime::peer_counters(Pe peer) const {

@@ -72,7 +72,7 @@ Runtime::Parts::Parts(const Config& user_config,
   // Everybody has mapped everybody before anybody can fail and take its descriptor away.
   bootstrap->barrier();
   const rma::WaitPolicy policy = wait_policy(config, membership.machine());
-  rails = build_rails(config, *bootstrap, heap, membership, policy.spin_us);
+  open_rails(policy.spin_us);
   if (config.node_local == "cma") {
     cma = build_cma(config, *bootstrap, heap, membership);
   }
@@ -86,6 +86,41 @@ Runtime::Parts::Parts(const Config& user_config,
   if (config.check_level >= 2) {
     rma->disable_fast_path();
   }
+}
+
+void Runtime::Parts::open_rails(std::uint32_t spin_us) {
+  rails = build_rails(config, *bootstrap, heap, membership);
+  counters.emplace(describe_page());
+  if (rails != nullptr) {
+    start_rails(*rails, counters->blocks(), config, *bootstrap, spin_us);
+  }
+}
+
+PageDescription Runtime::Parts::describe_page() const {
+  const Member& first = membership.member(Pe(0));
+  PageDescription page{.folder = config.counters_dir,
+                       .job = config.job_id,
+                       .policy = config.rail_policy,
+                       .host = membership.member(me).hostname,
+                       .pe = me,
+                       .pe_count = heap.pe_count(),
+                       .node = membership.place(me).node_index,
+                       .rails = {},
+                       .is_first_on_machine = membership.machine_pe() == 0};
+  if (page.job.empty()) {  // another launcher's: the PEs must agree, and two jobs must differ
+    page.job = fmt::format("{}-{}", first.hostname, first.heap.pid);
+  }
+  if (far() != nullptr) {
+    page.peer_rail_stride = far()->peer_rail_count_max();
+    for (std::uint32_t i = 0; i < far()->rail_count(); ++i) {
+      const fabric::Rail& rail = far()->rail(RailIndex(i));
+      page.rails.push_back({.nic = rail.nic(),
+                            .address = rail.address_text(),
+                            .provider = rail.provider(),
+                            .rate_bits_per_s = rail.limits().rate_bits_per_s});
+    }
+  }
+  return page;
 }
 
 void Runtime::Parts::add_data_regions() {

@@ -19,6 +19,7 @@
 #include "src/heap/globals.hpp"
 #include "src/runtime/agreement.hpp"
 #include "src/runtime/cma_builder.hpp"
+#include "src/runtime/counters_page.hpp"
 #include "src/runtime/device_job.hpp"
 #include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
@@ -109,6 +110,9 @@ struct Runtime::Parts {
   // Empty if none is.
   [[nodiscard]] std::optional<Pe> lost_pe() const;
   void add_data_regions();
+  // The way to other nodes, and the page in which it counts; a job of one node has only the page.
+  void open_rails(std::uint32_t spin_us);
+  [[nodiscard]] PageDescription describe_page() const;
   void register_window(std::span<std::byte> memory);
   void unregister_window(void* address);
   // Shows `mine` to all PEs and throws Mismatch if they differ.
@@ -126,6 +130,7 @@ struct Runtime::Parts {
   heap::Heap heap;
   std::vector<heap::SharedData> data;
   Membership membership;
+  std::optional<CountersPage> counters;
   gpu::PinnedBuffer staging;  // registered with the rails, so gone after them
   std::unique_ptr<RailsParts> rails;
   std::unique_ptr<CmaParts> cma;

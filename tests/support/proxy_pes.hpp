@@ -79,7 +79,7 @@ struct ProxyPe {
         options.rails, me, std::move(opened),
         std::vector<transport::rails::LocalRegion>{{probe.data(), probe.size()},
                                                    {staging.data(), staging.size()}},
-        0, counters);
+        0);
   }
 
   void make_engine(const ProxyOptions& options, proxy::Copier& copies, proxy::Applier& applies) {
@@ -118,6 +118,7 @@ struct ProxyPe {
   HostRing inbox;
   std::vector<std::unique_ptr<HostRing>> rings;
   std::vector<RailCounters> counters;
+  std::vector<PeerRailCounters> peer_counters;
   Failures failures;
   std::unique_ptr<transport::rails::RailsTransport> transport;
   std::unique_ptr<FakeCopier> copier;
@@ -139,6 +140,7 @@ class ProxyPes {
       std::vector<bool> is_mapped(options.pe_count);
       is_mapped[pe] = true;
       pes_[pe]->transport->connect(blobs, is_mapped);
+      count_in(*pes_[pe]->transport, options.pe_count, pes_[pe]->counters, pes_[pe]->peer_counters);
     }
     if (options.threads) {
       start_threads();

@@ -15,6 +15,7 @@ namespace weft::test {
 struct RailsPe {
   std::vector<std::byte> memory;  // the heap: region 0; its first 64 bytes are the probe's
   std::vector<RailCounters> counters;
+  std::vector<PeerRailCounters> peer_counters;  // by PE, as many as the most that a peer has
   std::unique_ptr<transport::rails::RailsTransport> transport;
 
   [[nodiscard]] std::uint64_t* word(std::uint64_t offset) {
@@ -23,6 +24,15 @@ struct RailsPe {
 };
 
 using MakeRails = std::function<transport::rails::RailsTransport::Rails(std::uint32_t pe)>;
+
+inline void count_in(transport::rails::RailsTransport& transport,
+                     std::uint32_t pe_count,
+                     std::vector<RailCounters>& rails,
+                     std::vector<PeerRailCounters>& peers) {
+  const std::uint32_t stride = transport.peer_rail_count_max();
+  peers.resize(std::size_t{pe_count} * stride);
+  transport.count_in({.rails = rails, .peers = peers, .peer_rail_stride = stride});
+}
 
 // `warm` opens the connections, one PE after the other, while all make progress.
 inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(
@@ -39,8 +49,7 @@ inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(
     made->counters.resize(rails.size());
     made->transport = std::make_unique<transport::rails::RailsTransport>(
         options, Pe(pe), std::move(rails),
-        std::vector<transport::rails::LocalRegion>{{made->memory.data(), heap_bytes}}, 0,
-        made->counters);
+        std::vector<transport::rails::LocalRegion>{{made->memory.data(), heap_bytes}}, 0);
     blobs.push_back(made->transport->describe());
     pes.push_back(std::move(made));
   }
@@ -48,6 +57,7 @@ inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(
     std::vector<bool> is_mapped(pe_count);
     is_mapped[pe] = true;
     pes[pe]->transport->connect(blobs, is_mapped);
+    count_in(*pes[pe]->transport, pe_count, pes[pe]->counters, pes[pe]->peer_counters);
   }
   return pes;
 }

@@ -48,21 +48,6 @@ PeerCard read_card(const bootstrap::Blob& blob, Pe pe) {
   }
 }
 
-// Rails that the policy may use from `local`: warm-up opens no connection that stays idle.
-bool is_used(Policy policy, const RailLink& link, std::size_t remote_count) {
-  switch (policy) {
-    case Policy::Single:
-      return link.local.value == 0 && link.remote.value == 0;
-    case Policy::Coupled:
-    case Policy::Aligned:
-      return link.local.value % remote_count == link.remote.value;
-    case Policy::Offset:
-    case Policy::Balanced:
-      return true;
-  }
-  return true;
-}
-
 }  // namespace
 
 bootstrap::Blob RailsTransport::describe() const {
@@ -122,6 +107,24 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
   }
 }
 
+std::uint32_t RailsTransport::peer_rail_count_max() const {
+  std::size_t most = 0;
+  for (const auto& peer : state_.peers) {
+    most = std::max(most, peer == nullptr ? 0 : peer->rails.size());
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
+void RailsTransport::count_in(const CounterBlocks& blocks) {
+  const std::lock_guard lock(mutex_);
+  WEFT_CHECK(blocks.rails.size() >= state_.rails.size() &&
+                 blocks.peer_rail_stride >= peer_rail_count_max() &&
+                 blocks.peers.size() >= state_.peers.size() * blocks.peer_rail_stride,
+             "{} blocks for {} rails, {} entries for {} PEs", blocks.rails.size(),
+             state_.rails.size(), blocks.peers.size(), state_.peers.size());
+  links_.count_in(blocks);
+}
+
 bootstrap::Blob RailsTransport::add_region(const LocalRegion& region) {
   const std::lock_guard lock(mutex_);
   bootstrap::FieldWriter writer;
@@ -175,7 +178,8 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
       continue;
     }
     for (RailLink& link : peer->links) {
-      if (is_used(state_.options.policy, link, peer->rails.size())) {
+      // No connection is opened that the policy would leave idle.
+      if (is_first_choice(state_.options.policy, link.pair(), peer->rails.size())) {
         wanted.emplace_back(peer, &link);
       }
     }
@@ -205,9 +209,6 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
            peer->pe.value, state_.rails.size(), peer->rails.size(),
            state_.rails.front().rail->nic(), state_.rails.front().rail->address_text());
     }
-  }
-  for (const LocalRail& local : state_.rails) {
-    local.counters->warm = 1;
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/base/atomic.hpp"
 #include "src/base/log.hpp"
 #include "src/transport/atomic_update.hpp"
 
@@ -64,8 +63,8 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
     state_.activate(peer);
   }
   RailCounters& counters = *state_.rails[local.value].counters;
-  AtomicRef(counters.rx_bytes).fetch_add(message.size(), std::memory_order_relaxed);  // a statistic
-  AtomicRef(counters.rx_operations).fetch_add(1, std::memory_order_relaxed);          // a statistic
+  add_to(counters.rx_bytes, message.size());
+  add_to(counters.rx_operations, 1);
   std::span<const std::byte> rest = message.subspan(sizeof(header));
   while (rest.size() >= sizeof(Frame)) {
     Frame frame;
@@ -77,8 +76,8 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
                 peer.pe.value);
       return;
     }
-    if (frame.kind == FrameKind::Signal || frame.kind == FrameKind::EagerSignal) {
-      AtomicRef(counters.rx_signals).fetch_add(1, std::memory_order_relaxed);  // a statistic
+    if (is_signal(frame.kind) && !arrivals.applied.is_done(frame.sequence)) {
+      add_to(counters.rx_signals, 1);
     }
     handle(peer, frame, rest.first(data_bytes));
     rest = rest.subspan(padded(data_bytes));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "src/base/atomic.hpp"
 #include "src/base/log.hpp"
 
 namespace weft::transport::rails {
@@ -22,15 +21,6 @@ constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
 constexpr std::uint64_t kPeerShare = 4;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
-
-// relaxed: statistics; a reader wants each number whole, not a common instant.
-void add(std::uint64_t& counter, std::uint64_t value) {
-  AtomicRef(counter).store(counter + value, std::memory_order_relaxed);
-}
-
-void set(std::uint64_t& counter, std::uint64_t value) {
-  AtomicRef(counter).store(value, std::memory_order_relaxed);  // as above
-}
 
 // From now on the rails of this side are even: what one of them missed is not made up for.
 void start_even(std::span<RailLoad* const> loads) {
@@ -123,7 +113,6 @@ void Links::on_posted(
   LocalRail& local = state_.rails[link.local.value];
   for (RailLoad* load : {&local.load, &peer.rails[link.remote.value].load}) {
     load->meter.on_post(state_.now_ns, bytes);
-    (direction == Direction::Write ? load->write_bytes : load->read_bytes) += bytes;
     (direction == Direction::Write ? load->write_turn_bytes : load->read_turn_bytes) += bytes;
   }
   peer.outstanding_bytes[link.local.value] += bytes;
@@ -135,9 +124,12 @@ void Links::on_posted(
   link.posts.push_back(&posted);
   ++local.outstanding;
   ++state_.outstanding;
-  add(local.counters->tx_operations, 1);
-  add(direction == Direction::Write ? local.counters->tx_bytes : local.counters->rx_bytes, bytes);
-  set(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
+  const bool is_write = direction == Direction::Write;
+  PeerRailCounters& theirs = *peer.rails[link.remote.value].counters;
+  add_to(is_write ? theirs.put_bytes : theirs.get_bytes, bytes);
+  add_to(local.counters->tx_operations, 1);
+  add_to(is_write ? local.counters->tx_bytes : local.counters->rx_bytes, bytes);
+  set_counter(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
 }
 
 void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
@@ -158,17 +150,70 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
   --local.outstanding;
   --state_.outstanding;
   local.full = false;
-  set(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
+  set_counter(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
 }
 
 void Links::on_completed(Peer& peer, const Posted& posted) {
   take_back(peer, posted, true);
-  peer.links[posted.link].warm = true;
+  if (RailLink& link = peer.links[posted.link]; !link.warm) {
+    become_warm(peer, link);
+  }
 }
 
 void Links::on_failed(Peer& peer, const Posted& posted) {
   take_back(peer, posted, false);
-  add(state_.rails[peer.links[posted.link].local.value].counters->errors, 1);
+  if (posted.kind != PostedKind::Probe) {  // a probe of a dead link does what it is for
+    add_to(state_.rails[peer.links[posted.link].local.value].counters->errors, 1);
+  }
+}
+
+void Links::on_full(LocalRail& local) {
+  local.full = true;
+  add_to(local.counters->retries, 1);
+}
+
+void Links::on_refused(Peer& peer, RailLink& link) {
+  const LocalRail& local = state_.rails[link.local.value];
+  add_to(local.counters->errors, 1);
+  set_down(peer, link, fabric::error_words(local.rail->last_error()));
+}
+
+void Links::count_in(const CounterBlocks& blocks) {
+  for (std::size_t i = 0; i < state_.rails.size(); ++i) {
+    state_.rails[i].counters = &blocks.rails[i];
+  }
+  for (const auto& peer : state_.peers) {
+    if (peer == nullptr) {
+      continue;
+    }
+    const auto theirs = blocks.peers.subspan(std::size_t{peer->pe.value} * blocks.peer_rail_stride);
+    for (std::size_t i = 0; i < peer->rails.size(); ++i) {
+      peer->rails[i].counters = &theirs[i];
+    }
+    for (const RailLink& link : peer->links) {
+      const bool is_wanted =
+          is_first_choice(state_.options.policy, link.pair(), peer->rails.size());
+      state_.rails[link.local.value].links_cold += is_wanted ? 1 : 0;
+      change_links_up(*peer, link, 1);
+    }
+  }
+}
+
+void Links::change_links_up(const Peer& peer, const RailLink& link, std::int32_t change) {
+  LocalRail& local = state_.rails[link.local.value];
+  if (may_use(state_.options.policy, link.pair(), peer.rails.size())) {
+    local.links_up += static_cast<std::uint32_t>(change);
+    set_counter(local.counters->up, local.links_up > 0 ? 1U : 0U);
+  }
+}
+
+void Links::become_warm(const Peer& peer, RailLink& link) {
+  link.warm = true;
+  LocalRail& local = state_.rails[link.local.value];
+  if (is_first_choice(state_.options.policy, link.pair(), peer.rails.size())) {
+    --local.links_cold;
+    set_counter(local.counters->warm, local.links_cold == 0 ? 1U : 0U);
+  }
 }
 
 void Links::set_up(Peer& peer, RailLink& link) {
@@ -179,6 +224,7 @@ void Links::set_up(Peer& peer, RailLink& link) {
   if (!link.up) {
     start_even(local_loads());
     start_even(loads_of(peer));
+    change_links_up(peer, link, 1);
   }
   link.up = true;
   peer.masks[link.local.value] |= LinkMask{1} << link.remote.value;
@@ -191,6 +237,7 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
     return;
   }
   link.up = false;
+  change_links_up(peer, link, -1);
   link.down_ns = state_.now_ns;
   peer.masks[link.local.value] &= ~(LinkMask{1} << link.remote.value);
   if (!is_reachable(peer)) {

@@ -31,11 +31,17 @@ class Links {
     return peer.links[posted.link];
   }
 
+  // Where all of this is counted from now on; before the first post, after all peers are known.
+  void count_in(const CounterBlocks& blocks);
+
   // A post was accepted: fills `posted` with where it went.
   void on_posted(
       Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted);
   void on_completed(Peer& peer, const Posted& posted);
   void on_failed(Peer& peer, const Posted& posted);
+  // A post was not accepted: for now, or for good.
+  static void on_full(LocalRail& local);
+  void on_refused(Peer& peer, RailLink& link);
 
   void set_up(Peer& peer, RailLink& link);
   // Logs and counts the first failure; later ones of the same link are silent.
@@ -46,6 +52,8 @@ class Links {
 
  private:
   [[nodiscard]] std::uint64_t window_of(const RailLoad& load) const;
+  void change_links_up(const Peer& peer, const RailLink& link, std::int32_t change);
+  void become_warm(const Peer& peer, RailLink& link);
   void take_back(Peer& peer, const Posted& posted, bool completed);
   // The loads of one side, valid until the next call of either.
   [[nodiscard]] std::span<RailLoad* const> local_loads();

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
 
 namespace weft::transport::rails {
 
 void Outbox::open_batch(Peer& peer) {
   peer.open = state_.batches.take();
+  peer.open->signals = 0;
   *peer.open->header() = {.source_pe = state_.me.value, .bytes = sizeof(BatchHeader)};
 }
 
@@ -41,6 +41,7 @@ void Outbox::append(Peer& peer, const Frame& frame, std::span<const std::byte> d
   }
   header.bytes += static_cast<std::uint32_t>(bytes);
   ++header.frame_count;
+  peer.open->signals += is_signal(frame.kind) ? 1 : 0;
   state_.activate(peer);
 }
 
@@ -77,6 +78,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
     switch (local.rail->post_send(message, link.address, batch)) {
       case fabric::PostResult::Posted:
         links_.on_posted(peer, link, Direction::Write, header.bytes, *batch);
+        add_to(local.counters->tx_signals, batch->signals);
         ++peer.batches_in_flight;
         peer.announce_floor = false;
         batch->posted_ns = state_.now_ns;
@@ -86,11 +88,10 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
         }
         return true;
       case fabric::PostResult::Full:
-        local.full = true;
-        AtomicRef(local.counters->retries).fetch_add(1, std::memory_order_relaxed);  // a statistic
+        Links::on_full(local);
         break;
       case fabric::PostResult::Failed:
-        links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
+        links_.on_refused(peer, link);
         break;
     }
   }

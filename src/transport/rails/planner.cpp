@@ -38,10 +38,9 @@ bool is_linked(const PlanInput& input, std::uint32_t local, std::uint32_t remote
 // The peer's rails that local rail `local` may use under the policy, as a mask.
 LinkMask allowed_remotes(const PlanInput& input, std::uint32_t local) {
   LinkMask mask = 0;
-  const std::uint32_t same_index = local % count_of(input.remote);
   for (std::uint32_t remote = 0; remote < count_of(input.remote); ++remote) {
-    const bool wanted = input.policy != Policy::Aligned || remote == same_index;
-    if (wanted && is_linked(input, local, remote)) {
+    const RailPair pair{RailIndex(local), RailIndex(remote)};
+    if (may_use(input.policy, pair, input.remote.size()) && is_linked(input, local, remote)) {
       mask |= LinkMask{1} << remote;
     }
   }
@@ -195,6 +194,24 @@ Policy parse_policy(std::string_view name) {
 
 std::string_view to_string(Policy policy) {
   return kNames[static_cast<std::size_t>(policy)].second;
+}
+
+bool may_use(Policy policy, RailPair pair, std::size_t remote_count) {
+  return policy != Policy::Aligned || pair.local.value % remote_count == pair.remote.value;
+}
+
+bool is_first_choice(Policy policy, RailPair pair, std::size_t remote_count) {
+  switch (policy) {
+    case Policy::Single:
+      return pair.local.value == 0 && pair.remote.value == 0;
+    case Policy::Coupled:
+    case Policy::Aligned:
+      return pair.local.value % remote_count == pair.remote.value;
+    case Policy::Offset:
+    case Policy::Balanced:
+      return true;
+  }
+  return true;
 }
 
 std::optional<Piece> next_piece(const PlanInput& input, Rest rest) {

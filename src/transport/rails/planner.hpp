@@ -40,6 +40,17 @@ struct RailState {
 // The links between the two sides: bit r of links[l] says that local rail l reaches peer's rail r.
 using LinkMask = std::uint32_t;
 
+// One of our rails with one of the peer's.
+struct RailPair {
+  RailIndex local;
+  RailIndex remote;
+};
+
+// Whether the policy may use these rails together at all.
+[[nodiscard]] bool may_use(Policy policy, RailPair pair, std::size_t remote_count);
+// Whether it does while every link is up.
+[[nodiscard]] bool is_first_choice(Policy policy, RailPair pair, std::size_t remote_count);
+
 struct PlanInput {
   Policy policy = Policy::Balanced;
   Pe me;

@@ -24,10 +24,7 @@ RailsTransport::RailsTransport(RailsOptions options,
                                Pe me,
                                Rails rails,
                                std::vector<LocalRegion> regions,
-                               std::uint64_t probe_offset,
-                               std::span<RailCounters> counters) {
-  WEFT_CHECK(rails.size() <= counters.size(), "{} rails, {} counter blocks", rails.size(),
-             counters.size());
+                               std::uint64_t probe_offset) {
   state_.options = options;
   state_.me = me;
   state_.regions = std::move(regions);
@@ -39,7 +36,7 @@ RailsTransport::RailsTransport(RailsOptions options,
   for (std::size_t i = 0; i < rails.size(); ++i) {
     wait_descriptors_.push_back({.fd = rails[i]->wait_descriptor(), .events = POLLIN});
     has_unpollable_rail_ = has_unpollable_rail_ || wait_descriptors_.back().fd < 0;
-    state_.rails.push_back({.rail = std::move(rails[i]), .counters = &counters[i]});
+    state_.rails.push_back({.rail = std::move(rails[i])});
   }
   wait_descriptors_.push_back({.fd = wake_, .events = POLLIN});
   state_.batches.on_new([this](Batch& batch) {
@@ -313,7 +310,8 @@ std::vector<PeerRailCounters> RailsTransport::peer_counters(Pe peer) const {
   std::vector<PeerRailCounters> counters;
   if (const Peer* target = state_.peers[peer.value].get(); target != nullptr) {
     for (const PeerRail& rail : target->rails) {
-      counters.push_back({.put_bytes = rail.load.write_bytes, .get_bytes = rail.load.read_bytes});
+      counters.push_back({.put_bytes = read_counter(rail.counters->put_bytes),
+                          .get_bytes = read_counter(rail.counters->get_bytes)});
     }
   }
   return counters;

@@ -29,14 +29,13 @@ class RailsTransport final : public Transport {
  public:
   using Rails = std::vector<std::unique_ptr<fabric::Rail>>;
 
-  // `regions` is what peers may reach, the same list on every PE. `counters` has a block per rail
-  // and outlives this. Throws Error if memory cannot be registered.
+  // `regions` is what peers may reach, the same list on every PE. Throws Error if memory cannot be
+  // registered.
   RailsTransport(RailsOptions options,
                  Pe me,
                  Rails rails,
                  std::vector<LocalRegion> regions,
-                 std::uint64_t probe_offset,
-                 std::span<RailCounters> counters);
+                 std::uint64_t probe_offset);
   RailsTransport(const RailsTransport&) = delete;
   RailsTransport& operator=(const RailsTransport&) = delete;
   ~RailsTransport() override;
@@ -47,6 +46,12 @@ class RailsTransport final : public Transport {
   // Enters the peers that are reached this way; `blobs` is indexed by PE. Throws Error if a peer has
   // no rail, or rails of another provider.
   void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mapped);
+
+  // The most rails that a peer has; after connect.
+  [[nodiscard]] std::uint32_t peer_rail_count_max() const;
+
+  // Where it counts: once, after connect and before anything else. The blocks are zero, and outlive this.
+  void count_in(const CounterBlocks& blocks);
 
   // One more region, on all PEs in the same order: registers it, and says what peers need to reach it.
   // Throws Error.
@@ -74,6 +79,10 @@ class RailsTransport final : public Transport {
   void wake() noexcept override;
 
   [[nodiscard]] std::size_t rail_count() const { return state_.rails.size(); }
+
+  [[nodiscard]] const fabric::Rail& rail(RailIndex index) const {
+    return *state_.rails[index.value].rail;
+  }
 
   // One entry per rail of `peer`; empty if it is not reached this way.
   [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const;

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
 
 namespace weft::transport::rails {
@@ -211,11 +210,10 @@ bool Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
       links_.on_posted(peer, link, direction_of(operation), where.bytes, piece);
       return true;
     case fabric::PostResult::Full:
-      local.full = true;
-      AtomicRef(local.counters->retries).fetch_add(1, std::memory_order_relaxed);  // a statistic
+      Links::on_full(local);
       return false;
     case fabric::PostResult::Failed:
-      links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
+      links_.on_refused(peer, link);
       return false;
   }
   return false;

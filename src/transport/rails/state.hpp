@@ -51,8 +51,11 @@ struct RailLink {
   std::vector<fabric::RegionKey> regions;  // of the peer, as its rail `remote` exposes them
 
   bool up = true;
-  bool warm = false;              // something has been delivered
-  bool probing = false;           // a probe is outstanding
+  bool warm = false;     // something has been delivered
+  bool probing = false;  // a probe is outstanding
+
+  [[nodiscard]] RailPair pair() const { return {local, remote}; }
+
   std::vector<Posted*> posts;     // outstanding, in no order
   std::uint64_t progress_ns = 0;  // last completion, or the post that ended idleness
   std::uint64_t down_ns = 0;      // when it went down
@@ -61,10 +64,9 @@ struct RailLink {
 
 // What is counted per rail, ours or one of a peer's.
 struct RailLoad {
-  std::uint64_t write_bytes = 0;       // towards the peer: puts, messages
-  std::uint64_t read_bytes = 0;        // from the peer: gets
-  std::uint64_t write_turn_bytes = 0;  // the same since the rails of this side last started even
-  std::uint64_t read_turn_bytes = 0;
+  // Since the rails of this side last started even.
+  std::uint64_t write_turn_bytes = 0;  // towards the peer: puts, messages
+  std::uint64_t read_turn_bytes = 0;   // from the peer: gets
   RateMeter meter;
   RailWeight weight;
   std::uint64_t weighed_samples = 0;  // of the meter, when the weight was last renewed
@@ -73,13 +75,16 @@ struct RailLoad {
 struct LocalRail {
   std::unique_ptr<fabric::Rail> rail;
   RailLoad load;
-  RailCounters* counters = nullptr;
+  RailCounters* counters = nullptr;  // null until Links::count_in
   bool full = false;  // refused a post in this pass; cleared by the next completion or pass
   std::uint32_t outstanding = 0;
+  std::uint32_t links_up = 0;    // of those that the policy may use
+  std::uint32_t links_cold = 0;  // of those that the policy uses while all are up
 };
 
 struct PeerRail {
   std::vector<std::byte> address;
+  PeerRailCounters* counters = nullptr;
   RailLoad load{.weight = RailWeight(kPeerSlowBound)};
 };
 
@@ -128,6 +133,7 @@ struct Batch : Posted {
   bool delivered = false;  // says the provider; the peer has not said so yet
   bool arrived = false;    // says the peer, before the provider
   std::uint64_t posted_ns = 0;
+  std::uint32_t signals = 0;  // among its frames
 
   [[nodiscard]] BatchHeader* header() { return reinterpret_cast<BatchHeader*>(memory.data()); }
 

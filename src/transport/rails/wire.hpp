@@ -45,6 +45,10 @@ enum class FrameKind : std::uint8_t {
   RecoverReply,  // `operand` != 0: it was applied; for `token`
 };
 
+[[nodiscard]] constexpr bool is_signal(FrameKind kind) {
+  return kind == FrameKind::Signal || kind == FrameKind::EagerSignal || kind == FrameKind::Force;
+}
+
 struct Frame {
   FrameKind kind = FrameKind::Atomic;
   std::uint8_t code = 0;           // AtomicCode
