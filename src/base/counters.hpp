@@ -62,7 +62,8 @@ struct alignas(kCacheLineBytes) RailCounters {
   std::uint32_t warm = 0;             // 1 once all connections that the policy uses have been open
   std::uint64_t rate_bits_per_s = 0;  // 0: not known
   std::array<char, 32> provider{};
-  std::array<char, 40> reserved{};
+  std::uint64_t rx_message_bytes = 0;  // of rx_bytes: what stands in the senders' put_bytes, too
+  std::array<char, 32> reserved{};
 };
 
 // What this PE has exchanged with one rail of one peer; a put leaves no trace at its target.
@@ -110,7 +111,8 @@ template <typename Integer>
           .up = read_counter(from.up),
           .warm = read_counter(from.warm),
           .rate_bits_per_s = from.rate_bits_per_s,
-          .provider = from.provider};
+          .provider = from.provider,
+          .rx_message_bytes = read_counter(from.rx_message_bytes)};
 }
 
 // The layout is a contract with programs that are not built with this one.
@@ -139,5 +141,6 @@ static_assert(offsetof(RailCounters, retries) == 152 && offsetof(RailCounters, e
 static_assert(offsetof(RailCounters, up) == 168 && offsetof(RailCounters, warm) == 172);
 static_assert(offsetof(RailCounters, rate_bits_per_s) == 176);
 static_assert(offsetof(RailCounters, provider) == 184);
+static_assert(offsetof(RailCounters, rx_message_bytes) == 216);
 
 }  // namespace weft

@@ -64,6 +64,7 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
   }
   RailCounters& counters = *state_.rails[local.value].counters;
   add_to(counters.rx_bytes, message.size());
+  add_to(counters.rx_message_bytes, message.size());
   add_to(counters.rx_operations, 1);
   std::span<const std::byte> rest = message.subspan(sizeof(header));
   while (rest.size() >= sizeof(Frame)) {

@@ -1,0 +1,215 @@
+// What the counters say while rails die, return and refuse: up, warm, errors, retries and sums, through a
+// network that does so on purpose. A failing seed is printed.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "tests/support/rails_pes.hpp"
+#include "tests/support/simulated_network.hpp"
+
+namespace weft::transport::rails {
+namespace {
+
+constexpr std::size_t kHeapBytes = 1U << 20U;
+constexpr std::size_t kBytes = 20'000;
+constexpr std::uint32_t kRails = 3;
+
+// All PEs in one thread; rail r of PE p is number p * kRails + r of the network.
+class RailCountersJob {
+ public:
+  explicit RailCountersJob(std::uint32_t pe_count,
+                           test::NetworkFaults faults = {},
+                           Policy policy = Policy::Balanced)
+      : network(17, faults), source_(kBytes) {
+    RailsOptions options;
+    options.policy = policy;
+    options.stripe_bytes_min = 4U << 10U;
+    pes = test::make_rails_pes(pe_count, kHeapBytes, options, [&](std::uint32_t pe) {
+      RailsTransport::Rails rails;
+      for (std::uint32_t i = 0; i < kRails; ++i) {
+        rails.push_back(network.make_rail("pe" + std::to_string(pe) + "nic" + std::to_string(i)));
+      }
+      return rails;
+    });
+  }
+
+  // Puts, gets and put_signals of PE 0 towards every other, until they are done.
+  void exchange() {
+    std::vector<OperationCounter> counters(pes.size());
+    for (std::uint32_t pe = 1; pe < pes.size(); ++pe) {
+      for (const OperationKind kind :
+           {OperationKind::Put, OperationKind::Get, OperationKind::PutSignal}) {
+        post({.kind = kind,
+              .peer = Pe(pe),
+              .remote = {RegionIndex(0), HeapOffset(4096)},
+              .local = source_.data(),
+              .bytes = kBytes,
+              .update = {.code = AtomicCode::Add,
+                         .word = {RegionIndex(0), HeapOffset(64)},
+                         .operand = 1},
+              .counter = &counters[pe]});
+      }
+    }
+    EXPECT_TRUE(test::progress_until(pes, [&] {
+      for (std::uint32_t pe = 1; pe < pes.size(); ++pe) {
+        pes[0]->transport->flush(Pe(pe));
+      }
+      return std::ranges::all_of(counters, &OperationCounter::is_idle);
+    }));
+  }
+
+  void exchange_until(const std::function<bool()>& done) {
+    for (int i = 0; i < 2000 && !done(); ++i) {
+      exchange();
+    }
+    EXPECT_TRUE(done());
+  }
+
+  [[nodiscard]] const RailCounters& rail(std::uint32_t pe, std::uint32_t rail) const {
+    return pes[pe]->counters[rail];
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> ups(std::uint32_t pe) const {
+    std::vector<std::uint32_t> all;
+    for (const RailCounters& each : pes[pe]->counters) {
+      all.push_back(each.up);
+    }
+    return all;
+  }
+
+  template <typename Counters>
+  static std::uint64_t sum(const std::vector<Counters>& all, std::uint64_t Counters::* which) {
+    return std::accumulate(
+        all.begin(), all.end(), std::uint64_t{0},
+        [&](std::uint64_t total, const Counters& one) { return total + one.*which; });
+  }
+
+  test::SimulatedNetwork network;
+  std::vector<std::unique_ptr<test::RailsPe>> pes;
+
+ private:
+  void post(const Operation& operation) {
+    EXPECT_TRUE(test::progress_until(
+        pes, [&] { return pes[0]->transport->post(operation) == Status::Ok; }));
+  }
+
+  std::vector<std::byte> source_;
+};
+
+TEST(RailCounters, FollowARailThatDiesAndReturns) {
+  for (const Policy policy : {Policy::Balanced, Policy::Coupled, Policy::Offset, Policy::Aligned}) {
+    SCOPED_TRACE(to_string(policy));
+    RailCountersJob job(3, {}, policy);
+    EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 1, 1}));
+    job.network.kill(1);
+    job.exchange_until([&] { return job.rail(0, 1).up == 0; });
+    EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 0, 1}));
+    EXPECT_GT(job.rail(0, 1).errors, 0U);
+    job.network.revive(1);
+    job.exchange_until([&] { return job.rail(0, 1).up == 1; });
+    EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 1, 1}));
+  }
+}
+
+TEST(RailCounters, DoNotBlameARailForOneOfAPeer) {
+  RailCountersJob job(2);
+  job.network.kill(kRails + 1);  // rail 1 of PE 1
+  for (int i = 0; i < 50; ++i) {
+    job.exchange();
+  }
+  EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 1, 1}));
+}
+
+TEST(RailCounters, DoNotCountTheProbesOfADeadRailAsErrors) {
+  RailCountersJob job(2);
+  job.network.kill(0);
+  job.exchange_until([&] { return job.rail(0, 0).up == 0; });
+  job.exchange();
+  const std::uint64_t errors = job.rail(0, 0).errors;
+  const std::uint64_t operations = job.rail(0, 0).tx_operations;
+  // Nothing else is under way, and a probe goes out every 250 ms.
+  EXPECT_TRUE(test::progress_until(
+      job.pes, [&] { return job.rail(0, 0).tx_operations > operations + 3; }, UINT64_MAX));
+  EXPECT_EQ(job.rail(0, 0).errors, errors);
+  EXPECT_EQ(job.rail(0, 0).up, 0U);
+}
+
+TEST(RailCounters, CountAsRetriesWhatTheNicsQueueRefused) {
+  RailCountersJob calm(2);
+  RailCountersJob crowded(2, {.refuse = 0.3});
+  for (RailCountersJob* job : {&calm, &crowded}) {
+    for (int i = 0; i < 20; ++i) {
+      job->exchange();
+    }
+    EXPECT_EQ(RailCountersJob::sum(job->pes[0]->counters, &RailCounters::errors), 0U);
+  }
+  EXPECT_EQ(RailCountersJob::sum(calm.pes[0]->counters, &RailCounters::retries), 0U);
+  EXPECT_GT(RailCountersJob::sum(crowded.pes[0]->counters, &RailCounters::retries), 0U);
+}
+
+// The rails of this side and those of the peers have carried the same bytes, whatever died in between.
+TEST(RailCounters, AgreeWithTheTableOfPeers) {
+  RailCountersJob job(3, {.delay = 0.5});
+  for (std::size_t i = 0; i < 60; ++i) {
+    if (i % 10 == 5) {
+      job.network.kill(i % (3 * kRails));
+    }
+    job.exchange();
+    if (i % 10 == 9) {
+      job.network.revive((i - 4) % (3 * kRails));
+    }
+  }
+  for (const auto& pe : job.pes) {
+    EXPECT_EQ(RailCountersJob::sum(pe->counters, &RailCounters::tx_bytes),
+              RailCountersJob::sum(pe->peer_counters, &PeerRailCounters::put_bytes));
+    EXPECT_EQ(RailCountersJob::sum(pe->counters, &RailCounters::rx_bytes),
+              RailCountersJob::sum(pe->counters, &RailCounters::rx_message_bytes) +
+                  RailCountersJob::sum(pe->peer_counters, &PeerRailCounters::get_bytes));
+    EXPECT_EQ(RailCountersJob::sum(pe->counters, &RailCounters::outstanding_bytes), 0U);
+  }
+  for (std::size_t i = 0; i < kRails; ++i) {
+    EXPECT_EQ(job.pes[0]->peer_counters[i].put_bytes, 0U) << "to itself";
+    EXPECT_GT(job.pes[0]->peer_counters[2 * kRails + i].get_bytes, 0U);
+  }
+}
+
+TEST(RailCounters, CountASignalOnceOnEachSide) {
+  RailCountersJob job(2);
+  for (int i = 0; i < 25; ++i) {
+    job.exchange();
+  }
+  EXPECT_EQ(*job.pes[1]->word(64), 25U);
+  EXPECT_EQ(RailCountersJob::sum(job.pes[0]->counters, &RailCounters::tx_signals), 25U);
+  EXPECT_EQ(RailCountersJob::sum(job.pes[1]->counters, &RailCounters::rx_signals), 25U);
+}
+
+TEST(RailCounters, SayWarmOnceAllConnectionsOfTheRailAreOpen) {
+  for (const Policy policy : {Policy::Balanced, Policy::Coupled, Policy::Single}) {
+    SCOPED_TRACE(to_string(policy));
+    RailCountersJob job(2, {}, policy);
+    for (std::uint32_t i = 0; i < kRails; ++i) {
+      EXPECT_EQ(job.rail(0, i).warm, 0U);
+    }
+    job.network.kill(kRails + 2);
+    const std::array peer{Pe(1)};
+    std::jthread other([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        job.pes[1]->transport->progress();
+      }
+    });
+    job.pes[0]->transport->warm_up(peer, 20);
+    other.request_stop();
+    other.join();
+    // Each rail of a balanced PE uses all rails of the peer; a coupled one only its own.
+    EXPECT_EQ(job.rail(0, 0).warm, policy == Policy::Balanced ? 0U : 1U);
+    EXPECT_EQ(job.rail(0, 2).warm, 0U);
+    job.network.revive(kRails + 2);
+    if (policy == Policy::Balanced) {
+      job.exchange_until([&] { return job.rail(0, 2).warm == 1; });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::transport::rails
