@@ -173,7 +173,7 @@ TEST_F(CountersPageFile, ShowsEachNumberWhereTheFormatSaysAsSoonAsItIsWritten) {
   EXPECT_EQ(at<std::uint64_t>(bytes, block + 176), 0U);
   EXPECT_EQ(at<std::uint64_t>(bytes, 384 + 176), 100'000'000'000U);
   EXPECT_EQ(text_at(bytes, block + 184, 32), "efa");
-  EXPECT_EQ(at<std::uint64_t>(bytes, block + 216), 10U << 40U);
+  EXPECT_EQ(at<std::uint64_t>(bytes, block + 216), std::uint64_t{10} << 40U);
   EXPECT_EQ(bytes.substr(block + 224, 32), std::string(32, '\0'));
   const std::size_t entry = 384 + 2 * 256 + (5 * 2 + 1) * 16;
   EXPECT_EQ(at<std::uint64_t>(bytes, entry), 77U);

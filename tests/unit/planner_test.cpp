@@ -91,6 +91,35 @@ AllToAll::Sizes fixed_sizes(std::size_t /*step*/) {
   return {256U << 10U};
 }
 
+// Warm-up, and what the counters call up and warm, go by this.
+TEST(Planner, UsesTheRailsTogetherThatItSaysItUses) {
+  for (const Policy policy :
+       {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {
+    for (std::size_t local = 1; local <= 4; ++local) {
+      for (std::size_t remote = 1; remote <= 4; ++remote) {
+        for (std::uint32_t down = 0; down < 1U << (local * remote); down += 1 + down / 97) {
+          Side mine(local);
+          Side theirs(remote);
+          auto links = all_links(local, remote);
+          for (std::size_t i = 0; i < local; ++i) {
+            links[i] &= ~(down >> (i * remote));
+          }
+          for (std::uint64_t counter = 0; counter < 12; ++counter) {
+            const PlanInput input{policy, Pe(1), Pe(2), mine.rails, theirs.rails, links, counter};
+            for (const Piece& piece : plan(input, 100'000)) {
+              const RailPair pair{piece.local, piece.remote};
+              ASSERT_TRUE(may_use(policy, pair, remote));
+              ASSERT_TRUE(down != 0 || is_first_choice(policy, pair, remote));
+              mine.rails[piece.local.value].sent_bytes += piece.bytes;
+              theirs.rails[piece.remote.value].sent_bytes += piece.bytes;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Planner, CutsEveryOperationIntoPiecesThatCoverItExactlyOnce) {
   for (const Policy policy :
        {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {

@@ -16,6 +16,7 @@
 namespace {
 
 constexpr std::size_t kBytes = 100'000;
+constexpr int kRounds = 100;
 
 void exchange(std::byte* heap, std::uint64_t* signal) {
   const std::vector<std::byte> source(kBytes, std::byte{7});
@@ -24,7 +25,7 @@ void exchange(std::byte* heap, std::uint64_t* signal) {
     if (peer == weft_pe()) {
       continue;
     }
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < kRounds; ++i) {
       WEFT_EXPECT_OK(weft_put(heap, source.data(), kBytes, peer));
       WEFT_EXPECT_OK(weft_get(dest.data(), heap, kBytes, peer));
       const weft_signal arrived{.word = signal, .value = 1, .operation = WEFT_SIGNAL_ADD};
