@@ -77,9 +77,7 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
                 peer.pe.value);
       return;
     }
-    if (is_signal(frame.kind) && !arrivals.applied.is_done(frame.sequence)) {
-      add_to(counters.rx_signals, 1);
-    }
+    add_to(counters.rx_signals, is_signal(frame.kind) ? 1 : 0);
     handle(peer, frame, rest.first(data_bytes));
     rest = rest.subspan(padded(data_bytes));
   }
