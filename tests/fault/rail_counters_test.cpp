@@ -180,6 +180,31 @@ TEST(RailCounters, AgreeWithTheTableOfPeers) {
   }
 }
 
+TEST(RailCounters, MayBeReadByAnotherThreadAndOnlyGrow) {
+  RailCountersJob job(2, {.refuse = 0.1});
+  std::uint64_t went_back = 0;
+  {
+    const std::jthread reader([&](const std::stop_token& stop) {
+      std::array<RailCounters, kRails> before{};
+      while (!stop.stop_requested()) {
+        for (std::uint32_t i = 0; i < kRails; ++i) {
+          const RailCounters now = read_counters(job.rail(0, i));
+          went_back += now.tx_bytes < before[i].tx_bytes || now.rx_bytes < before[i].rx_bytes ||
+                               now.tx_operations < before[i].tx_operations ||
+                               now.retries < before[i].retries
+                           ? 1
+                           : 0;
+          before[i] = now;
+        }
+      }
+    });
+    for (int i = 0; i < 200; ++i) {
+      job.exchange();
+    }
+  }
+  EXPECT_EQ(went_back, 0U);
+}
+
 TEST(RailCounters, CountASignalOnceOnEachSide) {
   RailCountersJob job(2);
   for (int i = 0; i < 25; ++i) {
