@@ -29,6 +29,12 @@ struct Device {
 // The calling thread's current one. Throws if there is none, or the driver is older than 12.4.
 [[nodiscard]] Device current_device();
 
+// Of the GPUs that this process sees. Throws as current_device does.
+[[nodiscard]] std::int32_t device_count();
+
+// The GPU that CUDA calls `index`; makes no context on it. Throws if CUDA has no such GPU.
+[[nodiscard]] Device describe_device(std::int32_t index);
+
 // False where libweft was built without CUDA.
 [[nodiscard]] bool is_built_in();
 

@@ -18,6 +18,7 @@ Report make_report(const Config& config, PeQuestion pe, const std::string& topol
     report.fabric = usable_nics(config);
     report.node = topology::node_identity();
     report.limits = read_host_limits();
+    report.gpus = gpu::take_inventory();
   } else {
     report.fabric.nics = described_nics(report.machine);
   }

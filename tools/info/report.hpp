@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/config.hpp"
+#include "src/gpu/inventory.hpp"
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
 #include "src/topology/node.hpp"
@@ -30,7 +31,8 @@ struct Report {
   PeQuestion pe;
   topology::PePlace place;  // assumed, see topology::assumed_places
   topology::NicChoice choice;
-  std::optional<HostLimits> limits;  // of this machine only
+  std::optional<HostLimits> limits;    // of this machine only
+  std::optional<gpu::Inventory> gpus;  // of this machine only
 };
 
 // `topology_file` empty: this machine. Throws Error for a file that hwloc cannot read, a PE that is

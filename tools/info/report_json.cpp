@@ -1,6 +1,7 @@
 // The report for programs. Keys are stable; null is "not known", and for a limit "unlimited".
 #include <nlohmann/json.hpp>
 
+#include "tools/info/gpu_report.hpp"
 #include "tools/info/report.hpp"
 
 namespace weft::info {
@@ -106,6 +107,7 @@ std::string report_json(const Report& report) {
                                         {"provider", report.fabric.provider},
                                         {"providers", report.fabric.providers}}
                                  : Json(nullptr);
+  json["gpus"] = report.gpus ? gpus_json(*report.gpus) : Json(nullptr);
   json["pe"] = {{"index", report.pe.index},
                 {"count", report.pe.count},
                 {"gpu", pci_json(report.place.gpu)},

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "src/base/units.hpp"
+#include "tools/info/gpu_report.hpp"
 #include "tools/info/report.hpp"
 
 namespace weft::info {
@@ -157,8 +158,10 @@ std::string rate_text(std::uint64_t bits_per_s) {
 
 std::string report_text(const Report& report) {
   return fmt::format("weft {}\n", report.version) + machine_text(report) +
-         (report.limits ? fabric_text(report.fabric) : "") + nics_text(report) +
-         choice_text(report) + (report.limits ? limits_text(*report.limits) : "");
+         (report.limits ? fabric_text(report.fabric) : "") +
+         (report.gpus ? gpus_text(*report.gpus, report.machine.gpus.size()) : "") +
+         nics_text(report) + choice_text(report) +
+         (report.limits ? limits_text(*report.limits) : "");
 }
 
 }  // namespace weft::info

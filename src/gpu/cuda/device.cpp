@@ -13,8 +13,8 @@ std::string version_words(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Throws unless this process has a driver, and the driver a GPU.
-void require_gpu() {
+// How many GPUs there are. Throws unless this process has a driver, and the driver a GPU.
+std::int32_t require_gpu() {
   int version = 0;
   check(cudaDriverGetVersion(&version), "asking for the NVIDIA driver's version");
   if (version == 0) {
@@ -32,6 +32,7 @@ void require_gpu() {
          "no GPU is visible to this process: {}; look at nvidia-smi and CUDA_VISIBLE_DEVICES",
          words(error == cudaSuccess ? cudaErrorNoDevice : error));
   }
+  return count;
 }
 
 bool has(CUdevice_attribute attribute, int device) {
@@ -46,11 +47,21 @@ bool is_built_in() {
   return true;
 }
 
+std::int32_t device_count() {
+  return require_gpu();
+}
+
 Device current_device() {
   require_gpu();
+  std::int32_t index = -1;
+  check(cudaGetDevice(&index), "asking for the current GPU");
+  check(cudaFree(nullptr), fmt::format("making a CUDA context on GPU {}", index));
+  return describe_device(index);
+}
+
+Device describe_device(std::int32_t index) {
   Device device;
-  check(cudaGetDevice(&device.index), "asking for the current GPU");
-  check(cudaFree(nullptr), fmt::format("making a CUDA context on GPU {}", device.index));
+  device.index = index;
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device.index), "asking what the GPU is");
   device.name = properties.name;

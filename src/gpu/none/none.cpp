@@ -4,6 +4,7 @@
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/copier.hpp"
 #include "src/gpu/device.hpp"
+#include "src/gpu/inventory.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/gpu/segments.hpp"
 
@@ -24,6 +25,18 @@ bool is_built_in() {
 
 Device current_device() {
   fail_absent();
+}
+
+std::int32_t device_count() {
+  fail_absent();
+}
+
+Device describe_device(std::int32_t /*index*/) {
+  fail_absent();
+}
+
+Inventory take_inventory() {
+  return {.absence = "this Weft was built without CUDA"};
 }
 
 void use_device(const Device& /*device*/) {

@@ -1,0 +1,56 @@
+#include "src/gpu/inventory.hpp"
+
+#include "src/gpu/cuda/driver.hpp"
+#include "src/gpu/cuda/nvlink.hpp"
+
+namespace weft::gpu {
+namespace {
+
+// 0 for what this driver does not know.
+std::int32_t attribute(cudaDeviceAttr which, std::int32_t device) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
+}
+
+bool peer_attribute(cudaDeviceP2PAttr which, std::int32_t from, std::int32_t to) {
+  int value = 0;
+  return cudaDeviceGetP2PAttribute(&value, which, from, to) == cudaSuccess && value != 0;
+}
+
+InventoryGpu describe(std::int32_t index, std::int32_t count) {
+  InventoryGpu gpu;
+  gpu.device = describe_device(index);
+  gpu.compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index);
+  gpu.compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
+  gpu.multiprocessor_count = attribute(cudaDevAttrMultiProcessorCount, index);
+  gpu.links.resize(static_cast<std::size_t>(count));
+  for (std::int32_t other = 0; other < count; ++other) {
+    if (other != index) {
+      PeerLink& link = gpu.links[static_cast<std::size_t>(other)];
+      link.has_access = peer_attribute(cudaDevP2PAttrAccessSupported, index, other);
+      link.has_atomics = peer_attribute(cudaDevP2PAttrNativeAtomicSupported, index, other);
+    }
+  }
+  return gpu;
+}
+
+}  // namespace
+
+Inventory take_inventory() {
+  Inventory inventory;
+  inventory.runtime_version = CUDART_VERSION;
+  cudaDriverGetVersion(&inventory.driver_version);
+  try {
+    const std::int32_t count = device_count();
+    for (std::int32_t index = 0; index < count; ++index) {
+      inventory.gpus.push_back(describe(index, count));
+    }
+  } catch (const Error& error) {
+    inventory.gpus.clear();
+    inventory.absence = error.what();
+  }
+  Nvml().complete(inventory);
+  return inventory;
+}
+
+}  // namespace weft::gpu
