@@ -1,6 +1,9 @@
-// weft-info: what was found on this machine, which NICs a PE would use and why the others not.
+// weft-info: what was found on this machine, which NICs a PE would use and why the others not; with
+// --doctor, whether it works.
 //
-// Changes nothing and needs no job. Status 0, or 2 with one line on stderr for bad input.
+// Changes nothing and needs no job. Status 0, 1 if the doctor finds a problem, or 2 with one line on stderr
+// for bad input.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -9,37 +12,64 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include "src/base/config.hpp"
 #include "src/base/error.hpp"
+#include "tools/info/doctor/doctor.hpp"
+#include "tools/info/doctor/job.hpp"
 #include "tools/info/env_table.hpp"
 #include "tools/info/report.hpp"
 
 namespace weft::info {
 namespace {
 
+constexpr int kNotReady = 1;
 constexpr int kBadInput = 2;
+constexpr int kStepLimitMaxS = 3600;
 constexpr int kPeCountMax = 4096;  // of one node
 
 struct Options {
   bool env = false;
   bool markdown = false;
   bool json = false;
-  PeQuestion pe;
   std::string topology;
+  bool doctor = false;
+  std::string doctor_step;  // of the doctor's own children
+  DoctorOptions doctoring;
 };
+
+CLI::Option* declare_doctor(CLI::App& app, Options& options) {
+  auto* doctor = app.add_flag(
+      "--doctor", options.doctor,
+      "Try it: heap, processes of a node, GPUs, and each rail to itself and to a neighbour; "
+      "started by "
+      "weft-run or another launcher, between the PEs. Status 1 if there is something to change");
+  app.add_flag("--all-nics", options.doctoring.all_nics,
+               "With --doctor: try all NICs that are up, not only those that a PE would use")
+      ->needs(doctor);
+  app.add_option("--step-limit", options.doctoring.step_limit_s,
+                 "With --doctor: seconds after which a step is ended as not answering")
+      ->check(CLI::Range(1, kStepLimitMaxS))
+      ->capture_default_str()
+      ->needs(doctor);
+  app.add_option("--doctor-step", options.doctor_step)->needs(doctor)->group("");  // hidden
+  return doctor;
+}
 
 void declare(CLI::App& app, Options& options) {
   auto* env = app.add_flag("--env", options.env, "Print the configuration table and its values");
   app.add_flag("--markdown", options.markdown, "With --env: print docs/ENV.md")->needs(env);
   app.add_flag("--json", options.json, "Print JSON");
-  app.add_option("--pe", options.pe.index, "The PE of the node whose NICs are chosen, from 0")
+  app.add_option("--pe", options.doctoring.pe.index,
+                 "The PE of the node whose NICs are chosen, from 0")
       ->check(CLI::Range(0, kPeCountMax - 1));
-  app.add_option("--pes", options.pe.count, "How many PEs the node has")
+  app.add_option("--pes", options.doctoring.pe.count, "How many PEs the node has")
       ->check(CLI::Range(1, kPeCountMax));
-  app.add_option(
+  auto* topology = app.add_option(
       "--topology", options.topology,
       "Look at the machine in this hwloc XML file (lstopo machine.xml) instead of this one");
+  declare_doctor(app, options)->excludes(topology)->excludes(env);
   app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
 }
 
@@ -62,9 +92,47 @@ void print_env(const Options& options) {
 }
 
 void print_report(const Options& options) {
-  Report report = make_report(load_config_from_environment(), options.pe, options.topology);
+  Report report =
+      make_report(load_config_from_environment(), options.doctoring.pe, options.topology);
   report.version = WEFT_VERSION;
   print(options.json ? report_json(report) : report_text(report));
+}
+
+// One step, in the process that the doctor made for it; it does not outlive the doctor.
+int run_doctor_step(const Options& options) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const bool known =
+      run_step(options.doctor_step, load_config_from_environment(), options.doctoring);
+  return known ? EXIT_SUCCESS : kBadInput;
+}
+
+int run_doctor(const Options& options) {
+  const PeQuestion& pe = options.doctoring.pe;
+  if (pe.index >= pe.count) {
+    fail(Status::InvalidArgument, "--pe {} is not one of --pes {}; the first is 0", pe.index,
+         pe.count);
+  }
+  const bool in_job = is_job(load_config_from_environment());
+  std::string text = fmt::format("weft {}: trying this machine; a step may take {} s\n\n",
+                                 WEFT_VERSION, options.doctoring.step_limit_s);
+  // In a job only PE 0 speaks, and that is known at the end.
+  const bool speaks_at_once = !in_job && !options.json;
+  const auto flush = [&] {
+    print(text);
+    std::fflush(stdout);
+    text.clear();
+  };
+  const Diagnosis diagnosis = diagnose(options.doctoring, in_job, [&](const StepResult& step) {
+    text += step_text(step);
+    if (speaks_at_once) {
+      flush();
+    }
+  });
+  text = options.json ? diagnosis_json(diagnosis, WEFT_VERSION) : text + verdict_text(diagnosis);
+  if (diagnosis.seat.value_or(0) == 0) {
+    flush();
+  }
+  return diagnosis.is_ready() ? EXIT_SUCCESS : kNotReady;
 }
 
 int run(int argc, char** argv) {
@@ -78,6 +146,12 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "weft-info: {}; weft-info --help lists the options\n", error.what());
     return kBadInput;
+  }
+  if (!options.doctor_step.empty()) {
+    return run_doctor_step(options);
+  }
+  if (options.doctor) {
+    return run_doctor(options);
   }
   options.env ? print_env(options) : print_report(options);
   return EXIT_SUCCESS;

@@ -2,23 +2,28 @@
 
 #include <algorithm>
 
-#include "src/fabric/discovery.hpp"
-
 namespace weft::info {
 
 using topology::Nic;
 using topology::NicCandidate;
 using topology::NicKind;
 
+std::vector<NicCandidate> nic_candidates(const std::vector<fabric::NicInfo>& nics) {
+  std::vector<NicCandidate> candidates;
+  for (const fabric::NicInfo& nic : nics) {
+    candidates.push_back({nic.name, nic.address, parse_pci_address(nic.pci), nic.rate_bits_per_s,
+                          nic.up, nic.loopback});
+  }
+  return candidates;
+}
+
 FabricNics usable_nics(const Config& config) {
   FabricNics found;
   found.library_version = fabric::library_version();
   found.providers = fabric::available_providers();
-  for (const fabric::NicInfo& nic : fabric::discover(config)) {
-    found.provider = nic.provider;
-    found.nics.push_back({nic.name, nic.address, parse_pci_address(nic.pci), nic.rate_bits_per_s,
-                          nic.up, nic.loopback});
-  }
+  const std::vector<fabric::NicInfo> nics = fabric::discover(config);
+  found.provider = nics.empty() ? "" : nics.front().provider;
+  found.nics = nic_candidates(nics);
   return found;
 }
 

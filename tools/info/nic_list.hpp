@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/config.hpp"
+#include "src/fabric/discovery.hpp"
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
 
@@ -18,6 +19,10 @@ struct FabricNics {
   std::string provider;                // the one whose NICs follow; empty without any NIC
   std::vector<topology::NicCandidate> nics;
 };
+
+// The same order as `nics`.
+[[nodiscard]] std::vector<topology::NicCandidate> nic_candidates(
+    const std::vector<fabric::NicInfo>& nics);
 
 // Throws Error when WEFT_PROVIDER names a provider that is not here.
 [[nodiscard]] FabricNics usable_nics(const Config& config);
