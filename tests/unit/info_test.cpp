@@ -219,8 +219,10 @@ TEST_F(KernelSettings, UserNamespacesAreRefusedByAnyOfThreeSwitches) {
 TEST_F(KernelSettings, CrossMemoryAttachFollowsYama) {
   EXPECT_TRUE(cross_memory_attach(root(), true).allowed);
   EXPECT_FALSE(cross_memory_attach(root(), false).allowed);
-  set("kernel/yama/ptrace_scope", 1);
+  set("kernel/yama/ptrace_scope", 0);
   EXPECT_TRUE(cross_memory_attach(root(), true).allowed);
+  set("kernel/yama/ptrace_scope", 1);
+  EXPECT_FALSE(cross_memory_attach(root(), true).allowed);
   set("kernel/yama/ptrace_scope", 2);
   EXPECT_FALSE(cross_memory_attach(root(), true).allowed);
 }

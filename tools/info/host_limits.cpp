@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tools/info/kernel_features.hpp"
+
 namespace weft::info {
 namespace {
 
@@ -58,12 +60,14 @@ Permission cross_memory_attach(const std::string& proc, bool can_attach) {
   }
   // Documentation/admin-guide/LSM/Yama.rst
   const long scope = read_number(proc + "/kernel/yama/ptrace_scope").value_or(0);
-  permission.allowed = scope < 2;
-  permission.detail = scope == 0 ? "any process of the same user"
-                      : scope == 1
-                          ? "ptrace_scope is 1: only to processes that allow it (prctl "
-                            "PR_SET_PTRACER)"
-                          : fmt::format("kernel.yama.ptrace_scope is {}; set it to 0 or 1", scope);
+  // 1 allows a parent and those whom the target names (prctl PR_SET_PTRACER), and PEs are neither.
+  permission.allowed = scope == 0;
+  permission.detail =
+      scope == 0 ? "any process of the same user"
+                 : fmt::format(
+                       "kernel.yama.ptrace_scope is {}; set it to 0, or memory of the node that "
+                       "is not mapped is copied twice",
+                       scope);
   return permission;
 }
 
@@ -92,6 +96,8 @@ HostLimits read_host_limits() {
   limits.shared_memory = read_shared_memory();
   limits.permissions = {cross_memory_attach("/proc/sys", can_read_own_memory()),
                         user_namespaces("/proc/sys")};
+  const auto features = kernel_features("", kernel_release());
+  limits.permissions.insert(limits.permissions.end(), features.begin(), features.end());
   return limits;
 }
 

@@ -82,10 +82,7 @@ void print_env(const Options& options) {
     print(settings_markdown());
     return;
   }
-  const Lookup lookup = [](std::string_view name) -> std::optional<std::string> {
-    const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
+  const Lookup lookup = environment();
   print(options.json ? env_json(lookup) : env_text(lookup));
   // The table first: the message about a wrong variable points to it.
   static_cast<void>(load_config_from_environment());

@@ -1,8 +1,17 @@
 #include "tools/info/report.hpp"
 
+#include <cstdlib>
+
 #include "src/base/error.hpp"
 
 namespace weft::info {
+
+Lookup environment() {
+  return [](std::string_view name) -> std::optional<std::string> {
+    const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+}
 
 Report make_report(const Config& config, PeQuestion pe, const std::string& topology_file) {
   if (pe.index >= pe.count) {
@@ -19,6 +28,8 @@ Report make_report(const Config& config, PeQuestion pe, const std::string& topol
     report.node = topology::node_identity();
     report.limits = read_host_limits();
     report.gpus = gpu::take_inventory();
+    report.bootstrap = find_bootstrap(config, environment());
+    report.heaps = make_heap_report(config, pe.count, report.limits->memlock);
   } else {
     report.fabric.nics = described_nics(report.machine);
   }

@@ -11,6 +11,8 @@
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
 #include "src/topology/node.hpp"
+#include "tools/info/bootstrap_found.hpp"
+#include "tools/info/heap_report.hpp"
 #include "tools/info/host_limits.hpp"
 #include "tools/info/nic_list.hpp"
 
@@ -32,7 +34,9 @@ struct Report {
   topology::PePlace place;  // assumed, see topology::assumed_places
   topology::NicChoice choice;
   std::optional<HostLimits> limits;    // of this machine only
-  std::optional<gpu::Inventory> gpus;  // of this machine only
+  std::optional<gpu::Inventory> gpus;  // as are the next
+  std::optional<BootstrapFound> bootstrap;
+  std::optional<HeapReport> heaps;
 };
 
 // `topology_file` empty: this machine. Throws Error for a file that hwloc cannot read, a PE that is
@@ -40,6 +44,9 @@ struct Report {
 [[nodiscard]] Report make_report(const Config& config,
                                  PeQuestion pe,
                                  const std::string& topology_file);
+
+// The variables of this process.
+[[nodiscard]] Lookup environment();
 
 [[nodiscard]] std::string report_text(const Report& report);
 [[nodiscard]] std::string report_json(const Report& report);

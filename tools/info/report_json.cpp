@@ -107,12 +107,14 @@ std::string report_json(const Report& report) {
                                         {"provider", report.fabric.provider},
                                         {"providers", report.fabric.providers}}
                                  : Json(nullptr);
+  json["bootstrap"] = report.bootstrap ? bootstrap_json(*report.bootstrap) : Json(nullptr);
   json["gpus"] = report.gpus ? gpus_json(*report.gpus) : Json(nullptr);
   json["pe"] = {{"index", report.pe.index},
                 {"count", report.pe.count},
                 {"gpu", pci_json(report.place.gpu)},
                 {"rail_count", report.choice.chosen.size()}};
   json["nics"] = nics_json(report);
+  json["heaps"] = report.heaps ? heap_json(*report.heaps) : Json(nullptr);
   json["limits"] = report.limits ? limits_json(*report.limits) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -159,6 +159,7 @@ std::string rate_text(std::uint64_t bits_per_s) {
 std::string report_text(const Report& report) {
   return fmt::format("weft {}\n", report.version) + machine_text(report) +
          (report.limits ? fabric_text(report.fabric) : "") +
+         (report.bootstrap ? bootstrap_text(*report.bootstrap) : "") +
          (report.gpus ? gpus_text(*report.gpus, report.machine.gpus.size()) : "") +
          nics_text(report) + choice_text(report) +
          (report.limits ? limits_text(*report.limits) : "");

@@ -1,6 +1,5 @@
 #include "tools/info/doctor/job.hpp"
 
-#include <cstdlib>
 #include <iostream>
 #include <iterator>
 
@@ -96,11 +95,7 @@ std::uint32_t JobSeat::neighbour(const std::vector<JobMember>& members) const {
 }
 
 bool is_job(const Config& config) {
-  const Lookup lookup = [](std::string_view name) -> std::optional<std::string> {
-    const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-  return bootstrap::choose_method(config, lookup) != bootstrap::Method::Single;
+  return bootstrap::choose_method(config, environment()) != bootstrap::Method::Single;
 }
 
 std::vector<Finding> read_earlier_findings() {
@@ -126,7 +121,7 @@ void tell_findings(JobSeat& seat, const std::vector<Finding>& earlier, const Rep
       }
     }
   }
-  reporter.ok(fmt::format("{} of {} PEs have nothing to report", well, all.size()),
+  reporter.ok(fmt::format("{} of {} PEs found nothing to change", well, all.size()),
               {{"pe_count", all.size()}, {"well", well}});
 }
 

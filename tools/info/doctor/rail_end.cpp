@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 
+#include <poll.h>
+
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 
@@ -14,6 +16,9 @@ using fabric::PostResult;
 using json = nlohmann::ordered_json;
 
 constexpr std::size_t kInFlight = 4;
+constexpr const char* kNoAnswer = "no answer";
+constexpr int kSleepMs = 1;
+constexpr std::uint64_t kSpinNs = 200'000;
 constexpr std::size_t kStreamBytesMax = std::size_t{8} << 20U;
 
 json bytes_json(std::span<const std::byte> bytes) {
@@ -53,11 +58,51 @@ void RailEnd::start() {
 
 void RailEnd::answer(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
+    bool may_sleep = true;
     {
       const std::lock_guard guard(lock_);
-      progress();
+      if (!caller_waits_) {
+        progress();
+        may_sleep = std::ranges::all_of(
+            rails_, [](const OpenRail& rail) { return rail.rail->may_sleep(); });
+      }
     }
-    std::this_thread::yield();
+    if (may_sleep) {
+      sleep();
+    }
+  }
+}
+
+// Until a rail has work, or a little while.
+void RailEnd::sleep() {
+  std::vector<pollfd> waited;
+  for (const OpenRail& rail : rails_) {
+    if (const int descriptor = rail.rail->wait_descriptor(); descriptor >= 0) {
+      waited.push_back({descriptor, POLLIN, 0});
+    }
+  }
+  if (waited.size() == rails_.size()) {
+    ::poll(waited.data(), waited.size(), kSleepMs);
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// Between two looks of a caller who waits since `start`: spins first, so that what is quick is measured, and
+// then leaves the core to others.
+void RailEnd::pause_since(std::uint64_t start_ns) {
+  if (now_ns() - start_ns < kSpinNs) {
+    cpu_pause();
+    return;
+  }
+  bool may_sleep = false;
+  {
+    const std::lock_guard guard(lock_);
+    may_sleep =
+        std::ranges::all_of(rails_, [](const OpenRail& rail) { return rail.rail->may_sleep(); });
+  }
+  if (may_sleep) {
+    sleep();
   }
 }
 
@@ -65,6 +110,7 @@ json RailEnd::describe() const {
   json rails = json::array();
   for (const OpenRail& rail : rails_) {
     rails.push_back({{"name", rail.name},
+                     {"where", rail.rail->address_text()},
                      {"address", bytes_json(rail.rail->address())},
                      {"key", rail.region.key.value},
                      {"base", rail.region.base}});
@@ -136,21 +182,39 @@ Ended RailEnd::run(bool reads, const Transfer& transfer) {
       }
     }
     if (now_ns() - start > options_.limit_ns) {
-      return {"no answer", true, now_ns() - start};
+      return {kNoAnswer, true, now_ns() - start};
     }
-    std::this_thread::yield();
+    pause_since(start);
   }
 }
 
+void RailEnd::set_caller_waits(bool waits) {
+  const std::lock_guard guard(lock_);
+  caller_waits_ = waits;
+}
+
 Ended RailEnd::write(const Transfer& transfer) {
-  return run(false, transfer);
+  set_caller_waits(true);
+  const Ended ended = run(false, transfer);
+  set_caller_waits(false);
+  return ended;
 }
 
 Ended RailEnd::read(const Transfer& transfer) {
-  return run(true, transfer);
+  set_caller_waits(true);
+  const Ended ended = run(true, transfer);
+  set_caller_waits(false);
+  return ended;
 }
 
 Ended RailEnd::stream(const Transfer& transfer, std::uint64_t for_ns, std::size_t& bytes) {
+  set_caller_waits(true);
+  const Ended ended = run_stream(transfer, for_ns, bytes);
+  set_caller_waits(false);
+  return ended;
+}
+
+Ended RailEnd::run_stream(const Transfer& transfer, std::uint64_t for_ns, std::size_t& bytes) {
   const std::uint64_t start = now_ns();
   std::vector<Operation*> flying;
   bytes = 0;
@@ -178,9 +242,9 @@ Ended RailEnd::stream(const Transfer& transfer, std::uint64_t for_ns, std::size_
         }
       }
     }
-    std::this_thread::yield();
+    pause_since(start);
   }
-  return {"no answer", true, now_ns() - start};
+  return {kNoAnswer, true, now_ns() - start};
 }
 
 int RailEnd::take_ended(std::vector<Operation*>& flying) {
@@ -199,6 +263,7 @@ std::vector<RemoteRail> parse_rails(const json& described) {
     for (const json& rail : described) {
       RemoteRail& remote = rails.emplace_back();
       remote.name = rail.at("name").get<std::string>();
+      remote.where = rail.at("where").get<std::string>();
       for (const json& byte : rail.at("address")) {
         remote.address.push_back(static_cast<std::byte>(byte.get<int>()));
       }

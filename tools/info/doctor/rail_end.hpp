@@ -26,7 +26,8 @@ namespace weft::info {
 
 // A peer's rail, as it was told by its RailEnd.
 struct RemoteRail {
-  std::string name;  // "nic0 (10.0.0.1)"
+  std::string name;   // "nic0 (10.0.0.1)"
+  std::string where;  // "10.0.0.1"; empty where the provider has no readable address
   std::vector<std::byte> address;
   fabric::RegionKey region;
 };
@@ -69,6 +70,9 @@ class RailEnd {
 
   [[nodiscard]] const std::string& name(std::size_t rail) const { return rails_[rail].name; }
 
+  // The NIC's name alone.
+  [[nodiscard]] const std::string& nic(std::size_t rail) const { return rails_[rail].rail->nic(); }
+
   [[nodiscard]] std::span<std::byte> heap() const { return {heap_.data(), heap_.size()}; }
 
   // For the peers: an array of the rails.
@@ -103,12 +107,19 @@ class RailEnd {
   [[nodiscard]] static int take_ended(std::vector<Operation*>& flying);
 
   [[nodiscard]] Ended run(bool reads, const Transfer& transfer);
+  [[nodiscard]] Ended run_stream(const Transfer& transfer,
+                                 std::uint64_t for_ns,
+                                 std::size_t& bytes);
+  void set_caller_waits(bool waits);
+  void sleep();
+  void pause_since(std::uint64_t start_ns);
   [[nodiscard]] std::string words(std::size_t rail, int error) const;
   void answer(const std::stop_token& stop);
 
   Options options_;
   heap::Segment heap_;
   std::mutex lock_;
+  bool caller_waits_ = false;  // and makes progress itself; the thread then leaves it alone
   // Kept until the rails are closed: an operation without an answer may still end.
   std::vector<std::unique_ptr<Operation>> operations_;
   std::vector<OpenRail> rails_;

@@ -77,6 +77,12 @@ Json pairs_json(const std::vector<PairFigures>& pairs) {
   return array;
 }
 
+struct Failure {
+  std::size_t rail = 0;
+  std::size_t to_rail = 0;
+  std::string error;
+};
+
 // One PE of the trial.
 class RailsTrial {
  public:
@@ -154,33 +160,44 @@ class RailsTrial {
       reporter_.problem(fmt::format("{} has opened no rail", who),
                         "what it reports itself, further below");
     }
-    for (std::size_t rail = 0; rail < end_.rail_count() && !neighbour.rails.empty(); ++rail) {
-      write_from(rail, {who, neighbour.rails, false});
+    const Target target{who, neighbour.rails, false};
+    for (std::size_t rail = 0; rail < end_.rail_count(); ++rail) {
+      write_from(rail, target);
+    }
+    report_failures(target);
+    if (neighbour.rails.size() != end_.rail_count() && !neighbour.rails.empty()) {
+      reporter_.note(fmt::format("{} has {} rails and this PE {}", who, neighbour.rails.size(),
+                                 end_.rail_count()),
+                     "weft-info there and here says which NIC is missing and why");
     }
   }
 
-  // To each rail of the target; one finding for those that worked, one for each kind of failure.
+  // To each rail of the target; those that worked become one finding.
   void write_from(std::size_t rail, const Target& target) {
     std::vector<PairFigures> worked;
-    std::vector<std::pair<std::string, std::string>> failed;  // what happened, to whom
     end_.set_limit_ns(limit_ns_);
     for (std::size_t to = 0; to < target.rails.size(); ++to) {
-      if (now_ns() > deadline_ns_) {
-        failed.emplace_back("not tried for lack of time", target.rails[to].name);
-        continue;
-      }
-      reporter_.trying(fmt::format("writing from rail {} {} to {}, {}", rail, end_.name(rail),
-                                   target.who, target.rails[to].name));
       PairFigures figures{.to_rail = to};
-      const std::string error = try_pair(rail, target.rails[to], figures);
+      std::string error = "not tried for lack of time (--step-limit)";
+      if (now_ns() < deadline_ns_) {
+        reporter_.trying(fmt::format("writing from rail {} {} to {}, {}", rail, end_.name(rail),
+                                     target.who, target.rails[to].name));
+        error = try_pair(rail, target.rails[to], figures);
+      }
       if (error.empty()) {
         worked.push_back(figures);
+      } else if (target.is_self) {
+        reporter_.note(
+            fmt::format("rail {} {} cannot write to itself: {}", rail, end_.name(rail), error),
+            "nothing: PEs never do that, it only helps to read the other trials");
       } else {
-        failed.emplace_back(error, target.rails[to].name);
+        failures_.push_back({rail, to, error});
         end_.set_limit_ns(limit_ns_ / 4);  // the others need not cost as much
       }
     }
-    report(rail, target, worked, failed);
+    if (!worked.empty()) {
+      report(rail, target, worked);
+    }
   }
 
   // Empty, or what happened.
@@ -229,45 +246,59 @@ class RailsTrial {
 
   void report(std::size_t rail,
               const Target& target,
-              const std::vector<PairFigures>& worked,
-              std::vector<std::pair<std::string, std::string>>& failed) const {
-    const std::string name = fmt::format("rail {} {}", rail, end_.name(rail));
-    if (!worked.empty()) {
-      reporter_.ok(target.is_self
-                       ? fmt::format("{} to itself: {}", name, pairs_text(worked))
-                       : fmt::format("{} to {} of {} rails of {}: {}", name, worked.size(),
-                                     target.rails.size(), target.who, pairs_text(worked)),
-                   {{"rail", rail},
-                    {"nic", end_.name(rail)},
-                    {"to", target.is_self ? "itself" : target.who},
-                    {"pairs", pairs_json(worked)}});
-    }
-    std::ranges::stable_sort(failed);
-    while (!failed.empty()) {
-      const std::string error = failed.front().first;
-      std::vector<std::string> names;
-      while (!failed.empty() && failed.front().first == error) {
-        names.push_back(failed.front().second);
-        failed.erase(failed.begin());
+              const std::vector<PairFigures>& worked) const {
+    const std::string to = target.is_self ? "itself"
+                                          : fmt::format("{} of {} rails of {}", worked.size(),
+                                                        target.rails.size(), target.who);
+    reporter_.ok(fmt::format("rail {} {} to {}: {}", rail, end_.name(rail), to, pairs_text(worked)),
+                 {{"rail", rail},
+                  {"nic", end_.nic(rail)},
+                  {"to", target.is_self ? "itself" : target.who},
+                  {"pairs", pairs_json(worked)}});
+  }
+
+  // A rail of the target that none of mine reaches is one problem, and so is a rail of mine otherwise.
+  void report_failures(const Target& target) {
+    for (std::size_t to = 0; to < target.rails.size(); ++to) {
+      const auto is_it = [to](const Failure& failure) { return failure.to_rail == to; };
+      const auto first = std::ranges::find_if(failures_, is_it);
+      if (end_.rail_count() > 1 && std::ranges::count_if(failures_, is_it) ==
+                                       static_cast<std::ptrdiff_t>(end_.rail_count())) {
+        report_failure(fmt::format("no rail of this PE reaches {} of {}: {}", target.rails[to].name,
+                                   target.who, first->error),
+                       *first, target);
+        std::erase_if(failures_, is_it);
       }
-      report_failure(name, target, error, fmt::format("{}", fmt::join(names, ", ")));
+    }
+    while (!failures_.empty()) {
+      const Failure first = failures_.front();
+      const auto is_alike = [&first](const Failure& failure) {
+        return failure.rail == first.rail && failure.error == first.error;
+      };
+      std::vector<std::string> names;
+      for (const Failure& failure : failures_) {
+        if (is_alike(failure)) {
+          names.push_back(target.rails[failure.to_rail].name);
+        }
+      }
+      report_failure(
+          fmt::format("rail {} {} does not reach {} of {}: {}", first.rail, end_.name(first.rail),
+                      fmt::join(names, ", "), target.who, first.error),
+          first, target);
+      std::erase_if(failures_, is_alike);
     }
   }
 
-  void report_failure(const std::string& name,
-                      const Target& target,
-                      const std::string& error,
-                      const std::string& to) const {
-    if (target.is_self) {
-      reporter_.note(fmt::format("{} cannot write to itself: {}", name, error),
-                     "nothing: PEs never do that; it only says that the next trials mean more");
-      return;
-    }
+  void report_failure(const std::string& text, const Failure& failure, const Target& target) const {
+    const std::string& where = target.rails[failure.to_rail].where;
     reporter_.problem(
-        fmt::format("{}: {}: {} of {}", name, error, to, target.who),
-        fmt::format("see that each address reaches the other (ping -I), that no firewall drops TCP "
-                    "between them, and that each NIC has a route of its own (ip rule); or leave "
-                    "the NIC out with WEFT_NICS"));
+        text,
+        where.empty()
+            ? "look at the fabric's own tools, or leave the NIC out with WEFT_NICS"
+            : fmt::format("ping -I {} {}: if that fails, the address needs a route by this NIC "
+                          "(ip route, ip rule) and back; if it works, a firewall drops TCP; or "
+                          "leave the NIC out with WEFT_NICS",
+                          end_.nic(failure.rail), where));
   }
 
   const Config& config_;
@@ -279,6 +310,7 @@ class RailsTrial {
   std::uint64_t deadline_ns_;
   RailEnd end_;
   std::string provider_;
+  std::vector<Failure> failures_;  // to rails of the neighbour
 };
 
 void try_alone(const Config& config, const DoctorOptions& options, const Reporter& reporter) {

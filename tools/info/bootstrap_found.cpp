@@ -1,0 +1,117 @@
+#include "tools/info/bootstrap_found.hpp"
+
+#include <initializer_list>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/connect.hpp"
+
+namespace weft::info {
+namespace {
+
+using bootstrap::Method;
+
+std::optional<std::string> first_of(const Lookup& lookup,
+                                    std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (const auto value = lookup(name); value && !value->empty()) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+// Launchers that speak to their processes in a way that Weft does not hear.
+std::string unheard_launcher(const Lookup& lookup) {
+  const auto tasks = lookup("SLURM_NTASKS");
+  if (lookup("SLURM_PROCID") && tasks && *tasks != "1") {
+    return fmt::format(
+        "srun started {} tasks without PMIx, and each would be a job of its own; use srun "
+        "--mpi=pmix, or weft-run inside the allocation",
+        *tasks);
+  }
+  if (lookup("PMI_RANK") || lookup("PMI_FD")) {
+    return "the launcher speaks PMI (PMI_RANK), which Weft does not; use weft-run, or a launcher "
+           "with "
+           "PMIx (OpenMPI's mpirun, srun --mpi=pmix)";
+  }
+  if (lookup("PMIX_RANK") && !lookup("PMIX_NAMESPACE")) {
+    return "PMIX_RANK is set and PMIX_NAMESPACE is not; was it passed on by hand?";
+  }
+  return "";
+}
+
+void describe(Method method, const Lookup& lookup, BootstrapFound& found) {
+  switch (method) {
+    case Method::Tcp:
+      found.method = "tcp";
+      found.variables = {"WEFT_RENDEZVOUS", "WEFT_PE", "WEFT_PE_COUNT"};
+      found.pe = lookup("WEFT_PE");
+      found.pe_count = lookup("WEFT_PE_COUNT");
+      return;
+    case Method::Pmix:
+      found.method = "pmix";
+      found.variables = {"PMIX_RANK", "PMIX_NAMESPACE"};
+      found.pe = lookup("PMIX_RANK");
+      found.pe_count = first_of(lookup, {"OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
+      return;
+    case Method::Torchrun:
+      found.method = "torchrun";
+      found.variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+      found.pe = lookup("RANK");
+      found.pe_count = lookup("WORLD_SIZE");
+      return;
+    case Method::Single:
+      found.method = "single";
+      found.pe = "0";
+      found.pe_count = "1";
+      found.trouble = unheard_launcher(lookup);
+      return;
+  }
+}
+
+}  // namespace
+
+BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup) {
+  BootstrapFound found;
+  try {
+    describe(bootstrap::choose_method(config, lookup), lookup, found);
+  } catch (const Error& error) {
+    found.trouble = error.what();
+  }
+  if (config.bootstrap != "auto") {
+    found.variables.insert(found.variables.begin(), "WEFT_BOOTSTRAP");
+  }
+  return found;
+}
+
+std::string bootstrap_text(const BootstrapFound& found) {
+  std::string text = "bootstrap: ";
+  if (found.method.empty()) {
+    text += "none fits\n";
+  } else if (found.method == "single") {
+    text += "single: a program started like this is a job of one PE\n";
+  } else {
+    text += fmt::format("{}, known by {}: PE {} of {}\n", found.method,
+                        fmt::join(found.variables, ", "), found.pe.value_or("?"),
+                        found.pe_count.value_or("?"));
+  }
+  return text + (found.trouble.empty() ? "" : fmt::format("  {}\n", found.trouble));
+}
+
+nlohmann::ordered_json bootstrap_json(const BootstrapFound& found) {
+  using Json = nlohmann::ordered_json;
+  const auto or_null = [](const std::optional<std::string>& text) {
+    return text ? Json(*text) : Json(nullptr);
+  };
+  return {{"method", found.method.empty() ? Json(nullptr) : Json(found.method)},
+          {"variables", found.variables},
+          {"pe", or_null(found.pe)},
+          {"pe_count", or_null(found.pe_count)},
+          {"trouble", found.trouble.empty() ? Json(nullptr) : Json(found.trouble)}};
+}
+
+}  // namespace weft::info

@@ -1,0 +1,28 @@
+// How a program started like this one would join its job, and by which variables it knows. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "src/base/config.hpp"
+
+namespace weft::info {
+
+struct BootstrapFound {
+  std::string method;                  // "tcp", "pmix", "torchrun", "single"; empty if none fits
+  std::vector<std::string> variables;  // those that decided
+  std::optional<std::string> pe;       // as the variables write it
+  std::optional<std::string> pe_count;
+  std::string trouble;  // why it would fail, or what the launcher wanted and Weft does not see
+};
+
+[[nodiscard]] BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup);
+
+// One line, and a second one for trouble.
+[[nodiscard]] std::string bootstrap_text(const BootstrapFound& found);
+[[nodiscard]] nlohmann::ordered_json bootstrap_json(const BootstrapFound& found);
+
+}  // namespace weft::info
