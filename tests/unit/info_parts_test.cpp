@@ -182,8 +182,8 @@ TEST(InfoDoctor, FindingsComeBackFromTheirLinesAsTheyWere) {
 }
 
 TEST(InfoDoctor, LinesThatALibraryPrintsAreNoFindings) {
-  for (const char* line : {"", "libfabric:123: warning", "{", "[1]", "7", R"({"grade":"odd"})",
-                           R"({"seat":"x"})"}) {
+  for (const char* line :
+       {"", "libfabric:123: warning", "{", "[1]", "7", R"({"grade":"odd"})", R"({"seat":"x"})"}) {
     EXPECT_FALSE(parse_step_line(line).has_value()) << line;
   }
   EXPECT_EQ(parse_step_line(R"({"trying":"a"})")->trying, "a");
@@ -191,7 +191,8 @@ TEST(InfoDoctor, LinesThatALibraryPrintsAreNoFindings) {
 }
 
 StepResult step_with(std::string summary, std::vector<Finding> findings) {
-  return {.name = "s", .title = "t", .summary = std::move(summary), .findings = std::move(findings)};
+  return {
+      .name = "s", .title = "t", .summary = std::move(summary), .findings = std::move(findings)};
 }
 
 TEST(InfoDoctor, VerdictNumbersProblemsAndNotesWithTheirRemedies) {
@@ -204,8 +205,9 @@ TEST(InfoDoctor, VerdictNumbersProblemsAndNotesWithTheirRemedies) {
             "  1. slow\n     -> hurry\n");
   diagnosis.steps.push_back(step_with("", {{Grade::Problem, "broken", "mend it", nullptr}}));
   EXPECT_FALSE(diagnosis.is_ready());
-  EXPECT_THAT(verdict_text(diagnosis),
-              HasSubstr("this machine is not ready: 1 problem to solve\n  1. broken\n     -> mend it\n"));
+  EXPECT_THAT(
+      verdict_text(diagnosis),
+      HasSubstr("this machine is not ready: 1 problem to solve\n  1. broken\n     -> mend it\n"));
 }
 
 }  // namespace

@@ -126,9 +126,10 @@ int run_doctor(const Options& options) {
     }
   });
   text = options.json ? diagnosis_json(diagnosis, WEFT_VERSION) : text + verdict_text(diagnosis);
-  if (diagnosis.seat.value_or(0) == 0) {
-    flush();
+  if (diagnosis.seat.value_or(0) != 0) {
+    return EXIT_SUCCESS;  // a launcher may end the job at the first other status, before PE 0 has spoken
   }
+  flush();
   return diagnosis.is_ready() ? EXIT_SUCCESS : kNotReady;
 }
 

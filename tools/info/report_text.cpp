@@ -161,7 +161,7 @@ std::string report_text(const Report& report) {
          (report.limits ? fabric_text(report.fabric) : "") +
          (report.bootstrap ? bootstrap_text(*report.bootstrap) : "") +
          (report.gpus ? gpus_text(*report.gpus, report.machine.gpus.size()) : "") +
-         nics_text(report) + choice_text(report) +
+         nics_text(report) + choice_text(report) + (report.heaps ? heap_text(*report.heaps) : "") +
          (report.limits ? limits_text(*report.limits) : "");
 }
 

@@ -4,6 +4,8 @@
 // All GPUs are taken by this one process. Work on a GPU is done by a thread of its own, since CUDA's
 // current GPU is the thread's.
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -11,6 +13,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
@@ -203,6 +208,20 @@ class DeviceTrial {
   nlohmann::ordered_json rates_ = nlohmann::ordered_json::array();
 };
 
+// Held as long as this process lives. Several PEs of a node would take each other's GPU memory, and
+// one is enough.
+bool is_first_here() {
+  const int claim = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A name that begins with a zero is no file, and is gone with its socket (unix(7)).
+  const std::string name = fmt::format("weft-doctor-gpus-{}", ::getuid());
+  std::ranges::copy(name, address.sun_path + 1);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return claim < 0 || ::bind(claim, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ||
+         errno != EADDRINUSE;
+}
+
 }  // namespace
 
 void try_device(const Config& config, const DoctorOptions& /*options*/, const Reporter& reporter) {
@@ -211,6 +230,10 @@ void try_device(const Config& config, const DoctorOptions& /*options*/, const Re
   if (inventory.gpus.empty()) {
     reporter.skipped("no GPU: " + inventory.absence);
     reporter.summary("no GPU");
+    return;
+  }
+  if (!is_first_here()) {
+    reporter.skipped("another PE of this node, or another doctor, tries the GPUs");
     return;
   }
   DeviceTrial(config, reporter, std::move(inventory)).run();
