@@ -63,3 +63,9 @@ def test_a_nic_that_does_not_answer_is_named_and_the_others_are_tried(hosts, doc
     assert f"ping -I nic0 {deaf}" in mine[0]["remedy"]
     worked = [one["figures"]["pairs"] for one in rails_of(done) if "of PE 1 on" in one["text"] and one["grade"] == "ok"]
     assert [[pair["to_rail"] for pair in pairs] for pairs in worked] == [[0], [0]]
+
+
+def test_all_nics_are_tried_on_request(hosts, bin_dir):
+    ask = ("run", "--host", "0", "--", "env", "WEFT_RAIL_COUNT_MAX=1", str(bin_dir / "weft-info"), "--doctor", "--json")
+    assert rails_of(hosts.run(*ask))[0]["figures"]["rail_count"] == 1
+    assert rails_of(hosts.run(*ask, "--all-nics"))[0]["figures"]["rail_count"] == NICS

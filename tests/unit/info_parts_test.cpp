@@ -165,8 +165,9 @@ TEST_F(InfoTree, LockedMemorySufficesByItsLimitOrByPrivilege) {
 TEST(InfoHeaps, TextSaysWhenAllHeapsTogetherAreTooMuch) {
   HeapReport report{.heap_bytes = std::uint64_t{4} << 30U, .pe_count = 8};
   report.memory.available_bytes = std::uint64_t{16} << 30U;
-  EXPECT_THAT(heap_text(report), AllOf(HasSubstr("4 GiB for each PE, 32 GiB for 8 PEs"),
-                                       HasSubstr("too few"), HasSubstr("ulimit -l")));
+  EXPECT_THAT(heap_text(report),
+              AllOf(HasSubstr("4 GiB for each PE (WEFT_HEAP_SIZE), 32 GiB for 8 PEs"),
+                    HasSubstr("too few"), HasSubstr("ulimit -l")));
   report.pe_count = 2;
   EXPECT_THAT(heap_text(report), Not(HasSubstr("too few")));
 }

@@ -20,7 +20,8 @@ std::string line(std::string_view name, std::string_view value) {
 
 std::string room_text(const HeapReport& report) {
   const std::uint64_t wanted = report.heap_bytes * report.pe_count;
-  std::string text = fmt::format("{} for each PE", format_bytes(report.heap_bytes));
+  std::string text =
+      fmt::format("{} for each PE (WEFT_HEAP_SIZE)", format_bytes(report.heap_bytes));
   if (report.pe_count > 1) {
     text += fmt::format(", {} for {} PEs", format_bytes(wanted), report.pe_count);
   }
@@ -29,7 +30,7 @@ std::string room_text(const HeapReport& report) {
                         report.memory.group_bytes ? " in this control group" : "",
                         wanted > *available ? ": too few if programs use all of it" : "");
   }
-  return text + " (WEFT_HEAP_SIZE)";
+  return text;
 }
 
 std::string pages_text(const MemoryLimits& memory) {
