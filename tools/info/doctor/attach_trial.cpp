@@ -21,8 +21,7 @@ namespace weft::info {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 20U;
-constexpr std::size_t kSmallTimes = 200;
-constexpr std::size_t kLargeTimes = 20;
+constexpr std::size_t kTimes = 51;
 
 // What the child that attaches writes to the pipe.
 struct Outcome {
@@ -44,12 +43,22 @@ bool copy(bool reads, pid_t peer, Memory& mine, const Memory& theirs, std::size_
   return done == static_cast<ssize_t>(bytes);
 }
 
-double rate(bool reads, pid_t peer, Memory& mine, const Memory& theirs) {
-  const std::uint64_t start = now_ns();
-  for (std::size_t i = 0; i < kLargeTimes; ++i) {
-    copy(reads, peer, mine, theirs, kBytes);
+// The median of several calls, in ns.
+std::uint64_t median_ns(
+    bool reads, pid_t peer, Memory& mine, const Memory& theirs, std::size_t bytes) {
+  std::array<std::uint64_t, kTimes> times{};
+  for (std::uint64_t& time : times) {
+    const std::uint64_t start = now_ns();
+    copy(reads, peer, mine, theirs, bytes);
+    time = now_ns() - start;
   }
-  return static_cast<double>(kBytes * kLargeTimes) / static_cast<double>(now_ns() - start) * 1e9;
+  std::ranges::nth_element(times, times.begin() + kTimes / 2);
+  return std::max<std::uint64_t>(times[kTimes / 2], 1);
+}
+
+double rate(bool reads, pid_t peer, Memory& mine, const Memory& theirs) {
+  return static_cast<double>(kBytes) * 1e9 /
+         static_cast<double>(median_ns(reads, peer, mine, theirs, kBytes));
 }
 
 Outcome attach_to(pid_t peer, const Memory& theirs) {
@@ -66,14 +75,7 @@ Outcome attach_to(pid_t peer, const Memory& theirs) {
   Memory again(kBytes);
   outcome.is_wrong =
       !read_right || !write_right || !copy(true, peer, again, theirs, kBytes) || again != mine;
-  std::array<std::uint64_t, kSmallTimes> times{};
-  for (std::uint64_t& time : times) {
-    const std::uint64_t start = now_ns();
-    copy(true, peer, mine, theirs, 8);
-    time = now_ns() - start;
-  }
-  std::ranges::nth_element(times, times.begin() + kSmallTimes / 2);
-  outcome.small_ns = times[kSmallTimes / 2];
+  outcome.small_ns = median_ns(true, peer, mine, theirs, 8);
   outcome.read_bytes_per_s = rate(true, peer, mine, theirs);
   outcome.write_bytes_per_s = rate(false, peer, mine, theirs);
   return outcome;
