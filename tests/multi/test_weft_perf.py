@@ -206,6 +206,29 @@ def test_bytes_of_the_nics_are_those_that_were_put(perf):
     assert payload <= received < 1.05 * payload
 
 
+def test_who_sent_how_much_to_whom_is_recorded(perf):
+    words = ["-b", "256K", "-e", "256K", "-n", "64", "-w", "0", "--json"]
+    payload = 64 * 256 * 1024
+    for subcommand, source, target in [("put_bw", 0, 1), ("get_bw", 1, 0)]:
+        done = perf(subcommand, *words, place="rails")
+        assert done.returncode == 0, done.stderr
+        peers = rows_of(done.stdout)[-1]["peers"]
+        assert payload <= peers[source][target] < 1.05 * payload
+        assert peers[target][source] < 0.05 * payload
+        assert peers[0][0] == peers[1][1] == 0
+
+
+def test_throughput_over_time_is_recorded_with_the_warm_up(perf):
+    for warmup in ("on", "off"):
+        pages = rows_of(perf("paged_write", "-b", "4K", "--total", "256K", "--interval", "5", "--warmup", warmup, "--json",
+                             place="rails").stdout)
+        times = [row["time_ms"] for row in pages if row.get("table") == "paged_write"]
+        assert times and times == sorted(times)
+        puts = rows_of(perf("cold_start", "-n", "16", "--warmup", warmup, "--json", place="rails").stdout)[0]
+        assert len(puts["times"]) == 16
+        assert {row["warmup"] for row in pages if "warmup" in row} == {puts["warmup"]} == {warmup == "on"}
+
+
 def test_bytes_of_the_nics_are_those_that_were_got(perf):
     done = perf("get_bw", "-b", "256K", "-e", "256K", "-n", "64", "-w", "0", "--json", place="rails")
     assert done.returncode == 0, done.stderr

@@ -86,6 +86,15 @@ RailReport rail(std::string nic, std::uint64_t tx, std::uint64_t rx) {
   return {.nic = nic, .address = "10.0.0." + nic.substr(3), .tx_bytes = tx, .rx_bytes = rx};
 }
 
+TEST(PerfBalance, BytesBetweenPesAreThePutsOfTheOneAndTheGetsOfTheOther) {
+  PeReport first = pe_on(0, {});
+  PeReport second = pe_on(1, {});
+  first.peers = {{.peer = 1, .put_bytes = 5, .got_bytes = 100}, {.peer = 1, .put_bytes = 7}};
+  second.peers = {{.peer = 0, .put_bytes = 30, .got_bytes = 2}};
+  const BalanceReport report = make_balance_report({first, second});
+  EXPECT_EQ(report.peers, (std::vector<std::vector<std::uint64_t>>{{0, 5 + 7 + 2}, {100 + 30, 0}}));
+}
+
 TEST(PerfBalance, RailsOfOneNicAreAddedUp) {
   const BalanceReport report = make_balance_report(
       {pe_on(0, {rail("nic0", 10, 20), rail("nic1", 30, 40)}), pe_on(0, {rail("nic0", 1, 2)})});

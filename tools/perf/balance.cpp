@@ -80,6 +80,18 @@ void add_kernel_bytes(const std::vector<PeReport>& pes, std::vector<NicReport>& 
   }
 }
 
+std::vector<std::vector<std::uint64_t>> bytes_between(const std::vector<PeReport>& pes) {
+  std::vector<std::vector<std::uint64_t>> bytes(pes.size(),
+                                                std::vector<std::uint64_t>(pes.size(), 0));
+  for (std::size_t pe = 0; pe < pes.size(); ++pe) {
+    for (const PeerBytes& exchanged : pes[pe].peers) {
+      bytes[pe][exchanged.peer] += exchanged.put_bytes;
+      bytes[exchanged.peer][pe] += exchanged.got_bytes;
+    }
+  }
+  return bytes;
+}
+
 struct Directions {
   std::vector<std::uint64_t> tx;
   std::vector<std::uint64_t> rx;
@@ -119,7 +131,7 @@ std::optional<double> max_over_mean(const std::vector<std::uint64_t>& values) {
 }
 
 BalanceReport make_balance_report(const std::vector<PeReport>& pes) {
-  BalanceReport report{.nics = merge_rails(pes)};
+  BalanceReport report{.nics = merge_rails(pes), .peers = bytes_between(pes)};
   add_kernel_bytes(pes, report.nics);
   Directions library;
   Directions kernel;

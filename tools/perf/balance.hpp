@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,12 +25,20 @@ struct RailReport {
   std::uint64_t errors = 0;
 };
 
+// What one PE exchanged with another over all rails.
+struct PeerBytes {
+  std::size_t peer = 0;
+  std::uint64_t put_bytes = 0;
+  std::uint64_t got_bytes = 0;
+};
+
 // What one PE did in the measured part.
 struct PeReport {
   std::uint32_t node = 0;
   std::string host_key;  // the same for PEs that see the same network devices
   std::vector<RailReport> rails;
   std::vector<DeviceBytes> devices;
+  std::vector<PeerBytes> peers;
 };
 
 struct NicReport {
@@ -55,6 +64,8 @@ struct BalanceReport {
   std::vector<NicReport> nics;
   Ratios library;
   Ratios kernel;
+  // The bytes that the library moved over rails, [from][to]; a get moves them from its target.
+  std::vector<std::vector<std::uint64_t>> peers;
 };
 
 // max / mean; none for no values or only zeros.

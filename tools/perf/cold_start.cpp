@@ -57,6 +57,7 @@ void print_row(const Run& run, std::uint32_t pe, const ColdStart& times) {
        .value = spread.average,
        .unit = "us",
        .more = {{"peer", pe},
+                {"warmup", run.options.warms_up.value_or(true)},
                 {"rails_opened_before", times.opened},
                 {"first", first},
                 {"worst", spread.max},

@@ -81,7 +81,8 @@ PeReport parse_report(const json& object) {
   }
   std::uint64_t got_bytes = 0;
   for (const json& entry : object["peers"]) {
-    got_bytes += entry[3].get<std::uint64_t>();
+    report.peers.push_back({.peer = entry[0], .put_bytes = entry[2], .got_bytes = entry[3]});
+    got_bytes += report.peers.back().got_bytes;
   }
   turn_into_got_bytes(report.rails, got_bytes);
   return report;

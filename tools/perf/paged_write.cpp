@@ -105,12 +105,13 @@ void ask(const PagedWrite& work) {
 
 void print_interval(const PagedWrite& work, double milliseconds, double bytes, double seconds) {
   const double bandwidth = gigabytes_per_s(bytes, seconds);
-  work.run.report.row({fmt::format("{:.0f}", milliseconds), fmt::format("{}", work.page_bytes),
-                       fmt::format("{:.6f}", bandwidth)},
-                      {.size = work.page_bytes,
-                       .value = bandwidth,
-                       .unit = "GB/s",
-                       .more = {{"time_ms", milliseconds}}});
+  work.run.report.row(
+      {fmt::format("{:.0f}", milliseconds), fmt::format("{}", work.page_bytes),
+       fmt::format("{:.6f}", bandwidth)},
+      {.size = work.page_bytes,
+       .value = bandwidth,
+       .unit = "GB/s",
+       .more = {{"time_ms", milliseconds}, {"warmup", work.run.options.warms_up.value_or(true)}}});
 }
 
 double watch(const PagedWrite& work) {

@@ -114,6 +114,7 @@ void Report::balance(const BalanceReport& report) {
     nics.push_back(describe_nic(nic));
   }
   json({{"nics", nics},
+        {"peers", report.peers},
         {"tx_max_over_mean_library", ratio(report.library.tx)},
         {"rx_max_over_mean_library", ratio(report.library.rx)},
         {"tx_max_over_mean_kernel", ratio(report.kernel.tx)},
