@@ -1,0 +1,102 @@
+"""The bytes of each NIC, TX and RX side by side, a row of panels a series (usually a policy).
+
+The dashed line is the mean of the NICs whose PEs take part in that direction; NICs above 1.1 times the mean
+are hatched. max/mean stands above each panel; with several runs it is the median of theirs, a bar the
+median of its NIC's bytes.
+"""
+from matplotlib.ticker import MaxNLocator
+
+from . import style
+from .series import spread_of
+
+FAR_ABOVE_MEAN = 1.1
+SAME_SCALE = 1.5  # rows whose means differ by no more share their scale
+
+
+class Direction:
+    """TX or RX of all runs of one series."""
+
+    def __init__(self, series, name):
+        self.name = name
+        runs = [{(nic.node, nic.name): nic for nic in loads.nics} for loads in series.records]
+        self.keys = sorted({key for run in runs for key in run}, key=lambda key: (key[0], natural(key[1])))
+        self.spreads = [spread_of([self.bytes_of(run[key]) for run in runs if key in run]) for key in self.keys]
+        self.takes_part = [any(self.is_in(run[key]) for run in runs if key in run) for key in self.keys]
+        ratios = [ratio for run in runs if (ratio := self.max_over_mean(run.values())) is not None]
+        self.ratio = spread_of(ratios).median if ratios else None
+
+    def bytes_of(self, nic):
+        return nic.tx_bytes if self.name == "TX" else nic.rx_bytes
+
+    def is_in(self, nic):
+        return nic.sends if self.name == "TX" else nic.receives
+
+    def max_over_mean(self, nics):
+        values = [self.bytes_of(nic) for nic in nics if self.is_in(nic)]
+        return max(values) * len(values) / sum(values) if sum(values) else None
+
+    def mean(self):
+        values = [spread.median for spread, counts in zip(self.spreads, self.takes_part) if counts]
+        return sum(values) / len(values) if values else 0.0
+
+    def largest(self):
+        return max(spread.high for spread in self.spreads)
+
+
+def natural(name):
+    """nic2 before nic10."""
+    digits = "".join(filter(str.isdigit, name))
+    return (name.rstrip("0123456789"), int(digits) if digits else 0, name)
+
+
+def draw(series, look):
+    """The figure of these series, whose records are NicLoads."""
+    rows = [[Direction(each, name) for name in ("TX", "RX")] for each in series]
+    largest = [max(direction.largest() for direction in row) for row in rows]
+    means = [max(direction.mean() for direction in row) for row in rows]
+    together = max(means) <= SAME_SCALE * min(means)
+    figure = style.new_figure(look, style.PAGE_INCHES, 0.5 + 1.45 * len(series))
+    grid = figure.subplots(len(series), 2, squeeze=False, sharex=True, sharey=True if together else "row")
+    divisor, unit = style.byte_scale(max(largest))
+    for each, row, panels, most in zip(series, rows, grid, largest):
+        panels[0].set_ylim(0, 1.08 * (max(largest) if together else most) / divisor or 1)
+        for direction, axes in zip(row, panels):
+            draw_panel(axes, direction, divisor)
+            axes.set_title(f"{direction.name}, {each.label}" if each.label else direction.name, loc="left")
+        panels[0].set_ylabel(f"bytes ({unit})")
+    for axes in grid[-1]:
+        name_nodes(axes, rows[-1][0].keys)
+    return figure
+
+
+def places(keys):
+    """Where the bar of each NIC stands: a gap between nodes."""
+    nodes = sorted({node for node, _ in keys})
+    return [index + 1.5 * nodes.index(node) for index, (node, _) in enumerate(keys)]
+
+
+def draw_panel(axes, direction, divisor):
+    mean = direction.mean()
+    for place, spread, counts in zip(places(direction.keys), direction.spreads, direction.takes_part):
+        far = counts and spread.median > FAR_ABOVE_MEAN * mean
+        colour = style.VERMILLION if far else style.BLUE if counts else "#bdbdbd"
+        axes.bar(place, spread.median / divisor, 0.8, color=colour, hatch="/////" if far else None, edgecolor="white", linewidth=0)
+        if spread.count > 1:
+            axes.vlines(place, spread.low / divisor, spread.high / divisor, color="black", linewidth=0.6)
+    axes.axhline(mean / divisor, color="black", linewidth=0.9, linestyle=(0, (4, 2)))
+    axes.annotate("mean", (1, mean / divisor), (2, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+                  va="center", fontsize=7, annotation_clip=False)
+    ratio = "no traffic" if direction.ratio is None else f"max/mean {direction.ratio:.2f}"
+    axes.set_title(ratio, loc="right")
+    axes.grid(visible=False, axis="x")
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.tick_params(axis="x", length=0)
+
+
+def name_nodes(axes, keys):
+    """Below the bars: the node once, with its NICs."""
+    at = {}
+    for place, (node, _) in zip(places(keys), keys):
+        at.setdefault(node, []).append(place)
+    axes.set_xticks([(found[0] + found[-1]) / 2 for found in at.values()],
+                    [f"host {node}, {len(found)} NIC{'s' if len(found) > 1 else ''}" for node, found in at.items()])
