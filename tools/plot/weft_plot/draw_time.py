@@ -56,22 +56,22 @@ def draw(series, events, look):
     axes = figure.subplots()
     runs = [runs_of(each) for each in series]
     last = max(steps[-1][0] for found in runs for steps in found)
+    rate_divisor, rate_says = style.metric_scale("throughput", 0, max(value for found in runs for steps in found for _, value in steps))
     divisor, unit = (1e3, "s") if last >= 3e3 else (1.0, "ms") if last >= 3 else (1e-3, "µs")
     handles = []
     for index, (found, colour) in enumerate(zip(runs, style.colours_of(series))):
         edges, spreads = laid_over(found)
         edges = [edge / divisor for edge in edges]
+        low, middle, high = ([getattr(spread, name) / rate_divisor for spread in spreads] for name in ("low", "median", "high"))
         if len(found) > 1:
-            axes.stairs([spread.high for spread in spreads], edges, baseline=[spread.low for spread in spreads], fill=True,
-                        color=colour, alpha=0.2, linewidth=0)
-        handles.append(axes.stairs([spread.median for spread in spreads], edges, baseline=None, color=colour,
-                                   linestyle=style.LINES[index % 8], linewidth=1.2))
+            axes.stairs(high, edges, baseline=low, fill=True, color=colour, alpha=0.2, linewidth=0)
+        handles.append(axes.stairs(middle, edges, baseline=None, color=colour, linestyle=style.LINES[index % 8], linewidth=1.2))
     draw_marks(axes, [(time_ms / divisor, text) for time_ms, text in marks_of(series, events)], last / divisor)
     axes.set_xlim(0, last / divisor)
     axes.set_ylim(0)
     axes.yaxis.set_major_formatter(FuncFormatter(style.plain_number))
     axes.set_xlabel(f"time ({unit})")
-    axes.set_ylabel("throughput (GB/s)")
+    axes.set_ylabel(rate_says)
     style.legend(figure, handles, [each.label for each in series])
     return figure
 

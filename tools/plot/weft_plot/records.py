@@ -90,15 +90,15 @@ class Comparison:
 @dataclass(frozen=True)
 class Metric:
     says: str  # the label of its axis
-    more_is_better: bool
 
 
 METRICS = {
-    "latency": Metric("latency (µs)", False),
-    "bandwidth": Metric("bandwidth (GB/s)", True),
-    "bus_bandwidth": Metric("bus bandwidth (GB/s)", True),
-    "rate": Metric("operations per second", True),
-    "memory": Metric("memory (MiB)", False),
+    "latency": Metric("latency (µs)"),
+    "bandwidth": Metric("bandwidth (GB/s)"),
+    "bus_bandwidth": Metric("bus bandwidth (GB/s)"),
+    "throughput": Metric("throughput (GB/s)"),
+    "rate": Metric("operations per second"),
+    "memory": Metric("memory (MiB)"),
 }
 
 # unit of a line -> metric, factor to the metric's unit

@@ -136,7 +136,7 @@ def log_ticks(axis, smallest, largest):
 
 
 def metric_scale(metric, smallest, largest):
-    """(divisor, label) for values of a metric: long latencies in ms or s, short ones in ns."""
+    """(divisor, label) for values of a metric: long latencies in ms or s, short ones in ns, low bandwidths in MB/s."""
     label = METRICS[metric].says
     if metric == "latency":
         for unit, name in ((1e6, "s"), (1e3, "ms")):
@@ -144,6 +144,8 @@ def metric_scale(metric, smallest, largest):
                 return unit, f"latency ({name})"
         if largest < 1:
             return 1e-3, "latency (ns)"
+    if "GB/s" in label and largest < 0.5:
+        return 1e-3, label.replace("GB/s", "MB/s")
     return 1.0, label
 
 
