@@ -17,6 +17,8 @@ OF_NCCL = {
     "allreduce": "reduction", "reducescatter": "reducescatter",
 }
 SUFFIXES = ("_device", "_on_stream")
+# The peers' benchmarks write their names in small letters.
+PEERS = {"nvshmem": "NVSHMEM", "nccl": "NCCL"}
 
 
 def benchmark_of(row):
@@ -40,7 +42,7 @@ def read(paths):
             for line in file:
                 row = json.loads(line) if line.strip() else {}
                 if "bench" in row and "peer" in row:
-                    yield row
+                    yield row | {"peer": PEERS.get(row["peer"], row["peer"])}
 
 
 def is_bandwidth(row):

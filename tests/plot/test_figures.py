@@ -4,7 +4,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 from plot_cli import BENCH_FILE, GPU_FILES, TRAFFIC_FILE, plot, row, write
-from weft_plot import draw_nics, style
+from weft_plot import draw_nics, draw_time, style
 from weft_plot.catalogue import Choice, figures_of, where
 from weft_plot.lines import read
 from weft_plot.records import Nic, NicLoads, PeerMatrix
@@ -137,6 +137,37 @@ def test_a_matrix_of_any_number_of_pes_is_drawn(count):
     made = drawn(figure)
     assert isinstance(made, Figure)
     assert any("sent (" in axes.get_ylabel() for axes in made.axes)
+
+
+def test_senders_stand_in_order_from_above_in_every_panel():
+    matrices = [PeerMatrix("a", ((0.0, 5.0), (0.0, 0.0)), "bytes", {"policy": policy}) for policy in ("x", "y", "z")]
+    (figure,) = figures_of(matrices)
+    panels = [axes for axes in drawn(figure).axes if axes.get_xlabel() == "to PE"]
+    assert [axes.get_ylim() for axes in panels] == [(2, 0)] * 3
+    assert [axes.texts[0].get_position() for axes in panels] == [(1.5, 0.5)] * 3
+
+
+def test_runs_over_time_are_laid_over_one_grid():
+    quick = [(10.0, 4.0), (20.0, 2.0)]
+    slow = [(5.0, 2.0), (15.0, 2.0), (30.0, 1.0)]
+    edges, spreads = draw_time.laid_over([quick, slow])
+    assert edges == [0.0, 10.0, 20.0, 30.0]
+    assert [(round(each.low, 9), round(each.high, 9), each.count) for each in spreads] == [(2.0, 4.0, 2), (1.5, 2.0, 2), (1.0, 1.0, 1)]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_a_long_run_is_averaged_so_that_its_line_can_be_read_and_moves_the_same_bytes(runs):
+    steps = [(float(index + 1), float(index % 7)) for index in range(1000)]
+    edges, spreads = draw_time.laid_over([steps] * runs)
+    assert len(spreads) == draw_time.CELLS_MAX
+    moved = sum(each.median * (end - start) for each, start, end in zip(spreads, edges, edges[1:]))
+    assert moved == pytest.approx(sum(value for _, value in steps))
+
+
+def test_many_hosts_have_names_that_do_not_touch():
+    nics = tuple(Nic(node, "nic0", 5, 5) for node in range(64))
+    (figure,) = figures_of([NicLoads("a", nics, "kernel", {})])
+    assert not list(names_that_touch(drawn(figure)))
 
 
 def test_nics_without_any_traffic_are_drawn():

@@ -85,6 +85,12 @@ def test_nics_are_counted_by_the_kernel_only_where_it_knows_all(tmp_path):
     assert (loads[0].nics[0].tx_bytes, loads[1].nics[0].rx_bytes) == (5, 70)
 
 
+def test_the_warm_up_is_read_from_the_command_where_a_line_has_no_field(tmp_path):
+    lines = [row(warmup=True), row(command="weft-perf put_bw --warmup off"), row(command="weft-perf put_bw --warmup=on"), row()]
+    fields = [record.fields.get("warmup") for record in read(write(tmp_path / "f", lines)).records]
+    assert fields == ["on", "off", "on", None]
+
+
 def test_a_frame_of_weft_top_says_who_sent_to_whom(tmp_path):
     pes = [{"job": "j", "pe": 0, "pe_count": 2, "policy": "balanced", "peers": [{"peer": 1, "rail": rail, "put_bytes": 10, "get_bytes": 3}
                                                                               for rail in range(2)]}]

@@ -1,4 +1,6 @@
 """scripts/bench gives no verdict on measurements that cannot bear one."""
+import json
+import subprocess
 import sys
 
 import pytest
@@ -39,3 +41,12 @@ def test_a_bound_that_its_control_keeps_too_is_no_verdict(report):
     assert "cannot tell" in report.verdict(vacuous, Settings())
     telling = report.Result("x", 0.9, 2.0, at_least=False, control=40.0, samples=[0.9, 0.9, 0.9])
     assert report.verdict(telling, Settings()) == "yes"
+
+
+def test_peers_stand_beside_weft_however_their_benchmarks_write_their_names(project, tmp_path):
+    row = {"type": "32-bit", "bytes": 128, "pes": 4, "scope": "block", "bench": "alltoall_device"}
+    rows = [row | {"peer": peer, "latency_us": value} for peer, value in (("Weft", 2.0), ("nvshmem", 8.0))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    program = project / "tests" / "perf" / "compare_device.py"
+    table = subprocess.run([sys.executable, program, tmp_path / "rows.jsonl"], capture_output=True, text=True, check=True).stdout
+    assert "| 128 B | 2 | 8 |  | 4.00 |" in table

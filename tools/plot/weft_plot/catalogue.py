@@ -85,7 +85,7 @@ def plan_sizes(records, choice):
         def plan(series, metric=metric):
             sizes = {point.size for each in series for point in each.records}
             over = f"over {plural(len(sizes), 'size')}" if len(sizes) > 1 else "at one size"
-            return f"{METRICS[metric].says} {over}", lambda look: draw_sizes.draw(series, metric, look)
+            return f"{METRICS[metric]} {over}", lambda look: draw_sizes.draw(series, metric, look)
 
         yield from planned(name_of(metric, benchmark, alone), points, choice, most=8, plan=plan)
 
@@ -131,7 +131,7 @@ def plan_compared(records, choice):
         left = [each for each in found if not (size_of(each.what) and size_of(each.what)[0] in lines)]
         name = name_of("compared", row, metric if metric != "latency" else "")
         if left:
-            yield Planned(name, f"{METRICS[metric].says}, both sides of scripts/bench {row}", "",
+            yield Planned(name, f"{METRICS[metric]}, both sides of scripts/bench {row}", "",
                           lambda look, left=left: draw_compared.draw(left, look, choice.labels))
 
 

@@ -10,6 +10,7 @@ from . import style
 from .series import spread_of
 
 FAR_ABOVE_MEAN = 1.1
+NODES_NAMED = 3  # with their number of NICs; more have only a number
 SAME_SCALE = 1.5  # rows whose means differ by no more share their scale
 
 
@@ -94,9 +95,14 @@ def draw_panel(axes, direction, divisor):
 
 
 def name_nodes(axes, keys):
-    """Below the bars: the node once, with its NICs."""
+    """Below the bars: the node once, with its NICs; of many nodes some."""
     at = {}
     for place, (node, _) in zip(places(keys), keys):
         at.setdefault(node, []).append(place)
-    axes.set_xticks([(found[0] + found[-1]) / 2 for found in at.values()],
-                    [f"host {node}, {len(found)} NIC{'s' if len(found) > 1 else ''}" for node, found in at.items()])
+    middles = [(found[0] + found[-1]) / 2 for found in at.values()]
+    if len(at) > NODES_NAMED:
+        step = -(-len(at) // 16)
+        axes.set_xticks(middles[::step], list(at)[::step])
+        axes.set_xlabel("host")
+    else:
+        axes.set_xticks(middles, [f"host {node}, {len(found)} NIC{'s' if len(found) > 1 else ''}" for node, found in at.items()])

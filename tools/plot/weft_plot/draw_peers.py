@@ -47,7 +47,7 @@ def draw_panel(axes, matrix, largest, divisor):
                             edgecolors="#d9d9d9", linewidth=0.5 if count <= 64 else 0)
     axes.set_aspect("equal")
     axes.grid(visible=False)
-    axes.invert_yaxis()
+    axes.set_ylim(count, 0)
     axes.spines[:].set_visible(False)
     ticks = range(0, count, max(1, -(-count // 16)))
     axes.set_xticks([tick + 0.5 for tick in ticks], list(ticks))

@@ -7,6 +7,7 @@ from matplotlib.ticker import FuncFormatter
 from . import style
 from .series import spread_of
 
+CELLS_MAX = 100  # steps of a line; more are averaged
 CLOSE = 0.18  # of the time axis; closer words would touch
 
 
@@ -19,16 +20,23 @@ def runs_of(series):
 
 
 def laid_over(runs):
-    """(edges in ms, the Spread between each two). One run keeps its own steps."""
-    if len(runs) == 1:
+    """(edges in ms, the Spread between each two). One run keeps its own steps, if they can be told apart."""
+    if len(runs) == 1 and len(runs[0]) <= CELLS_MAX:
         return [0.0, *(time for time, _ in runs[0])], [spread_of([value]) for _, value in runs[0]]
-    widths = [later - earlier for steps in runs for earlier, later in zip([0.0, *(time for time, _ in steps)], (time for time, _ in steps))]
-    width = spread_of(widths).median or max(widths)
-    last = max(steps[-1][0] for steps in runs)
-    edges = [index * width for index in range(max(1, round(last / width)))] + [last]
-    return edges, [spread_of([mean_between(steps, start, end) for steps in runs if steps[-1][0] >= end] or
-                             [mean_between(max(runs, key=lambda steps: steps[-1][0]), start, end)])
-                   for start, end in zip(edges, edges[1:])]
+    longest = max(runs, key=lambda steps: steps[-1][0])
+    last = longest[-1][0]
+    cells = max(1, min(CELLS_MAX, round(last / width_of(runs))))
+    edges = [last * index / cells for index in range(cells + 1)]
+    going_on = [[steps for steps in runs if steps[-1][0] >= end] or [longest] for end in edges[1:]]
+    return edges, [spread_of([mean_between(steps, start, end) for steps in found])
+                   for found, start, end in zip(going_on, edges, edges[1:])]
+
+
+def width_of(runs):
+    """How long a step mostly lasts."""
+    times = [[0.0, *(time for time, _ in steps)] for steps in runs]
+    widths = [later - earlier for each in times for earlier, later in zip(each, each[1:])]
+    return spread_of(widths).median or max(widths)
 
 
 def mean_between(steps, start, end):

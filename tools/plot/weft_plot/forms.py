@@ -101,11 +101,19 @@ def library_of(line):
     return "Weft" if line.get("kind") in ("row", "balance", "event") else None
 
 
+def warmup_of(line):
+    """"on" or "off": a field of some lines, of others only a word of the command."""
+    if isinstance(line.get("warmup"), bool):
+        return "on" if line["warmup"] else "off"
+    found = re.search(r"--warmup[ =](on|off)\b", str(line.get("command")))
+    return found and found.group(1)
+
+
 def fields_of(line, dropped=OUTPUT_OPTIONS):
     """The circumstances of a line; of its command all options count that are not dropped."""
     found = {name: line[name] for name in PLAIN_FIELDS if isinstance(line.get(name), (str, int))}
-    if isinstance(found.get("warmup"), bool):
-        found["warmup"] = "on" if found["warmup"] else "off"
+    if (warmup := warmup_of(line)) is not None:
+        found["warmup"] = warmup
     versions = line.get("versions")
     more = {
         "library": library_of(line),

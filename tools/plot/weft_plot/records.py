@@ -87,18 +87,14 @@ class Comparison:
     fields: Fields
 
 
-@dataclass(frozen=True)
-class Metric:
-    says: str  # the label of its axis
-
-
+# metric -> the label of its axis
 METRICS = {
-    "latency": Metric("latency (µs)"),
-    "bandwidth": Metric("bandwidth (GB/s)"),
-    "bus_bandwidth": Metric("bus bandwidth (GB/s)"),
-    "throughput": Metric("throughput (GB/s)"),
-    "rate": Metric("operations per second"),
-    "memory": Metric("memory (MiB)"),
+    "latency": "latency (µs)",
+    "bandwidth": "bandwidth (GB/s)",
+    "bus_bandwidth": "bus bandwidth (GB/s)",
+    "throughput": "throughput (GB/s)",
+    "rate": "operations per second",
+    "memory": "memory (MiB)",
 }
 
 # unit of a line -> metric, factor to the metric's unit

@@ -137,7 +137,7 @@ def log_ticks(axis, smallest, largest):
 
 def metric_scale(metric, smallest, largest):
     """(divisor, label) for values of a metric: long latencies in ms or s, short ones in ns, low bandwidths in MB/s."""
-    label = METRICS[metric].says
+    label = METRICS[metric]
     if metric == "latency":
         for unit, name in ((1e6, "s"), (1e3, "ms")):
             if smallest >= unit:
