@@ -139,6 +139,15 @@ def test_a_matrix_of_any_number_of_pes_is_drawn(count):
     assert any("sent (" in axes.get_ylabel() for axes in made.axes)
 
 
+def test_a_large_matrix_is_no_large_file_and_has_the_same_bytes_each_time(tmp_path):
+    matrix = [[row * column for column in range(300)] for row in range(300)]
+    path = write(tmp_path / "f.jsonl", [{"matrix": matrix}])
+    for name in ("a.svg", "b.svg"):
+        assert plot(path, "-o", tmp_path / name).status == 0
+    assert (tmp_path / "a.svg").stat().st_size < 500_000
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
 def test_senders_stand_in_order_from_above_in_every_panel():
     matrices = [PeerMatrix("a", ((0.0, 5.0), (0.0, 0.0)), "bytes", {"policy": policy}) for policy in ("x", "y", "z")]
     (figure,) = figures_of(matrices)

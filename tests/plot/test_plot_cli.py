@@ -84,6 +84,12 @@ def test_what_is_left_out_is_said_and_the_rest_is_drawn_with_status_1(tmp_path):
     assert (tmp_path / "a.svg").exists()
 
 
+def test_words_that_leave_no_room_are_said(results, tmp_path):
+    done = plot(results, "--figure", "*-put_*", "-o", tmp_path / "a.svg", "--width", "1", "--height", "1")
+    assert done.status == 0
+    assert done.errors == f"weft-plot: {tmp_path}/a.svg: its words leave no room for the data; give a larger --width or --height\n"
+
+
 def test_nothing_to_draw_is_said(results, tmp_path):
     assert "no record is left after --where" in plot(results, "--where", "library=NCCL").errors
     assert "nothing here can be drawn" in plot(write(tmp_path / "f", ["{}"])).errors

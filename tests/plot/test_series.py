@@ -53,6 +53,13 @@ def test_fields_that_are_merged_by_wish_are_named():
     assert not figures_of(records)[0].note
 
 
+def test_a_long_value_is_shortened_in_a_label_and_stays_apart_from_others():
+    records = [point(options=f"--window 4 {'x' * 100} {end}") for end in (1, 2)]
+    labels = [each.label for each in group(records, ("options",))]
+    assert labels[0] != labels[1]
+    assert all(len(label) == 36 for label in labels)
+
+
 def test_options_of_a_command_count_unless_they_say_how_much_or_where_to():
     command = "/some/where/weft-perf put_bw -b 8 -e 64 -n 5 --window 4 --bidir --json=x.jsonl --policy coupled --duration 3"
     assert options_of(command, ALL_DROPPED) == "--window 4 --bidir"

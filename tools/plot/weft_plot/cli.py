@@ -7,6 +7,7 @@ import argparse
 import fnmatch
 import pathlib
 import sys
+import warnings
 
 from .catalogue import Choice, figures_of, where
 from .lines import Unreadable, read
@@ -112,10 +113,12 @@ def write(targets, look):
             print(f"weft-plot: {figure.name}: {figure.note}", file=sys.stderr)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with settings():
+            with settings(), warnings.catch_warnings(record=True) as said:
                 save(figure.draw(look), path)
         except OSError as error:
             raise Unreadable(f"{path} cannot be written: {error.strerror or error}") from None
+        if any("constrained_layout" in str(warning.message) for warning in said):
+            print(f"weft-plot: {path}: its words leave no room for the data; give a larger --width or --height", file=sys.stderr)
         print(path)
 
 

@@ -8,6 +8,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from . import style
 
 NUMBERS_UP_TO = 10  # PEs
+SHAPES_UP_TO = 64  # PEs; the cells of more are pixels also in an SVG, which would be huge
 COLOUR_MAP = "Blues"
 
 
@@ -44,7 +45,7 @@ def draw(series, look):
 def draw_panel(axes, matrix, largest, divisor):
     count = len(matrix)
     image = axes.pcolormesh(range(count + 1), range(count + 1), matrix, cmap=COLOUR_MAP, vmin=0, vmax=largest or 1,
-                            edgecolors="#d9d9d9", linewidth=0.5 if count <= 64 else 0)
+                            edgecolors="#d9d9d9" if count <= SHAPES_UP_TO else "none", linewidth=0.5, rasterized=count > SHAPES_UP_TO)
     axes.set_aspect("equal")
     axes.grid(visible=False)
     axes.set_ylim(count, 0)

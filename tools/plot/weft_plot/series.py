@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 SERIES_MAX = 8  # more cannot be told apart in print
 
+WORD_MAX = 36  # letters of one field's value in a label
+
 FIELDS = ("library", "policy", "scope", "mode", "warmup", "pattern", "reduction", "type", "pes", "nodes", "window", "ctas",
           "threads", "machine", "version", "options")
 LIBRARIES_FIRST = ("Weft", "NVSHMEM", "NCCL")
@@ -67,8 +69,13 @@ def words_of(field, value):
     return f"window {value}" if field == "window" else str(value)
 
 
+def shortened(word):
+    """Both ends of a word that would leave no room for the figure."""
+    return word if len(word) <= WORD_MAX else f"{word[:WORD_MAX - 12]}…{word[-11:]}"
+
+
 def label_of(fields, key):
-    return ", ".join(word for field, value in zip(fields, key) if (word := words_of(field, value)))
+    return ", ".join(shortened(word) for field, value in zip(fields, key) if (word := words_of(field, value)))
 
 
 def rank(value, order):
