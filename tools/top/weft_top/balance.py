@@ -1,0 +1,66 @@
+"""How evenly a PE's rails are used, as a figure and as a sentence. Pure.
+
+Invariants: a balance is max/mean over the rails that are up or carry something, never below 1.0; a verdict
+names the direction that is worse, and says what would help only where that follows from the page.
+"""
+
+# Below this nobody's time is lost, and a few control messages would look like an imbalance.
+QUIET_BITS_PER_S = 100_000
+UNEVEN = 1.1
+
+
+def max_over_mean(values):
+    """1.0 is even; None where there is next to nothing, or one value only."""
+    total = sum(values)
+    if len(values) < 2 or total < QUIET_BITS_PER_S:
+        return None
+    return max(values) * len(values) / total
+
+
+def direction_balance(rails, direction):
+    """(max/mean, index of the rail that carries most) of "tx" or "rx"; (None, None) where that says nothing."""
+    used = [(rate, rail.rail.index) for rail, rate in _rates(rails, direction) if rail.rail.up or rate > 0]
+    balance = max_over_mean([rate for rate, _ in used])
+    if balance is None:
+        return None, None
+    return balance, max(used, key=lambda entry: (entry[0], -entry[1]))[1]
+
+
+def _rates(rails, direction):
+    return [(rail, getattr(rail, f"{direction}_bits_per_s") or 0.0) for rail in rails]
+
+
+def _excess(rails, direction):
+    """How much longer than the average rail the busiest one needs, where all line rates are known and differ;
+    else the same as max/mean. A policy that gives a slow rail less is not to blame."""
+    rates = _rates(rails, direction)
+    lines = [rail.rail.rate_bits_per_s for rail, _ in rates]
+    if not all(lines) or len(set(lines)) < 2:
+        return direction_balance(rails, direction)[0] or 0.0
+    whole = sum(rate for _, rate in rates) / sum(lines)
+    return max(rate / line for (_, rate), line in zip(rates, lines)) / whole if whole else 0.0
+
+
+def verdict(pe):
+    """One sentence on a PeRates whose balances are set; "" where there is nothing to say."""
+    sides = [("tx", pe.tx_balance, pe.worst_tx_rail), ("rx", pe.rx_balance, pe.worst_rx_rail)]
+    uneven = [side for side in sides if side[1] and side[1] > UNEVEN and _excess(pe.rails, side[0]) > UNEVEN]
+    if not uneven:
+        return ""
+    direction, _, worst = max(uneven, key=lambda side: side[1])
+    rates = {rail.rail.index: rate for rail, rate in _rates(pe.rails, direction)}
+    share = 100 * rates[worst] / sum(rates.values())
+    moves = f"RX of PE {pe.page.pe} arrives {share:.0f} % on rail {worst}" if direction == "rx" else (
+        f"TX of PE {pe.page.pe} leaves {share:.0f} % by rail {worst}")
+    return f"{moves}; {_advice(pe)}"
+
+
+def _advice(pe):
+    down = [rail.rail.index for rail in pe.rails if not rail.rail.up]
+    if down:
+        rails = "rail " + str(down[0]) if len(down) == 1 else "rails " + ", ".join(map(str, down))
+        return f"{rails} {'is' if len(down) == 1 else 'are'} down"
+    policy = pe.page.policy or "unknown"
+    if policy == "balanced":
+        return "policy is balanced already; look at the line rates and at which rails its peers reach"
+    return f"policy is {policy}; balanced would spread it"

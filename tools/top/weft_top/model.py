@@ -1,0 +1,102 @@
+"""What one look at the machine found, as values. Sources make them, all views and exports read them.
+
+Invariants: a Snapshot is complete and never changes; every counter is cumulative and as its source gave
+it, so that wraps and resets are judged in one place (rates.py); a key names the same thing in every
+Snapshot of a run and in a recording.
+"""
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Mapping, Optional, Tuple
+
+# The counters that every NIC may have; a source leaves out what it does not know. Others keep the
+# device's own names, and are shown on the NIC's page.
+COMMON_COUNTERS = (
+    "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_drops", "rx_drops",
+    "tx_errors", "rx_errors", "retransmits",
+)  # fmt: skip
+
+NO_COUNTERS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that holds a NIC or is a PE."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One network interface, RDMA device port or NVLink GPU at one moment."""
+
+    key: str  # "net:NAMESPACE/NAME", "rdma:NAME/PORT", "nvlink:INDEX"
+    kind: str  # "net", "rdma" or "nvlink"
+    name: str
+    namespace: str = ""  # of net: "" is this process's own, else the lab's host or "net:[INODE]"
+    state: str = "unknown"  # "up", "down", "unknown"
+    rate_bits_per_s: Optional[int] = None  # line rate of one direction
+    driver: str = ""  # "efa", "mlx5_core", "veth", ...
+    address: str = ""
+    counters: Mapping[str, int] = field(default_factory=lambda: NO_COUNTERS)
+    processes: Tuple[Process, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """One rail of one PE, from its page."""
+
+    index: int
+    nic: str
+    address: str
+    up: bool
+    warm: bool
+    rate_bits_per_s: Optional[int]
+    outstanding_bytes: int
+    counters: Mapping[str, int]  # tx_bytes rx_bytes tx_operations rx_operations tx_signals rx_signals retries errors
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTraffic:
+    """What a PE has exchanged with one rail of one peer. A put leaves no trace at its target, so the
+    bytes that a PE's rail received are the sum of its peers' put_bytes, as far as their pages are here."""
+
+    peer: int
+    rail: int  # the peer's
+    put_bytes: int
+    get_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PePage:
+    """The counter page of one PE."""
+
+    key: str  # "JOB/PE"
+    job: str
+    pe: int
+    pe_count: int
+    process: Process
+    policy: str
+    namespace: str  # as in Nic
+    rails: Tuple[Rail, ...]
+    peers: Tuple[PeerTraffic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something about a source that a reader should know: a page of another version, a folder that may not be read."""
+
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that was found at one moment."""
+
+    time_ns: int  # monotonic, differences only
+    wall_ns: int  # since 1970
+    nics: Tuple[Nic, ...] = ()
+    pes: Tuple[PePage, ...] = ()
+    notices: Tuple[Notice, ...] = field(default=())
