@@ -1,0 +1,217 @@
+"""The counters of RDMA devices: /sys/class/infiniband/DEVICE/ports/PORT/{counters,hw_counters}.
+
+Owner: the collector's thread. Invariants: files stay open as far as the limit of descriptors allows; what moves
+fast (bytes, packets) is read at every look, everything else once a second and spread over it; a file that does
+not hold a number is dropped for good, a device that goes away takes nothing else with it.
+"""
+
+import os
+
+from ..model import Nic, Notice
+from .counter_files import CounterFile
+from .printable import printable
+from .rdma_names import NOT_COUNTERS, SUMS, is_hot, meaning
+
+DEFAULT_ROOT = "/sys/class/infiniband"
+LOOK_NS = 1_000_000_000
+SLOW_NS = 1_000_000_000
+
+
+def parse_state(text):
+    """"4: ACTIVE" -> "up" (Documentation/infiniband/sysfs: DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER)."""
+    words = text.upper().split()
+    if not words:
+        return "unknown"
+    return "up" if words[-1] in ("ACTIVE", "ACTIVE_DEFER") else "down"
+
+
+def parse_rate(text):
+    """"100 Gb/sec (4X EDR)" -> bits per second; None if it says nothing."""
+    words = text.split()
+    try:
+        return round(float(words[0]) * 1e9) or None if words[1].startswith("Gb/sec") else None
+    except (IndexError, ValueError, OverflowError):
+        return None
+
+
+class _Port:
+    """One port of one device."""
+
+    def __init__(self, device, port, folder, identity):
+        self.identity = identity
+        self.device = device
+        self.driver = _driver(os.path.join(folder, device), device)
+        base = os.path.join(folder, device, "ports", port)
+        self.key = f"rdma:{printable(device)}/{printable(port)}"
+        self.port = printable(port)
+        self.address = _address(base)
+        self._state = CounterFile(os.path.join(base, "state"), "", 1)
+        self._rate = CounterFile(os.path.join(base, "rate"), "", 1)
+        self._fast, self._slow = [], []
+        for file in _find(base, self.driver):
+            (self._fast if is_hot(file.name) else self._slow).append(file)
+        self._sums = {target: names for target, names in SUMS.get(self.driver, {}).items()}
+        self.due_ns = 0
+        self._facts = ("unknown", None)
+        self._counters = {}
+        self._nic = None
+
+    def close(self):
+        for file in (self._state, self._rate, *self._fast, *self._slow):
+            file.close()
+
+    def read(self, time_ns, name, processes):
+        """The Nic now; an OSError if the device is gone."""
+        counters = dict(self._counters)
+        _take(self._fast, counters)
+        facts = self._facts
+        if time_ns >= self.due_ns:
+            self.due_ns = max(self.due_ns + SLOW_NS, time_ns + SLOW_NS // 2)
+            _take(self._slow, counters)
+            for target, names in self._sums.items():
+                found = [counters[part] for part in names if part in counters]
+                if found:
+                    counters[target] = sum(found)
+            facts = self._facts = (parse_state(self._state.text()), parse_rate(self._rate.text()))
+        nic = self._nic
+        if nic is None or counters != self._counters or facts != (nic.state, nic.rate_bits_per_s) or (
+                processes != nic.processes or name != nic.name):
+            self._counters = counters
+            nic = self._nic = Nic(
+                self.key, "rdma", name, "", *facts, self.driver, self.address, counters, processes,
+            )  # fmt: skip
+        return nic
+
+
+def _take(files, counters):
+    """Read all; drop those that hold no number. ENODEV and ENOENT mean that the device itself is gone."""
+    odd = []
+    for file in files:
+        try:
+            counters[file.name] = file.number()
+        except (FileNotFoundError, ValueError):
+            odd.append(file)
+        except OSError as error:
+            if error.errno in CounterFile.GONE:
+                raise
+            odd.append(file)
+    for file in odd:
+        file.close()
+        files.remove(file)
+        counters.pop(file.name, None)
+
+
+def _find(base, driver):
+    """The CounterFiles of a port; where two files mean the same, the first folder has it."""
+    found = {}
+    for folder in ("counters", "hw_counters"):
+        try:
+            names = sorted(os.listdir(os.path.join(base, folder)))
+        except OSError:
+            continue
+        for raw in names:
+            if raw in NOT_COUNTERS:
+                continue
+            name, scale = meaning(raw, driver)
+            file = CounterFile(os.path.join(base, folder, raw), printable(name), scale)
+            if file.name not in found and file.holds_a_number():
+                found[file.name] = file
+            else:
+                file.close()
+    return list(found.values())
+
+
+def _driver(path, device):
+    try:
+        return printable(os.path.basename(os.readlink(os.path.join(path, "device", "driver"))))
+    except OSError:
+        # Where the link is hidden (containers), the name of the device often tells.
+        known = {"mlx5_": "mlx5_core", "efa_": "efa", "rdmap": "efa", "hfi1_": "hfi1", "bnxt_re": "bnxt_re"}
+        return next((driver for prefix, driver in known.items() if device.startswith(prefix)), "")
+
+
+def _address(base):
+    try:
+        with open(os.path.join(base, "gids", "0"), "rb") as file:
+            gid = printable(file.read(64).strip())
+        return "" if set(gid) <= {"0", ":"} else gid
+    except OSError:
+        return ""
+
+
+class RdmaSource:
+    """All ports of all RDMA devices under `root`; `holders` is an RdmaHolders or None."""
+
+    name = "rdma"
+
+    def __init__(self, root=DEFAULT_ROOT, holders=None):
+        self._root = root
+        self._holders = holders
+        self._ports = {}  # (device, port) -> _Port
+        self._looked = None
+        self._trouble = ""
+
+    def close(self):
+        for port in self._ports.values():
+            port.close()
+        self._ports = {}
+        if self._holders:
+            self._holders.close()
+
+    def notices(self):
+        texts = [self._trouble, self._holders.trouble if self._holders else ""]
+        return [Notice(self.name, text) for text in texts if text]
+
+    def read(self, time_ns, pages, holders):
+        """[Nic]; `holders` says which PEs use a device."""
+        if self._looked is None or time_ns - self._looked >= LOOK_NS:
+            self._looked = time_ns
+            self._look(time_ns)
+        held = self._holders.read(time_ns) if self._holders and self._ports else {}
+        counts = {}
+        for device, _ in self._ports:
+            counts[device] = counts.get(device, 0) + 1
+        nics = []
+        for (device, port), entry in list(self._ports.items()):
+            name = printable(device) + (f":{entry.port}" if counts[device] > 1 else "")
+            processes = held.get(device) or holders.get(("", name)) or ()
+            try:
+                nics.append(entry.read(time_ns, name, processes))
+            except OSError:
+                self._ports.pop((device, port)).close()
+                self._looked = None
+        return nics
+
+    def _look(self, time_ns):
+        """Find the ports that came and went."""
+        present = {}
+        self._trouble = ""
+        try:
+            devices = sorted(os.listdir(self._root))
+        except FileNotFoundError:
+            devices = []  # no RDMA here
+        except OSError as error:
+            devices, self._trouble = [], f"cannot read {self._root} ({error.strerror})"
+        for device in devices:
+            present.update(_ports_of(self._root, device))
+        for key in [key for key, port in self._ports.items() if present.get(key) != port.identity]:
+            self._ports.pop(key).close()
+        for (device, port), identity in present.items():
+            if (device, port) not in self._ports:
+                self._ports[device, port] = _Port(device, port, self._root, identity)
+        # In the order of names, and the slow reads spread over a second.
+        self._ports = {key: self._ports[key] for key in present}
+        for position, port in enumerate(self._ports.values()):
+            if not port.due_ns:
+                port.due_ns = time_ns - SLOW_NS + (position + 1) * SLOW_NS // len(self._ports)
+
+
+def _ports_of(root, device):
+    """{(device, port): what identifies it}."""
+    folder = os.path.join(root, device, "ports")
+    try:
+        names = os.listdir(folder)
+        numbered = sorted(names, key=lambda name: (not name.isdigit(), len(name), name))
+        return {(device, port): os.stat(os.path.join(folder, port)).st_ino for port in numbered}
+    except OSError:
+        return {}  # no device, or one that is going away
