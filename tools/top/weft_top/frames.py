@@ -4,6 +4,7 @@ Owner: one thread calls next_frame(). Invariants: next_frame() never sleeps, pac
 that is handed out has gone to all sinks before.
 """
 
+from .model import Notice
 from .rates import RateHistory
 
 
@@ -16,6 +17,7 @@ class FrameSource:
         self.frames_interval_s = frames_interval_s  # how often the reader means to call; it may change it
         self._history = RateHistory()
         self._sinks = list(sinks)
+        self.failures = []  # [Notice] of sinks that could not go on, a full disk say
 
     def next_frame(self):
         """The next Frame; None at the end of a recording."""
@@ -23,9 +25,18 @@ class FrameSource:
         if snapshot is None:
             return None
         frame = self._history.add(snapshot)
-        for sink in self._sinks:
-            sink.write(snapshot, frame)
+        for sink in list(self._sinks):
+            try:
+                sink.write(snapshot, frame)
+            except OSError as error:
+                self._give_up(sink, error)
+        frame.notices += tuple(self.failures)
         return frame
+
+    def _give_up(self, sink, error):
+        self._sinks.remove(sink)
+        self.failures.append(Notice(sink.name, f"stopped: {error.strerror or error}"))
+        sink.close()
 
     def close(self):
         """Complete the files of all sinks, and let go of everything open. May be called twice."""

@@ -7,7 +7,7 @@ out, alone.
 
 from ..model import Nic
 from .links import UNKNOWN
-from .printable import printable
+from .printable import identifier, printable
 
 # Positions in a line of /proc/net/dev (proc_pid_net(5)): eight figures for RX, then eight for TX.
 _NAMES = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_drops", "rx_drops", "tx_errors", "rx_errors")
@@ -70,7 +70,7 @@ class InterfaceSource:
         processes = holders.get((place.label, shown), ())
         if before and before[0] == figures and before[1] is link and before[2] == rate and before[3] == processes:
             return before
-        key = before[-1].key if before else f"net:{place.label}/{shown}"
+        key = before[-1].key if before else f"net:{place.label}/{identifier(name)}"
         nic = Nic(
             key, "net", shown, place.label, link.state, rate, link.driver, link.address, parse_counters(figures),
             processes,

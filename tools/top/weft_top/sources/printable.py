@@ -12,3 +12,9 @@ def printable(data):
             return data.decode("ascii")
         data = data.decode("utf-8", errors="replace")
     return data if data.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in data)
+
+
+def identifier(data):
+    """Like printable(), but different names stay different: what cannot be printed is escaped."""
+    text = data.decode("utf-8", errors="surrogateescape") if isinstance(data, bytes) else data
+    return text if text.isprintable() else ascii(text)[1:-1]

@@ -9,7 +9,7 @@ import os
 
 from ..model import Nic, Notice
 from .counter_files import CounterFile
-from .printable import printable
+from .printable import identifier, printable
 from .rdma_names import NOT_COUNTERS, SUMS, is_hot, meaning
 
 DEFAULT_ROOT = "/sys/class/infiniband"
@@ -42,7 +42,7 @@ class _Port:
         self.device = device
         self.driver = _driver(os.path.join(folder, device), device)
         base = os.path.join(folder, device, "ports", port)
-        self.key = f"rdma:{printable(device)}/{printable(port)}"
+        self.key = f"rdma:{identifier(device)}/{identifier(port)}"
         self.port = printable(port)
         self.address = _address(base)
         self._state = CounterFile(os.path.join(base, "state"), "", 1)

@@ -1,0 +1,189 @@
+"""weft-top's main: opens the sources and the exports, then the screen, or prints.
+
+Owner: the main thread. Invariants: SIGINT, SIGTERM and SIGHUP end every mode cleanly, with complete files; what
+cannot be is one line and a status (options.py names them); a reader that closes our output ends us silently.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+from .collector import Collector
+from .document import to_document
+from .frames import LiveSource, ReplaySource
+from .options import UsageError, parse, source_options
+from .perfetto import PerfettoTrace
+from .record import Recorder, Recording, RecordingError
+from .table import format_frame
+
+USAGE, FAILED, DONE = 2, 1, 0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def main(arguments=None):
+    """Run weft-top; returns the exit status."""
+    try:
+        options = parse(arguments)
+        source = _open_source(options)
+    except (UsageError, RecordingError) as error:
+        print(f"weft-top: {error}", file=sys.stderr)
+        return USAGE
+    try:
+        status = _run(source, options)
+    except UsageError as error:
+        print(f"weft-top: {error}", file=sys.stderr)
+        return USAGE
+    except BrokenPipeError:
+        # The reader has enough. Python would complain at exit, when it flushes what nobody takes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = DONE
+    finally:
+        source.close()
+    return _report(source, status)
+
+
+def _report(source, status):
+    """Say what went wrong on the way."""
+    for failure in source.failures:
+        print(f"weft-top: --{failure.source} {failure.text}", file=sys.stderr)
+    trouble = source.trouble if source.is_replay else ""
+    if trouble:
+        print(f"weft-top: {trouble}", file=sys.stderr)
+    return FAILED if source.failures or trouble else status
+
+
+def _open_source(options):
+    """The FrameSource with its sinks. A recording is looked at before any file is overwritten."""
+    recording = Recording(options.replay) if options.replay else None
+    sinks = []
+    try:
+        for name, open_sink in _wanted_sinks(options):
+            try:
+                sinks.append(open_sink())
+            except OSError as error:
+                raise UsageError(f"--{name}: {_sink_trouble(name, options, error)}") from error
+            except ModuleNotFoundError as error:
+                raise UsageError(f"--{name} needs the Python package {error.name}: {install_hint()}") from error
+        if recording:
+            return ReplaySource(recording, sinks)
+        return LiveSource(Collector(source_options(options)), options.interval, sinks)
+    except BaseException:
+        for sink in sinks:
+            sink.close()
+        if recording:
+            recording.close()
+        raise
+
+
+def _wanted_sinks(options):
+    if options.prometheus:
+        yield "prometheus", lambda: _exporter(*options.prometheus)
+    if options.record:
+        yield "record", lambda: Recorder(options.record)
+    if options.perfetto:
+        yield "perfetto", lambda: PerfettoTrace(options.perfetto)
+
+
+def _exporter(host, port):
+    from .prometheus import Exporter
+
+    exporter = Exporter(host, port)
+    if port == 0:
+        print(f"weft-top: serving metrics on {host}, port {exporter.port}", file=sys.stderr, flush=True)
+    return exporter
+
+
+def _sink_trouble(name, options, error):
+    if name == "prometheus":
+        host, port = options.prometheus
+        return f"cannot listen on {host}, port {port} ({error.strerror or error}); give another [HOST]:PORT"
+    return f"cannot write {getattr(options, name)} ({error.strerror})"
+
+
+def install_hint():
+    """How to get the Python packages."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return f"{sys.executable} -m pip install -r {os.path.join(folder, 'requirements.txt')}"
+
+
+def _run(source, options):
+    headless = options.once or options.json or options.headless
+    exports = options.record or options.perfetto or options.prometheus
+    if not headless and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if not exports:
+            raise UsageError("this is no terminal to draw on; use --once for a table or --json for scripts")
+        headless = True
+    if not headless:
+        return _show(source, options)
+    if options.headless and not (exports or options.once or options.json):
+        raise UsageError("--headless alone would show nothing; add --json, --record, --perfetto or --prometheus")
+    if options.once:
+        return _print_once(source, options)
+    return _print_all(source, options)
+
+
+def _show(source, options):
+    try:
+        from .screen import ScreenOptions, run_screen
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("textual", "rich"):
+            raise
+        text = f"the screen needs the Python package {error.name}: {install_hint()}; or use --once"
+        raise UsageError(text) from error
+    return run_screen(source, ScreenOptions(interval_s=options.interval, unit=options.unit, theme=options.theme))
+
+
+class _Ending:
+    """Set by the signals that end us."""
+
+    def __init__(self):
+        self._event = threading.Event()
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: self._event.set())
+
+    def __bool__(self):
+        return self._event.is_set()
+
+    def wait_until(self, moment):
+        """Sleep until time.monotonic() is `moment`, or a signal comes; true in that case."""
+        return self._event.wait(max(0.0, moment - time.monotonic()))
+
+
+def _print_once(source, options):
+    ending = _Ending()
+    frame = source.next_frame()
+    if source.is_replay:
+        last = frame
+        while frame and not ending:
+            last, frame = frame, source.next_frame()
+        frame = last
+    elif not ending.wait_until(time.monotonic() + options.interval):
+        frame = source.next_frame()
+    if frame is None:
+        return FAILED if source.trouble else DONE
+    print(json.dumps(to_document(frame)) if options.json else format_frame(frame, options.unit), flush=True)
+    return DONE
+
+
+def _print_all(source, options):
+    """Look at every interval until the end: of the recording, of --duration, or by a signal."""
+    ending = _Ending()
+    start = due = time.monotonic()
+    end = start + options.duration if options.duration else float("inf")
+    while not ending:
+        frame = source.next_frame()
+        if frame is None:
+            break
+        if options.json:
+            print(json.dumps(to_document(frame), separators=(",", ":")), flush=True)
+        if source.is_replay:
+            continue
+        if due >= end:
+            break
+        # A look that took too long costs those it ran into, and the rest keep their beat.
+        due = min(max(due + options.interval, time.monotonic()), end)
+        ending.wait_until(due)
+    return DONE

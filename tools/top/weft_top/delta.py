@@ -1,0 +1,198 @@
+"""Snapshots as a row of differences, for recordings. Pure; docs/RECORDING.md describes the format.
+
+Invariants: decoding what was encoded gives equal Snapshots; each document depends on all before it; what has not
+changed takes no room. A counter is sent as its step, which may be negative, so that resets are kept too.
+"""
+
+from .model import Nic, Notice, PePage, PeerTraffic, Process, Rail, Snapshot
+
+
+def _nic_facts(nic):
+    """(what seldom changes, names, values)."""
+    processes = [[process.pid, process.command] for process in nic.processes]
+    facts = [nic.key, nic.kind, nic.name, nic.namespace, nic.state, nic.rate_bits_per_s, nic.driver, nic.address,
+             processes, list(nic.counters)]
+    return facts, list(nic.counters.values())
+
+
+def _nic_from(facts, values, _):
+    *plain, processes, names = facts
+    return Nic(*plain, dict(zip(names, values, strict=True)), tuple(Process(*process) for process in processes))
+
+
+def _page_facts(page):
+    """Each rail gives its outstanding bytes and its counters."""
+    rails = [[rail.index, rail.nic, rail.address, rail.up, rail.warm, rail.rate_bits_per_s, list(rail.counters)]
+             for rail in page.rails]
+    facts = [page.key, page.job, page.pe, page.pe_count, page.process.pid, page.process.command, page.policy,
+             page.namespace, rails]
+    values = [value for rail in page.rails for value in (rail.outstanding_bytes, *rail.counters.values())]
+    return facts, values
+
+
+def _page_from(facts, values, peers):
+    key, job, pe, pe_count, pid, command, policy, namespace, rails = facts
+    made, rest = [], iter(values)
+    for *plain, names in rails:
+        outstanding = next(rest)
+        made.append(Rail(*plain, outstanding, {name: next(rest) for name in names}))
+    traffic = tuple(PeerTraffic(*place, *peers[place]) for place in sorted(peers))
+    return PePage(key, job, pe, pe_count, Process(pid, command), policy, namespace, tuple(made), traffic)
+
+
+class _Sent:
+    """What the reader knows of one NIC or PE."""
+
+    __slots__ = ("thing", "facts", "values", "peers")
+
+    def __init__(self):
+        self.thing = self.facts = None
+        self.values = []
+        self.peers = {}
+
+    def difference(self, thing, split):
+        """The document that brings the reader from the last `thing` to this one; None if nothing changed."""
+        if thing is self.thing:
+            return None
+        self.thing = thing
+        document = {}
+        facts, values = split(thing)
+        if facts != self.facts:
+            document["f"] = self.facts = facts
+            self.values, self.peers = [0] * len(values), {}
+        steps = []
+        for index, (before, now) in enumerate(zip(self.values, values)):
+            if now != before:
+                steps += [index, now - before]
+        self.values = values
+        if steps:
+            document["c"] = steps
+        if isinstance(thing, PePage):
+            self._peers(thing, document)
+        return document or None
+
+    def _peers(self, page, document):
+        now = {(peer.peer, peer.rail): (peer.put_bytes, peer.get_bytes) for peer in page.peers}
+        steps = []
+        for place, (put, got) in now.items():
+            before = self.peers.get(place, (0, 0))
+            if before != (put, got) or place not in self.peers:
+                steps += [*place, put - before[0], got - before[1]]
+        gone = [number for place in self.peers.keys() - now.keys() for number in place]
+        self.peers = now
+        if steps:
+            document["p"] = steps
+        if gone:
+            document["x"] = gone
+
+
+class Encoder:
+    """Makes a document (of lists, dictionaries, numbers and text) of each Snapshot, in the order of their time."""
+
+    def __init__(self):
+        self._time_ns = self._wall_ns = 0
+        self._notices = ()
+        self._groups = {"n": _Group(_nic_facts), "e": _Group(_page_facts)}
+
+    def encode(self, snapshot):
+        document = {"t": snapshot.time_ns - self._time_ns, "w": snapshot.wall_ns - self._wall_ns}
+        self._time_ns, self._wall_ns = snapshot.time_ns, snapshot.wall_ns
+        for letter, things in (("n", snapshot.nics), ("e", snapshot.pes)):
+            self._groups[letter].encode(letter, things, document)
+        if snapshot.notices != self._notices:
+            self._notices = snapshot.notices
+            document["m"] = [[notice.source, notice.text] for notice in snapshot.notices]
+        return document
+
+
+class _Group:
+    """The NICs, or the PEs: numbers stand for keys, and an order is sent when it changes."""
+
+    def __init__(self, split):
+        self._split = split
+        self._sent = {}  # key -> (number, _Sent)
+        self._order = []
+        self._next = 0
+
+    def encode(self, letter, things, document):
+        changes, order = {}, []
+        for thing in things:
+            if thing.key not in self._sent:
+                self._sent[thing.key] = (self._next, _Sent())
+                self._next += 1
+            number, sent = self._sent[thing.key]
+            order.append(number)
+            change = sent.difference(thing, self._split)
+            if change:
+                changes[number] = change
+        if order != self._order:
+            document[letter + "o"] = self._order = order
+            present = set(order)
+            self._sent = {key: entry for key, entry in self._sent.items() if entry[0] in present}
+        if changes:
+            document[letter] = changes
+
+
+class Decoder:
+    """Gives back the Snapshots. A document that fits nothing raises one of DAMAGE."""
+
+    DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, StopIteration, RuntimeError)
+
+    def __init__(self):
+        self._time_ns = self._wall_ns = 0
+        self._notices = ()
+        self._groups = {"n": _Received(_nic_from), "e": _Received(_page_from)}
+
+    def decode(self, document):
+        self._time_ns += document["t"]
+        self._wall_ns += document["w"]
+        things = [self._groups[letter].decode(letter, document) for letter in ("n", "e")]
+        if "m" in document:
+            self._notices = tuple(Notice(*notice) for notice in document["m"])
+        return Snapshot(self._time_ns, self._wall_ns, *things, self._notices)
+
+
+class _Received:
+    """The reader's half of a _Group."""
+
+    def __init__(self, join):
+        self._join = join
+        self._states = {}  # number -> [facts, values, peers, the thing made of them]
+        self._order = []
+
+    def decode(self, letter, document):
+        for number, change in document.get(letter, {}).items():
+            self._change(int(number), change)
+        if letter + "o" in document:
+            self._order = document[letter + "o"]
+            self._states = {number: self._states[number] for number in self._order}
+        return tuple(self._states[number][3] for number in self._order)
+
+    def _change(self, number, change):
+        state = self._states.setdefault(number, [None, [], {}, None])
+        if "f" in change:
+            state[0], state[2] = change["f"], {}
+            state[1] = [0] * (len(change["f"][-1]) if not _has_rails(change["f"]) else _value_count(change["f"][-1]))
+        values, peers = list(state[1]), dict(state[2])
+        for index, step in _in_groups(change.get("c", ()), 2):
+            values[index] += step
+        for peer, rail, put, got in _in_groups(change.get("p", ()), 4):
+            before = peers.get((peer, rail), (0, 0))
+            peers[peer, rail] = (before[0] + put, before[1] + got)
+        for place in _in_groups(change.get("x", ()), 2):
+            del peers[place]
+        state[1:] = values, peers, self._join(state[0], values, peers)
+
+
+def _has_rails(facts):
+    """A page's last fact is its rails, each a list; a NIC's is the names of its counters."""
+    return any(isinstance(entry, list) for entry in facts[-1])
+
+
+def _value_count(rails):
+    return sum(1 + len(rail[-1]) for rail in rails)
+
+
+def _in_groups(numbers, size):
+    rest = iter(numbers)
+    return zip(*[rest] * size, strict=True)
