@@ -37,7 +37,9 @@ class CounterTrack:
     def add(self, time_ns, counters, step_max=None):
         """Take a sample; `step_max(name)` bounds a plausible step. Returns the names that were reset."""
         reset = self._judge(time_ns, counters, step_max) if self._raw is not None and counters != self._raw else ()
-        self._raw = counters
+        # What is missing for a while must not come back lower than it was.
+        keeps_all = self._raw is None or counters.keys() >= self._raw.keys()
+        self._raw = counters if keeps_all else {**self._raw, **counters}
         offsets = self._offsets
         totals = {name: value + offsets.get(name, 0) for name, value in counters.items()} if offsets else counters
         samples = self._samples
