@@ -183,7 +183,8 @@ def _print_all(source, options):
             continue
         if due >= end:
             break
-        # A look that took too long costs those it ran into, and the rest keep their beat.
-        due = min(max(due + options.interval, time.monotonic()), end)
+        # A look that took too long costs those it ran into; the last look is at the end, and none just before it.
+        due = max(due + options.interval, time.monotonic())
+        due = end if due > end - options.interval / 2 else due
         ending.wait_until(due)
     return DONE

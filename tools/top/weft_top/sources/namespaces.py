@@ -87,7 +87,7 @@ class Namespaces:
         self._hosts = {}  # holder -> {label: (inode, Place)}
         self._refused = {}  # holder -> text
         self._labels = {}
-        self._strangers = {}  # inode -> pid
+        self._strangers = {}  # label -> pid
         self._looked = None
 
     def close(self):
@@ -121,13 +121,14 @@ class Namespaces:
         return [text for text in (self._labs.trouble, *self._refused.values()) if text]
 
     def label(self, inode, pid):
-        """"" for our own namespace, a lab's host, or "net:[INODE]"; `pid` is a process inside."""
+        """"" for our own namespace, a lab's host, or "net:[INODE]". `pid` is a process inside, 0 if none is known."""
         if inode in (0, self._own):
             return ""
         known = self._labels.get(inode)
         if known is None:
-            self._strangers[inode] = pid
             known = f"net:[{inode}]"
+            if pid:
+                self._strangers[known] = pid
         return known
 
     def places(self, pages):
@@ -148,8 +149,9 @@ class Namespaces:
         return places
 
     def _stranger_places(self, pages):
-        living = {page.namespace: page.process.pid for page in pages if page.namespace.startswith("net:[")}
-        return [ProcessPlace(label, pid) for label, pid in sorted(living.items())]
+        present = {page.namespace for page in pages}
+        self._strangers = {label: pid for label, pid in self._strangers.items() if label in present}
+        return [ProcessPlace(label, pid) for label, pid in sorted(self._strangers.items())]
 
     def _attach(self, holder, lab):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -55,9 +55,11 @@ class _Page:
             if len(data) < self._header.file_bytes:
                 raise PageError("changes its size; it is read again in a second")
         if self.seen is None:
-            if not trusted and not self.is_alive():
+            alive = self.is_alive()
+            if not trusted and not alive:
                 return None
-            self._namespace = label_of(self._header.network_namespace, self._header.pid)
+            # A number that is nobody's here must not lead to somebody else's interfaces.
+            self._namespace = label_of(self._header.network_namespace, self._header.pid if alive else 0)
         self.seen = self._parse(data)
         self._data = data
         return self.seen
