@@ -46,14 +46,14 @@ def _sum(nic, what):
 
 
 def _pe_table(frame, unit):
-    lines = [f"{'job':<12} {'PE':>4} {'policy':<8} rails" + "".join(
-        f" {direction:>8} max/mean worst" for direction in (f"TX {unit}"[:8], f"RX {unit}"[:8]))]
+    lines = [f"{'job':<10} {'PE':>4} {'policy':<8} rails" + "".join(
+        f" {direction:>9} max/mean worst" for direction in (f"TX {unit}", f"RX {unit}"))]
     for pe in frame.pes:
         up = sum(rail.rail.up for rail in pe.rails)
         rails = str(up) if up == len(pe.rails) else f"{up}/{len(pe.rails)}"
-        lines.append(f"{pe.page.job[:12]:<12} {pe.page.pe:>4} {pe.page.policy[:8]:<8} {rails:>5}"
-                     f" {_value(_total(pe, 'tx'), unit):>8} {_ratio(pe.tx_balance):>8} {_rail(pe.worst_tx_rail):>5}"
-                     f" {_value(_total(pe, 'rx'), unit):>8} {_ratio(pe.rx_balance):>8} {_rail(pe.worst_rx_rail):>5}")
+        lines.append(f"{pe.page.job[:10]:<10} {pe.page.pe:>4} {pe.page.policy[:8]:<8} {rails:>5}"
+                     f" {_value(_total(pe, 'tx'), unit):>9} {_ratio(pe.tx_balance):>8} {_rail(pe.worst_tx_rail):>5}"
+                     f" {_value(_total(pe, 'rx'), unit):>9} {_ratio(pe.rx_balance):>8} {_rail(pe.worst_rx_rail):>5}")
     return "\n".join(lines)
 
 
