@@ -26,3 +26,11 @@ foreach(tool weft-run weft-perf weft-info)
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
+
+# weft-top is Python: the launcher finds its package relative to itself, and the packages it needs are listed beside it.
+if(EXISTS ${CMAKE_SOURCE_DIR}/tools/top/weft-top)
+  install(PROGRAMS tools/top/weft-top DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY tools/top/weft_top DESTINATION share/weft/top FILES_MATCHING PATTERN "*.py" PATTERN "*.tcss"
+          PATTERN "__pycache__" EXCLUDE)
+  install(FILES tools/top/requirements.txt DESTINATION share/weft/top OPTIONAL)
+endif()

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shlex
 import subprocess
+import sys
 
 import pytest
 
@@ -56,6 +57,12 @@ def run_shmem(program, installed, library):
 def test_an_openshmem_program_builds_with_the_compiler_wrappers(installed, library, tmp_path, compiler, flags, source):
     output(installed / "bin" / compiler, *flags, OUTSIDE / source, "-o", tmp_path / "program")
     run_shmem(tmp_path / "program", installed, library)
+
+
+def test_weft_top_runs_from_where_it_was_installed(installed, tmp_path):
+    environment = {"WEFT_LAB_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    table = output(sys.executable, installed / "bin" / "weft-top", "--once", "--interval", "0.1", **environment)
+    assert table.startswith("NIC ") and "\nlo " in table
 
 
 def test_a_compiler_wrapper_shows_its_command(installed):
