@@ -1,0 +1,72 @@
+"""Each view at 80x24 and 200x50, beside a kept text in screens/. WEFT_TOP_KEEP_SCREENS=1 writes them anew: look at them.
+
+Of two lines of the same text only the styles may differ; which line has the cursor stands below the screen.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from screens import Session, drive
+
+KEPT = Path(__file__).resolve().parent / "screens"
+SIZES = {"80x24": (80, 24), "200x50": (200, 50)}
+# name -> (scene, keys)
+SCREENS = {
+    "nics": ("coupled", []),
+    "nics-by-rx": ("coupled", ["s", "s"]),
+    "nics-efa": ("efa", []),
+    "nics-many-by-tx": ("many", ["s"]),
+    "nics-gigabytes-filtered": ("balanced", ["u", "slash", *"host1", "enter"]),
+    "nics-rail-down": ("rail_down", []),
+    "nics-none": ("nothing", []),
+    "nics-hostile": ("hostile", []),
+    "balance-coupled": ("coupled", ["2"]),
+    "balance-balanced": ("balanced", ["2"]),
+    "balance-rail-down": ("rail_down", ["2", "x"]),
+    "balance-one-node": ("one_node", ["2"]),
+    "balance-hostile": ("hostile", ["2"]),
+    "processes": ("coupled", ["3"]),
+    "processes-efa": ("efa", ["3"]),
+    "peers": ("coupled", ["4"]),
+    "peers-rails": ("coupled", ["4", "x"]),
+    "peers-large": ("large_job", ["4"]),
+    "events": ("rail_down", ["5"]),
+    "events-notice": ("one_node", ["5"]),
+    "events-hostile": ("hostile", ["5"]),
+    "nic": ("rail_down", ["down", "enter"]),
+    "nic-efa": ("efa", ["enter"]),
+    "help": ("coupled", ["question_mark"]),
+    "frozen": ("coupled", ["space"]),
+    "filter": ("coupled", ["slash", *"nic1"]),
+}
+
+
+def screen_text(name, size):
+    """The screen of that name, as it is kept."""
+    scene, keys = SCREENS[name]
+    shown = []
+
+    async def script(session: Session):
+        await session.press(*keys)
+        selected = [str(y) for y, (_, selected) in enumerate(session.app.commands.picture.lines) if selected]
+        shown.extend([*session.lines, f"-- line of the cursor: {', '.join(selected) or 'none'}"])
+
+    drive(script, scene, size)
+    return "\n".join(shown) + "\n"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_screen_is_the_kept_one(name, size):
+    path = KEPT / f"{name}-{size}.txt"
+    text = screen_text(name, SIZES[size])
+    if os.environ.get("WEFT_TOP_KEEP_SCREENS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"compare with {path}; WEFT_TOP_KEEP_SCREENS=1 keeps the new one"
+
+
+def test_no_kept_screen_is_left_over():
+    assert {path.name for path in KEPT.glob("*.txt")} == {f"{name}-{size}.txt" for name in SCREENS for size in SIZES}

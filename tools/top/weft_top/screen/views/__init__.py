@@ -1,0 +1,12 @@
+"""The views, in the order of their number keys. Each makes a Page from the ScreenState; none keeps anything."""
+
+from .balance import BalanceView
+from .events import EventsView
+from .help import HelpView
+from .nic import NicView
+from .nics import NicsView
+from .peers import PeersView
+from .processes import ProcessesView
+
+TABS = (NicsView(), BalanceView(), ProcessesView(), PeersView(), EventsView())
+VIEWS = {view.name: view for view in (*TABS, NicView(), HelpView())}
