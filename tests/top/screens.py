@@ -7,12 +7,21 @@ import asyncio
 import os
 import time
 from contextlib import contextmanager
+from functools import lru_cache
 
 import frames
 from weft_top.screen import ScreenOptions
 from weft_top.screen.app import TopApp
+from weft_top.screen.commands import Commands
+from weft_top.screen.state import ScreenState
 
 SLOW = ScreenOptions(interval_s=10.0)  # no sample but the first one falls into a test
+
+
+@lru_cache(maxsize=None)
+def scene_frames(name):
+    """The Frames of a scene, made once."""
+    return tuple(frames.SCENES[name]())
 
 
 class Session:
@@ -41,6 +50,15 @@ class Session:
         shown = [index for index, (_, selected) in enumerate(self.app.commands.picture.lines) if selected]
         return self.lines[shown[0]] if shown else ""
 
+    def begin_again(self, scene):
+        """As if the application had just been started on this scene; saves a start for each screen."""
+        app = self.app
+        app.state = ScreenState(interval_s=app.state.interval_s)
+        app.commands = Commands(app.state)
+        for frame in scene_frames(scene):
+            app.state.take(frame)
+        app._paint()
+
     async def press(self, *keys):
         await self.pilot.press(*keys)
 
@@ -65,7 +83,7 @@ def drive(script, scene, size=(80, 24), options=SLOW):
     source = scene
     earlier = ()
     if isinstance(scene, (str, list)):
-        made = frames.SCENES[scene]() if isinstance(scene, str) else scene
+        made = scene_frames(scene) if isinstance(scene, str) else scene
         source, earlier = frames.Source(made[-1:]), made[:-1]
 
     async def run():

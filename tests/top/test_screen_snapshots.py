@@ -43,25 +43,30 @@ SCREENS = {
 }
 
 
-def screen_text(name, size):
-    """The screen of that name, as it is kept."""
-    scene, keys = SCREENS[name]
-    shown = []
+@pytest.fixture(scope="module")
+def screens():
+    """(name, size) -> the screen as it is kept; one application for each size shows them all."""
+    shown = {}
 
     async def script(session: Session):
-        await session.press(*keys)
-        selected = [str(y) for y, (_, selected) in enumerate(session.app.commands.picture.lines) if selected]
-        shown.extend([*session.lines, f"-- line of the cursor: {', '.join(selected) or 'none'}"])
+        size = next(name for name, cells in SIZES.items() if cells == session.app.terminal_size)
+        for name, (scene, keys) in SCREENS.items():
+            session.begin_again(scene)
+            await session.press(*keys)
+            selected = [str(y) for y, (_, selected) in enumerate(session.app.commands.picture.lines) if selected]
+            lines = [*session.lines, f"-- line of the cursor: {', '.join(selected) or 'none'}"]
+            shown[name, size] = "\n".join(lines) + "\n"
 
-    drive(script, scene, size)
-    return "\n".join(shown) + "\n"
+    for cells in SIZES.values():
+        drive(script, "nothing", cells)
+    return shown
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", SCREENS)
-def test_the_screen_is_the_kept_one(name, size):
+def test_the_screen_is_the_kept_one(screens, name, size):
     path = KEPT / f"{name}-{size}.txt"
-    text = screen_text(name, SIZES[size])
+    text = screens[name, size]
     if os.environ.get("WEFT_TOP_KEEP_SCREENS"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
