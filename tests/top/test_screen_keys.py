@@ -378,6 +378,14 @@ def test_a_click_into_nothing_does_nothing():
     drive(script, "nothing")
 
 
+def test_a_screen_with_a_duration_ends_by_itself():
+    async def script(session: Session):
+        await session.pilot.pause(0.5)
+
+    app = drive(script, "nothing", options=ScreenOptions(interval_s=10.0, duration_s=0.1))
+    assert app._exit and app.return_code == 0
+
+
 # ---- Sampling and replay ----------------------------------------------------------------------------------
 
 

@@ -133,7 +133,7 @@ def _show(source, options):
             raise
         text = f"the screen needs the Python package {error.name}: {install_hint()}; or use --once"
         raise UsageError(text) from error
-    return run_screen(source, ScreenOptions(interval_s=options.interval, unit=options.unit, theme=options.theme))
+    return run_screen(source, ScreenOptions(options.interval, options.unit, options.theme, options.duration))
 
 
 class _Ending:

@@ -10,7 +10,7 @@ import asyncio
 from textual.app import App
 
 from .canvas import Canvas
-from .commands import QUIT, Commands
+from .commands import QUIT, SUSPEND, Commands
 from .palette import Palette, choose_theme
 from .picture import paint
 from .state import ScreenState
@@ -33,13 +33,14 @@ class TopApp(App, inherit_bindings=False):
         self.theme = "ansi-dark"  # the terminal's own colours; the palette knows about light ones
         self.animation_level = "none"
         self.source = source
+        self._duration_s = options.duration_s
         self.state = ScreenState(unit=options.unit, interval_s=options.interval_s, is_replay=source.is_replay)
         self.commands = Commands(self.state)
         self.failure = None
         self.stop_code = None  # set by a signal before the loop runs
         self._canvas = Canvas(palette)
         self.terminal_size = None
-        self._sample_timer = self._paint_timer = None
+        self._sample_timer = self._paint_timer = self._end_timer = None
         self._sample_due = self._painted_at = 0.0
         self._replay_ns = None
         self._stopping = False
@@ -56,15 +57,17 @@ class TopApp(App, inherit_bindings=False):
         if not self.source.is_replay:
             self.source.frames_interval_s = self.state.interval_s
         self._canvas.focus()
+        if self._duration_s is not None:
+            self._end_timer = self.loop.call_later(self._duration_s, self.stop, 0)
         self._sample_due = self.loop.time()
         self._sample()
 
     def stop(self, code):
         """End the screen; `code` becomes the exit status."""
-        for timer in (self._sample_timer, self._paint_timer):
+        for timer in (self._sample_timer, self._paint_timer, self._end_timer):
             if timer is not None:
                 timer.cancel()
-        self._sample_timer = self._paint_timer = None
+        self._sample_timer = self._paint_timer = self._end_timer = None
         self._stopping = True
         self.exit(return_code=code)
 
@@ -172,9 +175,12 @@ class TopApp(App, inherit_bindings=False):
                 self.stop(0)
             return
         interval_s = self.state.interval_s
-        if command(*arguments) == QUIT:
+        answer = command(*arguments)
+        if answer == QUIT:
             self.stop(0)
             return
+        if answer == SUSPEND:
+            self.action_suspend_process()
         if self.state.interval_s != interval_s:
             self._interval_changed()
         self._paint()

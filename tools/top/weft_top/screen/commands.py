@@ -1,7 +1,7 @@
 """What keys and clicks do to the ScreenState. No Textual; one thread.
 
-A command changes the state only; the application paints afterwards, stops on `QUIT`, and tells the source a new
-interval. Invariant: a key that cannot do anything in a view says so in the footer, or does nothing; it never raises.
+A command changes the state only; the application paints afterwards, stops on `QUIT`, goes to the background on
+`SUSPEND`, and tells the source a new interval. Invariant: a key that cannot do anything in a view says so in the footer, or does nothing; it never raises.
 """
 
 from . import numbers, picture
@@ -9,6 +9,7 @@ from .views import TABS
 from .views.peers import jobs_of
 
 QUIT = "quit"
+SUSPEND = "suspend"
 WHEEL_LINES = 3
 FILTER_MAX = 60
 # Keyboards that report a key and its modifiers name these in several ways; what they type is the same.
@@ -24,6 +25,7 @@ class Commands:
         self._back = "nics"
         self._keys = {
             "q": self.quit, "ctrl+c": self.quit, "ctrl+q": self.quit, "escape": self.back, "question_mark": self.help,
+            "ctrl+z": lambda: SUSPEND,
             "tab": lambda: self.next_tab(1), "shift+tab": lambda: self.next_tab(-1), "enter": self.open_row,
             "s": self.next_sort, "r": self.reverse_sort, "slash": self.open_filter, "x": self.toggle_rails,
             "j": self.next_job, "u": self.toggle_unit, "space": self.toggle_frozen, "plus": lambda: self.interval(1),
@@ -39,9 +41,10 @@ class Commands:
     # ---- Keys ----------------------------------------------------------------------------------------
 
     def press(self, key, character):
-        """Apply a key: its name as Textual spells it, and the character it types (or None). QUIT ends the screen."""
+        """Apply a key: its name as Textual spells it, and the character it types (or None). May return
+        QUIT or SUSPEND."""
         self.state.message = ""
-        if self.state.filter_open and key not in ("ctrl+c", "ctrl+q", "up", "down", "pageup", "pagedown"):
+        if self.state.filter_open and key not in ("ctrl+c", "ctrl+q", "ctrl+z", "up", "down", "pageup", "pagedown"):
             return self._edit_filter(key, character)
         command = self._keys.get(key) or self._keys.get(CHARACTERS.get(character))
         return command() if command is not None else None

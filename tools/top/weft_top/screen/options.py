@@ -1,6 +1,7 @@
 """How the screen starts. Values only; read by the command line before Textual is loaded."""
 
 from dataclasses import dataclass
+from typing import Optional
 
 UNITS = ("Gbit/s", "GB/s")
 THEMES = ("auto", "dark", "light", "mono")
@@ -11,11 +12,13 @@ INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 @dataclass(frozen=True, slots=True)
 class ScreenOptions:
     """`interval_s`: seconds between two samples, 0.1 to 10. `unit`: one of UNITS. `theme`: one of THEMES; "auto"
-    suits dark and light terminals, and becomes "mono" where NO_COLOR is set. Raises ValueError for others."""
+    suits dark and light terminals, and becomes "mono" where NO_COLOR is set. `duration_s`: end by itself after so
+    many seconds. Raises ValueError for others."""
 
     interval_s: float = 1.0
     unit: str = "Gbit/s"
     theme: str = "auto"
+    duration_s: Optional[float] = None
 
     def __post_init__(self):
         if not INTERVALS_S[0] <= self.interval_s <= INTERVALS_S[-1]:

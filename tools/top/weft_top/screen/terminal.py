@@ -65,11 +65,17 @@ def _restored():
 
 
 def restore(descriptor, attributes):
-    """Put the terminal in order by hand; a terminal that is gone is nobody's loss."""
-    with contextlib.suppress(termios.error):
+    """Put the terminal in order by hand; a terminal that is gone, or takes nothing, is nobody's loss."""
+    output = sys.__stderr__.fileno()
+    with contextlib.suppress(termios.error, OSError):
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
-    with contextlib.suppress(OSError):
-        os.write(sys.__stderr__.fileno(), RESTORE)
+        termios.tcflush(output, termios.TCOFLUSH)
+        # The description is shared with the shell, which wants it blocking again.
+        os.set_blocking(output, False)
+        try:
+            os.write(output, RESTORE)
+        finally:
+            os.set_blocking(output, True)
 
 
 @contextlib.contextmanager

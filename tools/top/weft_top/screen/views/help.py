@@ -22,7 +22,7 @@ WHAT IS SHOWN
   space          freeze the screen, sampling goes on; in a replay: pause
   + and -        longer or shorter interval, 100 ms to 10 s; in a replay: slower
                  or faster
-  q, Ctrl-C      quit
+  q, Ctrl-C      quit; Ctrl-Z goes to the background
 
 MARKS
   !              look here: down, max/mean beyond 1.1, a warning; !! is an error
