@@ -121,7 +121,7 @@ def test_a_device_that_vanishes_between_two_looks_takes_no_other_with_it(devices
         efa(devices, name)
     source = RdmaSource(str(devices))
     read(source)
-    gone = source._ports["efa_0", "1"]._fast[0]._descriptor
+    gone = source._ports["efa_0", "1"]._fast[0].descriptor
     pread = os.pread
 
     def failing(descriptor, size, offset):
@@ -129,7 +129,7 @@ def test_a_device_that_vanishes_between_two_looks_takes_no_other_with_it(devices
             raise OSError(errno.ENODEV, "No such device")
         return pread(descriptor, size, offset)
 
-    monkeypatch.setattr(os, "pread", failing)
+    monkeypatch.setattr("weft_top.sources.rdma.pread", failing)
     assert [nic.name for nic in read(source, 0.1)] == ["efa_1"]
 
 

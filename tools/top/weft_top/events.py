@@ -18,22 +18,30 @@ RAIL_TROUBLE = {"errors": ("error", "failed operations"), "retries": ("info", "r
 
 
 class Repeats:
-    """Adds up what keeps happening."""
+    """Adds up what keeps happening. A key is (thing, ...)."""
 
     def __init__(self):
         self._open = {}  # key -> [last reported ns, amount since]
+        self._waiting = set()  # things of which something is still to be reported
+
+    def waits(self, thing):
+        return thing in self._waiting
 
     def add(self, key, time_ns, amount):
         """The amount to report now; 0 if it was reported a moment ago."""
         entry = self._open.setdefault(key, [None, 0])
         entry[1] += amount
-        if not entry[1] or (entry[0] is not None and time_ns - entry[0] < REPEAT_S * 1e9):
+        if not entry[1]:
+            return 0
+        if entry[0] is not None and time_ns - entry[0] < REPEAT_S * 1e9:
+            self._waiting.add(key[0])
             return 0
         amount, entry[0], entry[1] = entry[1], time_ns, 0
         return amount
 
     def forget(self, thing):
         """Drop what is known of a NIC or page; keys are (thing, ...)."""
+        self._waiting.discard(thing)
         for key in [key for key in self._open if key[0] == thing]:
             del self._open[key]
 
@@ -57,6 +65,7 @@ class Changes:
         self._repeats = Repeats()
         self._nics = None
         self._pages = None
+        self._trouble = {}  # NIC's key, or (page, rail) -> what its counters of trouble were
 
     def presence(self, snapshot):
         """Events of what came, went, and changed its state."""
@@ -79,7 +88,11 @@ class Changes:
                 events.append(Event(wall_ns, nic_subject(nic), f"is {nic.state}, was {before.state}", severity))
         for key in self._nics.keys() - nics.keys():
             events.append(Event(wall_ns, nic_subject(self._nics[key]), "is gone", "warning"))
-            self._repeats.forget(key)
+            self._forget(key)
+
+    def _forget(self, thing):
+        self._repeats.forget(thing)
+        self._trouble = {key: seen for key, seen in self._trouble.items() if thing != key and key[0] != thing}
 
     def _compare_pages(self, wall_ns, pages, events):
         for key, page in pages.items():
@@ -91,7 +104,7 @@ class Changes:
                 self._compare_rails(wall_ns, before, page, events)
         for key in self._pages.keys() - pages.keys():
             events.append(Event(wall_ns, pe_subject(self._pages[key]), "ended"))
-            self._repeats.forget(key)
+            self._forget(key)
 
     def _compare_rails(self, wall_ns, before, page, events):
         for old, rail in zip(before.rails, page.rails):
@@ -100,24 +113,35 @@ class Changes:
                 events.append(Event(wall_ns, rail_subject(page, rail), text, severity))
 
     def nic_counters(self, snapshot, nic, track, reset):
-        """Events of one NIC's counters."""
-        subject = None
-        for name, (severity, words) in NIC_TROUBLE.items():
-            step = track.step(name)
-            amount = self._repeats.add((nic.key, name), snapshot.time_ns, step) if name in nic.counters else 0
-            if amount:
-                subject = subject or nic_subject(nic)
-                yield Event(snapshot.wall_ns, subject, f"{amount} {words}", severity)
+        """[Event] of one NIC's counters."""
+        trouble = tuple(map(nic.counters.get, NIC_TROUBLE))
+        if trouble == self._trouble.get(nic.key) and not reset and not self._repeats.waits(nic.key):
+            return ()
+        self._trouble[nic.key] = trouble
+        found = self._steps(snapshot, (nic.key,), NIC_TROUBLE, track)
+        events = [Event(snapshot.wall_ns, nic_subject(nic), text, severity) for text, severity in found]
         if reset and self._repeats.add((nic.key, "reset"), snapshot.time_ns, 1):
-            yield Event(snapshot.wall_ns, nic_subject(nic), f"counters began anew: {_some(reset)}")
+            events.append(Event(snapshot.wall_ns, nic_subject(nic), f"counters began anew: {_some(reset)}"))
+        return events
 
     def rail_counters(self, snapshot, page, rail, track):
-        """Events of one rail's counters."""
-        for name, (severity, words) in RAIL_TROUBLE.items():
-            key = ((page.key, page.process.pid), rail.index, name)
-            amount = self._repeats.add(key, snapshot.time_ns, track.step(name))
+        """[Event] of one rail's counters."""
+        thing = (page.key, page.process.pid)
+        trouble = tuple(map(rail.counters.get, RAIL_TROUBLE))
+        if trouble == self._trouble.get((thing, rail.index)) and not self._repeats.waits(thing):
+            return ()
+        self._trouble[thing, rail.index] = trouble
+        found = self._steps(snapshot, (thing, rail.index), RAIL_TROUBLE, track)
+        return [Event(snapshot.wall_ns, rail_subject(page, rail), text, severity) for text, severity in found]
+
+    def _steps(self, snapshot, key, names, track):
+        """[(text, severity)] of the named counters that grew and are to be reported now."""
+        found = []
+        for name, (severity, words) in names.items():
+            amount = self._repeats.add((*key, name), snapshot.time_ns, track.step(name))
             if amount:
-                yield Event(snapshot.wall_ns, rail_subject(page, rail), f"{amount} {words}", severity)
+                found.append((f"{amount} {words}", severity))
+        return found
 
 
 def _some(names):

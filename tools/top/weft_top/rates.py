@@ -9,7 +9,7 @@ from collections import deque
 from .balance import direction_balance, verdict
 from .events import Changes
 from .frame import Event, Frame, NicRates, PeRates, RailRates
-from .tracks import CounterTrack
+from .tracks import CounterTrack, PeerTrack
 
 __all__ = ["Event", "Frame", "NicRates", "PeRates", "RailRates", "RateHistory"]
 
@@ -34,27 +34,28 @@ class _NicTrack:
 
     def remember(self, time_ns):
         """Add a point to the history if a second has passed."""
-        totals = self.counters.totals()
-        now = (time_ns, totals.get("tx_bytes"), totals.get("rx_bytes"))
-        if self._mark is None or None in self._mark:
-            self._mark = now
+        mark = self._mark
         # A timer that comes a little early must not halve the points.
-        elif time_ns - self._mark[0] >= HISTORY_STEP_NS * 0.95 and None not in now:
-            bits_per_ns = 8e9 / (time_ns - self._mark[0])
-            self.history.append(((now[1] - self._mark[1]) * bits_per_ns, (now[2] - self._mark[2]) * bits_per_ns))
+        if mark is not None and time_ns - mark[0] < HISTORY_STEP_NS * 0.95:
+            return
+        now = (time_ns, self.counters.total("tx_bytes"), self.counters.total("rx_bytes"))
+        if None in now:
+            return
+        self._mark = now
+        if mark is not None:
+            bits_per_ns = 8e9 / (time_ns - mark[0])
+            self.history.append(((now[1] - mark[1]) * bits_per_ns, (now[2] - mark[2]) * bits_per_ns))
             self.shown = tuple(self.history)
-            self._mark = now
 
 
 class _PageTrack:
     """What is remembered of one PE."""
 
-    __slots__ = ("rails", "puts", "gets")
+    __slots__ = ("rails", "peers")
 
     def __init__(self, window_s, rail_count):
         self.rails = [CounterTrack(window_s) for _ in range(rail_count)]
-        self.puts = CounterTrack(window_s, missing_is_zero=True)
-        self.gets = CounterTrack(window_s, missing_is_zero=True)
+        self.peers = PeerTrack(window_s)
 
 
 class RateHistory:
@@ -88,21 +89,24 @@ class RateHistory:
         rates = track.counters.rates()
         tx, rx = _bits(rates, "tx_bytes"), _bits(rates, "rx_bytes")
         line = nic.rate_bits_per_s
-        shares = [rate / line if line and rate is not None else None for rate in (tx, rx)]
-        return NicRates(nic, rates, tx, rx, *shares, track.shown)
+        tx_share = tx / line if line and tx is not None else None
+        rx_share = rx / line if line and rx is not None else None
+        return NicRates(nic, rates, tx, rx, tx_share, rx_share, track.shown)
 
     def _add_pes(self, snapshot, events):
         tracks = [self._add_page(snapshot, page, events) for page in snapshot.pes]
         _keep(self._pages, {_page_key(page) for page in snapshot.pes})
-        puts = [track.puts.rates() for track in tracks]
-        gets = [track.gets.rates() for track in tracks]
-        put_to, got_from = {}, {}
-        for page, put, got in zip(snapshot.pes, puts, gets):
-            _add_up(put_to, page.job, put)
-            _add_up(got_from, page.job, got)
+        put_to, got_from, traffic = {}, {}, []
+        for page, track in zip(snapshot.pes, tracks):
+            places, puts, gets = track.peers.rates()
+            mine = {}
+            for rates, sums in ((puts, put_to.setdefault(page.job, {})), (gets, got_from.setdefault(page.job, {}))):
+                _add_up(places, rates, mine)
+                _add_up(places, rates, sums)
+            traffic.append(mine)
         return tuple(
-            _pe_rates(page, track, (put_to, got_from), _sum(put, got))
-            for page, track, put, got in zip(snapshot.pes, tracks, puts, gets)
+            _pe_rates(page, track, (put_to[page.job], got_from[page.job]), mine)
+            for page, track, mine in zip(snapshot.pes, tracks, traffic)
         )
 
     def _add_page(self, snapshot, page, events):
@@ -113,8 +117,7 @@ class RateHistory:
         for rail, counters in zip(page.rails, track.rails):
             counters.add(snapshot.time_ns, rail.counters)
             events.extend(self._changes.rail_counters(snapshot, page, rail, counters))
-        track.puts.add(snapshot.time_ns, {(peer.peer, peer.rail): peer.put_bytes for peer in page.peers})
-        track.gets.add(snapshot.time_ns, {(peer.peer, peer.rail): peer.get_bytes for peer in page.peers})
+        track.peers.add(snapshot.time_ns, page.peers)
         return track
 
 
@@ -129,7 +132,7 @@ def _keep(tracks, keys):
 
 
 def _bits(rates, name):
-    rate = rates.get(name)
+    rate = rates.value(name)
     return None if rate is None else rate * 8
 
 
@@ -141,20 +144,11 @@ def _step_max(nic, step_s):
     return lambda name: line / 8 * step_s if name.endswith("_bytes") else None
 
 
-def _add_up(sums, job, rates):
-    for (peer, rail), rate in rates.items():
+def _add_up(places, rates, sums):
+    """Add each place's rate to `sums`; places without traffic are left out."""
+    for place, rate in zip(places, rates):
         if rate:
-            sums[job, peer, rail] = sums.get((job, peer, rail), 0.0) + rate
-
-
-def _sum(put, got):
-    """(peer, rail) -> both directions; entries without traffic are left out."""
-    traffic = {}
-    for rates in (put, got):
-        for key, rate in rates.items():
-            if rate:
-                traffic[key] = traffic.get(key, 0.0) + rate
-    return traffic
+            sums[place] = sums[place] + rate if place in sums else rate
 
 
 def _pe_rates(page, track, by_peers, traffic):
@@ -169,10 +163,10 @@ def _pe_rates(page, track, by_peers, traffic):
 def _rail_rates(page, rail, counters, by_peers):
     """A put leaves no trace at its target and a get none at its source: those bytes are in the peers' pages."""
     rates = counters.rates()
-    tx, rx = rates.get("tx_bytes"), rates.get("rx_bytes")
+    tx, rx = rates.value("tx_bytes"), rates.value("rx_bytes")
     if tx is None or rx is None:
         return RailRates(rail, rates)
-    place = (page.job, page.pe, rail.index)
-    rates["rx_bytes_by_puts"] = by_puts = by_peers[0].get(place, 0.0)
-    rates["tx_bytes_by_gets"] = by_gets = by_peers[1].get(place, 0.0)
+    place = (page.pe, rail.index)
+    by_puts, by_gets = by_peers[0].get(place, 0.0), by_peers[1].get(place, 0.0)
+    rates.extra = (("rx_bytes_by_puts", by_puts), ("tx_bytes_by_gets", by_gets))
     return RailRates(rail, rates, (tx + by_gets) * 8, (rx + by_puts) * 8)

@@ -10,7 +10,7 @@ import resource
 
 # Of the limit of descriptors, what counters may take; the rest is for everything else.
 _SHARE = 0.75
-_NUMBER_BYTES = 64
+NUMBER_BYTES = 64
 _WANTED = 65536
 _kept = 0
 _budget = None
@@ -37,25 +37,25 @@ class CounterFile:
 
     GONE = (errno.ENODEV, errno.ENXIO)
 
-    __slots__ = ("name", "_path", "_factor", "_descriptor")
+    __slots__ = ("name", "_path", "factor", "descriptor")
 
     def __init__(self, path, name, factor):
         self.name = name
         self._path = path
-        self._factor = factor
-        self._descriptor = -1
+        self.factor = factor
+        self.descriptor = -1
 
     def _read(self):
         global _kept
-        if self._descriptor >= 0:
-            return os.pread(self._descriptor, _NUMBER_BYTES, 0)
+        if self.descriptor >= 0:
+            return os.pread(self.descriptor, NUMBER_BYTES, 0)
         descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         if _kept < budget():
             _kept += 1
-            self._descriptor = descriptor
-            return os.pread(descriptor, _NUMBER_BYTES, 0)
+            self.descriptor = descriptor
+            return os.pread(descriptor, NUMBER_BYTES, 0)
         try:
-            return os.pread(descriptor, _NUMBER_BYTES, 0)
+            return os.pread(descriptor, NUMBER_BYTES, 0)
         finally:
             os.close(descriptor)
 
@@ -64,7 +64,7 @@ class CounterFile:
         value = int(self._read())
         if value < 0:
             raise ValueError(f"{self._path} holds {value}")
-        return value * self._factor
+        return value * self.factor
 
     def text(self):
         """The text; "" if there is none."""
@@ -84,7 +84,7 @@ class CounterFile:
 
     def close(self):
         global _kept
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
             _kept -= 1

@@ -103,12 +103,7 @@ def parse_rail(index, data, offset):
 
 def parse_peers(table, stride):
     """The PeerTraffic of all rails that have seen any, from the bytes of the table."""
-    words = memoryview(table).cast("Q")
-    if not any(words):
-        return ()
-    found = []
-    for index in range(0, len(words), 2):
-        if words[index] or words[index + 1]:
-            peer, rail = divmod(index // 2, stride)
-            found.append(PeerTraffic(peer, rail, words[index], words[index + 1]))
-    return tuple(found)
+    words = memoryview(table).cast("Q").tolist()
+    pairs = zip(words[::2], words[1::2])
+    return tuple([PeerTraffic(index // stride, index % stride, put, got)
+                  for index, (put, got) in enumerate(pairs) if put or got])
