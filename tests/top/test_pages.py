@@ -54,7 +54,7 @@ def test_a_page_that_did_not_change_is_the_same_object_and_one_that_did_is_new(p
     written.rails[1]["tx_bytes"] = 5
     written.save()
     second, = read(source)
-    assert second.rails[1].counters["tx_bytes"] == 5 and second.rails[0] is first.rails[0]
+    assert second.rails[1].counters["tx_bytes"] == 5 and second.rails[0] == first.rails[0]
 
 
 def test_a_job_of_one_node_has_pages_without_rails(pages):

@@ -17,28 +17,33 @@ def max_over_mean(values):
     return max(values) * len(values) / total
 
 
-def direction_balance(rails, direction):
-    """(max/mean, index of the rail that carries most) of "tx" or "rx"; (None, None) where that says nothing."""
-    used = [(rate, rail.rail.index) for rail, rate in _rates(rails, direction) if rail.rail.up or rate > 0]
-    balance = max_over_mean([rate for rate, _ in used])
-    if balance is None:
-        return None, None
-    return balance, max(used, key=lambda entry: (entry[0], -entry[1]))[1]
+def balances(rails):
+    """(tx balance, rx balance, busiest rail in TX, in RX) of a PE's RailRates; None where that says nothing."""
+    tx, worst_tx = _balance(rails, [rail.tx_bits_per_s or 0.0 for rail in rails])
+    rx, worst_rx = _balance(rails, [rail.rx_bits_per_s or 0.0 for rail in rails])
+    return tx, rx, worst_tx, worst_rx
+
+
+def _balance(rails, rates):
+    """(max/mean over the rails that are up or carry something, index of the first that carries most)."""
+    used = [rate for rail, rate in zip(rails, rates) if rate or rail.rail.up]
+    balance = max_over_mean(used)
+    return (None, None) if balance is None else (balance, rails[rates.index(max(rates))].rail.index)
 
 
 def _rates(rails, direction):
-    return [(rail, getattr(rail, f"{direction}_bits_per_s") or 0.0) for rail in rails]
+    return [getattr(rail, f"{direction}_bits_per_s") or 0.0 for rail in rails]
 
 
 def _excess(rails, direction):
     """How much longer than the average rail the busiest one needs, where all line rates are known and differ;
-    else the same as max/mean. A policy that gives a slow rail less is not to blame."""
+    else something uneven. A policy that gives a slow rail less is not to blame."""
     rates = _rates(rails, direction)
-    lines = [rail.rail.rate_bits_per_s for rail, _ in rates]
+    lines = [rail.rail.rate_bits_per_s for rail in rails]
     if not all(lines) or len(set(lines)) < 2:
-        return direction_balance(rails, direction)[0] or 0.0
-    whole = sum(rate for _, rate in rates) / sum(lines)
-    return max(rate / line for (_, rate), line in zip(rates, lines)) / whole if whole else 0.0
+        return UNEVEN + 1
+    whole = sum(rates) / sum(lines)
+    return max(rate / line for rate, line in zip(rates, lines)) / whole if whole else 0.0
 
 
 def verdict(pe):
@@ -48,8 +53,8 @@ def verdict(pe):
     if not uneven:
         return ""
     direction, _, worst = max(uneven, key=lambda side: side[1])
-    rates = {rail.rail.index: rate for rail, rate in _rates(pe.rails, direction)}
-    share = 100 * rates[worst] / sum(rates.values())
+    rates = _rates(pe.rails, direction)
+    share = 100 * max(rates) / sum(rates)
     moves = f"RX of PE {pe.page.pe} arrives {share:.0f} % on rail {worst}" if direction == "rx" else (
         f"TX of PE {pe.page.pe} leaves {share:.0f} % by rail {worst}")
     return f"{moves}; {_advice(pe)}"

@@ -5,8 +5,9 @@ no rate is negative (tracks.py); memory is bounded by the window and by one minu
 """
 
 from collections import deque
+from operator import add
 
-from .balance import direction_balance, verdict
+from .balance import balances, verdict
 from .events import Changes
 from .frame import Event, Frame, NicRates, PeRates, RailRates
 from .tracks import CounterTrack, PeerTrack
@@ -83,12 +84,12 @@ class RateHistory:
         track = self._nics.get(nic.key)
         if track is None:
             track = self._nics[nic.key] = _NicTrack(self._window_s)
-        reset = track.counters.add(snapshot.time_ns, nic.counters, _step_max(nic, step_s))
+        line = nic.rate_bits_per_s
+        reset = track.counters.add(snapshot.time_ns, nic.counters, line / 8 * step_s if line else None)
         events.extend(self._changes.nic_counters(snapshot, nic, track.counters, reset))
         track.remember(snapshot.time_ns)
         rates = track.counters.rates()
         tx, rx = _bits(rates, "tx_bytes"), _bits(rates, "rx_bytes")
-        line = nic.rate_bits_per_s
         tx_share = tx / line if line and tx is not None else None
         rx_share = rx / line if line and rx is not None else None
         return NicRates(nic, rates, tx, rx, tx_share, rx_share, track.shown)
@@ -99,11 +100,9 @@ class RateHistory:
         put_to, got_from, traffic = {}, {}, []
         for page, track in zip(snapshot.pes, tracks):
             places, puts, gets = track.peers.rates()
-            mine = {}
-            for rates, sums in ((puts, put_to.setdefault(page.job, {})), (gets, got_from.setdefault(page.job, {}))):
-                _add_up(places, rates, mine)
-                _add_up(places, rates, sums)
-            traffic.append(mine)
+            _add_up(places, puts, put_to.setdefault(page.job, {}))
+            _add_up(places, gets, got_from.setdefault(page.job, {}))
+            traffic.append(dict(zip(places, map(add, puts, gets) if puts and gets else puts or gets)))
         return tuple(
             _pe_rates(page, track, (put_to[page.job], got_from[page.job]), mine)
             for page, track, mine in zip(snapshot.pes, tracks, traffic)
@@ -136,26 +135,15 @@ def _bits(rates, name):
     return None if rate is None else rate * 8
 
 
-def _step_max(nic, step_s):
-    """The largest believable step of a byte counter; None (for any other) means that nothing is known."""
-    line = nic.rate_bits_per_s
-    if not line:
-        return None
-    return lambda name: line / 8 * step_s if name.endswith("_bytes") else None
-
-
 def _add_up(places, rates, sums):
-    """Add each place's rate to `sums`; places without traffic are left out."""
+    """Add each place's rate to `sums`."""
     for place, rate in zip(places, rates):
-        if rate:
-            sums[place] = sums[place] + rate if place in sums else rate
+        sums[place] = sums[place] + rate if place in sums else rate
 
 
 def _pe_rates(page, track, by_peers, traffic):
     rails = tuple(_rail_rates(page, rail, counters, by_peers) for rail, counters in zip(page.rails, track.rails))
-    tx_balance, worst_tx_rail = direction_balance(rails, "tx")
-    rx_balance, worst_rx_rail = direction_balance(rails, "rx")
-    pe = PeRates(page, rails, tx_balance, rx_balance, worst_tx_rail, worst_rx_rail, traffic)
+    pe = PeRates(page, rails, *balances(rails), traffic)
     pe.verdict = verdict(pe)
     return pe
 

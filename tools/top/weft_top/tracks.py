@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from itertools import repeat
 from operator import ge, mul, sub
 
+BYTES = ("tx_bytes", "rx_bytes")
 # Counters that drivers keep in 32 bits; and those in words of 4 bytes, which a source has made into bytes.
 _WRAPS = (1 << 32, 1 << 34)
 
@@ -92,8 +93,8 @@ class CounterTrack:
         self._since = {}  # name -> the first sample after its reset
 
     def add(self, time_ns, counters, step_max=None):
-        """Take a sample, which the caller does not change any more; `step_max(name)` bounds a plausible step.
-        Returns the names that were reset."""
+        """Take a sample, which the caller does not change any more; `step_max`, if known, bounds a plausible step
+        of a counter of bytes. Returns the names that were reset."""
         reset = ()
         if self._raw is not counters:
             reset = self._judge(counters, step_max)
@@ -113,12 +114,13 @@ class CounterTrack:
         raw, self._raw = self._raw, counters
         if raw is None:
             return ()
-        if raw.keys() == counters.keys():
-            if list(raw) == list(counters) and all(map(ge, counters.values(), raw.values())):
+        try:
+            if len(raw) == len(counters) and all(map(ge, counters.values(), map(raw.__getitem__, counters))):
                 return ()
-        else:
-            # What is missing for a while must not come back lower than it was.
-            self._raw = {**raw, **counters}
+        except KeyError:
+            pass
+        # What is missing for a while must not come back lower than it was.
+        self._raw = {**raw, **counters}
         return self._judge_each(raw, counters, step_max)
 
     def _judge_each(self, raw, counters, step_max):
@@ -126,7 +128,7 @@ class CounterTrack:
         for name, before in raw.items():
             after = counters.get(name, before)
             if after < before:
-                modulus = wrap_of(before, after, step_max(name) if step_max else None)
+                modulus = wrap_of(before, after, step_max if name in BYTES else None)
                 self._offsets[name] = self._offsets.get(name, 0) + (modulus or before - after)
                 if not modulus:
                     reset.append(name)

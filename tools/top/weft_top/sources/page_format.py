@@ -22,10 +22,10 @@ RAIL_COUNT_MAX = 4096
 # magic version header_bytes rail_bytes rail_count peer_rail_bytes stride pe pe_count pid start_ticks file_bytes
 # rails_offset peers_offset network_namespace started_ns uid node heartbeat job policy host version_text
 HEADER = Struct("<9Ii6Q2IQ64s16s64s16s")
-RAIL = Struct("<32s64s9QIIQ32s")
-RAIL_COUNTERS = (
-    "tx_bytes", "rx_bytes", "tx_operations", "rx_operations", "tx_signals", "rx_signals", "retries", "errors",
-)  # fmt: skip
+# A rail: nic, address; then tx and rx of bytes, operations, signals, then outstanding retries errors up warm rate.
+RAIL_TEXTS = Struct("<32s64s")
+RAIL_TEXT_BYTES = RAIL_TEXTS.size
+RAIL_NUMBERS = Struct("<9QIIQ")
 
 
 class PageError(Exception):
@@ -90,15 +90,17 @@ def _check_sizes(header, size):
         raise PageError("is damaged: its counts do not fit its size")
 
 
-def parse_rail(index, data, offset):
-    """One rail block."""
-    (nic, address, tx_bytes, rx_bytes, tx_operations, rx_operations, tx_signals, rx_signals, outstanding, retries,
-     errors, up, warm, rate, _) = RAIL.unpack_from(data, offset)
-    values = (tx_bytes, rx_bytes, tx_operations, rx_operations, tx_signals, rx_signals, retries, errors)
-    return Rail(
-        index, printable(nic), printable(address), bool(up), bool(warm), rate or None, outstanding,
-        dict(zip(RAIL_COUNTERS, values)),
-    )  # fmt: skip
+def parse_rail(index, data, offset, texts=None):
+    """One rail block; `texts` is (nic, address) where they are known to be what they were."""
+    (tx_bytes, rx_bytes, tx_operations, rx_operations, tx_signals, rx_signals, outstanding, retries, errors, up, warm,
+     rate) = RAIL_NUMBERS.unpack_from(data, offset + RAIL_TEXT_BYTES)
+    if texts is None:
+        texts = [printable(text) for text in RAIL_TEXTS.unpack_from(data, offset)]
+    counters = {
+        "tx_bytes": tx_bytes, "rx_bytes": rx_bytes, "tx_operations": tx_operations, "rx_operations": rx_operations,
+        "tx_signals": tx_signals, "rx_signals": rx_signals, "retries": retries, "errors": errors,
+    }  # fmt: skip
+    return Rail(index, *texts, up != 0, warm != 0, rate or None, outstanding, counters)
 
 
 def parse_peers(table, stride):

@@ -8,7 +8,9 @@ PE, and whatever is wrong with a page is said once and concerns that page alone.
 import os
 
 from ..model import Notice, PePage, Process
-from .page_format import HEADER_BYTES, RAIL_BYTES, PageError, parse_header, parse_peers, parse_rail
+from .page_format import (
+    HEADER_BYTES, RAIL_BYTES, RAIL_TEXT_BYTES, PageError, parse_header, parse_peers, parse_rail,
+)  # fmt: skip
 from .processes import command_of, start_ticks
 
 DEFAULT_DIRECTORY = "/dev/shm"
@@ -74,11 +76,10 @@ class _Page:
         rails = []
         for index in range(header.rail_count):
             start = header.rails_offset + index * RAIL_BYTES
-            end = start + RAIL_BYTES
-            if seen is not None and data[start:end] == before[start:end]:
-                rails.append(seen.rails[index])
-            else:
-                rails.append(parse_rail(index, data, start))
+            known = None
+            if seen is not None and data[start:start + RAIL_TEXT_BYTES] == before[start:start + RAIL_TEXT_BYTES]:
+                known = seen.rails[index][1:3]
+            rails.append(parse_rail(index, data, start, known))
         start, end = header.peers_offset, header.peers_end()
         if seen is not None and data[start:end] == before[start:end]:
             peers = seen.peers

@@ -1,8 +1,8 @@
 """The counters of RDMA devices: /sys/class/infiniband/DEVICE/ports/PORT/{counters,hw_counters}.
 
-Owner: the collector's thread. Invariants: files stay open as far as the limit of descriptors allows; what moves
-fast (bytes, packets) is read at every look, everything else once a second and spread over it; a file that does
-not hold a number is dropped for good, a device that goes away takes nothing else with it.
+Owner: the collector's thread. Invariants: files stay open as far as the limit of descriptors allows; bytes
+are read at every look, packets and RDMA's own bytes while they move, everything else once a second and spread over
+it; a file that does not hold a number is dropped for good, a device that goes away takes nothing else with it.
 """
 
 import os
@@ -11,7 +11,7 @@ from os import pread
 from ..model import Nic, Notice
 from .counter_files import NUMBER_BYTES, CounterFile
 from .printable import identifier, printable
-from .rdma_names import NOT_COUNTERS, SUMS, is_hot, meaning
+from .rdma_names import ALWAYS, NOT_COUNTERS, SUMS, WHILE_MOVING, meaning
 
 DEFAULT_ROOT = "/sys/class/infiniband"
 LOOK_NS = 1_000_000_000
@@ -48,10 +48,11 @@ class _Port:
         self.address = _address(base)
         self._state = CounterFile(os.path.join(base, "state"), "", 1)
         self._rate = CounterFile(os.path.join(base, "rate"), "", 1)
-        self._fast, self._slow = [], []
-        for file in _find(base, self.driver):
-            (self._fast if is_hot(file.name) else self._slow).append(file)
-        self._sums = {target: names for target, names in SUMS.get(self.driver, {}).items()}
+        files = _find(base, self.driver)
+        self._fast = [file for file in files if file.name in ALWAYS]
+        self._slow = [file for file in files if file.name not in ALWAYS]
+        self._at_last_slow = {}  # counters of WHILE_MOVING as they were
+        self._sums = SUMS.get(self.driver, {})
         self.due_ns = 0
         self._facts = ("unknown", None)
         self._counters = {}
@@ -69,6 +70,7 @@ class _Port:
         if time_ns >= self.due_ns:
             self.due_ns = max(self.due_ns + SLOW_NS, time_ns + SLOW_NS // 2)
             _take(self._slow, counters)
+            self._sort(counters)
             for target, names in self._sums.items():
                 found = [counters[part] for part in names if part in counters]
                 if found:
@@ -82,6 +84,16 @@ class _Port:
                 self.key, "rdma", name, "", *facts, self.driver, self.address, counters, processes,
             )  # fmt: skip
         return nic
+
+
+    def _sort(self, counters):
+        """Make fast what has moved since the last slow read, and slow what has not."""
+        now = {name: counters[name] for name in WHILE_MOVING if name in counters}
+        moving = {name for name, value in now.items() if self._at_last_slow.get(name, value) != value}
+        self._at_last_slow = now
+        files = self._fast + self._slow
+        self._fast = [file for file in files if file.name in ALWAYS or file.name in moving]
+        self._slow = [file for file in files if file.name not in ALWAYS and file.name not in moving]
 
 
 def _take(files, counters):

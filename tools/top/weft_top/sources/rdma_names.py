@@ -30,17 +30,13 @@ SUMS = {
     "mlx5_core": {"retransmits": ("packet_seq_err", "local_ack_timeout_err"), "rx_drops": ("out_of_buffer",)},
 }
 
-_HOT = frozenset({
-    "tx_bytes", "rx_bytes", "tx_packets", "rx_packets",
-    "rdma_write_bytes", "rdma_read_bytes", "rdma_write_recv_bytes", "rdma_read_resp_bytes",
-})  # fmt: skip
+# Read at every look; and those that are while they move.
+ALWAYS = frozenset({"tx_bytes", "rx_bytes"})
+WHILE_MOVING = frozenset({
+    "tx_packets", "rx_packets", "rdma_write_bytes", "rdma_read_bytes", "rdma_write_recv_bytes", "rdma_read_resp_bytes",
+})
 
 
 def meaning(file_name, driver):
     """(name, factor) of a counter's file. On a driver of which nothing is known, the common names still hold."""
     return _MEANINGS.get(file_name, (file_name, 1))
-
-
-def is_hot(name):
-    """Whether a rate of it is watched: read at every look, not only once a second."""
-    return name in _HOT
