@@ -162,8 +162,8 @@ def test_labels_with_odd_characters_survive_and_before_the_first_look_there_is_n
 
 
 @pytest.mark.parametrize("text, wanted", [
-    (":9400", ("127.0.0.1", 9400)), ("9400", ("127.0.0.1", 9400)), ("0.0.0.0:1", ("0.0.0.0", 1)), ("[::1]:80", ("::1", 80)),
-    ("node7:9400", ("node7", 9400))])
+    (":9400", ("127.0.0.1", 9400)), ("9400", ("127.0.0.1", 9400)), ("0.0.0.0:1", ("0.0.0.0", 1)),
+    ("[::1]:80", ("::1", 80)), ("node7:9400", ("node7", 9400))])
 def test_an_address_is_on_loopback_unless_a_host_is_given(text, wanted):
     assert prometheus.parse_address(text) == wanted
 
@@ -205,7 +205,8 @@ def test_the_daemonset_parses_and_names_only_options_that_exist(project):
     yaml = pytest.importorskip("yaml", reason="no yaml module at hand")
     from weft_top.options import parse
 
-    documents = list(yaml.safe_load_all((project / "examples" / "monitoring" / "kubernetes-daemonset.yaml").read_text()))
+    path = project / "examples" / "monitoring" / "kubernetes-daemonset.yaml"
+    documents = list(yaml.safe_load_all(path.read_text()))
     daemonset = next(document for document in documents if document["kind"] == "DaemonSet")
     container, = daemonset["spec"]["template"]["spec"]["containers"]
     assert parse(container["args"]).prometheus

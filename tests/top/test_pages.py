@@ -267,7 +267,8 @@ def test_the_collector_says_what_is_wrong_and_goes_on(pages, devices):
     broken = PageFile(pages, pe=1)
     broken.overrides[4] = 9
     broken.save()
-    collector = Collector(SourceOptions(pages_directory=str(pages), rdma_root=str(devices), lab_directory="/nonexistent"))
+    places = dict(pages_directory=str(pages), rdma_root=str(devices), lab_directory="/nonexistent")
+    collector = Collector(SourceOptions(**places))
     try:
         snapshot = collector.sample()
         assert [page.pe for page in snapshot.pes] == [0]

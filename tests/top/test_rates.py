@@ -98,7 +98,8 @@ def test_no_rate_is_ever_negative_whatever_the_counters_do():
         for step in range(25):
             value = chance.choice([value, value + chance.randrange(10**6), value // 2, chance.randrange(1 << 64), 0])
             names = chance.sample(["tx_bytes", "rx_bytes", "odd"], chance.randrange(4))
-            present = [] if chance.random() < 0.1 else [nic(rate=chance.choice([None, 10**9]), **{n: value for n in names})]
+            made = nic(rate=chance.choice([None, 10**9]), **dict.fromkeys(names, value))
+            present = [] if chance.random() < 0.1 else [made]
             puts = [PeerTraffic(1, 0, value, 0)] if chance.random() < 0.7 else []
             pes = [page(0, [rail(0, tx_bytes=value), rail(1)], puts), page(1, [rail(0), rail(1)])]
             frame = history.add(snapshot(step, present, pes))
@@ -121,7 +122,7 @@ def test_a_history_has_a_point_a_second_and_a_minute_at_most():
 
 def test_a_put_is_counted_as_rx_of_the_rail_that_it_went_to():
     def look(step):
-        puts = [PeerTraffic(1, 1, step * 97_000, 0), PeerTraffic(1, 0, step * 1000, 0), PeerTraffic(1, 2, step * 2000, 0)]
+        puts = [PeerTraffic(1, rail, step * load, 0) for rail, load in enumerate((1000, 97_000, 2000))]
         sender = page(0, [rail(index, tx_bytes=step * 33_333) for index in range(3)], puts)
         return snapshot(step, (), [sender, page(1, [rail(index) for index in range(3)])])
 
@@ -195,7 +196,8 @@ def test_what_comes_goes_and_breaks_becomes_an_event():
     }
     events = history.add(snapshot(2, [nic(tx_errors=2)], [page(0, [rail(0, errors=1)], pid=7)])).events
     assert {(event.subject, event.text) for event in events} == {
-        ("NIC nic0", "is up, was down"), ("NIC nic1", "is gone"), ("PE 0 of job a", "ended"), ("PE 1 of job a", "ended"),
+        ("NIC nic0", "is up, was down"), ("NIC nic1", "is gone"),
+        ("PE 0 of job a", "ended"), ("PE 1 of job a", "ended"),
         ("PE 0 of job a", "began: process 7, 1 rails, policy coupled"),
     }  # fmt: skip
 

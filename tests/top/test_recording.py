@@ -92,7 +92,8 @@ def test_a_flipped_byte_ends_the_replay_there_with_one_message(path):
     assert trouble == f"{path} is damaged or cut off after frame {len(played)}; what comes before is whole"
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n", b"weft-top recording", b"weft-top recording x {}\n", b"\x00" * 9000])
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"weft-top recording", b"weft-top recording x {}\n",
+                                     b"\x00" * 9000])
 def test_a_foreign_file_is_refused(path, content):
     with open(path, "wb") as file:
         file.write(content)

@@ -12,7 +12,7 @@ from .sources.interfaces import InterfaceSource
 from .sources.namespaces import Namespaces
 from .sources.nvlink import NvlinkSource
 from .sources.pages import PageSource
-from .sources.rdma import DEFAULT_ROOT, RdmaSource
+from .sources.rdma import DEFAULT_ROOT, RDMA, RdmaSource
 from .sources.rdma_netlink import RdmaHolders
 
 REST_NS = 5_000_000_000
@@ -86,14 +86,15 @@ class Collector:
         return tuple(notices + [notice for _, notice in self._resting.values()])
 
     def _holders(self, pages):
-        """(namespace, NIC name) -> the PEs' processes that use it; the same dictionary while nobody comes or goes."""
+        """(namespace, interface) or (RDMA, device) -> the PEs' processes that use it; the same dictionary while nobody
+        comes or goes."""
         users = tuple((page.key, page.process.pid, len(page.rails)) for page in pages)
         if users != self._users[0]:
             held = {}
             for page in pages:
                 for rail in page.rails:
                     # libfabric calls the domain of an EFA device NAME-rdm or NAME-dgrm.
-                    for place in {(page.namespace, rail.nic), ("", rail.nic.removesuffix("-rdm"))}:
+                    for place in ((page.namespace, rail.nic), (RDMA, rail.nic.removesuffix("-rdm"))):
                         if page.process not in held.setdefault(place, []):
                             held[place].append(page.process)
             self._users = (users, {place: tuple(processes) for place, processes in held.items()})

@@ -6,6 +6,7 @@ PE, and whatever is wrong with a page is said once and concerns that page alone.
 """
 
 import os
+import time
 
 from ..model import Notice, PePage, Process
 from .page_format import (
@@ -15,6 +16,7 @@ from .processes import command_of, start_ticks
 
 DEFAULT_DIRECTORY = "/dev/shm"
 LOOK_NS = 1_000_000_000
+TICK_NS = 50_000_000
 
 
 def default_directory():
@@ -154,7 +156,9 @@ class PageSource:
         except OSError as error:
             names, changed = set(), None
             self._unreadable = f"cannot read {self.directory} ({error.strerror}); set WEFT_COUNTERS_DIR"
-        self._looked = (time_ns, changed)
+        # What came in the same tick of the kernel's clock as our look has the same time of change.
+        settled = changed is not None and time.time_ns() - changed > TICK_NS
+        self._looked = (time_ns, changed if settled else None)
         for name in sorted(names - self._pages.keys()):
             self._open(name)
         for name in self._pages.keys() - names:

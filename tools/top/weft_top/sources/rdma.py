@@ -14,7 +14,9 @@ from .printable import identifier, printable
 from .rdma_names import ALWAYS, NOT_COUNTERS, SUMS, WHILE_MOVING, meaning
 
 DEFAULT_ROOT = "/sys/class/infiniband"
+RDMA = "rdma:"  # stands for the namespace, which devices have none of, in the list of who uses what
 LOOK_NS = 1_000_000_000
+LOOK_AT_PORTS_NS = 10_000_000_000
 SLOW_NS = 1_000_000_000
 
 
@@ -166,6 +168,7 @@ class RdmaSource:
         self._holders = holders
         self._ports = {}  # (device, port) -> _Port
         self._looked = None
+        self._looked_at_ports = None
         self._trouble = ""
 
     def close(self):
@@ -191,12 +194,12 @@ class RdmaSource:
         nics = []
         for (device, port), entry in list(self._ports.items()):
             name = printable(device) + (f":{entry.port}" if counts[device] > 1 else "")
-            processes = held.get(device) or holders.get(("", name)) or ()
+            processes = held.get(device) or holders.get((RDMA, printable(device))) or ()
             try:
                 nics.append(entry.read(time_ns, name, processes))
             except OSError:
                 self._ports.pop((device, port)).close()
-                self._looked = None
+                self._looked = self._looked_at_ports = None
         return nics
 
     def _look(self, time_ns):
@@ -209,8 +212,12 @@ class RdmaSource:
             devices = []  # no RDMA here
         except OSError as error:
             devices, self._trouble = [], f"cannot read {self._root} ({error.strerror})"
+        # A port that goes away is noticed when it is read; one that a known device gains can wait.
+        again = self._looked_at_ports is None or time_ns - self._looked_at_ports >= LOOK_AT_PORTS_NS
+        self._looked_at_ports = time_ns if again else self._looked_at_ports
+        known = {} if again else self._known()
         for device in devices:
-            present.update(_ports_of(self._root, device))
+            present.update(known.get(device) or _ports_of(self._root, device))
         for key in [key for key, port in self._ports.items() if present.get(key) != port.identity]:
             self._ports.pop(key).close()
         for (device, port), identity in present.items():
@@ -221,6 +228,14 @@ class RdmaSource:
         for position, port in enumerate(self._ports.values()):
             if not port.due_ns:
                 port.due_ns = time_ns - SLOW_NS + (position + 1) * SLOW_NS // len(self._ports)
+
+
+    def _known(self):
+        """{device: {(device, port): what identifies it}} of what is being read."""
+        found = {}
+        for (device, port), entry in self._ports.items():
+            found.setdefault(device, {})[device, port] = entry.identity
+        return found
 
 
 def _ports_of(root, device):
