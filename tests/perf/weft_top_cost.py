@@ -18,6 +18,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def measure(mode, folder, seconds):
     terminal = None
     if mode == "screen":
         terminal, inner = pty.openpty()
-        os.system(f"stty rows 50 cols 200 < /proc/self/fd/{inner}")
+        termios.tcsetwinsize(inner, (50, 200))
         process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
                                    env=os.environ | {"TERM": "xterm-256color"})
         os.close(inner)
