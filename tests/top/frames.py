@@ -18,6 +18,9 @@ HOSTS, PES, RAILS = 2, 8, 4
 PES_PER_HOST = PES // HOSTS
 
 
+SINKS = []  # Recorders that get the Snapshots of the situations that are made
+
+
 class Source:
     """What run_screen takes: gives these Frames, then the last one again (live) or None (replay)."""
 
@@ -40,7 +43,13 @@ class Source:
 def frames_of(snapshot_at, seconds):
     """Frames of snapshot_at(second) for 0 .. seconds, the last one at NOON."""
     history = RateHistory()
-    return [history.add(snapshot_at(second)) for second in range(seconds + 1)]
+    made = []
+    for second in range(seconds + 1):
+        snapshot = snapshot_at(second)
+        for sink in SINKS:
+            sink.write(snapshot, None)
+        made.append(history.add(snapshot))
+    return made
 
 
 def moment(second, seconds, **content):

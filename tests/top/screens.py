@@ -57,7 +57,7 @@ class Session:
         app.commands = Commands(app.state)
         for frame in scene_frames(scene):
             app.state.take(frame)
-        app._paint()
+        app.repaint()
 
     async def press(self, *keys):
         await self.pilot.press(*keys)

@@ -146,6 +146,10 @@ class TopApp(App, inherit_bindings=False):
         self.commands.picture = paint(self.state, *self.terminal_size)
         self._canvas.show(self.commands.picture)
 
+    def repaint(self):
+        """Paint what `state` says now; for those who change it from outside."""
+        self._guarded(self._paint)
+
     # ---- What the canvas hears -----------------------------------------------------------------------
 
     def resized(self, width, height):
