@@ -22,7 +22,7 @@ SINKS = []  # Recorders that get the Snapshots of the situations that are made
 
 
 class Source:
-    """What run_screen takes: gives these Frames, then the last one again (live) or None (replay)."""
+    """What run_screen takes: gives these Frames, then none, so that a slow machine shows what a fast one does."""
 
     def __init__(self, frames, is_replay=False):
         self._frames = list(frames)
@@ -33,10 +33,9 @@ class Source:
 
     def next_frame(self):
         self.asked += 1
-        if self._next < len(self._frames):
-            self._next += 1
-        elif self.is_replay:
+        if self._next == len(self._frames):
             return None
+        self._next += 1
         return self._frames[self._next - 1]
 
 

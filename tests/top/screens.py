@@ -53,6 +53,7 @@ class Session:
     def begin_again(self, scene):
         """As if the application had just been started on this scene; saves a start for each screen."""
         app = self.app
+        app.source = frames.Source([])
         app.state = ScreenState(interval_s=app.state.interval_s)
         app.commands = Commands(app.state)
         for frame in scene_frames(scene):

@@ -390,7 +390,7 @@ def test_a_screen_with_a_duration_ends_by_itself():
 
 
 def test_sampling_goes_on_at_the_interval_and_painting_less_often():
-    source = frames.Source(frames.balanced(2))
+    source = frames.Source(frames.balanced(60))
     painted = []
 
     async def script(session: Session):

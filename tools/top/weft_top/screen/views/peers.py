@@ -40,8 +40,9 @@ def heat(share):
 def _row(pe, by_rail):
     cells = {}
     for (peer, rail), value in pe.traffic.items():
-        key = (peer, rail) if by_rail else (peer, None)
-        cells[key] = cells.get(key, 0.0) + value
+        if value:
+            key = (peer, rail) if by_rail else (peer, None)
+            cells[key] = cells.get(key, 0.0) + value
     return Row(pe, cells, sum(cells.values()))
 
 
