@@ -14,6 +14,7 @@ class Machine:
     def __init__(self, seed, nic_count=6, pe_count=3, rail_count=4):
         self.chance = random.Random(seed)
         self.step = 0
+        self.pages = ()
         self.counters = {f"net:/nic{i}": dict.fromkeys(NAMES, 0) for i in range(nic_count)}
         self.rails = {(pe, rail): dict.fromkeys(RAIL_NAMES, 0) for pe in range(pe_count) for rail in range(rail_count)}
         self.peers = {pe: {} for pe in range(pe_count)}
@@ -28,10 +29,11 @@ class Machine:
                 elif self.chance.random() < 0.02:
                     counters[name] = 0
         nics = [self._nic(key) for key in self.counters if self.chance.random() < 0.95]
-        pes = [self._page(pe) for pe in range(self.pe_count) if self.chance.random() < 0.95]
+        if self.step % 2 or not self.pages:
+            self.pages = tuple(self._page(pe) for pe in range(self.pe_count) if self.chance.random() < 0.95)
         notices = [Notice("pages", "x" * self.step)] if self.chance.random() < 0.2 else []
         time_ns = 5 * 10**12 + self.step * 100_000_000 + self.chance.randrange(1000)
-        return Snapshot(time_ns, 10**18 + time_ns, tuple(nics), tuple(pes), tuple(notices))
+        return Snapshot(time_ns, 10**18 + time_ns, tuple(nics), self.pages, tuple(notices))
 
     def _nic(self, key):
         names = list(NAMES) if self.chance.random() < 0.95 else list(NAMES)[:3]
@@ -51,4 +53,5 @@ class Machine:
             put, got = self.peers[pe].get(place, (0, 0))
             self.peers[pe][place] = (put + self.chance.randrange(10**6), got + self.chance.randrange(10))
         peers = tuple(PeerTraffic(*place, *values) for place, values in sorted(self.peers[pe].items()))
-        return PePage(f"job/{pe}", "job", pe, self.pe_count, Process(pe + 1, "a"), "coupled", "", tuple(rails), peers)
+        return PePage(f"job/{pe}", "job", pe, self.pe_count, Process(pe + 1, "a"), "coupled", "", tuple(rails), peers,
+                      5 * 10**12 + self.step * 100_000_000)

@@ -1,5 +1,6 @@
 """RateHistory: rates, wraps, resets, balance, verdicts, events. Pure."""
 
+import dataclasses
 import random
 
 import pytest
@@ -144,6 +145,18 @@ def test_a_get_is_counted_as_tx_of_the_rail_that_it_came_from():
     getter, source = last_frame(look(step) for step in range(11)).pes
     assert getter.rails[0].rx_bits_per_s == source.rails[1].tx_bits_per_s == pytest.approx(7_200_000)
     assert source.verdict == "TX of PE 1 leaves 100 % by rail 1; policy is coupled; balanced would spread it"
+
+
+def test_a_page_that_was_not_read_again_keeps_its_rates_and_its_own_time():
+    def look(step):
+        read = step // 2 * 2
+        made = page(0, [rail(0, tx_bytes=read * 100_000), rail(1)])
+        return snapshot(step, (), [dataclasses.replace(made, read_ns=(read + 1) * STEP_NS)])
+
+    history = RateHistory()
+    frames = [history.add(look(step)) for step in range(20)]
+    assert frames[19].pes is frames[18].pes and frames[18].pes is not frames[17].pes
+    assert frames[18].pes[0].rails[0].tx_bits_per_s == pytest.approx(8_000_000)
 
 
 def test_pages_of_other_jobs_do_not_add_to_a_pe():

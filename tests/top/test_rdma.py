@@ -147,16 +147,15 @@ def test_bytes_are_read_at_every_look_and_the_rest_once_a_second(devices):
     assert later.counters["send_wrs"] == 6 and later.state == "down"
 
 
-def test_packets_are_read_at_every_look_while_they_move(devices):
+def test_packets_are_read_five_times_a_second_while_they_move(devices):
     port = efa(devices, "efa_0")
     source = RdmaSource(str(devices))
     seen = []
     for step in range(60):
         port.set("tx_pkts", min(step, 45))
         seen.append(read(source, step / 10)[0].counters["tx_packets"])
-    moving = seen[25:45]
-    assert moving == list(range(25, 45)) and seen[-1] == 45
-    assert len(set(seen[1:9])) == 1
+    assert all(step - value <= 1 for step, value in enumerate(seen[25:45], 25)) and seen[-1] == 45
+    assert len(set(seen[25:45])) in (10, 11) and len(set(seen[1:9])) == 1
 
 
 def test_an_unchanged_device_is_the_same_object(devices):

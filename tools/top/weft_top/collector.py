@@ -16,6 +16,8 @@ from .sources.rdma import DEFAULT_ROOT, RDMA, RdmaSource
 from .sources.rdma_netlink import RdmaHolders
 
 REST_NS = 5_000_000_000
+# Pages are read five times a second at most: rates are averages of a second, and a table of peers is long.
+PAGES_NS = 180_000_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Collector:
         if options.nvlink:
             self._nic_sources.append(NvlinkSource())
         self._users = ((), {})
+        self._read_pages = (None, ())  # (when, what was found)
 
     def close(self):
         for source in (self._pages, *self._nic_sources, self._namespaces):
@@ -57,13 +60,21 @@ class Collector:
         """The Snapshot of now."""
         time_ns, wall_ns = time.monotonic_ns(), time.time_ns()
         self._guard(time_ns, "namespaces", lambda: self._namespaces.refresh(time_ns))
-        pages = self._pages and self._guard(
-            time_ns, "pages", lambda: self._pages.read(time_ns, self._namespaces.label)) or ()
+        pages = self._pages_of(time_ns)
         holders = self._holders(pages)
         nics = []
         for source in self._nic_sources:
             nics += self._guard(time_ns, source.name, lambda: source.read(time_ns, pages, holders)) or ()
-        return Snapshot(time_ns, wall_ns, tuple(nics), tuple(pages), self._notices())
+        return Snapshot(time_ns, wall_ns, tuple(nics), pages, self._notices())
+
+    def _pages_of(self, time_ns):
+        """The pages, read now or a moment ago."""
+        when, pages = self._read_pages
+        if self._pages and (when is None or time_ns - when >= PAGES_NS):
+            found = self._guard(time_ns, "pages", lambda: self._pages.read(time_ns, self._namespaces.label))
+            pages = tuple(found or ())
+            self._read_pages = (time_ns, pages)
+        return pages
 
     def _guard(self, time_ns, name, ask):
         """The answer, or None from a source that fails or rests."""

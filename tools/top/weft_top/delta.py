@@ -21,23 +21,25 @@ def _nic_from(facts, values, _):
 
 
 def _page_facts(page):
-    """Each rail gives its outstanding bytes and its counters."""
+    """The values are the time of the read, and for each rail its outstanding bytes and its counters."""
     rails = [[rail.index, rail.nic, rail.address, rail.up, rail.warm, rail.rate_bits_per_s, list(rail.counters)]
              for rail in page.rails]
     facts = [page.key, page.job, page.pe, page.pe_count, page.process.pid, page.process.command, page.policy,
              page.namespace, rails]
     values = [value for rail in page.rails for value in (rail.outstanding_bytes, *rail.counters.values())]
-    return facts, values
+    return facts, [page.read_ns, *values]
 
 
 def _page_from(facts, values, peers):
     key, job, pe, pe_count, pid, command, policy, namespace, rails = facts
+    read_ns, *values = values
     made, rest = [], iter(values)
     for *plain, names in rails:
         outstanding = next(rest)
         made.append(Rail(*plain, outstanding, {name: next(rest) for name in names}))
     traffic = tuple(PeerTraffic(*place, *peers[place]) for place in sorted(peers))
-    return PePage(key, job, pe, pe_count, Process(pid, command), policy, namespace, tuple(made), traffic)
+    return PePage(key, job, pe, pe_count, Process(pid, command), policy, namespace, tuple(made), traffic,
+                  read_ns)
 
 
 class _Sent:
@@ -141,7 +143,7 @@ class Decoder:
     def __init__(self):
         self._time_ns = self._wall_ns = 0
         self._notices = ()
-        self._groups = {"n": _Received(_nic_from), "e": _Received(_page_from)}
+        self._groups = {"n": _Received(_nic_from, len), "e": _Received(_page_from, _value_count)}
 
     def decode(self, document):
         self._time_ns += document["t"]
@@ -155,8 +157,9 @@ class Decoder:
 class _Received:
     """The reader's half of a _Group."""
 
-    def __init__(self, join):
+    def __init__(self, join, count):
         self._join = join
+        self._count = count  # how many values go with the last of the facts
         self._states = {}  # number -> [facts, values, peers, the thing made of them]
         self._order = []
 
@@ -172,7 +175,7 @@ class _Received:
         state = self._states.setdefault(number, [None, [], {}, None])
         if "f" in change:
             state[0], state[2] = change["f"], {}
-            state[1] = [0] * (len(change["f"][-1]) if not _has_rails(change["f"]) else _value_count(change["f"][-1]))
+            state[1] = [0] * self._count(change["f"][-1])
         values, peers = list(state[1]), dict(state[2])
         for index, step in _in_groups(change.get("c", ()), 2):
             values[index] += step
@@ -184,13 +187,8 @@ class _Received:
         state[1:] = values, peers, self._join(state[0], values, peers)
 
 
-def _has_rails(facts):
-    """A page's last fact is its rails, each a list; a NIC's is the names of its counters."""
-    return any(isinstance(entry, list) for entry in facts[-1])
-
-
 def _value_count(rails):
-    return sum(1 + len(rail[-1]) for rail in rails)
+    return 1 + sum(1 + len(rail[-1]) for rail in rails)
 
 
 def _in_groups(numbers, size):

@@ -62,7 +62,7 @@ def _pe(rates):
     page = rates.page
     return {
         "key": page.key, "job": page.job, "pe": page.pe, "pe_count": page.pe_count,
-        "process": _process(page.process), "policy": page.policy, "namespace": page.namespace,
+        "read_ns": page.read_ns, "process": _process(page.process), "policy": page.policy, "namespace": page.namespace,
         "tx_max_over_mean": _rounded(rates.tx_balance, 6), "rx_max_over_mean": _rounded(rates.rx_balance, 6),
         "worst_tx_rail": rates.worst_tx_rail, "worst_rx_rail": rates.worst_rx_rail, "verdict": rates.verdict,
         "rails": [_rail(rail) for rail in rates.rails],

@@ -4,9 +4,12 @@ Owner: RateHistory (one thread). Invariants: the first Snapshot makes no event; 
 reported at once and then at most every REPEAT_S, with its sum, so that a log stays readable.
 """
 
+from operator import attrgetter
+
 from .frame import Event
 
 REPEAT_S = 10.0
+KEY_AND_STATE = attrgetter("key", "state")
 
 # Counters whose growth is worth a line, with its severity and what to call it.
 NIC_TROUBLE = {
@@ -63,19 +66,23 @@ class Changes:
 
     def __init__(self):
         self._repeats = Repeats()
-        self._nics = None
+        self._nics = self._states = None
         self._pages = None
         self._trouble = {}  # NIC's key, or (page, rail) -> what its counters of trouble were
 
     def presence(self, snapshot):
         """Events of what came, went, and changed its state."""
-        nics = {nic.key: nic for nic in snapshot.nics}
-        pages = {(page.key, page.process.pid): page for page in snapshot.pes}
         events = []
-        if self._nics is not None:
-            self._compare_nics(snapshot.wall_ns, nics, events)
+        states = tuple(map(KEY_AND_STATE, snapshot.nics))
+        if states != self._states:
+            nics = {nic.key: nic for nic in snapshot.nics}
+            if self._nics is not None:
+                self._compare_nics(snapshot.wall_ns, nics, events)
+            self._states, self._nics = states, nics
+        pages = {(page.key, page.process.pid): page for page in snapshot.pes}
+        if self._pages is not None:
             self._compare_pages(snapshot.wall_ns, pages, events)
-        self._nics, self._pages = nics, pages
+        self._pages = pages
         return events
 
     def _compare_nics(self, wall_ns, nics, events):

@@ -78,7 +78,9 @@ class PePage:
     policy: str
     namespace: str  # as in Nic
     rails: Tuple[Rail, ...]
-    peers: Tuple[PeerTraffic, ...] = ()
+    peers: Tuple[PeerTraffic, ...] = ()  # in the order of (peer, rail)
+    # When it was read, by the clock of Snapshot.time_ns; 0: with the Snapshot. The same time twice: not read again.
+    read_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

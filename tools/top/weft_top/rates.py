@@ -68,6 +68,7 @@ class RateHistory:
         self._pages = {}
         self._changes = Changes()
         self._last_ns = None
+        self._pes = ((), ())  # (what identifies the pages of the last look, their PeRates)
 
     def add(self, snapshot):
         """The Frame of this Snapshot. Rates are averages of the last `window_s` seconds."""
@@ -95,6 +96,12 @@ class RateHistory:
         return NicRates(nic, rates, tx, rx, tx_share, rx_share, track.shown)
 
     def _add_pes(self, snapshot, events):
+        reads = tuple((page.key, page.process.pid, page.read_ns) for page in snapshot.pes)
+        if reads != self._pes[0] or not all(page.read_ns for page in snapshot.pes):
+            self._pes = (reads, self._read_pes(snapshot, events))
+        return self._pes[1]
+
+    def _read_pes(self, snapshot, events):
         tracks = [self._add_page(snapshot, page, events) for page in snapshot.pes]
         _keep(self._pages, {_page_key(page) for page in snapshot.pes})
         put_to, got_from, traffic = {}, {}, []
@@ -113,10 +120,11 @@ class RateHistory:
         track = self._pages.get(key)
         if track is None or len(track.rails) != len(page.rails):
             track = self._pages[key] = _PageTrack(self._window_s, len(page.rails))
+        time_ns = page.read_ns or snapshot.time_ns
         for rail, counters in zip(page.rails, track.rails):
-            counters.add(snapshot.time_ns, rail.counters)
+            counters.add(time_ns, rail.counters)
             events.extend(self._changes.rail_counters(snapshot, page, rail, counters))
-        track.peers.add(snapshot.time_ns, page.peers)
+        track.peers.add(time_ns, page.peers)
         return track
 
 

@@ -46,11 +46,12 @@ class _Page:
         self.identity = (status.st_dev, status.st_ino)
         return status
 
-    def read(self, label_of, trusted):
+    def read(self, time_ns, label_of, trusted):
         """The PePage now, or None if its process is gone; a PageError if it cannot be used."""
         size = self._header.file_bytes if self._header else self.status().st_size
         data = os.pread(self.descriptor, min(size, 1 << 28), 0)
         if data == self._data and self.seen is not None:
+            self.seen = self._page(time_ns, self.seen.rails, self.seen.peers)
             return self.seen
         if self._header is None or data[:HEADER_BYTES] != self._data[:HEADER_BYTES] or len(data) < size:
             self.seen = None
@@ -64,7 +65,7 @@ class _Page:
                 return None
             # A number that is nobody's here must not lead to somebody else's interfaces.
             self._namespace = label_of(self._header.network_namespace, self._header.pid if alive else 0)
-        self.seen = self._parse(data)
+        self.seen = self._page(time_ns, *self._parse(data))
         self._data = data
         return self.seen
 
@@ -73,7 +74,15 @@ class _Page:
         ticks = start_ticks(self._header.pid)
         return ticks is not None and self._header.start_ticks in (0, ticks)
 
+    def _page(self, time_ns, rails, peers):
+        header = self._header
+        return PePage(
+            self.key, header.job, header.pe, header.pe_count, self._process, header.policy, self._namespace, rails,
+            peers, time_ns,
+        )  # fmt: skip
+
     def _parse(self, data):
+        """(rails, peers); what has not changed is taken from the last read."""
         header, seen, before = self._header, self.seen, self._data
         rails = []
         for index in range(header.rail_count):
@@ -88,10 +97,7 @@ class _Page:
         else:
             peers = parse_peers(data[start:end], header.stride)
         self.key = self.key or f"{header.job}/{header.pe}"
-        return PePage(
-            self.key, header.job, header.pe, header.pe_count, self._process, header.policy, self._namespace,
-            tuple(rails), peers,
-        )  # fmt: skip
+        return tuple(rails), peers
 
 
 class PageSource:
@@ -120,7 +126,7 @@ class PageSource:
         found = []
         for name, page in list(self._pages.items()):
             try:
-                seen = page.read(label_of, self._trusted)
+                seen = page.read(time_ns, label_of, self._trusted)
             except (PageError, OSError) as error:
                 self._drop(name, _words(error))
                 continue
