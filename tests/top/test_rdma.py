@@ -12,7 +12,8 @@ from weft_top.rates import RateHistory
 from weft_top.model import Snapshot
 from weft_top.sources import counter_files
 from weft_top.sources.netlink import attribute, attributes, dump, pack_u32, take_messages
-from weft_top.sources.rdma import RdmaSource, parse_rate, parse_state
+from weft_top.sources.rdma import RdmaSource
+from weft_top.sources.rdma_port import parse_rate, parse_state
 from weft_top.sources.rdma_netlink import (
     DEV_INDEX, DEV_NAME, GET_DEVICES, GET_QUEUE_PAIRS, RES_PID, RES_QP, RES_QP_ENTRY, RdmaHolders, parse_pids,
 )  # fmt: skip
@@ -130,11 +131,11 @@ def test_a_device_that_vanishes_between_two_looks_takes_no_other_with_it(devices
             raise OSError(errno.ENODEV, "No such device")
         return pread(descriptor, size, offset)
 
-    monkeypatch.setattr("weft_top.sources.rdma.pread", failing)
+    monkeypatch.setattr("weft_top.sources.rdma_port.pread", failing)
     assert [nic.name for nic in read(source, 0.1)] == ["efa_1"]
 
 
-def test_bytes_are_read_at_every_look_and_the_rest_once_a_second(devices):
+def test_bytes_are_read_at_every_look_errors_once_a_second_and_what_never_moves_seldom(devices):
     port = efa(devices, "efa_0")
     source = RdmaSource(str(devices))
     read(source)
@@ -143,8 +144,14 @@ def test_bytes_are_read_at_every_look_and_the_rest_once_a_second(devices):
     port.write("state", "1: DOWN\n")
     nic, = read(source, 0.1)
     assert nic.counters["tx_bytes"] == 5
+    port.set("rx_drops", 7)
     later, = read(source, 1.3)
-    assert later.counters["send_wrs"] == 6 and later.state == "down"
+    assert later.counters["rx_drops"] == 7 and later.state == "down"
+    for second in range(3, 7):
+        later, = read(source, second)
+    assert later.counters["send_wrs"] == 6
+    port.set("send_wrs", 8)  # it has moved before, so it is seen within a second
+    assert read(source, 8)[0].counters["send_wrs"] == 8
 
 
 def test_packets_are_read_five_times_a_second_while_they_move(devices):

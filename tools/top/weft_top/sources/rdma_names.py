@@ -30,7 +30,13 @@ SUMS = {
     "mlx5_core": {"retransmits": ("packet_seq_err", "local_ack_timeout_err"), "rx_drops": ("out_of_buffer",)},
 }
 
-# Read at every look; and those that are while they move.
+# What a reader must hear of within a second.
+TROUBLE = frozenset({
+    "tx_drops", "rx_drops", "tx_errors", "rx_errors", "retransmits", "link_downed", "packet_seq_err",
+    "local_ack_timeout_err", "out_of_buffer",
+})  # fmt: skip
+
+# Read at every look; and those that are read more often while they move.
 ALWAYS = frozenset({"tx_bytes", "rx_bytes"})
 WHILE_MOVING = frozenset({
     "tx_packets", "rx_packets", "rdma_write_bytes", "rdma_read_bytes", "rdma_write_recv_bytes", "rdma_read_resp_bytes",
