@@ -175,3 +175,11 @@ def test_an_address_that_is_taken_is_one_line(command):
         port = taken.getsockname()[1]
         status, _, errors = run(command("--headless", "--prometheus", f":{port}"))
     assert status == 2 and f"cannot listen on 127.0.0.1, port {port}" in errors and errors.count("\n") == 1
+
+
+def test_a_name_with_letters_that_the_output_has_not_is_printed_all_the_same(devices):
+    efa(devices, "caf\u00e9")
+    environment = {**os.environ, "WEFT_LAB_DIR": str(devices), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, PROGRAM, "--rdma-root", devices, "--once", "--interval", "0.1"],
+                          env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and "caf?" in done.stdout, done.stderr

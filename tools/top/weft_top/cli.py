@@ -25,6 +25,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def main(arguments=None):
     """Run weft-top; returns the exit status."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a name may have letters that the terminal has not
     try:
         options = parse(arguments)
         source = _open_source(options)

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from .model import Notice, Snapshot
+from .sources.counter_files import budget
 from .sources.interfaces import InterfaceSource
 from .sources.namespaces import Namespaces
 from .sources.nvlink import NvlinkSource
@@ -38,6 +39,7 @@ class Collector:
     """All sources."""
 
     def __init__(self, options=SourceOptions()):
+        budget()  # many files stay open: the soft limit of descriptors is raised first
         self._resting = {}  # source's name -> (until, Notice)
         self._namespaces = Namespaces(options.lab_directory)
         self._pages = PageSource(options.pages_directory, options.trust_pages) if options.pages else None

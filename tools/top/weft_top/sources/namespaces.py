@@ -156,15 +156,22 @@ class Namespaces:
     def _attach(self, holder, lab):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {"user": lab.user_namespace, "hosts": [host.net_namespace for host in lab.hosts]}
+        command = [sys.executable, "-I", "-S", attach.__file__, str(theirs.fileno())]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
-            subprocess.run(
-                [sys.executable, "-I", "-S", attach.__file__, str(theirs.fileno())], input=json.dumps(request).encode(),
-                pass_fds=[theirs.fileno()], timeout=ATTACH_LIMIT_S, check=True, capture_output=True,
-            )  # fmt: skip
+            helper = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], **quiet)
             theirs.close()
-            self._hosts[holder] = self._receive(ours, lab)
-        except (OSError, subprocess.SubprocessError) as error:
-            why = getattr(error, "strerror", None) or error
+            with helper:
+                try:
+                    helper.stdin.write(json.dumps(request).encode())
+                    helper.stdin.close()
+                    ours.settimeout(ATTACH_LIMIT_S)
+                    self._hosts[holder] = self._receive(ours, lab)
+                except OSError:
+                    helper.kill()
+                    raise
+        except OSError as error:
+            why = error.strerror or error
             self._refused[holder] = f"cannot look into lab '{lab.name}' ({why}); its NICs are not shown"
         finally:
             ours.close()
@@ -177,6 +184,8 @@ class Namespaces:
             for host in lab.hosts:
                 data, descriptors, _, _ = socket.recv_fds(answers, 4096, 4)
                 if len(descriptors) != 4:
+                    for descriptor in descriptors:
+                        os.close(descriptor)
                     raise PermissionError(1, data.decode("utf-8", errors="replace") or "it has just ended")
                 counters, ask, hear, namespace = descriptors
                 inode = os.fstat(namespace).st_ino
