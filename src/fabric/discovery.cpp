@@ -22,7 +22,7 @@ namespace weft::fabric {
 namespace {
 
 // What Weft can live with; the provider clears what it does not need (fi_getinfo(3)).
-InfoHandle make_hints(const std::string& provider) {
+InfoHandle make_hints(const std::string& provider, bool on_device) {
   InfoHandle hints(fi_allocinfo());
   WEFT_CHECK(hints != nullptr, "fi_allocinfo: out of memory");
   hints->caps = FI_MSG | FI_RMA;
@@ -33,18 +33,35 @@ InfoHandle make_hints(const std::string& provider) {
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  if (on_device) {
+    hints->caps |= FI_HMEM;
+    hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  }
   if (!provider.empty()) {
     hints->fabric_attr->prov_name = ::strdup(provider.c_str());
   }
   return hints;
 }
 
-InfoHandle get_info(const std::string& provider, const char* source_address) {
-  const InfoHandle hints = make_hints(provider);
+// A registration by dma-buf is of a later interface than the rest. So it needs its headers and its library.
+std::uint32_t api_version(bool on_device) {
+#ifdef FI_MR_DMABUF
+  if (on_device && FI_VERSION_GE(fi_version(), FI_VERSION(1, 20))) {
+    return FI_VERSION(1, 20);
+  }
+#endif
+  static_cast<void>(on_device);
+  return FI_VERSION(1, 17);
+}
+
+InfoHandle get_info(const std::string& provider,
+                    const char* source_address,
+                    bool on_device = false) {
+  const InfoHandle hints = make_hints(provider, on_device);
   fi_info* found = nullptr;
   const std::uint64_t flags = source_address == nullptr ? 0 : FI_SOURCE;
   const int code =
-      fi_getinfo(FI_VERSION(1, 17), source_address, nullptr, flags, hints.get(), &found);
+      fi_getinfo(api_version(on_device), source_address, nullptr, flags, hints.get(), &found);
   return InfoHandle(code == 0 ? found : nullptr);
 }
 
@@ -166,6 +183,23 @@ std::string choose_provider(const fi_info* list) {
   return best;
 }
 
+// The NICs that can do so are opened with FI_HMEM; the others stay as they are.
+void take_device_memory(const std::string& provider, std::vector<NicInfo>& nics) {
+  for (NicInfo& nic : nics) {
+    const bool is_named = !nic.address.empty();
+    const InfoHandle list = get_info(provider, is_named ? nic.address.c_str() : nullptr, true);
+    for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
+      const NicInfo found = describe(*info);
+      const bool is_same = found.provider == nic.provider && found.address == nic.address &&
+                           (is_named || found.name == nic.name);
+      if (is_same) {
+        nic.native = found.native;
+        break;
+      }
+    }
+  }
+}
+
 // WEFT_NICS entries that are addresses no NIC has as its first one.
 void add_named_addresses(const Config& config,
                          const std::string& provider,
@@ -214,7 +248,7 @@ std::string library_version() {
   return fmt::format("{}.{}", FI_MAJOR(version), FI_MINOR(version));
 }
 
-std::vector<NicInfo> discover(const Config& config) {
+std::vector<NicInfo> discover(const Config& config, DeviceUse device) {
   const bool is_auto = config.provider == "auto" || config.provider.empty();
   const InfoHandle list = get_info(is_auto ? "" : config.provider, nullptr);
   if (!is_auto && list == nullptr) {
@@ -229,6 +263,10 @@ std::vector<NicInfo> discover(const Config& config) {
       is_auto ? choose_provider(list.get()) : std::string(list->fabric_attr->prov_name);
   std::vector<NicInfo> nics = one_per_nic(list.get(), provider);
   add_named_addresses(config, provider, nics);
+  if (device == DeviceUse::Always ||
+      (device == DeviceUse::ByNic && quirk_of(provider).device != DeviceCopies::Host)) {
+    take_device_memory(provider, nics);
+  }
   return nics;
 }
 

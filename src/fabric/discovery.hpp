@@ -27,10 +27,18 @@ struct NicInfo {
   std::shared_ptr<const NativeInfo> native;
 };
 
+// Whether rails are to take memory of GPUs (FI_HMEM), which can cost them something of their own.
+enum class DeviceUse : std::uint8_t {
+  No,
+  ByNic,   // where the NIC reaches it by itself: see quirks.hpp
+  Always,  // also where the provider copies; for tests
+};
+
 // All NICs of the provider that WEFT_PROVIDER names, or of the best one that is here; loopback last.
 // Addresses in WEFT_NICS that are not any NIC's first address (127.0.0.2) get entries of their own.
 // Empty if there is none. Throws Error if the named provider is not there, listing those that are.
-[[nodiscard]] std::vector<NicInfo> discover(const Config& config);
+// A NIC without FI_HMEM is listed all the same, and opened without it.
+[[nodiscard]] std::vector<NicInfo> discover(const Config& config, DeviceUse device = DeviceUse::No);
 
 // The providers that fi_getinfo(3) offers here, for messages and weft-info.
 [[nodiscard]] std::vector<std::string> available_providers();

@@ -16,8 +16,13 @@ constexpr std::size_t kQueueEntries = 4096;
 constexpr std::uint64_t kLocalAccess = FI_READ | FI_WRITE | FI_SEND | FI_RECV;
 
 // Sources up to the inject size are free when the post returns (fi_rma(3), FI_INJECT).
-std::uint64_t flags_for(std::size_t bytes, std::size_t inject_bytes) {
-  return FI_COMPLETION | FI_DELIVERY_COMPLETE | (bytes <= inject_bytes ? FI_INJECT : 0);
+// For that the CPU copies them, so memory of a GPU is never injected.
+bool is_injected(const LocalMemory& source, const RailLimits& limits) {
+  return source.bytes <= limits.inject_bytes && !source.on_device;
+}
+
+std::uint64_t flags_for(bool injected) {
+  return FI_COMPLETION | FI_DELIVERY_COMPLETE | (injected ? FI_INJECT : 0);
 }
 
 std::string memlock_hint() {
@@ -54,6 +59,7 @@ void LibfabricRail::read_limits(const fi_info& info) {
   limits_.has_immediate = info.domain_attr->cq_data_size >= sizeof(std::uint32_t);
   registers_local_ = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
   virtual_addresses_ = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  has_hmem_ = (info.caps & FI_HMEM) != 0;
   endpoint_regions_ = (info.domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
 }
 
@@ -93,6 +99,9 @@ void LibfabricRail::open(const fi_info& info) {
   endpoint_.reset(endpoint);
   check(fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind", object_, hint);
   check(fi_ep_bind(endpoint, &vector->fid, 0), "fi_ep_bind", object_, hint);
+  if (has_hmem_) {
+    require_nic_access();
+  }
   check(fi_enable(endpoint), "fi_enable", object_, "is the address still on this host?");
 }
 
@@ -121,10 +130,14 @@ RegionKey LibfabricRail::add_region(std::span<std::byte> memory) {
   const int error =
       enter(memory, kLocalAccess | FI_REMOTE_READ | FI_REMOTE_WRITE, region.registration);
   check(-error, "fi_mr_reg", object_, memlock_hint().c_str());
-  const auto base = virtual_addresses_ ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
-  const RegionKey key{.key = RemoteKey(fi_mr_key(region.registration.get())), .base = base};
+  const RegionKey key = key_of(memory.data(), region.registration.get());
   regions_.insert_or_assign(memory.data(), std::move(region));
   return key;
+}
+
+RegionKey LibfabricRail::key_of(const std::byte* first, fid_mr* registration) const {
+  const auto base = virtual_addresses_ ? reinterpret_cast<std::uint64_t>(first) : 0;
+  return {.key = RemoteKey(fi_mr_key(registration)), .base = base};
 }
 
 void LibfabricRail::keep_registered(std::span<std::byte> memory) noexcept {
@@ -138,8 +151,12 @@ int LibfabricRail::enter(std::span<std::byte> memory,
                          std::uint64_t access,
                          Handle<fid_mr>& result) noexcept {
   fid_mr* registration = nullptr;
-  int code = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
-                       &registration, nullptr);
+  const int code = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
+                             &registration, nullptr);
+  return adopt(code, registration, result);
+}
+
+int LibfabricRail::adopt(int code, fid_mr* registration, Handle<fid_mr>& result) noexcept {
   if (code == 0) {
     result.reset(registration);
   }
@@ -166,12 +183,16 @@ bool LibfabricRail::describe(const LocalMemory& memory,
                              PostContext* context,
                              void*& descriptor) noexcept {
   descriptor = nullptr;
-  if (!registers_local_ || memory.bytes == 0) {
+  if ((!registers_local_ && !memory.on_device) || memory.bytes == 0) {
     return true;
   }
   if (fid_mr* region = region_around(memory); region != nullptr) {
     descriptor = fi_mr_desc(region);
     return true;
+  }
+  if (memory.on_device) {
+    last_error_ = FI_EINVAL;  // not of add_device_region: nobody knows whose GPU it is
+    return false;
   }
   Handle<fid_mr> registration;
   last_error_ =
@@ -203,7 +224,8 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
   const iovec local{source.address, source.bytes};
   const fi_rma_iov remote{dest.address, source.bytes, dest.key.value};
   void* descriptor = nullptr;
-  if (source.bytes > limits_.inject_bytes && !describe(source, context, descriptor)) {
+  const bool injected = is_injected(source, limits_);
+  if (!injected && !describe(source, context, descriptor)) {
     return PostResult::Failed;
   }
   fi_msg_rma message{};
@@ -215,8 +237,7 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
   message.rma_iov_count = 1;
   message.context = context->provider_scratch.data();
   message.data = immediate.value_or(0);
-  const std::uint64_t flags = flags_for(source.bytes, limits_.inject_bytes) |
-                              (immediate.has_value() ? FI_REMOTE_CQ_DATA : 0);
+  const std::uint64_t flags = flags_for(injected) | (immediate.has_value() ? FI_REMOTE_CQ_DATA : 0);
   return result_of(fi_writemsg(endpoint_.get(), &message, flags), context);
 }
 
@@ -237,7 +258,8 @@ PostResult LibfabricRail::post_send(const LocalMemory& message,
                                     PostContext* context) noexcept {
   const iovec local{message.address, message.bytes};
   void* descriptor = nullptr;
-  if (message.bytes > limits_.inject_bytes && !describe(message, context, descriptor)) {
+  const bool injected = is_injected(message, limits_);
+  if (!injected && !describe(message, context, descriptor)) {
     return PostResult::Failed;
   }
   fi_msg native{};
@@ -246,9 +268,7 @@ PostResult LibfabricRail::post_send(const LocalMemory& message,
   native.iov_count = 1;
   native.addr = peer.value;
   native.context = context->provider_scratch.data();
-  return result_of(
-      fi_sendmsg(endpoint_.get(), &native, flags_for(message.bytes, limits_.inject_bytes)),
-      context);
+  return result_of(fi_sendmsg(endpoint_.get(), &native, flags_for(injected)), context);
 }
 
 PostResult LibfabricRail::post_receive(const LocalMemory& buffer, PostContext* context) noexcept {

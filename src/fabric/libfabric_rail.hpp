@@ -2,7 +2,7 @@
 //
 // Called under the owner's lock, so the domain is opened FI_THREAD_DOMAIN: the provider needs no
 // locks of its own. Writes and sends ask for delivery completion: a Completed event means that the
-// peer's memory (or receive buffer) has the bytes.
+// peer's memory (or receive buffer) has the bytes. What is about GPUs' memory: device_region.cpp.
 #pragma once
 
 #include <map>
@@ -35,6 +35,7 @@ class LibfabricRail final : public Rail {
 
   PeerHandle add_peer(std::span<const std::byte> address) override;
   RegionKey add_region(std::span<std::byte> memory) override;
+  DeviceRegion add_device_region(const DeviceMemory& memory) override;
   void keep_registered(std::span<std::byte> memory) noexcept override;
 
   PostResult post_write(const LocalMemory& source,
@@ -75,6 +76,14 @@ class LibfabricRail final : public Rail {
   void read_address();
   // A libfabric error number, or 0.
   int enter(std::span<std::byte> memory, std::uint64_t access, Handle<fid_mr>& result) noexcept;
+  // Takes over what fi_mr_reg or fi_mr_regattr gave.
+  int adopt(int code, fid_mr* registration, Handle<fid_mr>& result) noexcept;
+  void require_nic_access();
+  // Why this rail cannot take memory of a GPU; empty if it can.
+  [[nodiscard]] std::string device_refusal() const;
+  int enter_dma_buf(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept;
+  int enter_interface(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept;
+  [[nodiscard]] RegionKey key_of(const std::byte* first, fid_mr* registration) const;
   // The descriptor for an operation on `memory`; what is injected needs none (fi_msg(3)). False if it
   // could not be registered: last_error_.
   bool describe(const LocalMemory& memory, PostContext* context, void*& descriptor) noexcept;
@@ -90,6 +99,8 @@ class LibfabricRail final : public Rail {
   bool virtual_addresses_ = false;
   bool endpoint_regions_ = false;
   bool registers_local_ = false;  // FI_MR_LOCAL
+  bool has_hmem_ = false;         // FI_HMEM was asked for and granted
+  int nic_access_error_ = 0;      // of FI_OPT_FI_HMEM_P2P
   int wait_descriptor_ = -1;
   int last_error_ = 0;
   std::uint64_t next_key_ = 1;

@@ -9,11 +9,19 @@
 
 namespace weft::fabric {
 
+// Who moves the bytes where a provider offers FI_HMEM.
+enum class DeviceCopies : std::uint8_t {
+  Unknown,  // only what it answers to FI_OPT_FI_HMEM_P2P counts
+  Nic,      // the NIC itself, in RMA
+  Host,     // the provider, with calls of CUDA: these may wait for the kernel that waits for them
+};
+
 struct ProviderQuirk {
   std::string_view name;  // provider name, as fi_getinfo reports it
   std::int32_t rank;      // "auto" takes the usable provider of the highest rank; < 0: only by name
   bool kernel_sockets;    // connections are TCP sockets of this process: see socket_watch.hpp
   std::int32_t cq_data_bytes;  // immediate data that really arrives; 0: as the provider says
+  DeviceCopies device;
   std::string_view notes;
   std::string_view source;
 };

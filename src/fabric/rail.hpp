@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/ids.hpp"
@@ -35,9 +36,12 @@ enum class PostResult : std::uint8_t {
 
 // Local memory of an operation: any of this process. Where the provider wants it registered
 // (FI_MR_LOCAL) and it is not, the rail registers it for the operation, which costs some µs.
+// With `on_device` it lies in a region of add_device_region: only the NIC touches it, so it is never
+// injected, whatever its size.
 struct LocalMemory {
   void* address = nullptr;
   std::size_t bytes = 0;
+  bool on_device = false;
 };
 
 struct RemoteMemory {
@@ -50,6 +54,27 @@ struct RemoteMemory {
 struct RegionKey {
   RemoteKey key;
   std::uint64_t base = 0;  // remote address of the region's first byte
+};
+
+// A GPU's memory, as a rail is asked to take it.
+struct DeviceMemory {
+  std::span<std::byte> memory;
+  std::int32_t gpu = -1;   // as CUDA numbers it here; -1: host memory that stands for a GPU's
+  int dma_buf = -1;        // a descriptor of exactly this memory; -1: there is none
+  std::string no_dma_buf;  // why there is none, for people
+};
+
+// How a rail has taken it.
+enum class DeviceWay : std::uint8_t {
+  None,       // not at all: what goes there is staged
+  DmaBuf,     // the kernel gave the NIC the GPU's pages (FI_MR_DMABUF)
+  Interface,  // libfabric asked the GPU's driver (fi_mr_attr.iface)
+};
+
+struct DeviceRegion {
+  DeviceWay way = DeviceWay::None;
+  RegionKey key;    // None: of no use
+  std::string why;  // one sentence, for people: what was found, or what is missing
 };
 
 enum class EventKind : std::uint8_t {
@@ -102,6 +127,8 @@ class Rail {
   virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
   // Registers memory for remote access, until the rail is closed. Throws Error.
   virtual RegionKey add_region(std::span<std::byte> memory) = 0;
+  // The same for memory of a GPU; the answer may be that it cannot be done. Control path.
+  virtual DeviceRegion add_device_region(const DeviceMemory& memory) = 0;
   // Memory that will be used again and again, and lives as long as the rail: where registration is
   // needed, it is done once, here. If that fails, it is done for each operation.
   virtual void keep_registered(std::span<std::byte> memory) noexcept = 0;
@@ -137,6 +164,9 @@ class Rail {
   // operations fail, or never come back. False where the NIC does that by itself: nothing was done.
   virtual bool cut(std::span<const std::byte> peer_address) noexcept = 0;
 };
+
+// "dma-buf", "interface", "staged".
+[[nodiscard]] std::string_view to_string(DeviceWay way);
 
 // The words for a libfabric error number.
 [[nodiscard]] std::string error_words(int error);

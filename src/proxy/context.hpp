@@ -54,9 +54,12 @@ struct Context {
   StagingLayout layout;
   PeerLimits limits;
   RegionMemory staging;
-  RegionMemory
-      heap;  // the symmetric device heap: an address of the GPU, never touched by this thread
+  // The symmetric device heap: an address of the GPU, never touched by this thread. `region` is that
+  // of peers that are direct.
+  RegionMemory heap;
   Pe me;
+  std::vector<bool> is_direct;  // by PE: NICs take data from GPU to GPU
+  std::uint64_t direct_bytes_min = 0;
 
   [[nodiscard]] std::uint64_t& word(std::size_t offset) const {
     return *reinterpret_cast<std::uint64_t*>(staging.base + offset);
@@ -64,6 +67,12 @@ struct Context {
 
   [[nodiscard]] transport::RemoteAddress in_staging(std::size_t offset) const {
     return {.region = staging.region, .offset = HeapOffset(offset)};
+  }
+
+  // An address of this PE's GPU.
+  [[nodiscard]] bool is_own_heap(std::uint64_t address, std::uint64_t bytes) const {
+    const auto base = reinterpret_cast<std::uint64_t>(heap.base);
+    return address >= base && is_in_heap(address - base, bytes);
   }
 
   [[nodiscard]] bool is_in_heap(std::uint64_t offset, std::uint64_t bytes) const {

@@ -33,6 +33,10 @@ class Copier {
   // then visible to the GPU's threads. Called often: an implementation asks the driver only about
   // what it has not seen done yet.
   [[nodiscard]] virtual bool is_done(Direction direction, Ticket ticket) noexcept = 0;
+
+  // What NICs have written to the GPU, and reported, before the call is visible to the GPU's threads when
+  // it returns. Nothing to do where the GPU's platform orders that by itself.
+  virtual void show_nic_writes() noexcept {}
 };
 
 class Applier {

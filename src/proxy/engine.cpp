@@ -56,7 +56,11 @@ Engine::Engine(Pe me,
           .layout = StagingLayout(static_cast<std::uint32_t>(is_remote.size()), options.staging),
           .staging = memory.staging,
           .heap = memory.heap,
-          .me = me},
+          .me = me,
+          .is_direct = memory.is_direct.empty() ? std::vector<bool>(is_remote.size(), false)
+                                                : memory.is_direct,
+          .direct_bytes_min =
+              std::max<std::uint64_t>(options.direct_bytes_min, device::kPayloadBytes + 1)},
       peer_check_ns_(std::uint64_t{options.peer_check_us} * 1000),
       outgoing_(is_remote.size()),
       incoming_(is_remote.size()) {

@@ -27,6 +27,9 @@ struct EngineOptions {
   std::uint64_t window = 4096;        // commands of one ring that may be taken and not complete
   std::uint32_t wake_us = 20;         // how long the inbox may lie before the applier is woken
   std::uint32_t peer_check_us = 500;  // how often one of the peers is asked about
+  // From this size on data goes from GPU to GPU by the NICs alone, where they can. More than a command
+  // carries itself.
+  std::uint64_t direct_bytes_min = device::kPayloadBytes + 1;
 };
 
 struct EngineSeams {
@@ -39,9 +42,11 @@ struct EngineSeams {
 struct EngineMemory {
   RegionMemory staging;  // StagingLayout(pe_count, options.staging).region_bytes(), zeroed, pinned,
                          // reachable by all peers under one region number, page-aligned
-  RegionMemory heap;     // the symmetric device heap; of `region` nothing is used
+  RegionMemory heap;     // the symmetric device heap; `region` is its number with the rails, where
+                         // a peer is direct
   device::RingView inbox;
   std::vector<device::RingView> rings;
+  std::vector<bool> is_direct;  // by PE: the rails take data from heap to heap; empty: none does
 };
 
 class Engine {

@@ -21,7 +21,7 @@ Command command_of(const Record& record, std::uint64_t heap) {
   command.word = heap + record.word;
   // Those who apply several at once begin anew with it.
   const std::uint8_t fence = (record.flags & kFenced) != 0 ? device::kFenceBefore : 0;
-  if (record.kind == RecordKind::Atomic) {
+  if (record.kind == RecordKind::Atomic || record.kind == RecordKind::DirectPut) {
     command.kind = CommandKind::Atomic;
     command.flags = fence | ((record.flags & kFetches) != 0 ? device::kReplyWanted : 0);
     return command;
@@ -91,6 +91,7 @@ bool Incoming::handle(const Record& record, const std::byte* payload) {
              record.word);
   if ((record.flags & kFenced) != 0) {
     fence_inbox_ = now_.inbox;
+    fence_direct_ = now_.direct;
   }
   switch (record.kind) {
     case RecordKind::SmallPut:
@@ -106,13 +107,15 @@ bool Incoming::handle(const Record& record, const std::byte* payload) {
       return true;
     case RecordKind::FetchReply:
       return true;  // see finish_answers
+    case RecordKind::DirectPut:
+      return handle_direct(record);
   }
   return true;
 }
 
 bool Incoming::handle_bulk(const Record& record, const std::byte* payload) {
   const bool is_reply = record.kind == RecordKind::GetReplyBulk;
-  if (!is_reply && context_.inbox.applied() < fence_inbox_) {
+  if (!is_reply && (context_.inbox.applied() < fence_inbox_ || !has_direct(fence_direct_))) {
     return false;
   }
   std::byte* base = is_reply ? nullptr : context_.heap.base;
@@ -122,13 +125,40 @@ bool Incoming::handle_bulk(const Record& record, const std::byte* payload) {
 }
 
 bool Incoming::handle_small(const Record& record, const std::byte* payload) {
-  if (!context_.inbox.has_room() || !context_.copier.is_done(Direction::ToGpu, now_.ticket)) {
+  if (!context_.inbox.has_room() || !context_.copier.is_done(Direction::ToGpu, now_.ticket) ||
+      !has_direct(now_.direct)) {
     return false;
   }
   context_.inbox.push(command_of(record, reinterpret_cast<std::uint64_t>(context_.heap.base)),
                       {payload, record.payload_bytes}, {.peer = peer_, .request = record.request});
   now_.inbox = context_.inbox.head();
   return true;
+}
+
+// The data comes, or came, by itself. Its signal waits for it as every small thing does.
+bool Incoming::handle_direct(const Record& record) {
+  now_.direct = record.dest + 1;
+  return (record.flags & kUpdates) == 0 || handle_small(record, nullptr);
+}
+
+// The words are set in any order, each when all of its data is in the GPU's memory.
+bool Incoming::has_direct(std::uint64_t below) {
+  const std::uint64_t before = direct_;
+  while (direct_ < below) {
+    const auto slot = static_cast<std::uint32_t>(direct_ % kDirectWindow);
+    // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the data is there.
+    const std::uint64_t arrived =
+        AtomicRef(context_.word(context_.layout.direct_arrival(peer_, slot)))
+            .load(std::memory_order_acquire);
+    if (arrived != direct_ + 1) {
+      break;
+    }
+    ++direct_;
+  }
+  if (direct_ != before) {
+    context_.copier.show_nic_writes();
+  }
+  return direct_ >= below;
 }
 
 bool Incoming::is_sane(const Record& record) const {
@@ -141,6 +171,9 @@ bool Incoming::is_sane(const Record& record) const {
              context_.is_in_heap(record.word, record.element_bytes);
     case RecordKind::Atomic:
       return context_.is_in_heap(record.word, record.element_bytes);
+    case RecordKind::DirectPut:  // what it has written, the rails have checked
+      return (record.flags & kUpdates) == 0 ||
+             context_.is_in_heap(record.word, record.element_bytes);
     case RecordKind::Get:
       return context_.is_in_heap(record.dest, record.bytes);
     case RecordKind::GetReply:
@@ -158,7 +191,8 @@ bool Incoming::apply_parcels() {
   while (applied_ < next_) {
     const Goal& goal = goals_[applied_ % goals_.size()];
     if (context_.inbox.applied() < goal.inbox ||
-        !context_.copier.is_done(Direction::ToGpu, goal.ticket) || !finish_answers(applied_)) {
+        !context_.copier.is_done(Direction::ToGpu, goal.ticket) || !has_direct(goal.direct) ||
+        !finish_answers(applied_)) {
       break;
     }
     ++applied_;

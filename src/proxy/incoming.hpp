@@ -32,6 +32,7 @@ class Incoming {
   struct Goal {
     Copier::Ticket ticket = 0;
     std::uint64_t inbox = 0;
+    std::uint64_t direct = 0;  // direct puts below this number
   };
 
   [[nodiscard]] ParcelView parcel(std::uint64_t number) const;
@@ -41,6 +42,8 @@ class Incoming {
   [[nodiscard]] bool handle(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_bulk(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_small(const Record& record, const std::byte* payload);
+  [[nodiscard]] bool handle_direct(const Record& record);
+  [[nodiscard]] bool has_direct(std::uint64_t below);
   [[nodiscard]] bool is_sane(const Record& record) const;
 
   bool apply_parcels();
@@ -50,9 +53,11 @@ class Incoming {
   Context& context_;
   Pe peer_;
   Outgoing& outgoing_;
-  std::vector<Goal> goals_;        // by slot: what its parcel and all before it need
-  Goal now_;                       // what everything handled so far needs
-  std::uint64_t fence_inbox_ = 0;  // bulk data waits until the inbox has come here
+  std::vector<Goal> goals_;         // by slot: what its parcel and all before it need
+  Goal now_;                        // what everything handled so far needs
+  std::uint64_t fence_inbox_ = 0;   // bulk data waits until the inbox has come here
+  std::uint64_t fence_direct_ = 0;  // and until direct puts below this are there
+  std::uint64_t direct_ = 0;        // direct puts below this are there, and visible to the GPU
 
   std::uint64_t next_ = 0;
   std::uint64_t applied_ = 0;

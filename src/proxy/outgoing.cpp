@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kCopiedBytesMax = 1024;
 
 // What a record was part of, for the one who is told that it failed.
-CommandKind command_kind_of(RecordKind kind) {
-  switch (kind) {
+CommandKind command_kind_of(const Record& record) {
+  switch (record.kind) {
     case RecordKind::SmallPut:
     case RecordKind::BulkPut:
       return CommandKind::Put;
@@ -32,6 +32,8 @@ CommandKind command_kind_of(RecordKind kind) {
     case RecordKind::GetReplyBulk:
     case RecordKind::FetchReply:
       break;
+    case RecordKind::DirectPut:
+      return (record.flags & kUpdates) != 0 ? CommandKind::PutSignal : CommandKind::Put;
   }
   return CommandKind::Nop;
 }
@@ -46,7 +48,8 @@ Outgoing::Outgoing(Context& context, Pe peer)
       requests_(context.limits.requests),
       slots_(context.layout.slots()),
       counter_memory_(std::make_unique<std::vector<OperationCounter>>(1 + context.layout.slots())),
-      counters_(*counter_memory_) {
+      counters_(*counter_memory_),
+      direct_(context, peer) {
   for (std::uint32_t i = 0; i < context.limits.requests; ++i) {
     free_requests_.push_back(i);
   }
@@ -78,6 +81,7 @@ void Outgoing::enqueue(const Command& command,
   queued.command = command;
   queued.origin = origin;
   queued.packed_bytes = 0;
+  queued.begun = false;
   if (fence_next_) {
     queued.command.flags |= device::kFenceBefore;
     fence_next_ = false;
@@ -120,10 +124,11 @@ bool Outgoing::on_answer(const Record& reply) {
 }
 
 bool Outgoing::pump() {
-  if (queue_.empty() && answers_.empty() && freed_ == opened_ && !lost_) {
+  if (queue_.empty() && answers_.empty() && freed_ == opened_ && !direct_.has_gets() && !lost_) {
     return false;
   }
   bool moved = reap();
+  moved = (direct_.has_gets() && reap_direct_gets()) || moved;
   if (lost_) {
     return fail_queued() || moved;
   }
@@ -157,14 +162,26 @@ bool Outgoing::finish_parcel(std::uint64_t parcel) {
   }
   while (finish_offset_ < view.header().bytes) {
     const Record& record = view.record(finish_offset_);
+    if (record.kind == RecordKind::DirectPut && !direct_.finish_put(record.dest, lost_)) {
+      return false;  // its source is not free yet
+    }
     if ((record.flags & kLastOfCommand) != 0 &&
-        !finish({.ring = record.ring, .position = record.position}, command_kind_of(record.kind),
+        !finish({.ring = record.ring, .position = record.position}, command_kind_of(record),
                 (record.flags & kAnswers) != 0)) {
       return false;
     }
     finish_offset_ = view.next(finish_offset_);
   }
   return true;
+}
+
+bool Outgoing::reap_direct_gets() {
+  return direct_.reap_gets(lost_, [this](const Direct::Get& get) {
+    if (get.failed) {
+      lose();
+    }
+    return finish(get.origin, CommandKind::Get, get.answers);
+  });
 }
 
 bool Outgoing::finish(const CommandOrigin& origin, CommandKind kind, bool answers) {
@@ -201,7 +218,7 @@ bool Outgoing::post() {
     }
     has_large = has_large || !slot.copied;
   }
-  if (has_large) {
+  if (direct_.wants_flush() || has_large) {
     context_.transport.flush(peer_);  // or the transport would keep the slot long after the credit
   }
   return posted_ != before;
@@ -264,7 +281,7 @@ bool Outgoing::fail_queued() {
 
 bool Outgoing::is_idle() const {
   return queue_.empty() && answers_.empty() && free_requests_.size() == requests_.size() &&
-         (finished_ == opened_);
+         finished_ == opened_ && !direct_.has_gets();
 }
 
 bool Outgoing::is_quiet() const {
@@ -273,7 +290,7 @@ bool Outgoing::is_quiet() const {
       return false;
     }
   }
-  return true;
+  return direct_.is_quiet();
 }
 
 }  // namespace weft::proxy

@@ -16,6 +16,7 @@
 
 #include "src/proxy/bounded_queue.hpp"
 #include "src/proxy/context.hpp"
+#include "src/proxy/direct.hpp"
 #include "src/proxy/parcel.hpp"
 
 namespace weft::proxy {
@@ -67,6 +68,7 @@ class Outgoing {
     device::Command command;
     CommandOrigin origin;
     std::uint64_t packed_bytes = 0;  // of a bulk put
+    bool begun = false;              // its fence has been seen
     std::array<std::byte, device::kPayloadBytes> payload;
   };
 
@@ -92,6 +94,7 @@ class Outgoing {
   [[nodiscard]] transport::OperationCounter& counter_of(std::uint64_t parcel) const;
 
   bool reap();
+  bool reap_direct_gets();
   bool finish_parcel(std::uint64_t parcel);
   [[nodiscard]] bool finish(const CommandOrigin& origin, device::CommandKind kind, bool answers);
   bool fail_queued();
@@ -99,6 +102,8 @@ class Outgoing {
   bool pack();
   [[nodiscard]] bool pack_command(Queued& queued);
   [[nodiscard]] bool pack_put(Queued& queued);
+  [[nodiscard]] bool pack_direct_put(Queued& queued);
+  [[nodiscard]] bool start_direct_get(const Queued& queued);
   [[nodiscard]] bool pack_small_put(const Queued& queued);
   [[nodiscard]] bool pack_atomic(const Queued& queued);
   [[nodiscard]] bool pack_get(const Queued& queued);
@@ -123,6 +128,7 @@ class Outgoing {
   // Of loose operations, then by slot. The transport writes them, so they may have to outlive this.
   std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;
   std::vector<transport::OperationCounter>& counters_;
+  Direct direct_;
 
   std::uint64_t freed_ = 0;
   std::uint64_t finished_ = 0;
@@ -130,6 +136,7 @@ class Outgoing {
   std::uint64_t opened_ = 0;
   std::size_t finish_offset_ = 0;  // in parcel finished_
   std::size_t open_bytes_ = 0;     // of parcel opened_ - 1
+  std::uint64_t fence_ = 0;        // direct puts and gets wait until finished_ is here
   std::byte* payload_ = nullptr;   // of the record appended last
   std::uint64_t packed_records_ = 0;
   bool is_open_ = false;

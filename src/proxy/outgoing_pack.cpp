@@ -44,14 +44,23 @@ bool Outgoing::pack() {
   while (!answers_.empty() && pack_answer(answers_.front())) {
     answers_.pop();
   }
+  const std::size_t queued = queue_.size();
   while (!queue_.empty() && pack_command(queue_.front())) {
     queue_.pop();
   }
-  return packed_records_ != before;
+  return packed_records_ != before || queue_.size() != queued;
 }
 
 // False: there is no room now; it goes on where it stopped.
 bool Outgoing::pack_command(Queued& queued) {
+  if (!queued.begun) {
+    queued.begun = true;
+    fence_ = (queued.command.flags & device::kFenceBefore) != 0 ? opened_ : fence_;
+  }
+  if (direct_.takes(queued.command)) {
+    return queued.command.kind == CommandKind::Get ? start_direct_get(queued)
+                                                   : pack_direct_put(queued);
+  }
   switch (queued.command.kind) {
     case CommandKind::Put:
     case CommandKind::PutSignal:
@@ -114,6 +123,48 @@ bool Outgoing::pack_put(Queued& queued) {
   set_update(*record, command);
   end_command(*record, command);
   return true;
+}
+
+// NICs know nothing of streams, so what is behind a fence is not even posted before the peer has applied
+// what was before it. All of that is in parcels below fence_.
+bool Outgoing::pack_direct_put(Queued& queued) {
+  const Command& command = queued.command;
+  if (finished_ < fence_) {
+    return false;
+  }
+  if (queued.packed_bytes == 0) {
+    const Status status = direct_.post_put(command);
+    if (status != Status::Ok) {
+      if (status != Status::Again) {
+        lose();
+      }
+      return false;
+    }
+    queued.packed_bytes = command.bytes;
+  }
+  Record* record = append_for(queued, RecordKind::DirectPut, 0);
+  if (record == nullptr) {
+    return false;
+  }
+  if (command.kind == CommandKind::PutSignal) {
+    set_update(*record, command);
+    record->flags |= kUpdates;
+  }
+  record->dest = direct_.posted() - 1;
+  end_command(*record, command);
+  return true;
+}
+
+bool Outgoing::start_direct_get(const Queued& queued) {
+  if (finished_ < fence_) {
+    return false;
+  }
+  const Status status = direct_.post_get(
+      queued.command, {.origin = queued.origin, .answers = wants_reply(queued.command)});
+  if (status != Status::Ok && status != Status::Again) {
+    lose();
+  }
+  return status == Status::Ok;
 }
 
 bool Outgoing::pack_atomic(const Queued& queued) {

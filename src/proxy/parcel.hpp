@@ -24,6 +24,8 @@ enum class RecordKind : std::uint8_t {
   GetReply,      // payload to the asker's own address `dest`
   GetReplyBulk,  // the same, by the copier
   FetchReply,    // `operand` is the old value
+  DirectPut,  // the NICs have taken the data to the GPU: number `dest` of this sender's; with kUpdates
+              // then the atomic on `word`
 };
 
 constexpr bool is_answer(RecordKind kind) {
@@ -36,6 +38,8 @@ inline constexpr std::uint8_t kLastOfCommand = 1;  // when it is applied, its co
 inline constexpr std::uint8_t kFenced = 2;  // follows everything before it, also bulk after small
 inline constexpr std::uint8_t kFetches = 4;
 inline constexpr std::uint8_t kAnswers = 8;  // its command wants a reply in its ring
+
+inline constexpr std::uint8_t kUpdates = 16;
 
 // Which command of the sender's GPU a record belongs to; means nothing to the target.
 struct CommandOrigin {

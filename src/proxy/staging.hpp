@@ -1,7 +1,7 @@
 // The pinned host memory through which a PE's GPU and its remote peers' GPUs exchange data where the NIC
 // cannot reach GPU memory: a symmetric region, its sizes, and where everything lies in it. Pure.
 //
-// Layout: credits[pe] (words), arrivals[pe][slot] (words), then per PE the slots that it writes into,
+// Layout: credits[pe] (words), arrivals[pe][slot] (words), direct arrivals[pe][slot] (words), then per PE the slots that it writes into,
 // then per PE the slots that we fill for it. The PE's number is the index on both sides, so a sender
 // knows the place without asking; those of PEs that are not remote stay unused.
 #pragma once
@@ -18,6 +18,9 @@ struct StagingOptions {
   std::size_t slot_bytes = std::size_t{128} << 10U;
   std::size_t total_bytes_max = std::size_t{64} << 20U;
 };
+
+// Direct puts to one peer that may be on their way.
+inline constexpr std::uint32_t kDirectWindow = 32;
 
 class StagingLayout {
  public:
@@ -38,6 +41,14 @@ class StagingLayout {
   // 1 + the number of the parcel that `sender` put into slot `slot`; it sets this word of ours.
   [[nodiscard]] std::size_t arrival(Pe sender, std::uint32_t slot) const {
     return (pe_count_ + std::size_t{sender.value} * slots_ + slot) * kWordBytes;
+  }
+
+  // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; it sets this word of
+  // ours. `slot` is the number modulo kDirectWindow.
+  [[nodiscard]] std::size_t direct_arrival(Pe sender, std::uint32_t slot) const {
+    return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * kDirectWindow +
+            slot) *
+           kWordBytes;
   }
 
   [[nodiscard]] std::size_t receive_slot(Pe sender, std::uint32_t slot) const {

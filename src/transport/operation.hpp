@@ -85,6 +85,8 @@ struct Operation {
   OperationKind kind = OperationKind::Put;
   // The source may be reused as soon as post returns Ok: the transport copies what it still needs.
   bool copy_source = false;
+  // `local` is memory of a GPU, in a device region: only NICs touch it. Not with copy_source.
+  bool on_device = false;
   Pe peer;
   RemoteAddress remote;
   void* local = nullptr;

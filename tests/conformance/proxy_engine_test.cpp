@@ -22,7 +22,9 @@ using transport::rails::RailsTransport;
 struct Network {
   std::string name;
   bool simulated = true;
-  std::string faults;  // of every rail: see transport/faulty
+  std::string faults;     // of every rail: see transport/faulty
+  bool direct = false;    // NICs reach the GPUs' memory,
+  bool stranger = false;  // but one rail of PE 1 does not
 
   friend void PrintTo(const Network& network, std::ostream* stream) { *stream << network.name; }
 };
@@ -38,7 +40,8 @@ class ProxyEngine : public ::testing::TestWithParam<Network> {
     return {.staging = {.slots_per_peer = slots, .slot_bytes = 8192}};
   }
 
-  ProxyPes& start(const ProxyOptions& options) {
+  ProxyPes& start(ProxyOptions options) {
+    options.direct = GetParam().direct;
     std::cout << "seed " << options.seed << '\n';
     pes_.reset();
     network_ = std::make_unique<SimulatedNetwork>(options.seed, NetworkFaults{.delay = 0.1});
@@ -63,7 +66,8 @@ class ProxyEngine : public ::testing::TestWithParam<Network> {
     return [this, plan](std::uint32_t pe) {
       RailsTransport::Rails rails;
       for (std::size_t i = 0; i < 2; ++i) {
-        rails.push_back(network_->make_rail("nic" + std::to_string(i)));
+        rails.push_back(network_->make_rail("nic" + std::to_string(i),
+                                            !(GetParam().stranger && pe == 1 && i == 1)));
         if (plan.is_active()) {
           rails.back() = std::make_unique<transport::faulty::FaultyRail>(std::move(rails.back()),
                                                                          plan, pe * 8 + i);
@@ -399,17 +403,25 @@ TEST_P(ProxyEngine, CommandsThatNameNoPeerOrNoMemoryAreRefusedOneByOne) {
 INSTANTIATE_TEST_SUITE_P(
     Simulated,
     ProxyEngine,
-    ::testing::Values(Network{.name = "simulated"},
-                      Network{.name = "faulty",
-                              .faults = "seed=5,reorder=0.5,delay=0.3,refuse=0.1"},
-                      Network{.name = "dying", .faults = "seed=6,delay=0.2,kill=200"}),
+    ::testing::Values(
+        Network{.name = "simulated"},
+        Network{.name = "faulty", .faults = "seed=5,reorder=0.5,delay=0.3,refuse=0.1"},
+        Network{.name = "dying", .faults = "seed=6,delay=0.2,kill=200"},
+        Network{.name = "direct", .direct = true},
+        Network{.name = "direct_but_one", .direct = true, .stranger = true},
+        Network{.name = "direct_faulty",
+                .faults = "seed=7,reorder=0.5,delay=0.3,refuse=0.1",
+                .direct = true},
+        Network{.name = "direct_dying", .faults = "seed=8,delay=0.2,kill=100", .direct = true}),
     name_of);
 
 #if !defined(__SANITIZE_ADDRESS__)  // libfabric's own leaks: see rails_transport_test.cpp
-INSTANTIATE_TEST_SUITE_P(Loopback,
-                         ProxyEngine,
-                         ::testing::Values(Network{.name = "loopback", .simulated = false}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Loopback,
+    ProxyEngine,
+    ::testing::Values(Network{.name = "loopback", .simulated = false},
+                      Network{.name = "loopback_direct", .simulated = false, .direct = true}),
+    name_of);
 #endif
 
 }  // namespace

@@ -33,6 +33,7 @@ struct ProxyOptions {
   std::uint64_t seed = 1;
   std::uint32_t delay_us_max = 60;
   bool threads = true;
+  bool direct = false;  // the "GPU's" heap is registered with the rails, where these take it
 };
 
 // What a PE was told about commands that could not be done.
@@ -86,9 +87,10 @@ struct ProxyPe {
     std::vector<bool> is_remote(options.pe_count, true);
     is_remote[me.value] = false;
     proxy::EngineMemory memory{.staging = {RegionIndex(1), staging.data(), staging.size()},
-                               .heap = {RegionIndex(0), heap.data(), heap.size()},
+                               .heap = {RegionIndex(2), heap.data(), heap.size()},
                                .inbox = inbox.view(),
-                               .rings = {}};
+                               .rings = {},
+                               .is_direct = is_direct};
     for (const auto& ring : rings) {
       memory.rings.push_back(ring->view());
     }
@@ -119,6 +121,7 @@ struct ProxyPe {
   std::vector<std::unique_ptr<HostRing>> rings;
   std::vector<RailCounters> counters;
   std::vector<PeerRailCounters> peer_counters;
+  std::vector<bool> is_direct;  // by PE
   Failures failures;
   std::unique_ptr<transport::rails::RailsTransport> transport;
   std::unique_ptr<FakeCopier> copier;
@@ -141,6 +144,9 @@ class ProxyPes {
       is_mapped[pe] = true;
       pes_[pe]->transport->connect(blobs, is_mapped);
       count_in(*pes_[pe]->transport, options.pe_count, pes_[pe]->counters, pes_[pe]->peer_counters);
+    }
+    if (options.direct) {
+      register_heaps();
     }
     if (options.threads) {
       start_threads();
@@ -186,6 +192,16 @@ class ProxyPes {
         }
         pe->transport->progress();
       }
+    }
+  }
+
+  void register_heaps() {
+    std::vector<bootstrap::Blob> blobs;
+    for (const auto& pe : pes_) {
+      blobs.push_back(pe->transport->add_device_region({.memory = pe->heap}));
+    }
+    for (const auto& pe : pes_) {
+      pe->is_direct = pe->transport->connect_device_region(blobs);
     }
   }
 

@@ -30,7 +30,7 @@ class SimulatedNetwork {
  public:
   SimulatedNetwork(std::uint64_t seed, NetworkFaults faults) : random_(seed), faults_(faults) {}
 
-  std::unique_ptr<fabric::Rail> make_rail(const std::string& nic);
+  std::unique_ptr<fabric::Rail> make_rail(const std::string& nic, bool takes_device_memory = true);
 
   // Everything to and from the rail fails from now on, until it is revived.
   void kill(std::size_t rail) {
@@ -169,8 +169,15 @@ class SimulatedNetwork {
 
 class SimulatedRail final : public fabric::Rail {
  public:
-  SimulatedRail(SimulatedNetwork& network, std::size_t index, std::string nic)
-      : network_(network), index_(index), nic_(std::move(nic)), address_(sizeof(index)) {
+  SimulatedRail(SimulatedNetwork& network,
+                std::size_t index,
+                std::string nic,
+                bool takes_device_memory)
+      : network_(network),
+        index_(index),
+        nic_(std::move(nic)),
+        takes_device_memory_(takes_device_memory),
+        address_(sizeof(index)) {
     std::memcpy(address_.data(), &index_, sizeof(index_));
     limits_ = {.inject_bytes = 32,
                .transmit_depth = network.faults_.depth,
@@ -199,6 +206,15 @@ class SimulatedRail final : public fabric::Rail {
     auto& regions = network_.nodes_[index_].regions;
     regions.push_back(memory);
     return {.key = RemoteKey(regions.size()), .base = 0};
+  }
+
+  fabric::DeviceRegion add_device_region(const fabric::DeviceMemory& memory) override {
+    if (!takes_device_memory_) {
+      return {.way = fabric::DeviceWay::None, .key = {}, .why = "this rail does not take it"};
+    }
+    return {.way = fabric::DeviceWay::Interface,
+            .key = add_region(memory.memory),
+            .why = "this rail takes anything"};
   }
 
   void keep_registered(std::span<std::byte> /*memory*/) noexcept override {}
@@ -262,7 +278,8 @@ class SimulatedRail final : public fabric::Rail {
                           fabric::PostContext* context) noexcept {
     SimulatedNetwork::Flight flight{kind,           index_,           remote.peer.value, local,  {},
                                     remote.address, remote.key.value, immediate,         context};
-    if (kind != SimulatedNetwork::Kind::Read && local.bytes <= limits_.inject_bytes) {
+    if (kind != SimulatedNetwork::Kind::Read && !local.on_device &&
+        local.bytes <= limits_.inject_bytes) {
       const auto* source = static_cast<const std::byte*>(local.address);
       flight.injected.assign(source, source + local.bytes);
     }
@@ -272,15 +289,17 @@ class SimulatedRail final : public fabric::Rail {
   SimulatedNetwork& network_;
   std::size_t index_;
   std::string nic_;
+  bool takes_device_memory_;
   std::string provider_ = "simulated";
   fabric::RailLimits limits_;
   std::vector<std::byte> address_;
 };
 
-inline std::unique_ptr<fabric::Rail> SimulatedNetwork::make_rail(const std::string& nic) {
+inline std::unique_ptr<fabric::Rail> SimulatedNetwork::make_rail(const std::string& nic,
+                                                                 bool takes_device_memory) {
   const std::lock_guard lock(mutex_);
   nodes_.emplace_back();
-  return std::make_unique<SimulatedRail>(*this, nodes_.size() - 1, nic);
+  return std::make_unique<SimulatedRail>(*this, nodes_.size() - 1, nic, takes_device_memory);
 }
 
 }  // namespace weft::test

@@ -84,7 +84,8 @@ fabric::PostResult FaultyRail::accept(Held operation) noexcept {
   if (!chance(plan_.delay)) {
     return hand_on(operation);
   }
-  if (operation.kind != Kind::Read && operation.local.bytes <= limits().inject_bytes) {
+  if (operation.kind != Kind::Read && !operation.local.on_device &&
+      operation.local.bytes <= limits().inject_bytes) {
     const auto* bytes = static_cast<const std::byte*>(operation.local.address);
     operation.injected.assign(bytes, bytes + operation.local.bytes);
   }

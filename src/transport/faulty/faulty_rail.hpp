@@ -53,6 +53,10 @@ class FaultyRail final : public fabric::Rail {
     return inner_->add_region(memory);
   }
 
+  fabric::DeviceRegion add_device_region(const fabric::DeviceMemory& memory) override {
+    return inner_->add_device_region(memory);
+  }
+
   void keep_registered(std::span<std::byte> memory) noexcept override {
     inner_->keep_registered(memory);
   }

@@ -155,6 +155,51 @@ void RailsTransport::connect_region(const std::vector<bootstrap::Blob>& blobs) {
   }
 }
 
+// Here the region is empty: frames, which are carried out by the CPU, find no memory in it.
+bootstrap::Blob RailsTransport::add_device_region(const fabric::DeviceMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  bootstrap::FieldWriter writer;
+  device_rails_.clear();
+  for (const LocalRail& local : state_.rails) {
+    const fabric::DeviceRegion region = local.rail->add_device_region(memory);
+    writer.u32(static_cast<std::uint32_t>(region.way)).u64(region.key.key.value);
+    writer.u64(region.key.base);
+    device_rails_.push_back({local.rail->nic(), region.way, region.why});
+  }
+  state_.regions.emplace_back();
+  return writer.bytes();
+}
+
+std::vector<bool> RailsTransport::connect_device_region(const std::vector<bootstrap::Blob>& blobs) {
+  const std::lock_guard lock(mutex_);
+  const auto is_taken = [](const DeviceRail& rail) { return rail.way != fabric::DeviceWay::None; };
+  const bool is_mine_taken = std::ranges::all_of(device_rails_, is_taken);
+  std::vector<bool> usable(blobs.size(), false);
+  for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
+    if (state_.peers[pe] == nullptr) {
+      continue;
+    }
+    Peer& peer = *state_.peers[pe];
+    bootstrap::FieldReader reader(blobs[pe]);
+    std::vector<fabric::RegionKey> keys(peer.rails.size());
+    bool is_theirs_taken = true;
+    for (fabric::RegionKey& key : keys) {
+      is_theirs_taken = reader.u32() != 0 && is_theirs_taken;
+      key = {.key = RemoteKey(reader.u64()), .base = reader.u64()};
+    }
+    for (RailLink& link : peer.links) {
+      link.regions.push_back(keys[link.remote.value]);
+    }
+    usable[pe] = is_mine_taken && is_theirs_taken;
+  }
+  return usable;
+}
+
+std::vector<DeviceRail> RailsTransport::device_rails() const {
+  const std::lock_guard lock(mutex_);
+  return device_rails_;
+}
+
 void RailsTransport::remove_region(RegionIndex index) {
   const std::lock_guard lock(mutex_);
   state_.regions[index.value] = {};

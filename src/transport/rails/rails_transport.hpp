@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <poll.h>
@@ -24,6 +25,13 @@
 #include "src/transport/transport.hpp"
 
 namespace weft::transport::rails {
+
+// What became of a device region on one rail; for people.
+struct DeviceRail {
+  std::string nic;
+  fabric::DeviceWay way = fabric::DeviceWay::None;
+  std::string why;
+};
 
 class RailsTransport final : public Transport {
  public:
@@ -58,6 +66,13 @@ class RailsTransport final : public Transport {
   [[nodiscard]] bootstrap::Blob add_region(const LocalRegion& region);
   // What all PEs said, by PE. The region may be used when all have come here.
   void connect_region(const std::vector<bootstrap::Blob>& blobs);
+  // The same for memory of a GPU, where any rail may refuse; never throws for that. The region takes part in
+  // puts, gets and the data of put_signals with `on_device`: no word of it is updated by this transport.
+  [[nodiscard]] bootstrap::Blob add_device_region(const fabric::DeviceMemory& memory);
+  // By PE: whether all rails of this PE and all of that one have taken it, so that it may be used.
+  [[nodiscard]] std::vector<bool> connect_device_region(const std::vector<bootstrap::Blob>& blobs);
+  // By rail: how it has taken the device region added last, and why so. Empty before add_device_region.
+  [[nodiscard]] std::vector<DeviceRail> device_rails() const;
   // No peer's command reaches it any more. The NICs keep it registered until the rails are closed.
   void remove_region(RegionIndex index);
 
@@ -105,6 +120,7 @@ class RailsTransport final : public Transport {
   Sender sender_{state_, links_, outbox_};
   Inbox inbox_{state_, outbox_, sender_};
   Recovery recovery_{state_, links_, outbox_, sender_, inbox_};
+  std::vector<DeviceRail> device_rails_;
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
   std::uint64_t seen_caller_polls_ = 0;  // progress thread only

@@ -78,7 +78,8 @@ Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
     frame.token = record.wants_reply ? reinterpret_cast<std::uint64_t>(&record) : 0;
     outbox_.append(peer, frame);
     finish_part(record);
-  } else if (operation.bytes <= state_.options.eager_bytes_max) {
+  } else if (operation.bytes == 0 ||
+             (operation.bytes <= state_.options.eager_bytes_max && !operation.on_device)) {
     Frame frame =
         frame_of(record, operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal);
     frame.count = static_cast<std::uint32_t>(operation.bytes);
@@ -192,7 +193,7 @@ bool Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
   LocalRail& local = state_.rails[link.local.value];
   const fabric::RegionKey& region = link.regions[operation.remote.region.value];
   std::byte* memory = static_cast<std::byte*>(operation.local) + where.offset;
-  const fabric::LocalMemory here{memory, where.bytes};
+  const fabric::LocalMemory here{memory, where.bytes, operation.on_device};
   const fabric::RemoteMemory there{
       link.address, region.base + operation.remote.offset.value + where.offset, region.key};
   fabric::PostResult result = fabric::PostResult::Failed;

@@ -1,0 +1,137 @@
+#include "src/proxy/direct.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::proxy {
+
+using device::Command;
+using device::CommandKind;
+using transport::OperationCounter;
+
+Direct::Direct(Context& context, Pe peer)
+    : context_(context),
+      peer_(peer),
+      counters_(std::make_unique<Counters>(context.is_direct[peer.value] ? 2 * kDirectWindow : 0)) {
+}
+
+Direct::~Direct() {
+  if (!is_quiet()) {
+    // As in Outgoing: the transport will still write there.
+    static_cast<void>(counters_.release());
+  }
+}
+
+OperationCounter& Direct::put_counter(std::uint64_t number) const {
+  return (*counters_)[number % kDirectWindow];
+}
+
+OperationCounter& Direct::get_counter(std::size_t slot) const {
+  return (*counters_)[kDirectWindow + slot];
+}
+
+bool Direct::takes(const Command& command) const {
+  if (counters_->empty() || command.bytes < context_.direct_bytes_min) {
+    return false;
+  }
+  switch (command.kind) {
+    case CommandKind::Put:
+    case CommandKind::PutSignal:
+      return context_.is_own_heap(command.source, command.bytes);
+    case CommandKind::Get:
+      return context_.is_own_heap(command.dest, command.bytes);
+    case CommandKind::Nop:
+    case CommandKind::Signal:
+    case CommandKind::Atomic:
+    case CommandKind::Fence:
+      break;
+  }
+  return false;
+}
+
+Status Direct::post_put(const Command& command) {
+  if (posted_ - finished_ == kDirectWindow) {
+    return Status::Again;
+  }
+  const auto slot = static_cast<std::uint32_t>(posted_ % kDirectWindow);
+  const Status status = context_.transport.post(
+      {.kind = transport::OperationKind::PutSignal,
+       .on_device = true,
+       .peer = peer_,
+       .remote = {.region = context_.heap.region, .offset = HeapOffset(command.dest)},
+       .local = reinterpret_cast<void*>(command.source),
+       .bytes = command.bytes,
+       .update = {.code = transport::AtomicCode::Set,
+                  .element_bytes = 8,
+                  .word = context_.in_staging(context_.layout.direct_arrival(context_.me, slot)),
+                  .operand = posted_ + 1},
+       .counter = &put_counter(posted_)});
+  if (status == Status::Ok) {
+    ++posted_;
+    wants_flush_ = true;
+  }
+  return status;
+}
+
+// The peer's credit says that the data has arrived; the counter, that no rail will send it again.
+bool Direct::finish_put(std::uint64_t number, bool lost) {
+  if (number < finished_) {
+    return true;
+  }
+  if (!lost && !put_counter(number).is_idle()) {
+    return false;
+  }
+  finished_ = number + 1;
+  return true;
+}
+
+Status Direct::post_get(const Command& command, const Get& get) {
+  if (get_count_ == kDirectWindow) {
+    return Status::Again;
+  }
+  const auto slot = static_cast<std::size_t>(std::ranges::find(has_get_, false) - has_get_.begin());
+  const Status status = context_.transport.post(
+      {.kind = transport::OperationKind::Get,
+       .on_device = true,
+       .peer = peer_,
+       .remote = {.region = context_.heap.region, .offset = HeapOffset(command.source)},
+       .local = reinterpret_cast<void*>(command.dest),
+       .bytes = command.bytes,
+       .counter = &get_counter(slot)});
+  if (status == Status::Ok) {
+    gets_[slot] = get;
+    has_get_[slot] = true;
+    ++get_count_;
+  }
+  return status;
+}
+
+bool Direct::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
+  bool has_shown = false;
+  const std::uint32_t before = get_count_;
+  for (std::size_t slot = 0; slot < kDirectWindow && get_count_ > 0; ++slot) {
+    if (!has_get_[slot] || (!lost && !get_counter(slot).is_idle())) {
+      continue;
+    }
+    if (!std::exchange(has_shown, true)) {
+      context_.copier.show_nic_writes();
+    }
+    gets_[slot].failed = get_counter(slot).has_failed();
+    if (on_done(gets_[slot])) {
+      has_get_[slot] = false;
+      --get_count_;
+    }
+  }
+  return get_count_ != before;
+}
+
+bool Direct::wants_flush() {
+  return std::exchange(wants_flush_, false);
+}
+
+bool Direct::is_quiet() const {
+  return std::ranges::all_of(*counters_,
+                             [](const OperationCounter& counter) { return counter.is_idle(); });
+}
+
+}  // namespace weft::proxy
