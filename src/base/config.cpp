@@ -27,6 +27,10 @@ constexpr std::array kSettings{
             "Folder in which each PE keeps its counters, as a file that others can read while it "
             "runs (docs/COUNTERS.md); off for none."},
     Setting{
+        "WEFT_DEVICE_DIRECT", &Config::device_direct, "", "auto", "auto|on|off",
+        "NICs carry data between GPUs of different nodes: auto where all rails of both PEs reach "
+        "their GPU's memory, on ends weft_device_init where one does not, off stages all of it."},
+    Setting{
         "WEFT_DEVICE_HEAP_SIZE", &Config::device_heap_size, "bytes", "1G", "",
         "Size of the symmetric heap on each PE's GPU, taken by weft_device_init; the same on all "
         "PEs."},

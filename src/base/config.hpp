@@ -31,6 +31,7 @@ struct Config {
   std::uint64_t device_heap_size = 0;
   std::string device_memory;
   bool device_shared = false;
+  std::string device_direct;
   // Rails.
   std::string provider;
   std::string nics;

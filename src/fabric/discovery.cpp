@@ -183,19 +183,26 @@ std::string choose_provider(const fi_info* list) {
   return best;
 }
 
+// Opens `nic` as the entry of `list` that is the same.
+bool take_entry(const fi_info* list, NicInfo& nic) {
+  for (const fi_info* info = list; info != nullptr; info = info->next) {
+    const NicInfo found = describe(*info);
+    const bool is_same = found.provider == nic.provider && found.address == nic.address &&
+                         (found.name == nic.name || nic.name == nic.address);
+    if (is_same) {
+      nic.native = found.native;
+      return true;
+    }
+  }
+  return false;
+}
+
 // The NICs that can do so are opened with FI_HMEM; the others stay as they are.
 void take_device_memory(const std::string& provider, std::vector<NicInfo>& nics) {
+  const InfoHandle all = get_info(provider, nullptr, true);
   for (NicInfo& nic : nics) {
-    const bool is_named = !nic.address.empty();
-    const InfoHandle list = get_info(provider, is_named ? nic.address.c_str() : nullptr, true);
-    for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
-      const NicInfo found = describe(*info);
-      const bool is_same = found.provider == nic.provider && found.address == nic.address &&
-                           (is_named || found.name == nic.name);
-      if (is_same) {
-        nic.native = found.native;
-        break;
-      }
+    if (!take_entry(all.get(), nic) && nic.name == nic.address) {
+      take_entry(get_info(provider, nic.address.c_str(), true).get(), nic);
     }
   }
 }

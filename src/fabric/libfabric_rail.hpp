@@ -36,6 +36,7 @@ class LibfabricRail final : public Rail {
   PeerHandle add_peer(std::span<const std::byte> address) override;
   RegionKey add_region(std::span<std::byte> memory) override;
   DeviceRegion add_device_region(const DeviceMemory& memory) override;
+  void drop_device_region(std::span<std::byte> memory) noexcept override;
   void keep_registered(std::span<std::byte> memory) noexcept override;
 
   PostResult post_write(const LocalMemory& source,

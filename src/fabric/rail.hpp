@@ -129,6 +129,8 @@ class Rail {
   virtual RegionKey add_region(std::span<std::byte> memory) = 0;
   // The same for memory of a GPU; the answer may be that it cannot be done. Control path.
   virtual DeviceRegion add_device_region(const DeviceMemory& memory) = 0;
+  // The registration ends before the memory goes; if it was not taken, nothing happens.
+  virtual void drop_device_region(std::span<std::byte> memory) noexcept = 0;
   // Memory that will be used again and again, and lives as long as the rail: where registration is
   // needed, it is done once, here. If that fails, it is done for each operation.
   virtual void keep_registered(std::span<std::byte> memory) noexcept = 0;

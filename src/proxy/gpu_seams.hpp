@@ -4,15 +4,17 @@
 // Threads: the proxy's.
 #pragma once
 
+#include "src/base/error.hpp"
 #include "src/gpu/applier.hpp"
 #include "src/gpu/copier.hpp"
+#include "src/gpu/nic_access.hpp"
 #include "src/proxy/copier.hpp"
 
 namespace weft::proxy {
 
 class GpuCopier final : public Copier {
  public:
-  explicit GpuCopier(const gpu::Device& device) : copier_(device) {}
+  explicit GpuCopier(const gpu::Device& device) : device_(device), copier_(device) {}
 
   Ticket copy(Direction direction,
               void* dest,
@@ -25,11 +27,18 @@ class GpuCopier final : public Copier {
     return copier_.is_done(of(direction), ticket);
   }
 
+  void show_nic_writes() noexcept override {
+    // Without it kernels might see a signal before its data, and nobody could tell.
+    WEFT_CHECK(gpu::show_nic_writes(device_), "GPU {} did not flush what NICs wrote",
+               device_.index);
+  }
+
  private:
   static gpu::Direction of(Direction direction) {
     return direction == Direction::ToGpu ? gpu::Direction::ToDevice : gpu::Direction::FromDevice;
   }
 
+  gpu::Device device_;
   gpu::Copier copier_;
 };
 

@@ -99,7 +99,12 @@ DeviceJob::DeviceJob(DeviceSurroundings surroundings)
   fill_state();
 }
 
-DeviceJob::~DeviceJob() = default;
+DeviceJob::~DeviceJob() {
+  proxy_.reset();
+  if (!direct_.peers.empty()) {
+    with_.drop_heap({heap_->base(), heap_->size()});
+  }
+}
 
 void DeviceJob::take_device() {
   device_ = gpu::current_device();
@@ -301,6 +306,7 @@ void DeviceJob::start() {
     for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
+    connect_heap();
     with_.take_over_progress();
     // Nobody's proxy sends before everybody's staging is there; make_staging has met all PEs.
     proxy_->start(
@@ -308,7 +314,8 @@ void DeviceJob::start() {
          .is_remote = is_remote,
          .transport = *with_.rails,
          .staging = staging,
-         .heap = {.region = RegionIndex(0), .base = heap_->base(), .bytes = heap_->size()},
+         .heap = {.region = direct_.region, .base = heap_->base(), .bytes = heap_->size()},
+         .is_direct = direct_.peers,
          .device = device_,
          .pass_begin_ns = &proxy_pass_ns_,
          .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
@@ -317,6 +324,13 @@ void DeviceJob::start() {
          }});
   }
   with_.bootstrap.barrier();
+}
+
+void DeviceJob::connect_heap() {
+  const gpu::MemoryKind kind =
+      heap_->segments().stride() != 0 ? gpu::MemoryKind::Virtual : gpu::MemoryKind::Ipc;
+  direct_ = with_.connect_heap(
+      make_direct_offer(with_.config.device_direct, device_, kind, {heap_->base(), heap_->size()}));
 }
 
 void DeviceJob::quiet() {

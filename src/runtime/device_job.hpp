@@ -23,6 +23,7 @@
 #include "src/gpu/device.hpp"
 #include "src/heap/device_heap.hpp"
 #include "src/proxy/context.hpp"
+#include "src/runtime/device_direct.hpp"
 #include "src/runtime/device_proxy.hpp"
 #include "src/runtime/device_watch.hpp"
 #include "src/runtime/membership.hpp"
@@ -38,6 +39,10 @@ struct DeviceSurroundings {
   transport::Transport* rails;  // to other nodes; null if there are none
   // Pinned memory of so many bytes that peers of other nodes reach; it stays until the rails are gone.
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
+  // Offers the device heap to the rails; collective, throws the same on all PEs. Its registration ends by
+  // drop_heap.
+  std::function<DirectHeap(const DirectOffer& offer)> connect_heap;
+  std::function<void(std::span<std::byte> heap)> drop_heap;
   // The proxy's thread moves the rails from here on.
   std::function<void()> take_over_progress;
   std::function<std::optional<Pe>()> lost_pe;  // one that is lost, if any
@@ -66,6 +71,9 @@ class DeviceJob {
 
   [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
 
+  // How the rails have taken the device heap, and which peers are reached so. Since start.
+  [[nodiscard]] const DirectHeap& direct() const { return direct_; }
+
   [[nodiscard]] const gpu::Device& device() const { return device_; }
 
   // Collective, as Runtime::allocate and release.
@@ -89,6 +97,7 @@ class DeviceJob {
   void exchange();
   void fill_state();
   void fill_addresses();
+  void connect_heap();
   [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
   void agree(std::string_view name, const collectives::CollectiveRequest& mine);
 
@@ -105,6 +114,7 @@ class DeviceJob {
   device::DeviceState state_;
   std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;
+  DirectHeap direct_;
   std::unique_ptr<DeviceProxy> proxy_;  // null if there are no rails
 };
 

@@ -84,7 +84,7 @@ void DeviceProxy::start(Parts parts) {
   engine_ = std::make_unique<proxy::Engine>(
       parts.me, parts.is_remote, proxy::EngineOptions{},
       proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed)},
-      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_});
+      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct});
   thread_ = std::make_unique<proxy::ProxyThread>(
       *engine_, parts.transport, proxy::ProxyThreadOptions{.pass_begin_ns = parts.pass_begin_ns});
 }

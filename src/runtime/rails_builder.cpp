@@ -10,6 +10,7 @@
 #include "src/base/pci_address.hpp"
 #include "src/collectives/control.hpp"
 #include "src/fabric/discovery.hpp"
+#include "src/gpu/nic_access.hpp"
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
 #include "src/transport/faulty/faulty_rail.hpp"
@@ -116,7 +117,10 @@ std::unique_ptr<RailsParts> build_rails(const Config& config,
          bootstrap.pe_count(), transport::rails::kPeCountMax);
   }
   const std::vector<topology::PePlace> places = node_places(bootstrap, membership);
-  const std::vector<fabric::NicInfo> nics = fabric::discover(config);
+  // Only now can rails be told that they may have to take memory of GPUs.
+  const bool may_use_gpu = config.device_direct != "off" && gpu::has_driver();
+  const std::vector<fabric::NicInfo> nics =
+      fabric::discover(config, may_use_gpu ? fabric::DeviceUse::ByNic : fabric::DeviceUse::No);
   const std::vector<topology::NicCandidate> candidates = candidates_of(nics);
   const topology::NicQuestion question{.candidates = candidates,
                                        .places = places,

@@ -76,6 +76,8 @@ void Runtime::open_device() {
       .collectives = *parts.collectives,
       .rails = parts.far(),
       .make_staging = [&parts](std::uint64_t bytes) { return parts.make_staging(bytes); },
+      .connect_heap = [&parts](const DirectOffer& offer) { return parts.connect_heap(offer); },
+      .drop_heap = [&parts](std::span<std::byte> heap) { parts.far()->drop_device_region(heap); },
       .take_over_progress = [&parts] { parts.rails->thread.reset(); },
       .lost_pe = [&parts] { return parts.lost_pe(); },
       .check = [&parts](Status status,

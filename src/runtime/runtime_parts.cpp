@@ -204,6 +204,12 @@ proxy::RegionMemory Runtime::Parts::make_staging(std::uint64_t bytes) {
   return {.region = index, .base = staging.data(), .bytes = staging.size()};
 }
 
+// The host's calls find nothing in a region of no bytes: device memory is not for them.
+DirectHeap Runtime::Parts::connect_heap(const DirectOffer& offer) {
+  const RegionIndex index = heap.add_window(nullptr, 0, me);
+  return connect_device_heap(*far(), *bootstrap, index, config.device_direct, offer);
+}
+
 void Runtime::Parts::unregister_window(void* address) {
   constexpr const char* kName = "weft_window_unregister";
   check_collective(collectives->barrier_all(*default_context), kName);

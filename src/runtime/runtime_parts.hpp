@@ -123,6 +123,7 @@ struct Runtime::Parts {
   // Makes `memory` a region that other nodes reach, and those of this node if `cma` is there. Its number.
   RegionIndex connect_region(std::span<std::byte> memory);
   [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
+  [[nodiscard]] DirectHeap connect_heap(const DirectOffer& offer);
 
   Config config;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;

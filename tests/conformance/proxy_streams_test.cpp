@@ -4,10 +4,10 @@
 
 #include <array>
 #include <cstring>
-#include <deque>
 #include <memory>
 
 #include "src/base/clock.hpp"
+#include "tests/support/manual_gpu.hpp"
 #include "tests/support/proxy_pes.hpp"
 #include "tests/support/simulated_network.hpp"
 
@@ -17,66 +17,6 @@ namespace {
 using device::CommandKind;
 using proxy::Direction;
 using transport::rails::RailsTransport;
-
-// Copies when it is told to.
-class ManualCopier final : public proxy::Copier {
- public:
-  Ticket copy(Direction direction,
-              void* dest,
-              const void* source,
-              std::size_t bytes) noexcept override {
-    Side& side = sides_[static_cast<std::size_t>(direction)];
-    side.waiting.push_back({dest, source, bytes});
-    ++side.issued;
-    if (!side.held) {
-      go_on(direction);
-    }
-    return side.issued;
-  }
-
-  [[nodiscard]] bool is_done(Direction direction, Ticket ticket) noexcept override {
-    return sides_[static_cast<std::size_t>(direction)].done >= ticket;
-  }
-
-  // From now on copies wait for go_on.
-  void hold(Direction direction) { sides_[static_cast<std::size_t>(direction)].held = true; }
-
-  void go_on(Direction direction) {
-    Side& side = sides_[static_cast<std::size_t>(direction)];
-    for (const Copy& copy : side.waiting) {
-      std::memcpy(copy.dest, copy.source, copy.bytes);
-      ++side.done;
-    }
-    side.waiting.clear();
-  }
-
-  [[nodiscard]] std::size_t waiting(Direction direction) const {
-    return sides_[static_cast<std::size_t>(direction)].waiting.size();
-  }
-
- private:
-  struct Copy {
-    void* dest;
-    const void* source;
-    std::size_t bytes;
-  };
-
-  struct Side {
-    std::deque<Copy> waiting;
-    Ticket issued = 0;
-    Ticket done = 0;
-    bool held = false;
-  };
-
-  std::array<Side, 2> sides_;
-};
-
-class CountingApplier final : public proxy::Applier {
- public:
-  void wake_applier() noexcept override { ++wakes; }
-
-  int wakes = 0;
-};
 
 class ProxyStreams : public ::testing::Test {
  protected:

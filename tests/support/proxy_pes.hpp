@@ -198,7 +198,8 @@ class ProxyPes {
   void register_heaps() {
     std::vector<bootstrap::Blob> blobs;
     for (const auto& pe : pes_) {
-      blobs.push_back(pe->transport->add_device_region({.memory = pe->heap}));
+      const fabric::DeviceMemory heap{.memory = pe->heap};
+      blobs.push_back(pe->transport->add_device_region(&heap));
     }
     for (const auto& pe : pes_) {
       pe->is_direct = pe->transport->connect_device_region(blobs);

@@ -51,6 +51,25 @@ class SimulatedNetwork {
     nodes_[rail].dead = false;
   }
 
+  // Writes into region `key` of the rail stay on their way, until let_go.
+  void hold_writes(std::size_t rail, std::uint64_t key) {
+    const std::lock_guard lock(mutex_);
+    held_rail_ = rail;
+    held_key_ = key;
+  }
+
+  void let_go() { hold_writes(0, 0); }
+
+  // Writes that are held now.
+  [[nodiscard]] std::size_t held() {
+    const std::lock_guard lock(mutex_);
+    std::size_t count = 0;
+    for (const Flight& flight : flights_) {
+      count += is_held(flight) ? 1 : 0;
+    }
+    return count;
+  }
+
   [[nodiscard]] std::size_t rail_count() const { return nodes_.size(); }
 
  private:
@@ -98,6 +117,11 @@ class SimulatedNetwork {
     }
     flights_.push_back(std::move(flight));
     return fabric::PostResult::Posted;
+  }
+
+  [[nodiscard]] bool is_held(const Flight& flight) const {
+    return held_key_ != 0 && flight.kind == Kind::Write && flight.to == held_rail_ &&
+           flight.key == held_key_;
   }
 
   void complete(const Flight& flight, fabric::EventKind kind) {
@@ -152,7 +176,7 @@ class SimulatedNetwork {
     for (int i = 0; i < 8 && !flights_.empty(); ++i) {
       const std::size_t index =
           std::uniform_int_distribution<std::size_t>(0, flights_.size() - 1)(random_);
-      if (chance(faults_.delay) || !deliver(flights_[index])) {
+      if (is_held(flights_[index]) || chance(faults_.delay) || !deliver(flights_[index])) {
         continue;
       }
       complete(flights_[index], fabric::EventKind::Completed);
@@ -165,6 +189,8 @@ class SimulatedNetwork {
   NetworkFaults faults_;
   std::deque<Node> nodes_;
   std::vector<Flight> flights_;
+  std::size_t held_rail_ = 0;
+  std::uint64_t held_key_ = 0;  // 0: nothing is held
 };
 
 class SimulatedRail final : public fabric::Rail {
@@ -216,6 +242,8 @@ class SimulatedRail final : public fabric::Rail {
             .key = add_region(memory.memory),
             .why = "this rail takes anything"};
   }
+
+  void drop_device_region(std::span<std::byte> /*memory*/) noexcept override {}
 
   void keep_registered(std::span<std::byte> /*memory*/) noexcept override {}
 

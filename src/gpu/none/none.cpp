@@ -5,6 +5,7 @@
 #include "src/gpu/copier.hpp"
 #include "src/gpu/device.hpp"
 #include "src/gpu/inventory.hpp"
+#include "src/gpu/nic_access.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/gpu/segments.hpp"
 
@@ -47,6 +48,22 @@ void use_device_once(const Device& /*device*/) noexcept {}
 
 bool is_device_memory(const void* /*address*/) {
   return false;
+}
+
+bool has_driver() {
+  return false;
+}
+
+std::string nic_refusal(const Device& /*device*/, MemoryKind /*kind*/) {
+  return "this libweft was built without CUDA";
+}
+
+DmaBuf dma_buf_of(const Device& /*device*/, std::span<std::byte> /*memory*/) {
+  return {.descriptor = {}, .why_not = "this libweft was built without CUDA"};
+}
+
+bool show_nic_writes(const Device& /*device*/) noexcept {
+  return true;
 }
 
 std::unique_ptr<Segments> make_segments(const Device& /*device*/, const SegmentPlan& /*plan*/) {

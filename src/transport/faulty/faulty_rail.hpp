@@ -57,6 +57,10 @@ class FaultyRail final : public fabric::Rail {
     return inner_->add_device_region(memory);
   }
 
+  void drop_device_region(std::span<std::byte> memory) noexcept override {
+    inner_->drop_device_region(memory);
+  }
+
   void keep_registered(std::span<std::byte> memory) noexcept override {
     inner_->keep_registered(memory);
   }

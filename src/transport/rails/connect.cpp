@@ -156,12 +156,14 @@ void RailsTransport::connect_region(const std::vector<bootstrap::Blob>& blobs) {
 }
 
 // Here the region is empty: frames, which are carried out by the CPU, find no memory in it.
-bootstrap::Blob RailsTransport::add_device_region(const fabric::DeviceMemory& memory) {
+bootstrap::Blob RailsTransport::add_device_region(const fabric::DeviceMemory* memory) {
   const std::lock_guard lock(mutex_);
   bootstrap::FieldWriter writer;
   device_rails_.clear();
   for (const LocalRail& local : state_.rails) {
-    const fabric::DeviceRegion region = local.rail->add_device_region(memory);
+    const fabric::DeviceRegion region = memory == nullptr
+                                            ? fabric::DeviceRegion{.why = "it is not offered"}
+                                            : local.rail->add_device_region(*memory);
     writer.u32(static_cast<std::uint32_t>(region.way)).u64(region.key.key.value);
     writer.u64(region.key.base);
     device_rails_.push_back({local.rail->nic(), region.way, region.why});
@@ -193,6 +195,13 @@ std::vector<bool> RailsTransport::connect_device_region(const std::vector<bootst
     usable[pe] = is_mine_taken && is_theirs_taken;
   }
   return usable;
+}
+
+void RailsTransport::drop_device_region(std::span<std::byte> memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const LocalRail& local : state_.rails) {
+    local.rail->drop_device_region(memory);
+  }
 }
 
 std::vector<DeviceRail> RailsTransport::device_rails() const {

@@ -68,11 +68,14 @@ class RailsTransport final : public Transport {
   void connect_region(const std::vector<bootstrap::Blob>& blobs);
   // The same for memory of a GPU, where any rail may refuse; never throws for that. The region takes part in
   // puts, gets and the data of put_signals with `on_device`: no word of it is updated by this transport.
-  [[nodiscard]] bootstrap::Blob add_device_region(const fabric::DeviceMemory& memory);
+  // Null: this PE has none to offer, but takes part.
+  [[nodiscard]] bootstrap::Blob add_device_region(const fabric::DeviceMemory* memory);
   // By PE: whether all rails of this PE and all of that one have taken it, so that it may be used.
   [[nodiscard]] std::vector<bool> connect_device_region(const std::vector<bootstrap::Blob>& blobs);
   // By rail: how it has taken the device region added last, and why so. Empty before add_device_region.
   [[nodiscard]] std::vector<DeviceRail> device_rails() const;
+  // The memory is about to go, and no operation of any PE reaches it any more.
+  void drop_device_region(std::span<std::byte> memory) noexcept;
   // No peer's command reaches it any more. The NICs keep it registered until the rails are closed.
   void remove_region(RegionIndex index);
 

@@ -1,0 +1,63 @@
+#include "src/gpu/nic_access.hpp"
+
+#include "src/gpu/cuda/driver.hpp"
+
+namespace weft::gpu {
+namespace {
+
+int attribute(CUdevice_attribute which, const Device& device) {
+  int value = 0;
+  // A driver that does not know the attribute does not have what it stands for.
+  return driver().device_get_attribute(&value, which, device.index) == CUDA_SUCCESS ? value : 0;
+}
+
+}  // namespace
+
+bool has_driver() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
+}
+
+std::string nic_refusal(const Device& device, MemoryKind kind) {
+  if (kind == MemoryKind::Virtual && !device.has_rdma) {
+    return fmt::format(
+        "GPU {} ({}) lets no NIC into memory of virtual memory management; WEFT_DEVICE_MEMORY=ipc "
+        "may do",
+        device.index, device.name);
+  }
+  if (kind == MemoryKind::Ipc &&
+      attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, device) == 0) {
+    return fmt::format("GPU {} ({}) lets no NIC into its memory", device.index, device.name);
+  }
+  const int flushes = attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, device);
+  if (device.needs_rdma_flush && (flushes & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST) == 0) {
+    return fmt::format("GPU {} ({}) does not order what NICs write, and offers no flush",
+                       device.index, device.name);
+  }
+  return "";
+}
+
+DmaBuf dma_buf_of(const Device& device, std::span<std::byte> memory) {
+  if (!device.has_dma_buf) {
+    return {.descriptor = {}, .why_not = "the GPU's driver gives none (open kernel modules do)"};
+  }
+  int descriptor = -1;
+  const CUresult error = driver().mem_get_handle_for_address_range(
+      &descriptor, reinterpret_cast<CUdeviceptr>(memory.data()), memory.size(),
+      CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  if (error != CUDA_SUCCESS) {
+    return {.descriptor = {}, .why_not = "cuMemGetHandleForAddressRange failed: " + words(error)};
+  }
+  return {.descriptor = FileDescriptor(descriptor), .why_not = ""};
+}
+
+bool show_nic_writes(const Device& device) noexcept {
+  if (!device.needs_rdma_flush) {
+    return true;
+  }
+  use_device_once(device);
+  return cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+                                            cudaFlushGPUDirectRDMAWritesToOwner) == cudaSuccess;
+}
+
+}  // namespace weft::gpu

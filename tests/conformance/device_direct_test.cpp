@@ -1,0 +1,98 @@
+// PEs agree which of them reach each other's GPU memory by NICs, and on what to say if one must and cannot.
+#include "src/runtime/device_direct.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/in_process.hpp"
+#include "tests/support/rails_pes.hpp"
+#include "tests/support/simulated_network.hpp"
+
+namespace weft::test {
+namespace {
+
+using runtime::DirectHeap;
+using runtime::DirectOffer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// What became of one PE: its heap, or the sentence of the error.
+struct Outcome {
+  DirectHeap heap;
+  std::string error;
+};
+
+struct PePlan {
+  std::string mode = "auto";
+  std::string refusal;       // of its GPU
+  bool second_takes = true;  // whether its second rail takes GPU memory
+};
+
+std::vector<Outcome> connect(const std::vector<PePlan>& plans) {
+  const auto count = static_cast<std::uint32_t>(plans.size());
+  SimulatedNetwork network(41, {});
+  const auto pes = make_rails_pes(count, 4096, {}, [&](std::uint32_t pe) {
+    transport::rails::RailsTransport::Rails rails;
+    rails.push_back(network.make_rail("nic0"));
+    rails.push_back(network.make_rail("nic1", plans[pe].second_takes));
+    return rails;
+  });
+  bootstrap::InProcessGroup group(count);
+  std::vector<Outcome> outcomes(count);
+  std::vector<std::jthread> threads;
+  for (std::uint32_t pe = 0; pe < count; ++pe) {
+    threads.emplace_back([&, pe] {
+      const auto bootstrap = group.take(Pe(pe));
+      std::vector<std::byte> memory(4096);
+      const DirectOffer offer{.memory = {.memory = memory},
+                              .pages = {},
+                              .refusal = plans[pe].mode == "off" ? "off" : plans[pe].refusal};
+      try {
+        outcomes[pe].heap = runtime::connect_device_heap(*pes[pe]->transport, *bootstrap,
+                                                         RegionIndex(1), plans[pe].mode, offer);
+      } catch (const Error& error) {
+        outcomes[pe].error = error.what();
+      }
+    });
+  }
+  threads.clear();
+  return outcomes;
+}
+
+TEST(DeviceDirect, AllPairsAreDirectWhereAllRailsTakeTheHeap) {
+  const auto outcomes = connect({{}, {.mode = "on"}, {}});
+  EXPECT_THAT(outcomes[0].heap.peers, ElementsAre(false, true, true));
+  EXPECT_THAT(outcomes[1].heap.peers, ElementsAre(true, false, true));
+  EXPECT_EQ(runtime::describe(outcomes[0].heap.rails[1]),
+            "nic1: interface (this rail takes anything)");
+}
+
+TEST(DeviceDirect, ARailThatRefusesAPeThatIsOffAndAGpuThatCannotAreStagedOnBothSides) {
+  const auto outcomes = connect(
+      {{}, {.second_takes = false}, {.mode = "off"}, {.refusal = "the GPU lets no NIC in"}, {}});
+  EXPECT_THAT(outcomes[0].heap.peers, ElementsAre(false, false, false, false, true));
+  EXPECT_THAT(outcomes[1].heap.peers, ElementsAre(false, false, false, false, false));
+  EXPECT_THAT(outcomes[4].heap.peers, ElementsAre(true, false, false, false, false));
+  EXPECT_EQ(outcomes[1].heap.rails[0].way, fabric::DeviceWay::Interface);
+  EXPECT_EQ(outcomes[1].heap.rails[1].why, "this rail does not take it");
+  EXPECT_EQ(outcomes[3].heap.refusal, "the GPU lets no NIC in");
+}
+
+TEST(DeviceDirect, WhoInsistsGetsOneSentenceOnAllPesWithThePeTheRailAndTheReason) {
+  const auto outcomes = connect({{}, {.second_takes = false}, {.mode = "on"}});
+  EXPECT_EQ(outcomes[0].error,
+            "WEFT_DEVICE_DIRECT=on (PE 2), but the NICs of PE 1 do not reach its GPU: rail nic1: "
+            "this rail does not take it; set auto, and such PEs are staged");
+  EXPECT_EQ(outcomes[1].error, outcomes[0].error);
+  EXPECT_EQ(outcomes[2].error, outcomes[0].error);
+}
+
+}  // namespace
+}  // namespace weft::test

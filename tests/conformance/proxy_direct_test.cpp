@@ -1,0 +1,276 @@
+// Data that NICs carry from GPU to GPU, step by step: what waits for it, what it waits for, and which data
+// is staged all the same. One thread drives all PEs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "src/base/clock.hpp"
+#include "tests/support/manual_gpu.hpp"
+#include "tests/support/proxy_pes.hpp"
+#include "tests/support/simulated_network.hpp"
+
+namespace weft::test {
+namespace {
+
+using proxy::Direction;
+using transport::rails::RailsTransport;
+
+constexpr std::size_t kBulk = 3000;
+constexpr std::size_t kSource = std::size_t{1} << 20U;
+constexpr std::size_t kDest = 8192;
+constexpr std::uint64_t kHeapKey = 3;  // of a simulated rail: after the probe's and the staging's
+constexpr std::byte kFill{0x5C};
+
+class ProxyDirect : public ::testing::Test {
+ protected:
+  // The rail of PE `refuses` does not take its GPU's memory.
+  void start(std::uint32_t pe_count, std::uint32_t refuses = ~0U) {
+    const ProxyOptions options{
+        .pe_count = pe_count,
+        .engine = {.staging = {.slots_per_peer = 4, .slot_bytes = 8192}, .peer_check_us = 0},
+        .rails = {.rail_stall_ms = 20, .peer_lost_ms = 60},
+        .threads = false,
+        .direct = true};
+    pes_ = std::make_unique<ProxyPes>(options, [this, refuses](std::uint32_t pe) {
+      RailsTransport::Rails made;
+      made.push_back(network_.make_rail("nic", pe != refuses));
+      return made;
+    });
+    for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
+      at(pe).make_engine(options, copiers_[pe], appliers_[pe]);
+      std::fill_n(at(pe).heap.data() + kSource, kBulk, kFill);
+    }
+  }
+
+  ProxyPe& at(std::uint32_t pe) { return (*pes_)[pe]; }
+
+  std::byte* heap(std::uint32_t pe) { return at(pe).heap.data(); }
+
+  void poll(int passes = 3000) {
+    for (int i = 0; i < passes; ++i) {
+      pes_->poll_all();
+    }
+  }
+
+  // What a GPU thread that waits would do.
+  std::uint32_t apply(std::uint32_t pe) {
+    return device::InboxConsumer<proxy::HostMemory>(at(pe).inbox.view()).drain(~0U, ApplyToHost{});
+  }
+
+  bool is_complete(std::uint32_t pe, std::uint64_t position) {
+    return device::RingProducer<proxy::HostMemory>(at(pe).rings[0]->view()).is_complete(position);
+  }
+
+  bool has_data(std::uint32_t pe, std::size_t offset = kDest) {
+    return std::all_of(heap(pe) + offset, heap(pe) + offset + kBulk,
+                       [](std::byte byte) { return byte == kFill; });
+  }
+
+  std::uint64_t copies(std::uint32_t pe) {
+    return copiers_[pe].issued(Direction::ToGpu) + copiers_[pe].issued(Direction::FromGpu);
+  }
+
+  std::uint64_t put(const std::byte* source, std::size_t dest = kDest) {
+    return at(0).thread().put(heap(0) + dest, source, kBulk, Pe(1));
+  }
+
+  device::Command get_command(std::byte* dest) {
+    device::Command get;
+    get.kind = device::CommandKind::Get;
+    get.flags = device::kReplyWanted;
+    get.pe = 1;
+    get.bytes = kBulk;
+    get.dest = reinterpret_cast<std::uint64_t>(dest);
+    get.source = kSource;
+    return get;
+  }
+
+  SimulatedNetwork network_{31, {.delay = 0.1}};
+  std::array<ManualCopier, 3> copiers_;
+  std::array<CountingApplier, 3> appliers_;
+  std::unique_ptr<ProxyPes> pes_;
+};
+
+TEST_F(ProxyDirect, ASignalWaitsForTheDataThatNicsBringAndThenForItsFlush) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  GpuThread gpu = at(0).thread();
+  const std::uint64_t position =
+      gpu.put_signal(heap(0) + kDest, heap(0) + kSource, kBulk, at(0).word(64), 1, Pe(1));
+  poll();
+  EXPECT_EQ(network_.held(), 1U);
+  EXPECT_EQ(apply(1), 0U);
+  EXPECT_EQ(copiers_[1].shows, 0);
+  network_.let_go();
+  poll();
+  EXPECT_TRUE(has_data(1));
+  EXPECT_EQ(copiers_[1].shows, 1);
+  EXPECT_FALSE(is_complete(0, position));
+  EXPECT_EQ(apply(1), 1U);
+  EXPECT_EQ(*at(1).word(64), 1U);
+  poll();
+  EXPECT_TRUE(is_complete(0, position));
+  EXPECT_EQ(copies(0) + copies(1), 0U);
+}
+
+TEST_F(ProxyDirect, APutIsCompleteWhenItsDataIsThereAndShown) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  const std::uint64_t position = put(heap(0) + kSource);
+  poll();
+  EXPECT_FALSE(is_complete(0, position));
+  network_.let_go();
+  poll();
+  EXPECT_TRUE(is_complete(0, position));
+  EXPECT_TRUE(has_data(1));
+  EXPECT_EQ(copiers_[1].shows, 1);
+  EXPECT_EQ(copies(0) + copies(1), 0U);
+}
+
+TEST_F(ProxyDirect, SmallThingsWaitForTheDataBeforeThem) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  put(heap(0) + kSource);
+  at(0).thread().signal_add(at(0).word(64), 1, Pe(1));
+  poll();
+  EXPECT_EQ(apply(1), 0U);
+  network_.let_go();
+  poll();
+  EXPECT_EQ(apply(1), 1U);
+}
+
+TEST_F(ProxyDirect, DataOvertakesSmallThingsUnlessAFenceIsBetween) {
+  start(2);
+  GpuThread gpu = at(0).thread();
+  gpu.signal_add(at(0).word(64), 1, Pe(1));
+  put(heap(0) + kSource);
+  poll();
+  EXPECT_TRUE(has_data(1));
+  gpu.fence();
+  put(heap(0) + kSource, 2 * kDest);
+  put(heap(0) + kSource, 3 * kDest);
+  poll();
+  EXPECT_FALSE(has_data(1, 2 * kDest));
+  EXPECT_FALSE(has_data(1, 3 * kDest));
+  EXPECT_EQ(apply(1), 1U);
+  poll();
+  EXPECT_TRUE(has_data(1, 2 * kDest));
+  EXPECT_TRUE(has_data(1, 3 * kDest));
+}
+
+TEST_F(ProxyDirect, AFenceBeforeASmallThingAlsoHoldsBackTheDataBehindIt) {
+  start(2);
+  GpuThread gpu = at(0).thread();
+  gpu.signal_add(at(0).word(64), 1, Pe(1));
+  gpu.fence();
+  gpu.signal_add(at(0).word(72), 1, Pe(1));
+  put(heap(0) + kSource);
+  const std::uint64_t got = gpu.issue(get_command(heap(0) + 2 * kDest));
+  poll();
+  EXPECT_FALSE(has_data(1));
+  EXPECT_FALSE(is_complete(0, got));
+  EXPECT_EQ(apply(1), 2U);
+  poll();
+  EXPECT_TRUE(has_data(1));
+  EXPECT_TRUE(is_complete(0, got));
+}
+
+TEST_F(ProxyDirect, StagedDataBehindAFenceWaitsForDirectDataBeforeIt) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  const std::vector<std::byte> elsewhere(kBulk, kFill);
+  put(heap(0) + kSource);
+  at(0).thread().fence();
+  put(elsewhere.data(), 2 * kDest);
+  poll();
+  EXPECT_EQ(copiers_[1].issued(Direction::ToGpu), 0U);
+  network_.let_go();
+  poll();
+  EXPECT_EQ(copiers_[1].issued(Direction::ToGpu), 1U);
+  EXPECT_TRUE(has_data(1, 2 * kDest));
+}
+
+TEST_F(ProxyDirect, MemoryOutsideTheHeapIsStaged) {
+  start(2);
+  std::vector<std::byte> elsewhere(kBulk, kFill);
+  const std::uint64_t position = put(elsewhere.data());
+  poll();
+  EXPECT_TRUE(is_complete(0, position));
+  EXPECT_TRUE(has_data(1));
+  EXPECT_EQ(copiers_[0].issued(Direction::FromGpu), 1U);
+  std::ranges::fill(elsewhere, std::byte{0});
+  const std::uint64_t got = at(0).thread().issue(get_command(elsewhere.data()));
+  poll();
+  EXPECT_TRUE(is_complete(0, got));
+  EXPECT_EQ(elsewhere, std::vector<std::byte>(kBulk, kFill));
+  EXPECT_EQ(copiers_[0].issued(Direction::ToGpu), 1U);
+}
+
+// Nobody polls the engine of PE 1: only its NIC is there.
+TEST_F(ProxyDirect, AGetNeedsNothingOfTheTargetsProxyAndIsShownBeforeItIsComplete) {
+  start(2);
+  const std::uint64_t got = at(0).thread().issue(get_command(heap(0) + kDest));
+  for (int i = 0; i < 3000; ++i) {
+    at(0).engine->poll();
+    at(0).transport->progress();
+    at(1).transport->progress();
+  }
+  EXPECT_TRUE(is_complete(0, got));
+  EXPECT_TRUE(has_data(0));
+  EXPECT_EQ(copiers_[0].shows, 1);
+  EXPECT_EQ(copies(0) + copies(1), 0U);
+}
+
+TEST_F(ProxyDirect, APairWithOneRailThatRefusesIsStagedAndOthersAreNot) {
+  start(3, 1);
+  EXPECT_FALSE(at(0).is_direct[1]);
+  EXPECT_TRUE(at(0).is_direct[2]);
+  EXPECT_FALSE(at(1).is_direct[0]);
+  EXPECT_EQ(at(1).transport->device_rails().front().why, "this rail does not take it");
+  put(heap(0) + kSource);
+  poll();
+  EXPECT_TRUE(has_data(1));
+  EXPECT_EQ(copies(0) + copies(1), 2U);
+  at(0).thread().put(heap(0) + kDest, heap(0) + kSource, kBulk, Pe(2));
+  poll();
+  EXPECT_TRUE(has_data(2));
+  EXPECT_EQ(copies(0) + copies(2), 1U);
+}
+
+TEST_F(ProxyDirect, NoMorePutsAreOnTheirWayThanThePeerCanTell) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  std::uint64_t last = 0;
+  for (std::uint32_t i = 0; i < 2 * proxy::kDirectWindow - 4; ++i) {
+    last = put(heap(0) + kSource, kDest + i * std::size_t{4096});
+  }
+  poll();
+  EXPECT_EQ(network_.held(), proxy::kDirectWindow);
+  network_.let_go();
+  poll(6000);
+  EXPECT_TRUE(is_complete(0, last));
+  EXPECT_TRUE(has_data(1, kDest + (2 * proxy::kDirectWindow - 5) * std::size_t{4096}));
+}
+
+TEST_F(ProxyDirect, WhatGoesToALostPeerCompletesAsFailed) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  GpuThread gpu = at(0).thread();
+  put(heap(0) + kSource);
+  poll(50);
+  network_.kill(1);
+  gpu.put_signal(heap(0) + kDest, heap(0) + kSource, kBulk, at(0).word(64), 1, Pe(1));
+  const std::uint64_t got = gpu.issue(get_command(heap(0) + kDest));
+  const std::uint64_t give_up_ns = now_ns() + 10'000'000'000;
+  while (!is_complete(0, got) && now_ns() < give_up_ns) {
+    pes_->poll_all();
+  }
+  ASSERT_TRUE(is_complete(0, got));
+  EXPECT_GE(at(0).failures.count(Pe(1), Status::PeerLost), 3U);
+}
+
+}  // namespace
+}  // namespace weft::test
