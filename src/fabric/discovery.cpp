@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 #include "src/fabric/libfabric_rail.hpp"
 #include "src/fabric/native_info.hpp"
 #include "src/fabric/quirks.hpp"
@@ -190,7 +191,7 @@ bool take_entry(const fi_info* list, NicInfo& nic) {
     const bool is_same = found.provider == nic.provider && found.address == nic.address &&
                          (found.name == nic.name || nic.name == nic.address);
     if (is_same) {
-      nic.native = found.native;
+      nic.without_device = std::exchange(nic.native, found.native);
       return true;
     }
   }
@@ -278,7 +279,17 @@ std::vector<NicInfo> discover(const Config& config, DeviceUse device) {
 }
 
 std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all) {
-  return std::make_unique<LibfabricRail>(nic, registers_all);
+  try {
+    return std::make_unique<LibfabricRail>(nic, registers_all);
+  } catch (const Error& error) {
+    if (nic.without_device == nullptr) {
+      throw;
+    }
+    log::warn("{}; it is used without GPU memory (FI_HMEM)", error.what());
+  }
+  NicInfo plain = nic;
+  plain.native = nic.without_device;
+  return std::make_unique<LibfabricRail>(plain, registers_all);
 }
 
 }  // namespace weft::fabric

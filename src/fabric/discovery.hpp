@@ -25,6 +25,8 @@ struct NicInfo {
   bool up = true;
   bool loopback = false;
   std::shared_ptr<const NativeInfo> native;
+  std::shared_ptr<const NativeInfo>
+      without_device;  // if `native` asks for FI_HMEM: the same without it
 };
 
 // Whether rails are to take memory of GPUs (FI_HMEM), which can cost them something of their own.
@@ -46,7 +48,8 @@ enum class DeviceUse : std::uint8_t {
 // "1.17": of the library that is loaded, not of the headers.
 [[nodiscard]] std::string library_version();
 
-// Opens a NIC: fabric, domain, endpoint, address vector, completion queue. Throws Error.
+// Opens a NIC: fabric, domain, endpoint, address vector, completion queue. Throws Error. If it does not open
+// with FI_HMEM, it is opened without, with a warning.
 // `registers_all`: as if the provider wanted all local memory registered (FI_MR_LOCAL); for tests.
 [[nodiscard]] std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all = false);
 

@@ -1,12 +1,19 @@
 // How rails take memory of GPUs, asked of libfabric itself; the memory is the host's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 
 #include "src/base/config.hpp"
+#include "src/base/error.hpp"
 #include "src/fabric/discovery.hpp"
+#include "src/fabric/native_info.hpp"
 
 namespace weft::fabric {
 namespace {
@@ -40,6 +47,17 @@ TEST(DeviceRegion, HostMemoryThatStandsForAGpusIsTakenByTheInterface) {
   EXPECT_EQ(region.way, DeviceWay::Interface);
   EXPECT_THAT(region.why, HasSubstr("it is the host's"));
   rail->drop_device_region(memory);
+}
+
+TEST(DeviceRegion, ANicThatDoesNotOpenWithFiHmemIsUsedWithoutIt) {
+  NicInfo nic = discover(config_with("auto")).front();
+  nic.without_device = nic.native;
+  InfoHandle broken(fi_dupinfo(nic.native->info.get()));
+  std::free(std::exchange(broken->fabric_attr->prov_name, ::strdup("nobody")));
+  nic.native = std::make_shared<const NativeInfo>(NativeInfo{std::move(broken)});
+  EXPECT_NE(open_rail(nic), nullptr);
+  nic.without_device = nullptr;
+  EXPECT_THROW(open_rail(nic), Error);
 }
 
 // The one provider of a plain libfabric that offers FI_HMEM.

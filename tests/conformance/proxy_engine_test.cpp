@@ -149,6 +149,7 @@ TEST_P(ProxyEngine, GetsOfEverySizeReadExactlyAndNothingBeside) {
     ASSERT_TRUE(holds(dest + 1, data)) << bytes;
     ASSERT_EQ(dest[0], std::byte{0xA5}) << bytes;
     ASSERT_EQ(dest[bytes + 1], std::byte{0xA5}) << bytes;
+    pes[1].meet_rails();
   }
 }
 
