@@ -12,6 +12,7 @@ constexpr SizeRange kOfCollectives{128, 64 * kMegabyte, 2};
 constexpr SizeRange kOfAlltoall{128, 256 * kMegabyte, 2};
 constexpr SizeRange kOfReductions{8, 64 * kMegabyte, 2};
 constexpr SizeRange kOneElement{8, 8, 2};
+constexpr SizeRange kOneSignal{64, 64, 2};
 constexpr std::uint32_t kCollectiveThreads = 512;
 
 std::vector<Defaults> of_kernels() {
@@ -76,6 +77,8 @@ std::vector<Defaults> of_kernels() {
        kCollectiveThreads, wide, four},
       {kSide, RingRate, "ring_rate", "Commands of PE 0 to its proxy", kOneElement, kThreads, one,
        one},
+      {kSide, PutSignalRate, "put_signal_rate", "put_signals a second, each by a thread",
+       kOneSignal, kThreads, one, one},
   };
 }
 

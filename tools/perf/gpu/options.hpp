@@ -39,6 +39,7 @@ enum class Benchmark : std::uint8_t {
   Reduction,
   ReduceScatter,
   RingRate,
+  PutSignalRate,
 };
 
 enum class Scope : std::uint8_t { Thread, Warp, Block, Grid };

@@ -46,6 +46,8 @@ void run_kernels(Session& session) {
       return run_collective(session);
     case Benchmark::RingRate:
       return run_ring_rate(session);
+    case Benchmark::PutSignalRate:
+      return run_for_two(session, run_put_signal_rate);
   }
 }
 

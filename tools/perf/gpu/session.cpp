@@ -50,9 +50,9 @@ std::vector<std::string> cells_of(const Row& row, const Spread& times) {
       cells.insert(cells.end(), {row.scope, fmt::format("{:.6f}", gigabytes_of(row))});
       break;
     case Layout::Rate:
-      cells.insert(cells.end(),
-                   {row.scope, fmt::format("{:.0f}", 1e6 / row.latency_us),
-                    fmt::format("{:.6f}", row.p50_us), fmt::format("{:.6f}", row.p99_us)});
+      cells.insert(cells.end(), {row.scope, fmt::format("{:.0f}", 1e6 / row.latency_us),
+                                 row.p50_us > 0 ? fmt::format("{:.6f}", row.p50_us) : "-",
+                                 row.p99_us > 0 ? fmt::format("{:.6f}", row.p99_us) : "-"});
       break;
     case Layout::Latency:
       cells.insert(cells.end(), {row.scope, fmt::format("{:.6f}", row.latency_us)});
@@ -79,8 +79,10 @@ nlohmann::json describe(const Row& row, const Spread& times) {
                       {"iterations", row.iterations},
                       {"latency_us", row.latency_us}};
   if (row.layout == Layout::Rate) {
-    more.update({{"commands_per_s", 1e6 / row.latency_us},
-                 {"to_post_p50_us", row.p50_us},
+    more["commands_per_s"] = 1e6 / row.latency_us;
+  }
+  if (row.p50_us > 0) {
+    more.update({{"to_post_p50_us", row.p50_us},
                  {"to_post_p99_us", row.p99_us},
                  {"round_trip_p50_us", row.answer_p50_us},
                  {"round_trip_p99_us", row.answer_p99_us},

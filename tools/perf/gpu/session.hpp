@@ -136,6 +136,7 @@ void run_atomics(Session& session);          // atomics.cu
 void run_collective(Session& session);       // collectives.cu
 void run_stream(Session& session);           // stream.cu
 void run_ring_rate(Session& session);        // ring.cu
+void run_put_signal_rate(Session& session);  // put_signal_rate.cu
 // Throws unless the job has two PEs.
 void require_two(const Session& session);
 
