@@ -45,7 +45,7 @@ def fit(text, width, align="left"):
 
 def line_cells(line):
     """The cells that a Line takes."""
-    return sum(cell_len(text) for text, _ in line)
+    return sum([len(text) if text.isascii() else cell_len(text) for text, _ in line])
 
 
 def cut_line(line, left, width):

@@ -1,4 +1,4 @@
-"""The views, in the order of their number keys. Each makes a Page from the ScreenState; none keeps anything."""
+"""The views, in the order of their number keys. Each makes a Page from the ScreenState, and keeps nothing of it."""
 
 from .balance import BalanceView
 from .events import EventsView

@@ -56,12 +56,35 @@ def _is_full(share):
     return share is not None and share > FULL_SHARE
 
 
-@lru_cache(maxsize=256)
-def _spark(history, line_rate, width, phase):
-    """A minute of TX and RX together. Kept, as the history changes once a second and a paint comes more often."""
-    values = [tx + rx for tx, rx in history]
-    top = max(max(values, default=0), line_rate * SPARK_TOP_SHARE if line_rate else SPARK_TOP_BITS)
-    return lines.spark(values, width, top, phase)
+class _Sparks:
+    """Sparklines, kept while they are the same: a history changes once a second, and a paint may come more often."""
+
+    KEPT_MAX = 4096
+
+    def __init__(self):
+        self._kept = {}  # NIC's key -> (history, (width, phase), text)
+
+    def text(self, item, width, phase):
+        kept = self._kept.get(item.nic.key)
+        # The same object is the same history; comparing its values would cost as much as drawing them.
+        if kept is not None and kept[0] is item.history and kept[1] == (width, phase):
+            return kept[2]
+        text = self._draw(item, width, phase)
+        if len(self._kept) >= self.KEPT_MAX:
+            self._kept.clear()
+        self._kept[item.nic.key] = (item.history, (width, phase), text)
+        return text
+
+    @staticmethod
+    def _draw(item, width, phase):
+        """A minute of TX and RX together."""
+        values = [tx + rx for tx, rx in item.history]
+        line = item.nic.rate_bits_per_s
+        top = max(max(values, default=0), line * SPARK_TOP_SHARE if line else SPARK_TOP_BITS)
+        return lines.spark(values, width, top, phase)
+
+
+_SPARKS = _Sparks()
 
 
 class _Cells:
@@ -100,7 +123,7 @@ class _Cells:
         return draw
 
     def spark(self, item, width):
-        return [(_spark(item.history, item.nic.rate_bits_per_s, width, self.phase), "spark")]
+        return [(_SPARKS.text(item, width, self.phase), "spark")]
 
 
 def columns(state, items):
