@@ -1,13 +1,8 @@
-"""The screen in a real terminal: a process on a pseudo terminal, ended in every way; the terminal must be as before.
-
-What the process writes is kept as bytes; a small reader of escape sequences says in which state it leaves a terminal.
-"""
+"""The screen in a real terminal: a process on a pseudo terminal, ended in every way; the terminal must be as before."""
 
 import fcntl
 import os
-import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -18,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from terminals import LIMIT_S, Terminal
+
 HERE = Path(__file__).resolve().parent
-LIMIT_S = 60
 
 PROGRAM = """
 import sys
@@ -37,81 +33,14 @@ sys.exit(run_screen(Source(frames.{scene}(3), is_replay={replay}), ScreenOptions
 """
 
 
-class Terminal:
-    """A process with a terminal of its own."""
-
-    def __init__(self, size=(80, 24), environment=None, fails_after=0, scene="coupled", replay=False):
-        program = PROGRAM.format(here=str(HERE), fails_after=fails_after, scene=scene, replay=replay)
-        self.outer, inner = pty.openpty()
-        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-        self.inner = os.dup(inner)
-        self.attributes = termios.tcgetattr(inner)
-        clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORFGBG", "COLORTERM")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-            env={**clean, "TERM": "xterm-256color", "TZ": "UTC", **(environment or {})},
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )  # fmt: skip
-        os.close(inner)
-        self.written = b""
-
-    def read_until(self, words):
-        """Read until the process has written `words` (bytes), or has ended."""
-        end = time.monotonic() + LIMIT_S
-        while words not in self.written:
-            assert time.monotonic() < end, f"no {words!r} within {LIMIT_S} s in {self.written[-2000:]!r}"
-            if select.select([self.outer], [], [], 0.1)[0]:
-                self.written += os.read(self.outer, 1 << 16)
-            elif self.process.poll() is not None:
-                break
-
-    def type(self, text):
-        os.write(self.outer, text)
-
-    def end(self):
-        """The exit status, once it has ended; everything it wrote is in `written`."""
-        end = time.monotonic() + LIMIT_S
-        while self.process.poll() is None or select.select([self.outer], [], [], 0)[0]:
-            assert time.monotonic() < end, "the process does not end"
-            if select.select([self.outer], [], [], 0.1)[0]:
-                self.written += os.read(self.outer, 1 << 16)
-        return self.process.returncode
-
-    def state(self):
-        """What the written private modes leave: mode number -> set or not."""
-        modes = {}
-        for numbers, letter in re.findall(rb"\x1b\[\?([0-9;]+)([hl])", self.written):
-            for number in numbers.split(b";"):
-                modes[int(number)] = letter == b"h"
-        return modes
-
-    def assert_restored(self):
-        state = self.state()
-        assert state.get(1049) is False, "the alternate screen is left"
-        assert state.get(25) is True, "the cursor is shown"
-        for mode in (1000, 1002, 1003, 1004, 1006, 1015, 2004):
-            assert not state.get(mode), f"mode {mode} is off"
-        assert state.get(7) is not False, "lines wrap"
-        # The last word on the screen and the cursor comes at the very end, after all painting.
-        assert self.written.rindex(b"\x1b[?1049l") > self.written.rindex(b"weft-top")
-        assert termios.tcgetattr(self.inner)[:4] == self.attributes[:4], "the line discipline is as before"
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for descriptor in (self.outer, self.inner):
-            if descriptor is not None:
-                os.close(descriptor)
-
-
 @pytest.fixture
 def terminal():
     """terminal(...) -> a Terminal whose first screen is painted; closed in the end."""
     opened = []
 
-    def start(wait=b"32 NICs", **options):
-        opened.append(Terminal(**options))
+    def start(wait=b"32 NICs", fails_after=0, scene="coupled", replay=False, **options):
+        program = PROGRAM.format(here=str(HERE), fails_after=fails_after, scene=scene, replay=replay)
+        opened.append(Terminal([sys.executable, "-c", program], **options))
         opened[-1].read_until(wait)
         return opened[-1]
 

@@ -1,0 +1,90 @@
+"""weft-top on a terminal beside a real job in a lab: what is to be read there is what is known to be sent.
+
+Each NIC of the lab carries 40 Mbit/s, and the policy "coupled" sends all that a PE receives to one of its two rails:
+so one NIC of each PE shows the whole rate in RX, its other one next to nothing, and max/mean is 2.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab_cli import Cli
+
+from terminals import Terminal
+
+TOP = Path(__file__).resolve().parents[2] / "tools" / "top" / "weft-top"
+HOSTS, NICS, PES = 2, 4, 4
+JOB_S = 30  # long enough for a loaded machine; ended when all was seen
+
+
+@pytest.fixture
+def lab(tmp_path):
+    cli = Cli(tmp_path / "labs")
+    try:
+        cli.start("--hosts", str(HOSTS), "--nics", str(NICS), "--rate", "40mbit")
+        yield cli
+    finally:
+        cli.end_all()
+
+
+@pytest.fixture
+def job(lab, bin_dir, pages):
+    """An all-to-all by coupled rails, until the test ends."""
+    environment = lab.environment | {"WEFT_RUN": str(bin_dir / "weft-run"), "WEFT_COUNTERS_DIR": str(pages)}
+    size = str((128 << 10) * PES)
+    command = [*lab.command, "run", "-n", str(PES), "--", bin_dir / "weft-perf", "alltoall_latency", "-b", size, "-e", size,
+               "-w", "4", "--window", "4", "--duration", str(JOB_S), "--policy", "coupled", "--no-counters"]  # fmt: skip
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield process
+    process.terminate()
+    process.wait(timeout=60)
+
+
+@pytest.fixture
+def screen(lab, job, pages):
+    environment = {"WEFT_LAB_DIR": lab.environment["WEFT_LAB_DIR"]}
+    opened = Terminal([sys.executable, TOP, "--interval", "0.5", "--pages", str(pages)], (120, 40), environment)
+    yield opened
+    opened.close()
+
+
+def nic_rows(lines):
+    """NIC of the lab -> (TX, RX) in per cent of its line rate, from the painted table."""
+    rows = {}
+    for line in lines:
+        words = line.split()
+        shares = [int(word[:-1]) for word in words if word.endswith("%") and word[:-1].isdigit()]
+        if words and words[0].startswith(("h0/nic", "h1/nic")) and len(shares) == 2:
+            rows[words[0]] = tuple(shares)
+    return rows
+
+
+def shows_one_full_rail_for_each_pe(lines):
+    rows = nic_rows(lines)
+    full = [name for name, (_, rx) in rows.items() if 75 <= rx <= 106]
+    idle = [name for name, (_, rx) in rows.items() if rx <= 10]
+    return len(rows) == HOSTS * NICS and len(full) == PES and len(idle) == PES
+
+
+def shows_the_verdicts(lines):
+    text = "\n".join(lines)
+    return all(f"RX of PE {pe} arrives 100 % on rail " in text for pe in range(PES)) and text.count(" 2.00!") >= PES
+
+
+def test_the_screen_shows_which_nics_carry_the_known_rate_and_says_why(screen):
+    screen.read_until(b"NIC")
+    os.write(screen.outer, b"ss")  # the busiest in RX first
+    screen.read_lines_until(shows_one_full_rail_for_each_pe)
+    os.write(screen.outer, b"2")
+    lines = screen.read_lines_until(shows_the_verdicts)
+    assert "policy is coupled; balanced would spread it" in "\n".join(lines)
+    os.write(screen.outer, b"4")
+    lines = screen.read_lines_until(lambda lines: "to 0" in lines[3] and any(line.startswith("PE 3 h1") for line in lines))
+    row = next(line for line in lines if line.startswith("PE 3 h1")).split()
+    # PE 3 sends to PEs 0 and 1 of the other host, and nothing to its own.
+    assert row[-2:] == ["·", "·"] and row.count("·") == 2
+    os.write(screen.outer, b"q")
+    assert screen.end() == 0
+    screen.assert_restored()
