@@ -4,11 +4,20 @@ Invariants: decoding what was encoded gives equal Snapshots; each document depen
 changed takes no room. A counter is sent as its step, which may be negative, so that resets are kept too.
 """
 
+from operator import sub
+
 from .model import Nic, Notice, PePage, PeerTraffic, Process, Rail, Snapshot
 
 
+def _nic_values(nic, before):
+    """Its values, or None if something else has changed since `before` too."""
+    # A Nic is a tuple: its counters and processes stand last.
+    same = nic[:8] == before[:8] and nic.processes == before.processes and [*nic.counters] == [*before.counters]
+    return list(nic.counters.values()) if same else None
+
+
 def _nic_facts(nic):
-    """(what seldom changes, names, values)."""
+    """(what seldom changes, values)."""
     processes = [[process.pid, process.command] for process in nic.processes]
     facts = [nic.key, nic.kind, nic.name, nic.namespace, nic.state, nic.rate_bits_per_s, nic.driver, nic.address,
              processes, list(nic.counters)]
@@ -18,6 +27,11 @@ def _nic_facts(nic):
 def _nic_from(facts, values, _):
     *plain, processes, names = facts
     return Nic(*plain, dict(zip(names, values, strict=True)), tuple(Process(*process) for process in processes))
+
+
+def _page_values(page, before):
+    """Likewise; pages are few, so their facts are always looked at."""
+    return None
 
 
 def _page_facts(page):
@@ -52,20 +66,22 @@ class _Sent:
         self.values = []
         self.peers = {}
 
-    def difference(self, thing, split):
+    def difference(self, thing, values_of, split):
         """The document that brings the reader from the last `thing` to this one; None if nothing changed."""
         if thing is self.thing:
             return None
-        self.thing = thing
         document = {}
-        facts, values = split(thing)
-        if facts != self.facts:
-            document["f"] = self.facts = facts
-            self.values, self.peers = [0] * len(values), {}
+        values = values_of(thing, self.thing) if self.thing is not None else None
+        self.thing = thing
+        if values is None:
+            facts, values = split(thing)
+            if facts != self.facts:
+                document["f"] = self.facts = facts
+                self.values, self.peers = [0] * len(values), {}
         steps = []
-        for index, (before, now) in enumerate(zip(self.values, values)):
-            if now != before:
-                steps += [index, now - before]
+        for index, step in enumerate(map(sub, values, self.values)):
+            if step:
+                steps += [index, step]
         self.values = values
         if steps:
             document["c"] = steps
@@ -74,7 +90,7 @@ class _Sent:
         return document or None
 
     def _peers(self, page, document):
-        now = {(peer.peer, peer.rail): (peer.put_bytes, peer.get_bytes) for peer in page.peers}
+        now = {peer[:2]: peer[2:] for peer in page.peers}
         steps = []
         for place, (put, got) in now.items():
             before = self.peers.get(place, (0, 0))
@@ -94,7 +110,7 @@ class Encoder:
     def __init__(self):
         self._time_ns = self._wall_ns = 0
         self._notices = ()
-        self._groups = {"n": _Group(_nic_facts), "e": _Group(_page_facts)}
+        self._groups = {"n": _Group(_nic_values, _nic_facts), "e": _Group(_page_values, _page_facts)}
 
     def encode(self, snapshot):
         document = {"t": snapshot.time_ns - self._time_ns, "w": snapshot.wall_ns - self._wall_ns}
@@ -110,8 +126,8 @@ class Encoder:
 class _Group:
     """The NICs, or the PEs: numbers stand for keys, and an order is sent when it changes."""
 
-    def __init__(self, split):
-        self._split = split
+    def __init__(self, values_of, split):
+        self._values_of, self._split = values_of, split
         self._sent = {}  # key -> (number, _Sent)
         self._order = []
         self._next = 0
@@ -124,7 +140,7 @@ class _Group:
                 self._next += 1
             number, sent = self._sent[thing.key]
             order.append(number)
-            change = sent.difference(thing, self._split)
+            change = sent.difference(thing, self._values_of, self._split)
             if change:
                 changes[number] = change
         if order != self._order:
