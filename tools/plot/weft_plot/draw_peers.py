@@ -9,6 +9,7 @@ from . import style
 
 NUMBERS_UP_TO = 10  # PEs
 SHAPES_UP_TO = 64  # PEs; the cells of more are pixels also in an SVG, which would be huge
+TICKS_MAX = 12  # PEs with a number at an axis: each, or each second, fourth, ...
 COLOUR_MAP = "Blues"
 
 
@@ -45,12 +46,12 @@ def draw(series, look):
 def draw_panel(axes, matrix, largest, divisor):
     count = len(matrix)
     image = axes.pcolormesh(range(count + 1), range(count + 1), matrix, cmap=COLOUR_MAP, vmin=0, vmax=largest or 1,
-                            edgecolors="#d9d9d9" if count <= SHAPES_UP_TO else "none", linewidth=0.5, rasterized=count > SHAPES_UP_TO)
+                            edgecolors="#d9d9d9" if count <= SHAPES_UP_TO else "none", linewidth=0.5 if count <= 16 else 0.25, rasterized=count > SHAPES_UP_TO)
     axes.set_aspect("equal")
     axes.grid(visible=False)
     axes.set_ylim(count, 0)
     axes.spines[:].set_visible(False)
-    ticks = range(0, count, max(1, -(-count // 16)))
+    ticks = range(0, count, 1 << max(0, (count - 1) // TICKS_MAX).bit_length())
     axes.set_xticks([tick + 0.5 for tick in ticks], list(ticks))
     axes.set_yticks([tick + 0.5 for tick in ticks], list(ticks))
     axes.tick_params(length=0)
