@@ -87,6 +87,7 @@ std::vector<JobMember> JobSeat::exchange_rails(const nlohmann::ordered_json& rai
 
 std::uint32_t JobSeat::neighbour(const std::vector<JobMember>& members) const {
   const auto count = static_cast<std::uint32_t>(members.size());
+  WEFT_CHECK(pe() < count, "PE {} of {}", pe(), count);
   std::uint32_t distance = 1;
   while (distance < count && members[distance].node == members[0].node) {
     ++distance;
