@@ -13,7 +13,7 @@ import subprocess
 import termios
 import time
 
-LIMIT_S = 60
+LIMIT_S = 100
 
 
 class Terminal:

@@ -5,6 +5,7 @@ so one NIC of each PE shows the whole rate in RX, its other one next to nothing,
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from terminals import Terminal
 
 TOP = Path(__file__).resolve().parents[2] / "tools" / "top" / "weft-top"
 HOSTS, NICS, PES = 2, 4, 4
-JOB_S = 30  # long enough for a loaded machine; ended when all was seen
+JOB_S = 300  # long enough for a loaded machine; it is ended when all was seen
 
 
 @pytest.fixture
@@ -70,7 +71,14 @@ def shows_one_full_rail_for_each_pe(lines):
 
 def shows_the_verdicts(lines):
     text = "\n".join(lines)
-    return all(f"RX of PE {pe} arrives 100 % on rail " in text for pe in range(PES)) and text.count(" 2.00!") >= PES
+    uneven = re.findall(r" (?:1\.9\d|2\.00)!", text)
+    return len(uneven) >= PES and all(re.search(rf"RX of PE {pe} arrives (9\d|100) % on rail ", text) for pe in range(PES))
+
+
+def shows_that_pe_3_sends_to_the_other_host_alone(lines):
+    row = next((line.split() for line in lines if line.startswith("PE 3 h1")), [])
+    # from, all, then what goes to PEs 0 to 3: a mark and a number, or a dot
+    return "to 0" in lines[3] and row[-2:] == ["·", "·"] and row.count("·") == 2
 
 
 def test_the_screen_shows_which_nics_carry_the_known_rate_and_says_why(screen):
@@ -81,10 +89,7 @@ def test_the_screen_shows_which_nics_carry_the_known_rate_and_says_why(screen):
     lines = screen.read_lines_until(shows_the_verdicts)
     assert "policy is coupled; balanced would spread it" in "\n".join(lines)
     os.write(screen.outer, b"4")
-    lines = screen.read_lines_until(lambda lines: "to 0" in lines[3] and any(line.startswith("PE 3 h1") for line in lines))
-    row = next(line for line in lines if line.startswith("PE 3 h1")).split()
-    # PE 3 sends to PEs 0 and 1 of the other host, and nothing to its own.
-    assert row[-2:] == ["·", "·"] and row.count("·") == 2
+    screen.read_lines_until(shows_that_pe_3_sends_to_the_other_host_alone)
     os.write(screen.outer, b"q")
     assert screen.end() == 0
     screen.assert_restored()

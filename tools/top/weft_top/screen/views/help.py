@@ -36,7 +36,7 @@ MARKS
 
 HOW OFTEN
   Counters are read at the interval; rates are means of the last second. The
-  screen is painted at most twice a second, since painting costs more than
+  screen is painted at most once a second, since painting costs more than
   reading. Keys and the mouse are answered at once all the same."""
 
 
