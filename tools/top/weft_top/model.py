@@ -53,7 +53,8 @@ class Rail(NamedTuple):
     warm: bool
     rate_bits_per_s: Optional[int]
     outstanding_bytes: int
-    counters: Mapping[str, int]  # tx_bytes rx_bytes tx_operations rx_operations tx_signals rx_signals retries errors
+    # tx_bytes rx_bytes tx_operations rx_operations tx_signals rx_signals retries errors rx_message_bytes
+    counters: Mapping[str, int]
 
 
 class PeerTraffic(NamedTuple):

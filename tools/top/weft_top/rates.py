@@ -164,5 +164,7 @@ def _rail_rates(page, rail, counters, by_peers):
         return RailRates(rail, rates)
     place = (page.pe, rail.index)
     by_puts, by_gets = by_peers[0].get(place, 0.0), by_peers[1].get(place, 0.0)
+    # Messages stand in the senders' put_bytes as well as here; where no page of theirs is here, only here.
+    by_puts = max(by_puts - (rates.value("rx_message_bytes") or 0.0), 0.0)
     rates.extra = (("rx_bytes_by_puts", by_puts), ("tx_bytes_by_gets", by_gets))
     return RailRates(rail, rates, (tx + by_gets) * 8, (rx + by_puts) * 8)

@@ -25,7 +25,8 @@ HEADER = Struct("<9Ii6Q2IQ64s16s64s16s")
 # A rail: nic, address; then tx and rx of bytes, operations, signals, then outstanding retries errors up warm rate.
 RAIL_TEXTS = Struct("<32s64s")
 RAIL_TEXT_BYTES = RAIL_TEXTS.size
-RAIL_NUMBERS = Struct("<9QIIQ")
+# Behind the numbers comes the provider, 32 bytes, which nothing shows.
+RAIL_NUMBERS = Struct("<9QIIQ32xQ")
 
 
 class PageError(Exception):
@@ -93,12 +94,13 @@ def _check_sizes(header, size):
 def parse_rail(index, data, offset, texts=None):
     """One rail block; `texts` is (nic, address) where they are known to be what they were."""
     (tx_bytes, rx_bytes, tx_operations, rx_operations, tx_signals, rx_signals, outstanding, retries, errors, up, warm,
-     rate) = RAIL_NUMBERS.unpack_from(data, offset + RAIL_TEXT_BYTES)
+     rate, rx_message_bytes) = RAIL_NUMBERS.unpack_from(data, offset + RAIL_TEXT_BYTES)
     if texts is None:
         texts = [printable(text) for text in RAIL_TEXTS.unpack_from(data, offset)]
     counters = {
         "tx_bytes": tx_bytes, "rx_bytes": rx_bytes, "tx_operations": tx_operations, "rx_operations": rx_operations,
         "tx_signals": tx_signals, "rx_signals": rx_signals, "retries": retries, "errors": errors,
+        "rx_message_bytes": rx_message_bytes,
     }  # fmt: skip
     return Rail(index, *texts, up != 0, warm != 0, rate or None, outstanding, counters)
 
