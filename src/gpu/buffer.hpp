@@ -58,9 +58,6 @@ class DeviceBuffer {
   std::span<std::byte> memory_;
 };
 
-// A word of device memory; kernels may be running. 0 if it cannot be read any more.
-[[nodiscard]] std::uint64_t read_word(const std::uint64_t* device_word);
-
 // Fills device memory with zeros and waits for it.
 void clear(std::byte* device_memory, std::size_t bytes);
 

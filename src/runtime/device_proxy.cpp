@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/proxy/ring_memory.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -25,6 +25,16 @@ constexpr std::size_t kWordsOfRing = 2;
 
 constexpr std::size_t rounded(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
+}
+
+// Nothing is there that the engine has not taken, and what it has taken is complete. Asks no GPU: a synchronous copy
+// would wait for kernels of the program.
+bool is_quiet(const RingView& ring) {
+  using proxy::HostMemory;
+  const std::uint64_t consumed = HostMemory::load_far(ring.consumed);
+  device::Command next;
+  return HostMemory::load_far(ring.completed) == consumed &&
+         !device::RingConsumer<HostMemory>(ring).peek(consumed, next);
 }
 
 constexpr std::size_t pinned_bytes(std::uint64_t capacity) {
@@ -92,11 +102,9 @@ void DeviceProxy::start(Parts parts) {
 void DeviceProxy::quiet(std::uint32_t timeout_ms) {
   const std::uint64_t end_ns = now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
   for (const RingView& ring : rings_) {
-    const std::uint64_t head = gpu::read_word(ring.head);
-    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): what the engine has completed.
-    while (AtomicRef(*ring.completed).load(std::memory_order_acquire) < head) {
+    while (!is_quiet(ring)) {
       if (now_ns() > end_ns) {
-        log::warn("finalize: what kernels had posted was not complete after {} ms; it is given up",
+        log::warn("what kernels had posted was not complete after {} ms; it is given up",
                   timeout_ms);
         return;
       }

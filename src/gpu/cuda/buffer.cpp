@@ -42,13 +42,6 @@ void DeviceBuffer::write(std::size_t offset, std::span<const std::byte> bytes) {
         "writing to the GPU's memory");
 }
 
-std::uint64_t read_word(const std::uint64_t* device_word) {
-  std::uint64_t value = 0;
-  return cudaMemcpy(&value, device_word, sizeof(value), cudaMemcpyDeviceToHost) == cudaSuccess
-             ? value
-             : 0;
-}
-
 void clear(std::byte* device_memory, std::size_t bytes) {
   check(cudaMemset(device_memory, 0, bytes), "clearing the GPU's memory");
   check(cudaDeviceSynchronize(), "waiting for the GPU");

@@ -86,10 +86,6 @@ void DeviceBuffer::write(std::size_t /*offset*/, std::span<const std::byte> /*by
   fail_absent();
 }
 
-std::uint64_t read_word(const std::uint64_t* /*device_word*/) {
-  return 0;
-}
-
 void clear(std::byte* /*device_memory*/, std::size_t /*bytes*/) {
   fail_absent();
 }
