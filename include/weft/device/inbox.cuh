@@ -103,7 +103,7 @@ inline __device__ std::uint32_t apply_together(std::uint64_t next, const Lanes& 
 inline constexpr std::uint32_t kApplyMax = 128;
 
 // Applies what lies there, unless others are at it. Nobody ever waits for the lock, and only who has it looks at the
-// inbox: see RingProducer::look.
+// inbox: see RingProducer::look_at_completed.
 inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
   const RingView& ring = state().inbox;
   const bool is_locked = lanes.is_first() && GpuMemory::try_lock(ring.lock);

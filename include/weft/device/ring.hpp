@@ -54,7 +54,7 @@ struct RingView {
   std::uint64_t* completed_seen =
       nullptr;                             // near the producers: what they last read of `completed`
   std::uint64_t* consumed_seen = nullptr;  // the same of `consumed`
-  std::uint64_t* looking = nullptr;        // near the producers: one of them looks at a far word
+  std::uint64_t* looking = nullptr;        // near the producers: one of them looks at `completed`
   std::uint64_t* consumed = nullptr;       // far, written by the consumer
   std::uint64_t* completed = nullptr;      // far, written by the consumer
   std::uint64_t* lock = nullptr;           // near the consumers, of an inbox only
@@ -86,13 +86,13 @@ class RingProducer {
 
   // True if the slot of `position` may be written.
   WEFT_HOST_DEVICE bool has_room(std::uint64_t position) {
-    // SYNC ring-seen: pairs with `look`, by a thread that saw ring-progress for us. The load comes first: it and the
-    // claim may be on their way together.
+    // SYNC ring-seen: pairs with the store below, by a thread that saw ring-progress for us. The load comes first: it and
+    // the claim may be on their way together.
     const std::uint64_t seen = Memory::load_near(ring_.consumed_seen);
     if (position - seen < ring_.capacity) {
       return true;
     }
-    // Each looks for itself, other than in `look`: with a lock a fifth of the commands comes through.
+    // Each looks for itself, other than in look_at_completed: with a lock a fifth of the commands comes through.
     // SYNC ring-progress: pairs with RingConsumer::release_below: the slot has been read.
     const std::uint64_t consumed = Memory::load_far(ring_.consumed);
     // SYNC ring-seen: what this thread saw. An older number from another thread may replace it: that costs a look more.
@@ -123,9 +123,9 @@ class RingProducer {
   }
 
   WEFT_HOST_DEVICE bool is_complete(std::uint64_t position) const {
-    // SYNC ring-seen: pairs with `look`, by a thread that saw ring-progress for us.
+    // SYNC ring-seen: pairs with look_at_completed, by a thread that saw ring-progress for us.
     const std::uint64_t seen = Memory::load_near(ring_.completed_seen);
-    return seen > position || look(ring_.completed, ring_.completed_seen, seen) > position;
+    return seen > position || look_at_completed(seen) > position;
   }
 
   // The number of the command behind the last that was claimed, if what lies before it may be incomplete; 0 if
@@ -156,24 +156,21 @@ class RingProducer {
   }
 
  private:
-  // What `far` says now, and `near` from now on; `seen` if another thread is just looking. One at a time, because looks
-  // of many at one word of host memory are served one by one, and all else between GPU and host waits behind them:
-  // with 32 blocks at it a copy takes 150 us instead of 4 (docs/decisions/0012).
-  WEFT_HOST_DEVICE std::uint64_t look(const std::uint64_t* far,
-                                      std::uint64_t* near,
-                                      std::uint64_t seen) const {
-    // SYNC ring-looking: pairs with unlock below, so that the number at `near` only grows.
+  // What `completed` is now, and `completed_seen` from now on; `seen` if another thread is just looking. One at a time,
+  // because looks of many at one word of host memory are served one by one, and all else between GPU and host waits
+  // behind them: with 32 blocks at it a copy takes 150 us instead of 4 (docs/decisions/0012).
+  WEFT_HOST_DEVICE std::uint64_t look_at_completed(std::uint64_t seen) const {
+    // SYNC ring-looking: pairs with unlock below, so that the number seen only grows.
     if (!Memory::try_lock(ring_.looking)) {
       return seen;
     }
-    // SYNC ring-progress: pairs with RingConsumer: slots below `consumed` have been read, commands below `completed` are
-    // visible.
-    const std::uint64_t value = Memory::load_far(far);
+    // SYNC ring-progress: pairs with RingConsumer::complete_below: commands below it are visible.
+    const std::uint64_t completed = Memory::load_far(ring_.completed);
     // SYNC ring-seen: what this thread saw, for those who see the number.
-    Memory::store_near(near, value);
+    Memory::store_near(ring_.completed_seen, completed);
     // SYNC ring-looking: pairs with try_lock above.
     Memory::unlock(ring_.looking);
-    return value;
+    return completed;
   }
 
   RingView ring_;
@@ -199,12 +196,12 @@ class RingConsumer {
 
   // Everything below `position` has been taken.
   WEFT_HOST_DEVICE void release_below(std::uint64_t position) {
-    // SYNC ring-progress: pairs with RingProducer::look.
+    // SYNC ring-progress: pairs with RingProducer::has_room.
     Memory::store_far(ring_.consumed, position);
   }
 
   WEFT_HOST_DEVICE void complete_below(std::uint64_t position) {
-    // SYNC ring-progress: pairs with RingProducer::look.
+    // SYNC ring-progress: pairs with RingProducer::look_at_completed.
     Memory::store_far(ring_.completed, position);
   }
 
