@@ -47,29 +47,9 @@ int preload_reduce() {
   return error;
 }
 
+// Those of all types.
 template <typename T>
-int launch_integer(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
-  switch (options.reduction) {
-    case WEFT_AND:
-      return launch_reduce<device::And, T>(call, options, stream);
-    case WEFT_OR:
-      return launch_reduce<device::Or, T>(call, options, stream);
-    case WEFT_XOR:
-      return launch_reduce<device::Xor, T>(call, options, stream);
-    case WEFT_MIN:
-      return launch_reduce<device::Min, T>(call, options, stream);
-    case WEFT_MAX:
-      return launch_reduce<device::Max, T>(call, options, stream);
-    case WEFT_SUM:
-      return launch_reduce<device::Sum, T>(call, options, stream);
-    case WEFT_PROD:
-      return launch_reduce<device::Prod, T>(call, options, stream);
-  }
-  return cudaErrorInvalidValue;
-}
-
-template <typename T>
-int launch_real(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int launch_arithmetic(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
   switch (options.reduction) {
     case WEFT_MIN:
       return launch_reduce<device::Min, T>(call, options, stream);
@@ -88,6 +68,24 @@ int launch_real(const Collective& call, const ReduceOptions& options, weft_strea
 }
 
 template <typename T>
+int launch_integer(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+  switch (options.reduction) {
+    case WEFT_AND:
+      return launch_reduce<device::And, T>(call, options, stream);
+    case WEFT_OR:
+      return launch_reduce<device::Or, T>(call, options, stream);
+    case WEFT_XOR:
+      return launch_reduce<device::Xor, T>(call, options, stream);
+    case WEFT_MIN:
+    case WEFT_MAX:
+    case WEFT_SUM:
+    case WEFT_PROD:
+      break;
+  }
+  return launch_arithmetic<T>(call, options, stream);
+}
+
+template <typename T>
 ReduceOfType integers() {
   using namespace device;
   return {&launch_integer<T>, &preload_reduce<T, And, Or, Xor, Min, Max, Sum, Prod>};
@@ -96,7 +94,7 @@ ReduceOfType integers() {
 template <typename T>
 ReduceOfType reals() {
   using namespace device;
-  return {&launch_real<T>, &preload_reduce<T, Min, Max, Sum, Prod>};
+  return {&launch_arithmetic<T>, &preload_reduce<T, Min, Max, Sum, Prod>};
 }
 
 }  // namespace weft::gpu::on_stream
