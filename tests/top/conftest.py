@@ -14,6 +14,9 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE.parents[1] / "tools"
 sys.path[:0] = [str(HERE), str(TOOLS / "top"), str(TOOLS / "lab"), str(HERE.parent / "lab")]
 
+from lab_cli import Cli  # noqa: E402: the path above comes first
+from small_lab import HOSTS, NICS  # noqa: E402
+
 
 @pytest.fixture
 def memory_folder():
@@ -37,3 +40,14 @@ def devices(memory_folder):
     folder = memory_folder / "infiniband"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A lab of this test's own, up."""
+    cli = Cli(tmp_path / "labs")
+    try:
+        cli.start("--hosts", str(HOSTS), "--nics", str(NICS), "--rate", "40mbit")
+        yield cli
+    finally:
+        cli.end_all()

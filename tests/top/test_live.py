@@ -13,23 +13,13 @@ import time
 from pathlib import Path
 
 import pytest
-from lab_cli import Cli
+
+from small_lab import NICS, PES
 
 TOP = Path(__file__).resolve().parents[2] / "tools" / "top" / "weft-top"
-HOSTS, NICS, PES = 2, 4, 4
 INTERVAL_S = 0.1
 # Headers of a full frame are 66 of 1514 bytes, acknowledgements come on top; the kernel counts fewer with GSO.
 WIRE_OVERHEAD_MAX = 1.10
-
-
-@pytest.fixture
-def lab(tmp_path):
-    cli = Cli(tmp_path / "labs")
-    try:
-        cli.start("--hosts", str(HOSTS), "--nics", str(NICS), "--rate", "40mbit")
-        yield cli
-    finally:
-        cli.end_all()
 
 
 class Watch:

@@ -11,23 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab_cli import Cli
 
+from small_lab import HOSTS, NICS, PES
 from terminals import Terminal
 
 TOP = Path(__file__).resolve().parents[2] / "tools" / "top" / "weft-top"
-HOSTS, NICS, PES = 2, 4, 4
 JOB_S = 300  # long enough for a loaded machine; it is ended when all was seen
-
-
-@pytest.fixture
-def lab(tmp_path):
-    cli = Cli(tmp_path / "labs")
-    try:
-        cli.start("--hosts", str(HOSTS), "--nics", str(NICS), "--rate", "40mbit")
-        yield cli
-    finally:
-        cli.end_all()
 
 
 @pytest.fixture
