@@ -32,12 +32,13 @@ void ProxyThread::run() {
   std::uint64_t active_ns = now_ns();
   std::uint32_t nap_us = 1;
   while (!should_stop()) {
-    note_pass(now_ns());
+    const std::uint64_t pass_ns = now_ns();
+    note_pass(pass_ns);
     const bool moved = engine_.poll();
     if (transport_.advance() || moved) {
       active_ns = now_ns();
       nap_us = 1;
-    } else if (now_ns() - active_ns > std::uint64_t{options_.spin_us} * 1000) {
+    } else if (pass_ns - active_ns > std::uint64_t{options_.spin_us} * 1000) {
       transport_.wait_for_event(nap_us);
       nap_us = std::min(2 * nap_us, std::max(options_.nap_us_max, 1U));
     } else {
