@@ -1,4 +1,4 @@
-"""The table of scripts/generate_shmem.py: OpenSHMEM 1.5's types, constants and functions, and what each calls."""
+"""The table of scripts/generate_shmem.py: OpenSHMEM 1.6's types, constants and functions, and what each calls."""
 import dataclasses
 import re
 
@@ -30,89 +30,6 @@ SET_SUM = SET_ORDER | COMPLEX
 OLD_AMO = chosen(RMA, "int long longlong")
 OLD_EXTENDED_AMO = chosen(RMA, "float double") | OLD_AMO
 BITS = (8, 16, 32, 64, 128)
-
-CONSTANTS = '''#define SHMEM_MAJOR_VERSION 1
-#define SHMEM_MINOR_VERSION 5
-#define SHMEM_MAX_NAME_LEN 64
-#define SHMEM_VENDOR_STRING "Weft 0.1"
-#define _SHMEM_MAJOR_VERSION SHMEM_MAJOR_VERSION
-#define _SHMEM_MINOR_VERSION SHMEM_MINOR_VERSION
-#define _SHMEM_MAX_NAME_LEN SHMEM_MAX_NAME_LEN
-#define _SHMEM_VENDOR_STRING SHMEM_VENDOR_STRING
-
-/* Thread levels: all are provided as asked for. */
-#define SHMEM_THREAD_SINGLE 0
-#define SHMEM_THREAD_FUNNELED 1
-#define SHMEM_THREAD_SERIALIZED 2
-#define SHMEM_THREAD_MULTIPLE 3
-
-/* Hints of shmem_malloc_with_hints. */
-#define SHMEM_MALLOC_ATOMICS_REMOTE 1L
-#define SHMEM_MALLOC_SIGNAL_REMOTE 2L
-
-/* Teams. */
-typedef weft_team_t shmem_team_t;
-#define SHMEM_TEAM_WORLD WEFT_TEAM_WORLD
-#define SHMEM_TEAM_SHARED WEFT_TEAM_NODE
-#define SHMEM_TEAM_INVALID WEFT_TEAM_INVALID
-#define SHMEM_TEAM_NUM_CONTEXTS 1L
-typedef struct shmem_team_config_t { int num_contexts; } shmem_team_config_t;
-
-/* Contexts and their options. */
-typedef weft_context_t shmem_ctx_t;
-#define SHMEM_CTX_DEFAULT WEFT_CONTEXT_DEFAULT
-#define SHMEM_CTX_INVALID ((shmem_ctx_t) - 1)
-#define SHMEM_CTX_SERIALIZED 1L
-#define SHMEM_CTX_PRIVATE 2L
-#define SHMEM_CTX_NOSTORE 4L
-
-#define SHMEM_SIGNAL_SET 1
-#define SHMEM_SIGNAL_ADD 2
-
-/* Comparisons. */
-#define SHMEM_CMP_EQ 1
-#define SHMEM_CMP_NE 2
-#define SHMEM_CMP_GT 3
-#define SHMEM_CMP_GE 4
-#define SHMEM_CMP_LT 5
-#define SHMEM_CMP_LE 6
-#define _SHMEM_CMP_EQ SHMEM_CMP_EQ
-#define _SHMEM_CMP_NE SHMEM_CMP_NE
-#define _SHMEM_CMP_GT SHMEM_CMP_GT
-#define _SHMEM_CMP_GE SHMEM_CMP_GE
-#define _SHMEM_CMP_LT SHMEM_CMP_LT
-#define _SHMEM_CMP_LE SHMEM_CMP_LE
-
-/* Work arrays of the deprecated active sets. */
-#define SHMEM_SYNC_VALUE 0L
-#define SHMEM_SYNC_SIZE 128
-#define SHMEM_BCAST_SYNC_SIZE SHMEM_SYNC_SIZE
-#define SHMEM_REDUCE_SYNC_SIZE SHMEM_SYNC_SIZE
-#define SHMEM_BARRIER_SYNC_SIZE SHMEM_SYNC_SIZE
-#define SHMEM_COLLECT_SYNC_SIZE SHMEM_SYNC_SIZE
-#define SHMEM_ALLTOALL_SYNC_SIZE SHMEM_SYNC_SIZE
-#define SHMEM_ALLTOALLS_SYNC_SIZE SHMEM_SYNC_SIZE
-#define SHMEM_REDUCE_MIN_WRKDATA_SIZE 1
-#define _SHMEM_SYNC_VALUE SHMEM_SYNC_VALUE
-#define _SHMEM_SYNC_SIZE SHMEM_SYNC_SIZE
-#define _SHMEM_BCAST_SYNC_SIZE SHMEM_BCAST_SYNC_SIZE
-#define _SHMEM_REDUCE_SYNC_SIZE SHMEM_REDUCE_SYNC_SIZE
-#define _SHMEM_BARRIER_SYNC_SIZE SHMEM_BARRIER_SYNC_SIZE
-#define _SHMEM_COLLECT_SYNC_SIZE SHMEM_COLLECT_SYNC_SIZE
-#define _SHMEM_ALLTOALL_SYNC_SIZE SHMEM_ALLTOALL_SYNC_SIZE
-#define _SHMEM_ALLTOALLS_SYNC_SIZE SHMEM_ALLTOALLS_SYNC_SIZE
-#define _SHMEM_REDUCE_MIN_WRKDATA_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
-
-/* The complex types, as each language has them. */
-#ifdef __cplusplus
-#include <complex>
-typedef std::complex<float> weft_complexf_t;
-typedef std::complex<double> weft_complexd_t;
-#else
-typedef float _Complex weft_complexf_t;
-typedef double _Complex weft_complexd_t;
-#endif'''.split("\n")
-
 
 @dataclasses.dataclass
 class Function:
@@ -189,6 +106,8 @@ TRANSFER = "T *dest, const T *source, size_t nelems, int pe"
 STRIDED = "T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe"
 V = "void *dest, const void *source, size_t nelems, int pe"
 VS = "void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe"
+BLOCKS = "T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe"
+VB = BLOCKS.replace("T *", "void *")
 MOVES = [("put", "put", "Yes"), ("get", "get", "Yes"), ("put", "put", "No"), ("get", "get", "No")]
 SIGNAL = "uint64_t *sig_addr, uint64_t signal, int sig_op, int pe"
 THE_SIGNAL = "typed::signal_of(sig_addr, signal, sig_op)"
@@ -205,6 +124,11 @@ def strided(name, parameters, size):
             for verb in ("iput", "iget")]
 
 
+def blocks(name, parameters, size):
+    return [(f"void {name.format(verb)}({parameters})",
+             f"settled(CALL, {verb}(CALL, dest, source, {{{{dst, sst, {size}, nblocks}}, bsize}}, pe))") for verb in ("ibput", "ibget")]
+
+
 def signals(name, parameters, size):
     return [(f"void {name}{suffix}({parameters}, {SIGNAL})",
              f"typed::put_signal_bytes<Blocking::{wait}>(CALL, {{dest, {size}, pe}}, source, {THE_SIGNAL})")
@@ -217,8 +141,9 @@ RMA_FUNCTIONS = [
         ("T shmem_TYPE_g(const T *source, int pe)", "typed::g(CALL, source, pe)"),
         *moves("shmem_TYPE_{}", TRANSFER, "typed::bytes_of<T>(nelems)"),
         *strided("shmem_TYPE_{}", STRIDED, "sizeof(T)"),
+        *blocks("shmem_TYPE_{}", BLOCKS, "sizeof(T)"),
     ]),
-    *sized([*moves("shmem_{}NBITS", V, "times(nelems, B)"), *strided("shmem_{}NBITS", VS, "B")]),
+    *sized([*moves("shmem_{}NBITS", V, "times(nelems, B)"), *strided("shmem_{}NBITS", VS, "B"), *blocks("shmem_{}NBITS", VB, "B")]),
     *plain_ctx(moves("shmem_{}mem", V, "nelems")),
 ]
 
@@ -268,6 +193,8 @@ SIGNAL_FUNCTIONS = [
     *[function for bits in BITS for function in
       plain_ctx(signals(f"shmem_put{bits}_signal", "void *dest, const void *source, size_t nelems", f"times(nelems, {bits // 8})"))],
     *plain_ctx(signals("shmem_putmem_signal", "void *dest, const void *source, size_t nelems", "nelems")),
+    *plain_ctx([(f"void shmem_signal_{name}(uint64_t *sig_addr, uint64_t signal, int pe)",
+                 f"typed::signal(CALL, {{sig_addr, signal, WEFT_SIGNAL_{name.upper()}}}, pe)") for name in ("add", "set")]),
     *plain([("uint64_t shmem_signal_fetch(const uint64_t *sig_addr)", "weft::rma::Rma::read_word(sig_addr)"),
             ("uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value)", "typed::signal_wait_until(CALL, sig_addr, cmp, cmp_value)")]),
 ]
@@ -279,7 +206,7 @@ MANY = "{ivars, nelems, status, typed::comparison_of(cmp), cmp_values, 1}"
 
 def arrays(verb, all_returns):
     forms = []
-    for suffix, value, variables in (("", "T cmp_value", ONE), ("_vector", "T *cmp_values", MANY)):
+    for suffix, value, variables in (("", "T cmp_value", ONE), ("_vector", "const T *cmp_values", MANY)):
         forms += [
             (f"{all_returns} shmem_TYPE_{verb}_all{suffix}(T *ivars, size_t nelems, const int *status, int cmp, {value})", f"typed::{verb}_all<T>(CALL, {variables})"),
             (f"size_t shmem_TYPE_{verb}_any{suffix}(T *ivars, size_t nelems, const int *status, int cmp, {value})", f"typed::{verb}_any<T>(CALL, {variables})"),
@@ -320,6 +247,11 @@ def reduce(name):
     return (f"int shmem_TYPE_{name}_reduce({SD}, size_t nreduce)", f"typed::reduce<WEFT_{name.upper()}>(team, dest, source, nreduce)")
 
 
+def scan(name):
+    """Of sums alone."""
+    return (f"int shmem_TYPE_sum_{name}({SD}, size_t nelems)", f"typed::{name}(team, dest, source, nelems)")
+
+
 def set_reduce(name):
     return (f"void shmem_TYPE_{name}_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride, int PE_size, T *pWrk, long *pSync)",
             f"typed::set_reduce<WEFT_{name.upper()}>(CALL, {SET}, dest, source, nreduce)")
@@ -349,7 +281,7 @@ COLLECTIVE_FUNCTIONS = [
     *each(RMA, moving("shmem_TYPE_{}", SD, "typed::bytes_of<T>(nelems)", "sizeof(T)")),
     *each(REDUCE_BITS, [reduce("and"), reduce("or"), reduce("xor")]),
     *each(REDUCE_ORDER, [reduce("max"), reduce("min")]),
-    *each(REDUCE_SUM, [reduce("sum"), reduce("prod")]),
+    *each(REDUCE_SUM, [reduce("sum"), reduce("prod"), scan("inscan"), scan("exscan")]),
 ]
 
 ACTIVE_SET_FUNCTIONS = [
@@ -366,14 +298,22 @@ for function in ACTIVE_SET_FUNCTIONS:
 
 # What returns an error leaves a sentence that names the function as the user called it.
 RETURNS_ERROR = ("weft_team_alltoall", "weft_team_broadcast", "weft_team_collect", "weft_team_fcollect", "weft_team_sync",
-                 "typed::reduce", "shmem::split", "shmem::create_context")
+                 "typed::reduce", "typed::inscan", "typed::exscan", "shmem::split", "shmem::create_context", "shmem::team_of_context",
+                 "shmem::team_config")
+# Asked of no team or no context they say so by their result alone, as the specification has it.
+MAY_BE_ASKED_OF_NONE = {"parent_team": "SHMEM_TEAM_INVALID", "team": "SHMEM_TEAM_INVALID", "ctx": "SHMEM_CTX_INVALID"}
 
 
-def name_errors(functions):
+def name_errors(functions, of_none=False):
+    """of_none: whether they may be asked of no team or context."""
     for function in functions:
         call = function.body.removeprefix("return ").removesuffix(";")
-        if call.startswith(RETURNS_ERROR):
-            function.body = f'return named("{function.name}", {call});'
+        if not call.startswith(RETURNS_ERROR):
+            continue
+        handle = re.split(r"\W+", function.parameters)[1]
+        condition = f"{handle} == {MAY_BE_ASKED_OF_NONE[handle]}" if of_none and handle in MAY_BE_ASKED_OF_NONE else None
+        function.body = (f'return named("{function.name}", {call});' if condition is None else
+                         f'return {condition} ? {call} : named("{function.name}", {call});')
 
 
 name_errors(COLLECTIVE_FUNCTIONS)
@@ -381,6 +321,7 @@ name_errors(COLLECTIVE_FUNCTIONS)
 SETUP_FUNCTIONS = plain([
     ("void shmem_init(void)", "settled(CALL, shmem::init(CALL, SHMEM_THREAD_MULTIPLE))"),
     ("int shmem_init_thread(int requested, int *provided)", 'shmem::init_thread({"shmem_init_thread"}, requested, provided)'),
+    ("void shmem_query_initialized(int *initialized)", "*initialized = weft_initialized()"),
     ("void shmem_query_thread(int *provided)", "*provided = shmem::thread_level()"),
     ("void shmem_finalize(void)", "settled(CALL, shmem::finalize())"),
     ("void shmem_global_exit(int status)", "weft_global_exit(status)"),
@@ -417,6 +358,7 @@ TEAM_FUNCTIONS = plain([
     ("int shmem_team_n_pes(shmem_team_t team)", "weft_team_pe_count(team)"),
     ("int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t *config)", "shmem::team_config(team, config_mask, config)"),
     ("int shmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team)", "weft_team_translate(src_team, src_pe, dest_team)"),
+    ("void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe)", "weft_ptr(dest, weft_team_translate(team, pe, SHMEM_TEAM_WORLD))"),
     (f"int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size, {CONFIG}, shmem_team_t *new_team)", "shmem::split(parent_team, {start, stride, size}, {config, config_mask}, new_team)"),
     ("int shmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask, shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask, shmem_team_t *yaxis_team)", "shmem::split_2d(parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team})"),
     ("void shmem_team_destroy(shmem_team_t team)", "settled(CALL, shmem::destroy_team(team))"),
@@ -427,13 +369,17 @@ CONTEXT_FUNCTIONS = plain([
     ("int shmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx)", "shmem::create_context(team, ctx)"),
     ("int shmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team)", "shmem::team_of_context(ctx, team)"),
     ("void shmem_ctx_destroy(shmem_ctx_t ctx)", "settled(CALL, shmem::destroy_context(ctx))"),
+    ("void shmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask)", "settled(CALL, shmem::check_session({\"shmem_ctx_session_start\", ctx}))"),
+    ("void shmem_ctx_session_stop(shmem_ctx_t ctx)", "settled(CALL, shmem::check_session({\"shmem_ctx_session_stop\", ctx}))"),
+    ("void shmem_pe_quiet(const int *target_pes, size_t npes)", "settled(CALL, pe_quiet(CALL, {target_pes, npes}))"),
+    ("void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes)", "settled(CALL, shmem::pe_quiet_context({\"shmem_ctx_pe_quiet\", ctx}, {target_pes, npes}))"),
     ("void shmem_fence(void)", "settled(CALL, fence(CALL))"),
     ("void shmem_quiet(void)", "settled(CALL, quiet(CALL))"),
     ("void shmem_ctx_fence(shmem_ctx_t ctx)", "settled(CALL, shmem::fence_context({\"shmem_ctx_fence\", ctx}))"),
     ("void shmem_ctx_quiet(shmem_ctx_t ctx)", 'settled(CALL, shmem::quiet_context({"shmem_ctx_quiet", ctx}))'),
 ])
 
-name_errors(TEAM_FUNCTIONS + CONTEXT_FUNCTIONS)
+name_errors(TEAM_FUNCTIONS + CONTEXT_FUNCTIONS, of_none=True)
 
 LOCK_FUNCTIONS = plain([
     ("void shmem_set_lock(long *lock)", "settled(CALL, shmem::set_lock(CALL, lock))"),
@@ -473,13 +419,26 @@ def by_c_type(types):
     return {name: c_type for c_type, name in result.items()}
 
 
+COMPLEX_ARGUMENT = re.compile(r"((?:const )?weft_)(complex[df]_t) \*(\w+)")
+
+
+def of_c_complex(function, name):
+    """C++'s overload for C's complex types, which have the same layout; empty for functions of other types."""
+    if not COMPLEX_ARGUMENT.search(function.parameters):
+        return ""
+    parameters = COMPLEX_ARGUMENT.sub(r"\1c_\2 *\3", function.parameters)
+    given = {argument: f"reinterpret_cast<{kind}{rest} *>({argument})" for kind, rest, argument in COMPLEX_ARGUMENT.findall(function.parameters)}
+    arguments = ", ".join(given.get(one, one) for one in re.findall(r"(\w+)(?:, |$)", function.parameters))
+    return f"inline {function.returns} {name}({parameters}) {{ {'' if function.returns == 'void' else 'return '}{name}({arguments}); }}"
+
+
 # Lists of types for the generics; each becomes a macro of that name.
 BY_POINTER = {"RMA": by_c_type(RMA), "AMO": by_c_type(AMO), "EXTENDED_AMO": by_c_type(EXTENDED_AMO),
               "BITWISE_AMO": by_c_type(BITWISE_AMO), "WAIT": by_c_type(WAIT), "REDUCE_BITS": by_c_type(REDUCE_BITS),
               "REDUCE_SUM": by_c_type(REDUCE_SUM), "OLD_AMO": OLD_AMO, "OLD_EXTENDED_AMO": OLD_EXTENDED_AMO}
 # (name, what may come before the typed argument, list of types)
 GENERICS = [
-    *[(name, "CTX", "RMA") for name in "p g put get put_nbi get_nbi iput iget put_signal put_signal_nbi".split()],
+    *[(name, "CTX", "RMA") for name in "p g put get put_nbi get_nbi iput iget ibput ibget put_signal put_signal_nbi".split()],
     *[(f"atomic_{name}", "CTX", "EXTENDED_AMO") for name in "fetch fetch_nbi set swap swap_nbi".split()],
     *[(f"atomic_{name}", "CTX", "AMO") for name in
       "compare_swap compare_swap_nbi inc fetch_inc fetch_inc_nbi add fetch_add fetch_add_nbi".split()],
@@ -493,5 +452,8 @@ GENERICS = [
     *[(f"{name}_reduce", "TEAM", "REDUCE_BITS") for name in ("and", "or", "xor")],
     *[(f"{name}_reduce", "TEAM", "RMA") for name in ("max", "min")],
     *[(f"{name}_reduce", "TEAM", "REDUCE_SUM") for name in ("sum", "prod")],
+    *[(f"sum_{name}", "TEAM", "REDUCE_SUM") for name in ("inscan", "exscan")],
 ]
+SIGNAL_GENERICS = [f"#define shmem_signal_{name}(...) _Generic((WEFT_FIRST(__VA_ARGS__, 0)), shmem_ctx_t: shmem_ctx_signal_{name}, default: shmem_signal_{name})(__VA_ARGS__)"
+                   for name in ("add", "set")]
 SYNC_GENERIC = "#define shmem_sync(...) _Generic((WEFT_FIRST(__VA_ARGS__, 0)), shmem_team_t: shmem_team_sync, default: shmem_sync)(__VA_ARGS__)"

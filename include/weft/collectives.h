@@ -121,6 +121,19 @@ WEFT_EXPORT int weft_team_reduce(weft_team_t team,
                                  weft_elements elements,
                                  weft_reduction reduction);
 
+/* Element by element over PEs 0 to `me` of the team, or, exclusive, 0 to `me` - 1, of which there is none on PE 0:
+ * it gets zeroes. `dest` may be `source`. The same bits in every run on the same PEs and nodes. */
+WEFT_EXPORT int weft_team_inclusive_scan(weft_team_t team,
+                                         void* dest,
+                                         const void* source,
+                                         weft_elements elements,
+                                         weft_reduction reduction);
+WEFT_EXPORT int weft_team_exclusive_scan(weft_team_t team,
+                                         void* dest,
+                                         const void* source,
+                                         weft_elements elements,
+                                         weft_reduction reduction);
+
 #ifdef __cplusplus
 }
 #endif

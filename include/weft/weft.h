@@ -115,9 +115,10 @@ WEFT_EXPORT int weft_free(void* address);
 /* Makes `bytes` of this PE's own memory at `address` symmetric, as a window: the same size on all PEs, at
  * addresses that may differ. A place in it names the same place in the window of each PE. Peers of the
  * node reach it by cross-memory attach, others over rails. WEFT_INVALID_ARGUMENT for memory that is
- * empty or symmetric already. Not while other threads of this PE are in Weft's calls. */
+ * empty or symmetric already, WEFT_OUT_OF_MEMORY beyond 1,000 windows or so. Not while other threads of this PE are in Weft's calls. */
 WEFT_EXPORT int weft_window_register(void* address, size_t bytes);
-/* Starts with a barrier. After it the memory is the PE's own again. */
+/* Starts with a barrier; no context may have an operation on it outstanding. After it the memory is the
+ * PE's own again: the NICs have let go of it. */
 WEFT_EXPORT int weft_window_unregister(void* address);
 
 /* Where `address` of `pe` is mapped here, for loads and stores; NULL if it is on another node. */

@@ -46,13 +46,23 @@ constexpr std::array kSettings{
             "A put_signal up to this size travels inside the signal's own message."},
     Setting{"WEFT_FAULTS", &Config::faults, "", "", "",
             "For tests: faults to inject, for example seed=7,reorder=0.3,delay=0.1,refuse=0.05."},
+    Setting{"WEFT_GPU", &Config::gpu, "", "auto", "",
+            "The GPU by whose PCI switch this PE's NICs are chosen: an address (0000:1b:00.0), "
+            "none, or "
+            "auto: what is known of it at init (docs/GPU.md)."},
     Setting{"WEFT_HEAP_SIZE", &Config::heap_size, "bytes", "256M", "",
             "Size of the symmetric heap of each PE; the same on all PEs. Pages cost nothing until "
             "they are touched."},
+    Setting{
+        "WEFT_HUGE_PAGES", &Config::huge_pages, "", "auto", "auto|on|off",
+        "Huge pages for the heap: auto asks the kernel for transparent ones, which it gives where "
+        "shmem_enabled allows; on takes reserved ones (vm.nr_hugepages) first; off for none."},
     Setting{"WEFT_JOB_ID", &Config::job_id, "", "", "",
             "Name of the job, the same on all PEs; set by weft-run."},
     Setting{"WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
-            "Secret that a PE shows to the rendezvous; set by weft-run."},
+            "Secret that a PE shows to the rendezvous; set by weft-run, and by you for torchrun on "
+            "several "
+            "hosts."},
     Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "What goes to stderr."},
     Setting{
         "WEFT_NICS", &Config::nics, "", "", "",
@@ -95,7 +105,7 @@ constexpr std::array kSettings{
             "Where PEs meet: host:port or unix:/path; set by weft-run."},
     Setting{"WEFT_SPIN_US", &Config::spin_us, "us", "50", "",
             "How long a wait polls before it gives up the core; 0 when PEs outnumber the cores."},
-    Setting{"WEFT_STRIPE_BYTES_MIN", &Config::stripe_bytes_min, "bytes", "64K", "",
+    Setting{"WEFT_STRIPE_BYTES_MIN", &Config::stripe_bytes_min, "bytes", "16K", "",
             "The smallest piece into which a large operation is cut."},
     Setting{
         "WEFT_SYMMETRIC_GLOBALS", &Config::symmetric_globals, "", "auto", "auto|yes|no",

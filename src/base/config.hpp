@@ -26,6 +26,7 @@ struct Config {
   std::int64_t node_size = 0;
   // Memory.
   std::uint64_t heap_size = 0;
+  std::string huge_pages;
   std::string symmetric_globals;
   std::string node_local;
   std::uint64_t device_heap_size = 0;
@@ -38,6 +39,7 @@ struct Config {
   bool nics_shared = false;
   std::int64_t rail_count_max = 0;
   std::string rail_policy;
+  std::string gpu;
   bool warmup = true;
   std::uint64_t stripe_bytes_min = 0;
   std::uint64_t eager_bytes_max = 0;

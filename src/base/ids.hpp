@@ -35,6 +35,8 @@ using RemoteKey = StrongId<struct RemoteKeyTag, std::uint64_t>;
 
 inline constexpr std::size_t kCacheLineBytes = 64;
 inline constexpr std::size_t kRailCountMax = 32;
+// Regions of one PE at a time: the heap, the globals, windows. Numbers are used again.
+inline constexpr std::size_t kRegionCountMax = 1024;
 
 }  // namespace weft
 

@@ -12,6 +12,7 @@
 //      <- Abort {status, why}                   at any time: the job cannot go on
 //      -> End {status}                          at any time: all PEs are to end
 //      <- End {status}                          to all, before the launcher ends them
+//      <- Leave                                 the host has no more news; its closing is no loss
 //
 // Both proofs cover both nonces, so neither can be replayed, and the secret never travels. Frames
 // after the handshake are neither signed nor encrypted: addresses and keys are public to whoever

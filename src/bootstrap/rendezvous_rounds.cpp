@@ -196,11 +196,23 @@ void RendezvousServer::fail_job(Status status, const std::string& why) {
 
 void RendezvousServer::broadcast(Message type, std::span<const std::byte> payload) {
   const SharedFrame frame = message(type, payload);
-  for (const Member& member : members_) {
+  const auto tell = [this, &frame](const Member& member) {
     if (member.client != nullptr && !member.has_left) {
       send(*member.client, frame);
     }
+  };
+  for (std::uint32_t pe = 0; pe < members_.size(); ++pe) {
+    if (Pe(pe) != options_.host) {
+      tell(members_[pe]);
+    }
   }
+  if (options_.host) {
+    tell(members_[options_.host->value]);
+  }
+}
+
+void RendezvousServer::say_goodbye() {
+  broadcast(Message::Leave, {});
 }
 
 std::vector<Pe> RendezvousServer::missing() const {

@@ -29,6 +29,8 @@ class RendezvousServer {
     std::string secret;
     // From the first PE of a round to the last: then the missing ones are named.
     std::chrono::milliseconds timeout{60'000};
+    // The PE whose process this is, if it is one: it hears of an end last, since it may end the rendezvous.
+    std::optional<Pe> host;
     // What a new connection has to show who it is.
     std::chrono::milliseconds handshake_timeout{10'000};
   };
@@ -48,6 +50,9 @@ class RendezvousServer {
   // The launcher saw this PE's process end: one that had not joined will not come any more. `how`
   // completes "PE 3 ...", for example "exited with status 0".
   void note_exit(Pe pe, const std::string& how);
+
+  // The host goes on with something else: those who are still here need not take its end for a loss.
+  void say_goodbye();
 
   // The PE whose loss broke the job, as far as the rendezvous can tell.
   [[nodiscard]] std::optional<Pe> first_lost() const { return first_lost_; }

@@ -44,6 +44,8 @@ void RendezvousThread::run() {
     ::poll(entries.data(), entries.size(), -1);
     server_.serve(std::chrono::milliseconds(0));
   }
+  server_.serve(std::chrono::milliseconds(0));  // what its own PE said last
+  server_.say_goodbye();
   const auto deadline = Clock::now() + kLinger;
   while (server_.connection_count() > 0 && Clock::now() < deadline) {
     server_.serve(std::chrono::milliseconds(100));

@@ -1,4 +1,8 @@
-// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any.
+// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any. A path that begins
+// with '@' is a name in Linux's abstract namespace (unix(7)): it is no file, and gone with its owner.
+//
+// The two ends of a unix socket belong to one user: whoever else connects, or has taken the name, is refused
+// (SO_PEERCRED, unix(7)). A TCP connection whose other host is silently gone breaks within half a minute.
 //
 // Any thread; no state. All descriptors are close-on-exec and non-blocking, so that no wait is
 // without a deadline.
@@ -36,10 +40,12 @@ struct Listener {
 // Throws Error; a port that is in use says so and what to do. An empty host means every interface.
 [[nodiscard]] Listener listen_on(const Address& address);
 
-// Connects, and tries again until `deadline` while nobody listens there yet. Throws Error (Timeout).
+// Connects, and tries again until `deadline` while nobody listens there yet. Throws Error (Timeout;
+// InvalidArgument if another user listens there).
 [[nodiscard]] FileDescriptor dial(const Address& address, Clock::time_point deadline);
 
-// The next connection of a listener, or not open: errno says why, EAGAIN that there is none.
+// The next connection of a listener, or not open: errno says why, EAGAIN that there is none, ECONNABORTED
+// that it was another user's.
 [[nodiscard]] FileDescriptor accept_from(const Listener& listener);
 
 // "10.0.0.7:4711" of the other end, for messages.

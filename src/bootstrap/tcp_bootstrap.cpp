@@ -17,6 +17,8 @@ constexpr std::chrono::seconds kServersHeadStart{5};
 
 // From the first PE's end by end_job to the news of it everywhere, generously.
 constexpr std::chrono::milliseconds kNewsLimit{300};
+// A thread that watches for news holds the connection for a moment only; a call, for as long as it takes.
+constexpr std::chrono::milliseconds kBusyLimit{100};
 // The rendezvous may be on a host that no longer answers; the PE ends all the same.
 constexpr std::chrono::milliseconds kEndLimit{2000};
 
@@ -90,7 +92,7 @@ std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
 }
 
 void TcpBootstrap::end_job(int status) {
-  const std::unique_lock lock(call_, std::try_to_lock);
+  const std::unique_lock lock(call_, kBusyLimit);
   if (!lock.owns_lock() || failure_) {
     return;  // init or finalize is under way in another thread, or the job has failed anyway
   }
@@ -115,11 +117,36 @@ void TcpBootstrap::follow_end() {
   }
 }
 
-void TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
+TcpBootstrap::News TcpBootstrap::read_news() {
+  const std::unique_lock lock(call_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return News::Busy;
+  }
+  if (failure_) {
+    return News::Over;
+  }
+  bool is_open = true;
+  try {
+    is_open = listen_for_end(std::chrono::milliseconds(0));
+  } catch (const Error& error) {
+    failure_ = error;
+  }
+  if (has_host_left_) {
+    return News::Over;
+  }
+  if (!is_open && !failure_) {
+    failure_ = Error(Status::PeerLost,
+                     fmt::format("{} has closed the connection; its host has ended", where()));
+  }
+  return failure_ ? News::Failure : News::None;
+}
+
+bool TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   bool is_open = true;
-  while (is_open && !failure_) {
+  while (true) {
     while (const auto frame = connection_->next_frame()) {
+      has_host_left_ = has_host_left_ || frame->type == static_cast<std::uint16_t>(Message::Leave);
       if (frame->type == static_cast<std::uint16_t>(Message::End)) {
         end_process(*frame);
       }
@@ -129,10 +156,10 @@ void TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
         failure_ = Error(status, fields.text());
       }
     }
-    if (failure_ || !wait_ready(connection_->input(), POLLIN, deadline)) {
-      return;
+    if (failure_ || !is_open || !wait_ready(connection_->input(), POLLIN, deadline)) {
+      return is_open;
     }
-    is_open = connection_->receive();
+    is_open = connection_->receive();  // what came before the end is in the next frames
   }
 }
 
@@ -140,6 +167,9 @@ Frame TcpBootstrap::expect(Message type) {
   Frame frame = receive(type);
   if (frame.type == static_cast<std::uint16_t>(type)) {
     return frame;
+  }
+  if (frame.type == static_cast<std::uint16_t>(Message::Leave)) {
+    fail_for_good(Status::PeerLost, fmt::format("the host of {} has left the job", where()));
   }
   if (frame.type == static_cast<std::uint16_t>(Message::End)) {
     end_process(frame);

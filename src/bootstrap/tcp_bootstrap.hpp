@@ -1,7 +1,7 @@
 // A PE's end of the rendezvous: joins in the constructor, leaves in the destructor.
 //
-// One thread at a time, as for every Bootstrap, but for end_job and follow_end. After one failure every later call fails the same
-// way, because the PEs no longer agree on the round.
+// One thread at a time, as for every Bootstrap, but for end_job, follow_end and read_news. After one failure
+// every later call fails the same way, because the PEs no longer agree on the round.
 #pragma once
 
 #include <chrono>
@@ -47,6 +47,21 @@ class TcpBootstrap final : public Bootstrap {
   void end_job(int status) override;
   void follow_end() override;
 
+  // What has come outside of any call, for a thread that watches (NewsWatch). An End ends this process.
+  enum class News : std::uint8_t {
+    None,
+    Busy,     // a call is in progress, and reads for itself
+    Failure,  // the job cannot go on: failure() says why
+    Over,     // nothing more will come: the host has said goodbye, or a call has failed
+  };
+  [[nodiscard]] News read_news();
+
+  // Set once read_news has said Failure.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+
+  // Readable when there may be news.
+  [[nodiscard]] int news_fd() const { return connection_->input(); }
+
  private:
   void greet();
   [[nodiscard]] Frame expect(Message type);
@@ -55,15 +70,17 @@ class TcpBootstrap final : public Bootstrap {
   [[noreturn]] void fail_for_good(Status status, const std::string& why);
   [[nodiscard]] std::string where() const;
 
-  // Reads on until `limit`, for an End, which ends this process, or an Abort, or the connection's end.
-  void listen_for_end(std::chrono::milliseconds limit);
+  // Reads on until `limit`, for an End, which ends this process, or an Abort, or the connection's end:
+  // then it is false.
+  bool listen_for_end(std::chrono::milliseconds limit);
 
   Options options_;
-  std::mutex call_;  // held by the call in progress
+  std::timed_mutex call_;  // held by the call in progress
   std::unique_ptr<Connection> connection_;
   Clock::time_point deadline_;  // of the call in progress
   std::uint32_t round_ = 0;
   std::optional<Error> failure_;
+  bool has_host_left_ = false;
 };
 
 }  // namespace weft::bootstrap

@@ -5,8 +5,11 @@
 #include <limits>
 #include <optional>
 
+#include <unistd.h>
+
 #include "src/base/error.hpp"
 #include "src/bootstrap/frame.hpp"
+#include "src/bootstrap/news_watch.hpp"
 #include "src/bootstrap/rendezvous_thread.hpp"
 #include "src/bootstrap/sha256.hpp"
 #include "src/bootstrap/tcp_bootstrap.hpp"
@@ -38,8 +41,9 @@ std::uint32_t required_number(const Lookup& lookup, std::string_view name, std::
   return number;
 }
 
-// The restart count keeps a PE of torchrun's previous attempt out of the new one.
-std::string derive_secret(const Lookup& lookup) {
+// The same for all PEs of a job, and no secret: it keeps jobs apart that do not mean each other. The restart
+// count keeps a PE of torchrun's previous attempt out of the new one.
+std::string job_digest(const Lookup& lookup) {
   FieldWriter fields;
   for (const std::string_view name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
                                       "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
@@ -48,17 +52,54 @@ std::string derive_secret(const Lookup& lookup) {
   return to_hex(sha256(fields.bytes()));
 }
 
+// torchrun says how many of the job's processes are on this host. Without that (variables set by hand) an
+// address that does not leave the host says it.
+bool is_on_one_host(const TorchrunJob& job, const Lookup& lookup, std::string_view master) {
+  if (const auto local = lookup("LOCAL_WORLD_SIZE")) {
+    return *local == std::to_string(job.pe_count);
+  }
+  return master == "localhost" || master == "::1" || master.starts_with("127.");
+}
+
+Address rendezvous_of(const TorchrunJob& job, const Config& config, const Lookup& lookup) {
+  const std::string master = required(lookup, "MASTER_ADDR");
+  const std::uint32_t port = required_number(lookup, "MASTER_PORT", 65'534);
+  if (!config.rendezvous.empty()) {
+    return parse_address(config.rendezvous);
+  }
+  if (is_on_one_host(job, lookup, master)) {
+    return {.host = {},
+            .port = 0,
+            .path = fmt::format("@weft-{}-{}", ::geteuid(), job_digest(lookup).substr(0, 32))};
+  }
+  return {.host = master, .port = static_cast<std::uint16_t>(port + 1), .path = {}};
+}
+
+std::string secret_of(const TorchrunJob& job, const Config& config, const Lookup& lookup) {
+  if (!config.job_secret.empty()) {
+    return config.job_secret;
+  }
+  if (job.rendezvous.is_unix()) {
+    return job_digest(lookup);
+  }
+  fail(Status::InvalidArgument,
+       "the rendezvous at {} can be reached from other hosts, and torchrun gives a job no secret: "
+       "set WEFT_JOB_SECRET to the same random text on every host (openssl rand -hex 16 makes one)",
+       to_string(job.rendezvous));
+}
+
 // PE 0 hosts the rendezvous beside its own end of it. Members go in reverse: it leaves, then the
-// host waits for the others to leave.
+// host waits for the others to leave. The watch goes first, as from then on a closed connection is no loss.
 class TorchrunBootstrap final : public Bootstrap {
  public:
   TorchrunBootstrap(const TorchrunJob& job, std::chrono::milliseconds timeout) {
     Address address = job.rendezvous;
     if (job.pe.value == 0) {
       // Every interface: MASTER_ADDR may resolve to a loopback address on its own host.
-      host_.emplace(Address{.host = {}, .port = address.port, .path = address.path},
-                    RendezvousServer::Options{
-                        .pe_count = job.pe_count, .secret = job.secret, .timeout = timeout});
+      host_.emplace(
+          Address{.host = {}, .port = address.port, .path = address.path},
+          RendezvousServer::Options{
+              .pe_count = job.pe_count, .secret = job.secret, .timeout = timeout, .host = job.pe});
       if (!address.is_unix()) {
         address.host = "localhost";
       }
@@ -69,6 +110,7 @@ class TorchrunBootstrap final : public Bootstrap {
                                           .pe_count = job.pe_count,
                                           .timeout = timeout,
                                           .name = "torchrun"});
+    watch_.emplace(*client_);
   }
 
   [[nodiscard]] Pe pe() const override { return client_->pe(); }
@@ -81,9 +123,14 @@ class TorchrunBootstrap final : public Bootstrap {
     return client_->allgather(mine);
   }
 
+  void end_job(int status) override { client_->end_job(status); }
+
+  void follow_end() override { client_->follow_end(); }
+
  private:
   std::optional<RendezvousThread> host_;
   std::optional<TcpBootstrap> client_;
+  std::optional<NewsWatch> watch_;
 };
 
 }  // namespace
@@ -105,13 +152,8 @@ TorchrunJob parse_torchrun_job(const Config& config, const Lookup& lookup) {
   if (job.pe.value >= job.pe_count) {
     fail(Status::InvalidArgument, "RANK={} is not below WORLD_SIZE={}", job.pe.value, job.pe_count);
   }
-  const std::string master = required(lookup, "MASTER_ADDR");
-  const std::uint32_t port = required_number(lookup, "MASTER_PORT", 65'534);
-  job.rendezvous =
-      config.rendezvous.empty()
-          ? Address{.host = master, .port = static_cast<std::uint16_t>(port + 1), .path = {}}
-          : parse_address(config.rendezvous);
-  job.secret = config.job_secret.empty() ? derive_secret(lookup) : config.job_secret;
+  job.rendezvous = rendezvous_of(job, config, lookup);
+  job.secret = secret_of(job, config, lookup);
   return job;
 }
 

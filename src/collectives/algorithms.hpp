@@ -28,6 +28,13 @@ struct Strides {
   std::size_t count = 0;
 };
 
+enum class ScanKind : std::uint8_t { Inclusive, Exclusive };
+
+struct Scan {
+  Reducer reducer;
+  ScanKind kind = ScanKind::Inclusive;
+};
+
 namespace on_node {
 
 Status alltoall(Team& team, Sides sides, std::size_t bytes_per_pe);
@@ -36,6 +43,7 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
 Status fcollect(Team& team, Sides sides, std::size_t bytes);
 Status collect(Team& team, Sides sides, std::size_t bytes);
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
+Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan);
 Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all);
 
 }  // namespace on_node
@@ -48,6 +56,7 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
 Status fcollect(Team& team, Sides sides, std::size_t bytes);
 Status collect(Team& team, Sides sides, std::size_t bytes);
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
+Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan);
 Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all);
 
 }  // namespace between_nodes

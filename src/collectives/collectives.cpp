@@ -95,6 +95,11 @@ Status Collectives::reduce(Team& team, Sides sides, std::size_t count, Reducer r
                                 : between_nodes::reduce(team, sides, count, reducer);
 }
 
+Status Collectives::scan(Team& team, Sides sides, std::size_t count, const Scan& scan) {
+  return team.is_on_one_node() ? on_node::scan(team, sides, count, scan)
+                               : between_nodes::scan(team, sides, count, scan);
+}
+
 // Three exchanges: what is asked for and which team numbers are free, whether all could take the
 // number that all have free, and where its control words stand. A number that another thread took in
 // between is tried again without it.

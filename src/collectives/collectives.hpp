@@ -67,6 +67,7 @@ class Collectives {
   static Status fcollect(Team& team, Sides sides, std::size_t bytes);
   static Status collect(Team& team, Sides sides, std::size_t bytes);
   static Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
+  static Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan);
 
   // ---- Making teams.
 

@@ -139,6 +139,11 @@ class Team {
   Status await_arrivals(std::uint64_t more, std::string_view name, Pe whom);
   Status await_results(std::uint64_t more, std::string_view name, Pe whom);
 
+  // Until a word of this PE, to which a member sets, has come to `least`.
+  Status await_own(const std::uint64_t& word, std::uint64_t least, std::string_view name, Pe whom) {
+    return wait(word, least, name, whom);
+  }
+
   // All members have entered. Two steps on the node, a dissemination between the nodes' leaders.
   Status sync(std::string_view name);
   // The last sync: nobody looks into another member's memory once that one has returned.

@@ -97,10 +97,6 @@ DeviceRegion LibfabricRail::add_device_region(const DeviceMemory& memory) {
   return result;
 }
 
-void LibfabricRail::drop_device_region(std::span<std::byte> memory) noexcept {
-  regions_.erase(memory.data());
-}
-
 int LibfabricRail::enter_dma_buf(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept {
 #ifdef FI_MR_DMABUF
   if (!can_take_dma_buf()) {

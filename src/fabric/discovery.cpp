@@ -22,7 +22,10 @@
 namespace weft::fabric {
 namespace {
 
-// What Weft can live with; the provider clears what it does not need (fi_getinfo(3)).
+// What Weft can live with; the provider clears what it does not need (fi_getinfo(3)). FI_RX_CQ_DATA is left
+// out: an EFA that is given it turns off what lets immediate data arrive without a receive buffer, and every
+// piece of a put_signal would use one up; an EFA that has no such thing then offers its fabric "efa", which
+// keeps buffers of its own (fi_efa(7); prov/efa/src/efa_user_info.c of libfabric 2.6).
 InfoHandle make_hints(const std::string& provider, bool on_device) {
   InfoHandle hints(fi_allocinfo());
   WEFT_CHECK(hints != nullptr, "fi_allocinfo: out of memory");
@@ -278,9 +281,9 @@ std::vector<NicInfo> discover(const Config& config, DeviceUse device) {
   return nics;
 }
 
-std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all) {
+std::unique_ptr<Rail> open_rail(const NicInfo& nic, RailOptions options) {
   try {
-    return std::make_unique<LibfabricRail>(nic, registers_all);
+    return std::make_unique<LibfabricRail>(nic, options);
   } catch (const Error& error) {
     if (nic.without_device == nullptr) {
       throw;
@@ -289,7 +292,7 @@ std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all) {
   }
   NicInfo plain = nic;
   plain.native = nic.without_device;
-  return std::make_unique<LibfabricRail>(plain, registers_all);
+  return std::make_unique<LibfabricRail>(plain, options);
 }
 
 }  // namespace weft::fabric

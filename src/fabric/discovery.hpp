@@ -48,9 +48,14 @@ enum class DeviceUse : std::uint8_t {
 // "1.17": of the library that is loaded, not of the headers.
 [[nodiscard]] std::string library_version();
 
+// A provider other than it is, for tests.
+struct RailOptions {
+  bool registers_all = false;  // it wants all local memory registered (FI_MR_LOCAL)
+  bool is_blind = false;       // its queues have no wait object
+};
+
 // Opens a NIC: fabric, domain, endpoint, address vector, completion queue. Throws Error. If it does not open
 // with FI_HMEM, it is opened without, with a warning.
-// `registers_all`: as if the provider wanted all local memory registered (FI_MR_LOCAL); for tests.
-[[nodiscard]] std::unique_ptr<Rail> open_rail(const NicInfo& nic, bool registers_all = false);
+[[nodiscard]] std::unique_ptr<Rail> open_rail(const NicInfo& nic, RailOptions options = {});
 
 }  // namespace weft::fabric

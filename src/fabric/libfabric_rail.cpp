@@ -6,19 +6,35 @@
 #include <sys/resource.h>
 
 #include "src/base/error.hpp"
+#include "src/fabric/endpoint_limits.hpp"
 #include "src/fabric/native_info.hpp"
 #include "src/fabric/quirks.hpp"
 
 namespace weft::fabric {
 namespace {
 
-constexpr std::size_t kQueueEntries = 4096;
 constexpr std::uint64_t kLocalAccess = FI_READ | FI_WRITE | FI_SEND | FI_RECV;
 
 // Sources up to the inject size are free when the post returns (fi_rma(3), FI_INJECT).
 // For that the CPU copies them, so memory of a GPU is never injected.
-bool is_injected(const LocalMemory& source, const RailLimits& limits) {
-  return source.bytes <= limits.inject_bytes && !source.on_device;
+bool is_injected(const LocalMemory& source, std::size_t inject_bytes) {
+  return source.bytes <= inject_bytes && !source.on_device;
+}
+
+// What a provider says to an argument or a kind of operation, whoever the peer is (fi_errno(3)).
+bool is_about_operation(ssize_t code) {
+  switch (code) {
+    case -FI_EINVAL:
+    case -FI_EFAULT:
+    case -FI_EMSGSIZE:
+    case -FI_EBADFLAGS:
+    case -FI_ENOSYS:
+    case -FI_EOPNOTSUPP:
+    case -FI_ENOKEY:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::uint64_t flags_for(bool injected) {
@@ -36,16 +52,17 @@ std::string memlock_hint() {
 
 }  // namespace
 
-LibfabricRail::LibfabricRail(const NicInfo& nic, bool registers_all)
+LibfabricRail::LibfabricRail(const NicInfo& nic, RailOptions options)
     : nic_(nic.name),
       address_text_(nic.address),
       provider_(nic.provider),
       object_(fmt::format("{} ({}, {})", nic.name, nic.address, nic.provider)) {
   WEFT_CHECK(nic.native != nullptr, "NIC {} was not discovered", nic.name);
   read_limits(*nic.native->info);
-  registers_local_ = registers_local_ || registers_all;
+  limits_.registers_local = limits_.registers_local || options.registers_all;
   limits_.rate_bits_per_s = nic.rate_bits_per_s;
-  open(*nic.native->info);
+  open(*nic.native->info, options);
+  read_sizes(*endpoint_, *nic.native->info, limits_);
   read_address();
   if (quirk_of(provider_).kernel_sockets) {
     sockets_ = std::make_unique<SocketWatch>(nic.name, address_);
@@ -53,17 +70,17 @@ LibfabricRail::LibfabricRail(const NicInfo& nic, bool registers_all)
 }
 
 void LibfabricRail::read_limits(const fi_info& info) {
-  limits_.inject_bytes = info.tx_attr->inject_size;
   limits_.transmit_depth = std::max<std::size_t>(info.tx_attr->size, 1);
   limits_.receive_depth = std::max<std::size_t>(info.rx_attr->size, 1);
   limits_.has_immediate = info.domain_attr->cq_data_size >= sizeof(std::uint32_t);
-  registers_local_ = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  limits_.is_claim = !quirk_of(provider_).is_tried;
+  limits_.registers_local = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
   virtual_addresses_ = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   has_hmem_ = (info.caps & FI_HMEM) != 0;
   endpoint_regions_ = (info.domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
 }
 
-void LibfabricRail::open(const fi_info& info) {
+void LibfabricRail::open(const fi_info& info, RailOptions options) {
   const char* hint = "weft-info shows what libfabric offers";
   auto* native = const_cast<fi_info*>(&info);  // libfabric's signatures lack const
   fid_fabric* fabric = nullptr;
@@ -73,21 +90,7 @@ void LibfabricRail::open(const fi_info& info) {
   check(fi_domain(fabric, native, &domain, nullptr), "fi_domain", object_, hint);
   domain_.reset(domain);
 
-  fi_cq_attr queue_attributes{};
-  queue_attributes.format = FI_CQ_FORMAT_DATA;
-  queue_attributes.size = kQueueEntries;
-  queue_attributes.wait_obj = FI_WAIT_FD;
-  fid_cq* queue = nullptr;
-  if (fi_cq_open(domain, &queue_attributes, &queue, nullptr) != 0) {
-    queue_attributes.wait_obj = FI_WAIT_NONE;  // the progress thread then polls this rail
-    check(fi_cq_open(domain, &queue_attributes, &queue, nullptr), "fi_cq_open", object_, hint);
-  }
-  queue_.reset(queue);
-  if (queue_attributes.wait_obj == FI_WAIT_FD &&
-      fi_control(&queue->fid, FI_GETWAIT, &wait_descriptor_) != 0) {
-    wait_descriptor_ = -1;
-  }
-
+  open_queue(info, options);
   fi_av_attr vector_attributes{};
   vector_attributes.type = FI_AV_TABLE;
   fid_av* vector = nullptr;
@@ -97,12 +100,34 @@ void LibfabricRail::open(const fi_info& info) {
   fid_ep* endpoint = nullptr;
   check(fi_endpoint(domain, native, &endpoint, nullptr), "fi_endpoint", object_, hint);
   endpoint_.reset(endpoint);
-  check(fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind", object_, hint);
+  check(fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind", object_, hint);
   check(fi_ep_bind(endpoint, &vector->fid, 0), "fi_ep_bind", object_, hint);
   if (has_hmem_) {
     require_nic_access();
   }
   check(fi_enable(endpoint), "fi_enable", object_, "is the address still on this host?");
+}
+
+void LibfabricRail::open_queue(const fi_info& info, RailOptions options) {
+  fi_cq_attr attributes{};
+  attributes.format = FI_CQ_FORMAT_DATA;
+  fid_cq* queue = nullptr;
+  const auto open_with = [&](fi_wait_obj wait_object) {
+    attributes.wait_obj = wait_object;
+    return open_largest(queue_size_for(info), [&](std::size_t entries) {
+      attributes.size = entries;
+      return fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
+    });
+  };
+  if (options.is_blind || open_with(FI_WAIT_FD) != 0) {
+    // The progress thread then polls this rail.
+    check(open_with(FI_WAIT_NONE), "fi_cq_open", object_, "weft-info shows what libfabric offers");
+  }
+  queue_.reset(queue);
+  if (attributes.wait_obj == FI_WAIT_FD &&
+      fi_control(&queue->fid, FI_GETWAIT, &wait_descriptor_) != 0) {
+    wait_descriptor_ = -1;
+  }
 }
 
 void LibfabricRail::read_address() {
@@ -135,6 +160,10 @@ RegionKey LibfabricRail::add_region(std::span<std::byte> memory) {
   return key;
 }
 
+void LibfabricRail::drop_region(std::span<std::byte> memory) noexcept {
+  regions_.erase(memory.data());
+}
+
 RegionKey LibfabricRail::key_of(const std::byte* first, fid_mr* registration) const {
   const auto base = virtual_addresses_ ? reinterpret_cast<std::uint64_t>(first) : 0;
   return {.key = RemoteKey(fi_mr_key(registration)), .base = base};
@@ -142,7 +171,7 @@ RegionKey LibfabricRail::key_of(const std::byte* first, fid_mr* registration) co
 
 void LibfabricRail::keep_registered(std::span<std::byte> memory) noexcept {
   Region region{.bytes = memory.size(), .registration = {}};
-  if (registers_local_ && enter(memory, kLocalAccess, region.registration) == 0) {
+  if (limits_.registers_local && enter(memory, kLocalAccess, region.registration) == 0) {
     regions_.insert_or_assign(memory.data(), std::move(region));
   }
 }
@@ -180,23 +209,25 @@ fid_mr* LibfabricRail::region_around(const LocalMemory& memory) const noexcept {
 }
 
 bool LibfabricRail::describe(const LocalMemory& memory,
+                             std::uint64_t access,
                              PostContext* context,
                              void*& descriptor) noexcept {
   descriptor = nullptr;
-  if ((!registers_local_ && !memory.on_device) || memory.bytes == 0) {
+  if ((!limits_.registers_local && !memory.on_device) || memory.bytes == 0) {
     return true;
   }
   if (fid_mr* region = region_around(memory); region != nullptr) {
     descriptor = fi_mr_desc(region);
     return true;
   }
+  last_action_ = kRegisterAction;
   if (memory.on_device) {
     last_error_ = FI_EINVAL;  // not of add_device_region: nobody knows whose GPU it is
     return false;
   }
   Handle<fid_mr> registration;
   last_error_ =
-      enter({static_cast<std::byte*>(memory.address), memory.bytes}, kLocalAccess, registration);
+      enter({static_cast<std::byte*>(memory.address), memory.bytes}, access, registration);
   if (last_error_ != 0) {
     return false;
   }
@@ -205,7 +236,9 @@ bool LibfabricRail::describe(const LocalMemory& memory,
   return true;
 }
 
-PostResult LibfabricRail::result_of(ssize_t code, PostContext* context) noexcept {
+PostResult LibfabricRail::result_of(const char* action,
+                                    ssize_t code,
+                                    PostContext* context) noexcept {
   if (code == 0) {
     return PostResult::Posted;
   }
@@ -214,7 +247,8 @@ PostResult LibfabricRail::result_of(ssize_t code, PostContext* context) noexcept
     return PostResult::Full;
   }
   last_error_ = static_cast<int>(-code);
-  return PostResult::Failed;
+  last_action_ = action;
+  return is_about_operation(code) ? PostResult::Refused : PostResult::Failed;
 }
 
 PostResult LibfabricRail::post_write(const LocalMemory& source,
@@ -224,9 +258,9 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
   const iovec local{source.address, source.bytes};
   const fi_rma_iov remote{dest.address, source.bytes, dest.key.value};
   void* descriptor = nullptr;
-  const bool injected = is_injected(source, limits_);
-  if (!injected && !describe(source, context, descriptor)) {
-    return PostResult::Failed;
+  const bool injected = is_injected(source, limits_.inject_write_bytes);
+  if (!injected && !describe(source, FI_WRITE, context, descriptor)) {
+    return PostResult::Refused;
   }
   fi_msg_rma message{};
   message.msg_iov = &local;
@@ -238,17 +272,18 @@ PostResult LibfabricRail::post_write(const LocalMemory& source,
   message.context = context->provider_scratch.data();
   message.data = immediate.value_or(0);
   const std::uint64_t flags = flags_for(injected) | (immediate.has_value() ? FI_REMOTE_CQ_DATA : 0);
-  return result_of(fi_writemsg(endpoint_.get(), &message, flags), context);
+  return result_of("fi_writemsg", fi_writemsg(endpoint_.get(), &message, flags), context);
 }
 
 PostResult LibfabricRail::post_read(const LocalMemory& dest,
                                     const RemoteMemory& source,
                                     PostContext* context) noexcept {
   void* descriptor = nullptr;
-  if (!describe(dest, context, descriptor)) {
-    return PostResult::Failed;
+  if (!describe(dest, FI_READ, context, descriptor)) {
+    return PostResult::Refused;
   }
-  return result_of(fi_read(endpoint_.get(), dest.address, dest.bytes, descriptor, source.peer.value,
+  return result_of("fi_read",
+                   fi_read(endpoint_.get(), dest.address, dest.bytes, descriptor, source.peer.value,
                            source.address, source.key.value, context->provider_scratch.data()),
                    context);
 }
@@ -258,9 +293,9 @@ PostResult LibfabricRail::post_send(const LocalMemory& message,
                                     PostContext* context) noexcept {
   const iovec local{message.address, message.bytes};
   void* descriptor = nullptr;
-  const bool injected = is_injected(message, limits_);
-  if (!injected && !describe(message, context, descriptor)) {
-    return PostResult::Failed;
+  const bool injected = is_injected(message, limits_.inject_bytes);
+  if (!injected && !describe(message, FI_SEND, context, descriptor)) {
+    return PostResult::Refused;
   }
   fi_msg native{};
   native.msg_iov = &local;
@@ -268,15 +303,17 @@ PostResult LibfabricRail::post_send(const LocalMemory& message,
   native.iov_count = 1;
   native.addr = peer.value;
   native.context = context->provider_scratch.data();
-  return result_of(fi_sendmsg(endpoint_.get(), &native, flags_for(injected)), context);
+  return result_of("fi_sendmsg", fi_sendmsg(endpoint_.get(), &native, flags_for(injected)),
+                   context);
 }
 
 PostResult LibfabricRail::post_receive(const LocalMemory& buffer, PostContext* context) noexcept {
   void* descriptor = nullptr;
-  if (!describe(buffer, context, descriptor)) {
-    return PostResult::Failed;
+  if (!describe(buffer, FI_RECV, context, descriptor)) {
+    return PostResult::Refused;
   }
-  return result_of(fi_recv(endpoint_.get(), buffer.address, buffer.bytes, descriptor,
+  return result_of("fi_recv",
+                   fi_recv(endpoint_.get(), buffer.address, buffer.bytes, descriptor,
                            FI_ADDR_UNSPEC, context->provider_scratch.data()),
                    context);
 }
@@ -304,7 +341,7 @@ std::size_t LibfabricRail::poll(std::span<Event> events) noexcept {
     } else {
       event.kind = EventKind::Completed;
     }
-    if (registers_local_ && event.kind != EventKind::RemoteWrite) {
+    if (limits_.registers_local && event.kind != EventKind::RemoteWrite) {
       for_operations_.erase(event.context);
     }
   }
@@ -322,6 +359,9 @@ Event LibfabricRail::take_error() noexcept {
 }
 
 bool LibfabricRail::may_sleep() noexcept {
+  if (wait_descriptor_ < 0) {
+    return true;  // nobody sleeps on it: and fi_trywait(3) is only for queues with a wait object
+  }
   fid* object = &queue_->fid;
   return fi_trywait(fabric_.get(), &object, 1) == 0;
 }

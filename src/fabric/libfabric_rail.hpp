@@ -20,10 +20,11 @@ namespace weft::fabric {
 
 class LibfabricRail final : public Rail {
  public:
-  // `registers_all`: treat the provider as one that wants all local memory registered; for tests.
-  explicit LibfabricRail(const NicInfo& nic, bool registers_all = false);
+  explicit LibfabricRail(const NicInfo& nic, RailOptions options = {});
 
   [[nodiscard]] const RailLimits& limits() const override { return limits_; }
+
+  void restrict_to(const RailLimits& limits) noexcept override { limits_ = limits; }
 
   [[nodiscard]] const std::string& nic() const override { return nic_; }
 
@@ -36,7 +37,7 @@ class LibfabricRail final : public Rail {
   PeerHandle add_peer(std::span<const std::byte> address) override;
   RegionKey add_region(std::span<std::byte> memory) override;
   DeviceRegion add_device_region(const DeviceMemory& memory) override;
-  void drop_device_region(std::span<std::byte> memory) noexcept override;
+  void drop_region(std::span<std::byte> memory) noexcept override;
   void keep_registered(std::span<std::byte> memory) noexcept override;
 
   PostResult post_write(const LocalMemory& source,
@@ -55,6 +56,8 @@ class LibfabricRail final : public Rail {
 
   [[nodiscard]] int last_error() const noexcept override { return last_error_; }
 
+  [[nodiscard]] const char* last_action() const noexcept override { return last_action_; }
+
   [[nodiscard]] int wait_descriptor() const noexcept override { return wait_descriptor_; }
 
   [[nodiscard]] bool may_sleep() noexcept override;
@@ -72,7 +75,8 @@ class LibfabricRail final : public Rail {
     Handle<fid_mr> registration;
   };
 
-  void open(const fi_info& info);
+  void open(const fi_info& info, RailOptions options);
+  void open_queue(const fi_info& info, RailOptions options);
   void read_limits(const fi_info& info);
   void read_address();
   // A libfabric error number, or 0.
@@ -87,9 +91,13 @@ class LibfabricRail final : public Rail {
   [[nodiscard]] RegionKey key_of(const std::byte* first, fid_mr* registration) const;
   // The descriptor for an operation on `memory`; what is injected needs none (fi_msg(3)). False if it
   // could not be registered: last_error_.
-  bool describe(const LocalMemory& memory, PostContext* context, void*& descriptor) noexcept;
+  // `access`: what the operation does with it, and no more, so that memory which may only be read can be sent.
+  bool describe(const LocalMemory& memory,
+                std::uint64_t access,
+                PostContext* context,
+                void*& descriptor) noexcept;
   [[nodiscard]] fid_mr* region_around(const LocalMemory& memory) const noexcept;
-  PostResult result_of(ssize_t code, PostContext* context) noexcept;
+  PostResult result_of(const char* action, ssize_t code, PostContext* context) noexcept;
   Event take_error() noexcept;
 
   std::string nic_;
@@ -99,11 +107,11 @@ class LibfabricRail final : public Rail {
   RailLimits limits_;
   bool virtual_addresses_ = false;
   bool endpoint_regions_ = false;
-  bool registers_local_ = false;  // FI_MR_LOCAL
-  bool has_hmem_ = false;         // FI_HMEM was asked for and granted
-  int nic_access_error_ = 0;      // of FI_OPT_FI_HMEM_P2P
+  bool has_hmem_ = false;     // FI_HMEM was asked for and granted
+  int nic_access_error_ = 0;  // of FI_OPT_FI_HMEM_P2P
   int wait_descriptor_ = -1;
   int last_error_ = 0;
+  const char* last_action_ = "";
   std::uint64_t next_key_ = 1;
   std::vector<std::byte> address_;
   std::unique_ptr<SocketWatch> sockets_;  // only where connections are sockets of this process

@@ -20,7 +20,7 @@ struct ProviderQuirk {
   std::string_view name;  // provider name, as fi_getinfo reports it
   std::int32_t rank;      // "auto" takes the usable provider of the highest rank; < 0: only by name
   bool kernel_sockets;    // connections are TCP sockets of this process: see socket_watch.hpp
-  std::int32_t cq_data_bytes;  // immediate data that really arrives; 0: as the provider says
+  bool is_tried;  // Weft's own suites run on it; what any other claims is tried at start: trial.hpp
   DeviceCopies device;
   std::string_view notes;
   std::string_view source;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,11 +29,15 @@ struct PostContext {
   std::array<void*, 8> provider_scratch{};
 };
 
+// After Refused and Failed, last_error() and last_action() say what the provider said to what.
 enum class PostResult : std::uint8_t {
   Posted,
-  Full,    // nothing was taken: poll, then try again (-FI_EAGAIN)
-  Failed,  // the provider refused for good; last_error() has its number
+  Full,  // nothing was taken: poll, then try again (-FI_EAGAIN)
+  Refused,  // this operation for good, because of its memory or its arguments; the link is as good as before
+  Failed,  // the link: the peer cannot be reached this way
 };
+
+inline constexpr const char* kRegisterAction = "fi_mr_reg";
 
 // Local memory of an operation: any of this process. Where the provider wants it registered
 // (FI_MR_LOCAL) and it is not, the rail registers it for the operation, which costs some µs.
@@ -93,10 +98,15 @@ struct Event {
 };
 
 struct RailLimits {
-  std::size_t inject_bytes = 0;       // up to this size the source is free when post returns
+  std::size_t inject_bytes = 0;        // up to this size a message is free when post returns
+  std::size_t inject_write_bytes = 0;  // the same for the source of a write: often less
+  std::size_t message_bytes_max = std::numeric_limits<std::size_t>::max();  // of one send
+  std::size_t rma_bytes_max = std::numeric_limits<std::size_t>::max();      // of one write or read
   std::size_t transmit_depth = 0;     // operations that may be outstanding
   std::size_t receive_depth = 0;      // receive buffers that may be posted
   bool has_immediate = true;          // writes can carry 32 bits to the target's queue
+  bool registers_local = false;       // local memory must be registered (FI_MR_LOCAL)
+  bool is_claim = false;              // what is said of writes has not been tried: see trial.hpp
   std::uint64_t rate_bits_per_s = 0;  // 0 if unknown
 };
 
@@ -116,6 +126,8 @@ class Rail {
   virtual ~Rail() = default;
 
   [[nodiscard]] virtual const RailLimits& limits() const = 0;
+  // From now on the rail does no more than this, which is part of what it claimed.
+  virtual void restrict_to(const RailLimits& limits) noexcept = 0;
   // For people: NIC and address ("eth0", "10.0.0.1").
   [[nodiscard]] virtual const std::string& nic() const = 0;
   [[nodiscard]] virtual const std::string& address_text() const = 0;
@@ -125,12 +137,13 @@ class Rail {
   [[nodiscard]] virtual std::span<const std::byte> address() const = 0;
   // Throws Error.
   virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
-  // Registers memory for remote access, until the rail is closed. Throws Error.
+  // Registers memory for remote access, until drop_region or the end of the rail. Throws Error.
   virtual RegionKey add_region(std::span<std::byte> memory) = 0;
   // The same for memory of a GPU; the answer may be that it cannot be done. Control path.
   virtual DeviceRegion add_device_region(const DeviceMemory& memory) = 0;
-  // The registration ends before the memory goes; if it was not taken, nothing happens.
-  virtual void drop_device_region(std::span<std::byte> memory) noexcept = 0;
+  // Ends what add_region or add_device_region began, before the memory goes: the key is of no use any
+  // more, and other memory may come to lie there. If it was not taken, nothing happens.
+  virtual void drop_region(std::span<std::byte> memory) noexcept = 0;
   // Memory that will be used again and again, and lives as long as the rail: where registration is
   // needed, it is done once, here. If that fails, it is done for each operation.
   virtual void keep_registered(std::span<std::byte> memory) noexcept = 0;
@@ -150,8 +163,10 @@ class Rail {
   // Takes events from the queue, at most events.size(); returns how many.
   virtual std::size_t poll(std::span<Event> events) noexcept = 0;
 
-  // The libfabric error number of the last Failed post.
+  // The libfabric error number of the last post that was Refused or Failed, and the call that gave it:
+  // kRegisterAction, or one that posts.
   [[nodiscard]] virtual int last_error() const noexcept = 0;
+  [[nodiscard]] virtual const char* last_action() const noexcept = 0;
 
   // A descriptor that becomes readable when poll has work; -1 if there is none.
   [[nodiscard]] virtual int wait_descriptor() const noexcept = 0;

@@ -4,7 +4,9 @@
 // Threads: any, one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,5 +43,13 @@ struct Inventory {
 
 // Never throws: what cannot be asked stays 0 or empty.
 [[nodiscard]] Inventory take_inventory();
+
+struct VisibleGpus {
+  std::vector<std::string> pci;        // by CUDA's numbers: "0000:1b:00.0"
+  std::optional<std::size_t> current;  // the one on which the calling thread has a context
+};
+
+// Only where the GPUs of this process are. Takes no GPU memory. Never throws.
+[[nodiscard]] VisibleGpus find_visible_gpus();
 
 }  // namespace weft::gpu

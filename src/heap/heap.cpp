@@ -1,5 +1,6 @@
 #include "src/heap/heap.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include <unistd.h>
@@ -24,10 +25,15 @@ std::uint64_t own_process() {
 
 }  // namespace
 
-Heap::Heap(Pe me, std::uint32_t pe_count, std::uint64_t heap_bytes, std::uint64_t control_bytes)
+Heap::Heap(Pe me,
+           std::uint32_t pe_count,
+           std::uint64_t heap_bytes,
+           std::uint64_t control_bytes,
+           Pages pages)
     : control_bytes_(control_bytes),
-      segment_(
-          Segment::create(fmt::format("weft-heap-pe{}", me.value), heap_bytes + control_bytes)),
+      pages_(pages),
+      segment_(Segment::create(
+          fmt::format("weft-heap-pe{}", me.value), heap_bytes + control_bytes, pages)),
       base_(segment_.data()),
       allocator_(heap_bytes + control_bytes),
       mapped_(pe_count, nullptr) {
@@ -67,7 +73,7 @@ std::byte* Heap::map_offer(const SegmentOffer& offer) {
     // One mapping for all threads, so that ThreadSanitizer sees who shares what.
     return reinterpret_cast<std::byte*>(offer.base);
   }
-  peer_segments_.push_back(Segment::open(offer.pid, offer.descriptor, offer.bytes));
+  peer_segments_.push_back(Segment::open(offer.pid, offer.descriptor, offer.bytes, pages_));
   return peer_segments_.back().data();
 }
 
@@ -94,14 +100,25 @@ RegionIndex Heap::add_window(std::byte* base, std::uint64_t bytes, Pe me) {
                 .bytes = bytes,
                 .mapped = std::vector<std::byte*>(mapped_.size(), nullptr)};
   window.mapped[me.value] = base;
-  regions_.push_back(std::move(window));
-  return RegionIndex(static_cast<std::uint32_t>(regions_.size()));
+  const auto index = next_window();
+  WEFT_CHECK(index.has_value(), "{} regions", regions_.size());
+  if (index->value > regions_.size()) {
+    regions_.emplace_back();
+  }
+  regions_[index->value - 1] = std::move(window);
+  return *index;
+}
+
+std::optional<RegionIndex> Heap::next_window() const {
+  const auto free = std::ranges::find_if(regions_, &Region::is_free);
+  const auto index = static_cast<std::uint32_t>(free - regions_.begin()) + 1;
+  return index < kRegionCountMax ? std::optional(RegionIndex(index)) : std::nullopt;
 }
 
 std::optional<RegionIndex> Heap::remove_window(const void* base) {
   for (std::uint32_t i = 0; i < regions_.size(); ++i) {
     if (regions_[i].name == kWindow && regions_[i].base == base && regions_[i].bytes > 0) {
-      regions_[i].bytes = 0;
+      regions_[i] = {};
       return RegionIndex(i + 1);
     }
   }

@@ -37,6 +37,9 @@ struct Region {
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
   std::vector<std::byte*> mapped;  // by PE, as mapped here; null if it is not
+
+  // The number is free: a window that was removed.
+  [[nodiscard]] bool is_free() const { return name.empty(); }
 };
 
 // Where an address lies.
@@ -49,7 +52,11 @@ struct Place {
 class Heap {
  public:
   // `control_bytes` come first and are never allocated. Throws Error if it does not fit.
-  Heap(Pe me, std::uint32_t pe_count, std::uint64_t heap_bytes, std::uint64_t control_bytes);
+  Heap(Pe me,
+       std::uint32_t pe_count,
+       std::uint64_t heap_bytes,
+       std::uint64_t control_bytes,
+       Pages pages = Pages::Small);
 
   [[nodiscard]] SegmentOffer offer() const;
 
@@ -98,9 +105,12 @@ class Heap {
                   const std::vector<SegmentOffer>& offers,
                   const std::vector<bool>& is_local);
 
-  // A region of this PE's own memory, which no peer maps. Returns its number.
+  // The number that the next window gets: the lowest that is free, the same on every PE. Empty if all
+  // kRegionCountMax are in use.
+  [[nodiscard]] std::optional<RegionIndex> next_window() const;
+  // A region of this PE's own memory, which no peer maps. Returns its number; one must be free.
   RegionIndex add_window(std::byte* base, std::uint64_t bytes, Pe me);
-  // Nothing lies in it any more; its number is not used again. Empty if no window starts there.
+  // Nothing lies in it any more, and its number is free. Empty if no window starts there.
   std::optional<RegionIndex> remove_window(const void* base);
 
   [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
@@ -132,6 +142,7 @@ class Heap {
   [[nodiscard]] std::byte* map_offer(const SegmentOffer& offer);
 
   std::uint64_t control_bytes_;
+  Pages pages_;
   Segment segment_;
   std::byte* base_;
   Allocator allocator_;

@@ -5,7 +5,10 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
@@ -13,6 +16,12 @@
 
 namespace weft::heap {
 namespace {
+
+constexpr std::size_t kHugePage = Segment::kAlignment;
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 [[noreturn]] void fail_map(int descriptor, std::size_t bytes, const std::string& what) {
   const int error = errno;
@@ -23,27 +32,45 @@ namespace {
        what, format_bytes(bytes), errno_words(error));
 }
 
-// At a multiple of kAlignment, so that equal offsets are equally aligned on all PEs.
-std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
+// At a multiple of kAlignment, so that equal offsets are equally aligned on all PEs. Null: `data` could not be
+// mapped; errno.
+std::byte* try_map(int descriptor, std::size_t bytes) {
   const std::size_t reserved = bytes + Segment::kAlignment;
   void* start =
       ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
-    fail_map(descriptor, bytes, what);
+    return nullptr;
   }
   auto* first = static_cast<std::byte*>(start);
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % Segment::kAlignment;
   void* data =
       ::mmap(first + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
   if (data == MAP_FAILED) {
+    const int error = errno;
     ::munmap(start, reserved);
-    fail_map(descriptor, bytes, what);
+    errno = error;
+    return nullptr;
   }
   if (before > 0) {
     ::munmap(first, before);
   }
   ::munmap(first + before + bytes, Segment::kAlignment - before);
   return static_cast<std::byte*>(data);
+}
+
+std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
+  std::byte* data = try_map(descriptor, bytes);
+  if (data == nullptr) {
+    fail_map(descriptor, bytes, what);
+  }
+  return data;
+}
+
+// A kernel without transparent huge pages, or one that is told not to use them here, does nothing.
+void advise(std::byte* data, std::size_t bytes, Pages pages) {
+  if (pages != Pages::Small) {
+    static_cast<void>(::madvise(data, bytes, MADV_HUGEPAGE));
+  }
 }
 
 }  // namespace
@@ -82,9 +109,32 @@ bool write_pages(int descriptor, std::span<const std::byte> pages) {
 
 }  // namespace
 
-Segment Segment::create(const std::string& name, std::size_t bytes) {
+Pages parse_pages(std::string_view setting) {
+  return setting == "on" ? Pages::Reserved : setting == "off" ? Pages::Small : Pages::Transparent;
+}
+
+Segment Segment::create(const std::string& name, std::size_t bytes, Pages pages) {
+  if (pages == Pages::Reserved) {
+    // The kernel sets the pages aside when they are mapped, or says that there are too few.
+    const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
+    const std::size_t whole = round_up(bytes, kHugePage);
+    if (descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(whole)) == 0) {
+      if (std::byte* data = try_map(descriptor, whole); data != nullptr) {
+        return {data, bytes, descriptor, kHugePage};
+      }
+    }
+    if (descriptor >= 0) {
+      ::close(descriptor);
+    }
+  }
   const int descriptor = create_descriptor(name, bytes);
-  return {map(descriptor, bytes, name), bytes, descriptor};
+  Segment segment(map(descriptor, bytes, name), bytes, descriptor);
+  advise(segment.data_, bytes, pages);
+  return segment;
+}
+
+std::size_t Segment::mapped_bytes() const {
+  return round_up(bytes_, page_bytes_);
 }
 
 Segment Segment::put_behind(const std::string& name, std::span<std::byte> pages) {
@@ -103,7 +153,7 @@ Segment Segment::put_behind(const std::string& name, std::span<std::byte> pages)
   return segment;
 }
 
-Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes) {
+Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes, Pages pages) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) {
@@ -112,20 +162,27 @@ Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes) {
         "one user, in one pid namespace, with /proc mounted",
         path, errno_words(errno));
   }
-  std::byte* data = map(descriptor, bytes, path);
+  // What its owner got is seen from the pages of the file itself.
+  struct statfs file{};
+  const bool is_reserved = ::fstatfs(descriptor, &file) == 0 && file.f_type == HUGETLBFS_MAGIC;
+  const std::size_t page_bytes = is_reserved ? static_cast<std::size_t>(file.f_bsize) : 1;
+  std::byte* data = map(descriptor, round_up(bytes, page_bytes), path);
   ::close(descriptor);  // the mapping keeps the memory
-  return {data, bytes, -1};
+  advise(data, bytes, is_reserved ? Pages::Small : pages);
+  return {data, bytes, -1, page_bytes};
 }
 
 Segment::Segment(Segment&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
+      page_bytes_(other.page_bytes_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       keeps_mapping_(other.keeps_mapping_) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(page_bytes_, other.page_bytes_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(keeps_mapping_, other.keeps_mapping_);
   return *this;
@@ -133,7 +190,7 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 
 Segment::~Segment() {
   if (data_ != nullptr && !keeps_mapping_) {
-    ::munmap(data_, bytes_);
+    ::munmap(data_, mapped_bytes());
   }
   if (descriptor_ >= 0) {
     ::close(descriptor_);

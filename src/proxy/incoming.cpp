@@ -1,7 +1,6 @@
 #include "src/proxy/incoming.hpp"
 
 #include "src/base/atomic.hpp"
-#include "src/base/error.hpp"
 
 namespace weft::proxy {
 
@@ -49,34 +48,58 @@ bool Incoming::has_arrived(std::uint64_t number) const {
              .load(std::memory_order_acquire) == number + 1;
 }
 
+// Whoever is lost may be asked no more, and gives no more: its answers may be to what has ended.
 bool Incoming::pump() {
+  if (outgoing_.is_lost()) {
+    return false;
+  }
   bool moved = handle_parcels();
-  if (applied_ != next_) {
+  if (applied_ != next_ && !outgoing_.is_lost()) {
     moved = apply_parcels() || moved;
   }
-  return (credited_ != applied_ && post_credit()) || moved;
+  return (credited_ != applied_ && !outgoing_.is_lost() && post_credit()) || moved;
 }
 
 // ---- Handling: everything is started, in order.
 
+// What a header or record says is read once: the peer's NIC could change it meanwhile.
+bool Incoming::begin_parcel() {
+  const ParcelHeader header = parcel(next_).header();
+  if (header.sequence != next_ || header.bytes < sizeof(ParcelHeader) ||
+      header.bytes > context_.layout.slot_bytes()) {
+    outgoing_.blame("a parcel of GPU commands that is not the next one, or too long");
+    return false;
+  }
+  parcel_bytes_ = header.bytes;
+  offset_ = sizeof(ParcelHeader);
+  return true;
+}
+
 bool Incoming::handle_parcels() {
   bool moved = false;
   while (next_ - applied_ < goals_.size() && (offset_ != 0 || has_arrived(next_))) {
-    const ParcelView view = parcel(next_);
-    const ParcelHeader& header = view.header();
-    if (offset_ == 0) {
-      WEFT_CHECK(header.sequence == next_ && header.bytes <= context_.layout.slot_bytes(),
-                 "parcel {} of PE {} says it is {} and has {} bytes", next_, peer_.value,
-                 header.sequence, header.bytes);
-      offset_ = sizeof(ParcelHeader);
+    if (offset_ == 0 && !begin_parcel()) {
+      return true;
     }
-    while (offset_ < header.bytes) {
-      if (!handle(view.record(offset_), view.payload(offset_))) {
+    while (offset_ < parcel_bytes_) {
+      const ParcelView view = parcel(next_);
+      const std::size_t left = parcel_bytes_ - offset_;
+      const Record record = left < sizeof(Record) ? Record{} : view.record(offset_);
+      const std::size_t bytes = sizeof(Record) + padded_payload(record.payload_bytes);
+      const std::string_view fault = bytes > left
+                                         ? "a record of GPU commands that is longer than its parcel"
+                                         : fault_of(record);
+      if (!fault.empty()) {
+        outgoing_.blame(fault);
+        return true;
+      }
+      if (!handle(record, view.payload(offset_))) {
         return moved;
       }
-      offset_ = view.next(offset_);
+      offset_ += bytes;
       moved = true;
     }
+    now_.bytes = parcel_bytes_;
     goals_[next_ % goals_.size()] = now_;
     offset_ = 0;
     ++next_;
@@ -84,11 +107,17 @@ bool Incoming::handle_parcels() {
   return moved;
 }
 
+std::string_view Incoming::fault_of(const Record& record) const {
+  if (!is_sane(record)) {
+    return "a GPU command that does not exist, or for memory that does not";
+  }
+  return is_answer(record.kind) && !outgoing_.is_awaited(record)
+             ? "an answer to a GPU command that waits for none"
+             : std::string_view{};
+}
+
 // False: it has to wait, and so does all behind it.
 bool Incoming::handle(const Record& record, const std::byte* payload) {
-  WEFT_CHECK(is_sane(record), "PE {} sent a record of kind {} for {} bytes at {}, word {}",
-             peer_.value, static_cast<int>(record.kind), record.payload_bytes, record.dest,
-             record.word);
   if ((record.flags & kFenced) != 0) {
     fence_inbox_ = now_.inbox;
     fence_direct_ = now_.direct;
@@ -103,7 +132,11 @@ bool Incoming::handle(const Record& record, const std::byte* payload) {
     case RecordKind::GetReplyBulk:
       return handle_bulk(record, payload);
     case RecordKind::Get:
-      outgoing_.answer_get(record);
+      if (outgoing_.expect_answer()) {
+        outgoing_.answer_get(record);
+      } else {
+        outgoing_.blame("more gets of GPUs' memory than a PE may have outstanding");
+      }
       return true;
     case RecordKind::FetchReply:
       return true;  // see finish_answers
@@ -128,6 +161,11 @@ bool Incoming::handle_small(const Record& record, const std::byte* payload) {
   if (!context_.inbox.has_room() || !context_.copier.is_done(Direction::ToGpu, now_.ticket) ||
       !has_direct(now_.direct)) {
     return false;
+  }
+  if (record.kind == RecordKind::Atomic && (record.flags & kFetches) != 0 &&
+      !outgoing_.expect_answer()) {
+    outgoing_.blame("more fetching atomics than a PE may have outstanding");
+    return true;
   }
   context_.inbox.push(command_of(record, reinterpret_cast<std::uint64_t>(context_.heap.base)),
                       {payload, record.payload_bytes}, {.peer = peer_, .request = record.request});
@@ -161,25 +199,37 @@ bool Incoming::has_direct(std::uint64_t below) {
   return direct_ >= below;
 }
 
+bool Incoming::is_update_sane(const Record& record) const {
+  return record.op <= device::AtomicOp::Fetch &&
+         (record.element_bytes == 4 || record.element_bytes == 8) &&
+         record.word % record.element_bytes == 0 &&
+         context_.is_in_heap(record.word, record.element_bytes);
+}
+
+// What is small fits into a slot of the inbox.
 bool Incoming::is_sane(const Record& record) const {
+  const bool is_small = record.payload_bytes <= device::kPayloadBytes;
   switch (record.kind) {
     case RecordKind::SmallPut:
+      return is_small && context_.is_in_heap(record.dest, record.payload_bytes);
     case RecordKind::BulkPut:
       return context_.is_in_heap(record.dest, record.payload_bytes);
     case RecordKind::PutSignal:
-      return context_.is_in_heap(record.dest, record.payload_bytes) &&
-             context_.is_in_heap(record.word, record.element_bytes);
+      return is_small && context_.is_in_heap(record.dest, record.payload_bytes) &&
+             is_update_sane(record);
     case RecordKind::Atomic:
-      return context_.is_in_heap(record.word, record.element_bytes);
+      return record.payload_bytes == 0 && is_update_sane(record);
     case RecordKind::DirectPut:  // what it has written, the rails have checked
-      return (record.flags & kUpdates) == 0 ||
-             context_.is_in_heap(record.word, record.element_bytes);
+      return record.payload_bytes == 0 && (record.flags & kFetches) == 0 &&
+             (record.dest == now_.direct || record.dest + 1 == now_.direct) &&
+             ((record.flags & kUpdates) == 0 || is_update_sane(record));
     case RecordKind::Get:
-      return context_.is_in_heap(record.dest, record.bytes);
+      return record.payload_bytes == 0 && context_.is_in_heap(record.dest, record.bytes);
     case RecordKind::GetReply:
+      return is_small;
     case RecordKind::GetReplyBulk:
     case RecordKind::FetchReply:
-      return true;  // the address is our own, from the request
+      return true;  // our own request says where to
   }
   return false;
 }
@@ -210,12 +260,13 @@ bool Incoming::finish_answers(std::uint64_t number) {
   if (answer_offset_ == 0) {
     answer_offset_ = sizeof(ParcelHeader);
   }
-  while (answer_offset_ < view.header().bytes) {
-    const Record& record = view.record(answer_offset_);
+  const std::size_t bytes = goals_[number % goals_.size()].bytes;
+  while (answer_offset_ + sizeof(Record) <= bytes) {
+    const Record record = view.record(answer_offset_);
     if (is_answer(record.kind) && !outgoing_.on_answer(record)) {
       return false;
     }
-    answer_offset_ = view.next(answer_offset_);
+    answer_offset_ += sizeof(Record) + padded_payload(record.payload_bytes);
   }
   return true;
 }

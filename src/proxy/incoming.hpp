@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "src/proxy/context.hpp"
@@ -24,12 +25,15 @@ class Incoming {
   // Moves what can be moved. True if anything did.
   bool pump();
 
-  // All that has arrived is applied, and the peer knows.
-  [[nodiscard]] bool is_idle() const { return credited_ == next_ && offset_ == 0; }
+  // All that has arrived is applied, and the peer knows. What comes from a lost peer is left where it is.
+  [[nodiscard]] bool is_idle() const {
+    return (credited_ == next_ && offset_ == 0) || outgoing_.is_lost();
+  }
 
  private:
   // How far the GPU has to be for a parcel to be applied.
   struct Goal {
+    std::size_t bytes = 0;  // of the parcel
     Copier::Ticket ticket = 0;
     std::uint64_t inbox = 0;
     std::uint64_t direct = 0;  // direct puts below this number
@@ -39,11 +43,14 @@ class Incoming {
   [[nodiscard]] bool has_arrived(std::uint64_t number) const;
 
   bool handle_parcels();
+  [[nodiscard]] bool begin_parcel();
+  [[nodiscard]] std::string_view fault_of(const Record& record) const;
   [[nodiscard]] bool handle(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_bulk(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_small(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_direct(const Record& record);
   [[nodiscard]] bool has_direct(std::uint64_t below);
+  [[nodiscard]] bool is_update_sane(const Record& record) const;
   [[nodiscard]] bool is_sane(const Record& record) const;
 
   bool apply_parcels();
@@ -63,6 +70,7 @@ class Incoming {
   std::uint64_t applied_ = 0;
   std::uint64_t credited_ = 0;
   std::size_t offset_ = 0;         // in parcel next_; 0: not begun
+  std::size_t parcel_bytes_ = 0;   // of parcel next_, once begun
   std::size_t answer_offset_ = 0;  // in parcel applied_; 0: not begun
 };
 

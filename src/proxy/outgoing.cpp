@@ -91,6 +91,14 @@ void Outgoing::enqueue(const Command& command,
   }
 }
 
+bool Outgoing::expect_answer() {
+  if (expected_answers_ == answers_.capacity()) {
+    return false;
+  }
+  ++expected_answers_;
+  return true;
+}
+
 void Outgoing::answer_get(const Record& get) {
   if (!lost_) {
     answers_.push() = {.asked = get, .packed_bytes = 0};
@@ -105,21 +113,47 @@ void Outgoing::answer_fetch(std::uint32_t request, std::uint64_t value) {
   }
 }
 
-bool Outgoing::on_answer(const Record& reply) {
-  Request& request = requests_[reply.request % requests_.size()];
-  if (request.kind == CommandKind::Nop) {
-    return true;  // completed meanwhile, because the peer was taken for lost
+Outgoing::Request* Outgoing::find_request(std::uint32_t token) {
+  const std::uint32_t index = token % kRequestsMax;
+  if (index >= requests_.size() || requests_[index].use != token / kRequestsMax ||
+      requests_[index].kind == CommandKind::Nop) {
+    return nullptr;
   }
-  if (request.bytes_left > reply.payload_bytes) {
-    request.bytes_left -= reply.payload_bytes;
-    return true;
-  }
-  if (!context_.rings[request.origin.ring].finish(request.origin.position, request.answers,
-                                                  reply.operand)) {
+  return &requests_[index];
+}
+
+void Outgoing::end_request(Request& request) {
+  request.kind = CommandKind::Nop;
+  free_requests_.push_back(static_cast<std::uint32_t>(&request - requests_.data()));
+}
+
+bool Outgoing::is_awaited(const Record& reply) {
+  const Request* const request = find_request(reply.request);
+  if (request == nullptr) {
     return false;
   }
-  request.kind = CommandKind::Nop;
-  free_requests_.push_back(reply.request);
+  if (reply.kind == RecordKind::FetchReply) {
+    return request->kind == CommandKind::Atomic;
+  }
+  const std::uint64_t offset = reply.dest - request->dest;
+  return request->kind == CommandKind::Get && offset <= request->bytes &&
+         reply.payload_bytes <= request->bytes - offset;
+}
+
+bool Outgoing::on_answer(const Record& reply) {
+  Request* request = find_request(reply.request);
+  if (request == nullptr) {
+    return true;  // completed meanwhile, because the peer was taken for lost
+  }
+  if (request->bytes_left > reply.payload_bytes) {
+    request->bytes_left -= reply.payload_bytes;
+    return true;
+  }
+  if (!context_.rings[request->origin.ring].finish(request->origin.position, request->answers,
+                                                   reply.operand)) {
+    return false;
+  }
+  end_request(*request);
   return true;
 }
 
@@ -142,6 +176,9 @@ bool Outgoing::reap() {
   // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the peer has applied so many.
   const std::uint64_t credit =
       AtomicRef(context_.word(context_.layout.credit(peer_))).load(std::memory_order_acquire);
+  if (!lost_ && credit > posted_) {
+    blame("it has applied parcels of GPU commands that were never sent to it");
+  }
   const std::uint64_t before = finished_;
   const std::uint64_t limit = lost_ ? opened_ : credit;
   while (finished_ < limit && finish_parcel(finished_)) {
@@ -245,6 +282,11 @@ Status Outgoing::post_parcel(std::uint64_t parcel) {
 
 // ---- A lost peer, and the end.
 
+void Outgoing::blame(std::string_view fault) {
+  context_.transport.blame(peer_, fault);
+  lose();
+}
+
 void Outgoing::lose() {
   if (!lost_) {
     lost_ = true;
@@ -259,11 +301,9 @@ bool Outgoing::fail_queued() {
   while (!answers_.empty()) {
     answers_.pop();
   }
-  for (std::uint32_t i = 0; i < requests_.size(); ++i) {
-    Request& request = requests_[i];
+  for (Request& request : requests_) {
     if (request.kind != CommandKind::Nop && finish(request.origin, request.kind, request.answers)) {
-      request.kind = CommandKind::Nop;
-      free_requests_.push_back(i);
+      end_request(request);
       moved = true;
     }
   }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "src/proxy/bounded_queue.hpp"
@@ -39,7 +40,9 @@ class Outgoing {
   // Whatever is enqueued from now on follows what was enqueued before.
   void fence() { fence_next_ = true; }
 
-  // Answers to the peer; it never has more than limits.requests outstanding.
+  // The peer asks for one answer more. False if it has more outstanding than any PE may have: nonsense.
+  [[nodiscard]] bool expect_answer();
+  // Answers to the peer, each expected.
   void answer_get(const Record& get);
   void answer_fetch(std::uint32_t request, std::uint64_t value);
 
@@ -47,9 +50,14 @@ class Outgoing {
   // thread's slot is not free yet; call again.
   [[nodiscard]] bool on_answer(const Record& reply);
 
+  // The answer is to a request of ours that is open, and fits into it.
+  [[nodiscard]] bool is_awaited(const Record& reply);
+
   // Moves what can be moved. True if anything did.
   bool pump();
 
+  // The peer has sent what makes no sense: it is lost, for everybody in this PE.
+  void blame(std::string_view fault);
   // The peer will never answer: everything is complete, as failed.
   void lose();
 
@@ -79,7 +87,10 @@ class Outgoing {
 
   struct Request {
     CommandOrigin origin;
+    std::uint64_t dest = 0;  // Get: our own address, and how much comes there
+    std::uint64_t bytes = 0;
     std::uint64_t bytes_left = 0;
+    std::uint32_t use = 0;  // how often the place has been used: a part of what the peer is told
     device::CommandKind kind = device::CommandKind::Nop;  // Nop: free
     bool answers = false;
   };
@@ -88,6 +99,9 @@ class Outgoing {
     Copier::Ticket ticket = 0;  // of the last copy into it
     bool copied = false;        // by the transport, at post
   };
+
+  // A request's token: its place, and above that how often the place was used.
+  static constexpr std::uint32_t kRequestsMax = 1U << 12U;
 
   [[nodiscard]] std::uint32_t slot_of(std::uint64_t parcel) const;
   [[nodiscard]] std::byte* memory_of(std::uint64_t parcel) const;
@@ -113,7 +127,10 @@ class Outgoing {
   [[nodiscard]] Record* append_for(const Queued& queued, RecordKind kind, std::size_t bytes);
   [[nodiscard]] std::size_t chunk_bytes(std::uint64_t bytes_left) const;
   void copy_in(std::uint64_t source, std::size_t bytes);
-  [[nodiscard]] std::uint32_t take_request(const Queued& queued, std::uint64_t bytes);
+  // What the peer is told of a new request, and the open request that it means by it; null: none.
+  [[nodiscard]] std::uint32_t take_request(const Queued& queued);
+  [[nodiscard]] Request* find_request(std::uint32_t token);
+  void end_request(Request& request);
 
   bool post();
   [[nodiscard]] Status post_parcel(std::uint64_t parcel);
@@ -124,6 +141,7 @@ class Outgoing {
   BoundedQueue<Answer> answers_;
   std::vector<Request> requests_;
   std::vector<std::uint32_t> free_requests_;
+  std::size_t expected_answers_ = 0;  // that the peer waits for, and are not in a parcel yet
   std::vector<Slot> slots_;
   // Of loose operations, then by slot. The transport writes them, so they may have to outlive this.
   std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;

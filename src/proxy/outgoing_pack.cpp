@@ -43,6 +43,7 @@ bool Outgoing::pack() {
   const std::uint64_t before = packed_records_;
   while (!answers_.empty() && pack_answer(answers_.front())) {
     answers_.pop();
+    --expected_answers_;
   }
   const std::size_t queued = queue_.size();
   while (!queue_.empty() && pack_command(queue_.front())) {
@@ -179,7 +180,7 @@ bool Outgoing::pack_atomic(const Queued& queued) {
   set_update(*record, queued.command);
   if (fetches) {
     record->flags |= kFetches;
-    record->request = take_request(queued, 0);
+    record->request = take_request(queued);
   } else {
     end_command(*record, queued.command);
   }
@@ -197,7 +198,7 @@ bool Outgoing::pack_get(const Queued& queued) {
   record->dest = queued.command.source;
   record->bytes = queued.command.bytes;
   record->operand = queued.command.dest;
-  record->request = take_request(queued, queued.command.bytes);
+  record->request = take_request(queued);
   return true;
 }
 
@@ -228,14 +229,19 @@ bool Outgoing::pack_answer(Answer& answer) {
   return true;
 }
 
-std::uint32_t Outgoing::take_request(const Queued& queued, std::uint64_t bytes) {
+std::uint32_t Outgoing::take_request(const Queued& queued) {
+  const Command& command = queued.command;
+  const std::uint64_t bytes = command.kind == CommandKind::Get ? command.bytes : 0;
   const std::uint32_t index = free_requests_.back();
   free_requests_.pop_back();
   requests_[index] = {.origin = queued.origin,
+                      .dest = command.dest,
+                      .bytes = bytes,
                       .bytes_left = bytes,
-                      .kind = queued.command.kind,
-                      .answers = wants_reply(queued.command)};
-  return index;
+                      .use = (requests_[index].use + 1) % (UINT32_MAX / kRequestsMax),
+                      .kind = command.kind,
+                      .answers = wants_reply(command)};
+  return requests_[index].use * kRequestsMax + index;
 }
 
 // ---- Space in parcels.

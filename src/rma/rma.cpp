@@ -188,6 +188,17 @@ Status Rma::quiet(Context& context) {
   return context.used_transport() ? quiet_rails(context) : Status::Ok;
 }
 
+Status Rma::quiet(Context& context, Pe peer) {
+  full_fence();  // as above
+  if (!context.used_transport()) {
+    return Status::Ok;
+  }
+  if (!context.counter(peer).is_idle()) {
+    rails_->flush(peer);
+  }
+  return await_counter(context, peer);
+}
+
 Status Rma::fence(Context& context) {
   ordering_fence();
   // The fabric may reorder everything, so order towards a peer with something outstanding means
@@ -203,11 +214,22 @@ Status Rma::quiet_rails(Context& context) {
   }
   Status result = Status::Ok;
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    OperationCounter& counter = context.counter(Pe(pe));
-    const Status status = wait_idle(counter, Pe(pe), "quiet");
-    if (status != Status::Ok || counter.has_failed()) {
-      result = failure_of(Pe(pe));
-    }
+    const Status status = await_counter(context, Pe(pe));
+    result = status != Status::Ok ? status : result;
+  }
+  return result;
+}
+
+Status Rma::await_counter(Context& context, Pe peer) {
+  OperationCounter& counter = context.counter(peer);
+  const Status status = wait_idle(counter, peer, "quiet");
+  if (status == Status::Ok && !counter.has_failed()) {
+    return Status::Ok;
+  }
+  const Status result = failure_of(peer);
+  // A lost peer stays lost; an operation that was refused is told once.
+  if (result != Status::PeerLost) {
+    counter.forget_failure();
   }
   return result;
 }
@@ -237,7 +259,7 @@ Status Rma::post_and_wait(Operation operation) {
   return status == Status::Ok && counter.has_failed() ? failure_of(operation.peer) : status;
 }
 
-// An operation fails when its peer is lost; by cross-memory attach also when the local address is none.
+// An operation fails when its peer is lost; also when its local memory is none, or none for the NIC.
 Status Rma::failure_of(Pe peer) const {
   return rails_->peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
 }

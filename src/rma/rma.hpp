@@ -141,6 +141,8 @@ class Rma {
   }
 
   Status quiet(Context& context);
+  // Of what was towards `peer`.
+  Status quiet(Context& context, Pe peer);
   Status fence(Context& context);
 
   // Waits until `done` holds, making progress. `describe` says for whom, if it takes long.
@@ -184,6 +186,7 @@ class Rma {
   [[nodiscard]] Status failure_of(Pe peer) const;
   Status submit(const transport::Operation& operation);
   Status quiet_rails(Context& context);
+  Status await_counter(Context& context, Pe peer);
   Status wait_idle(transport::OperationCounter& counter, Pe peer, std::string_view what);
 
   heap::Heap& heap_;

@@ -6,9 +6,13 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "src/base/log.hpp"
 #include "src/gpu/device.hpp"
+#include "src/runtime/job_link.hpp"
 
 namespace weft::c_api {
 
@@ -17,8 +21,8 @@ rma::Rma* rma_of_process = nullptr;
 namespace {
 
 struct Job {
-  explicit Job(const Config& config)
-      : runtime(config, bootstrap::connect(config)), check_level(config.check_level) {
+  Job(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap)
+      : runtime(config, std::move(bootstrap)), check_level(config.check_level) {
     for (std::uint32_t pe = 0; pe < runtime.pe_count(); ++pe) {
       if (pe != runtime.pe().value) {
         others.emplace_back(pe);
@@ -36,6 +40,10 @@ std::mutex setup_mutex;  // held by init and finalize
 // Never destroyed by itself: a program that exits without weft_finalize must not wait for other PEs.
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): 8 bytes, before main
 std::unique_ptr<Job>& job = *new std::unique_ptr<Job>;
+
+// As the job, never destroyed by itself.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): 8 bytes, before main
+runtime::JobLink& job_link = *new runtime::JobLink;
 
 struct LastError {
   std::string message;
@@ -121,7 +129,41 @@ Status check_context(const Caller& caller) {
   return Status::InvalidArgument;
 }
 
-// In OpenSHMEM's words: the function that was called, once, and the memory that is symmetric there.
+namespace {
+
+// What Weft's own interface calls things, and what OpenSHMEM's does; longer ones before their parts.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"use memory from weft_malloc", "use memory from shmem_malloc, or a global or static variable"},
+    {"weft_team_split made", "shmem_team_split_strided made"},
+    {"WEFT_TEAM_WORLD", "SHMEM_TEAM_WORLD"},
+    {"WEFT_TEAM_NODE", "SHMEM_TEAM_SHARED"},
+    {"weft_init ", "shmem_init "},
+    {"weft_finalize", "shmem_finalize"},
+    {"weft_malloc", "shmem_malloc"},
+    {"weft_context_create", "shmem_ctx_create"},
+};
+
+// In OpenSHMEM's words.
+void translate_error() {
+  std::string& message = last_error().message;
+  for (const auto& [ours, theirs] : kWords) {
+    if (const std::size_t at = message.find(ours); at != std::string::npos) {
+      message.replace(at, ours.size(), theirs);
+    }
+  }
+}
+
+// True for the first error of each call; of very many calls, for some of them.
+bool is_first_error_at(const void* site) {
+  constexpr std::size_t kRemembered = 1024;
+  static std::mutex mutex;
+  static std::set<const void*> seen;
+  const std::unique_lock lock(mutex);
+  return seen.size() < kRemembered && seen.insert(site).second;
+}
+
+}  // namespace
+
 void rename_error(const char* name) {
   std::string& message = last_error().message;
   const std::size_t end = message.find(": ");
@@ -131,15 +173,19 @@ void rename_error(const char* name) {
   if (!message.starts_with(name)) {
     message.insert(0, fmt::format("{}: ", name));
   }
-  constexpr std::string_view kAdvice = "use memory from weft_malloc";
-  if (const std::size_t at = message.find(kAdvice); at != std::string::npos) {
-    message.replace(at, kAdvice.size(),
-                    "use memory from shmem_malloc, or a global or static variable");
+}
+
+void say_error(const char* name, const void* site) {
+  rename_error(name);
+  translate_error();
+  if (is_first_error_at(site)) {
+    log::error("{}; the call has returned this error, and says it once", last_error().message);
   }
 }
 
 void end_job(const char* name) {
   rename_error(name);
+  translate_error();
   log::error("{}", last_error().message);
   static_cast<void>(std::fflush(nullptr));
   std::_Exit(EXIT_FAILURE);
@@ -264,7 +310,7 @@ void start(const weft::c_api::InitOptions& options) {
     options.adjust(config);
   }
   weft::log::set_level(weft::log::parse_level(config.log));
-  job = std::make_unique<weft::c_api::Job>(config);
+  job = std::make_unique<weft::c_api::Job>(config, weft::c_api::job_link.lend(config));
   weft::log::set_prefix(fmt::format("PE {}", job->runtime.pe().value));
   weft::c_api::publish(&job->runtime.rma());
 }
@@ -281,6 +327,7 @@ int weft::c_api::initialize(const InitOptions& options) {
     start(options);
     return WEFT_OK;
   } catch (const Error& error) {
+    job_link.leave();
     log::error("{}: {}", options.name, error.what());
     return report(error.status(), fmt::format("{}: {}", options.name, error.what()));
   } catch (const std::exception& error) {
@@ -293,16 +340,30 @@ int weft_init(void) {
   return weft::c_api::initialize({.name = "weft_init"});
 }
 
-int weft_finalize(void) {
-  const std::unique_lock lock(weft::c_api::setup_mutex);
+int weft::c_api::finalize(LinkUse use) {
+  const std::unique_lock lock(setup_mutex);
   if (job == nullptr) {
-    return weft::c_api::report_not_initialized("weft_finalize");
+    return report_not_initialized("weft_finalize");
   }
-  const int result = weft::c_api::finish(weft::c_api::destroy_all_contexts(), "weft_finalize");
-  weft::c_api::publish(nullptr);
-  weft::c_api::forget_device();
+  const int result = finish(destroy_all_contexts(), "weft_finalize");
+  publish(nullptr);
+  forget_device();
   job.reset();
+  if (use == LinkUse::Leave) {
+    job_link.leave();
+  }
   return result;
+}
+
+void weft::c_api::leave_job() {
+  const std::unique_lock lock(setup_mutex);
+  if (job == nullptr) {
+    job_link.leave();
+  }
+}
+
+int weft_finalize(void) {
+  return weft::c_api::finalize(weft::c_api::LinkUse::Leave);
 }
 
 int weft_initialized(void) {

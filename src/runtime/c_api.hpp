@@ -52,6 +52,12 @@ struct InitOptions {
 // Joins the job; WEFT_OK, or a status whose sentence is set and printed.
 int initialize(const InitOptions& options);
 
+// Whether a process that finalizes may join again: it then keeps its way to the others until leave_job.
+enum class LinkUse : bool { Keep, Leave };
+int finalize(LinkUse use);
+// Nothing while a job runs.
+void leave_job();
+
 // OpenSHMEM's SHMEM_CTX_INVALID.
 inline const weft_context_t kInvalidContext = reinterpret_cast<weft_context_t>(UINTPTR_MAX);
 
@@ -101,13 +107,18 @@ int finish(Status status, const char* name);
 // Prints the sentence of weft_last_error, and ends the job.
 [[noreturn, gnu::cold, gnu::noinline]] void end_job(const char* name);
 
-// Makes the sentence of weft_last_error one of OpenSHMEM's function `name`.
+// Puts `name` before the sentence of weft_last_error, in place of the function that Weft called.
 [[gnu::cold, gnu::noinline]] void rename_error(const char* name);
 
-// The status of a call of Weft that stands for a call of `name`.
-inline int named(const char* name, int status) {
+// Makes the sentence of weft_last_error one of OpenSHMEM's function `name`, and prints it if it is the first error
+// of the call at `site`.
+[[gnu::cold, gnu::noinline]] void say_error(const char* name, const void* site);
+
+// The status of a call of Weft that stands for a call of `name`, which returns it. Its errors are said as well, as
+// hardly a program looks at them. Inline, so that the place it returns to is the program's.
+[[gnu::always_inline]] inline int named(const char* name, int status) {
   if (status < 0) [[unlikely]] {
-    rename_error(name);
+    say_error(name, __builtin_return_address(0));
   }
   return status;
 }
@@ -182,8 +193,19 @@ int signal_post(const Caller& caller, const weft_signal& signal, int pe);
 // `pe` is as the context of the call numbers them.
 int iput(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe);
 int iget(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe);
+
+// Strided blocks of so many elements each.
+struct BlockStride {
+  weft_stride stride;
+  std::size_t block = 1;
+};
+
+int ibput(const Caller& caller, void* dest, const void* source, const BlockStride& blocks, int pe);
+int ibget(const Caller& caller, void* dest, const void* source, const BlockStride& blocks, int pe);
 int fence(const Caller& caller);
 int quiet(const Caller& caller);
+// Of what was towards these PEs, as the context of the call numbers them.
+int pe_quiet(const Caller& caller, std::span<const int> pes);
 // On symmetric memory.
 void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, bool zeroed);
 void* reallocate(const Caller& caller, void* address, std::size_t bytes);

@@ -72,21 +72,26 @@ namespace {
 
 // The extent of a strided access; InvalidArgument for strides that OpenSHMEM does not allow either.
 Status stride_bytes(const char* name,
-                    const weft_stride& stride,
+                    const BlockStride& blocks,
                     ptrdiff_t step,
                     std::size_t& bytes) {
+  const weft_stride& stride = blocks.stride;
   bytes = 0;
-  if (stride.count == 0) {
+  if (stride.count == 0 || blocks.block == 0) {
     return Status::Ok;
   }
-  if (stride.dest < 1 || stride.source < 1) {
-    report(Status::InvalidArgument, fmt::format("{}: strides {} and {}; they must be at least 1",
-                                                name, stride.dest, stride.source));
+  const auto is_short = [&](ptrdiff_t one) {
+    return one < 1 || static_cast<std::size_t>(one) < blocks.block;
+  };
+  if (is_short(stride.dest) || is_short(stride.source)) {
+    report(Status::InvalidArgument, fmt::format("{}: strides {} and {}; they must be at least {}",
+                                                name, stride.dest, stride.source, blocks.block));
     return Status::InvalidArgument;
   }
   std::size_t elements = 0;
   if (__builtin_mul_overflow(stride.count - 1, static_cast<std::size_t>(step), &elements) ||
-      __builtin_mul_overflow(elements + 1, stride.element_bytes, &bytes)) {
+      __builtin_add_overflow(elements, blocks.block, &elements) ||
+      __builtin_mul_overflow(elements, stride.element_bytes, &bytes)) {
     report(Status::InvalidArgument,
            fmt::format("{}: {} elements with stride {} fit in no heap", name, stride.count, step));
     return Status::InvalidArgument;
@@ -94,13 +99,19 @@ Status stride_bytes(const char* name,
   return Status::Ok;
 }
 
-// One element of a strided transfer.
-struct Element {
+// Checks a strided access to the symmetric side, which `step` belongs to.
+Status check_strided(Access& access, const BlockStride& blocks, ptrdiff_t step) {
+  const Status status = stride_bytes(access.name, blocks, step, access.bytes);
+  return status == Status::Ok ? check(access) : status;
+}
+
+// One block of a strided transfer.
+struct Block {
   std::byte* dest;
   const std::byte* source;
 };
 
-Element element_at(void* dest, const void* source, const weft_stride& stride, std::size_t i) {
+Block block_at(void* dest, const void* source, const weft_stride& stride, std::size_t i) {
   return {static_cast<std::byte*>(dest) + i * stride.dest * stride.element_bytes,
           static_cast<const std::byte*>(source) + i * stride.source * stride.element_bytes};
 }
@@ -147,42 +158,54 @@ int order(const Caller& caller) {
 
 }  // namespace
 
-int iput(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe) {
+// Blocks that the transport copies are on their way when put returns; larger ones travel at once, and are
+// awaited together.
+int ibput(const Caller& caller, void* dest, const void* source, const BlockStride& blocks, int pe) {
   Access access{
       .name = caller.name, .address = dest, .bytes = 0, .pe = pe, .context = caller.context};
-  Status status = stride_bytes(caller.name, stride, stride.dest, access.bytes);
-  if (status == Status::Ok) {
-    status = check(access);
-  }
-  if (status != Status::Ok) {
+  const weft_stride& stride = blocks.stride;
+  Status status = check_strided(access, blocks, stride.dest);
+  if (status != Status::Ok || access.bytes == 0) {
     return static_cast<int>(status);
   }
+  rma::Context& context = context_of(caller.context);
+  const std::size_t bytes = blocks.block * stride.element_bytes;
+  const bool is_copied = bytes <= rma::Rma::kCopiedBytesMax;
   for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    const Element element = element_at(dest, source, stride, i);
-    status = current()->put(context_of(caller.context), element.dest,
-                            {element.source, stride.element_bytes}, pe_of(access), Blocking::Yes);
+    const Block block = block_at(dest, source, stride, i);
+    status = current()->put(context, block.dest, {block.source, bytes}, pe_of(access),
+                            is_copied ? Blocking::Yes : Blocking::No);
   }
-  return finish(status, caller.name);
+  const Status quiet = is_copied ? Status::Ok : current()->quiet(context);
+  return finish(status == Status::Ok ? quiet : status, caller.name);
+}
+
+int ibget(const Caller& caller, void* dest, const void* source, const BlockStride& blocks, int pe) {
+  Access access{
+      .name = caller.name, .address = source, .bytes = 0, .pe = pe, .context = caller.context};
+  const weft_stride& stride = blocks.stride;
+  Status status = check_strided(access, blocks, stride.source);
+  if (status != Status::Ok || access.bytes == 0) {
+    return static_cast<int>(status);
+  }
+  rma::Context& context = context_of(caller.context);
+  const std::size_t bytes = blocks.block * stride.element_bytes;
+  for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
+    const Block block = block_at(dest, source, stride, i);
+    status =
+        current()->get(context, {block.dest, bytes}, block.source, pe_of(access), Blocking::No);
+  }
+  // All blocks travel at once.
+  const Status quiet = current()->quiet(context);
+  return finish(status == Status::Ok ? quiet : status, caller.name);
+}
+
+int iput(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe) {
+  return ibput(caller, dest, source, {stride, 1}, pe);
 }
 
 int iget(const Caller& caller, void* dest, const void* source, const weft_stride& stride, int pe) {
-  Access access{
-      .name = caller.name, .address = source, .bytes = 0, .pe = pe, .context = caller.context};
-  Status status = stride_bytes(caller.name, stride, stride.source, access.bytes);
-  if (status == Status::Ok) {
-    status = check(access);
-  }
-  if (status != Status::Ok) {
-    return static_cast<int>(status);
-  }
-  for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    const Element element = element_at(dest, source, stride, i);
-    status = current()->get(context_of(caller.context), {element.dest, stride.element_bytes},
-                            element.source, pe_of(access), Blocking::No);
-  }
-  // All elements travel at once.
-  const Status quiet = current()->quiet(context_of(caller.context));
-  return finish(status == Status::Ok ? quiet : status, caller.name);
+  return ibget(caller, dest, source, {stride, 1}, pe);
 }
 
 int put_signal(const Access& dest,
@@ -227,6 +250,24 @@ int fence(const Caller& caller) {
 
 int quiet(const Caller& caller) {
   return order<&rma::Rma::quiet>(caller);
+}
+
+int pe_quiet(const Caller& caller, std::span<const int> pes) {
+  Access access{
+      .name = caller.name, .address = nullptr, .bytes = 0, .pe = 0, .context = caller.context};
+  for (const int pe : pes) {
+    access.pe = pe;
+    if (const Status status = check(access); status != Status::Ok) {
+      return static_cast<int>(status);
+    }
+  }
+  Status result = Status::Ok;
+  for (std::size_t i = 0; i < pes.size(); ++i) {
+    access.pe = pes[i];
+    const Status status = current()->quiet(context_of(caller.context), pe_of(access));
+    result = status != Status::Ok ? status : result;
+  }
+  return finish(result, caller.name);
 }
 
 }  // namespace weft::c_api

@@ -76,6 +76,28 @@ std::uint32_t size_of(weft_team_t handle) {
   return size < 0 ? 1 : static_cast<std::uint32_t>(size);
 }
 
+// What a scan is called with, besides its team and its sides.
+struct ScanCall {
+  const char* name;
+  weft_elements elements;
+  weft_reduction reduction;
+  collectives::ScanKind kind;
+};
+
+int scan(weft_team_t team, void* dest, const void* source, const ScanCall& call) {
+  const collectives::Scan scan{reducer_of(call.elements.type, call.reduction), call.kind};
+  if (scan.reducer.combine == nullptr) {
+    return report(Status::InvalidArgument, fmt::format("{}: type {} has no reduction {}", call.name,
+                                                       static_cast<int>(call.elements.type),
+                                                       static_cast<int>(call.reduction)));
+  }
+  const std::size_t bytes = times(call.elements.count, scan.reducer.element_bytes);
+  return with_sides(call.name, team, {dest, bytes}, {source, bytes},
+                    [&](Team& object, collectives::Sides sides) {
+                      return Collectives::scan(object, sides, call.elements.count, scan);
+                    });
+}
+
 int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_team_t* result) {
   const collectives::TeamRange wanted{range.start, range.stride, range.size};
   const std::int64_t last =
@@ -86,8 +108,10 @@ int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_tea
       (range.stride == 0 && range.size > 1)) {
     return report(
         Status::InvalidArgument,
-        fmt::format("weft_team_split: start {}, stride {}, size {} leave the parent of {} PEs",
-                    range.start, range.stride, range.size, size));
+        fmt::format(
+            "weft_team_split: start {}, stride {}, size {} leave the parent of {} PEs; choose "
+            "among its PEs 0 to {}",
+            range.start, range.stride, range.size, size, size - 1));
   }
   const Collectives::Split made = runtime.collectives().split(parent, wanted);
   if (made.status == Status::Mismatch) {
@@ -253,4 +277,22 @@ int weft_team_reduce(weft_team_t team,
                     [&](Team& object, Sides sides) {
                       return Collectives::reduce(object, sides, elements.count, reducer);
                     });
+}
+
+int weft_team_inclusive_scan(weft_team_t team,
+                             void* dest,
+                             const void* source,
+                             weft_elements elements,
+                             weft_reduction reduction) {
+  return scan(team, dest, source,
+              {"weft_team_inclusive_scan", elements, reduction, collectives::ScanKind::Inclusive});
+}
+
+int weft_team_exclusive_scan(weft_team_t team,
+                             void* dest,
+                             const void* source,
+                             weft_elements elements,
+                             weft_reduction reduction) {
+  return scan(team, dest, source,
+              {"weft_team_exclusive_scan", elements, reduction, collectives::ScanKind::Exclusive});
 }

@@ -1,6 +1,6 @@
 #include "src/runtime/cma_builder.hpp"
 
-#include "src/runtime/liveness.hpp"
+#include "src/base/process.hpp"
 
 namespace weft::runtime {
 

@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/counters_folder.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/base/process.hpp"
 #include "src/base/units.hpp"
-#include "src/runtime/counters_folder.hpp"
-#include "src/runtime/liveness.hpp"
 #include "weft/weft.h"
 
 namespace weft::runtime {
@@ -164,7 +164,7 @@ void fill(std::byte* memory, const PageHeader& header, const std::vector<PageRai
 CountersPage::CountersPage(const PageDescription& description) {
   const PageHeader header = header_of(description);
   bytes_ = header.file_bytes;
-  if (description.folder != "off") {
+  if (description.folder != kNoCountersFolder) {
     publish(description, header);
   }
   if (memory_ == nullptr) {

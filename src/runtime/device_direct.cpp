@@ -79,7 +79,7 @@ DirectHeap connect_device_heap(RailsTransport& rails,
   DirectHeap result{.region = region, .peers = {}, .rails = {}, .refusal = offer.refusal};
   const bool is_offered = offer.refusal.empty();
   Card mine{.must = mode == "on", .refusal = offer.refusal, .keys = {}};
-  mine.keys = rails.add_device_region(is_offered ? &offer.memory : nullptr);
+  mine.keys = rails.add_device_region(region, is_offered ? &offer.memory : nullptr);
   result.rails = rails.device_rails();
   if (is_offered) {
     mine.refusal = refusal_of(result.rails);
@@ -94,7 +94,7 @@ DirectHeap connect_device_heap(RailsTransport& rails,
     rails.drop_device_region(offer.memory.memory);
     fail(Status::InvalidArgument, "{}", text);
   }
-  result.peers = rails.connect_device_region(keys);
+  result.peers = rails.connect_device_region(region, keys);
   for (const DeviceRail& rail : result.rails) {
     log::info("device: rail {}", describe(rail));
   }

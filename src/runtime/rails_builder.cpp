@@ -1,7 +1,9 @@
 #include "src/runtime/rails_builder.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +12,9 @@
 #include "src/base/pci_address.hpp"
 #include "src/collectives/control.hpp"
 #include "src/fabric/discovery.hpp"
+#include "src/gpu/inventory.hpp"
 #include "src/gpu/nic_access.hpp"
+#include "src/topology/gpu_guess.hpp"
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
 #include "src/transport/faulty/faulty_rail.hpp"
@@ -35,29 +39,72 @@ std::vector<topology::NicCandidate> candidates_of(const std::vector<fabric::NicI
   return candidates;
 }
 
+// Where a PE runs, as it tells the others.
+struct PlaceCard {
+  std::int64_t numa = -1;  // -1: bound to none
+  std::uint32_t has_gpu = 0;
+  PciAddress gpu;
+};
+
+topology::PePlace place_on(const bootstrap::Blob& blob) {
+  PlaceCard card;
+  std::memcpy(&card, blob.data(), std::min(blob.size(), sizeof(card)));
+  topology::PePlace place;
+  if (card.has_gpu != 0) {
+    place.gpu = card.gpu;
+  }
+  if (card.numa >= 0) {
+    place.numa = static_cast<std::uint32_t>(card.numa);
+  }
+  return place;
+}
+
+std::optional<PciAddress> my_gpu(const Config& config,
+                                 const Membership& membership,
+                                 const topology::Machine& machine) {
+  const char* rank = std::getenv("LOCAL_RANK");  // NOLINT(concurrency-mt-unsafe): init is alone
+  topology::GpuQuestion question{.setting = config.gpu,
+                                 .machine_gpu_count = machine.gpus.size(),
+                                 .local_rank = rank == nullptr ? "" : rank,
+                                 .machine_pe = membership.machine_pe(),
+                                 .machine_pe_count = membership.machine().pes};
+  if (config.gpu == "auto") {
+    const gpu::VisibleGpus visible = gpu::find_visible_gpus();
+    for (const std::string& pci : visible.pci) {
+      question.visible.push_back(parse_pci_address(pci).value_or(PciAddress{}));
+    }
+    question.current = visible.current;
+  }
+  const topology::GpuGuess guess = topology::guess_gpu(question);
+  log::info("NICs are chosen for {}: {}", guess.gpu ? "GPU " + to_string(*guess.gpu) : "no GPU",
+            guess.reason);
+  return guess.gpu;
+}
+
 // The PEs of my node tell each other where they run: NICs are shared out by that.
 std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap,
-                                           const Membership& membership) {
-  const std::optional<std::uint32_t> numa = topology::bound_numa_node();
-  const std::int64_t mine = numa ? static_cast<std::int64_t>(*numa) : -1;
+                                           const Membership& membership,
+                                           const std::optional<PciAddress>& gpu) {
+  PlaceCard mine{.has_gpu = gpu ? 1U : 0U, .gpu = gpu.value_or(PciAddress{})};
+  if (const auto numa = topology::bound_numa_node()) {
+    mine.numa = *numa;
+  }
   const auto blobs = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)));
   const std::vector<bool> locals = membership.locals();
   std::vector<topology::PePlace> places;
   for (std::size_t pe = 0; pe < blobs.size(); ++pe) {
-    std::int64_t theirs = -1;
-    std::memcpy(&theirs, blobs[pe].data(), std::min(blobs[pe].size(), sizeof(theirs)));
     if (locals[pe]) {
-      places.push_back(
-          {.numa = theirs < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(theirs))});
+      places.push_back(place_on(blobs[pe]));
     }
   }
   return places;
 }
 
 RailsTransport::Rails open_rails(const Config& config,
+                                 const topology::Machine& machine,
                                  const topology::NicQuestion& question,
                                  const std::vector<fabric::NicInfo>& nics) {
-  const topology::NicChoice choice = choose_nics(topology::read_machine(), question);
+  const topology::NicChoice choice = choose_nics(machine, question);
   if (choice.chosen.empty()) {
     fail("no NIC can be a rail with WEFT_PROVIDER={}; libfabric {} offers {} and found:\n{}",
          config.provider, fabric::library_version(), fmt::join(fabric::available_providers(), ", "),
@@ -116,7 +163,9 @@ std::unique_ptr<RailsParts> build_rails(const Config& config,
     fail(Status::InvalidArgument, "{} PEs are more than the {} that a message can name",
          bootstrap.pe_count(), transport::rails::kPeCountMax);
   }
-  const std::vector<topology::PePlace> places = node_places(bootstrap, membership);
+  const topology::Machine machine = topology::read_machine();
+  const std::vector<topology::PePlace> places =
+      node_places(bootstrap, membership, my_gpu(config, membership, machine));
   // Only now can rails be told that they may have to take memory of GPUs.
   const bool may_use_gpu = config.device_direct != "off" && gpu::has_driver();
   const std::vector<fabric::NicInfo> nics =
@@ -128,8 +177,8 @@ std::unique_ptr<RailsParts> build_rails(const Config& config,
                                        .limits = topology::nic_limits(config)};
   auto parts = std::make_unique<RailsParts>();
   parts->transport = std::make_unique<RailsTransport>(
-      options_of(config), bootstrap.pe(), open_rails(config, question, nics), regions_of(heap),
-      offsetof(collectives::ControlPage, probe));
+      options_of(config), bootstrap.pe(), open_rails(config, machine, question, nics),
+      regions_of(heap), offsetof(collectives::ControlPage, probe));
   parts->transport->connect(bootstrap.allgather(parts->transport->describe()), membership.locals());
   return parts;
 }

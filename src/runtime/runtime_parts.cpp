@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/units.hpp"
+#include "src/runtime/memory_limit.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -64,7 +65,11 @@ Runtime::Parts::Parts(const Config& user_config,
     : config(user_config),
       bootstrap(std::move(user_bootstrap)),
       me(bootstrap->pe()),
-      heap(me, bootstrap->pe_count(), checked_heap_size(config), collectives::kControlBytes),
+      heap(me,
+           bootstrap->pe_count(),
+           checked_heap_size(config),
+           collectives::kControlBytes,
+           heap::parse_pages(config.huge_pages)),
       data(share_data(config)),
       membership(config, *bootstrap, heap, offers_of(data)) {
   heap.map_peers(membership.offers(), mapped_pes());
@@ -185,10 +190,18 @@ void Runtime::Parts::connect_window(std::span<std::byte> memory) {
 }
 
 RegionIndex Runtime::Parts::connect_region(std::span<std::byte> memory) {
+  const auto next = heap.next_window();
+  if (!next) {  // on all PEs: windows come and go together
+    fail(Status::OutOfMemory,
+         "no number is left for {} at {}: a PE has at most {} regions; unregister windows that are "
+         "not "
+         "needed any more",
+         format_bytes(memory.size()), static_cast<const void*>(memory.data()), kRegionCountMax);
+  }
   const std::vector<std::uint64_t> bases = bases_of(memory.data());
   if (rails != nullptr) {
-    const auto card = far()->add_region({memory.data(), memory.size()});
-    far()->connect_region(bootstrap->allgather(card));
+    const auto card = far()->add_region(*next, {memory.data(), memory.size()});
+    far()->connect_region(*next, bootstrap->allgather(card));
   }
   const RegionIndex index = heap.add_window(memory.data(), memory.size(), me);
   if (cma != nullptr) {

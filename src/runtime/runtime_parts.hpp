@@ -16,12 +16,12 @@
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/base/process.hpp"
 #include "src/heap/globals.hpp"
 #include "src/runtime/agreement.hpp"
 #include "src/runtime/cma_builder.hpp"
 #include "src/runtime/counters_page.hpp"
 #include "src/runtime/device_job.hpp"
-#include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
 #include "src/runtime/rails_builder.hpp"
 #include "src/runtime/runtime.hpp"

@@ -30,4 +30,16 @@ int quiet_context(const Caller& caller) {
   return caller.context == kInvalidContext ? static_cast<int>(WEFT_OK) : quiet(caller);
 }
 
+int pe_quiet_context(const Caller& caller, std::span<const int> pes) {
+  return caller.context == kInvalidContext ? static_cast<int>(WEFT_OK) : pe_quiet(caller, pes);
+}
+
+int check_session(const Caller& caller) {
+  if (current() == nullptr) {
+    return report_not_initialized(caller.name);
+  }
+  return caller.context == kInvalidContext ? static_cast<int>(WEFT_OK)
+                                           : static_cast<int>(check_context(caller));
+}
+
 }  // namespace weft::c_api::shmem

@@ -17,5 +17,9 @@ int team_of_context(weft_context_t context, weft_team_t* team);
 // Nothing for an invalid one.
 int fence_context(const Caller& caller);
 int quiet_context(const Caller& caller);
+int pe_quiet_context(const Caller& caller, std::span<const int> pes);
+// A session begins or ends. It changes nothing: what may be delayed or sent together is, always, and a quiet
+// sends it. Nothing for an invalid context.
+int check_session(const Caller& caller);
 
 }  // namespace weft::c_api::shmem

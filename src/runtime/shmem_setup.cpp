@@ -17,6 +17,7 @@ namespace {
 constexpr int kThreadLevelMax = 3;  // SHMEM_THREAD_MULTIPLE
 
 int provided_level = kThreadLevelMax;
+int init_count = 0;  // calls of init that no call of finalize has answered
 
 const char* variable(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment while a job starts
@@ -54,7 +55,7 @@ void print_information() {
     return;
   }
   if (is_set("SHMEM_VERSION")) {
-    std::fputs("OpenSHMEM 1.5 on Weft 0.1\n", stderr);
+    std::fputs("OpenSHMEM 1.6 on Weft 0.1\n", stderr);
   }
   if (is_set("SHMEM_INFO")) {
     std::fputs(
@@ -70,19 +71,26 @@ void print_information() {
 // A program that returns from main has nothing more to say to its peers, and may finalize with them;
 // one that exits with an error may have left them anywhere, and must not wait for them.
 void finalize_at_exit(int status, void* /*unused*/) {
+  init_count = std::min(init_count, 1);
   if (status == 0) {
     finalize();
   }
+  leave_job();
 }
 
 }  // namespace
 
 int init(const Caller& caller, int thread_level) {
+  if (init_count > 0) {
+    ++init_count;
+    return WEFT_OK;
+  }
   const int status =
       initialize({.name = caller.name, .symmetric_globals = true, .adjust = apply_environment});
   if (status != WEFT_OK) {
     return status;
   }
+  init_count = 1;
   provided_level = thread_level;
   print_information();
   static const int registered = on_exit(finalize_at_exit, nullptr);
@@ -92,12 +100,16 @@ int init(const Caller& caller, int thread_level) {
 
 int init_thread(const Caller& caller, int requested, int* provided) {
   if (requested < 0 || requested > kThreadLevelMax) {
-    return report(Status::InvalidArgument,
-                  fmt::format("{}: there is no thread level {}", caller.name, requested));
+    const int status = report(
+        Status::InvalidArgument,
+        fmt::format("{}: there is no thread level {}; use SHMEM_THREAD_SINGLE, "
+                    "SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
+                    caller.name, requested));
+    return named(caller.name, status);
   }
-  const int status = init(caller, requested);
+  const int status = init(caller, requested);  // says by itself what failed
   if (status == WEFT_OK) {
-    *provided = requested;
+    *provided = provided_level;
   }
   return status;
 }
@@ -111,7 +123,15 @@ int start_pes(const Caller& caller) {
 }
 
 int finalize() {
-  return current() == nullptr ? static_cast<int>(WEFT_OK) : weft_finalize();
+  if (current() == nullptr) {
+    return WEFT_OK;
+  }
+  if (init_count > 1) {
+    --init_count;
+    return weft_barrier_all();
+  }
+  init_count = 0;
+  return c_api::finalize(LinkUse::Keep);
 }
 
 int is_pe(int pe) {

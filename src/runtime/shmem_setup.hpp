@@ -1,7 +1,7 @@
 // What of OpenSHMEM's setup, queries and memory is not weft_* already: environment variables, thread
 // levels, the old start_pes, and the words of the specification for sizes of 0.
 //
-// Threads: init, finalize and start_pes by one thread; the rest by any.
+// Threads: init, finalize and start_pes by one thread at a time; the rest by any.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,15 @@
 
 namespace weft::c_api::shmem {
 
-// Joins the job. A program that returns from main without finalizing is finalized then.
+// Joins the job, or counts another call. A program that returns from main without finalizing is finalized then.
 int init(const Caller& caller, int thread_level);
 // All levels are provided; InvalidArgument for a level that there is not.
 int init_thread(const Caller& caller, int requested, int* provided);
 [[nodiscard]] int thread_level();
 // The first call counts: later ones do nothing.
 int start_pes(const Caller& caller);
-// Does nothing when there is nothing to finalize.
+// The last of as many calls as there were of init ends the job, all others are barriers. Does nothing when there is
+// nothing to finalize.
 int finalize();
 
 [[nodiscard]] int is_pe(int pe);

@@ -219,6 +219,21 @@ int put_signal_bytes(const Caller& caller,
                              source, signal, kBlocking));
 }
 
+// An update of a signal word without data.
+inline int signal(const Caller& caller, const weft_signal& update, int pe) {
+  std::uint64_t* word = mapped_word(caller, update.word, pe);
+  if (word == nullptr) [[unlikely]] {
+    return settled(caller, c_api::signal_post(caller, update, pe));
+  }
+  if (update.operation == WEFT_SIGNAL_SET) {
+    transport::store_word(word, update.value);
+  } else {
+    transport::apply_atomic(*word, AtomicCode::Add, update.value, std::uint64_t{0});
+  }
+  current()->ring(Pe(world_pe(caller.context, pe)));
+  return WEFT_OK;
+}
+
 // As OpenSHMEM gives it; an operation that there is not becomes 0, which is refused later.
 [[nodiscard]] inline weft_signal signal_of(std::uint64_t* word,
                                            std::uint64_t value,

@@ -38,6 +38,16 @@ int reduce(weft_team_t team, T* dest, const T* source, std::size_t count) {
   return weft_team_reduce(team, dest, source, {type_of<T>(), count}, kReduction);
 }
 
+template <typename T>
+int inscan(weft_team_t team, T* dest, const T* source, std::size_t count) {
+  return weft_team_inclusive_scan(team, dest, source, {type_of<T>(), count}, WEFT_SUM);
+}
+
+template <typename T>
+int exscan(weft_team_t team, T* dest, const T* source, std::size_t count) {
+  return weft_team_exclusive_scan(team, dest, source, {type_of<T>(), count}, WEFT_SUM);
+}
+
 // On an active set.
 template <weft_reduction kReduction, typename T>
 int set_reduce(const Caller& caller, const ActiveSet& set, T* dest, const T* source, int count) {

@@ -1,5 +1,6 @@
 // The templates behind wait_until and test of weft/typed.h: polls symmetric variables of this PE,
-// single ones and arrays of which some are left out, as in OpenSHMEM 1.5, sections 9.10 and 9.11.
+// single ones and arrays of which some are left out, as in OpenSHMEM's sections on point-to-point
+// synchronization. A search for any begins behind what the last one over that array found.
 //
 // Threads: any. Waiting makes progress; a test that fails makes a little.
 #pragma once
@@ -7,6 +8,7 @@
 #include <cstdint>
 
 #include "src/runtime/c_api.hpp"
+#include "src/runtime/search_start.hpp"
 #include "src/transport/mapped/atomics.hpp"
 
 namespace weft::c_api::typed {
@@ -99,14 +101,17 @@ template <typename T>
   return from;
 }
 
-// The first included variable that holds; count if none does.
+// An included variable that holds: the first from `start` on, round to it again; count if none does.
 template <typename T>
-[[nodiscard]] std::size_t first_that_holds(const Variables<T>& variables) {
-  std::size_t i = 0;
-  while (i < variables.count && !(variables.is_included(i) && holds(variables, i))) {
-    ++i;
+[[nodiscard]] std::size_t one_that_holds(const Variables<T>& variables, std::size_t start) {
+  std::size_t i = start;
+  for (std::size_t tried = 0; tried < variables.count; ++tried) {
+    if (variables.is_included(i) && holds(variables, i)) {
+      return i;
+    }
+    i = i + 1 == variables.count ? 0 : i + 1;
   }
-  return i;
+  return variables.count;
 }
 
 template <typename T>
@@ -151,12 +156,17 @@ std::size_t wait_until_any(const Caller& caller, const Variables<T>& variables) 
   if (!are_valid(caller, variables) || !includes_any(variables)) {
     return SIZE_MAX;
   }
+  SearchStart& start = search_start(variables.ivars, variables.count);
   std::size_t found = variables.count;
   const int status = wait(caller.name, variables.ivars, [&] {
-    found = first_that_holds(variables);
+    found = one_that_holds(variables, start.position);
     return found < variables.count;
   });
-  return settled(caller, status) == WEFT_OK ? found : SIZE_MAX;
+  if (settled(caller, status) != WEFT_OK) {
+    return SIZE_MAX;
+  }
+  start.advance(found, variables.count);
+  return found;
 }
 
 template <typename T>
@@ -193,11 +203,13 @@ int test(const Caller& caller, T* ivar, weft_comparison comparison, T value) {
 
 template <typename T>
 std::size_t test_any(const Caller& caller, const Variables<T>& variables) {
-  if (!are_valid(caller, variables)) {
+  if (!are_valid(caller, variables) || variables.count == 0) {
     return SIZE_MAX;
   }
-  const std::size_t found = first_that_holds(variables);
+  SearchStart& start = search_start(variables.ivars, variables.count);
+  const std::size_t found = one_that_holds(variables, start.position);
   if (found < variables.count) {
+    start.advance(found, variables.count);
     return found;
   }
   current()->progress();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "src/transport/transport.hpp"
@@ -47,6 +48,10 @@ class ByPeer final : public Transport {
   void end_wait() noexcept override {
     near_.end_wait();
     far_.end_wait();
+  }
+
+  void blame(Pe peer, std::string_view fault) noexcept override {
+    by_pe_[peer.value]->blame(peer, fault);
   }
 
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override {

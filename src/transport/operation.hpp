@@ -70,9 +70,14 @@ class OperationCounter {
     return completed == AtomicRef(issued_).load(std::memory_order_relaxed);
   }
 
-  // True once an operation of this counter could not be done because its peer is lost.
+  // True once an operation of this counter could not be done: its peer is lost, or it was refused.
   [[nodiscard]] bool has_failed() const {
     return AtomicRef(failed_).load(std::memory_order_relaxed) != 0;  // read after is_idle
+  }
+
+  // The failure has been told.
+  void forget_failure() {
+    AtomicRef(failed_).store(0, std::memory_order_relaxed);  // by who reads has_failed
   }
 
  private:

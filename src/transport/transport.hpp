@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
@@ -54,6 +55,9 @@ class Transport {
 
   // Wakes threads that sleep in wait_for_event or stand_by.
   virtual void wake() noexcept {}
+
+  // `peer` has sent what makes no sense, as `fault` says: it is lost from now on, and named in one warning.
+  virtual void blame(Pe /*peer*/, std::string_view /*fault*/) noexcept {}
 
   // Ok, or PeerLost (sticky).
   [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;

@@ -46,7 +46,7 @@ TEST(DeviceRegion, HostMemoryThatStandsForAGpusIsTakenByTheInterface) {
       rail->add_device_region({.memory = memory, .no_dma_buf = "it is the host's"});
   EXPECT_EQ(region.way, DeviceWay::Interface);
   EXPECT_THAT(region.why, HasSubstr("it is the host's"));
-  rail->drop_device_region(memory);
+  rail->drop_region(memory);
 }
 
 TEST(DeviceRegion, ANicThatDoesNotOpenWithFiHmemIsUsedWithoutIt) {

@@ -80,7 +80,7 @@ TransportFactory simulated(std::string name, const char* faults) {
               RailsTransport::Rails rails;
               for (const fabric::NicInfo& nic : fabric::discover(config)) {
                 if (nic.loopback && nic.address.starts_with("127.0.0.")) {
-                  rails.push_back(fabric::open_rail(nic, registers_all));
+                  rails.push_back(fabric::open_rail(nic, {.registers_all = registers_all}));
                 }
               }
               return rails;
@@ -94,7 +94,8 @@ INSTANTIATE_TEST_SUITE_P(
     TransportSuite,
     ::testing::Values(simulated("simulated", ""),
                       simulated("simulated_faulty", "seed=5,reorder=0.5,delay=0.3,refuse=0.1"),
-                      simulated("simulated_dying", "seed=6,delay=0.2,kill=200")),
+                      simulated("simulated_dying", "seed=6,delay=0.2,kill=200"),
+                      simulated("simulated_strict", "seed=8,delay=0.1,no_inject=1,no_immediate=1")),
     factory_name);
 
 // libfabric 1.17 forgets the record of a connection that is being opened while its endpoint closes, and

@@ -5,7 +5,7 @@ import os
 import stat
 
 import pytest
-from weft_lab import counters, plan, rates, selftest, state
+from weft_lab import counters, holder, plan, rates, selftest, state
 from weft_lab.errors import UserError
 
 
@@ -109,6 +109,13 @@ def test_a_recycled_holder_pid_makes_the_state_file_stale(state_directory):
     state.write(lab, replace=False)
     assert state.labs() == []
     assert os.listdir(state_directory) == []
+
+
+def test_a_lab_whose_holder_has_just_ended_has_nobody_inside():
+    lab = living_lab()
+    for host in lab.hosts:
+        host.net_namespace = "/proc/2147483647/fd/3"
+    assert holder.processes_inside(lab) == []
 
 
 def test_a_state_directory_of_somebody_else_is_refused(state_directory, tmp_path):

@@ -9,6 +9,7 @@
 #include "src/base/config.hpp"
 #include "src/fabric/discovery.hpp"
 #include "src/fabric/libfabric_rail.hpp"
+#include "tests/support/rails_pes.hpp"
 
 namespace weft::fabric {
 namespace {
@@ -52,8 +53,8 @@ class LocalMemoryTest : public ::testing::Test {
     return events[0];
   }
 
-  LibfabricRail writer{loopback_nic(), true};
-  LibfabricRail target{loopback_nic(), true};
+  LibfabricRail writer{loopback_nic(), {.registers_all = true}};
+  LibfabricRail target{loopback_nic(), {.registers_all = true}};
   std::vector<std::byte> target_memory = std::vector<std::byte>(1U << 20U);
   std::vector<std::byte> unknown = std::vector<std::byte>(1U << 20U, std::byte{7});
   RegionKey region;
@@ -79,7 +80,7 @@ TEST_F(LocalMemoryTest, UnknownMemoryIsRegisteredForTheOperationOnly) {
 }
 
 TEST_F(LocalMemoryTest, WhatIsInjectedNeedsNoRegistration) {
-  ASSERT_GE(writer.limits().inject_bytes, 8U);
+  ASSERT_GE(writer.limits().inject_write_bytes, 8U);
   const LocalMemory here{unknown.data(), 8};
   write(here);
   EXPECT_EQ(writer.operation_registrations(), 0U);
@@ -97,12 +98,81 @@ TEST_F(LocalMemoryTest, KeptMemoryNeedsNoRegistrationOfItsOwn) {
                                  std::span(unknown).subspan(4096, 65536)));
 }
 
+// A window that went, and other memory at its address: the NIC must not send the old pages.
+TEST_F(LocalMemoryTest, OtherMemoryWhereARegionWasIsRegisteredAnew) {
+  static_cast<void>(writer.add_region(unknown));
+  const LocalMemory here{unknown.data(), unknown.size()};
+  write(here);
+  EXPECT_EQ(writer.operation_registrations(), 0U) << "as a part of the region";
+  EXPECT_EQ(next_event().kind, EventKind::Completed);
+
+  writer.drop_region(unknown);
+  std::ranges::fill(unknown, std::byte{8});
+  write(here);
+  EXPECT_EQ(writer.operation_registrations(), 1U);
+  EXPECT_EQ(next_event().kind, EventKind::Completed);
+  EXPECT_EQ(target_memory, unknown);
+
+  static_cast<void>(writer.add_region(unknown));
+  write(here);
+  EXPECT_EQ(writer.operation_registrations(), 0U);
+  EXPECT_EQ(next_event().kind, EventKind::Completed);
+}
+
+TEST_F(LocalMemoryTest, AKeyOfARegionThatWentIsRefused) {
+  write({unknown.data(), 4096});
+  EXPECT_EQ(next_event().kind, EventKind::Completed);
+  target.drop_region(target_memory);
+  std::ranges::fill(target_memory, std::byte{3});
+  write({unknown.data(), 4096});
+  EXPECT_EQ(next_event().kind, EventKind::Failed);
+  EXPECT_EQ(target_memory, std::vector<std::byte>(target_memory.size(), std::byte{3}));
+}
+
 TEST_F(LocalMemoryTest, MemoryThatReachesBeyondARegionIsNotTakenForIt) {
   writer.keep_registered(std::span(unknown).first(4096));
   const LocalMemory across{unknown.data(), 65536};
   write(across);
   EXPECT_EQ(writer.operation_registrations(), 1U);
   EXPECT_EQ(next_event().kind, EventKind::Completed);
+}
+
+// What PE 0 registers for operations, at most, while one put of unregistered memory is on its way.
+std::size_t registrations_for(std::size_t bytes, bool copy_source) {
+  const auto pes = test::make_rails_pes(2, 1U << 20U, {}, [](std::uint32_t) {
+    transport::rails::RailsTransport::Rails rails;
+    rails.push_back(open_rail(loopback_nic(), {.registers_all = true}));
+    return rails;
+  });
+  std::vector<std::byte> source(bytes, std::byte{6});
+  transport::OperationCounter counter;
+  EXPECT_EQ(pes[0]->transport->post({.kind = transport::OperationKind::Put,
+                                     .copy_source = copy_source,
+                                     .peer = Pe(1),
+                                     .remote = {RegionIndex(0), HeapOffset(4096)},
+                                     .local = source.data(),
+                                     .bytes = bytes,
+                                     .update = {},
+                                     .counter = &counter}),
+            Status::Ok);
+  const auto& rail =
+      static_cast<const LibfabricRail&>(pes[0]->transport->rail(RailIndex(0)));  // NOLINT
+  std::size_t most = 0;
+  EXPECT_TRUE(test::progress_until(pes, [&] {
+    most = std::max(most, rail.operation_registrations());
+    return counter.is_idle();
+  }));
+  EXPECT_EQ(pes[1]->memory[4096 + bytes - 1], std::byte{6});
+  return most;
+}
+
+TEST(LocalMemory, ACopiedSourceCostsNoRegistration) {
+  EXPECT_EQ(registrations_for(300'000, true), 0U);
+}
+
+TEST(LocalMemory, ASmallSourceIsCopiedAndALargeOneRegisteredForItsOperation) {
+  EXPECT_EQ(registrations_for(16'000, false), 0U);
+  EXPECT_EQ(registrations_for(300'000, false), 1U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -140,9 +141,11 @@ TEST_P(RailsLoopback, AtomicsOfAllPesAddUp) {
 }
 
 TEST_P(RailsLoopback, PeersThatComputeAreServedByTheirProgressThread) {
+  std::promise<void> answered;  // not told through Weft, as PE 1 is to call nothing of it
+  std::future<void> all_answered = answered.get_future();
   run_pes(
       2,
-      [](runtime::Runtime& runtime) {
+      [&](runtime::Runtime& runtime) {
         auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
         if (runtime.pe() == Pe(0)) {
           for (int i = 0; i < 20; ++i) {
@@ -152,8 +155,10 @@ TEST_P(RailsLoopback, PeersThatComputeAreServedByTheirProgressThread) {
                                      {.code = rma::AtomicCode::Add, .operand = 1}, Pe(1), &old),
                 Status::Ok);
           }
+          answered.set_value();
         } else {
-          std::this_thread::sleep_for(std::chrono::milliseconds(300));  // calls nothing
+          // Without the progress thread PE 0 would wait until PE 1 comes to the barrier.
+          EXPECT_EQ(all_answered.wait_for(std::chrono::seconds(60)), std::future_status::ready);
           EXPECT_EQ(rma::Rma::read_word(word), 20U);
         }
         ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);

@@ -92,6 +92,16 @@ static void do_wrong(int* di, int n) {
   puts(weft_last_error());
   shmem_broadcast64(&here, sums, 1, 0, 0, 0, n, sums);
 #endif
+#ifdef WRONG_TWICE
+  static long sides[4];
+  shmem_team_t team = SHMEM_TEAM_WORLD;
+  for (int i = 0; i < 3; i++) {
+    assert(shmem_long_sum_inscan(SHMEM_TEAM_INVALID, sides, sides, 1) != 0);
+    assert(shmem_long_broadcast(SHMEM_TEAM_WORLD, sides, sides + 1, 1, n) != 0);
+  }
+  assert(shmem_long_broadcast(SHMEM_TEAM_WORLD, sides, sides + 1, 1, -1) != 0);
+  assert(shmem_team_split_strided(SHMEM_TEAM_INVALID, 0, 1, 1, NULL, 0, &team) != 0);
+#endif
 #ifdef WRONG_PE
   shmem_p(di, 1, n);
 #endif

@@ -150,8 +150,11 @@ def test_pages_are_in_shared_memory_unless_told_otherwise(start):
     job.wait_until_counted(2)
 
     def is_of_the_job(path):
-        command = pathlib.Path("/proc", path.stem.rpartition("-")[2], "cmdline")
-        return command.exists() and str(job.stop_file).encode() in command.read_bytes().split(b"\0")
+        try:
+            command = pathlib.Path("/proc", path.stem.rpartition("-")[2], "cmdline").read_bytes()
+        except OSError:  # of another job, whose process has ended, maybe since the page was listed
+            return False
+        return str(job.stop_file).encode() in command.split(b"\0")
 
     mine = list(filter(is_of_the_job, shared.glob("weft-*.page")))
     assert len(mine) == 2
@@ -159,17 +162,72 @@ def test_pages_are_in_shared_memory_unless_told_otherwise(start):
 
 
 def test_a_killed_pe_leaves_a_page_that_the_next_job_removes(start, folder):
+    alone = start(pe_count=0, folder=folder)
+    alone.wait_until_counted(1)
+    alone.process.kill()
+    alone.process.wait(60)
+    assert [page.pid for page in pages_in(folder)] == [alone.process.pid]
+    following = start(pe_count=0, folder=folder)
+    following.wait_until_counted(1)
+    assert [page.pid for page in pages_in(folder)] == [following.process.pid]
+    assert following.end() == 0 and list(folder.iterdir()) == []
+
+
+def test_a_pe_that_is_killed_under_weft_run_leaves_nothing(start, folder):
     job = start("--node-size", 1, folder=folder)
     job.wait_until_counted(2)
-    victim = pages_in(folder)[0]
-    os.kill(victim.pid, signal.SIGKILL)
+    os.kill(pages_in(folder)[0].pid, signal.SIGKILL)
     assert job.process.wait(60) != 0
-    left = [page.pid for page in pages_in(folder)]
-    assert victim.pid in left
-    following = start(folder=folder)
-    following.wait_until_counted(2)
-    assert not set(left) & {page.pid for page in pages_in(folder)}
-    assert following.end() == 0 and list(folder.iterdir()) == []
+    assert list(folder.iterdir()) == []
+
+
+def test_a_launcher_that_is_killed_leaves_nothing(start, folder):
+    job = start("--node-size", 1, folder=folder)
+    job.wait_until_counted(2)
+    job.process.kill()
+
+    def is_empty():
+        """the agent, which is left, ends the PEs and removes their pages"""
+        return list(folder.iterdir()) == []
+
+    wait_for(is_empty)
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def is_running(page):
+    try:
+        return pathlib.Path(f"/proc/{page.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:  # it may go between open and read
+        return False
+
+
+def test_what_nobody_was_left_to_remove_is_named_and_goes_with_the_next_launcher(start, folder, bin_dir):
+    job = start("--node-size", 1, folder=folder)
+    job.wait_until_counted(2)
+    pages = pages_in(folder)
+    agent = parent_of(pages[0].pid)
+    assert parent_of(agent) == job.process.pid
+    for pid in [job.process.pid, agent]:
+        os.kill(pid, signal.SIGSTOP)  # so that neither removes anything before it is killed
+    for pid in [*(page.pid for page in pages), agent, job.process.pid]:
+        os.kill(pid, signal.SIGKILL)
+    job.process.wait(60)
+    names = sorted(page.name for page in pages)
+    wait_for(lambda: not any(map(is_running, pages)))
+    assert sorted(path.name for path in folder.iterdir()) == names
+
+    environment = os.environ | {"WEFT_COUNTERS_DIR": str(folder)}
+    report = subprocess.run([bin_dir / "weft-info"], env=environment, capture_output=True, text=True, check=True).stdout
+    line = next(line for line in report.splitlines() if "left behind" in line)
+    assert line.split("or: ")[1] == f"cd {folder} && rm {' '.join(names)}"
+    found = subprocess.run([bin_dir / "weft-info", "--json"], env=environment, capture_output=True, check=True).stdout
+    assert json.loads(found)["counter_pages"] == {"folder": str(folder), "trouble": "", "left_behind": names}
+
+    subprocess.run([bin_dir / "weft-run", "-n", "1", "--lab", "none", "--", "true"], env=environment, check=True)
+    assert list(folder.iterdir()) == []
 
 
 def test_rails_that_fail_are_seen_in_the_pages(start, folder):

@@ -34,13 +34,23 @@ def test_a_collective_that_returns_an_error_is_named_once(build, bin_dir):
     assert "shmem_long_sum_reduce: address 0x" in done.stdout and "weft_" not in done.stdout
 
 
+def test_an_error_that_is_returned_is_said_once_for_each_call(build, bin_dir):
+    done = run(bin_dir / "oshrun", "-np", 2, build("twice", "-DWRONG_TWICE"))
+    for pe in (0, 1):
+        lines = [line for line in done.stderr.splitlines() if f"PE {pe}:" in line]
+        assert sum("shmem_long_sum_inscan: not a team" in line and "use SHMEM_TEAM_WORLD" in line for line in lines) == 1
+        assert sum("shmem_long_broadcast: there is no PE 2 in the team; its PEs are 0 to 1" in line for line in lines) == 1
+        assert sum("shmem_long_broadcast: there is no PE -1" in line for line in lines) == 1
+    assert "shmem_team_split_strided" not in done.stderr and "weft_" not in done.stderr
+
+
 def test_the_tour_passes_between_nodes(build, bin_dir):
     done = run(bin_dir / "weft-run", "-n", 4, "--node-size", 2, "--env", "WEFT_PROVIDER=tcp", "--", build("tour"))
     assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
 
 
 @pytest.mark.parametrize("setting, text", [
-    ("SHMEM_VERSION=1", "OpenSHMEM 1.5 on Weft"), ("SHMEM_INFO=1", "SHMEM_SYMMETRIC_SIZE  bytes")])
+    ("SHMEM_VERSION=1", "OpenSHMEM 1.6 on Weft"), ("SHMEM_INFO=1", "SHMEM_SYMMETRIC_SIZE  bytes")])
 def test_switches_of_the_environment_say_something_once(build, bin_dir, setting, text):
     tour = build("switches")
     silent = run(bin_dir / "weft-run", "-n", 2, "--", tour)

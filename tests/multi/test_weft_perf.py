@@ -240,6 +240,41 @@ def test_bytes_of_the_nics_are_those_that_were_got(perf):
     assert payload <= received < 1.05 * payload
 
 
+def test_the_share_of_the_rails_is_the_time_needed_of_the_time_taken(perf):
+    words = ["put_bw", "-b", "256K", "-e", "256K", "-n", "64", "-w", "0", "--json", "--nic-rate", "800mbit"]
+    row, balance = rows_of(perf(*words, place="rails").stdout)
+    assert balance["time_taken_s"] == pytest.approx(row["seconds"])
+    rates = [nic["rate_bits_per_s"] * nic["payload_share_of_rate"] / 8 for nic in balance["nics"] if nic["node"] == 0]
+    sent = sum(nic["tx_bytes_library"] for nic in balance["nics"] if nic["node"] == 0)
+    assert balance["time_needed_s"] == pytest.approx(sent / sum(rates), rel=0.05)
+    assert balance["share_of_rails"] == pytest.approx(balance["time_needed_s"] / balance["time_taken_s"])
+
+
+def test_where_no_rate_is_known_a_sentence_says_why(perf):
+    done = perf("put_bw", "-b", "64K", "-e", "64K", "-n", "8", place="rails")
+    assert "share of the rails -: the kernel knows no rate of lo; --nic-rate says it" in done.stdout
+    balance = rows_of(perf("put_bw", "-b", "64K", "-e", "64K", "-n", "8", "--json", place="rails").stdout)[-1]
+    assert balance["share_of_rails"] is None and "--nic-rate" in balance["share_unknown_because"]
+    assert balance["max_over_mean_per_interval"] is None  # too short a run to look at it
+
+
+def test_moments_are_looked_at_where_the_run_is_long_or_when_asked(perf):
+    words = ["alltoall_latency", "-b", "256K", "-e", "256K", "--json"]
+    long = rows_of(perf(*words, "--duration", "0.6", place="rails").stdout)[-1]["max_over_mean_per_interval"]
+    asked = rows_of(perf(*words, "-n", "50", "--interval-ms", "5", place="rails").stdout)[-1]["max_over_mean_per_interval"]
+    none = rows_of(perf(*words, "--duration", "0.6", "--interval-ms", "0", place="rails").stdout)[-1]
+    assert long["interval_ms"] >= 10 and long["look_us"] > 0 and asked["interval_ms"] >= 5
+    assert none["max_over_mean_per_interval"] is None
+    # Loopback addresses are one device: the kernel's counters say nothing of the rails.
+    assert long["kernel"]["pe"]["rx"] == {"mean": None, "worst": None, "intervals": 0}
+
+
+def test_a_rate_that_is_none_needs_no_job(bin_dir):
+    done = subprocess.run([bin_dir / "weft-perf", "put_bw", "--nic-rate", "fast"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert "'fast' is no rate; write for example 800kbit" in done.stderr
+
+
 def test_too_few_pes_is_one_clear_line(perf):
     done = perf("put_bw", pe_count=1)
     assert done.returncode == 2

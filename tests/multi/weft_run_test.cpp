@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "src/base/clock.hpp"
+#include "src/base/whole_file.hpp"
 
 namespace weft {
 namespace {
@@ -130,9 +131,12 @@ class WeftRun : public testing::Test {
     std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
-      if (name.find_first_not_of("0123456789") == std::string::npos &&
-          read_file(entry.path() / "environ").find("WEFT_TEST_MARK=" + directory()) !=
-              std::string::npos) {
+      if (name.find_first_not_of("0123456789") != std::string::npos) {
+        continue;
+      }
+      // Nothing for a process that ends meanwhile.
+      const auto environment = read_whole_file((entry.path() / "environ").string());
+      if (environment && environment->find("WEFT_TEST_MARK=" + directory()) != std::string::npos) {
         found.push_back(std::stoi(name));
       }
     }

@@ -45,6 +45,63 @@ TEST(fence_orders_nbi_and_amo, "9.11.1 fence: orders nonblocking puts and atomic
   shmem_quiet();
 }
 
+TEST(quiet_of_some, "1.6, 9.12.3 pe_quiet: completes what went to the PEs that are named") {
+  long* data = suite_symmetric(COUNT * sizeof *data);
+  long* ready = suite_symmetric(sizeof *ready);
+  long source[COUNT];
+  const int targets[2] = {suite_right(), suite_left()};
+  shmem_ctx_t context = SHMEM_CTX_INVALID;
+  EXPECT_EQUAL(0, shmem_ctx_create(0, &context));
+  for (int round = 1; round <= ROUNDS; ++round) {
+    for (long i = 0; i < COUNT; ++i) {
+      source[i] = round * 1000 + i;
+    }
+    shmem_ctx_t used = round % 2 ? SHMEM_CTX_DEFAULT : context;
+    shmem_ctx_long_put_nbi(used, data, source, COUNT, suite_right());
+    if (round % 2) {
+      shmem_pe_quiet(targets, 2);
+    } else {
+      shmem_ctx_pe_quiet(context, targets, 1);
+    }
+    memset(source, 0, sizeof source);
+    shmem_long_p(ready, round, suite_right());
+    shmem_long_wait_until(ready, SHMEM_CMP_EQ, round);
+    EXPECT_EQUAL(round * 1000, data[0]);
+    EXPECT_EQUAL(round * 1000 + COUNT - 1, data[COUNT - 1]);
+    shmem_sync_all();
+  }
+  shmem_pe_quiet(NULL, 0);
+  shmem_ctx_pe_quiet(SHMEM_CTX_INVALID, targets, 2);
+  shmem_ctx_destroy(context);
+}
+
+TEST(sessions, "1.6, 9.9 session_start, session_stop: hints, which change no result") {
+  enum { UPDATES = 500 };
+
+  uint64_t* table = suite_symmetric(16 * sizeof *table);
+  const shmem_ctx_session_config_t config = {UPDATES};
+  const long mask = SHMEM_CTX_SESSION_TOTAL_OPS;
+  shmem_ctx_t context = SHMEM_CTX_INVALID;
+  EXPECT_EQUAL(0, shmem_ctx_create(0, &context));
+  shmem_ctx_session_start(context, SHMEM_CTX_SESSION_BATCH, &config, mask);
+  shmem_ctx_session_start(context, 0, NULL, 0); /* again, with other hints */
+  for (int i = 0; i < UPDATES; ++i) {
+    shmem_ctx_uint64_atomic_add(context, &table[i % 16], 1, suite_right());
+  }
+  shmem_ctx_quiet(context);
+  shmem_ctx_session_stop(context);
+  shmem_ctx_session_stop(context);
+  shmem_ctx_session_start(SHMEM_CTX_DEFAULT, SHMEM_CTX_SESSION_BATCH, NULL, 0);
+  shmem_ctx_session_stop(SHMEM_CTX_DEFAULT);
+  shmem_ctx_session_start(SHMEM_CTX_INVALID, SHMEM_CTX_SESSION_BATCH, &config, mask);
+  shmem_ctx_session_stop(SHMEM_CTX_INVALID);
+  shmem_barrier_all();
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQUAL(UPDATES / 16 + (i < UPDATES % 16), table[i]);
+  }
+  shmem_ctx_destroy(context);
+}
+
 TEST(fence_on_context, "9.11.1 ctx_fence: orders the puts of its context") {
   long* data = suite_symmetric(COUNT * sizeof *data);
   long* flag = suite_symmetric(sizeof *flag);

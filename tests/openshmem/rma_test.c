@@ -148,6 +148,70 @@ TEST(everyone_to_everyone, "9.6.1 put, get: between all pairs of PEs, this PE in
   }
 }
 
+/* Element i of block b of a strided area, or -1 in a gap. */
+static int block_value(int spot, int stride, int block, int blocks) {
+  const int b = spot / stride;
+  const int i = spot % stride;
+  return b < blocks && i < block ? 1 + b * block + i : -1;
+}
+
+TEST(blocks_are_strided, "1.6, 9.6.1.4, 9.6.1.8 ibput, ibget: blocks at strides; the gaps stay") {
+  enum { AREA = 64 };
+
+  int* area = suite_symmetric(AREA * sizeof *area);
+  int local[AREA];
+  for (int block = 1; block <= 4; ++block) {
+    for (int stride = block; stride <= 7; ++stride) {
+      const int blocks = 8;
+      for (int i = 0; i < AREA; ++i) {
+        area[i] = -1;
+        local[i] = block_value(i, 6 + block, block, 5);
+      }
+      shmem_barrier_all();
+      shmem_int_ibput(area, local, stride, 6 + block, (size_t)block, 5, suite_right());
+      shmem_barrier_all();
+      for (int i = 0; i < AREA; ++i) {
+        EXPECT_EQUAL(block_value(i, stride, block, 5), area[i]);
+        local[i] = -1;
+      }
+      shmem_int_ibget(local, area, 5, stride, (size_t)block, 5, suite_left());
+      for (int i = 0; i < AREA && i < 5 * blocks; ++i) {
+        EXPECT_EQUAL(block_value(i, 5, block, 5), local[i]);
+      }
+      shmem_barrier_all();
+    }
+  }
+}
+
+TEST(blocks_may_be_large, "1.6, 9.6.1.4, 9.6.1.8 ibput, ibget: blocks of 40000 bytes; empty ones") {
+  enum { BLOCK = 10000, STRIDE = 12000, BLOCKS = 6 };
+
+  int* area = shmem_calloc((size_t)STRIDE * BLOCKS, sizeof *area);
+  int* local = malloc((size_t)BLOCK * BLOCKS * sizeof *local);
+  for (int i = 0; i < BLOCK * BLOCKS; ++i) {
+    local[i] = suite_me * 7 + i;
+  }
+  shmem_int_ibput(area, local, STRIDE, BLOCK, BLOCK, BLOCKS, suite_right());
+  memset(local, 0, (size_t)BLOCK * BLOCKS * sizeof *local); /* the source may be reused */
+  shmem_barrier_all();
+  int wrong = 0;
+  for (int i = 0; i < STRIDE * BLOCKS; ++i) {
+    const int at = i / STRIDE * BLOCK + i % STRIDE;
+    wrong += area[i] != (i % STRIDE < BLOCK ? suite_left() * 7 + at : 0);
+  }
+  EXPECT_EQUAL(0, wrong);
+  shmem_int_ibget(local, area, BLOCK, STRIDE, BLOCK, BLOCKS, suite_right());
+  for (int i = 0; i < BLOCK * BLOCKS; ++i) {
+    wrong += local[i] != suite_me * 7 + i;
+  }
+  EXPECT_EQUAL(0, wrong);
+  shmem_int_ibput(area, local, 1, 1, 0, 5, suite_right());
+  shmem_int_ibget(local, area, 1, 1, 1, 0, suite_right());
+  shmem_barrier_all();
+  free(local);
+  shmem_free(area);
+}
+
 TEST(single_elements, "9.6.1.2 p and 9.6.1.5 g: single elements to and from every PE") {
   double* slots = suite_symmetric(sizeof(double) * (size_t)suite_pe_count);
   for (int pe = 0; pe < suite_pe_count; ++pe) {

@@ -61,14 +61,37 @@ TEST(ptr_reaches, "9.1.8 ptr: null, or the peer's object for loads and stores") 
   }
 }
 
-TEST(version, "9.1.9 info_get_version: 1.5, as the constants say") {
+TEST(version, "9.1.9 info_get_version: 1.6, as the constants say") {
   int major = -1;
   int minor = -1;
   shmem_info_get_version(&major, &minor);
   EXPECT_EQUAL(SHMEM_MAJOR_VERSION, major);
   EXPECT_EQUAL(SHMEM_MINOR_VERSION, minor);
   EXPECT_EQUAL(1, major);
-  EXPECT_EQUAL(5, minor);
+  EXPECT_EQUAL(6, minor);
+}
+
+TEST(query_initialized, "1.6, 9.1.5 query_initialized: nonzero between init and finalize") {
+  int initialized = 0;
+  shmem_query_initialized(&initialized);
+  EXPECT(initialized != 0);
+}
+
+TEST(nested_init,
+     "1.6, 9.1.1, 9.1.4 init, init_thread, finalize: may be nested; only the last call ends") {
+  long* word = suite_symmetric(sizeof *word);
+  int provided = -1;
+  int initialized = 0;
+  shmem_init();
+  EXPECT_EQUAL(0, shmem_init_thread(SHMEM_THREAD_SINGLE, &provided));
+  EXPECT(provided >= SHMEM_THREAD_SINGLE && provided <= SHMEM_THREAD_MULTIPLE);
+  shmem_long_atomic_inc(word, suite_right());
+  shmem_finalize(); /* a barrier */
+  EXPECT_EQUAL(1, *word);
+  shmem_finalize();
+  shmem_query_initialized(&initialized);
+  EXPECT(initialized != 0);
+  EXPECT_EQUAL(suite_me, shmem_my_pe());
 }
 
 TEST(vendor, "9.1.10 info_get_name: SHMEM_VENDOR_STRING, shorter than SHMEM_MAX_NAME_LEN") {

@@ -122,6 +122,32 @@ TEST(signals_and_waits, "9.10 wait_until: signals are compatible with wait_until
   EXPECT_EQUAL(9, *sink);
 }
 
+TEST(signal_set_and_add,
+     "1.6, 9.8.3, 9.8.5 signal_add, signal_set: without data, with and without a context") {
+  uint64_t* words = suite_symmetric(4 * sizeof *words);
+  shmem_ctx_t context = SHMEM_CTX_INVALID;
+  EXPECT_EQUAL(0, shmem_ctx_create(0, &context));
+  shmem_signal_set(&words[0], 41, suite_right());
+  shmem_ctx_signal_set(context, &words[1], UINT64_MAX, suite_right());
+  EXPECT_EQUAL(41, shmem_signal_wait_until(&words[0], SHMEM_CMP_NE, 0));
+  EXPECT(shmem_signal_wait_until(&words[1], SHMEM_CMP_NE, 0) == UINT64_MAX);
+  for (int pe = 0; pe < suite_pe_count; ++pe) {
+    shmem_signal_add(&words[2], 1, pe);
+    shmem_ctx_signal_add(context, &words[3], (uint64_t)suite_me + 1, pe);
+  }
+  const uint64_t count = (uint64_t)suite_pe_count;
+  EXPECT_EQUAL(count, shmem_signal_wait_until(&words[2], SHMEM_CMP_GE, count));
+  shmem_signal_wait_until(&words[3], SHMEM_CMP_EQ, count * (count + 1) / 2);
+#if !defined(SHMEM_NO_GENERICS)
+  shmem_signal_add(context, &words[0], 1, suite_right());
+  EXPECT_EQUAL(42, shmem_signal_wait_until(&words[0], SHMEM_CMP_NE, 41));
+  shmem_barrier_all();
+  shmem_signal_set(context, &words[0], 7, suite_right());
+  EXPECT_EQUAL(7, shmem_signal_wait_until(&words[0], SHMEM_CMP_NE, 42));
+#endif
+  shmem_ctx_destroy(context);
+}
+
 TEST(signal_constants,
      "9.8.2 signals: SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD differ and are constants") {
   enum { SET = SHMEM_SIGNAL_SET, ADD = SHMEM_SIGNAL_ADD };

@@ -3,6 +3,44 @@
 
 #include "tests/openshmem/suite.h"
 
+TEST(team_ptr, "1.6, 9.1.10 team_ptr: as ptr, with the team's numbers; null for no team") {
+  int* word = suite_symmetric(sizeof *word);
+  int on_stack = 0;
+  shmem_team_t backwards = SHMEM_TEAM_INVALID;
+  EXPECT_EQUAL(0, shmem_team_split_strided(SHMEM_TEAM_WORLD, suite_pe_count - 1, -1, suite_pe_count,
+                                           NULL, 0, &backwards));
+  for (int pe = 0; pe < suite_pe_count; ++pe) {
+    EXPECT(shmem_team_ptr(SHMEM_TEAM_WORLD, word, pe) == shmem_ptr(word, pe));
+    EXPECT(shmem_team_ptr(backwards, word, suite_pe_count - 1 - pe) == shmem_ptr(word, pe));
+  }
+  EXPECT(shmem_team_ptr(SHMEM_TEAM_INVALID, word, 0) == NULL);
+  EXPECT(shmem_team_ptr(SHMEM_TEAM_WORLD, &on_stack, suite_right()) == NULL);
+  const int shared = shmem_team_n_pes(SHMEM_TEAM_SHARED);
+  for (int pe = 0; pe < shared; ++pe) {
+    EXPECT(shmem_team_ptr(SHMEM_TEAM_SHARED, word, pe) ==
+           shmem_ptr(word, shmem_team_translate_pe(SHMEM_TEAM_SHARED, pe, SHMEM_TEAM_WORLD)));
+  }
+  shmem_team_destroy(backwards);
+}
+
+TEST(no_parent, "1.6, 9.4.6, 9.4.7 split of no team: an error, and no team") {
+  shmem_team_t x = SHMEM_TEAM_WORLD;
+  shmem_team_t y = SHMEM_TEAM_WORLD;
+  EXPECT(shmem_team_split_strided(SHMEM_TEAM_INVALID, 0, 1, 1, NULL, 0, &x) != 0);
+  EXPECT(x == SHMEM_TEAM_INVALID);
+  x = SHMEM_TEAM_WORLD;
+  EXPECT(shmem_team_split_2d(SHMEM_TEAM_INVALID, 1, NULL, 0, &x, NULL, 0, &y) != 0);
+  EXPECT(x == SHMEM_TEAM_INVALID && y == SHMEM_TEAM_INVALID);
+  EXPECT(shmem_team_get_config(SHMEM_TEAM_INVALID, 0, NULL) != 0);
+  EXPECT_EQUAL(0, shmem_team_get_config(SHMEM_TEAM_WORLD, 0, NULL));
+  EXPECT_EQUAL(0, shmem_team_split_strided(SHMEM_TEAM_WORLD, suite_me * 0, 0, 1, NULL, 0,
+                                           &x)); /* a stride of 0 */
+  if (x != SHMEM_TEAM_INVALID) {
+    EXPECT_EQUAL(1, shmem_team_n_pes(x));
+    shmem_team_destroy(x);
+  }
+}
+
 static shmem_team_t split(shmem_team_t parent, int start, int stride, int size) {
   shmem_team_t team = SHMEM_TEAM_INVALID;
   EXPECT_EQUAL(0, shmem_team_split_strided(parent, start, stride, size, NULL, 0, &team));

@@ -130,6 +130,13 @@ def test_start_pes_still_starts(start, count):
     assert start("openshmem_start_pes", count)[:2] == (0, f"started {count} PEs\n")
 
 
+@pytest.mark.parametrize(("place", "count"), [("node", 1), ("node", 3), ("rails", 3)])
+@pytest.mark.parametrize("how", ["once", "again"])
+def test_the_library_may_be_initialized_again(start_at, place, count, how):
+    status, output, errors = start_at(place, "openshmem_init_again", count, how)
+    assert (status, output) == (0, "again\n" * count), errors
+
+
 @pytest.mark.parametrize("level", ["0", "1", "2", "3"])
 def test_init_thread_provides_what_is_asked_for(start, level):
     assert start("openshmem_init_thread", 2, {}, level)[:2] == (0, "provided\n")
@@ -141,6 +148,11 @@ def test_a_program_may_put_itself_before_the_library(start, count):
     assert (status, output) == (0, "counted 2 barriers, 1 puts, 1 mallocs\n"), errors
 
 
+@pytest.mark.parametrize(("place", "count"), [("node", 1), ("node", 5), ("rails", 3)])
+def test_searches_without_a_mask_come_to_all_flags(start_at, place, count):
+    assert start_at(place, "openshmem_all_to_one", count)[:2] == (0, "taken by any, test_any, some, test_some\n")
+
+
 @pytest.mark.parametrize("name", ["SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE"])
 def test_the_symmetric_size_is_kept(start, name):
     assert start("openshmem_symmetric_size", 2, {name: "20M"})[1] == "fits\n"
@@ -149,7 +161,7 @@ def test_the_symmetric_size_is_kept(start, name):
 
 def test_info_and_version_are_printed_on_request(start):
     assert "SHMEM_SYMMETRIC_SIZE" in "".join(start("openshmem_start_pes", 1, {"SHMEM_INFO": "1"})[1:])
-    assert "1.5" in "".join(start("openshmem_start_pes", 1, {"SHMEM_VERSION": "1"})[1:])
+    assert "1.6" in "".join(start("openshmem_start_pes", 1, {"SHMEM_VERSION": "1"})[1:])
 
 
 # ---- The suite itself --------------------------------------------------------------------------------

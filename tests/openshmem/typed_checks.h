@@ -151,6 +151,15 @@ static inline int typed_value(int pe, int route, int position) {
 #define CHECK_IPUT(TYPE, NAME, CTX_NAME) \
   TYPED_PUT(TYPE, #NAME " " #TYPE, 2, 3, TYPED_CALL(NAME, CTX_NAME, to, from, 2, 3, TYPED_COUNT))
 
+/* Blocks of one element, and one block of all. */
+#define CHECK_IBPUT(TYPE, NAME, CTX_NAME)                                                          \
+  do {                                                                                             \
+    TYPED_PUT(TYPE, #NAME " " #TYPE, 2, 3,                                                         \
+              TYPED_CALL(NAME, CTX_NAME, to, from, 2, 3, 1, TYPED_COUNT));                         \
+    TYPED_PUT(TYPE, #NAME " " #TYPE, 1, 1,                                                         \
+              TYPED_CALL(NAME, CTX_NAME, to, from, TYPED_COUNT, TYPED_COUNT + 2, TYPED_COUNT, 1)); \
+  } while (0)
+
 /* Single elements, one after the other. */
 #define CHECK_P(TYPE, NAME, CTX_NAME) \
   TYPED_PUT(                          \
@@ -195,6 +204,13 @@ static inline int typed_value(int pe, int route, int position) {
   TYPED_GET(TYPE, #NAME " " #TYPE, 1, 1, TYPED_CALL(NAME, CTX_NAME, to, from, TYPED_COUNT))
 #define CHECK_IGET(TYPE, NAME, CTX_NAME) \
   TYPED_GET(TYPE, #NAME " " #TYPE, 2, 3, TYPED_CALL(NAME, CTX_NAME, to, from, 2, 3, TYPED_COUNT))
+#define CHECK_IBGET(TYPE, NAME, CTX_NAME)                                                          \
+  do {                                                                                             \
+    TYPED_GET(TYPE, #NAME " " #TYPE, 2, 3,                                                         \
+              TYPED_CALL(NAME, CTX_NAME, to, from, 2, 3, 1, TYPED_COUNT));                         \
+    TYPED_GET(TYPE, #NAME " " #TYPE, 1, 1,                                                         \
+              TYPED_CALL(NAME, CTX_NAME, to, from, TYPED_COUNT + 1, TYPED_COUNT, TYPED_COUNT, 1)); \
+  } while (0)
 #define CHECK_G(TYPE, NAME, CTX_NAME) \
   TYPED_GET(                          \
       TYPE, #NAME " " #TYPE, 1, 1,    \
@@ -392,6 +408,36 @@ static inline int typed_value(int pe, int route, int position) {
 #define CHECK_TO_ALL(TYPE, NAME, COMBINE, TERM_MAX)      \
   TYPED_REDUCE(TYPE, #NAME " " #TYPE, TERM_MAX, COMBINE, \
                NAME(to, from, TYPED_COUNT, 0, 0, suite_pe_count, from + TYPED_AREA, typed_sync))
+
+/* Of PEs 0 to me, or without me: `too` is 1 or 0. */
+#define TYPED_SCAN(TYPE, TEXT, too, CALL)                                 \
+  for (int which = 0; which < 2; ++which) {                               \
+    const int term_max = 14;                                              \
+    const shmem_team_t team = which ? typed_backwards : SHMEM_TEAM_WORLD; \
+    const int me = which ? suite_pe_count - 1 - suite_me : suite_me;      \
+    TYPE* from = (TYPE*)typed_source;                                     \
+    TYPE* to = which ? from : (TYPE*)typed_target; /* in place, too */    \
+    TYPED_FILL_POISON(TYPE, to, TYPED_AREA)                               \
+    for (int spot = 0; spot < TYPED_COUNT; ++spot) {                      \
+      from[spot] = TYPED_TERM(TYPE, me, spot);                            \
+    }                                                                     \
+    shmem_barrier_all();                                                  \
+    TYPED_EQUAL(TEXT, 0, CALL);                                           \
+    for (int spot = 0; spot < TYPED_COUNT; ++spot) {                      \
+      TYPE expected = (TYPE)0;                                            \
+      for (int pe = 0; pe < me + (too); ++pe) {                           \
+        expected = (TYPE)(expected + TYPED_TERM(TYPE, pe, spot));         \
+      }                                                                   \
+      TYPED_EQUAL(TEXT, expected, to[spot]);                              \
+    }                                                                     \
+    TYPED_EQUAL(TEXT, (TYPE)TYPED_POISON, to[TYPED_COUNT]);               \
+    ++typed_salt;                                                         \
+  }
+
+#define CHECK_INSCAN(TYPE, NAME) \
+  TYPED_SCAN(TYPE, #NAME " " #TYPE, 1, NAME(team, to, from, TYPED_COUNT))
+#define CHECK_EXSCAN(TYPE, NAME) \
+  TYPED_SCAN(TYPE, #NAME " " #TYPE, 0, NAME(team, to, from, TYPED_COUNT))
 
 /* ---- 9.10 wait and test ---------------------------------------------------------------------------- */
 

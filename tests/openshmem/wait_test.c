@@ -225,6 +225,102 @@ TEST(some_of_a_vector,
   EXPECT_EQUAL(0, shmem_int_test_some_vector(words, WORDS, indices, done, SHMEM_CMP_EQ, values));
 }
 
+/* Takes what a search found; nonzero if it is new. */
+static int take_one(size_t k, int* seen) {
+  EXPECT(k < WORDS);
+  const int is_new = k < WORDS && !seen[k];
+  if (is_new) {
+    seen[k] = 1;
+  }
+  return is_new;
+}
+
+enum { CALLS_MAX = 100 * WORDS };
+
+TEST(any_is_fair,
+     "9.10.3, 9.10.10 wait_until_any, test_any: without a mask, calls come to each word") {
+  int* words = suite_symmetric(WORDS * sizeof *words);
+  int waited[WORDS] = {0};
+  int tested[WORDS] = {0};
+  int found = 0;
+  set_all_to(words, 4);
+  shmem_int_wait_until_all(words, WORDS, NULL, SHMEM_CMP_EQ, 4);
+  for (int call = 0; call < WORDS; ++call) {
+    found += take_one(shmem_int_wait_until_any(words, WORDS, NULL, SHMEM_CMP_EQ, 4), waited);
+  }
+  EXPECT_EQUAL(WORDS, found);
+  for (int call = 0; call < WORDS; ++call) {
+    found += take_one(shmem_int_test_any(words, WORDS, NULL, SHMEM_CMP_NE, 0), tested);
+  }
+  EXPECT_EQUAL(2 * WORDS, found);
+}
+
+TEST(any_of_a_vector_is_fair, "9.10.6, 9.10.13 the vector forms of any: calls come to each word") {
+  int* words = suite_symmetric(WORDS * sizeof *words);
+  int values[WORDS];
+  int waited[WORDS] = {0};
+  int tested[WORDS] = {0};
+  int found = 0;
+  for (int i = 0; i < WORDS; ++i) {
+    values[i] = 1 + i;
+  }
+  set_words_of_neighbour(words, values);
+  shmem_int_wait_until_all_vector(words, WORDS, NULL, SHMEM_CMP_EQ, values);
+  for (int call = 0; call < WORDS; ++call) {
+    found +=
+        take_one(shmem_int_wait_until_any_vector(words, WORDS, NULL, SHMEM_CMP_EQ, values), waited);
+    found += take_one(shmem_int_test_any_vector(words, WORDS, NULL, SHMEM_CMP_EQ, values), tested);
+  }
+  for (int call = 0; call < CALLS_MAX && found < 2 * WORDS; ++call) {
+    found +=
+        take_one(shmem_int_wait_until_any_vector(words, WORDS, NULL, SHMEM_CMP_EQ, values), waited);
+    found += take_one(shmem_int_test_any_vector(words, WORDS, NULL, SHMEM_CMP_EQ, values), tested);
+  }
+  EXPECT_EQUAL(2 * WORDS, found);
+}
+
+/* More arrays than a library may remember, in turn, and of different lengths. */
+TEST(any_is_fair_to_many,
+     "9.10.10 test_any: many arrays that are polled in turn, each comes to each word") {
+  enum { ARRAYS = 200 };
+
+  int* words = suite_symmetric((size_t)ARRAYS * WORDS * sizeof *words);
+  static int seen[ARRAYS][WORDS];
+  memset(seen, 0, sizeof seen);
+  int expected = 0;
+  int found = 0;
+  for (int array = 0; array < ARRAYS; ++array) {
+    expected += 1 + array % WORDS;
+    for (int i = 0; i < WORDS; ++i) {
+      words[array * WORDS + i] = 1;
+    }
+  }
+  for (int call = 0; call < CALLS_MAX && found < expected; ++call) {
+    for (int array = 0; array < ARRAYS; ++array) {
+      const size_t length = (size_t)(1 + array % WORDS);
+      found += take_one(shmem_int_test_any(&words[array * WORDS], length, NULL, SHMEM_CMP_EQ, 1),
+                        seen[array]);
+    }
+  }
+  EXPECT_EQUAL(expected, found);
+}
+
+TEST(some_are_fair,
+     "9.10.4, 9.10.11 wait_until_some, test_some: without a mask, one call finds all that hold") {
+  int* words = suite_symmetric(WORDS * sizeof *words);
+  size_t indices[WORDS];
+  set_all_to(words, 4);
+  shmem_int_wait_until_all(words, WORDS, NULL, SHMEM_CMP_EQ, 4);
+  for (int call = 0; call < 3; ++call) {
+    int done[WORDS] = {0};
+    EXPECT_EQUAL(WORDS, shmem_int_wait_until_some(words, WORDS, indices, NULL, SHMEM_CMP_EQ, 4));
+    take(indices, WORDS, done, words, 4);
+    int again[WORDS] = {0};
+    EXPECT_EQUAL(WORDS, shmem_int_test_some(words, WORDS, indices, NULL, SHMEM_CMP_NE, 0));
+    take(indices, WORDS, again, words, 4);
+  }
+}
+
 TEST(empty_sets, "9.10 wait and test: an empty set, by length or by mask, returns at once") {
   int* words = suite_symmetric(2 * sizeof *words);
   const int all[2] = {1, 1};

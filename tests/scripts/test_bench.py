@@ -43,6 +43,22 @@ def test_a_bound_that_its_control_keeps_too_is_no_verdict(report):
     assert report.verdict(telling, Settings()) == "yes"
 
 
+def test_what_a_run_says_of_balance_in_time_goes_into_the_data(report, tmp_path):
+    from bench.places import Perf
+    from bench.rows import Row
+
+    moments = {"interval_ms": 10, "kernel": {"pe": {"rx": {"mean": 3.98, "worst": 4.0, "intervals": 7}}}}
+    balance = {"kind": "balance", "nics": [], "share_of_rails": 0.25, "max_over_mean_per_interval": moments}
+    run = Perf([{"kind": "row", "value": 1}, balance])
+    assert Perf([{"kind": "row", "value": 1}]).in_time() == {}
+    log = report.Log(Settings())
+    log.path = tmp_path / "data.jsonl"
+    log.add(Row("a", "b", None), report.Result("x", 1.0, 0.95, samples=[1.0, 1.0, 1.0], in_time=[run.in_time()]))
+    line = json.loads(log.path.read_text())
+    assert line["in_time"] == [{"share_of_rails": 0.25, "max_over_mean_per_interval": moments}]
+    assert {"machine", "date", "versions"} <= set(line)
+
+
 def test_peers_stand_beside_weft_however_their_benchmarks_write_their_names(project, tmp_path):
     row = {"type": "32-bit", "bytes": 128, "pes": 4, "scope": "block", "bench": "alltoall_device"}
     rows = [row | {"peer": peer, "latency_us": value} for peer, value in (("Weft", 2.0), ("nvshmem", 8.0))]

@@ -203,10 +203,10 @@ class ProxyPes {
     std::vector<bootstrap::Blob> blobs;
     for (const auto& pe : pes_) {
       const fabric::DeviceMemory heap{.memory = pe->heap};
-      blobs.push_back(pe->transport->add_device_region(&heap));
+      blobs.push_back(pe->transport->add_device_region(RegionIndex(2), &heap));
     }
     for (const auto& pe : pes_) {
-      pe->is_direct = pe->transport->connect_device_region(blobs);
+      pe->is_direct = pe->transport->connect_device_region(RegionIndex(2), blobs);
     }
   }
 

@@ -22,8 +22,12 @@ namespace weft::test {
 struct NetworkFaults {
   double delay = 0.3;   // share of steps in which an operation is left where it is
   double refuse = 0.0;  // share of posts that are answered with Full
+  double refuse_receives = 0.0;
   std::size_t depth = 64;
   bool has_immediate = true;
+  std::size_t inject_write_bytes = 32;
+  std::size_t message_bytes_max = std::size_t{1} << 30U;
+  std::size_t rma_bytes_max = std::size_t{1} << 30U;
 };
 
 class SimulatedNetwork {
@@ -51,6 +55,12 @@ class SimulatedNetwork {
     nodes_[rail].dead = false;
   }
 
+  // Operations of any rail whose local memory begins here are refused: it cannot be registered.
+  void forbid(std::span<std::byte> memory) {
+    const std::lock_guard lock(mutex_);
+    forbidden_ = memory;
+  }
+
   // Writes into region `key` of the rail stay on their way, until let_go.
   void hold_writes(std::size_t rail, std::uint64_t key) {
     const std::lock_guard lock(mutex_);
@@ -66,6 +76,18 @@ class SimulatedNetwork {
     std::size_t count = 0;
     for (const Flight& flight : flights_) {
       count += is_held(flight) ? 1 : 0;
+    }
+    return count;
+  }
+
+  // Registrations that have not been dropped, of all rails.
+  [[nodiscard]] std::size_t region_count() {
+    const std::lock_guard lock(mutex_);
+    std::size_t count = 0;
+    for (const Node& node : nodes_) {
+      for (const std::span<std::byte> region : node.regions) {
+        count += region.empty() ? 0 : 1;
+      }
     }
     return count;
   }
@@ -107,6 +129,13 @@ class SimulatedNetwork {
 
   fabric::PostResult post(Flight flight) {
     const std::lock_guard lock(mutex_);
+    WEFT_CHECK(flight.local.bytes <=
+                   (flight.kind == Kind::Send ? faults_.message_bytes_max : faults_.rma_bytes_max),
+               "{} bytes at once", flight.local.bytes);
+    const auto* local = static_cast<const std::byte*>(flight.local.address);
+    if (local >= forbidden_.data() && local < forbidden_.data() + forbidden_.size()) {
+      return fabric::PostResult::Refused;
+    }
     if (chance(faults_.refuse) || nodes_[flight.from].outstanding >= faults_.depth) {
       return fabric::PostResult::Full;
     }
@@ -138,14 +167,19 @@ class SimulatedNetwork {
     complete(flight, claims ? fabric::EventKind::Completed : fabric::EventKind::Failed);
   }
 
-  // False if the target has no receive buffer for it now.
-  bool deliver(const Flight& flight) {
+  enum class Outcome : std::uint8_t {
+    Delivered,
+    Later,    // the target has no receive buffer for it now
+    Refused,  // the key is of a region that was dropped
+  };
+
+  Outcome deliver(const Flight& flight) {
     Node& target = nodes_[flight.to];
     std::byte* local = static_cast<std::byte*>(flight.local.address);
     const std::byte* source = flight.injected.empty() ? local : flight.injected.data();
     if (flight.kind == Kind::Send) {
       if (target.receives.empty()) {
-        return false;
+        return Outcome::Later;
       }
       const Receive receive = target.receives.front();
       target.receives.pop_front();
@@ -153,22 +187,25 @@ class SimulatedNetwork {
       target.events.push_back({.kind = fabric::EventKind::Received,
                                .context = receive.context,
                                .bytes = flight.local.bytes});
-      return true;
+      return Outcome::Delivered;
     }
     const std::span<std::byte> region = target.regions.at(flight.key - 1);
+    if (region.empty()) {
+      return Outcome::Refused;
+    }
     WEFT_CHECK(flight.remote_address + flight.local.bytes <= region.size(),
                "a write beyond the region");
     std::byte* remote = region.data() + flight.remote_address;
     if (flight.kind == Kind::Read) {
       std::memcpy(local, remote, flight.local.bytes);
-      return true;
+      return Outcome::Delivered;
     }
     std::memcpy(remote, source, flight.local.bytes);
     if (flight.immediate) {
       target.events.push_back(
           {.kind = fabric::EventKind::RemoteWrite, .immediate = *flight.immediate});
     }
-    return true;
+    return Outcome::Delivered;
   }
 
   // Lets some operations arrive, chosen by chance among all that are on their way.
@@ -176,10 +213,15 @@ class SimulatedNetwork {
     for (int i = 0; i < 8 && !flights_.empty(); ++i) {
       const std::size_t index =
           std::uniform_int_distribution<std::size_t>(0, flights_.size() - 1)(random_);
-      if (is_held(flights_[index]) || chance(faults_.delay) || !deliver(flights_[index])) {
+      if (is_held(flights_[index]) || chance(faults_.delay)) {
         continue;
       }
-      complete(flights_[index], fabric::EventKind::Completed);
+      const Outcome outcome = deliver(flights_[index]);
+      if (outcome == Outcome::Later) {
+        continue;
+      }
+      complete(flights_[index], outcome == Outcome::Delivered ? fabric::EventKind::Completed
+                                                              : fabric::EventKind::Failed);
       flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(index));
     }
   }
@@ -191,6 +233,7 @@ class SimulatedNetwork {
   std::vector<Flight> flights_;
   std::size_t held_rail_ = 0;
   std::uint64_t held_key_ = 0;  // 0: nothing is held
+  std::span<std::byte> forbidden_;
 };
 
 class SimulatedRail final : public fabric::Rail {
@@ -206,12 +249,17 @@ class SimulatedRail final : public fabric::Rail {
         address_(sizeof(index)) {
     std::memcpy(address_.data(), &index_, sizeof(index_));
     limits_ = {.inject_bytes = 32,
+               .inject_write_bytes = network.faults_.inject_write_bytes,
+               .message_bytes_max = network.faults_.message_bytes_max,
+               .rma_bytes_max = network.faults_.rma_bytes_max,
                .transmit_depth = network.faults_.depth,
                .receive_depth = 64,
                .has_immediate = network.faults_.has_immediate};
   }
 
   [[nodiscard]] const fabric::RailLimits& limits() const override { return limits_; }
+
+  void restrict_to(const fabric::RailLimits& limits) noexcept override { limits_ = limits; }
 
   [[nodiscard]] const std::string& nic() const override { return nic_; }
 
@@ -243,7 +291,12 @@ class SimulatedRail final : public fabric::Rail {
             .why = "this rail takes anything"};
   }
 
-  void drop_device_region(std::span<std::byte> /*memory*/) noexcept override {}
+  void drop_region(std::span<std::byte> memory) noexcept override {
+    const std::lock_guard lock(network_.mutex_);
+    for (std::span<std::byte>& region : network_.nodes_[index_].regions) {
+      region = region.data() == memory.data() ? std::span<std::byte>{} : region;
+    }
+  }
 
   void keep_registered(std::span<std::byte> /*memory*/) noexcept override {}
 
@@ -269,6 +322,9 @@ class SimulatedRail final : public fabric::Rail {
   fabric::PostResult post_receive(const fabric::LocalMemory& buffer,
                                   fabric::PostContext* context) noexcept override {
     const std::lock_guard lock(network_.mutex_);
+    if (network_.chance(network_.faults_.refuse_receives)) {
+      return fabric::PostResult::Full;
+    }
     network_.nodes_[index_].receives.push_back({buffer, context});
     return fabric::PostResult::Posted;
   }
@@ -285,7 +341,11 @@ class SimulatedRail final : public fabric::Rail {
     return count;
   }
 
-  [[nodiscard]] int last_error() const noexcept override { return 0; }
+  [[nodiscard]] int last_error() const noexcept override { return 12; }  // ENOMEM
+
+  [[nodiscard]] const char* last_action() const noexcept override {
+    return fabric::kRegisterAction;
+  }
 
   [[nodiscard]] int wait_descriptor() const noexcept override { return -1; }
 
@@ -306,8 +366,9 @@ class SimulatedRail final : public fabric::Rail {
                           fabric::PostContext* context) noexcept {
     SimulatedNetwork::Flight flight{kind,           index_,           remote.peer.value, local,  {},
                                     remote.address, remote.key.value, immediate,         context};
-    if (kind != SimulatedNetwork::Kind::Read && !local.on_device &&
-        local.bytes <= limits_.inject_bytes) {
+    const std::size_t inject_bytes =
+        kind == SimulatedNetwork::Kind::Write ? limits_.inject_write_bytes : limits_.inject_bytes;
+    if (kind != SimulatedNetwork::Kind::Read && !local.on_device && local.bytes <= inject_bytes) {
       const auto* source = static_cast<const std::byte*>(local.address);
       flight.injected.assign(source, source + local.bytes);
     }

@@ -1,11 +1,16 @@
 // Which bootstrap an environment leads to, torchrun's variables, and the job of threads.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
@@ -103,30 +108,104 @@ TEST(Connect, AloneIsAJobOfOne) {
   EXPECT_EQ(job->allgather(blob), std::vector<Blob>{blob});
 }
 
-TEST(Torchrun, TakesThePortBehindTheStoresOwn) {
-  const TorchrunJob job = parse_torchrun_job(load_config(from({})), from(torchrun_variables()));
-  EXPECT_EQ(job.pe, Pe(1));
-  EXPECT_EQ(job.pe_count, 4U);
-  EXPECT_EQ(to_string(job.rendezvous), "head:29501");
+TorchrunJob torchrun_job(const Variables& more) {
+  Variables variables = torchrun_variables();
+  for (const auto& [name, value] : more) {
+    variables[name] = value;
+  }
+  return parse_torchrun_job(load_config(from(variables)), from(variables));
+}
+
+TEST(Torchrun, TakesThePortBehindTheStoresOwnOnSeveralHosts) {
+  for (const Variables& more :
+       std::vector<Variables>{{}, {{"LOCAL_WORLD_SIZE", "2"}}, {{"MASTER_ADDR", "128.0.0.1"}}}) {
+    Variables variables = more;
+    variables["WEFT_JOB_SECRET"] = "mine";
+    const TorchrunJob job = torchrun_job(variables);
+    EXPECT_EQ(job.pe, Pe(1));
+    EXPECT_EQ(job.pe_count, 4U);
+    EXPECT_EQ(job.rendezvous.port, 29501);
+    EXPECT_FALSE(job.rendezvous.is_unix());
+    EXPECT_EQ(job.secret, "mine");
+  }
+}
+
+TEST(Torchrun, MeetsAtASocketOfThisUserOnOneHost) {
+  for (const Variables& more : std::vector<Variables>{{{"LOCAL_WORLD_SIZE", "4"}},
+                                                      {{"MASTER_ADDR", "127.0.0.1"}},
+                                                      {{"MASTER_ADDR", "localhost"}},
+                                                      {{"MASTER_ADDR", "::1"}}}) {
+    const TorchrunJob job = torchrun_job(more);
+    EXPECT_THAT(job.rendezvous.path, testing::StartsWith(fmt::format("@weft-{}-", ::geteuid())));
+    EXPECT_FALSE(job.secret.empty());
+  }
 }
 
 TEST(Torchrun, TakesTheRendezvousThatTheUserNames) {
-  Variables variables = torchrun_variables();
-  variables["WEFT_RENDEZVOUS"] = "other:1234";
-  const TorchrunJob job = parse_torchrun_job(load_config(from(variables)), from(variables));
+  const TorchrunJob job =
+      torchrun_job({{"WEFT_RENDEZVOUS", "other:1234"}, {"WEFT_JOB_SECRET", "mine"}});
   EXPECT_EQ(to_string(job.rendezvous), "other:1234");
 }
 
-TEST(Torchrun, HasAnotherSecretForEachJobAndEachAttempt) {
-  const auto secret = [](const std::string& name, const std::string& value) {
-    Variables variables = torchrun_variables();
-    variables[name] = value;
-    return parse_torchrun_job(load_config(from(variables)), from(variables)).secret;
+// Whatever torchrun sets is known to everybody who can reach the store.
+TEST(Torchrun, TakesNoSecretOfPublicVariablesWhereStrangersReachTheRendezvous) {
+  for (const Variables& more :
+       std::vector<Variables>{{},
+                              {{"LOCAL_WORLD_SIZE", "3"}},
+                              {{"LOCAL_WORLD_SIZE", "4"}, {"WEFT_RENDEZVOUS", "h:1234"}},
+                              {{"LOCAL_WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"}}}) {
+    EXPECT_THAT(message_of([&] { static_cast<void>(torchrun_job(more)); }),
+                HasSubstr("set WEFT_JOB_SECRET to the same random text on every host"));
+  }
+}
+
+TEST(Torchrun, KeepsJobsAndAttemptsOfOneUserApart) {
+  const auto job = [](const std::string& name, const std::string& value) {
+    return torchrun_job({{"LOCAL_WORLD_SIZE", "4"}, {name, value}});
   };
-  EXPECT_EQ(secret("RANK", "0"), secret("RANK", "3"));
-  EXPECT_NE(secret("TORCHELASTIC_RUN_ID", "a"), secret("TORCHELASTIC_RUN_ID", "b"));
-  EXPECT_NE(secret("TORCHELASTIC_RESTART_COUNT", "0"), secret("TORCHELASTIC_RESTART_COUNT", "1"));
-  EXPECT_EQ(secret("WEFT_JOB_SECRET", "mine"), "mine");
+  EXPECT_EQ(job("RANK", "0").rendezvous.path, job("RANK", "3").rendezvous.path);
+  EXPECT_EQ(job("RANK", "0").secret, job("RANK", "3").secret);
+  for (const std::string name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}) {
+    EXPECT_NE(job(name, "0").rendezvous.path, job(name, "1").rendezvous.path);
+    EXPECT_NE(job(name, "0").secret, job(name, "1").secret);
+  }
+  EXPECT_EQ(job("WEFT_JOB_SECRET", "mine").secret, "mine");
+}
+
+// Runs `body` as another user, in a process of its own; what it returns.
+int as_another_user(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    ::_exit(::setuid(kNobody) == 0 ? body() : 99);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+TEST(UnixSocket, IsForOneUserOnly) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can become another user";
+  }
+  const Address address{.host = {}, .port = 0, .path = fmt::format("@weft-test-{}", ::getpid())};
+  const Listener listener = listen_on(address);
+  EXPECT_EQ(as_another_user([&] {
+              const std::string why =
+                  message_of([&] { static_cast<void>(dial(address, Clock::now() + 5s)); });
+              return why.find("belongs to user 0") == std::string::npos ? 1 : 0;
+            }),
+            0);
+  EXPECT_FALSE(accept_from(listener).is_open());
+  EXPECT_EQ(errno, ECONNABORTED);
+  const FileDescriptor mine = dial(address, Clock::now() + 5s);
+  EXPECT_TRUE(accept_from(listener).is_open());
+}
+
+TEST(UnixSocket, WithANameOfNoFileIsGoneWithItsOwner) {
+  const Address address{.host = {}, .port = 0, .path = fmt::format("@weft-test-{}", ::getpid())};
+  static_cast<void>(listen_on(address));
+  EXPECT_TRUE(listen_on(address).socket.is_open());
 }
 
 TEST(Torchrun, RefusesVariablesThatMakeNoSense) {
@@ -137,6 +216,7 @@ TEST(Torchrun, RefusesVariablesThatMakeNoSense) {
                                              {"MASTER_ADDR", ""}}) {
     Variables variables = torchrun_variables();
     variables[name] = value;
+    variables["LOCAL_WORLD_SIZE"] = "4";
     EXPECT_THAT(message_of([&] {
                   static_cast<void>(parse_torchrun_job(load_config(from({})), from(variables)));
                 }),

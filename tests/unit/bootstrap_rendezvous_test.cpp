@@ -135,12 +135,17 @@ TEST(Rendezvous, NamesThePeThatDoesNotComeToALaterRound) {
   auto options = server_options(2);
   options.timeout = 1s;
   const RendezvousThread server(any_port(), options);
+  std::promise<void> failed;
+  std::future<void> has_failed = failed.get_future();
   run_pes(2, [&](std::uint32_t pe) {
     TcpBootstrap job(client(server, pe, 2));
     if (pe == 1) {
-      std::this_thread::sleep_for(1500ms);
+      has_failed.wait();  // then it comes, too late
     }
     const Error error = error_of([&] { job.barrier(); });
+    if (pe == 0) {
+      failed.set_value();
+    }
     EXPECT_THAT(error.what(), HasSubstr("PE 1 did not come within 1 s"));
     // It stays so: the PEs no longer agree on the round.
     EXPECT_THAT(error_of([&] { job.barrier(); }).what(), HasSubstr("PE 1 did not come"));

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/runtime/counters_folder.hpp"
-#include "src/runtime/liveness.hpp"
+#include "src/base/counters_folder.hpp"
+#include "src/base/process.hpp"
 
 namespace weft::runtime {
 namespace {

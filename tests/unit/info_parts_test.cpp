@@ -70,6 +70,7 @@ TEST(InfoBootstrap, EachLauncherIsKnownByItsVariables) {
   const auto torchrun = found_in(
       {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
   EXPECT_THAT(bootstrap_text(torchrun), AllOf(HasSubstr("torchrun"), HasSubstr("PE 1 of 4")));
+  EXPECT_THAT(torchrun.trouble, HasSubstr("set WEFT_JOB_SECRET"));
   EXPECT_EQ(found_in({}).method, "single");
   EXPECT_EQ(found_in({}).trouble, "");
 }

@@ -6,6 +6,9 @@
 #include <random>
 #include <vector>
 
+#include "src/transport/rails/copy_pool.hpp"
+#include "src/transport/rails/piece_tally.hpp"
+#include "src/transport/rails/pool.hpp"
 #include "src/transport/rails/rate_meter.hpp"
 #include "src/transport/rails/sequence_window.hpp"
 #include "src/transport/rails/wire.hpp"
@@ -77,6 +80,84 @@ TEST(RailWeight, IgnoresWhatSendersThatMeetDoToARate) {
   for (const double rate : {50.0, 90.0, 40.0, 60.0, 100.0, 70.0, 66.0, 0.0}) {
     weight.update(rate, 100);
     EXPECT_EQ(weight.value(), 1.0);
+  }
+}
+
+TEST(CopyPool, GivesWhatFitsAndUsesItAgain) {
+  CopyPool pool;
+  std::vector<std::span<std::byte>> slabs;
+  pool.on_slab([&](std::span<std::byte> slab) { slabs.push_back(slab); });
+  for (const std::size_t bytes :
+       {1U, 256U, 257U, 1024U, 1025U, 16384U, 16385U, 300'000U, 5'000'000U}) {
+    SourceCopy* copy = pool.take(bytes);
+    EXPECT_GE(copy->capacity(), bytes);
+    EXPECT_LE(copy->capacity(), std::max<std::size_t>(256, 4 * bytes));
+    EXPECT_TRUE(std::ranges::any_of(slabs, [&](std::span<std::byte> slab) {
+      return copy->data() >= slab.data() &&
+             copy->data() + copy->capacity() <= slab.data() + slab.size();
+    }));
+    SourceCopy* other = pool.take(bytes);
+    EXPECT_TRUE(other->data() >= copy->data() + copy->capacity() ||
+                other->data() + other->capacity() <= copy->data());
+    const std::size_t count = slabs.size();
+    pool.give(copy);
+    EXPECT_EQ(pool.take(bytes), copy);
+    EXPECT_EQ(slabs.size(), count);
+  }
+}
+
+TEST(PieceTally, CompletesASignalOnceWheneverItComesAmongItsPieces) {
+  for (std::uint32_t pieces = 0; pieces < 6; ++pieces) {
+    for (std::uint32_t before = 0; before <= pieces; ++before) {
+      PieceTally tally;
+      for (std::uint32_t i = 0; i < before; ++i) {
+        EXPECT_FALSE(tally.on_piece());
+      }
+      const auto answer = tally.on_signal(pieces);
+      EXPECT_EQ(answer == PieceTally::Answer::Complete, before == pieces);
+      for (std::uint32_t i = before; i < pieces; ++i) {
+        EXPECT_TRUE(tally.has_signal());
+        EXPECT_EQ(tally.on_piece(), i + 1 == pieces);
+      }
+    }
+  }
+}
+
+TEST(PieceTally, RefusesASignalThatCannotBe) {
+  PieceTally tally;
+  EXPECT_FALSE(tally.on_piece());
+  EXPECT_FALSE(tally.on_piece());
+  EXPECT_EQ(tally.on_signal(1), PieceTally::Answer::Nonsense) << "two are here";
+  EXPECT_EQ(tally.on_signal(kPiecesMax), PieceTally::Answer::Wait);
+  EXPECT_EQ(tally.on_signal(kPiecesMax), PieceTally::Answer::Nonsense) << "said before";
+  tally.on_recovery();
+  EXPECT_EQ(tally.on_signal(1), PieceTally::Answer::Ignore);
+  EXPECT_FALSE(tally.on_piece()) << "Force says when";
+}
+
+struct Named : Tokened {
+  int value = 0;
+};
+
+TEST(Pool, FindsARecordByItsTokenUntilItIsGivenBack) {
+  Pool<Named> pool;
+  Named* first = pool.take();
+  Named* second = pool.take();
+  const std::uint64_t old = first->token();
+  EXPECT_NE(old, 0U);
+  EXPECT_NE(old, second->token());
+  EXPECT_EQ(pool.find(old), first);
+  *first = {};  // a record begins anew, its identity stays
+  *second = *first;
+  EXPECT_EQ(pool.find(old), first);
+  EXPECT_EQ(pool.find(second->token()), second);
+  pool.give(first);
+  EXPECT_EQ(pool.find(old), nullptr);
+  EXPECT_EQ(pool.find(first->token()), nullptr) << "is free";
+  EXPECT_EQ(pool.take(), first);
+  EXPECT_EQ(pool.find(old), nullptr) << "is another use";
+  for (const std::uint64_t token : {std::uint64_t{0}, old + 2, ~std::uint64_t{0}}) {
+    EXPECT_EQ(pool.find(token), nullptr);
   }
 }
 

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/process.hpp"
 #include "src/runtime/agreement.hpp"
 #include "src/runtime/contexts.hpp"
-#include "src/runtime/liveness.hpp"
 #include "src/runtime/membership.hpp"
+#include "src/runtime/memory_limit.hpp"
 
 namespace weft::runtime {
 namespace {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -33,6 +35,28 @@ TEST(Segment, IsTheSameMemoryForWhoeverOpensIt) {
   mine.data()[8191] = std::byte{7};
   EXPECT_EQ(theirs.data()[8191], std::byte{7});
   EXPECT_EQ(theirs.data()[0], std::byte{0});
+}
+
+// Here as there: which pages it gets depends on the machine, what is in them does not.
+TEST(Segment, IsTheSameMemoryWhateverItsPages) {
+  for (const Pages pages : {Pages::Small, Pages::Transparent, Pages::Reserved}) {
+    constexpr std::size_t kBytes = (3U << 20U) + 4096;
+    Segment made = Segment::create("test", kBytes, pages);
+    const Segment mine = std::move(made);
+    const Segment theirs = Segment::open(::getpid(), mine.descriptor(), kBytes, pages);
+    EXPECT_EQ(mine.size(), kBytes) << "the same on all PEs, though only some may get huge pages";
+    EXPECT_EQ(theirs.size(), kBytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mine.data()) % Segment::kAlignment, 0U);
+    mine.data()[kBytes - 1] = std::byte{7};
+    EXPECT_EQ(theirs.data()[kBytes - 1], std::byte{7});
+    EXPECT_EQ(theirs.data()[0], std::byte{0});
+  }
+}
+
+TEST(Segment, TheSettingNamesItsPages) {
+  EXPECT_EQ(parse_pages("auto"), Pages::Transparent);
+  EXPECT_EQ(parse_pages("on"), Pages::Reserved);
+  EXPECT_EQ(parse_pages("off"), Pages::Small);
 }
 
 TEST(Segment, StartsAtAMultipleOfItsAlignment) {

@@ -93,6 +93,15 @@ TEST(NicChoice, OnePeWithoutAGpuTakesAllThirtyTwo) {
   EXPECT_EQ(choose(machine, nics, on_numa_nodes({1}), 0).chosen.size(), 32U);
 }
 
+// Each PE computes alone, from what all have told: two on one machine whose GPUs are at its two ends.
+TEST(NicChoice, AGpuCountsMoreThanTheCores) {
+  const Machine machine = fixture("p5_48xlarge");
+  const auto nics = candidates_of(machine, NicKind::Rdma);
+  const std::vector<PePlace> places{{machine.gpus[7].pci, 0}, {machine.gpus[0].pci, 1}};
+  EXPECT_THAT(choose(machine, nics, places, 0).chosen, ElementsAre(28, 29, 30, 31));
+  EXPECT_THAT(choose(machine, nics, places, 1).chosen, ElementsAre(0, 1, 2, 3));
+}
+
 TEST(NicChoice, PesBoundToSocketsShareOutTheNicsOfTheirSocket) {
   const Machine machine = fixture("p5_48xlarge");
   const auto nics = candidates_of(machine, NicKind::Rdma);

@@ -8,6 +8,7 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
+#include "src/bootstrap/torchrun.hpp"
 
 namespace weft::info {
 namespace {
@@ -78,7 +79,11 @@ void describe(Method method, const Lookup& lookup, BootstrapFound& found) {
 BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup) {
   BootstrapFound found;
   try {
-    describe(bootstrap::choose_method(config, lookup), lookup, found);
+    const Method method = bootstrap::choose_method(config, lookup);
+    describe(method, lookup, found);
+    if (method == Method::Torchrun) {
+      static_cast<void>(bootstrap::parse_torchrun_job(config, lookup));  // throws what a PE would
+    }
   } catch (const Error& error) {
     found.trouble = error.what();
   }

@@ -1,12 +1,14 @@
 #include "tools/info/heap_report.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "src/base/units.hpp"
+#include "src/heap/segment.hpp"
 
 namespace weft::info {
 namespace {
@@ -39,6 +41,26 @@ std::string pages_text(const MemoryLimits& memory) {
                      memory.huge_page_free, format_bytes(memory.huge_page_bytes));
 }
 
+// Of memory like the heap's, as the kernel says it after it has been touched (proc(5), smaps).
+std::string pages_got(heap::Pages wanted) {
+  const heap::Segment segment =
+      heap::Segment::create("weft-info", 2 * heap::Segment::kAlignment, wanted);
+  std::memset(segment.data(), 1, segment.size());
+  const auto start = fmt::format("{:x}-", reinterpret_cast<std::uintptr_t>(segment.data()));
+  std::ifstream file("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string text; std::getline(file, text);) {
+    is_here = text.starts_with(start) || (is_here && text.find('-') > text.find(':'));
+    if (is_here && text.starts_with("KernelPageSize:") && !text.ends_with(" 4 kB")) {
+      return "reserved huge pages";
+    }
+    if (is_here && text.starts_with("ShmemPmdMapped:") && !text.ends_with(" 0 kB")) {
+      return "transparent huge pages";
+    }
+  }
+  return "small pages";
+}
+
 nlohmann::ordered_json or_null(const std::optional<std::uint64_t>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
@@ -64,6 +86,8 @@ HeapReport make_heap_report(const Config& config, std::uint32_t pe_count, const 
           .device_heap_bytes = config.device_heap_size,
           .device_memory = config.device_memory,
           .pe_count = pe_count,
+          .huge_pages = config.huge_pages,
+          .pages_got = pages_got(heap::parse_pages(config.huge_pages)),
           .may_lock = may_lock(memlock, config.heap_size, ignores_memlock()),
           .memory = read_memory_limits()};
 }
@@ -78,7 +102,8 @@ std::string heap_text(const HeapReport& report) {
   text += line("on each GPU",
                fmt::format("{} (WEFT_DEVICE_HEAP_SIZE), by {} (WEFT_DEVICE_MEMORY)",
                            format_bytes(report.device_heap_bytes), report.device_memory));
-  text += line("huge pages", pages_text(memory));
+  text += line("huge pages", fmt::format("{}; the heap gets {} (WEFT_HUGE_PAGES={})",
+                                         pages_text(memory), report.pages_got, report.huge_pages));
   if (memory.address_space) {
     text += line("address space", fmt::format("{} (ulimit -v); the heaps of all PEs of a node are "
                                               "mapped in each",
@@ -97,6 +122,8 @@ nlohmann::ordered_json heap_json(const HeapReport& report) {
           {"available_bytes", or_null(memory.available_bytes)},
           {"control_group_bytes", or_null(memory.group_bytes)},
           {"address_space_bytes", or_null(memory.address_space)},
+          {"huge_pages", report.huge_pages},
+          {"pages", report.pages_got},
           {"huge_page_bytes", memory.huge_page_bytes},
           {"huge_page_free", memory.huge_page_free},
           {"transparent_huge_shared", memory.transparent_shared.empty()

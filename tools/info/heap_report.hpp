@@ -17,6 +17,8 @@ struct HeapReport {
   std::uint64_t device_heap_bytes = 0;  // WEFT_DEVICE_HEAP_SIZE
   std::string device_memory;            // WEFT_DEVICE_MEMORY
   std::uint32_t pe_count = 1;           // of this node
+  std::string huge_pages;               // the setting
+  std::string pages_got;                // by a segment like the heap: "small pages", ...
   bool may_lock = false;                // an RDMA NIC may register a heap
   MemoryLimits memory;
 };

@@ -1,6 +1,13 @@
 #include "tools/info/nic_list.hpp"
 
 #include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "src/base/error.hpp"
+#include "src/base/units.hpp"
+#include "src/fabric/trial.hpp"
 
 namespace weft::info {
 
@@ -25,6 +32,41 @@ FabricNics usable_nics(const Config& config) {
   found.provider = nics.empty() ? "" : nics.front().provider;
   found.nics = nic_candidates(nics);
   return found;
+}
+
+std::vector<RailFacts> try_rails(const Config& config, const std::vector<std::size_t>& chosen) {
+  const std::vector<fabric::NicInfo> nics = fabric::discover(config);
+  std::vector<RailFacts> facts;
+  for (const std::size_t index : chosen) {
+    RailFacts found;
+    try {
+      fabric::TrialMemory memory;
+      const std::unique_ptr<fabric::Rail> rail = fabric::open_rail(nics.at(index));
+      fabric::try_claims(*rail, memory);
+      found.limits = rail->limits();
+    } catch (const Error& error) {
+      found.error = error.what();
+    }
+    facts.push_back(std::move(found));
+  }
+  return facts;
+}
+
+std::string facts_text(const RailFacts& facts) {
+  if (!facts.error.empty()) {
+    return "does not open: " + facts.error;
+  }
+  const fabric::RailLimits& limits = facts.limits;
+  const auto most = [](std::size_t bytes) {
+    return bytes >= std::size_t{1} << 40U ? std::string("any size") : format_bytes(bytes);
+  };
+  return fmt::format(
+      "{}; injects messages up to {}, writes up to {}; sends up to {}, writes up to {}; {}",
+      limits.has_immediate ? "immediate data" : "no immediate data: signals wait for their data",
+      format_bytes(limits.inject_bytes), format_bytes(limits.inject_write_bytes),
+      most(limits.message_bytes_max), most(limits.rma_bytes_max),
+      limits.registers_local ? "local memory must be registered"
+                             : "local memory needs no registration");
 }
 
 std::vector<NicCandidate> described_nics(const topology::Machine& machine) {

@@ -20,6 +20,19 @@ struct FabricNics {
   std::vector<topology::NicCandidate> nics;
 };
 
+// What the NIC of a rail takes, after its claims have been tried (src/fabric/trial.hpp).
+struct RailFacts {
+  std::string error;  // it did not open; the rest then says nothing
+  fabric::RailLimits limits;
+};
+
+// Opens each chosen NIC for a moment, in the order of `chosen`.
+[[nodiscard]] std::vector<RailFacts> try_rails(const Config& config,
+                                               const std::vector<std::size_t>& chosen);
+
+// "immediate data; injects messages up to 32 B, writes up to 0 B; ..."
+[[nodiscard]] std::string facts_text(const RailFacts& facts);
+
 // The same order as `nics`.
 [[nodiscard]] std::vector<topology::NicCandidate> nic_candidates(
     const std::vector<fabric::NicInfo>& nics);

@@ -29,14 +29,22 @@ Report make_report(const Config& config, PeQuestion pe, const std::string& topol
     report.limits = read_host_limits();
     report.gpus = gpu::take_inventory();
     report.bootstrap = find_bootstrap(config, environment());
+    report.counters = read_counters_folder(config.counters_dir);
     report.heaps = make_heap_report(config, pe.count, report.limits->memlock);
   } else {
     report.fabric.nics = described_nics(report.machine);
   }
   const auto places = topology::assumed_places(report.machine, pe.count);
   report.place = places[pe.index];
-  report.choice = topology::choose_nics(
-      report.machine, {report.fabric.nics, places, pe.index, topology::nic_limits(config)});
+  const topology::NicLimits limits = topology::nic_limits(config);
+  report.choice =
+      topology::choose_nics(report.machine, {report.fabric.nics, places, pe.index, limits});
+  const std::vector<topology::PePlace> nowhere(pe.count);
+  report.choice_without_gpu =
+      topology::choose_nics(report.machine, {report.fabric.nics, nowhere, pe.index, limits});
+  if (live) {
+    report.rails = try_rails(config, report.choice.chosen);
+  }
   return report;
 }
 

@@ -12,6 +12,7 @@
 #include "src/topology/nic_choice.hpp"
 #include "src/topology/node.hpp"
 #include "tools/info/bootstrap_found.hpp"
+#include "tools/info/counters_report.hpp"
 #include "tools/info/heap_report.hpp"
 #include "tools/info/host_limits.hpp"
 #include "tools/info/nic_list.hpp"
@@ -33,10 +34,13 @@ struct Report {
   PeQuestion pe;
   topology::PePlace place;  // assumed, see topology::assumed_places
   topology::NicChoice choice;
-  std::optional<HostLimits> limits;    // of this machine only
-  std::optional<gpu::Inventory> gpus;  // as are the next
+  topology::NicChoice choice_without_gpu;  // if no PE of the node uses one
+  std::vector<RailFacts> rails;            // of the chosen NICs of this machine
+  std::optional<HostLimits> limits;        // of this machine only
+  std::optional<gpu::Inventory> gpus;      // as are the next
   std::optional<BootstrapFound> bootstrap;
   std::optional<HeapReport> heaps;
+  std::optional<CountersReport> counters;
 };
 
 // `topology_file` empty: this machine. Throws Error for a file that hwloc cannot read, a PE that is

@@ -75,6 +75,20 @@ Json nics_json(const Report& report) {
   return nics;
 }
 
+Json rails_json(const std::vector<RailFacts>& rails) {
+  Json array = Json::array();
+  for (const RailFacts& rail : rails) {
+    array.push_back({{"error", rail.error.empty() ? Json(nullptr) : Json(rail.error)},
+                     {"immediate_data", rail.limits.has_immediate},
+                     {"inject_message_bytes", rail.limits.inject_bytes},
+                     {"inject_write_bytes", rail.limits.inject_write_bytes},
+                     {"message_bytes_max", rail.limits.message_bytes_max},
+                     {"write_bytes_max", rail.limits.rma_bytes_max},
+                     {"registers_local_memory", rail.limits.registers_local}});
+  }
+  return array;
+}
+
 Json limit_json(const Limit& limit) {
   return {{"soft", or_null(limit.soft)}, {"hard", or_null(limit.hard)}};
 }
@@ -112,9 +126,12 @@ std::string report_json(const Report& report) {
   json["pe"] = {{"index", report.pe.index},
                 {"count", report.pe.count},
                 {"gpu", pci_json(report.place.gpu)},
-                {"rail_count", report.choice.chosen.size()}};
+                {"rail_count", report.choice.chosen.size()},
+                {"rail_count_without_gpu", report.choice_without_gpu.chosen.size()}};
   json["nics"] = nics_json(report);
+  json["rails"] = rails_json(report.rails);
   json["heaps"] = report.heaps ? heap_json(*report.heaps) : Json(nullptr);
+  json["counter_pages"] = report.counters ? counters_json(*report.counters) : Json(nullptr);
   json["limits"] = report.limits ? limits_json(*report.limits) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

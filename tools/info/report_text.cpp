@@ -97,6 +97,24 @@ std::string nics_text(const Report& report) {
          "known\n";
 }
 
+// What a job does with a PE of which it does not know the GPU (topology::guess_gpu).
+std::string without_gpu_text(const Report& report) {
+  std::vector<std::string_view> names;
+  for (const std::size_t nic : report.choice_without_gpu.chosen) {
+    names.push_back(report.fabric.nics[nic].name);
+  }
+  constexpr std::size_t kNamedMax = 4;
+  return fmt::format(
+      "  if it uses none, or does not say which (docs/GPU.md): {}{}\n",
+      plural(names.size(), "rail"),
+      names.size() <= kNamedMax
+          ? fmt::format(": {}", fmt::join(names, ", "))
+          : fmt::format(", {} to {}{}", names.front(), names.back(),
+                        report.pe.count == 1 ? ": alone on its node it takes all NICs, which "
+                                               "WEFT_RAIL_COUNT_MAX limits"
+                                             : ""));
+}
+
 std::string choice_text(const Report& report) {
   std::string text = fmt::format("\nPE {} of {} on this node", report.pe.index, report.pe.count);
   if (report.place.gpu) {
@@ -110,7 +128,15 @@ std::string choice_text(const Report& report) {
                         verdict.chosen ? fmt::format("rail {}", rail++) : "not used",
                         report.fabric.nics[i].name, verdict.reason);
   }
-  return text;
+  // Rails that are alike take one line.
+  for (std::size_t i = 0; i < report.rails.size(); ++i) {
+    const std::string facts = facts_text(report.rails[i]);
+    if (i == 0 || facts != facts_text(report.rails[i - 1])) {
+      text += fmt::format("  tried on rail {}{}: {}\n", i,
+                          i + 1 < report.rails.size() ? " and those like it" : "", facts);
+    }
+  }
+  return text + (report.place.gpu ? without_gpu_text(report) : "");
 }
 
 std::string limit_text(const std::optional<std::uint64_t>& limit, bool is_bytes) {
@@ -162,6 +188,7 @@ std::string report_text(const Report& report) {
          (report.bootstrap ? bootstrap_text(*report.bootstrap) : "") +
          (report.gpus ? gpus_text(*report.gpus, report.machine.gpus.size()) : "") +
          nics_text(report) + choice_text(report) + (report.heaps ? heap_text(*report.heaps) : "") +
+         (report.counters ? counters_text(*report.counters) : "") +
          (report.limits ? limits_text(*report.limits) : "");
 }
 

@@ -58,7 +58,7 @@ void run_alltoall_latency(const Run& run) {
     }
     Exchange exchange(run.job,
                       plan_exchange(run.job, options, options.pattern, count * options.type.bytes));
-    print_row(run, {.size = size, .count = count}, measure_warm(run.job, exchange, options));
+    print_row(run, {.size = size, .count = count}, measure_warm(run, exchange));
   }
 }
 

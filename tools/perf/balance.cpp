@@ -47,7 +47,8 @@ std::vector<NicReport> merge_rails(const std::vector<PeReport>& pes) {
       const auto [place, is_new] =
           places.try_emplace(NicKey{pes[pe].node, rail.nic, rail.address}, nics.size());
       if (is_new) {
-        nics.push_back({.node = pes[pe].node, .nic = rail.nic, .address = rail.address});
+        nics.push_back(
+            {.node = pes[pe].node, .nic = rail.nic, .address = rail.address, .rate = rail.rate});
       }
       NicReport& nic = nics[place->second];
       nic.pes.push_back(pe);
@@ -92,6 +93,47 @@ std::vector<std::vector<std::uint64_t>> bytes_between(const std::vector<PeReport
   return bytes;
 }
 
+// What each PE sent and received in the measured part, over which rows of the NICs.
+std::vector<PeLoad> loads_of(const std::vector<PeReport>& pes, const std::vector<NicReport>& nics) {
+  std::vector<PeLoad> loads(pes.size());
+  for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+    for (const std::uint32_t pe : nics[nic].pes) {
+      if (loads[pe].nics.empty() || loads[pe].nics.back() != nic) {
+        loads[pe].nics.push_back(nic);
+      }
+    }
+  }
+  for (std::size_t pe = 0; pe < pes.size(); ++pe) {
+    for (const PeerBytes& exchanged : pes[pe].measured.peers) {
+      loads[pe].tx_bytes += exchanged.put_bytes;
+      loads[pe].rx_bytes += exchanged.got_bytes;
+      loads[exchanged.peer].rx_bytes += exchanged.put_bytes;
+      loads[exchanged.peer].tx_bytes += exchanged.got_bytes;
+    }
+  }
+  return loads;
+}
+
+void add_share(const std::vector<PeReport>& pes, BalanceReport& report) {
+  double taken_s = 0;
+  for (const PeReport& pe : pes) {
+    taken_s = std::max(taken_s, pe.measured.seconds);
+  }
+  if (taken_s == 0) {
+    report.share_unknown_because = "this subcommand does not measure it";
+    return;
+  }
+  std::vector<double> rates;
+  for (const NicReport& nic : report.nics) {
+    if (nic.rate.bits_per_s == 0) {
+      report.share_unknown_because = nic.rate.unknown_because + "; --nic-rate says it";
+      return;
+    }
+    rates.push_back(static_cast<double>(nic.rate.bits_per_s) / 8 * nic.rate.payload_share);
+  }
+  report.share = share_of_rails(loads_of(pes, report.nics), rates, taken_s);
+}
+
 struct Directions {
   std::vector<std::uint64_t> tx;
   std::vector<std::uint64_t> rx;
@@ -119,7 +161,34 @@ std::string ratio_or_dash(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.3f}", *ratio) : std::string("-");
 }
 
+std::string evenness_text(const Evenness& evenness) {
+  return evenness.count == 0 ? "-"
+                             : fmt::format("{:.2f} ({:.2f})", evenness.mean(), evenness.worst);
+}
+
+std::string share_text(const BalanceReport& report) {
+  return report.share
+             ? fmt::format("share of the rails {:.3f}: needed {:.3f} s, taken {:.3f} s\n",
+                           report.share->share(), report.share->needed_s, report.share->taken_s)
+             : fmt::format("share of the rails -: {}\n", report.share_unknown_because);
+}
+
+std::string moments_text(const MomentReport& moments) {
+  return moments.interval_s == 0
+             ? std::string()
+             : fmt::format(
+                   "max/mean of a PE's NICs each {:.0f} ms, mean (worst): tx kernel {}   rx "
+                   "kernel {}\n",
+                   moments.interval_s * 1e3, evenness_text(moments.kernel_of_pe.tx),
+                   evenness_text(moments.kernel_of_pe.rx));
+}
+
 }  // namespace
+
+void MomentReport::Directions::add(const Directions& other) {
+  tx.add(other.tx);
+  rx.add(other.rx);
+}
 
 std::optional<double> max_over_mean(const std::vector<std::uint64_t>& values) {
   const std::uint64_t sum = std::accumulate(values.begin(), values.end(), std::uint64_t{0});
@@ -145,6 +214,9 @@ BalanceReport make_balance_report(const std::vector<PeReport>& pes) {
   if (kernel_knows_all) {
     report.kernel = kernel.ratios();
   }
+  if (!report.nics.empty()) {
+    add_share(pes, report);
+  }
   return report;
 }
 
@@ -158,6 +230,7 @@ std::string format_balance(const BalanceReport& report) {
                         bytes_or_dash(nic.kernel, &DeviceBytes::tx_bytes), nic.library.rx_bytes,
                         bytes_or_dash(nic.kernel, &DeviceBytes::rx_bytes));
   }
+  text += share_text(report) + moments_text(report.moments);
   text += fmt::format("tx max/mean library {} kernel {}   rx max/mean library {} kernel {}\n",
                       ratio_or_dash(report.library.tx), ratio_or_dash(report.kernel.tx),
                       ratio_or_dash(report.library.rx), ratio_or_dash(report.kernel.rx));

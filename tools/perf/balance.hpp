@@ -12,7 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "tools/perf/intervals.hpp"
 #include "tools/perf/kernel_counters.hpp"
+#include "tools/perf/nic_rates.hpp"
+#include "tools/perf/rail_share.hpp"
 
 namespace weft::perf {
 
@@ -23,6 +26,7 @@ struct RailReport {
   std::uint64_t rx_bytes = 0;
   std::uint64_t retries = 0;
   std::uint64_t errors = 0;
+  NicRate rate;
 };
 
 // What one PE exchanged with another over all rails.
@@ -32,13 +36,20 @@ struct PeerBytes {
   std::uint64_t got_bytes = 0;
 };
 
-// What one PE did in the measured part.
+// What counts of one PE: the loops that were timed, without warm-up and checks.
+struct MeasuredPart {
+  double seconds = 0;
+  std::vector<PeerBytes> peers;
+};
+
+// What one PE did.
 struct PeReport {
   std::uint32_t node = 0;
   std::string host_key;  // the same for PEs that see the same network devices
   std::vector<RailReport> rails;
   std::vector<DeviceBytes> devices;
   std::vector<PeerBytes> peers;
+  MeasuredPart measured;
 };
 
 struct NicReport {
@@ -53,6 +64,22 @@ struct NicReport {
   // Whether its PEs take part in that direction.
   bool sends = false;
   bool receives = false;
+  NicRate rate;
+};
+
+// max/mean over short intervals; see intervals.hpp. Of the NICs of each PE, and of all NICs of a node.
+struct MomentReport {
+  struct Directions {
+    Evenness tx;
+    Evenness rx;
+
+    void add(const Directions& other);
+  };
+
+  double interval_s = 0;  // 0: nobody looked
+  double look_s = 0;      // the mean time of a look
+  Directions kernel_of_pe;
+  Directions kernel_of_node;
 };
 
 struct BalanceReport {
@@ -66,6 +93,9 @@ struct BalanceReport {
   Ratios kernel;
   // The bytes that the library moved over rails, [from][to]; a get moves them from its target.
   std::vector<std::vector<std::uint64_t>> peers;
+  std::optional<RailShare> share;
+  std::string share_unknown_because;  // words, where there is no share
+  MomentReport moments;
 };
 
 // max / mean; none for no values or only zeros.

@@ -17,7 +17,7 @@ std::string title_of(const Options& options) {
 void run_size(const Run& run, std::size_t size) {
   const Pattern pattern = run.options.bidirectional ? Pattern::BothWays : Pattern::OneWay;
   Exchange exchange(run.job, plan_exchange(run.job, run.options, pattern, size));
-  const Timing timing = measure_warm(run.job, exchange, run.options);
+  const Timing timing = measure_warm(run, exchange);
   const auto bytes = static_cast<double>(run.job.sum(timing.bytes));
   const Spread seconds = spread_of(run.job.gather(timing.seconds));
   const double bandwidth = gigabytes_per_s(bytes, seconds.max);

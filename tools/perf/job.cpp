@@ -146,6 +146,18 @@ std::vector<std::string> Job::gather(const std::string& mine) {
   return all;
 }
 
+std::string Job::spread(const std::string& text) {
+  const std::uint64_t size = sum(me_ == 0 ? text.size() : 0);
+  const SymmetricBuffer block(std::max<std::uint64_t>(size, 1));
+  if (me_ == 0) {
+    std::memcpy(block.data(), text.data(), text.size());
+  }
+  barrier();
+  std::string all(size, '\0');
+  require(weft_get(all.data(), block.data(), all.size(), 0));
+  return all;
+}
+
 void Job::stop_loop(std::uint64_t round) const {
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
     post(kStopWord, WEFT_SIGNAL_SET, stop_value(round), pe);

@@ -90,6 +90,9 @@ class Job {
   [[nodiscard]] std::vector<double> gather(double mine) const;
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine);
 
+  // PE 0's text on every PE. Collective. By gets, so only where no more is measured.
+  [[nodiscard]] std::string spread(const std::string& text);
+
   // The sum over all PEs, on every PE. Collective.
   [[nodiscard]] std::uint64_t sum(std::uint64_t mine);
 

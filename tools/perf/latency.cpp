@@ -36,7 +36,7 @@ double verified_latency(const Run& run, std::size_t size) {
   plan.window = 1;
   plan.reads = run.options.subcommand == Subcommand::GetLatency;
   Exchange exchange(run.job, plan);
-  const Timing timing = measure_warm(run.job, exchange, run.options);
+  const Timing timing = measure_warm(run, exchange);
   return timing.seconds / static_cast<double>(timing.steps);
 }
 

@@ -69,13 +69,12 @@ void run_job(const Options& options) {
   Job job(options);
   check_pe_count(job, options);
   Report report(job, options);
-  const Run run{job, options, report};
   if (!options.shows_counters) {
-    run_subcommand(run);
+    run_subcommand({job, options, report});
     return;
   }
-  const NicCounters counters(job);
-  run_subcommand(run);
+  NicCounters counters(job, sample_interval_of(options), options.nic_rate_bits_per_s);
+  run_subcommand({job, options, report, &counters});
   const BalanceReport balance = counters.finish();
   if (!balance.nics.empty()) {
     report.balance(balance);

@@ -24,7 +24,7 @@ void run_size(const Run& run, std::size_t size, bool aggregates) {
   plan.waits_for_each = !aggregates;
   plan.runs_free = true;
   Exchange exchange(run.job, plan);
-  const MedianTiming median = measure_median(run.job, exchange, run.options);
+  const MedianTiming median = measure_median(run, exchange);
   const double longest = median.step_s.max;
   const double bytes_of_pe =
       static_cast<double>(median.bytes_of_step) / static_cast<double>(run.job.pe_count());

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/perf/nic_counters.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -68,8 +70,7 @@ std::uint64_t run_in_step(Job& job, Exchange& exchange, const LoopLimit& limit, 
   }
 }
 
-}  // namespace
-
+// Collective.
 Timing measure(Job& job, Exchange& exchange, const LoopLimit& limit) {
   exchange.reset_bytes();
   Job::barrier();
@@ -88,27 +89,44 @@ Timing measure(Job& job, Exchange& exchange, const LoopLimit& limit) {
   return timing;
 }
 
-Timing measure_warm(Job& job, Exchange& exchange, const Options& options) {
-  if (options.warmup_iterations > 0) {
-    static_cast<void>(measure(job, exchange, {.steps = options.warmup_iterations}));
+// The same for a loop that counts.
+Timing measure_watched(const Run& run, Exchange& exchange, const LoopLimit& limit) {
+  if (run.counters == nullptr) {
+    return measure(run.job, exchange, limit);
   }
-  return measure(job, exchange, {.steps = options.iterations, .duration_s = options.duration_s});
+  run.counters->begin_measured();
+  const Timing timing = measure(run.job, exchange, limit);
+  run.counters->end_measured(timing.seconds);
+  return timing;
 }
 
-MedianTiming measure_median(Job& job, Exchange& exchange, const Options& options) {
-  if (options.warmup_iterations > 0) {
-    static_cast<void>(measure(job, exchange, {.steps = options.warmup_iterations}));
+void warm_up(const Run& run, Exchange& exchange) {
+  if (run.options.warmup_iterations > 0) {
+    static_cast<void>(measure(run.job, exchange, {.steps = run.options.warmup_iterations}));
   }
+}
+
+}  // namespace
+
+Timing measure_warm(const Run& run, Exchange& exchange) {
+  warm_up(run, exchange);
+  return measure_watched(run, exchange,
+                         {.steps = run.options.iterations, .duration_s = run.options.duration_s});
+}
+
+MedianTiming measure_median(const Run& run, Exchange& exchange) {
+  const Options& options = run.options;
+  warm_up(run, exchange);
   const LoopLimit limit{.steps = options.iterations,
                         .duration_s = options.duration_s / static_cast<double>(options.repeats)};
   std::vector<Spread> repeats;
   MedianTiming median;
   for (std::uint64_t repeat = 0; repeat < options.repeats; ++repeat) {
-    const Timing timing = measure(job, exchange, limit);
+    const Timing timing = measure_watched(run, exchange, limit);
     median.steps = timing.steps;
     const std::uint64_t steps = std::max<std::uint64_t>(timing.steps, 1);
-    median.bytes_of_step = job.sum(timing.bytes / steps);
-    std::vector<double> seconds = job.gather(timing.seconds / static_cast<double>(steps));
+    median.bytes_of_step = run.job.sum(timing.bytes / steps);
+    std::vector<double> seconds = run.job.gather(timing.seconds / static_cast<double>(steps));
     std::erase(seconds, 0.0);  // PEs without a partner
     repeats.push_back(spread_of(seconds));
   }

@@ -9,6 +9,7 @@
 
 #include "tools/perf/exchange.hpp"
 #include "tools/perf/job.hpp"
+#include "tools/perf/runs.hpp"
 #include "tools/perf/statistics.hpp"
 
 namespace weft::perf {
@@ -32,14 +33,11 @@ struct MedianTiming {
   std::uint64_t steps = 0;          // of this PE
 };
 
-// Collective.
-[[nodiscard]] Timing measure(Job& job, Exchange& exchange, const LoopLimit& limit);
-
 // First the warm-up iterations, then those that count. Collective.
-[[nodiscard]] Timing measure_warm(Job& job, Exchange& exchange, const Options& options);
+[[nodiscard]] Timing measure_warm(const Run& run, Exchange& exchange);
 
 // After a warm-up as many repeats as the options say, which share --duration. Collective.
-[[nodiscard]] MedianTiming measure_median(Job& job, Exchange& exchange, const Options& options);
+[[nodiscard]] MedianTiming measure_median(const Run& run, Exchange& exchange);
 
 // Throws JobError on every PE if any PE found wrong bytes. Collective.
 void require_right(Job& job, std::uint64_t wrong_bytes);

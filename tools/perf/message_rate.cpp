@@ -19,7 +19,7 @@ void run_size(const Run& run, std::size_t size) {
   ExchangePlan plan = plan_exchange(run.job, run.options, pattern, size);
   plan.runs_free = true;
   Exchange exchange(run.job, plan);
-  const MedianTiming median = measure_median(run.job, exchange, run.options);
+  const MedianTiming median = measure_median(run, exchange);
   const std::size_t posted_here = targets_of(pattern, plan.world, run.job.me(), 0).size();
   const auto messages = static_cast<double>(run.job.sum(posted_here * plan.count_per_step));
   const double in_all = median.step_s.max > 0 ? messages / median.step_s.max : 0;

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "tools/perf/nic_groups.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -51,12 +53,14 @@ void turn_into_got_bytes(std::vector<RailReport>& rails, std::uint64_t got_bytes
 std::vector<RailReport> parse_rails(const json& rails) {
   std::vector<RailReport> reports;
   for (const json& rail : rails) {
-    reports.push_back({.nic = rail[0],
-                       .address = rail[1],
-                       .tx_bytes = rail[2],
-                       .rx_bytes = rail[3],
-                       .retries = rail[4],
-                       .errors = rail[5]});
+    reports.push_back(
+        {.nic = rail[0],
+         .address = rail[1],
+         .tx_bytes = rail[2],
+         .rx_bytes = rail[3],
+         .retries = rail[4],
+         .errors = rail[5],
+         .rate = {.bits_per_s = rail[6], .payload_share = rail[7], .unknown_because = rail[8]}});
   }
   return reports;
 }
@@ -85,6 +89,11 @@ PeReport parse_report(const json& object) {
     got_bytes += report.peers.back().got_bytes;
   }
   turn_into_got_bytes(report.rails, got_bytes);
+  report.measured.seconds = object["measured_s"];
+  for (const json& entry : object["measured"]) {
+    report.measured.peers.push_back(
+        {.peer = entry[0], .put_bytes = entry[1], .got_bytes = entry[2]});
+  }
   return report;
 }
 
@@ -97,7 +106,17 @@ std::size_t count_or_throw(int result) {
 
 }  // namespace
 
-NicCounters::NicCounters(Job& job) : job_(job) {
+NicCounters::NicCounters(Job& job,
+                         std::uint64_t sample_interval_ms,
+                         std::uint64_t nic_rate_bits_per_s)
+    : job_(job), nic_rate_bits_per_s_(nic_rate_bits_per_s) {
+  bool is_first_of_node = true;
+  for (std::uint32_t pe = 0; pe < job.me(); ++pe) {
+    is_first_of_node = is_first_of_node && job.node_of(pe) != job.node_of(job.me());
+  }
+  if (sample_interval_ms > 0 && is_first_of_node) {
+    sampler_ = std::make_unique<CounterSampler>(std::chrono::milliseconds(sample_interval_ms));
+  }
   Job::barrier();
   begin_ = take();
   Job::barrier();
@@ -109,26 +128,61 @@ NicCounters::Snapshot NicCounters::take() const {
   snapshot.rails.assign(rails.begin(),
                         rails.begin() + static_cast<std::ptrdiff_t>(count_or_throw(
                                             weft_counters(rails.data(), rails.size()))));
+  snapshot.peers = take_peers();
+  snapshot.devices = read_devices();
+  return snapshot;
+}
+
+NicCounters::PeerCounters NicCounters::take_peers() const {
+  PeerCounters peers;
   for (std::uint32_t pe = 0; pe < job_.pe_count(); ++pe) {
     std::array<weft_peer_rail_counters, kRailCountMax> peer{};
     const std::size_t count =
         pe == job_.me()
             ? 0
             : count_or_throw(weft_peer_counters(static_cast<int>(pe), peer.data(), peer.size()));
-    snapshot.peers.emplace_back(peer.begin(), peer.begin() + static_cast<std::ptrdiff_t>(count));
+    peers.emplace_back(peer.begin(), peer.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  snapshot.devices = read_devices();
-  return snapshot;
+  return peers;
+}
+
+void NicCounters::begin_measured() {
+  measured_begin_ = take_peers();
+  if (sampler_) {
+    sampler_->begin();
+  }
+}
+
+void NicCounters::end_measured(double seconds) {
+  if (sampler_) {
+    sampler_->end();
+  }
+  const PeerCounters end = take_peers();
+  measured_.seconds += seconds;
+  measured_.peers.resize(end.size());
+  for (std::size_t pe = 0; pe < end.size(); ++pe) {
+    PeerBytes& sum = measured_.peers[pe];
+    sum.peer = pe;
+    for (std::size_t rail = 0; rail < end[pe].size(); ++rail) {
+      const weft_peer_rail_counters before =
+          rail < measured_begin_[pe].size() ? measured_begin_[pe][rail] : weft_peer_rail_counters{};
+      sum.put_bytes += end[pe][rail].put_bytes - before.put_bytes;
+      sum.got_bytes += end[pe][rail].get_bytes - before.get_bytes;
+    }
+  }
 }
 
 std::string NicCounters::describe_change(const Snapshot& end) const {
   json rails = json::array();
+  const NicRates rates(nic_rate_bits_per_s_);
   for (std::size_t i = 0; i < end.rails.size(); ++i) {
+    const NicRate rate = rates.of(end.rails[i].nic, end.rails[i].address);
     const weft_rail_counters& before = begin_.rails[i];
     const weft_rail_counters& after = end.rails[i];
     rails.push_back({after.nic, after.address, after.tx_bytes - before.tx_bytes,
                      after.rx_bytes - before.rx_bytes, after.retries - before.retries,
-                     after.errors - before.errors});
+                     after.errors - before.errors, rate.bits_per_s, rate.payload_share,
+                     rate.unknown_because});
   }
   json peers = json::array();
   for (std::size_t pe = 0; pe < end.peers.size(); ++pe) {
@@ -140,11 +194,17 @@ std::string NicCounters::describe_change(const Snapshot& end) const {
           {pe, rail, after.put_bytes - before.put_bytes, after.get_bytes - before.get_bytes});
     }
   }
+  json measured = json::array();
+  for (const PeerBytes& peer : measured_.peers) {
+    measured.push_back({peer.peer, peer.put_bytes, peer.got_bytes});
+  }
   return json{{"node", job_.node_of(job_.me())},
               {"host", host_key()},
               {"rails", rails},
               {"peers", peers},
-              {"devices", describe_devices(begin_.devices, end.devices)}}
+              {"devices", describe_devices(begin_.devices, end.devices)},
+              {"measured_s", measured_.seconds},
+              {"measured", measured}}
       .dump();
 }
 
@@ -162,7 +222,26 @@ BalanceReport NicCounters::finish() const {
   for (const json& object : objects) {
     add_to_peers(object["peers"], reports);
   }
-  return make_balance_report(reports);
+  BalanceReport report = make_balance_report(reports);
+  add_moments_to(report);
+  return report;
+}
+
+// Each node's samples stay with the PE that took them: only what they say travels.
+void NicCounters::add_moments_to(BalanceReport& report) const {
+  const std::vector<NicGroup> groups = parse_groups(job_.spread(format_groups(groups_of(report))));
+  MomentReport mine;
+  if (sampler_) {
+    mine = judge_moments({.node = job_.node_of(job_.me()),
+                          .names = sampler_->names(),
+                          .samples = sampler_->samples(),
+                          .interval_s = std::chrono::duration<double>(sampler_->interval()).count(),
+                          .look_s = sampler_->look_s()},
+                         groups);
+  }
+  for (const std::string& text : job_.gather(format_moments(mine))) {
+    add_moments(text, report.moments);
+  }
 }
 
 }  // namespace weft::perf

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "tools/perf/nic_rates.hpp"
 #include "tools/perf/option_names.hpp"
 #include "tools/perf/reduction_values.hpp"
 
@@ -18,12 +19,16 @@ constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 constexpr std::size_t kWindowBytesMax = 64 * kMegabyte;
 constexpr std::size_t kHeapReserve = 16 * kMegabyte;
 constexpr std::size_t kGatherBytesPerPe = 64U << 10U;
+// Fewer than 50 looks say little, and the thread that takes them is not worth its cost.
+constexpr double kSampledSecondsMin = 0.5;
+constexpr std::uint64_t kSampleIntervalMs = 10;
 
 // ---- Reading the command line --------------------------------------------------------------------
 
 // What is parsed further after CLI11 has taken the words apart.
 struct Texts {
-  std::string begin, end, type, atomic, reduction, pattern, sizes, direction, warmup, total, json;
+  std::string begin, end, type, atomic, reduction, pattern, sizes, direction, warmup, total, json,
+      nic_rate;
 };
 
 struct Flags {
@@ -76,6 +81,13 @@ void add_setting_options(CLI::App& app, Options& options, Texts& texts, Flags& f
                               "JSON lines instead of tables; --json=FILE: there, beside tables")
                    ->expected(0, 1);
   app.add_option("--output", options.output, "The same as --json=FILE");
+  app.add_option(
+      "--nic-rate", texts.nic_rate,
+      "What each NIC can carry in each direction, such as 40mbit (default: as the lab or "
+      "the kernel says)");
+  app.add_option("--interval-ms", options.sample_interval_ms,
+                 "ms between two looks at the NICs, for max/mean at each moment; 0: none (default: "
+                 "10 where --duration is at least 0.5)");
   app.add_flag(
       "--no-counters", [&](std::int64_t) { options.shows_counters = false; },
       "Leave out the bytes of each NIC");
@@ -131,6 +143,9 @@ void parse_texts(Options& options, const Texts& texts, const Flags& flags) {
   }
   if (!texts.warmup.empty()) {
     options.warms_up = parse_choice("--warmup", texts.warmup, "on", "off");
+  }
+  if (!texts.nic_rate.empty()) {
+    options.nic_rate_bits_per_s = parse_rate(texts.nic_rate);
   }
   options.prints_json = *flags.json && texts.json.empty();
   if (!texts.json.empty()) {
@@ -249,6 +264,11 @@ std::optional<Options> parse_options(std::span<const char* const> arguments) {
   check(chosen->options);
   chosen->options.command_line = join(arguments);
   return chosen->options;
+}
+
+std::uint64_t sample_interval_of(const Options& options) {
+  const bool is_long = options.duration_s >= kSampledSecondsMin;
+  return options.sample_interval_ms.value_or(is_long ? kSampleIntervalMs : 0);
 }
 
 std::uint64_t window_for(const Options& options, std::size_t message_bytes) {

@@ -110,8 +110,11 @@ struct Options {
   std::string policy;                                // empty: as WEFT_RAIL_POLICY says
   std::size_t total_bytes = std::size_t{16} << 20U;  // paged_write
   std::uint64_t interval_ms = 200;                   // paged_write
-  bool prints_json = false;                          // to stdout, instead of tables
-  std::string output;                                // JSON goes here; tables stay on stdout
+  // Between two looks at the NICs; none: 10 where the run is long enough, 0: never.
+  std::optional<std::uint64_t> sample_interval_ms;
+  std::uint64_t nic_rate_bits_per_s = 0;  // 0: as the lab or the kernel says
+  bool prints_json = false;               // to stdout, instead of tables
+  std::string output;                     // JSON goes here; tables stay on stdout
   std::string command_line;
 };
 
@@ -122,6 +125,9 @@ struct Options {
 // launcher's variables. The heap is made large enough for the run unless WEFT_HEAP_SIZE is set.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment_of(
     const Options& options, std::size_t pe_count);
+
+// How often the NICs are looked at during the run; 0: never.
+[[nodiscard]] std::uint64_t sample_interval_of(const Options& options);
 
 // Steps between two quiets, cut so that large messages do not need gigabytes of buffers.
 [[nodiscard]] std::uint64_t window_for(const Options& options, std::size_t message_bytes);

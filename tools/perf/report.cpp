@@ -51,12 +51,47 @@ nlohmann::json describe_nic(const NicReport& nic) {
                         {"tx_bytes_library", nic.library.tx_bytes},
                         {"rx_bytes_library", nic.library.rx_bytes},
                         {"tx_bytes_kernel", nullptr},
-                        {"rx_bytes_kernel", nullptr}};
+                        {"rx_bytes_kernel", nullptr},
+                        {"rate_bits_per_s", nullptr},
+                        {"payload_share_of_rate", nic.rate.payload_share}};
+  if (nic.rate.bits_per_s != 0) {
+    object["rate_bits_per_s"] = nic.rate.bits_per_s;
+  }
   if (nic.kernel) {
     object["tx_bytes_kernel"] = nic.kernel->tx_bytes;
     object["rx_bytes_kernel"] = nic.kernel->rx_bytes;
   }
   return object;
+}
+
+nlohmann::json describe_evenness(const Evenness& evenness) {
+  return {{"mean", evenness.count == 0 ? nlohmann::json(nullptr) : nlohmann::json(evenness.mean())},
+          {"worst", evenness.count == 0 ? nlohmann::json(nullptr) : nlohmann::json(evenness.worst)},
+          {"intervals", evenness.count}};
+}
+
+nlohmann::json describe_directions(const MomentReport::Directions& directions) {
+  return {{"tx", describe_evenness(directions.tx)}, {"rx", describe_evenness(directions.rx)}};
+}
+
+nlohmann::json describe_moments(const MomentReport& moments) {
+  if (moments.interval_s == 0) {
+    return nullptr;
+  }
+  return {{"interval_ms", moments.interval_s * 1e3},
+          {"look_us", moments.look_s * 1e6},
+          {"kernel",
+           {{"pe", describe_directions(moments.kernel_of_pe)},
+            {"node", describe_directions(moments.kernel_of_node)}}}};
+}
+
+nlohmann::json describe_share(const BalanceReport& report) {
+  if (!report.share) {
+    return {{"share_of_rails", nullptr}, {"share_unknown_because", report.share_unknown_because}};
+  }
+  return {{"share_of_rails", report.share->share()},
+          {"time_needed_s", report.share->needed_s},
+          {"time_taken_s", report.share->taken_s}};
 }
 
 }  // namespace
@@ -113,13 +148,15 @@ void Report::balance(const BalanceReport& report) {
   for (const NicReport& nic : report.nics) {
     nics.push_back(describe_nic(nic));
   }
-  json({{"nics", nics},
-        {"peers", report.peers},
-        {"tx_max_over_mean_library", ratio(report.library.tx)},
-        {"rx_max_over_mean_library", ratio(report.library.rx)},
-        {"tx_max_over_mean_kernel", ratio(report.kernel.tx)},
-        {"rx_max_over_mean_kernel", ratio(report.kernel.rx)}},
-       "balance");
+  nlohmann::json object{{"nics", nics},
+                        {"peers", report.peers},
+                        {"tx_max_over_mean_library", ratio(report.library.tx)},
+                        {"rx_max_over_mean_library", ratio(report.library.rx)},
+                        {"tx_max_over_mean_kernel", ratio(report.kernel.tx)},
+                        {"rx_max_over_mean_kernel", ratio(report.kernel.rx)},
+                        {"max_over_mean_per_interval", describe_moments(report.moments)}};
+  object.update(describe_share(report));
+  json(std::move(object), "balance");
 }
 
 void Report::table(const std::string& text) const {

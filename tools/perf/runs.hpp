@@ -8,10 +8,13 @@
 
 namespace weft::perf {
 
+class NicCounters;
+
 struct Run {
   Job& job;
   const Options& options;
   Report& report;
+  NicCounters* counters = nullptr;  // told which parts are measured; none under --no-counters
 };
 
 void run_bandwidth(const Run& run);  // put_bw, get_bw

@@ -18,6 +18,7 @@
 #include "src/base/error.hpp"
 #include "src/bootstrap/frame.hpp"
 #include "src/bootstrap/socket.hpp"
+#include "tools/run/leftover_pages.hpp"
 #include "tools/run/options.hpp"
 #include "tools/run/processes.hpp"
 #include "tools/run/spawn.hpp"
@@ -264,6 +265,9 @@ bool Agent::is_finished() {
 
 void Agent::finish() {
   kill_descendants(kKillLimit);
+  if (job_) {
+    remove_leftover_pages(*job_);
+  }
   if (!is_link_open_) {
     std::error_code code;  // weft-run is dead and cannot remove it
     if (job_ && !job_->private_directory.empty()) {
@@ -301,6 +305,8 @@ int guard(pid_t agent, const sigset_t& signal_mask) {
   while (::waitpid(agent, &wait_status, 0) < 0 && errno == EINTR) {
   }
   kill_descendants(kKillLimit);
+  remove_leftover_pages(
+      {});  // what the job's settings were is gone with the agent; its environment is ours
   return exit_status_of(wait_status);
 }
 

@@ -2,13 +2,13 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/process.hpp"
+#include "src/base/whole_file.hpp"
 
 namespace weft::run {
 namespace {
@@ -33,28 +33,19 @@ std::filesystem::path lab_directory() {
 std::string labs_that_are_up(const std::filesystem::path& directory) {
   std::string names;
   std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, code)) {
-    if (entry.path().extension() == ".json") {
-      names += (names.empty() ? "" : ", ") + entry.path().stem().string();
+  for (std::filesystem::directory_iterator entry(directory, code), end; entry != end;
+       entry.increment(code)) {
+    if (entry->path().extension() == ".json") {
+      names += (names.empty() ? "" : ", ") + entry->path().stem().string();
     }
   }
   return names.empty() ? "none is" : names + " is";
 }
 
-// Field 22 of /proc/PID/stat; 0 if there is no such process. The name before it may contain blanks.
+// 0 if there is no such process.
 std::uint64_t start_time(std::int64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const std::size_t parenthesis = text.rfind(')');
-  if (parenthesis == std::string::npos) {
-    return 0;
-  }
-  std::istringstream fields(text.substr(parenthesis + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) {
-    fields >> field;
-  }
-  return std::stoull(field);
+  const auto stat = read_process_stat(pid);
+  return stat ? stat->start_ticks : 0;
 }
 
 }  // namespace
@@ -62,14 +53,14 @@ std::uint64_t start_time(std::int64_t pid) {
 Lab read_lab(const std::string& name) {
   const auto directory = lab_directory();
   const auto path = directory / (name + ".json");
-  std::ifstream file(path);
-  if (!file) {
+  const auto text = read_whole_file(path);
+  if (!text) {
     fail(Status::InvalidArgument,
          "there is no lab '{}' ({} up); make one with: weft-lab up --name {}", name,
          labs_that_are_up(directory), name);
   }
   try {
-    const auto state = nlohmann::json::parse(file);
+    const auto state = nlohmann::json::parse(*text);
     if (state.at("version").get<int>() != kLabVersion) {
       fail(Status::InvalidArgument,
            "{} has version {}, and this weft-run knows {}; use one release", path.string(),

@@ -15,6 +15,7 @@
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/bootstrap/frame.hpp"
+#include "tools/run/leftover_pages.hpp"
 #include "tools/run/processes.hpp"
 
 namespace weft::run {
@@ -90,6 +91,9 @@ Launcher::~Launcher() {
   kill_descendants(kKillLimit);
   std::error_code code;
   for (const MachinePlan& machine : plan_.machines) {
+    if (machine.host.empty()) {
+      remove_leftover_pages(machine.job);  // where the agent was killed, too
+    }
     if (!machine.job.private_directory.empty()) {
       std::filesystem::remove_all(machine.job.private_directory, code);
     }

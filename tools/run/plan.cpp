@@ -4,14 +4,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/whole_file.hpp"
 #include "src/bootstrap/sha256.hpp"
 #include "tools/run/lab.hpp"
 #include "tools/run/placement.hpp"
@@ -89,11 +88,12 @@ std::vector<Host> read_hosts(const Options& options) {
   if (options.hostfile.empty()) {
     return parse_hosts(options.hosts);
   }
-  std::ifstream file(options.hostfile);
-  if (!file) {
-    fail(Status::InvalidArgument, "cannot read the hostfile {}", options.hostfile);
+  const auto text = read_whole_file(options.hostfile);
+  if (!text) {
+    fail(Status::InvalidArgument, "cannot read the hostfile {}: {}", options.hostfile,
+         errno_words(errno));
   }
-  return parse_hostfile(std::string(std::istreambuf_iterator<char>(file), {}));
+  return parse_hostfile(*text);
 }
 
 bool is_this_machine(const std::string& host) {

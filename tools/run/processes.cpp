@@ -3,10 +3,7 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -14,6 +11,7 @@
 #include <unistd.h>
 
 #include "src/base/clock.hpp"
+#include "src/base/process.hpp"
 
 namespace weft::run {
 namespace {
@@ -25,20 +23,10 @@ pid_t pid_of(const std::string& name) {
   return code == std::errc{} && end == name.data() + name.size() ? pid : 0;
 }
 
-// proc(5): "pid (name) state ppid ..."; the name may contain anything. 0 for a zombie or a process
-// that has gone in the meantime.
+// 0 for a zombie, and for a process that has gone in the meantime.
 pid_t parent_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const std::size_t parenthesis = text.rfind(')');
-  if (parenthesis == std::string::npos) {
-    return 0;
-  }
-  std::istringstream fields(text.substr(parenthesis + 1));
-  char state = 0;
-  pid_t parent = 0;
-  fields >> state >> parent;
-  return state == 'Z' || state == 'X' ? 0 : parent;
+  const auto stat = read_process_stat(pid);
+  return stat && !stat->has_ended() ? static_cast<pid_t>(stat->parent) : 0;
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ Driver load() {
   find(d.mem_import_from_shareable_handle, "cuMemImportFromShareableHandle");
   find(d.mem_get_handle_for_address_range, "cuMemGetHandleForAddressRange");
   find(d.device_get_attribute, "cuDeviceGetAttribute");
+  find(d.ctx_get_current, "cuCtxGetCurrent");
   find(d.get_error_string, "cuGetErrorString");
   return d;
 }

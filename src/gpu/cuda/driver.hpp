@@ -29,6 +29,7 @@ struct Driver {
   decltype(&::cuMemImportFromShareableHandle) mem_import_from_shareable_handle;
   decltype(&::cuMemGetHandleForAddressRange) mem_get_handle_for_address_range;
   decltype(&::cuDeviceGetAttribute) device_get_attribute;
+  decltype(&::cuCtxGetCurrent) ctx_get_current;
   decltype(&::cuGetErrorString) get_error_string;
 };
 

@@ -1,7 +1,10 @@
 #include "src/gpu/inventory.hpp"
 
+#include <array>
+
 #include "src/gpu/cuda/driver.hpp"
 #include "src/gpu/cuda/nvlink.hpp"
+#include "src/gpu/nic_access.hpp"
 
 namespace weft::gpu {
 namespace {
@@ -51,6 +54,39 @@ Inventory take_inventory() {
   }
   Nvml().complete(inventory);
   return inventory;
+}
+
+namespace {
+
+bool has_context() {
+  try {
+    CUcontext context = nullptr;
+    return driver().ctx_get_current(&context) == CUDA_SUCCESS && context != nullptr;
+  } catch (const Error&) {  // a driver that is too old for everything else as well
+    return false;
+  }
+}
+
+}  // namespace
+
+VisibleGpus find_visible_gpus() {
+  VisibleGpus visible;
+  int count = 0;
+  if (!has_driver() || cudaGetDeviceCount(&count) != cudaSuccess) {
+    return visible;
+  }
+  for (int index = 0; index < count; ++index) {
+    std::array<char, 32> pci{};
+    if (cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index) != cudaSuccess) {
+      return {};
+    }
+    visible.pci.emplace_back(pci.data());
+  }
+  int current = 0;
+  if (has_context() && cudaGetDevice(&current) == cudaSuccess) {
+    visible.current = static_cast<std::size_t>(current);
+  }
+  return visible;
 }
 
 }  // namespace weft::gpu

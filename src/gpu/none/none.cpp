@@ -40,6 +40,10 @@ Inventory take_inventory() {
   return {.absence = "this Weft was built without CUDA"};
 }
 
+VisibleGpus find_visible_gpus() {
+  return {};
+}
+
 void use_device(const Device& /*device*/) {
   fail_absent();
 }

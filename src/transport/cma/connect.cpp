@@ -45,8 +45,7 @@ void CmaTransport::enter(Pe pe, const bootstrap::Blob& blob) {
   for (std::uint32_t i = 0; i < region_count; ++i) {
     const std::uint64_t base = reader.u64();
     if (!peer->regions.set(RegionIndex(i), {.base = base, .bytes = reader.u64()})) {
-      fail(Status::Mismatch, "it has {} regions, more than {}", region_count,
-           RegionTable::kRegionCountMax);
+      fail(Status::Mismatch, "it has {} regions, more than {}", region_count, kRegionCountMax);
     }
   }
   peer->mailbox = Mailbox::open(peer->pid, descriptor);
@@ -65,7 +64,7 @@ void CmaTransport::add_region(RegionIndex index,
   if (!regions_.set(index,
                     {.base = reinterpret_cast<std::uint64_t>(local.base), .bytes = local.bytes})) {
     fail(Status::OutOfMemory, "region {} is one too many: cma keeps {}", index.value,
-         RegionTable::kRegionCountMax);
+         kRegionCountMax);
   }
   for (std::uint32_t pe = 0; pe < bases.size(); ++pe) {
     if (Peer* peer = find(Pe(pe)); peer != nullptr) {

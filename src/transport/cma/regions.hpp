@@ -1,5 +1,5 @@
 // Where the regions of one PE lie in its address space, and how far they reach. A region
-// without bytes is absent; nothing lies in it.
+// without bytes is absent; nothing lies in it. At most kRegionCountMax.
 //
 // Threads: any may look up, also while one sets; `set` and `clear` by one thread at a time.
 #pragma once
@@ -22,8 +22,6 @@ struct RegionSpan {
 
 class RegionTable {
  public:
-  static constexpr std::size_t kRegionCountMax = 256;
-
   // False if there is no such index.
   [[nodiscard]] bool set(RegionIndex index, const RegionSpan& span) {
     if (index.value >= kRegionCountMax) {

@@ -10,6 +10,9 @@ namespace weft::transport::faulty {
 namespace {
 
 constexpr int kInjectedError = 5;  // EIO
+constexpr int kNoMemory = 12;      // ENOMEM
+constexpr int kNoSuchCall = 38;    // ENOSYS
+constexpr int kBadFlags = 260;     // FI_EBADFLAGS of fi_errno(3)
 constexpr std::size_t kHeldMax = 256;
 constexpr std::size_t kCopiesMax = 4096;
 
@@ -36,9 +39,18 @@ void assign(FaultPlan& plan, std::string_view item) {
     plan.reorder = value;
   } else if (name == "kill") {
     plan.kill_every = static_cast<std::uint64_t>(value);
+  } else if (name == "deny") {
+    plan.deny = value;
+  } else if (name == "no_inject") {
+    plan.no_inject = value != 0;
+  } else if (name == "no_immediate") {
+    plan.no_immediate = value != 0;
   } else {
     fail(Status::InvalidArgument,
-         "WEFT_FAULTS: there is no fault '{}'; use seed, refuse, delay, reorder, kill", name);
+         "WEFT_FAULTS: there is no fault '{}'; use seed, refuse, delay, reorder, kill, deny, "
+         "no_inject, "
+         "no_immediate",
+         name);
   }
 }
 
@@ -58,7 +70,36 @@ FaultPlan parse_faults(std::string_view text) {
 }
 
 FaultyRail::FaultyRail(std::unique_ptr<fabric::Rail> inner, FaultPlan plan, std::uint64_t number)
-    : inner_(std::move(inner)), plan_(plan), random_(plan.seed * 1000003 + number) {}
+    : inner_(std::move(inner)),
+      plan_(plan),
+      limits_(inner_->limits()),
+      random_(plan.seed * 1000003 + number) {
+  limits_.is_claim = limits_.is_claim || plan.no_inject || plan.no_immediate;
+}
+
+bool FaultyRail::is_injected(const Held& operation) const {
+  const std::size_t most =
+      operation.kind == Kind::Write ? limits_.inject_write_bytes : limits_.inject_bytes;
+  return operation.kind != Kind::Read && !operation.local.on_device &&
+         operation.local.bytes <= most;
+}
+
+int FaultyRail::refusal_of(const Held& operation) noexcept {
+  refused_action_ = operation.kind == Kind::Write ? "fi_writemsg" : "fi_read";
+  if (operation.immediate && plan_.no_immediate) {
+    return kBadFlags;
+  }
+  if (operation.kind == Kind::Write && plan_.no_inject && is_injected(operation)) {
+    return kNoSuchCall;
+  }
+  // Not the few bytes of a probe.
+  if (operation.kind != Kind::Send && plan_.deny > 0 && operation.local.bytes > 8 &&
+      chance(plan_.deny)) {
+    refused_action_ = fabric::kRegisterAction;
+    return kNoMemory;
+  }
+  return 0;
+}
 
 bool FaultyRail::chance(double probability) {
   return std::uniform_real_distribution<>(0, 1)(random_) < probability;
@@ -75,6 +116,10 @@ fabric::PostResult FaultyRail::accept(Held operation) noexcept {
   if (chance(plan_.refuse) || held_.size() >= kHeldMax) {
     return fabric::PostResult::Full;
   }
+  refusal_ = refusal_of(operation);
+  if (refusal_ != 0) {
+    return fabric::PostResult::Refused;
+  }
   count_post();
   if (dead_polls_left_ > 0) {
     ready_.push_back(
@@ -84,8 +129,7 @@ fabric::PostResult FaultyRail::accept(Held operation) noexcept {
   if (!chance(plan_.delay)) {
     return hand_on(operation);
   }
-  if (operation.kind != Kind::Read && !operation.local.on_device &&
-      operation.local.bytes <= limits().inject_bytes) {
+  if (is_injected(operation)) {
     const auto* bytes = static_cast<const std::byte*>(operation.local.address);
     operation.injected.assign(bytes, bytes + operation.local.bytes);
   }
@@ -122,7 +166,7 @@ void FaultyRail::release_some() noexcept {
       held_.push_front(std::move(operation));
       return;
     }
-    if (result == fabric::PostResult::Failed) {
+    if (result == fabric::PostResult::Failed || result == fabric::PostResult::Refused) {
       ready_.push_back({.kind = fabric::EventKind::Failed,
                         .context = operation.context,
                         .error = inner_->last_error()});
@@ -196,6 +240,11 @@ fabric::PostResult FaultyRail::post_send(const fabric::LocalMemory& message,
                                          fabric::PostContext* context) noexcept {
   return accept(
       {.kind = Kind::Send, .local = message, .remote = {.peer = peer}, .context = context});
+}
+
+fabric::PostResult FaultyRail::post_receive(const fabric::LocalMemory& buffer,
+                                            fabric::PostContext* context) noexcept {
+  return chance(plan_.refuse) ? fabric::PostResult::Full : inner_->post_receive(buffer, context);
 }
 
 }  // namespace weft::transport::faulty

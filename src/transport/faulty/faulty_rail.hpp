@@ -18,16 +18,19 @@ namespace weft::transport::faulty {
 
 struct FaultPlan {
   std::uint64_t seed = 0;
-  double refuse = 0;                // share of posts answered with Full
+  double refuse = 0;                // share of posts answered with Full, receives as well
   double delay = 0;                 // share of operations and arrivals that are held back
   double reorder = 0;               // share of those released that are not the oldest
   std::uint64_t kill_every = 0;     // the rail dies after so many posts; 0: never
   std::uint64_t dead_polls = 2000;  // and returns after so many polls
+  double deny = 0;                  // share of writes and reads that are refused for good (Refused)
+  bool no_inject = false;           // claims injected writes and refuses them, as EFA (-FI_ENOSYS)
+  bool no_immediate = false;  // claims immediate data and refuses it, as Slingshot (-FI_EBADFLAGS)
 
   [[nodiscard]] bool is_active() const { return seed != 0; }
 };
 
-// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000"; "" is no faults. Throws Error.
+// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000,no_inject=1"; "" is no faults. Throws Error.
 [[nodiscard]] FaultPlan parse_faults(std::string_view text);
 
 class FaultyRail final : public fabric::Rail {
@@ -35,7 +38,12 @@ class FaultyRail final : public fabric::Rail {
   // `number` makes the rails of a job differ under one seed.
   FaultyRail(std::unique_ptr<fabric::Rail> inner, FaultPlan plan, std::uint64_t number);
 
-  [[nodiscard]] const fabric::RailLimits& limits() const override { return inner_->limits(); }
+  [[nodiscard]] const fabric::RailLimits& limits() const override { return limits_; }
+
+  void restrict_to(const fabric::RailLimits& limits) noexcept override {
+    limits_ = limits;
+    inner_->restrict_to(limits);
+  }
 
   [[nodiscard]] const std::string& nic() const override { return inner_->nic(); }
 
@@ -57,9 +65,7 @@ class FaultyRail final : public fabric::Rail {
     return inner_->add_device_region(memory);
   }
 
-  void drop_device_region(std::span<std::byte> memory) noexcept override {
-    inner_->drop_device_region(memory);
-  }
+  void drop_region(std::span<std::byte> memory) noexcept override { inner_->drop_region(memory); }
 
   void keep_registered(std::span<std::byte> memory) noexcept override {
     inner_->keep_registered(memory);
@@ -77,13 +83,17 @@ class FaultyRail final : public fabric::Rail {
                                fabric::PostContext* context) noexcept override;
 
   fabric::PostResult post_receive(const fabric::LocalMemory& buffer,
-                                  fabric::PostContext* context) noexcept override {
-    return inner_->post_receive(buffer, context);
-  }
+                                  fabric::PostContext* context) noexcept override;
 
   std::size_t poll(std::span<fabric::Event> events) noexcept override;
 
-  [[nodiscard]] int last_error() const noexcept override { return inner_->last_error(); }
+  [[nodiscard]] int last_error() const noexcept override {
+    return refusal_ != 0 ? refusal_ : inner_->last_error();
+  }
+
+  [[nodiscard]] const char* last_action() const noexcept override {
+    return refusal_ != 0 ? refused_action_ : inner_->last_action();
+  }
 
   [[nodiscard]] int wait_descriptor() const noexcept override { return -1; }  // held work has none
 
@@ -111,6 +121,9 @@ class FaultyRail final : public fabric::Rail {
   };
 
   bool chance(double probability);
+  [[nodiscard]] bool is_injected(const Held& operation) const;
+  // The error with which the operation is refused for good, or 0.
+  int refusal_of(const Held& operation) noexcept;
   fabric::PostResult accept(Held operation) noexcept;
   fabric::PostResult hand_on(Held& operation) noexcept;
   void release_some() noexcept;
@@ -119,6 +132,9 @@ class FaultyRail final : public fabric::Rail {
 
   std::unique_ptr<fabric::Rail> inner_;
   FaultPlan plan_;
+  fabric::RailLimits limits_;
+  int refusal_ = 0;  // of the last post: ours, not the inner rail's
+  const char* refused_action_ = "";
   std::mt19937_64 random_;
   std::deque<Held> held_;                           // posts not handed on yet
   std::deque<fabric::Event> ready_;                 // events for the owner

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 struct RailCard {
   std::vector<std::byte> address;
+  bool has_immediate = true;
   std::vector<fabric::RegionKey> regions;
 };
 
@@ -35,6 +37,7 @@ PeerCard read_card(const bootstrap::Blob& blob, Pe pe) {
     for (RailCard& rail : card.rails) {
       const auto address = reader.blob();
       rail.address.assign(address.begin(), address.end());
+      rail.has_immediate = reader.u32() != 0;
       for (std::uint32_t regions = reader.u32(); regions > 0; --regions) {
         rail.regions.push_back({.key = RemoteKey(reader.u64()), .base = reader.u64()});
       }
@@ -56,6 +59,7 @@ bootstrap::Blob RailsTransport::describe() const {
   writer.u32(static_cast<std::uint32_t>(state_.rails.size()));
   for (const LocalRail& local : state_.rails) {
     writer.blob(local.rail->address());
+    writer.u32(local.rail->limits().has_immediate ? 1 : 0);
     writer.u32(static_cast<std::uint32_t>(state_.regions.size()));
     for (const LocalRegion& region : state_.regions) {
       const fabric::RegionKey key = local.rail->add_region({region.base, region.bytes});
@@ -69,6 +73,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
                              const std::vector<bool>& is_mapped) {
   const std::lock_guard lock(mutex_);
   state_.pe_count = static_cast<std::uint32_t>(blobs.size());
+  state_.near_count = std::max(static_cast<std::uint32_t>(std::ranges::count(is_mapped, true)), 1U);
   state_.peers.resize(blobs.size());
   for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
     if (is_mapped[pe]) {
@@ -87,6 +92,12 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
       fail(Status::Mismatch, "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all", pe,
            card.provider, state_.rails.front().rail->provider());
     }
+    for (const RailCard& rail : card.rails) {
+      if (rail.regions.size() != state_.regions.size()) {
+        fail(Status::Mismatch, "PE {} offers {} regions on a rail, this PE has {}", pe,
+             rail.regions.size(), state_.regions.size());
+      }
+    }
     for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
       peer->rails[remote].address = std::move(card.rails[remote].address);
     }
@@ -97,7 +108,9 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
             {.local = RailIndex(local),
              .remote = RailIndex(remote),
              .address = state_.rails[local].rail->add_peer(peer->rails[remote].address),
-             .regions = card.rails[remote].regions});
+             .regions = {card.rails[remote].regions.begin(), card.rails[remote].regions.end()},
+             .has_immediate = state_.rails[local].rail->limits().has_immediate &&
+                              card.rails[remote].has_immediate});
         mask |= LinkMask{1} << remote;
       }
       peer->masks.push_back(mask);
@@ -125,18 +138,40 @@ void RailsTransport::count_in(const CounterBlocks& blocks) {
   links_.count_in(blocks);
 }
 
-bootstrap::Blob RailsTransport::add_region(const LocalRegion& region) {
+void RailsTransport::enter_region(RegionIndex index, const LocalRegion& region) {
+  if (index.value >= state_.regions.size()) {
+    state_.regions.resize(index.value + 1);
+  }
+  state_.regions[index.value] = region;
+}
+
+void RailsTransport::enter_keys(Peer& peer,
+                                RegionIndex index,
+                                std::span<const fabric::RegionKey> keys) {
+  for (RailLink& link : peer.links) {
+    if (index.value >= link.regions.size()) {
+      link.regions.resize(index.value + 1);
+    }
+    link.regions[index.value] = keys[link.remote.value];
+  }
+}
+
+bootstrap::Blob RailsTransport::add_region(RegionIndex index, const LocalRegion& region) {
   const std::lock_guard lock(mutex_);
+  if (index.value >= kRegionCountMax) {
+    fail(Status::OutOfMemory, "region {} is one too many: a PE has at most {} at a time",
+         index.value, kRegionCountMax);
+  }
   bootstrap::FieldWriter writer;
   for (const LocalRail& local : state_.rails) {
     const fabric::RegionKey key = local.rail->add_region({region.base, region.bytes});
     writer.u64(key.key.value).u64(key.base);
   }
-  state_.regions.push_back(region);
+  enter_region(index, region);
   return writer.bytes();
 }
 
-void RailsTransport::connect_region(const std::vector<bootstrap::Blob>& blobs) {
+void RailsTransport::connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& blobs) {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
     if (state_.peers[pe] == nullptr) {
@@ -149,14 +184,13 @@ void RailsTransport::connect_region(const std::vector<bootstrap::Blob>& blobs) {
       key.key = RemoteKey(reader.u64());
       key.base = reader.u64();
     }
-    for (RailLink& link : peer.links) {
-      link.regions.push_back(keys[link.remote.value]);
-    }
+    enter_keys(peer, index, keys);
   }
 }
 
 // Here the region is empty: frames, which are carried out by the CPU, find no memory in it.
-bootstrap::Blob RailsTransport::add_device_region(const fabric::DeviceMemory* memory) {
+bootstrap::Blob RailsTransport::add_device_region(RegionIndex index,
+                                                  const fabric::DeviceMemory* memory) {
   const std::lock_guard lock(mutex_);
   bootstrap::FieldWriter writer;
   device_rails_.clear();
@@ -168,11 +202,12 @@ bootstrap::Blob RailsTransport::add_device_region(const fabric::DeviceMemory* me
     writer.u64(region.key.base);
     device_rails_.push_back({local.rail->nic(), region.way, region.why});
   }
-  state_.regions.emplace_back();
+  enter_region(index, {});
   return writer.bytes();
 }
 
-std::vector<bool> RailsTransport::connect_device_region(const std::vector<bootstrap::Blob>& blobs) {
+std::vector<bool> RailsTransport::connect_device_region(RegionIndex index,
+                                                        const std::vector<bootstrap::Blob>& blobs) {
   const std::lock_guard lock(mutex_);
   const auto is_taken = [](const DeviceRail& rail) { return rail.way != fabric::DeviceWay::None; };
   const bool is_mine_taken = std::ranges::all_of(device_rails_, is_taken);
@@ -189,9 +224,7 @@ std::vector<bool> RailsTransport::connect_device_region(const std::vector<bootst
       is_theirs_taken = reader.u32() != 0 && is_theirs_taken;
       key = {.key = RemoteKey(reader.u64()), .base = reader.u64()};
     }
-    for (RailLink& link : peer.links) {
-      link.regions.push_back(keys[link.remote.value]);
-    }
+    enter_keys(peer, index, keys);
     usable[pe] = is_mine_taken && is_theirs_taken;
   }
   return usable;
@@ -200,7 +233,7 @@ std::vector<bool> RailsTransport::connect_device_region(const std::vector<bootst
 void RailsTransport::drop_device_region(std::span<std::byte> memory) noexcept {
   const std::lock_guard lock(mutex_);
   for (const LocalRail& local : state_.rails) {
-    local.rail->drop_device_region(memory);
+    local.rail->drop_region(memory);
   }
 }
 
@@ -211,7 +244,15 @@ std::vector<DeviceRail> RailsTransport::device_rails() const {
 
 void RailsTransport::remove_region(RegionIndex index) {
   const std::lock_guard lock(mutex_);
-  state_.regions[index.value] = {};
+  const LocalRegion region = std::exchange(state_.regions.at(index.value), {});
+  for (const LocalRail& local : state_.rails) {
+    local.rail->drop_region({region.base, region.bytes});
+  }
+  for (const auto& peer : state_.peers) {
+    for (std::size_t i = 0; peer != nullptr && i < peer->links.size(); ++i) {
+      peer->links[i].regions[index.value].reset();
+    }
+  }
 }
 
 // Takes from `cold` the links whose probe was posted or that are known to be down.

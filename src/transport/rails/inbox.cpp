@@ -13,11 +13,13 @@ namespace {
 constexpr std::uint32_t kAnnounceEvery = SequenceWindow::kSpan / 4;
 constexpr std::uint32_t kAnnounceBatches = 64;
 
-// Instead of a number of pieces: some will come again, so counting says nothing any more.
-constexpr std::uint16_t kForceOnly = 0xFFFF;
+PieceTally& tally_of(Arrivals& arrivals, std::uint32_t sequence) {
+  return arrivals.tallies[sequence % SequenceWindow::kSpan];
+}
 
-std::uint16_t& pieces_of(Arrivals& arrivals, std::uint32_t sequence) {
-  return arrivals.pieces[sequence % SequenceWindow::kSpan];
+// Floors may arrive out of order, but none is ahead of what was sent.
+bool is_ahead(std::uint32_t floor, std::uint32_t next) {
+  return static_cast<std::int32_t>(floor - next) > 0;
 }
 
 }  // namespace
@@ -25,38 +27,73 @@ std::uint16_t& pieces_of(Arrivals& arrivals, std::uint32_t sequence) {
 Arrivals& Inbox::arrivals_of(Peer& peer) {
   if (peer.arrivals == nullptr) {
     peer.arrivals = std::make_unique<Arrivals>();
-    peer.arrivals->pieces.resize(SequenceWindow::kSpan);
+    peer.arrivals->tallies.resize(SequenceWindow::kSpan);
   }
   return *peer.arrivals;
 }
 
-std::byte* Inbox::memory_of(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) const {
-  if (region >= state_.regions.size()) {
-    return nullptr;
-  }
-  const LocalRegion& local = state_.regions[region];
-  return offset <= local.bytes && bytes <= local.bytes - offset ? local.base + offset : nullptr;
-}
-
-void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
-  BatchHeader header;
+Peer* Inbox::sender_of(std::span<const std::byte> message, RailIndex local) {
+  BatchHeader header{.magic = 0};
   if (message.size() >= sizeof(header)) {
     std::memcpy(&header, message.data(), sizeof(header));
   }
-  const bool is_ours = message.size() >= sizeof(header) && header.magic == kBatchMagic &&
-                       header.bytes == message.size() && header.source_pe < state_.pe_count &&
-                       state_.peers[header.source_pe] != nullptr;
-  if (!is_ours) {
-    log::warn("dropped a message of {} bytes on rail {} that is not Weft's", message.size(),
-              local.value);
-    return;
+  if (header.magic != kBatchMagic || header.source_pe >= state_.pe_count ||
+      state_.peers[header.source_pe] == nullptr) {
+    if (++state_.dropped.strangers == 1) {
+      log::warn("dropped a message of {} bytes on rail {} that is of no PE of this job",
+                message.size(), local.value);
+    }
+    return nullptr;
   }
   Peer& peer = *state_.peers[header.source_pe];
+  if (peer.is_gone()) {
+    ++state_.dropped.late;
+    return nullptr;
+  }
+  return &peer;
+}
+
+std::string_view Inbox::fault_of_message(const Peer& peer,
+                                         std::span<const std::byte> message,
+                                         const BatchHeader& header) const {
+  if (is_ahead(header.applied_floor, peer.next_sequence)) {
+    return "it has applied what was never sent to it";
+  }
+  if (is_ahead(header.batch_floor, peer.next_batch)) {
+    return "it has got messages that were never sent to it";
+  }
+  return fault_of(message, header,
+                  {.regions = state_.regions,
+                   .applied_floor = peer.arrivals->applied.floor(),
+                   .rails = state_.rails.size(),
+                   .peer_rails = peer.rails.size()});
+}
+
+void Inbox::blame(Peer& peer, std::string_view fault) {
+  if (!peer.is_gone()) {
+    peer.fault = fault;
+    state_.faulty.push_back(peer.pe.value);
+  }
+}
+
+void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
+  Peer* const sender = sender_of(message, local);
+  if (sender == nullptr) {
+    return;
+  }
+  Peer& peer = *sender;
+  BatchHeader header;
+  std::memcpy(&header, message.data(), sizeof(header));
+  Arrivals& arrivals = arrivals_of(peer);
+  if (const std::string_view fault = fault_of_message(peer, message, header); !fault.empty()) {
+    blame(peer, fault);
+    return;
+  }
   sender_.on_acked(peer, header.applied_floor);
   outbox_.on_arrived(peer, header.batch_floor);
-  Arrivals& arrivals = arrivals_of(peer);
   if (header.frame_count > 0 && !arrivals.batches.mark(header.batch_sequence)) {
-    return;  // sent again because its rail died after all
+    ++state_.dropped.late;  // sent again because its rail died after all
+    return;
   }
   if (arrivals.batches.floor() - arrivals.announced_batches >= kAnnounceBatches) {
     peer.announce_floor = true;
@@ -66,87 +103,83 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
   add_to(counters.rx_bytes, message.size());
   add_to(counters.rx_message_bytes, message.size());
   add_to(counters.rx_operations, 1);
-  std::span<const std::byte> rest = message.subspan(sizeof(header));
-  while (rest.size() >= sizeof(Frame)) {
-    Frame frame;
-    std::memcpy(&frame, rest.data(), sizeof(frame));
-    rest = rest.subspan(sizeof(frame));
-    const std::size_t data_bytes = frame.kind == FrameKind::EagerSignal ? frame.count : 0;
-    if (padded(data_bytes) > rest.size()) {
-      log::warn("dropped the rest of a message from PE {}: a frame is longer than it",
-                peer.pe.value);
-      return;
-    }
-    add_to(counters.rx_signals, is_signal(frame.kind) ? 1 : 0);
-    handle(peer, frame, rest.first(data_bytes));
-    rest = rest.subspan(padded(data_bytes));
+  BatchReader reader(message.subspan(sizeof(header)));
+  while (const auto received = reader.next()) {
+    add_to(counters.rx_signals, is_signal(received->frame.kind) ? 1 : 0);
+    handle(peer, *received);
   }
 }
 
-void Inbox::handle(Peer& peer, const Frame& frame, std::span<const std::byte> data) {
+void Inbox::handle(Peer& peer, const ReceivedFrame& received) {
+  const Frame& frame = received.frame;
   switch (frame.kind) {
     case FrameKind::Atomic:
     case FrameKind::Force:
-      apply(peer, frame);
+    case FrameKind::EagerSignal:
+      apply(peer, frame_as<UpdateFrame>(frame), received.data);
       break;
     case FrameKind::Signal:
-      handle_signal(peer, frame);
+      handle_signal(peer, frame_as<UpdateFrame>(frame));
       break;
-    case FrameKind::EagerSignal:
-      if (std::byte* dest = memory_of(frame.data_region, frame.data_offset, data.size());
-          dest != nullptr) {
-        std::memcpy(dest, data.data(), data.size());
-      }
-      apply(peer, frame);
+    case FrameKind::Skip:
+      skip(peer, frame_as<UpdateFrame>(frame).sequence);
       break;
     case FrameKind::Flush:
-      handle_flush(peer, frame);
+      handle_flush(peer, frame_as<FlushFrame>(frame));
       break;
-    case FrameKind::Reply:
-      sender_.on_reply(peer, frame.token, frame.operand);
+    case FrameKind::Reply: {
+      const auto reply = frame_as<ReplyFrame>(frame);
+      state_.dropped.answers += sender_.on_reply(peer, reply.token, reply.value) ? 0 : 1;
       break;
+    }
     case FrameKind::Recover:
-      state_.recover_requests.push_back({.peer = peer.pe.value, .frame = frame});
+      state_.recover_requests.push_back(
+          {.peer = peer.pe.value, .frame = frame_as<RecoverFrame>(frame)});
       break;
     case FrameKind::RecoverReply:
-      recover_replies.push_back(frame);
+      recover_replies.push_back({peer.pe, frame_as<RecoverReplyFrame>(frame)});
       break;
   }
 }
 
-void Inbox::handle_signal(Peer& peer, const Frame& frame) {
+void Inbox::handle_signal(Peer& peer, const UpdateFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
     return;  // forced meanwhile
   }
-  if (pieces_of(arrivals, frame.sequence) == frame.count) {
-    apply(peer, frame);
-  } else {
-    arrivals.waiting.push_back({frame});
+  switch (tally_of(arrivals, frame.sequence).on_signal(frame.count)) {
+    case PieceTally::Answer::Complete:
+      apply(peer, frame);
+      break;
+    case PieceTally::Answer::Wait:
+      arrivals.waiting.push_back(frame);
+      break;
+    case PieceTally::Answer::Ignore:
+      break;
+    case PieceTally::Answer::Nonsense:
+      blame(peer, "a signal that does not fit the pieces that came");
+      break;
   }
 }
 
 void Inbox::on_immediate(std::uint32_t immediate) {
   const Immediate decoded = decode_immediate(immediate);
   if (decoded.source.value >= state_.pe_count || state_.peers[decoded.source.value] == nullptr) {
+    ++state_.dropped.strangers;
     return;
   }
   Peer& peer = *state_.peers[decoded.source.value];
   Arrivals& arrivals = arrivals_of(peer);
   const std::uint32_t sequence = arrivals.applied.widen(decoded.sequence_low);
   const bool in_window = sequence - arrivals.applied.floor() < SequenceWindow::kSpan;
-  if (!in_window || arrivals.applied.is_done(sequence)) {
-    return;  // late, of an operation that was recovered
-  }
-  if (pieces_of(arrivals, sequence) == kForceOnly) {
+  if (peer.is_gone() || !in_window || arrivals.applied.is_done(sequence)) {
+    ++state_.dropped.late;  // of a peer that is lost, or an operation that was recovered
     return;
   }
-  const std::uint16_t arrived = ++pieces_of(arrivals, sequence);
-  const auto waiting = std::ranges::find_if(arrivals.waiting, [&](const WaitingSignal& signal) {
-    return signal.frame.sequence == sequence && signal.frame.count == arrived;
-  });
-  if (waiting != arrivals.waiting.end()) {
-    apply(peer, waiting->frame);
+  if (tally_of(arrivals, sequence).on_piece()) {
+    const UpdateFrame signal =
+        *std::ranges::find(arrivals.waiting, sequence, &UpdateFrame::sequence);
+    apply(peer, signal);
   }
 }
 
@@ -155,32 +188,59 @@ bool Inbox::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
   if (arrivals.applied.is_done(sequence)) {
     return false;
   }
-  pieces_of(arrivals, sequence) = kForceOnly;
+  forget_signal(arrivals, sequence);
+  tally_of(arrivals, sequence).on_recovery();
   return true;
 }
 
-void Inbox::apply(Peer& peer, const Frame& received) {
-  const Frame frame = received;  // `received` may lie in the list that is shortened below
+void Inbox::forget_signal(Arrivals& arrivals, std::uint32_t sequence) {
+  if (tally_of(arrivals, sequence).has_signal()) {
+    std::erase_if(arrivals.waiting,
+                  [&](const UpdateFrame& signal) { return signal.sequence == sequence; });
+  }
+}
+
+std::optional<std::uint64_t> Inbox::update(const UpdateFrame& frame,
+                                           std::span<const std::byte> data) const {
+  std::byte* word = memory_at(state_.regions, frame.region, frame.offset, frame.element_bytes);
+  std::byte* dest = memory_at(state_.regions, frame.data_region, frame.data_offset, data.size());
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(word) % frame.element_bytes == 0;
+  if (word == nullptr || !is_aligned || (!data.empty() && dest == nullptr)) {
+    return std::nullopt;
+  }
+  if (!data.empty()) {
+    std::memcpy(dest, data.data(), data.size());
+  }
+  return apply_atomic(word, {.code = static_cast<AtomicCode>(frame.code),
+                             .element_bytes = frame.element_bytes,
+                             .operand = frame.operand,
+                             .compare = frame.compare});
+}
+
+void Inbox::apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
     return;
   }
-  std::byte* word = memory_of(frame.region, frame.offset, frame.element_bytes);
-  std::uint64_t old = 0;
-  if (word != nullptr) {
-    old = apply_atomic(word, {.code = static_cast<AtomicCode>(frame.code),
-                              .element_bytes = frame.element_bytes,
-                              .operand = frame.operand,
-                              .compare = frame.compare});
-  }
+  const std::optional<std::uint64_t> old = update(frame, data);
+  state_.dropped.updates += old ? 0 : 1;
   if (frame.kind == FrameKind::Atomic && frame.token != 0) {
-    outbox_.append(peer, {.kind = FrameKind::Reply, .operand = old, .token = frame.token});
+    outbox_.append(peer, ReplyFrame{.token = frame.token, .value = old.value_or(0)});
   }
-  std::erase_if(arrivals.waiting, [&](const WaitingSignal& signal) {
-    return signal.frame.sequence == frame.sequence;
-  });
-  pieces_of(arrivals, frame.sequence) = 0;
-  mark_applied(peer, frame.sequence);
+  settle(peer, frame.sequence);
+}
+
+void Inbox::skip(Peer& peer, std::uint32_t sequence) {
+  if (!arrivals_of(peer).applied.is_done(sequence)) {
+    settle(peer, sequence);
+  }
+}
+
+void Inbox::settle(Peer& peer, std::uint32_t sequence) {
+  Arrivals& arrivals = arrivals_of(peer);
+  forget_signal(arrivals, sequence);
+  tally_of(arrivals, sequence) = {};
+  mark_applied(peer, sequence);
 }
 
 void Inbox::mark_applied(Peer& peer, std::uint32_t sequence) {
@@ -196,7 +256,7 @@ void Inbox::mark_applied(Peer& peer, std::uint32_t sequence) {
   }
 }
 
-void Inbox::handle_flush(Peer& peer, const Frame& frame) {
+void Inbox::handle_flush(Peer& peer, const FlushFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
   if (static_cast<std::int32_t>(arrivals.applied.floor() - frame.sequence) >= 0) {
     peer.announce_floor = true;

@@ -7,8 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
+#include "src/transport/rails/frame_check.hpp"
 #include "src/transport/rails/outbox.hpp"
 #include "src/transport/rails/sender.hpp"
 #include "src/transport/rails/state.hpp"
@@ -20,7 +24,8 @@ class Inbox {
   Inbox(State& state, Outbox& outbox, Sender& sender)
       : state_(state), outbox_(outbox), sender_(sender) {}
 
-  // A message arrived on local rail `local`. Malformed ones are logged and dropped.
+  // A message arrived on local rail `local`. A peer whose message makes no sense is entered into
+  // State::faulty, and nothing of the message is carried out.
   void on_message(std::span<const std::byte> message, RailIndex local);
 
   // A piece of a put with signal arrived.
@@ -30,19 +35,35 @@ class Inbox {
   // count could be complete before that piece has come. False if it was applied already.
   bool refuse_until_forced(Peer& peer, std::uint32_t sequence);
 
-  // Answers from Recovery, to be matched by it.
-  std::vector<Frame> recover_replies;
+  // The peer has sent nonsense: it will be lost, once nobody is in the middle of its queues.
+  void blame(Peer& peer, std::string_view fault);
+
+  struct RecoverReply {
+    Pe from;
+    RecoverReplyFrame frame;
+  };
+
+  // Answers to Recovery, to be matched by it.
+  std::vector<RecoverReply> recover_replies;
 
  private:
   static Arrivals& arrivals_of(Peer& peer);
-  void handle(Peer& peer, const Frame& frame, std::span<const std::byte> data);
-  void handle_signal(Peer& peer, const Frame& frame);
-  void handle_flush(Peer& peer, const Frame& frame);
-  void apply(Peer& peer, const Frame& frame);
-  // The target of `bytes` at (region, offset), or null if a peer asks for what does not exist.
-  [[nodiscard]] std::byte* memory_of(std::uint32_t region,
-                                     std::uint64_t offset,
-                                     std::uint64_t bytes) const;
+  // The peer that sent it, or null if that is none of ours, or one that is lost.
+  [[nodiscard]] Peer* sender_of(std::span<const std::byte> message, RailIndex local);
+  [[nodiscard]] std::string_view fault_of_message(const Peer& peer,
+                                                  std::span<const std::byte> message,
+                                                  const BatchHeader& header) const;
+  void handle(Peer& peer, const ReceivedFrame& received);
+  void handle_signal(Peer& peer, const UpdateFrame& frame);
+  void handle_flush(Peer& peer, const FlushFrame& frame);
+  void apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data = {});
+  // The old value; nothing if there is no such memory here.
+  [[nodiscard]] std::optional<std::uint64_t> update(const UpdateFrame& frame,
+                                                    std::span<const std::byte> data) const;
+  static void forget_signal(Arrivals& arrivals, std::uint32_t sequence);
+  // The operation was given up at its source: its sequence counts as applied.
+  void skip(Peer& peer, std::uint32_t sequence);
+  void settle(Peer& peer, std::uint32_t sequence);
   void mark_applied(Peer& peer, std::uint32_t sequence);
 
   State& state_;

@@ -14,17 +14,30 @@
 
 namespace weft::transport::rails {
 
-enum class Direction : std::uint8_t { Write, Read };
-
 class Links {
  public:
   explicit Links(State& state) : state_(state) {}
 
   // The next piece towards `peer` for what is left of an operation, or empty if it has to wait.
-  [[nodiscard]] std::optional<Piece> choose(const Peer& peer,
+  [[nodiscard]] std::optional<Piece> choose(Peer& peer,
                                             Direction direction,
                                             Rest rest,
-                                            std::uint64_t counter) const;
+                                            std::uint64_t counter);
+
+  // Where a message of Weft's own goes, or empty if no rail reaches the peer now.
+  [[nodiscard]] std::optional<Piece> choose_for_message(const Peer& peer,
+                                                        std::uint64_t bytes) const;
+
+  // `choose` was empty for the oldest operation towards `peer`: what comes after it counts its bytes on the rail
+  // that it waits for, until the oldest are looked at again.
+  void wait_for_room(Peer& peer, Direction direction, Rest rest);
+  void look_again();
+
+  // An operation of `total` bytes was accepted; `bytes` of it are with a rail; all of it is done, or failed.
+  void on_accepted(Direction direction, std::uint64_t total);
+  void on_planned(Direction direction, std::uint64_t total, std::uint64_t bytes);
+  void on_finished(Direction direction);
+
   [[nodiscard]] bool is_reachable(const Peer& peer) const;
 
   [[nodiscard]] static RailLink& link_of(Peer& peer, const Posted& posted) {
@@ -55,6 +68,15 @@ class Links {
   void change_links_up(const Peer& peer, const RailLink& link, std::int32_t change);
   void become_warm(const Peer& peer, RailLink& link);
   void take_back(Peer& peer, const Posted& posted, bool completed);
+  void begin_burst(Peer& peer, Direction direction);
+
+  // What the planner is told, in arrays of the caller's.
+  struct Sides {
+    std::array<RailState, kRailCountMax> local;
+    std::array<RailState, kRailCountMax> remote;
+  };
+
+  [[nodiscard]] PlanInput describe(const Peer& peer, Direction direction, Sides& sides) const;
   // The loads of one side, valid until the next call of either.
   [[nodiscard]] std::span<RailLoad* const> local_loads();
   [[nodiscard]] std::span<RailLoad* const> loads_of(Peer& peer);

@@ -24,10 +24,10 @@ void Outbox::close_batch(Peer& peer) {
   peer.open = nullptr;
 }
 
-void Outbox::append(Peer& peer, const Frame& frame, std::span<const std::byte> data) {
+void Outbox::append_frame(Peer& peer, const Frame& frame, std::span<const std::byte> data) {
   const std::size_t bytes = sizeof(Frame) + padded(data.size());
-  WEFT_CHECK(bytes <= kBatchBytes - sizeof(BatchHeader), "a frame of {} bytes", bytes);
-  if (peer.open != nullptr && peer.open->header()->bytes + bytes > kBatchBytes) {
+  WEFT_CHECK(bytes <= state_.batch_bytes - sizeof(BatchHeader), "a frame of {} bytes", bytes);
+  if (peer.open != nullptr && peer.open->header()->bytes + bytes > state_.batch_bytes) {
     close_batch(peer);
   }
   if (peer.open == nullptr) {
@@ -69,9 +69,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
     header.applied_floor = peer.arrivals->applied.floor();
     header.batch_floor = peer.arrivals->batches.floor();
   }
-  // Weft's own messages do not advance the counter of operations that the counting policies use.
-  while (const auto piece = links_.choose(peer, Direction::Write, {.total = header.bytes},
-                                          state_.operation_count)) {
+  while (const auto piece = links_.choose_for_message(peer, header.bytes)) {
     RailLink& link = peer.link(piece->local, piece->remote);
     LocalRail& local = state_.rails[link.local.value];
     const fabric::LocalMemory message{batch->memory.data(), header.bytes};
@@ -90,6 +88,8 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
       case fabric::PostResult::Full:
         Links::on_full(local);
         break;
+      case fabric::PostResult::
+          Refused:  // its memory is ours and its form is known: the link's fault
       case fabric::PostResult::Failed:
         links_.on_refused(peer, link);
         break;
@@ -153,7 +153,7 @@ void Outbox::check_kept(Peer& peer) {
   if (!peer.kept.empty() && state_.now_ns - peer.kept.front()->posted_ns > patience_ns &&
       state_.now_ns - peer.kept_asked_ns > patience_ns) {
     peer.kept_asked_ns = state_.now_ns;
-    append(peer, {.kind = FrameKind::Flush, .sequence = peer.acked_floor});
+    append(peer, FlushFrame{.sequence = peer.acked_floor});
   }
 }
 

@@ -6,6 +6,7 @@
 // Called under the transport's lock.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <span>
 
@@ -18,8 +19,12 @@ class Outbox {
  public:
   Outbox(State& state, Links& links) : state_(state), links_(links) {}
 
-  // Adds a frame, with data behind it if there is any (at most kBatchBytes / 2). Always succeeds.
-  void append(Peer& peer, const Frame& frame, std::span<const std::byte> data = {});
+  // Adds a frame, with data behind it if there is any (at most RailsOptions::eager_bytes_max). Always
+  // succeeds.
+  template <FrameView View>
+  void append(Peer& peer, const View& frame, std::span<const std::byte> data = {}) {
+    append_frame(peer, std::bit_cast<Frame>(frame), data);
+  }
 
   // Posts what may go now. `urgent` posts also what would rather gather.
   void post(Peer& peer, bool urgent);
@@ -54,6 +59,7 @@ class Outbox {
   static constexpr std::uint32_t kGatherAbove = 2;
   static constexpr std::uint32_t kInFlightMax = 16;
 
+  void append_frame(Peer& peer, const Frame& frame, std::span<const std::byte> data);
   void open_batch(Peer& peer);
   void close_batch(Peer& peer);
   bool post_one(Peer& peer, Batch* batch);

@@ -1,6 +1,7 @@
 #include "src/transport/rails/planner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -17,13 +18,22 @@ constexpr std::array<std::pair<Policy, std::string_view>, 5> kNames{{
     {Policy::Aligned, "aligned"},
 }};
 
-// How far the peer's rail that a local rail is used to may be ahead of the others.
-constexpr double kLeadBytesMax = 32.0 * 1024.0;
+// How far the peer's rail to which one of ours goes may be ahead of the others in a burst. On the slowest of the lab
+// 256 KiB or 1 MiB, where flows change over while others do not yet: 0.70 of the rails instead of 0.94.
+constexpr double kLeadBytesMax = 4.0 * 1024 * 1024;
+// What is less than this apart is even: a few signals do not change whose turn it is.
+constexpr std::uint64_t kGrainBytes = 4096;
+// Parts that are so close to a whole number count as it.
+constexpr double kFitSlack = 0.125;
 // A rail with less than this share of its window on the way is about to run dry.
 constexpr std::uint64_t kStarvingDivisor = 4;
 
 bool counts_bytes(Policy policy) {
   return policy == Policy::Balanced || policy == Policy::Aligned;
+}
+
+std::uint32_t sender_count(const FirstRemote& of) {
+  return std::max(of.pe_count - std::min(of.near_count, of.pe_count), 1U);
 }
 
 std::uint32_t count_of(std::span<const RailState> side) {
@@ -47,8 +57,10 @@ LinkMask allowed_remotes(const PlanInput& input, std::uint32_t local) {
   return mask;
 }
 
-double load_of(const RailState& rail) {
-  return static_cast<double>(rail.sent_bytes) / rail.weight;
+// When the rail would be done with what it has had in this burst and `bytes` more, on the scale of the others.
+double load_with(const RailState& rail, std::uint64_t bytes) {
+  const std::uint64_t before = (rail.sent_bytes + rail.awaited_bytes) / kGrainBytes * kGrainBytes;
+  return static_cast<double>(before + bytes) / rail.weight;
 }
 
 bool has_room(const RailState& rail, std::uint64_t bytes) {
@@ -59,90 +71,196 @@ bool is_starving(const RailState& rail) {
   return rail.outstanding_bytes < rail.window_bytes / kStarvingDivisor;
 }
 
-// The rail in `mask` with the fewest bytes for its weight; ties go to the first from `start` on.
+// Which rail takes the next `bytes`.
+struct Search {
+  std::span<const RailState> side;
+  LinkMask mask = 0;
+  std::uint32_t start = 0;
+  std::uint64_t bytes = 0;
+};
+
+// The rail that would be done first; ties go to the first from `start` on.
 template <typename IsCandidate>
-std::optional<std::uint32_t> fewest_bytes(std::span<const RailState> side,
-                                          LinkMask mask,
-                                          std::uint32_t start,
-                                          IsCandidate is_candidate) {
+std::optional<std::uint32_t> first_done(const Search& search, IsCandidate is_candidate) {
   std::optional<std::uint32_t> best;
-  for (std::uint32_t k = 0; k < count_of(side); ++k) {
-    const std::uint32_t i = (start + k) % count_of(side);
-    if (((mask >> i) & 1U) != 0 && is_candidate(side[i]) &&
-        (!best || load_of(side[i]) < load_of(side[*best]))) {
+  double least = 0;
+  for (std::uint32_t k = 0; k < count_of(search.side); ++k) {
+    const std::uint32_t i = (search.start + k) % count_of(search.side);
+    const double load = load_with(search.side[i], search.bytes);
+    if (((search.mask >> i) & 1U) != 0 && is_candidate(search.side[i]) && (!best || load < least)) {
+      best = i;
+      least = load;
+    }
+  }
+  return best;
+}
+
+std::optional<std::uint32_t> first_done(const Search& search) {
+  return first_done(search, [](const RailState&) { return true; });
+}
+
+// The rail with the least on its way; ties go to the first from `start` on.
+std::optional<std::uint32_t> least_outstanding(const Search& search) {
+  std::optional<std::uint32_t> best;
+  for (std::uint32_t k = 0; k < count_of(search.side); ++k) {
+    const std::uint32_t i = (search.start + k) % count_of(search.side);
+    if (((search.mask >> i) & 1U) != 0 &&
+        (!best || search.side[i].outstanding_bytes < search.side[*best].outstanding_bytes)) {
       best = i;
     }
   }
   return best;
 }
 
-// Whose turn it is: the rail with the fewest bytes. If its queue is full, everybody waits for it, so
-// that luck in the network does not become imbalance; except that no rail may run dry meanwhile, so
-// that a slow rail does not hold up the others. `is_small`: windows do not matter.
-std::optional<std::uint32_t> rail_in_turn(std::span<const RailState> side,
-                                          LinkMask mask,
-                                          std::uint32_t start,
-                                          std::uint64_t bytes,
-                                          bool is_small) {
-  const auto first = fewest_bytes(side, mask, start, [](const RailState&) { return true; });
-  if (!first || is_small || has_room(side[*first], bytes)) {
+// The peer's rails to which none of ours but `local` goes.
+LinkMask without_paired(const PlanInput& input, std::uint32_t local, LinkMask remotes) {
+  for (std::uint32_t other = 0; other < input.pairing.size(); ++other) {
+    if (other != local && input.pairing[other] != kUnpaired) {
+      remotes &= ~(LinkMask{1} << input.pairing[other]);
+    }
+  }
+  return remotes;
+}
+
+// The rail to which `local` goes, while it is not far ahead of the others: few connections are busy at once, and
+// those that send to one peer do not stray into each other's way. Then the one that would be done first, of those
+// to which no other of ours goes if there is one.
+std::optional<std::uint32_t> remote_in_turn(const PlanInput& input,
+                                            std::uint32_t local,
+                                            std::uint64_t bytes) {
+  Search remotes{.side = input.remote,
+                 .mask = allowed_remotes(input, local),
+                 .start = input.remote_start,
+                 .bytes = bytes};
+  const auto first = first_done(remotes);
+  const std::uint32_t usual = input.pairing.empty() ? kUnpaired : input.pairing[local];
+  if (!first || usual == *first) {
     return first;
   }
-  return fewest_bytes(side, mask, start, is_starving);
-}
-
-// The peer's rail in turn; but while the sums are close, the one that this local rail used before. So
-// two PEs keep as many connections busy as they have rails, not the square of it: many short flows
-// that meet on a NIC overrun its queue.
-std::optional<std::uint32_t> choose_remote(const PlanInput& input,
-                                           std::uint32_t local,
-                                           std::uint64_t bytes,
-                                           bool is_small) {
-  const LinkMask remotes = allowed_remotes(input, local);
-  const std::uint32_t usual = (local + input.me.value + input.peer.value) % count_of(input.remote);
-  const auto fewest =
-      fewest_bytes(input.remote, remotes, usual, [](const RailState&) { return true; });
-  if (!fewest) {
-    return std::nullopt;
-  }
-  const bool usual_is_up = ((remotes >> usual) & 1U) != 0;
-  const double lead = load_of(input.remote[usual]) - load_of(input.remote[*fewest]);
-  if (usual_is_up && lead <= kLeadBytesMax && (is_small || has_room(input.remote[usual], bytes))) {
+  const double lead = input.keeps_pairs ? kLeadBytesMax : 0;
+  const auto is_close = [&](std::uint32_t rail) {
+    return load_with(input.remote[rail], bytes) <= load_with(input.remote[*first], bytes) + lead;
+  };
+  if (usual != kUnpaired && ((remotes.mask >> usual) & 1U) != 0 && is_close(usual)) {
     return usual;
   }
-  return rail_in_turn(input.remote, remotes, usual, bytes, is_small);
+  remotes.mask = without_paired(input, local, remotes.mask);
+  const auto free = first_done(remotes);
+  return free && is_close(*free) ? free : first;
 }
 
-// This rail's share of the operation by weight, so that all rails finish their shares together.
-std::uint64_t share_of(const PlanInput& input, std::uint32_t local, Rest rest) {
-  const std::uint64_t left = rest.total - rest.offset;
+double share_by_weight(const PlanInput& input, std::uint32_t local) {
   double weights = 0;
   for (const RailState& rail : input.local) {
     weights += rail.healthy ? rail.weight : 0.0;
   }
-  const double share = static_cast<double>(rest.total) * input.local[local].weight / weights;
-  std::uint64_t bytes = static_cast<std::uint64_t>(share) + 63U;
-  bytes = std::clamp(bytes & ~std::uint64_t{63}, input.stripe_bytes_min,
-                     std::max(input.piece_bytes_max, input.stripe_bytes_min));
-  // A rest too small to be worth an operation of its own goes with this piece.
-  return bytes + input.stripe_bytes_min / 2 >= left ? left : bytes;
+  return input.local[local].weight / weights;
 }
 
-std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
-  LinkMask locals = 0;
+// What local rail `local` carries in this burst if all carry the same for their weights, with what is still
+// expected to come.
+double share_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
+  double sent = 0;
+  for (const RailState& rail : input.local) {
+    sent += rail.healthy ? static_cast<double>(rail.sent_bytes) : 0.0;
+  }
+  const auto left = static_cast<double>(std::max(input.expected_bytes, rest.total - rest.offset));
+  return (sent + left) * share_by_weight(input, local);
+}
+
+// In how many equal parts the rest goes over as many rails; 0: every rail takes its part by weight.
+//
+// One, while there is room for all of it in the rail's share of the burst. If the burst is less than one such
+// operation for each rail, as many as fill the shares exactly. Otherwise this is what is left over when all
+// rails have had the same, and all take part: operations that are cut unevenly meet unevenly at their targets.
+double parts_of(const PlanInput& input, std::uint32_t local, Rest rest) {
+  if (rest.offset > 0 && rest.lane.is_striped) {
+    return 0;
+  }
+  const auto total = static_cast<double>(rest.total);
+  const double share = share_in_burst(input, local, rest);
+  if (share >= total * (1 - kFitSlack)) {
+    const RailState& rail = input.local[local];
+    const double room = share - static_cast<double>(rail.sent_bytes + rail.awaited_bytes);
+    return static_cast<double>(rest.total - rest.offset) <= room + total * kFitSlack ? 1 : 0;
+  }
+  const double parts = total / share;
+  return std::abs(parts - std::round(parts)) <= kFitSlack ? std::round(parts) : 0;
+}
+
+// How much of the operation goes over this pair of rails.
+Lane open_lane(const PlanInput& input, RailPair pair, Rest rest) {
+  const double parts = parts_of(input, pair.local.value, rest);
+  const double wanted = static_cast<double>(rest.total) *
+                        (parts == 0 ? share_by_weight(input, pair.local.value) : 1 / parts);
+  const std::uint64_t bytes = (static_cast<std::uint64_t>(wanted) + 63U) & ~std::uint64_t{63};
+  return {.local = pair.local,
+          .remote = pair.remote,
+          .end = rest.offset + std::max(bytes, input.stripe_bytes_min),
+          .is_striped = parts == 0};
+}
+
+bool is_in_lane(const PlanInput& input, Rest rest) {
+  return rest.offset > 0 && rest.offset < rest.lane.end &&
+         ((allowed_remotes(input, rest.lane.local.value) >> rest.lane.remote.value) & 1U) != 0;
+}
+
+Piece piece_of(const PlanInput& input, Rest rest, Lane lane) {
+  const std::uint64_t left = rest.total - rest.offset;
+  std::uint64_t bytes =
+      std::min(lane.end - rest.offset, std::max(input.piece_bytes_max, input.stripe_bytes_min));
+  if (bytes + input.stripe_bytes_min / 2 >= left) {
+    bytes = left;  // a rest too small to be worth an operation of its own goes with this piece
+  }
+  return {lane.local, lane.remote, rest.offset, bytes, lane};
+}
+
+// Whole, and no window holds it back.
+std::optional<Piece> next_small(const PlanInput& input, const Search& locals, Rest rest) {
+  const auto local = first_done(locals);
+  const auto remote = local ? remote_in_turn(input, *local, locals.bytes) : std::nullopt;
+  return remote ? std::optional(Piece{RailIndex(*local),
+                                      RailIndex(*remote),
+                                      rest.offset,
+                                      rest.total - rest.offset,
+                                      {}})
+                : std::nullopt;
+}
+
+Search local_search(const PlanInput& input, Rest rest) {
+  LinkMask mask = 0;
   for (std::uint32_t local = 0; local < count_of(input.local); ++local) {
-    locals |= allowed_remotes(input, local) != 0 ? LinkMask{1} << local : 0;
+    mask |= allowed_remotes(input, local) != 0 ? LinkMask{1} << local : 0;
   }
-  const bool is_small = rest.total < input.stripe_bytes_min;
-  const std::uint64_t expected = std::min(rest.total - rest.offset, input.piece_bytes_max);
-  const auto local =
-      rail_in_turn(input.local, locals, input.me.value % count_of(input.local), expected, is_small);
-  if (!local) {
-    return std::nullopt;
+  return {.side = input.local,
+          .mask = mask,
+          // Aligned: our rail names the peer's, so it is the one that must differ between senders.
+          .start = input.policy == Policy::Aligned ? input.remote_start : input.local_start,
+          .bytes = std::min(rest.total - rest.offset, input.piece_bytes_max)};
+}
+
+std::optional<std::uint32_t> local_in_turn(const PlanInput& input,
+                                           const Search& locals,
+                                           Rest rest) {
+  return is_in_lane(input, rest) ? std::optional(rest.lane.local.value) : first_done(locals);
+}
+
+// If the queue of the rail in turn is full, everybody waits for it, so that luck in the network does not
+// become imbalance; except that no rail may run dry meanwhile, so that a slow rail does not hold up the others.
+std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
+  const Search locals = local_search(input, rest);
+  if (rest.total < input.stripe_bytes_min) {
+    return next_small(input, locals, rest);
   }
-  const std::uint64_t bytes = share_of(input, *local, rest);
-  const auto remote = choose_remote(input, *local, bytes, is_small);
-  return remote ? std::optional(Piece{RailIndex(*local), RailIndex(*remote), rest.offset, bytes})
+  auto local = local_in_turn(input, locals, rest);
+  if (local && !has_room(input.local[*local], locals.bytes)) {
+    local = first_done(locals, is_starving);
+  } else if (local && is_in_lane(input, rest)) {
+    return piece_of(input, rest, rest.lane);
+  }
+  const auto remote = local ? remote_in_turn(input, *local, locals.bytes) : std::nullopt;
+  return remote ? std::optional(piece_of(
+                      input, rest, open_lane(input, {RailIndex(*local), RailIndex(*remote)}, rest)))
                 : std::nullopt;
 }
 
@@ -174,7 +292,7 @@ std::optional<Piece> next_by_count(const PlanInput& input, Rest rest) {
       if (bytes >= input.stripe_bytes_min && !has_room(input.local[l], bytes)) {
         return std::nullopt;
       }
-      return Piece{RailIndex(l), RailIndex(r), rest.offset, bytes};
+      return Piece{RailIndex(l), RailIndex(r), rest.offset, bytes, {}};
     }
   }
   return std::nullopt;
@@ -194,6 +312,17 @@ Policy parse_policy(std::string_view name) {
 
 std::string_view to_string(Policy policy) {
   return kNames[static_cast<std::size_t>(policy)].second;
+}
+
+bool covers(const FirstRemote& of, std::uint32_t remote_count) {
+  return sender_count(of) % remote_count == 0 || remote_count % sender_count(of) == 0;
+}
+
+std::uint32_t first_remote(const FirstRemote& of, std::uint32_t remote_count) {
+  const std::uint32_t senders = sender_count(of);
+  const std::uint32_t apart = std::max(remote_count / senders, 1U);
+  const std::uint32_t distance = (of.me.value + of.pe_count - of.peer.value - 1) % of.pe_count;
+  return distance * apart % remote_count;
 }
 
 bool may_use(Policy policy, RailPair pair, std::size_t remote_count) {
@@ -219,6 +348,31 @@ std::optional<Piece> next_piece(const PlanInput& input, Rest rest) {
     return std::nullopt;
   }
   return counts_bytes(input.policy) ? next_by_bytes(input, rest) : next_by_count(input, rest);
+}
+
+std::optional<Piece> next_message(const PlanInput& input, std::uint64_t bytes) {
+  if (input.local.empty() || input.remote.empty()) {
+    return std::nullopt;
+  }
+  const Rest rest{.total = bytes, .offset = 0, .lane = {}};
+  if (!counts_bytes(input.policy)) {
+    return next_by_count(input, rest);
+  }
+  const Search locals = local_search(input, rest);
+  const auto local = least_outstanding(locals);
+  const auto remote = local ? least_outstanding({.side = input.remote,
+                                                 .mask = allowed_remotes(input, *local),
+                                                 .start = input.remote_start})
+                            : std::nullopt;
+  return remote ? std::optional(Piece{RailIndex(*local), RailIndex(*remote), 0, bytes, {}})
+                : std::nullopt;
+}
+
+std::optional<RailIndex> awaited_rail(const PlanInput& input, Rest rest) {
+  const auto local = counts_bytes(input.policy)
+                         ? local_in_turn(input, local_search(input, rest), rest)
+                         : std::nullopt;
+  return local ? std::optional(RailIndex(*local)) : std::nullopt;
 }
 
 bool is_reachable(const PlanInput& input) {
@@ -255,6 +409,7 @@ std::vector<Piece> plan(const PlanInput& input, std::uint64_t total) {
       rail->outstanding_bytes += piece->bytes;
     }
     rest.offset += piece->bytes;
+    rest.lane = piece->lane;
   } while (rest.offset < total);
   return pieces;
 }

@@ -1,8 +1,8 @@
 // Which rail of ours and which rail of the peer carry the next piece of an operation. Pure: a
 // function of its arguments, no clock, no memory, no communication. design §4 compares the policies.
 //
-// `balanced` counts bytes, never operations: any count of operations breaks when small control
-// messages alternate with data (measured: half the rate).
+// `balanced` keeps senders apart at each moment, and counts bytes, never operations: any count of operations
+// breaks when small control messages alternate with data (measured: half the rate). docs/decisions/0002.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ enum class Policy : std::uint8_t {
   Single,    // rail 0 to rail 0
   Coupled,   // round robin, the peer's rail of the same index
   Offset,    // round robin, (me + peer + counter) mod n
-  Balanced,  // fewest bytes, on both sides, weighted by rate
+  Balanced,  // the rail that would be done first, from one on that differs between senders
   Aligned,   // as balanced, the peer's rail of the same index
 };
 
@@ -30,7 +30,8 @@ enum class Policy : std::uint8_t {
 
 // What the planner knows of one rail, ours or the peer's.
 struct RailState {
-  std::uint64_t sent_bytes = 0;         // so far (to this peer, for a peer's rail)
+  std::uint64_t sent_bytes = 0;         // in this burst (to this peer, for a peer's rail)
+  std::uint64_t awaited_bytes = 0;      // of older operations that wait for room on it
   std::uint64_t outstanding_bytes = 0;  // posted, not complete
   std::uint64_t window_bytes = 0;       // most that may be outstanding
   double weight = 1.0;                  // rate relative to the fastest rail of the same side
@@ -51,6 +52,10 @@ struct RailPair {
 // Whether it does while every link is up.
 [[nodiscard]] bool is_first_choice(Policy policy, RailPair pair, std::size_t remote_count);
 
+// The peer's rail to which a local rail goes in this burst, by local rail.
+using Pairing = std::span<const std::uint8_t>;
+inline constexpr std::uint8_t kUnpaired = 0xFF;
+
 struct PlanInput {
   Policy policy = Policy::Balanced;
   Pe me;
@@ -59,14 +64,45 @@ struct PlanInput {
   std::span<const RailState> remote;
   std::span<const LinkMask> links;  // by local rail
   std::uint64_t counter = 0;        // operations planned so far by this PE
-  std::uint64_t stripe_bytes_min = 64U << 10U;
+  std::uint64_t stripe_bytes_min = 16U << 10U;
   std::uint64_t piece_bytes_max = 1U << 20U;
+  std::uint32_t local_start = 0;   // whose turn it is when all have carried the same: ours
+  std::uint32_t remote_start = 0;  // and the peer's: see first_remote
+  bool keeps_pairs = false;        // see covers; and all operations have one size
+  Pairing pairing;                 // empty: nothing has gone to this peer in this burst
+  // Still to be planned before this PE waits, as far as one can tell, this operation included.
+  std::uint64_t expected_bytes = 0;
+};
+
+// The peer's rail with which `me` begins, so that the PEs that send to one peer at the same moment begin with
+// different rails. They are neighbours: those of a node, or those that visit me + k in turn. Where they are
+// fewer than the rails, they keep apart by as many rails as there are for each.
+struct FirstRemote {
+  Pe me;
+  Pe peer;
+  std::uint32_t pe_count = 1;
+  std::uint32_t near_count = 1;  // PEs of this node
+};
+
+[[nodiscard]] std::uint32_t first_remote(const FirstRemote& of, std::uint32_t remote_count);
+// Whether the senders to one peer are as many for each of its rails, or each has as many rails.
+[[nodiscard]] bool covers(const FirstRemote& of, std::uint32_t remote_count);
+
+// The part of an operation that goes over one pair of rails, in pieces of at most piece_bytes_max.
+struct Lane {
+  RailIndex local;
+  RailIndex remote;
+  std::uint64_t end = 0;    // offset in the operation
+  bool is_striped = false;  // every rail takes its part of this operation
+
+  friend bool operator==(const Lane&, const Lane&) = default;
 };
 
 // The rest of an operation: `total` bytes in all, of which [offset, total) is not planned yet.
 struct Rest {
   std::uint64_t total = 0;
   std::uint64_t offset = 0;
+  Lane lane;  // of the piece before
 };
 
 struct Piece {
@@ -74,6 +110,7 @@ struct Piece {
   RailIndex remote;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  Lane lane;
 
   friend bool operator==(const Piece&, const Piece&) = default;
 };
@@ -81,6 +118,15 @@ struct Piece {
 // The next piece, or empty if every rail that the policy allows is full or down. Small pieces (below
 // stripe_bytes_min) ignore the windows, so that control messages do not wait behind bulk data.
 [[nodiscard]] std::optional<Piece> next_piece(const PlanInput& input, Rest rest);
+
+// Where a message of Weft's own goes: barriers, signals and replies, for which somebody waits. The rails on which
+// the least of ours is on the way, so the peer's rail with which this PE begins as long as that is free: the
+// others are those that other senders are using.
+[[nodiscard]] std::optional<Piece> next_message(const PlanInput& input, std::uint64_t bytes);
+
+// The local rail that the rest waits for after next_piece was empty; empty if every rail is down, or for a policy
+// that counts operations.
+[[nodiscard]] std::optional<RailIndex> awaited_rail(const PlanInput& input, Rest rest);
 
 // True if some link that the policy may use is up: false means waiting is useless.
 [[nodiscard]] bool is_reachable(const PlanInput& input);

@@ -1,10 +1,14 @@
 // Records that are used again: no allocation once the traffic has reached its usual depth. Addresses
 // are stable, and a record given back is not destroyed.
 //
+// A record that peers name in their answers is `Tokened`: what travels is a token, its place in the pool
+// and which use of the place this is. So an answer that is late, or not to a question of ours, finds nothing.
 // Not thread-safe; guarded by the transport's lock.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -12,25 +16,61 @@
 
 namespace weft::transport::rails {
 
+// Stays with the place: assigning one record to another copies everything but this.
+class Tokened {
+ public:
+  Tokened() = default;
+
+  Tokened(const Tokened& /*other*/) {}
+
+  Tokened& operator=(const Tokened& /*other*/) { return *this; }
+
+  ~Tokened() = default;
+
+  // Never 0. Good until the record is given back.
+  [[nodiscard]] std::uint64_t token() const { return (std::uint64_t{use_} << 32U) | index_; }
+
+ private:
+  template <typename Record>
+  friend class Pool;
+
+  std::uint32_t index_ = 0;
+  std::uint32_t use_ = 0;  // odd while the record is taken
+};
+
 template <typename Record>
 class Pool {
  public:
+  static constexpr bool kHasTokens = std::derived_from<Record, Tokened>;
+
   // A record in whatever state it was left; the caller sets every field that it uses.
   [[nodiscard]] Record* take() {
     if (free_.empty()) {
-      all_.push_back(std::make_unique<Record>());
-      if (on_new_) {
-        on_new_(*all_.back());
-      }
-      free_.reserve(all_.capacity());  // so that give never allocates
-      return all_.back().get();
+      make();
     }
     Record* record = free_.back();
     free_.pop_back();
+    turn(*record);
     return record;
   }
 
-  void give(Record* record) noexcept { free_.push_back(record); }
+  void give(Record* record) noexcept {
+    turn(*record);
+    free_.push_back(record);
+  }
+
+  // The record that is taken and has this token; null if there is none.
+  [[nodiscard]] Record* find(std::uint64_t token) const
+    requires kHasTokens
+  {
+    const auto index = static_cast<std::uint32_t>(token);
+    if (index >= all_.size()) {
+      return nullptr;
+    }
+    Record* record = all_[index].get();
+    const Tokened& identity = *record;
+    return identity.token() == token && identity.use_ % 2 == 1 ? record : nullptr;
+  }
 
   // Called for each record when it is made.
   void on_new(std::function<void(Record&)> callback) { on_new_ = std::move(callback); }
@@ -38,6 +78,25 @@ class Pool {
   [[nodiscard]] std::size_t in_use() const { return all_.size() - free_.size(); }
 
  private:
+  void make() {
+    all_.push_back(std::make_unique<Record>());
+    Record& record = *all_.back();
+    if constexpr (kHasTokens) {
+      static_cast<Tokened&>(record).index_ = static_cast<std::uint32_t>(all_.size() - 1);
+    }
+    if (on_new_) {
+      on_new_(record);
+    }
+    free_.reserve(all_.capacity());  // so that give never allocates
+    free_.push_back(&record);
+  }
+
+  static void turn(Record& record) noexcept {
+    if constexpr (kHasTokens) {
+      ++static_cast<Tokened&>(record).use_;
+    }
+  }
+
   std::function<void(Record&)> on_new_;
   std::vector<std::unique_ptr<Record>> all_;
   std::vector<Record*> free_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <thread>
 
 #include <sys/eventfd.h>
@@ -36,15 +37,23 @@ RailsTransport::RailsTransport(RailsOptions options,
   for (std::size_t i = 0; i < rails.size(); ++i) {
     wait_descriptors_.push_back({.fd = rails[i]->wait_descriptor(), .events = POLLIN});
     has_unpollable_rail_ = has_unpollable_rail_ || wait_descriptors_.back().fd < 0;
-    state_.rails.push_back({.rail = std::move(rails[i])});
+    state_.rails.push_back(
+        {.trial = std::make_unique<fabric::TrialMemory>(), .rail = std::move(rails[i])});
+    fabric::try_claims(*state_.rails.back().rail, *state_.rails.back().trial);
   }
+  fit_to_rails();
   wait_descriptors_.push_back({.fd = wake_, .events = POLLIN});
   state_.batches.on_new([this](Batch& batch) {
     for (const LocalRail& local : state_.rails) {
       local.rail->keep_registered(batch.memory);
     }
   });
-  post_receives();
+  state_.copies.on_slab([this](std::span<std::byte> slab) {
+    for (const LocalRail& local : state_.rails) {
+      local.rail->keep_registered(slab);
+    }
+  });
+  make_receives();
 }
 
 RailsTransport::~RailsTransport() {
@@ -53,20 +62,60 @@ RailsTransport::~RailsTransport() {
   ::close(wake_);
 }
 
-void RailsTransport::post_receives() {
-  for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
-    fabric::Rail& rail = *state_.rails[local].rail;
+// Any message and any piece may go out on any rail.
+void RailsTransport::fit_to_rails() {
+  for (const LocalRail& local : state_.rails) {
+    const fabric::RailLimits& limits = local.rail->limits();
+    state_.batch_bytes = std::min(state_.batch_bytes, limits.message_bytes_max);
+    state_.registers_local = state_.registers_local || limits.registers_local;
+    state_.rma_bytes_max = std::min<std::uint64_t>(state_.rma_bytes_max, limits.rma_bytes_max);
+    if (limits.message_bytes_max < kBatchBytesMin || limits.rma_bytes_max == 0) {
+      fail(
+          "rail {} ({}) sends messages up to {} bytes; Weft needs {}: choose other NICs "
+          "(WEFT_NICS)",
+          local.rail->nic(), local.rail->provider(), limits.message_bytes_max, kBatchBytesMin);
+    }
+  }
+  state_.options.eager_bytes_max = std::min<std::uint64_t>(
+      state_.options.eager_bytes_max,
+      (state_.batch_bytes - sizeof(BatchHeader) - sizeof(Frame)) & ~std::uint64_t{7});
+}
+
+void RailsTransport::make_receives() {
+  for (std::uint32_t index = 0; index < state_.rails.size(); ++index) {
+    LocalRail& local = state_.rails[index];
+    fabric::Rail& rail = *local.rail;
     const std::size_t count = std::min(kReceivesPerRail, rail.limits().receive_depth);
+    local.unposted.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       state_.receives.push_back(std::make_unique<ReceiveBuffer>());
       ReceiveBuffer& buffer = *state_.receives.back();
-      buffer.local = local;
       rail.keep_registered(buffer.memory);
-      if (rail.post_receive({buffer.memory.data(), buffer.memory.size()}, &buffer) !=
-          fabric::PostResult::Posted) {
-        fail("fi_recv failed on rail {} ({}): {}", local, rail.nic(),
-             fabric::error_words(rail.last_error()));
-      }
+      local.unposted.push_back(&buffer);
+    }
+    post_receives(local);
+    if (local.refuses_receives) {
+      fail("fi_recv failed on rail {} ({}): {}", index, rail.nic(),
+           fabric::error_words(rail.last_error()));
+    }
+  }
+}
+
+// What the NIC has no room for now stays in the list: a buffer that is forgotten is gone for good, and a rail
+// without any hears nothing.
+void RailsTransport::post_receives(LocalRail& local) {
+  while (!local.unposted.empty() && !local.refuses_receives) {
+    ReceiveBuffer& buffer = *local.unposted.back();
+    switch (local.rail->post_receive({buffer.memory.data(), buffer.memory.size()}, &buffer)) {
+      case fabric::PostResult::Posted:
+        local.unposted.pop_back();
+        break;
+      case fabric::PostResult::Full:
+        return;
+      case fabric::PostResult::Refused:
+      case fabric::PostResult::Failed:
+        local.refuses_receives = true;
+        break;
     }
   }
 }
@@ -117,6 +166,9 @@ bool RailsTransport::advance() noexcept {
 bool RailsTransport::advance_locked() {
   state_.now_ns = now_ns();
   bool moved = poll_rails();
+  if (!state_.faulty.empty()) {
+    recovery_.lose_faulty();
+  }
   if (!inbox_.recover_replies.empty() || !state_.recover_requests.empty()) {
     recovery_.serve_requests();
     moved = true;
@@ -124,6 +176,9 @@ bool RailsTransport::advance_locked() {
   moved = post_work() || moved;
   if (state_.now_ns >= next_tick_ns_) {
     next_tick_ns_ = state_.now_ns + kTickNs;
+    for (LocalRail& local : state_.rails) {
+      local.refuses_receives = false;
+    }
     links_.update_weights();
     recovery_.tick();
   }
@@ -136,6 +191,7 @@ bool RailsTransport::poll_rails() {
   bool moved = false;
   for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
     state_.rails[local].full = false;
+    post_receives(state_.rails[local]);
     if (ready == 0 || ((ready >> local) & 1U) != 0) {
       moved = poll_rail(local) || moved;
     }
@@ -162,8 +218,8 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
     inbox_.on_immediate(event.immediate);
     return;
   }
-  if (event.context == nullptr) {
-    return;  // a connection's own error: the operations on it are reported one by one
+  if (event.context == nullptr || state_.rails[local].trial->owns(event.context)) {
+    return;  // a connection's own error: the operations on it are reported one by one; or late
   }
   auto& posted = static_cast<Posted&>(*event.context);
   if (posted.kind == PostedKind::Receive) {
@@ -171,8 +227,8 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
     if (event.kind == fabric::EventKind::Received) {
       inbox_.on_message({buffer.memory.data(), event.bytes}, RailIndex(local));
     }
-    fabric::Rail& rail = *state_.rails[local].rail;
-    static_cast<void>(rail.post_receive({buffer.memory.data(), buffer.memory.size()}, &buffer));
+    state_.rails[local].unposted.push_back(&buffer);
+    post_receives(state_.rails[local]);
     return;
   }
   if (posted.abandoned) {
@@ -204,15 +260,44 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
   }
 }
 
-// Peers take turns from the front; one that still has work goes to the back.
+// The oldest operation goes first, whosever it is: so messages leave in the order in which the program gave
+// them, and PEs that send in the same order do not stray into each other's way.
+bool RailsTransport::post_queues() {
+  bool moved = false;
+  links_.look_again();
+  while (!state_.waiting.empty()) {
+    std::ranges::pop_heap(state_.waiting, std::greater<>{});
+    const std::uint32_t pe = state_.waiting.back().peer;
+    state_.waiting.pop_back();
+    Peer& peer = *state_.peers[pe];
+    const OperationRecord* oldest = peer.queue.front();
+    moved = sender_.dispatch_oldest(peer) || moved;
+    if (!peer.queue.empty() && peer.queue.front() != oldest) {
+      state_.waiting.push_back({peer.queue.front()->number, pe});
+      std::ranges::push_heap(state_.waiting, std::greater<>{});
+    }
+  }
+  return moved;
+}
+
 bool RailsTransport::post_work() {
   bool moved = false;
   const std::size_t count = state_.active.size();
   for (std::size_t i = 0; i < count; ++i) {
     Peer& peer = *state_.peers[state_.active[i]];
+    if (peer.status == Status::Ok) {
+      moved = sender_.dispatch_retries(peer) || moved;
+      if (!peer.queue.empty()) {
+        state_.waiting.push_back({peer.queue.front()->number, peer.pe.value});
+      }
+    }
+  }
+  std::ranges::make_heap(state_.waiting, std::greater<>{});
+  moved = post_queues() || moved;
+  for (std::size_t i = 0; i < count; ++i) {
+    Peer& peer = *state_.peers[state_.active[i]];
     peer.active = false;
     if (peer.status == Status::Ok) {
-      moved = sender_.dispatch(peer) || moved;
       outbox_.post(peer, false);
       if (!peer.queue.empty() || !peer.retry.empty() || outbox_.has_work(peer)) {
         state_.activate(peer);
@@ -222,6 +307,14 @@ bool RailsTransport::post_work() {
   state_.active.erase(state_.active.begin(),
                       state_.active.begin() + static_cast<std::ptrdiff_t>(count));
   return moved;
+}
+
+void RailsTransport::blame(Pe peer, std::string_view fault) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (Peer* target = state_.peers[peer.value].get(); target != nullptr) {
+    inbox_.blame(*target, fault);
+    recovery_.lose_faulty();
+  }
 }
 
 Status RailsTransport::peer_status(Pe peer) const noexcept {
@@ -235,8 +328,10 @@ bool RailsTransport::may_sleep() noexcept {
   if (!lock.owns_lock() || !state_.recover_requests.empty()) {
     return false;
   }
-  return std::ranges::all_of(state_.rails,
-                             [](LocalRail& local) { return local.rail->may_sleep(); });
+  return std::ranges::all_of(state_.rails, [](LocalRail& local) {
+    const bool hears_all = local.unposted.empty() || local.refuses_receives;
+    return hears_all && local.rail->may_sleep();
+  });
 }
 
 void RailsTransport::begin_wait() noexcept {
@@ -303,6 +398,11 @@ void RailsTransport::wake() noexcept {
   const std::uint64_t one = 1;
   static_cast<void>(::write(wake_, &one, sizeof(one)));
   next_duty();
+}
+
+Dropped RailsTransport::dropped() const {
+  const std::lock_guard lock(mutex_);
+  return state_.dropped;
 }
 
 std::vector<PeerRailCounters> RailsTransport::peer_counters(Pe peer) const {

@@ -61,22 +61,25 @@ class RailsTransport final : public Transport {
   // Where it counts: once, after connect and before anything else. The blocks are zero, and outlive this.
   void count_in(const CounterBlocks& blocks);
 
-  // One more region, on all PEs in the same order: registers it, and says what peers need to reach it.
-  // Throws Error.
-  [[nodiscard]] bootstrap::Blob add_region(const LocalRegion& region);
-  // What all PEs said, by PE. The region may be used when all have come here.
-  void connect_region(const std::vector<bootstrap::Blob>& blobs);
+  // One more region, under a number that is free, the same on all PEs: registers it, and says what peers
+  // need to reach it. Throws Error.
+  [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, const LocalRegion& region);
+  // What all PEs said, by PE. The region may be used when all have come here. Throws Error.
+  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& blobs);
   // The same for memory of a GPU, where any rail may refuse; never throws for that. The region takes part in
   // puts, gets and the data of put_signals with `on_device`: no word of it is updated by this transport.
   // Null: this PE has none to offer, but takes part.
-  [[nodiscard]] bootstrap::Blob add_device_region(const fabric::DeviceMemory* memory);
+  [[nodiscard]] bootstrap::Blob add_device_region(RegionIndex index,
+                                                  const fabric::DeviceMemory* memory);
   // By PE: whether all rails of this PE and all of that one have taken it, so that it may be used.
-  [[nodiscard]] std::vector<bool> connect_device_region(const std::vector<bootstrap::Blob>& blobs);
+  [[nodiscard]] std::vector<bool> connect_device_region(RegionIndex index,
+                                                        const std::vector<bootstrap::Blob>& blobs);
   // By rail: how it has taken the device region added last, and why so. Empty before add_device_region.
   [[nodiscard]] std::vector<DeviceRail> device_rails() const;
   // The memory is about to go, and no operation of any PE reaches it any more.
   void drop_device_region(std::span<std::byte> memory) noexcept;
-  // No peer's command reaches it any more. The NICs keep it registered until the rails are closed.
+  // No operation of any PE reaches it any more: all PEs have come here, or are about to, with nothing
+  // outstanding. The NICs forget it, peers' keys of it are of no use, and its number is free.
   void remove_region(RegionIndex index);
 
   // Opens every connection to `peers` that the policy may use; they must be making progress. Throws
@@ -89,6 +92,7 @@ class RailsTransport final : public Transport {
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;
   void begin_wait() noexcept override;
   void end_wait() noexcept override;
+  void blame(Pe peer, std::string_view fault) noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
   bool advance() noexcept override;
@@ -102,18 +106,26 @@ class RailsTransport final : public Transport {
     return *state_.rails[index.value].rail;
   }
 
+  // What has come in and was not carried out.
+  [[nodiscard]] Dropped dropped() const;
+
   // One entry per rail of `peer`; empty if it is not reached this way.
   [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const;
 
  private:
-  void post_receives();
+  void fit_to_rails();
+  void make_receives();
+  static void post_receives(LocalRail& local);
   bool poll_rails();
   bool poll_rail(std::uint32_t local);
   void handle(const fabric::Event& event, std::uint32_t local);
   bool post_work();
+  bool post_queues();
   bool advance_locked();
   [[nodiscard]] bool may_sleep() noexcept;
   void next_duty() noexcept;
+  void enter_region(RegionIndex index, const LocalRegion& region);
+  static void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
   void start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold);
 
   mutable std::mutex mutex_;

@@ -50,52 +50,61 @@ void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
   piece->with_immediate = false;
   peer.recovering.push_back(piece);
   const RailLink& link = peer.links[piece->link];
-  outbox_.append(peer, {.kind = FrameKind::Recover,
-                        .code = static_cast<std::uint8_t>(link.remote.value),
-                        .element_bytes = static_cast<std::uint8_t>(record.sequenced ? 1 : 0),
-                        .sequence = record.sequence,
-                        .count = link.local.value,
-                        .compare = is_nic_down(link.local) ? 1U : 0U,
-                        .token = reinterpret_cast<std::uint64_t>(piece)});
+  outbox_.append(
+      peer,
+      RecoverFrame{.sender_rail = static_cast<std::uint8_t>(link.local.value),
+                   .target_rail = static_cast<std::uint8_t>(link.remote.value),
+                   .is_sequenced = static_cast<std::uint8_t>(record.sequenced ? 1 : 0),
+                   .sequence = record.sequence,
+                   .token = piece->token(),
+                   .is_nic_down = static_cast<std::uint8_t>(is_nic_down(link.local) ? 1 : 0)});
+}
+
+// What we had sent over it went with it: our own link is down, too, until a probe comes through.
+// If the peer's NIC is down, so are all links to it.
+void Recovery::end_connection(Peer& peer, const RecoverFrame& frame) {
+  const RailIndex ours(frame.target_rail);
+  const RailIndex theirs(frame.sender_rail);
+  if (frame.is_nic_down != 0) {
+    set_peer_rail_down(peer, theirs, "the peer says that its NIC is down");
+  }
+  links_.set_down(peer, peer.link(ours, theirs), "the peer found the connection dead");
+  state_.rails[ours.value].rail->cut(peer.rails[theirs.value].address);
 }
 
 void Recovery::serve_requests() {
-  for (const Frame& frame : inbox_.recover_replies) {
-    on_recover_reply(frame);
+  for (const Inbox::RecoverReply& reply : inbox_.recover_replies) {
+    on_recover_reply(*state_.peers[reply.from.value], reply.frame);
   }
   inbox_.recover_replies.clear();
   std::vector<RecoverRequest> requests;
   requests.swap(state_.recover_requests);
   for (RecoverRequest& request : requests) {
     Peer& peer = *state_.peers[request.peer];
-    const Frame& frame = request.frame;
-    const bool is_valid = frame.code < state_.rails.size() && frame.count < peer.rails.size();
-    if (is_valid && request.passes_left-- > 0) {
-      // What we had sent over it went with it: our own link is down, too, until a probe comes through.
-      // If the peer's NIC is down, so are all links to it.
-      const RailIndex theirs(frame.count);
-      if (frame.compare != 0) {
-        set_peer_rail_down(peer, theirs, "the peer says that its NIC is down");
-      }
-      links_.set_down(peer, peer.link(RailIndex(frame.code), theirs),
-                      "the peer found the connection dead");
-      state_.rails[frame.code].rail->cut(peer.rails[frame.count].address);
+    if (peer.status != Status::Ok) {
+      continue;
+    }
+    const RecoverFrame& frame = request.frame;
+    if (request.passes_left-- > 0) {
+      end_connection(peer, frame);
       state_.recover_requests.push_back(request);
       continue;
     }
-    const bool applied =
-        frame.element_bytes != 0 && !inbox_.refuse_until_forced(peer, frame.sequence);
-    outbox_.append(
-        peer,
-        {.kind = FrameKind::RecoverReply, .operand = applied ? 1U : 0U, .token = frame.token});
+    const bool was_applied =
+        frame.is_sequenced != 0 && !inbox_.refuse_until_forced(peer, frame.sequence);
+    outbox_.append(peer,
+                   RecoverReplyFrame{.was_applied = static_cast<std::uint8_t>(was_applied ? 1 : 0),
+                                     .token = frame.token});
   }
 }
 
-void Recovery::on_recover_reply(const Frame& frame) {
-  auto* piece = reinterpret_cast<PieceRecord*>(frame.token);
-  Peer& peer = *state_.peers[piece->peer];
-  std::erase(peer.recovering, piece);
-  if (frame.operand != 0) {
+void Recovery::on_recover_reply(Peer& peer, const RecoverReplyFrame& frame) {
+  PieceRecord* piece = state_.pieces.find(frame.token);
+  if (piece == nullptr || std::erase(peer.recovering, piece) == 0) {
+    ++state_.dropped.answers;
+    return;
+  }
+  if (frame.was_applied != 0) {
     sender_.on_piece_delivered(piece);
   } else {
     peer.retry.push_back(piece);
@@ -107,8 +116,8 @@ bool Recovery::probe(Peer& peer, RailLink& link) {
   LocalRail& local = state_.rails[link.local.value];
   Probe* probe = state_.probes.take();
   const fabric::LocalMemory here{&probe->word, sizeof(probe->word)};
-  const fabric::RemoteMemory there{link.address, link.regions[0].base + state_.probe_offset,
-                                   link.regions[0].key};
+  const fabric::RegionKey& heap = *link.regions.front();
+  const fabric::RemoteMemory there{link.address, heap.base + state_.probe_offset, heap.key};
   const fabric::PostResult result = local.rail->post_write(here, there, std::nullopt, probe);
   if (result == fabric::PostResult::Posted) {
     links_.on_posted(peer, link, Direction::Write, sizeof(probe->word), *probe);
@@ -116,10 +125,11 @@ bool Recovery::probe(Peer& peer, RailLink& link) {
     return true;
   }
   state_.probes.give(probe);
-  if (result == fabric::PostResult::Failed) {
-    links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
+  if (result == fabric::PostResult::Full) {
+    return false;
   }
-  return result == fabric::PostResult::Failed;
+  links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
+  return true;
 }
 
 void Recovery::on_probe_delivered(Probe& probe) {
@@ -245,15 +255,30 @@ void Recovery::tick() {
     const bool unreachable = peer->unreachable_since_ns != 0;
     if (unreachable &&
         state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
+      log::error(
+          "PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
+          peer->pe.value, peer->rails.size(), state_.options.peer_lost_ms);
       lose(*peer);
     }
   }
 }
 
+void Recovery::lose_faulty() {
+  for (const std::uint32_t pe : state_.faulty) {
+    Peer& peer = *state_.peers[pe];
+    if (peer.status == Status::Ok) {
+      log::warn(
+          "PE {} is lost: it sent a message that makes no sense ({}); is its Weft the same as this "
+          "PE's, "
+          "and is its memory sound? Operations towards it fail",
+          pe, peer.fault);
+      lose(peer);
+    }
+  }
+  state_.faulty.clear();
+}
+
 void Recovery::lose(Peer& peer) {
-  log::error(
-      "PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
-      peer.pe.value, peer.rails.size(), state_.options.peer_lost_ms);
   peer.status = Status::PeerLost;
   for (const RailLink& link : peer.links) {
     state_.rails[link.local.value].rail->cut(peer.rails[link.remote.value].address);

@@ -37,13 +37,17 @@ class Recovery {
   // Answers and serves what peers asked since the last pass; the rails have been drained since.
   void serve_requests();
 
+  // Peers that have sent nonsense are lost from here on; each is named once.
+  void lose_faulty();
+
   // Looks for links that are silent, links that may be tried again, peers that are lost. At most
   // every few tens of milliseconds.
   void tick();
 
  private:
   void recover_piece(Peer& peer, PieceRecord* piece);
-  void on_recover_reply(const Frame& frame);
+  void end_connection(Peer& peer, const RecoverFrame& frame);
+  void on_recover_reply(Peer& peer, const RecoverReplyFrame& frame);
   void set_peer_rail_down(Peer& peer, RailIndex remote, const std::string& reason);
   [[nodiscard]] bool is_nic_down(RailIndex local) const;
   void check_nics();

@@ -1,8 +1,14 @@
 #include "src/transport/rails/sender.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
+
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 
 namespace weft::transport::rails {
 namespace {
@@ -10,10 +16,21 @@ namespace {
 constexpr std::size_t kQueuedOperationsMax = 1024;
 // Sequences the target may not have applied yet; the rest of its window is slack for what is late.
 constexpr std::uint32_t kUnackedMax = SequenceWindow::kSpan - 512;
+// The largest put that is copied rather than registered: its copy takes 1 to 2 us.
+constexpr std::size_t kCopiedBytesMax = std::size_t{16} << 10U;
+// The largest operation that is copied because its memory cannot be registered.
+constexpr std::size_t kRescuedBytesMax = std::size_t{4} << 20U;
+constexpr std::uint64_t kRefusedIntervalNs = 1'000'000'000;
 constexpr std::uint32_t kUnackedFlush = SequenceWindow::kSpan / 2;
 
 bool is_sequenced(OperationKind kind) {
   return kind == OperationKind::PutSignal || kind == OperationKind::Atomic;
+}
+
+// What the peer would otherwise be asked to do in memory of which it never told.
+bool has_regions(const Peer& peer, const Operation& operation) {
+  return (operation.kind == OperationKind::Atomic || peer.has_region(operation.remote.region)) &&
+         (!is_sequenced(operation.kind) || peer.has_region(operation.update.word.region));
 }
 
 Direction direction_of(const Operation& operation) {
@@ -22,10 +39,27 @@ Direction direction_of(const Operation& operation) {
 
 }  // namespace
 
+// Where every source has to be registered (FI_MR_LOCAL), a small one that is not is copied to memory that is.
+bool Sender::is_better_copied(const Operation& operation) const {
+  const bool is_small_put =
+      (operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal) &&
+      operation.bytes <= kCopiedBytesMax && !operation.on_device;
+  if (!is_small_put) {
+    return false;
+  }
+  const auto* first = static_cast<const std::byte*>(operation.local);
+  return std::ranges::none_of(state_.regions, [&](const LocalRegion& region) {
+    return first >= region.base && first + operation.bytes <= region.base + region.bytes;
+  });
+}
+
 OperationRecord* Sender::make_record(const Operation& operation) {
   OperationRecord* record = state_.operations.take();
   *record = {};
   record->operation = operation;
+  if (state_.registers_local && !operation.copy_source) {
+    record->operation.copy_source = is_better_copied(operation);
+  }
   // Atomics travel in messages of ours: they do not turn the wheel of the counting policies.
   record->number = state_.operation_count;
   state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
@@ -37,6 +71,9 @@ OperationRecord* Sender::make_record(const Operation& operation) {
 Status Sender::accept(Peer& peer, const Operation& operation) {
   if (peer.status != Status::Ok) {
     return peer.status;
+  }
+  if (!has_regions(peer, operation)) {
+    return Status::InvalidArgument;
   }
   if (peer.queue.size() >= kQueuedOperationsMax || outbox_.is_congested(peer)) {
     return Status::Again;
@@ -54,10 +91,11 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   if (is_sequenced(operation.kind)) {
     return accept_sequenced(peer, record);
   }
+  begin_pieces(record);
   if (peer.queue.empty() && dispatch_one(peer, record)) {
     return Status::Ok;
   }
-  if (operation.copy_source) {
+  if (record.operation.copy_source) {
     copy_source(record);
   }
   peer.queue.push_back(&record);
@@ -74,65 +112,87 @@ Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
   ++record.parts;  // the acknowledgement, or the reply
   peer.unacked.push_back(&record);
   if (operation.kind == OperationKind::Atomic) {
-    Frame frame = frame_of(record, FrameKind::Atomic);
-    frame.token = record.wants_reply ? reinterpret_cast<std::uint64_t>(&record) : 0;
+    UpdateFrame frame = frame_of(record, FrameKind::Atomic);
+    frame.token = record.wants_reply ? record.token() : 0;
     outbox_.append(peer, frame);
     finish_part(record);
   } else if (operation.bytes == 0 ||
              (operation.bytes <= state_.options.eager_bytes_max && !operation.on_device)) {
-    Frame frame =
+    UpdateFrame frame =
         frame_of(record, operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal);
     frame.count = static_cast<std::uint32_t>(operation.bytes);
-    frame.data_region = operation.remote.region.value;
+    frame.data_region = static_cast<std::uint16_t>(operation.remote.region.value);
     frame.data_offset = operation.remote.offset.value;
     outbox_.append(peer, frame, {static_cast<const std::byte*>(operation.local), operation.bytes});
     finish_part(record);
-  } else if (!peer.queue.empty() || !dispatch_one(peer, record)) {
-    if (operation.copy_source) {
-      copy_source(record);
+  } else {
+    begin_pieces(record);
+    if (!peer.queue.empty() || !dispatch_one(peer, record)) {
+      if (operation.copy_source) {
+        copy_source(record);
+      }
+      peer.queue.push_back(&record);
+      state_.activate(peer);
     }
-    peer.queue.push_back(&record);
-    state_.activate(peer);
   }
   outbox_.post(peer, false);
   return Status::Ok;
 }
 
-Frame Sender::frame_of(const OperationRecord& record, FrameKind kind) const {
+void Sender::begin_pieces(OperationRecord& record) {
+  record.in_burst = true;
+  links_.on_accepted(direction_of(record.operation), record.operation.bytes);
+}
+
+UpdateFrame Sender::frame_of(const OperationRecord& record, FrameKind kind) const {
   const AtomicUpdate& update = record.operation.update;
   return {.kind = kind,
           .code = static_cast<std::uint8_t>(update.code),
           .element_bytes = update.element_bytes,
-          .region = static_cast<std::uint8_t>(update.word.region.value),
           .sequence = record.sequence,
+          .region = static_cast<std::uint16_t>(update.word.region.value),
           .offset = update.word.offset.value,
           .operand = update.operand,
           .compare = update.compare};
 }
 
-// The caller may reuse its buffer while this operation waits or its pieces are on their way.
+// The caller may reuse its buffer while this operation waits, and until no piece may go out again.
 void Sender::copy_source(OperationRecord& record) {
   if (record.copy != nullptr) {
     return;
   }
-  record.copy = state_.copies.take();
-  const auto* source = static_cast<const std::byte*>(record.operation.local);
-  record.copy->assign(source, source + record.operation.bytes);
+  record.copy = state_.copies.take(record.operation.bytes);
+  std::memcpy(record.copy->data(), record.operation.local, record.operation.bytes);
   record.operation.local = record.copy->data();
 }
 
-bool Sender::dispatch(Peer& peer) {
-  bool moved = dispatch_retries(peer);
-  while (!peer.queue.empty()) {
-    OperationRecord& record = *peer.queue.front();
-    const std::uint64_t before = record.planned_bytes;
-    if (!dispatch_one(peer, record)) {
-      return moved || record.planned_bytes != before;
-    }
-    peer.queue.pop_front();
-    moved = true;
+// As copy_source, for memory that may not be there at all: the kernel looks (process_vm_readv(2)).
+bool Sender::copy_readable(OperationRecord& record) {
+  const std::size_t bytes = record.operation.bytes;
+  SourceCopy* copy = state_.copies.take(bytes);
+  const iovec here{copy->data(), bytes};
+  const iovec there{record.operation.local, bytes};
+  if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(bytes)) {
+    state_.copies.give(copy);
+    return false;
   }
-  return moved;
+  record.copy = copy;
+  record.operation.local = copy->data();
+  return true;
+}
+
+bool Sender::dispatch_oldest(Peer& peer) {
+  OperationRecord& record = *peer.queue.front();
+  const std::uint64_t before = record.planned_bytes;
+  if (!dispatch_one(peer, record)) {
+    const Operation& operation = record.operation;
+    links_.wait_for_room(
+        peer, direction_of(operation),
+        {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane});
+    return record.planned_bytes != before;
+  }
+  peer.queue.pop_front();
+  return true;
 }
 
 bool Sender::dispatch_retries(Peer& peer) {
@@ -147,7 +207,13 @@ bool Sender::dispatch_retries(Peer& peer) {
     }
     where->offset = piece.offset;
     where->bytes = piece.bytes;
-    if (post_piece(peer, piece, *where)) {
+    const fabric::PostResult result = post_piece(peer, piece, *where);
+    if (result == fabric::PostResult::Refused) {
+      refuse(*piece.operation, *state_.rails[where->local.value].rail);
+      peer.retry.pop_front();
+      on_piece_delivered(&piece);
+      moved = true;
+    } else if (result == fabric::PostResult::Posted) {
       peer.retry.pop_front();
       moved = true;
     }
@@ -158,25 +224,40 @@ bool Sender::dispatch_retries(Peer& peer) {
 bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
   while (record.planned_bytes < operation.bytes) {
-    const auto where =
-        links_.choose(peer, direction_of(operation),
-                      {.total = operation.bytes, .offset = record.planned_bytes}, record.number);
+    auto where = links_.choose(
+        peer, direction_of(operation),
+        {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane},
+        record.number);
     if (!where) {
       return false;
     }
-    // A source that is injected is free at once; any other must outlive the post.
-    const fabric::Rail& rail = *state_.rails[where->local.value].rail;
-    if (operation.copy_source && where->bytes > rail.limits().inject_bytes) {
+    where->bytes = std::min(where->bytes, state_.rma_bytes_max);
+    // Also where the rail injects it: a piece whose rail dies is sent again, from the copy.
+    if (operation.copy_source) {
       copy_source(record);
     }
+    const fabric::Rail& rail = *state_.rails[where->local.value].rail;
     PieceRecord* piece = state_.pieces.take();
     piece->operation = &record;
-    piece->with_immediate =
-        operation.kind == OperationKind::PutSignal && rail.limits().has_immediate;
-    if (!post_piece(peer, *piece, *where)) {
+    piece->with_immediate = operation.kind == OperationKind::PutSignal &&
+                            peer.link(where->local, where->remote).has_immediate &&
+                            record.pieces < kPiecesMax;
+    const fabric::PostResult result = post_piece(peer, *piece, *where);
+    if (result != fabric::PostResult::Posted) {
       state_.pieces.give(piece);
-      continue;  // that rail is full or down now; the planner knows
     }
+    if (result == fabric::PostResult::Refused && !go_on_from_copy(record, rail)) {
+      refuse(record, rail);
+      record.planned_bytes = operation.bytes;
+      record.planned = true;
+      finish_part(record);
+      return true;
+    }
+    if (result != fabric::PostResult::Posted) {
+      continue;  // that rail is full or down now, the planner knows; or it is another source
+    }
+    record.lane = where->lane;
+    links_.on_planned(direction_of(operation), operation.bytes, where->bytes);
     record.planned_bytes += where->bytes;
     ++record.parts;
     record.pieces += piece->with_immediate ? 1 : 0;
@@ -187,11 +268,11 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   return true;
 }
 
-bool Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
+fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
   const Operation& operation = piece.operation->operation;
   RailLink& link = peer.link(where.local, where.remote);
   LocalRail& local = state_.rails[link.local.value];
-  const fabric::RegionKey& region = link.regions[operation.remote.region.value];
+  const fabric::RegionKey& region = *link.regions[operation.remote.region.value];
   std::byte* memory = static_cast<std::byte*>(operation.local) + where.offset;
   const fabric::LocalMemory here{memory, where.bytes, operation.on_device};
   const fabric::RemoteMemory there{
@@ -209,22 +290,54 @@ bool Sender::post_piece(Peer& peer, PieceRecord& piece, const Piece& where) {
     case fabric::PostResult::Posted:
       piece.offset = where.offset;
       links_.on_posted(peer, link, direction_of(operation), where.bytes, piece);
-      return true;
+      break;
     case fabric::PostResult::Full:
       Links::on_full(local);
-      return false;
+      break;
+    case fabric::PostResult::Refused:
+      add_to(local.counters->errors, 1);
+      break;
     case fabric::PostResult::Failed:
       links_.on_refused(peer, link);
-      return false;
+      break;
   }
-  return false;
+  return result;
+}
+
+// Some providers register every source for writing (EFA): pages that may only be read are then sent from a
+// copy, as long as it is not too large to be kept.
+bool Sender::go_on_from_copy(OperationRecord& record, const fabric::Rail& rail) {
+  const Operation& operation = record.operation;
+  const bool may_help = operation.kind != OperationKind::Get && !operation.on_device &&
+                        record.copy == nullptr && operation.bytes <= kRescuedBytesMax &&
+                        std::string_view(rail.last_action()) == fabric::kRegisterAction;
+  return may_help && copy_readable(record);
+}
+
+void Sender::refuse(OperationRecord& record, const fabric::Rail& rail) {
+  record.failed = true;
+  record.refused = record.sequenced;
+  if (state_.now_ns - state_.refused_ns < kRefusedIntervalNs && state_.refused_ns != 0) {
+    return;
+  }
+  state_.refused_ns = state_.now_ns;
+  const Operation& operation = record.operation;
+  const std::string_view action = rail.last_action();
+  log::error("{} of {} bytes at {} for PE {} failed: {} on rail {} ({}) says {}; {}",
+             operation.kind == OperationKind::Get ? "get" : "put", operation.bytes, operation.local,
+             operation.peer.value, action, rail.nic(), rail.address_text(),
+             fabric::error_words(rail.last_error()),
+             action == fabric::kRegisterAction
+                 ? "is all of it mapped? raise RLIMIT_MEMLOCK (ulimit -l), or use memory of the "
+                   "symmetric heap, which needs no registration"
+                 : "the provider takes no such operation: WEFT_PROVIDER chooses another");
 }
 
 // Every byte is with a rail. The signal may overtake them: it names how many pieces belong to it.
 void Sender::on_planned(Peer& peer, OperationRecord& record) {
   record.planned = true;
   if (record.operation.kind == OperationKind::PutSignal && !record.forced) {
-    Frame frame = frame_of(record, FrameKind::Signal);
+    UpdateFrame frame = frame_of(record, FrameKind::Signal);
     frame.count = record.pieces;
     outbox_.append(peer, frame);
   }
@@ -236,7 +349,7 @@ void Sender::request_flush(Peer& peer) {
     return;
   }
   peer.flush_asked = peer.next_sequence;
-  outbox_.append(peer, {.kind = FrameKind::Flush, .sequence = peer.next_sequence});
+  outbox_.append(peer, FlushFrame{.sequence = peer.next_sequence});
 }
 
 void Sender::on_piece_delivered(PieceRecord* piece) {
@@ -253,18 +366,30 @@ void Sender::drop_piece(PieceRecord* piece) {
 // `parts` is at 1 when only the acknowledgement is missing: all pieces are known to be delivered.
 void Sender::finish_part(OperationRecord& record) {
   --record.parts;
-  if (record.forced && record.planned && record.parts == 1 && !record.failed) {
-    record.forced = false;
-    outbox_.append(*state_.peers[record.operation.peer.value], frame_of(record, FrameKind::Force));
+  const bool is_last = record.planned && record.parts == 1;
+  if (is_last && (record.refused || (record.forced && !record.failed))) {
+    end_sequence(record);
   }
   if (record.parts != 0) {
     return;
+  }
+  if (record.in_burst) {
+    links_.on_finished(direction_of(record.operation));
   }
   record.operation.counter->complete(record.failed);
   if (record.copy != nullptr) {
     state_.copies.give(record.copy);
   }
   state_.operations.give(&record);
+}
+
+// All pieces are where they can be: the target applies the signal now, or never.
+void Sender::end_sequence(OperationRecord& record) {
+  if (Peer& peer = *state_.peers[record.operation.peer.value]; peer.status == Status::Ok) {
+    outbox_.append(peer, frame_of(record, record.refused ? FrameKind::Skip : FrameKind::Force));
+  }
+  record.forced = false;
+  record.refused = false;
 }
 
 void Sender::on_acked(Peer& peer, std::uint32_t floor) {
@@ -281,17 +406,21 @@ void Sender::on_acked(Peer& peer, std::uint32_t floor) {
   }
 }
 
-// The token is the record's address: a reply is processed once, while the record waits for it.
-void Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
-  auto* record = reinterpret_cast<OperationRecord*>(token);
+// A reply is processed once, while the record waits for it: late ones find no record, or another's.
+bool Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
+  OperationRecord* record = state_.operations.find(token);
+  if (record == nullptr || !record->wants_reply || record->operation.peer != peer.pe) {
+    return false;
+  }
   const std::uint32_t index = record->sequence - peer.acked_floor;
-  if (index < peer.unacked.size()) {
+  if (index < peer.unacked.size() && peer.unacked[index] == record) {
     peer.unacked[index] = nullptr;
-  } else {
-    std::erase(peer.late_replies, record);
+  } else if (std::erase(peer.late_replies, record) == 0) {
+    return false;
   }
   *record->operation.result = value;
   finish_part(*record);
+  return true;
 }
 
 // Pieces that are still with a rail fail there, and come here through Recovery.

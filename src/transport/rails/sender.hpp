@@ -18,8 +18,11 @@ class Sender {
   // Accepts the operation and posts what may go now; Again if too much is waiting for the peer.
   Status accept(Peer& peer, const Operation& operation);
 
-  // Posts what may go now: retries, then queued operations, oldest first. True if something moved.
-  bool dispatch(Peer& peer);
+  // Posts again what failed and may go now. True if something moved.
+  bool dispatch_retries(Peer& peer);
+  // Posts what may go now of the oldest operation in the peer's queue, which is not empty. True if something
+  // moved; when all of it has, it leaves the queue.
+  bool dispatch_oldest(Peer& peer);
 
   // Asks the peer to tell when everything so far is visible.
   void request_flush(Peer& peer);
@@ -28,23 +31,30 @@ class Sender {
   // A piece will never be delivered, because its peer is lost: its operation fails.
   void drop_piece(PieceRecord* piece);
   void on_acked(Peer& peer, std::uint32_t floor);
-  void on_reply(Peer& peer, std::uint64_t token, std::uint64_t value);
+  // False if no operation to this peer waits for it.
+  bool on_reply(Peer& peer, std::uint64_t token, std::uint64_t value);
 
   // The peer is lost: every operation towards it fails now.
   void fail_all(Peer& peer);
 
  private:
   Status accept_sequenced(Peer& peer, OperationRecord& record);
+  [[nodiscard]] bool is_better_copied(const Operation& operation) const;
   OperationRecord* make_record(const Operation& operation);
   void copy_source(OperationRecord& record);
-  void post_small(Peer& peer, OperationRecord& record);
-  bool dispatch_retries(Peer& peer);
+  bool copy_readable(OperationRecord& record);
+  void begin_pieces(OperationRecord& record);
   // False if the rest has to wait.
   bool dispatch_one(Peer& peer, OperationRecord& record);
-  bool post_piece(Peer& peer, PieceRecord& piece, const Piece& where);
+  fabric::PostResult post_piece(Peer& peer, PieceRecord& piece, const Piece& where);
+  // A rail takes neither this memory nor a copy of it: the operation fails, and what follows goes on.
+  void refuse(OperationRecord& record, const fabric::Rail& rail);
+  // True if the operation goes on from a copy, since its memory cannot be registered.
+  bool go_on_from_copy(OperationRecord& record, const fabric::Rail& rail);
   void on_planned(Peer& peer, OperationRecord& record);
-  [[nodiscard]] Frame frame_of(const OperationRecord& record, FrameKind kind) const;
+  [[nodiscard]] UpdateFrame frame_of(const OperationRecord& record, FrameKind kind) const;
   void finish_part(OperationRecord& record);
+  void end_sequence(OperationRecord& record);
 
   State& state_;
   Links& links_;

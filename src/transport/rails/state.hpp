@@ -6,10 +6,13 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,11 @@
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
 #include "src/fabric/rail.hpp"
+#include "src/fabric/trial.hpp"
 #include "src/transport/operation.hpp"
+#include "src/transport/rails/burst_meter.hpp"
+#include "src/transport/rails/copy_pool.hpp"
+#include "src/transport/rails/piece_tally.hpp"
 #include "src/transport/rails/planner.hpp"
 #include "src/transport/rails/pool.hpp"
 #include "src/transport/rails/rate_meter.hpp"
@@ -26,13 +33,17 @@
 
 namespace weft::transport::rails {
 
+enum class Direction : std::uint8_t { Write, Read };
+
 struct RailsOptions {
   Policy policy = Policy::Balanced;
-  std::uint64_t stripe_bytes_min = 64U << 10U;
+  std::uint64_t stripe_bytes_min = 16U << 10U;
   std::uint64_t eager_bytes_max = 1024;
   std::uint32_t rail_stall_ms = 650;
   std::uint32_t peer_lost_ms = 5000;
 };
+
+inline constexpr std::uint64_t kPieceBytesUnbounded = std::numeric_limits<std::uint64_t>::max();
 
 // Memory that peers may reach: region 0 is the heap. The same index on every PE.
 struct LocalRegion {
@@ -41,6 +52,13 @@ struct LocalRegion {
 };
 
 struct Posted;
+struct ReceiveBuffer;
+
+// With which of our rails a burst begins.
+struct Turn {
+  std::uint64_t burst = 0;  // of which the rails' burst_bytes are
+  std::uint32_t start = 0;
+};
 
 // One local rail to one rail of a peer: everything that an operation needs to be posted there. One
 // value, never parallel arrays: an operation cannot take its key from another rail.
@@ -48,8 +66,10 @@ struct RailLink {
   RailIndex local;
   RailIndex remote;
   fabric::PeerHandle address;
-  std::vector<fabric::RegionKey> regions;  // of the peer, as its rail `remote` exposes them
+  // Of the peer, as its rail `remote` exposes them; none where a number is free.
+  std::vector<std::optional<fabric::RegionKey>> regions;
 
+  bool has_immediate = true;  // both ends carry immediate data
   bool up = true;
   bool warm = false;     // something has been delivered
   bool probing = false;  // a probe is outstanding
@@ -64,19 +84,25 @@ struct RailLink {
 
 // What is counted per rail, ours or one of a peer's.
 struct RailLoad {
-  // Since the rails of this side last started even.
-  std::uint64_t write_turn_bytes = 0;  // towards the peer: puts, messages
-  std::uint64_t read_turn_bytes = 0;   // from the peer: gets
+  // By direction: since the rails of this side last started even, and of these in the current burst.
+  std::array<std::uint64_t, 2> turn_bytes{};
+  std::array<std::uint64_t, 2> burst_bytes{};
   RateMeter meter;
   RailWeight weight;
   std::uint64_t weighed_samples = 0;  // of the meter, when the weight was last renewed
+  std::uint64_t weighed_ns = 0;       // when that was
 };
 
 struct LocalRail {
+  std::unique_ptr<fabric::TrialMemory> trial;  // outlives the rail
   std::unique_ptr<fabric::Rail> rail;
   RailLoad load;
   RailCounters* counters = nullptr;  // null until Links::count_in
+  // Bytes of operations that wait for room here, of those that may go first: who comes after them looks elsewhere.
+  std::array<std::uint64_t, 2> awaited_bytes{};  // by direction
   bool full = false;  // refused a post in this pass; cleared by the next completion or pass
+  std::vector<ReceiveBuffer*> unposted;  // receives that the NIC did not take: to be posted again
+  bool refuses_receives = false;         // for good, it said: asked again at the next tick
   std::uint32_t outstanding = 0;
   std::uint32_t links_up = 0;    // of those that the policy may use
   std::uint32_t links_cold = 0;  // of those that the policy uses while all are up
@@ -90,7 +116,7 @@ struct PeerRail {
 
 // An accepted operation until its counter has moved. `parts` counts what it still waits for: pieces
 // on rails, the acknowledgement of its sequence, and being cut up at all.
-struct OperationRecord {
+struct OperationRecord : Tokened {
   Operation operation;
   std::uint64_t number = 0;  // how many operations this PE had accepted before
   std::uint64_t planned_bytes = 0;
@@ -102,7 +128,10 @@ struct OperationRecord {
   bool planned = false;      // every byte has been handed to a rail
   bool forced = false;       // the target cannot count its pieces: send Force when all are there
   bool failed = false;
-  std::vector<std::byte>* copy = nullptr;  // of the source, from State::copies
+  bool refused = false;   // a rail refused it for good: the target is told to Skip its sequence
+  bool in_burst = false;  // counted by State::bursts
+  Lane lane;              // of the last piece
+  SourceCopy* copy = nullptr;  // of the source, from State::copies
 };
 
 // What came back from a rail: which of these is it?
@@ -119,7 +148,7 @@ struct Posted : fabric::PostContext {
   std::uint64_t bytes = 0;
 };
 
-struct PieceRecord : Posted {
+struct PieceRecord : Posted, Tokened {
   PieceRecord() : Posted(PostedKind::Piece) {}
 
   OperationRecord* operation = nullptr;
@@ -144,7 +173,6 @@ struct ReceiveBuffer : Posted {
   ReceiveBuffer() : Posted(PostedKind::Receive), memory(kBatchBytes) {}
 
   std::vector<std::byte> memory;
-  std::uint32_t local = 0;
 };
 
 struct Probe : Posted {
@@ -153,17 +181,12 @@ struct Probe : Posted {
   std::uint64_t word = 0;
 };
 
-// A signal whose data has not all arrived.
-struct WaitingSignal {
-  Frame frame;
-};
-
 // What a peer has sent us: see Inbox.
 struct Arrivals {
   SequenceWindow batches;
   SequenceWindow applied;
-  std::vector<std::uint16_t> pieces;  // arrived, by sequence modulo the window's span
-  std::vector<WaitingSignal> waiting;
+  std::vector<PieceTally> tallies;      // by sequence modulo the window's span
+  std::vector<UpdateFrame> waiting;     // signals whose data has not all arrived
   std::uint32_t announced_floor = 0;    // the last applied.floor() that the peer was told
   std::uint32_t announced_batches = 0;  // and the last batches.floor()
   std::uint32_t flush_below = 0;        // the peer wants to hear when the floor reaches this
@@ -173,11 +196,14 @@ struct Arrivals {
 struct Peer {
   Pe pe;
   Status status = Status::Ok;
+  std::string fault;  // it sent nonsense, this: it will be lost at the end of the pass
   std::vector<PeerRail> rails;
   std::vector<RailLink> links;                   // local * rails.size() + remote
   std::vector<LinkMask> masks;                   // links that are up, by local rail
   std::vector<std::uint64_t> outstanding_bytes;  // by local rail
-  std::uint64_t unreachable_since_ns = 0;        // 0: reachable
+  std::array<std::uint64_t, 2> bursts{};  // of which its rails' burst_bytes are, by direction
+  std::array<std::vector<std::uint8_t>, 2> pairings;  // in that burst, by direction and local rail
+  std::uint64_t unreachable_since_ns = 0;             // 0: reachable
 
   // Operations on their way there.
   std::deque<OperationRecord*> queue;          // not planned in full, oldest first
@@ -204,35 +230,70 @@ struct Peer {
   [[nodiscard]] RailLink& link(RailIndex local, RailIndex remote) {
     return links[local.value * rails.size() + remote.value];
   }
+
+  // It has told us how to reach the region.
+  [[nodiscard]] bool has_region(RegionIndex index) const {
+    const auto& known = links.front().regions;
+    return index.value < known.size() && known[index.value].has_value();
+  }
+
+  // Nothing that comes from it counts any more.
+  [[nodiscard]] bool is_gone() const { return status != Status::Ok || !fault.empty(); }
 };
 
 // A peer's request to end a connection; served after the rails have been drained.
 struct RecoverRequest {
   std::uint32_t peer = 0;
   std::uint32_t passes_left = 8;  // passes over all rails between the cut and the answer
-  Frame frame;
+  RecoverFrame frame;
+};
+
+// What this PE has received and not carried out.
+struct Dropped {
+  std::uint64_t strangers = 0;  // messages and pieces that are not of a peer of this job
+  std::uint64_t late = 0;       // of peers that are lost, and batches that came twice
+  std::uint64_t answers = 0;    // to questions that nobody asks, or not any more
+  std::uint64_t updates = 0;    // for memory that is not there any more, or not aligned here
+};
+
+// A peer with operations in its queue, and the number of the oldest.
+struct Waiting {
+  std::uint64_t number = 0;
+  std::uint32_t peer = 0;
+
+  friend auto operator<=>(const Waiting&, const Waiting&) = default;
 };
 
 struct State {
   RailsOptions options;
   Pe me;
   std::uint32_t pe_count = 0;
+  std::uint32_t near_count = 1;  // PEs of this node, this one included
   std::vector<LocalRegion> regions;
-  std::uint64_t probe_offset = 0;  // 8 bytes of region 0 that nobody reads
+  std::uint64_t probe_offset = 0;         // 8 bytes of region 0 that nobody reads
+  std::size_t batch_bytes = kBatchBytes;  // of one message: what all rails send in one piece
+  std::uint64_t rma_bytes_max = kPieceBytesUnbounded;  // of one piece: the same
+  bool registers_local = false;  // some rail wants all local memory registered
 
   std::vector<LocalRail> rails;
   std::vector<std::unique_ptr<Peer>> peers;  // by PE; null for those reached otherwise
   std::vector<std::uint32_t> active;         // peers with work to post
+  std::vector<Waiting> waiting;              // of those, in post_work: a heap, the oldest first
+  std::vector<std::uint32_t> faulty;         // peers that sent nonsense in this pass
   std::vector<RecoverRequest> recover_requests;
+  Dropped dropped;
   std::uint64_t operation_count = 0;
-  std::uint64_t outstanding = 0;  // posts that have not come back, receives not counted
-  std::uint64_t now_ns = 0;       // of the current pass
-  std::uint64_t warned_ns = 0;    // when the last dead link was reported
+  std::array<BurstMeter, 2> bursts;  // by direction
+  std::array<Turn, 2> turns;         // of our rails, by direction
+  std::uint64_t outstanding = 0;     // posts that have not come back, receives not counted
+  std::uint64_t now_ns = 0;          // of the current pass
+  std::uint64_t warned_ns = 0;       // when the last dead link was reported
+  std::uint64_t refused_ns = 0;      // when the last refused operation was reported
 
   Pool<OperationRecord> operations;
   Pool<PieceRecord> pieces;
   Pool<Batch> batches;
-  Pool<std::vector<std::byte>> copies;
+  CopyPool copies;
   std::vector<std::unique_ptr<ReceiveBuffer>> receives;
   Pool<Probe> probes;
 

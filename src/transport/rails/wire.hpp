@@ -5,7 +5,9 @@
 // bits of the operation's sequence number. 32 bits is what EFA carries.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -17,7 +19,9 @@ namespace weft::transport::rails {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr std::size_t kBatchBytes = 8U << 10U;
-inline constexpr std::uint32_t kBatchMagic = 0x57455402;  // "WET", version 2
+// What a NIC must send in one message: a header, a frame and a little data.
+inline constexpr std::size_t kBatchBytesMin = 512;
+inline constexpr std::uint32_t kBatchMagic = 0x57455403;  // "WET", version 3
 
 struct BatchHeader {
   std::uint32_t magic = kBatchMagic;
@@ -34,37 +38,103 @@ struct BatchHeader {
 static_assert(sizeof(BatchHeader) == 32 && std::is_trivially_copyable_v<BatchHeader>);
 
 enum class FrameKind : std::uint8_t {
-  Atomic,        // apply `code` to the word; sequenced; answered with Reply if token != 0
-  Signal,        // the same, once `count` pieces of this sequence have arrived
-  EagerSignal,   // the data follows the frame: copy it, then apply
-  Force,         // apply the Signal of `sequence` now: all pieces are known to be there
-  Flush,         // tell me as soon as all below `sequence` are visible
-  Reply,         // `operand` is the old value for `token`
-  Recover,       // end the connection (count = my rail, code = yours), then say whether
-                 // `sequence` was applied
-  RecoverReply,  // `operand` != 0: it was applied; for `token`
+  Atomic,       // UpdateFrame: apply it to the word; answered with Reply if token != 0
+  Signal,       // UpdateFrame: the same, once `count` pieces of this sequence have arrived
+  EagerSignal,  // UpdateFrame: the data follows the frame: copy it, then apply
+  Force,        // UpdateFrame: apply the Signal of `sequence` now: all pieces are known to be there
+  Flush,        // FlushFrame
+  Reply,        // ReplyFrame
+  Recover,      // RecoverFrame
+  RecoverReply,  // RecoverReplyFrame
+  Skip,          // UpdateFrame: never apply the Signal of `sequence`: its operation was given up
 };
+
+inline constexpr std::uint8_t kFrameKindCount = 9;
 
 [[nodiscard]] constexpr bool is_signal(FrameKind kind) {
   return kind == FrameKind::Signal || kind == FrameKind::EagerSignal || kind == FrameKind::Force;
 }
 
-struct Frame {
+inline constexpr std::size_t kFrameBytes = 56;
+
+// A frame of which only the kind is known; frame_as shows it as the struct of its kind.
+struct alignas(std::uint64_t) Frame {
+  FrameKind kind = FrameKind::Atomic;
+  std::array<std::byte, kFrameBytes - 1> rest{};
+};
+
+// An atomic on one word: by itself, or as the signal of a put. Each has a sequence number.
+struct UpdateFrame {
   FrameKind kind = FrameKind::Atomic;
   std::uint8_t code = 0;           // AtomicCode
   std::uint8_t element_bytes = 0;  // 4 or 8
-  std::uint8_t region = 0;         // of the word
+  std::uint8_t reserved = 0;
   std::uint32_t sequence = 0;
   std::uint32_t count = 0;        // Signal: pieces; EagerSignal: bytes of data
-  std::uint32_t data_region = 0;  // EagerSignal
+  std::uint16_t region = 0;       // of the word
+  std::uint16_t data_region = 0;  // EagerSignal
   std::uint64_t offset = 0;       // of the word
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
-  std::uint64_t token = 0;        // of the sender; comes back
+  std::uint64_t token = 0;        // of the sender's operation; comes back in the Reply
   std::uint64_t data_offset = 0;  // EagerSignal
 };
 
-static_assert(sizeof(Frame) == 56 && std::is_trivially_copyable_v<Frame>);
+// Tell me as soon as all below `sequence` are visible.
+struct FlushFrame {
+  FrameKind kind = FrameKind::Flush;
+  std::array<std::uint8_t, 3> reserved{};
+  std::uint32_t sequence = 0;
+  std::array<std::uint64_t, 6> unused{};
+};
+
+// The old value of the atomic whose frame had `token`.
+struct ReplyFrame {
+  FrameKind kind = FrameKind::Reply;
+  std::array<std::uint8_t, 7> reserved{};
+  std::uint64_t token = 0;
+  std::uint64_t value = 0;
+  std::array<std::uint64_t, 4> unused{};
+};
+
+// Ends the connection between two rails, then asks whether `sequence` was applied.
+struct RecoverFrame {
+  FrameKind kind = FrameKind::Recover;
+  std::uint8_t sender_rail = 0;
+  std::uint8_t target_rail = 0;
+  std::uint8_t is_sequenced = 0;  // 0: a put without a sequence, which was never applied
+  std::uint32_t sequence = 0;
+  std::uint64_t token = 0;       // of the sender's piece; comes back
+  std::uint8_t is_nic_down = 0;  // not the connection alone: the sender's NIC
+  std::array<std::uint8_t, 7> reserved{};
+  std::array<std::uint64_t, 4> unused{};
+};
+
+struct RecoverReplyFrame {
+  FrameKind kind = FrameKind::RecoverReply;
+  std::uint8_t was_applied = 0;
+  std::array<std::uint8_t, 6> reserved{};
+  std::uint64_t token = 0;
+  std::array<std::uint64_t, 5> unused{};
+};
+
+template <typename View>
+concept FrameView =
+    sizeof(View) == kFrameBytes && std::is_trivially_copyable_v<View> && offsetof(View, kind) == 0;
+
+static_assert(FrameView<Frame> && FrameView<UpdateFrame> && FrameView<FlushFrame> &&
+              FrameView<ReplyFrame> && FrameView<RecoverFrame> && FrameView<RecoverReplyFrame>);
+static_assert(offsetof(UpdateFrame, offset) == 16 && offsetof(UpdateFrame, token) == 40);
+static_assert(offsetof(ReplyFrame, token) == 8 && offsetof(RecoverFrame, token) == 8 &&
+              offsetof(RecoverReplyFrame, token) == 8);
+
+template <FrameView View>
+[[nodiscard]] View frame_as(const Frame& frame) {
+  return std::bit_cast<View>(frame);
+}
+
+// The pieces of one put_signal that can be counted; a longer one is signalled by Force.
+inline constexpr std::uint32_t kPiecesMax = (1U << 30U) - 1;
 
 // Data behind a frame is padded, so that frames stay aligned.
 [[nodiscard]] constexpr std::size_t padded(std::size_t bytes) {

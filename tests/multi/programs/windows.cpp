@@ -1,6 +1,6 @@
 // Memory of the program's own as a window: put, get, atomics, put_signal and collectives, blocking and
-// not, in sizes of every path; what is refused; and that it is private again afterwards. Prints
-// "windows ok" from PE 0.
+// not, in sizes of every path; what is refused; that it is private again afterwards; and many windows, at
+// once and one after the other. Prints "windows ok" from PE 0.
 #include <weft/weft.h>
 
 #include <cstdint>
@@ -68,6 +68,40 @@ void check_collectives(std::vector<std::int64_t>& window) {
   require(dest[99] == count - 1 + 99, "what was broadcast");
 }
 
+// More than a byte tells apart, and each of them another one: what reaches the wrong window is seen.
+void check_many(int next, int previous) {
+  constexpr std::size_t kCount = 280;
+  std::vector<std::vector<std::int64_t>> windows(kCount, std::vector<std::int64_t>(2));
+  for (std::vector<std::int64_t>& one : windows) {
+    require(weft_window_register(one.data(), 16) == WEFT_OK, "register many");
+  }
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::int64_t value = weft_pe() * 1000 + static_cast<int>(i);
+    require(weft_put_signal(windows[i].data(), &value, sizeof value,
+                            {reinterpret_cast<std::uint64_t*>(&windows[i][1]), 1, WEFT_SIGNAL_ADD},
+                            next) == WEFT_OK,
+            "put_signal to one of many");
+  }
+  weft_barrier_all();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    require(windows[i][0] == previous * 1000 + static_cast<int>(i) && windows[i][1] == 1,
+            "each has its own");
+  }
+  for (std::vector<std::int64_t>& one : windows) {
+    require(weft_window_unregister(one.data()) == WEFT_OK, "unregister many");
+  }
+}
+
+// The same memory again and again: nothing of the last time is left.
+void check_often(int next, int previous) {
+  std::vector<std::int64_t> window(100);
+  for (int round = 0; round < 30; ++round) {
+    require(weft_window_register(window.data(), 800) == WEFT_OK, "register again");
+    check_transfers(window, next, previous);
+    require(weft_window_unregister(window.data()) == WEFT_OK, "unregister again");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -95,6 +129,8 @@ int main() {
   require(weft_window_unregister(window.data()) == WEFT_OK, "unregister");
   require(weft_int64_p(window.data(), 1, next) == WEFT_INVALID_ARGUMENT, "not symmetric after");
   check_transfers(second, next, previous);
+  check_many(next, previous);
+  check_often(next, previous);
   if (weft_pe() == 0) {
     std::puts("windows ok");
   }

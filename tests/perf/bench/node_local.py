@@ -95,7 +95,8 @@ def private_bytes(pid):
     except OSError:
         return 0
     fields = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    return (fields["Pss_Anon"] + fields["Pss_File"]) << 10
+    # A process that is ending has no memory any more, and so no lines.
+    return (fields.get("Pss_Anon", 0) + fields.get("Pss_File", 0)) << 10
 
 
 ROWS = {

@@ -13,6 +13,8 @@ BIN = ROOT / "build" / "release" / "bin"
 LAB = ROOT / "tools" / "lab" / "weft-lab"
 GOODPUT = ROOT / "tests" / "perf" / "tcp_goodput.py"
 LIMIT_S = 300
+# What weft-perf says of balance in time (tools/perf/README.md).
+IN_TIME = ("share_of_rails", "time_needed_s", "time_taken_s", "max_over_mean_per_interval")
 
 
 class Missing(Exception):
@@ -54,6 +56,10 @@ class Perf:
     def max_over_mean(self, direction):
         kernel = self.balance[f"{direction}_max_over_mean_kernel"]
         return kernel if kernel is not None else self.balance[f"{direction}_max_over_mean_library"]
+
+    def in_time(self):
+        """The figures of balance in time, as they are; {} of a run without rails."""
+        return {name: self.balance[name] for name in IN_TIME if name in (self.balance or ())}
 
     def worst_pe(self, direction):
         """The highest max/mean over the NICs of one PE: what remains when PEs have unequal work."""

@@ -35,6 +35,7 @@ class Result:
     unit: str = ""
     control: float | None = None  # what the same measures where it must fail
     samples: list = field(default_factory=list)  # numbers of one side, or [ours, theirs], or [{side: numbers}]
+    in_time: list = field(default_factory=list)  # Perf.in_time() of each run, for the data alone
 
     def spread(self):
         """The largest max/min of a side's samples; 1 where there is only one."""

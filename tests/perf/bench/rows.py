@@ -93,6 +93,7 @@ def balance_of(settings, place, pe_count, *words, limits=(1.02, 1.02)):
     for direction, limit in zip(("rx", "tx"), limits):
         samples = [run.max_over_mean(direction) for run in runs]
         results.append(Result(f"{direction.upper()} max/mean", median(samples), limit, at_least=False, samples=samples))
+    results[0].in_time = [run.in_time() for run in runs]
     rates = [run.value("GB_per_s_between_nodes") for run in runs]
     return results, median(rates) * 1e9
 

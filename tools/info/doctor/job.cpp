@@ -5,6 +5,8 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
+#include "src/gpu/inventory.hpp"
+#include "src/topology/gpu_guess.hpp"
 #include "src/topology/node.hpp"
 
 namespace weft::info {
@@ -48,15 +50,40 @@ std::vector<Json> JobSeat::exchange(const Json& mine) {
   return all;
 }
 
+std::optional<PciAddress> JobSeat::my_gpu(const topology::Machine& machine,
+                                          const std::string& node) {
+  // An identity begins with the kernel's boot id: the machine, of which several nodes may be made.
+  const std::string mine = node.substr(0, node.find('/'));
+  const Config config = load_config_from_environment();
+  topology::GpuQuestion question{
+      .setting = config.gpu, .machine_gpu_count = machine.gpus.size(), .machine_pe_count = 0};
+  const auto all = exchange({{"machine", mine}});
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    if (all[other].value("machine", "") == mine) {
+      question.machine_pe += other < pe() ? 1 : 0;
+      ++question.machine_pe_count;
+    }
+  }
+  for (const std::string& pci : gpu::find_visible_gpus().pci) {
+    question.visible.push_back(parse_pci_address(pci).value_or(PciAddress{}));
+  }
+  const auto rank = environment()("LOCAL_RANK");
+  question.local_rank = rank ? std::string_view(*rank) : std::string_view();
+  return topology::guess_gpu(question).gpu;
+}
+
 NodeQuestion JobSeat::question(const topology::Machine& machine, PeQuestion pe) {
   if (is_alone_) {
     return {topology::assumed_places(machine, pe.count), pe.index};
   }
-  // As the library does it (runtime/rails_builder.cpp): by where PEs are bound.
+  // As the library does it (runtime/rails_builder.cpp): by their GPUs, and where PEs are bound.
   const auto numa = topology::bound_numa_node();
   const std::string node = topology::node_identity().id;
+  const auto gpu = my_gpu(machine, node);
   NodeQuestion question;
-  const auto all = exchange({{"node", node}, {"numa", numa ? Json(*numa) : Json(nullptr)}});
+  const auto all = exchange({{"node", node},
+                             {"numa", numa ? Json(*numa) : Json(nullptr)},
+                             {"gpu", gpu ? Json(to_string(*gpu)) : Json(nullptr)}});
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (all[other].value("node", "") != node) {
       continue;
@@ -65,9 +92,11 @@ NodeQuestion JobSeat::question(const topology::Machine& machine, PeQuestion pe) 
       question.local_index = static_cast<std::uint32_t>(question.places.size());
     }
     const Json bound = all[other].value("numa", Json(nullptr));
-    question.places.push_back({.numa = bound.is_number_unsigned()
-                                           ? std::optional(bound.get<std::uint32_t>())
-                                           : std::nullopt});
+    const Json taken = all[other].value("gpu", Json(nullptr));
+    question.places.push_back(
+        {.gpu = taken.is_string() ? parse_pci_address(taken.get<std::string>()) : std::nullopt,
+         .numa = bound.is_number_unsigned() ? std::optional(bound.get<std::uint32_t>())
+                                            : std::nullopt});
   }
   return question;
 }

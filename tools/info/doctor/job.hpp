@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ class JobSeat {
   [[nodiscard]] std::uint32_t neighbour(const std::vector<JobMember>& members) const;
 
  private:
+  // Collective.
+  [[nodiscard]] std::optional<PciAddress> my_gpu(const topology::Machine& machine,
+                                                 const std::string& node);
+
   std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
   bool is_alone_;
 };

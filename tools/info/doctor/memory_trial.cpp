@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/base/clock.hpp"
+#include "src/base/counters_folder.hpp"
 #include "src/base/error.hpp"
 #include "src/base/file_descriptor.hpp"
 #include "src/base/units.hpp"
@@ -133,7 +134,7 @@ void check_open_files(const Reporter& reporter) {
 // Where PEs show their counters to weft-top.
 std::string counters_folder() {
   const char* value = std::getenv("WEFT_COUNTERS_DIR");  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr || *value == '\0' ? "/dev/shm" : value;
+  return value == nullptr || *value == '\0' ? std::string(kDefaultCountersFolder) : value;
 }
 
 void try_counters(const Reporter& reporter) {

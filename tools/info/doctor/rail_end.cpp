@@ -169,7 +169,7 @@ Ended RailEnd::run(bool reads, const Transfer& transfer) {
       if (operation == nullptr) {
         Operation& next = new_operation();
         const PostResult result = post(reads, transfer, next);
-        if (result == PostResult::Failed) {
+        if (result == PostResult::Failed || result == PostResult::Refused) {
           next.has_ended = true;
           return {words(transfer.rail, 0), false, now_ns() - start};
         }
@@ -233,7 +233,7 @@ Ended RailEnd::run_stream(const Transfer& transfer, std::uint64_t for_ns, std::s
         Operation& next = new_operation();
         const PostResult result = post(false, transfer, next);
         next.has_ended = result != PostResult::Posted;
-        if (result == PostResult::Failed) {
+        if (result == PostResult::Failed || result == PostResult::Refused) {
           return {words(transfer.rail, 0), false, now_ns() - start};
         }
         if (result == PostResult::Posted) {

@@ -148,7 +148,10 @@ def _end(lab, descriptor):
 
 def processes_inside(lab):
     """The pids of the processes in the lab's hosts, as far as this user may see them."""
-    inodes = {os.stat(host.net_namespace).st_ino for host in lab.hosts}
+    try:
+        inodes = {os.stat(host.net_namespace).st_ino for host in lab.hosts}
+    except OSError:
+        return []  # the holder has ended, and nothing leads to its namespaces any more
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != lab.holder_pid:

@@ -1,9 +1,9 @@
-#include "src/runtime/counters_folder.hpp"
+#include "src/base/counters_folder.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 
 #include "src/base/counters.hpp"
 #include "src/base/file_descriptor.hpp"
-#include "src/runtime/liveness.hpp"
+#include "src/base/process.hpp"
 
-namespace weft::runtime {
+namespace weft {
 namespace {
 
 constexpr std::string_view kEnding = ".page";
@@ -100,15 +100,28 @@ std::optional<std::int64_t> pid_of_page(std::string_view file_name, std::uint32_
   return is_number ? std::optional<std::int64_t>(pid) : std::nullopt;
 }
 
+std::vector<std::string> dead_pages(int folder) {
+  std::vector<std::string> dead;
+  for (std::string& name : names_in(folder)) {
+    const auto pid = pid_of_page(name, ::geteuid());
+    if (pid && is_dead_page(folder, name, *pid)) {
+      dead.push_back(std::move(name));
+    }
+  }
+  return dead;
+}
+
 std::size_t remove_dead_pages(int folder) {
   std::size_t removed = 0;
-  for (const std::string& name : names_in(folder)) {
-    const auto pid = pid_of_page(name, ::geteuid());
-    if (pid && is_dead_page(folder, name, *pid) && ::unlinkat(folder, name.c_str(), 0) == 0) {
-      ++removed;
-    }
+  for (const std::string& name : dead_pages(folder)) {
+    removed += ::unlinkat(folder, name.c_str(), 0) == 0 ? 1 : 0;
   }
   return removed;
 }
 
-}  // namespace weft::runtime
+std::size_t remove_dead_pages(const std::string& folder) {
+  const FileDescriptor open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return open.is_open() ? remove_dead_pages(open.get()) : 0;
+}
+
+}  // namespace weft

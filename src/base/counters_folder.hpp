@@ -10,10 +10,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/base/ids.hpp"
 
-namespace weft::runtime {
+namespace weft {
+
+// What WEFT_COUNTERS_DIR is by default, and what it is for no pages.
+inline constexpr std::string_view kDefaultCountersFolder = "/dev/shm";
+inline constexpr std::string_view kNoCountersFolder = "off";
 
 struct PageName {
   std::uint32_t uid = 0;
@@ -30,9 +35,14 @@ struct PageName {
 [[nodiscard]] std::optional<std::int64_t> pid_of_page(std::string_view file_name,
                                                       std::uint32_t uid);
 
-// Removes this user's pages whose process has ended, or has a number that now belongs to another one. A
-// page that is locked stays: its process may run where its number says nothing here (a container).
-// `folder` is an open descriptor. How many were removed.
-std::size_t remove_dead_pages(int folder);
+// The names of this user's pages whose process has ended, or has a number that now belongs to another one.
+// A page that is locked is none: its process may run where its number says nothing here (a container).
+// `folder` is an open descriptor.
+[[nodiscard]] std::vector<std::string> dead_pages(int folder);
 
-}  // namespace weft::runtime
+// Removes those. How many.
+std::size_t remove_dead_pages(int folder);
+// None where the folder cannot be opened.
+std::size_t remove_dead_pages(const std::string& folder);
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+// How much a PE posts before it waits: the bytes from one moment at which nothing is on its way to the next.
+// What bursts were so far tells what this one will be, and so whether one message has all rails for itself or
+// shares them with messages that are still to come.
+//
+// Pure apart from its own state; called under the transport's lock.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weft::transport::rails {
+
+class BurstMeter {
+ public:
+  // An operation was accepted: towards its peer, or waiting to be planned. `large_bytes`: those of it that
+  // count as work to be shared; 0 for what is too small to matter.
+  void on_accepted(std::uint64_t large_bytes) {
+    if (open_operations_ == 0) {
+      begin();
+    }
+    ++open_operations_;
+    if (large_bytes > 0) {
+      is_mixed_ = is_mixed_ || (accepted_bytes_ > 0 && large_bytes != operation_bytes_);
+      operation_bytes_ = large_bytes;
+    }
+    accepted_bytes_ += large_bytes;
+  }
+
+  // A piece of a large one was handed to a rail.
+  void on_planned(std::uint64_t bytes) { planned_bytes_ += bytes; }
+
+  // An accepted operation is complete, or has failed.
+  void on_finished() { --open_operations_; }
+
+  // Bursts so far: tells one from the next.
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+
+  // Whether the large operations of this burst, and of the one before, have one size.
+  [[nodiscard]] bool is_regular() const { return !is_mixed_ && !was_mixed_; }
+
+  // Bytes of this burst that are not with a rail yet, as far as one can tell. The smallest of the last
+  // bursts counts: to take one message for the first of many leaves rails idle, and to take one of many for
+  // the only one costs little. The first burst, and one that is longer than those before, has hardly
+  // begun: its operations are not cut.
+  [[nodiscard]] std::uint64_t expected_bytes() const {
+    const auto known = std::span(lengths_).first(std::min(count_, kRemembered));
+    const std::uint64_t usual = known.empty() ? 0 : *std::ranges::min_element(known);
+    const std::uint64_t total = accepted_bytes_ <= usual ? usual : kLonger * accepted_bytes_;
+    return total - std::min(total, planned_bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kRemembered = 4;
+  // So much that each of 32 rails has room for a whole operation of the size of those so far.
+  static constexpr std::uint64_t kLonger = 32;
+
+  void begin() {
+    ++number_;
+    if (accepted_bytes_ > 0) {
+      was_mixed_ = is_mixed_;
+      is_mixed_ = false;
+      lengths_[count_++ % kRemembered] = accepted_bytes_;
+    }
+    accepted_bytes_ = 0;
+    planned_bytes_ = 0;
+  }
+
+  std::uint64_t open_operations_ = 0;
+  std::uint64_t accepted_bytes_ = 0;  // since the burst began
+  std::uint64_t planned_bytes_ = 0;
+  std::uint64_t operation_bytes_ = 0;  // of the last large one
+  bool is_mixed_ = false;
+  bool was_mixed_ = false;
+  std::uint64_t number_ = 0;
+  std::array<std::uint64_t, kRemembered> lengths_{};  // of the last bursts with large operations
+  std::size_t count_ = 0;                             // of those
+};
+
+}  // namespace weft::transport::rails

@@ -1,0 +1,134 @@
+#include "src/transport/rails/frame_check.hpp"
+
+#include <cstring>
+
+namespace weft::transport::rails {
+namespace {
+
+// A region that is gone is no nonsense: the operation was late, and finds no memory.
+bool is_possible(const FrameBounds& bounds,
+                 std::uint32_t region,
+                 std::uint64_t offset,
+                 std::uint64_t bytes) {
+  return region < bounds.regions.size() &&
+         (bounds.regions[region].bytes == 0 ||
+          memory_at(bounds.regions, region, offset, bytes) != nullptr);
+}
+
+// Below the floor: it is done. Further ahead than that no sender goes.
+bool is_in_window(std::uint32_t sequence, std::uint32_t floor) {
+  return static_cast<std::int32_t>(sequence - floor) <
+         static_cast<std::int32_t>(SequenceWindow::kSpan);
+}
+
+std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bounds) {
+  if (frame.code > static_cast<std::uint8_t>(AtomicCode::Fetch)) {
+    return "an atomic that does not exist";
+  }
+  if (frame.element_bytes != 4 && frame.element_bytes != 8) {
+    return "a word that has neither 4 nor 8 bytes";
+  }
+  if (!is_possible(bounds, frame.region, frame.offset, frame.element_bytes)) {
+    return "a word that is in no region";
+  }
+  // Of windows only the sender knows where it has them.
+  if (frame.region == 0 && frame.offset % frame.element_bytes != 0) {
+    return "a word that is not aligned";
+  }
+  if (!is_in_window(frame.sequence, bounds.applied_floor)) {
+    return "a sequence number that is far from those before";
+  }
+  if (frame.kind == FrameKind::Signal && frame.count > kPiecesMax) {
+    return "more pieces than can be";
+  }
+  if (frame.kind == FrameKind::EagerSignal &&
+      !is_possible(bounds, frame.data_region, frame.data_offset, frame.count)) {
+    return "data for no region";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::byte* memory_at(std::span<const LocalRegion> regions,
+                     std::uint32_t region,
+                     std::uint64_t offset,
+                     std::uint64_t bytes) {
+  if (region >= regions.size()) {
+    return nullptr;
+  }
+  const LocalRegion& local = regions[region];
+  const bool is_inside = offset <= local.bytes && bytes <= local.bytes - offset;
+  return is_inside && local.bytes > 0 ? local.base + offset : nullptr;
+}
+
+std::optional<ReceivedFrame> BatchReader::next() {
+  ReceivedFrame received;
+  if (rest_.size() < sizeof(Frame)) {
+    return std::nullopt;
+  }
+  std::memcpy(&received.frame, rest_.data(), sizeof(Frame));
+  const std::span<const std::byte> behind = rest_.subspan(sizeof(Frame));
+  const std::size_t bytes = received.frame.kind == FrameKind::EagerSignal
+                                ? frame_as<UpdateFrame>(received.frame).count
+                                : 0;
+  if (padded(bytes) > behind.size()) {
+    return std::nullopt;
+  }
+  received.data = behind.first(bytes);
+  rest_ = behind.subspan(padded(bytes));
+  return received;
+}
+
+std::string_view fault_of(const ReceivedFrame& received, const FrameBounds& bounds) {
+  if (static_cast<std::uint8_t>(received.frame.kind) >= kFrameKindCount) {
+    return "a frame of a kind that does not exist";
+  }
+  switch (received.frame.kind) {
+    case FrameKind::Atomic:
+    case FrameKind::Signal:
+    case FrameKind::EagerSignal:
+    case FrameKind::Force:
+    case FrameKind::Skip:
+      return fault_of_update(frame_as<UpdateFrame>(received.frame), bounds);
+    case FrameKind::Flush:
+      return is_in_window(frame_as<FlushFrame>(received.frame).sequence - 1, bounds.applied_floor)
+                 ? std::string_view{}
+                 : "a flush of what was never sent";
+    case FrameKind::Recover: {
+      const auto frame = frame_as<RecoverFrame>(received.frame);
+      if (frame.target_rail >= bounds.rails || frame.sender_rail >= bounds.peer_rails) {
+        return "a rail that does not exist";
+      }
+      return frame.is_sequenced == 0 || is_in_window(frame.sequence, bounds.applied_floor)
+                 ? std::string_view{}
+                 : "a question about what was never sent";
+    }
+    case FrameKind::Reply:
+    case FrameKind::RecoverReply:
+      return {};  // the token says whether it is one to us
+  }
+  return {};
+}
+
+std::string_view fault_of(std::span<const std::byte> message,
+                          const BatchHeader& header,
+                          const FrameBounds& bounds) {
+  if (header.bytes != message.size()) {
+    return "its length is not the one that it names";
+  }
+  BatchReader reader(message.subspan(sizeof(BatchHeader)));
+  std::uint32_t count = 0;
+  while (const auto received = reader.next()) {
+    ++count;
+    if (const std::string_view fault = fault_of(*received, bounds); !fault.empty()) {
+      return fault;
+    }
+  }
+  if (!reader.at_end()) {
+    return "a frame is longer than the message";
+  }
+  return count == header.frame_count ? std::string_view{} : "it has not as many frames as it names";
+}
+
+}  // namespace weft::transport::rails

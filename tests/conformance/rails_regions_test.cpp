@@ -1,0 +1,135 @@
+// Regions of the rails transport that come and go: more than 256 at once, numbers that are used again, and
+// nothing of a region that went.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string_view>
+
+#include "src/base/error.hpp"
+#include "tests/support/rails_pes.hpp"
+#include "tests/support/simulated_network.hpp"
+
+namespace weft::test {
+namespace {
+
+using namespace transport;
+using rails::RailsTransport;
+
+constexpr std::size_t kBytes = 256;
+constexpr std::size_t kWordAt = 64;
+
+class RailsRegions : public ::testing::Test {
+ protected:
+  // A window on each PE; it begins with the bytes of `windows`.
+  using Windows = std::vector<std::vector<std::uint64_t>>;
+
+  static Windows make_windows() {
+    return Windows(2, std::vector<std::uint64_t>(kBytes / sizeof(std::uint64_t)));
+  }
+
+  void add(RegionIndex index, Windows& windows) {
+    std::vector<bootstrap::Blob> blobs;
+    for (std::size_t pe = 0; pe < 2; ++pe) {
+      blobs.push_back(pes_[pe]->transport->add_region(
+          index, {reinterpret_cast<std::byte*>(windows[pe].data()), kBytes}));
+    }
+    for (const auto& pe : pes_) {
+      pe->transport->connect_region(index, blobs);
+    }
+  }
+
+  void remove(RegionIndex index) {
+    for (const auto& pe : pes_) {
+      pe->transport->remove_region(index);
+    }
+  }
+
+  [[nodiscard]] Operation put_signal(RegionIndex index) {
+    return {.kind = OperationKind::PutSignal,
+            .peer = Pe(1),
+            .remote = {index, HeapOffset(0)},
+            .local = source_.data(),
+            .bytes = 8,
+            .update = {.code = AtomicCode::Add, .word = {index, HeapOffset(kWordAt)}, .operand = 1},
+            .counter = &counter_};
+  }
+
+  [[nodiscard]] Operation put(RegionIndex index) {
+    Operation operation = put_signal(index);
+    operation.kind = OperationKind::Put;
+    return operation;
+  }
+
+  void run(const Operation& operation) {
+    ASSERT_EQ(pes_[0]->transport->post(operation), Status::Ok);
+    pes_[0]->transport->flush(Pe(1));
+    ASSERT_TRUE(progress_until(pes_, [&] { return counter_.is_idle(); }));
+    ASSERT_FALSE(counter_.has_failed());
+  }
+
+  SimulatedNetwork network_{1, {}};
+  std::vector<std::unique_ptr<RailsPe>> pes_ =
+      make_rails_pes(2, 4096, {.eager_bytes_max = 64}, [this](std::uint32_t) {
+        RailsTransport::Rails rails;
+        rails.push_back(network_.make_rail("nic0"));
+        rails.push_back(network_.make_rail("nic1"));
+        return rails;
+      });
+  OperationCounter counter_;
+  std::array<std::uint64_t, 1> source_{42};
+};
+
+TEST_F(RailsRegions, MoreThanByteNumbersTellApartAreAllReached) {
+  constexpr std::uint32_t kCount = 300;
+  std::vector<Windows> all;
+  for (std::uint32_t i = 1; i <= kCount; ++i) {
+    all.push_back(make_windows());
+    add(RegionIndex(i), all.back());
+  }
+  for (std::uint32_t i = 1; i <= kCount; ++i) {
+    run(put_signal(RegionIndex(i)));
+  }
+  for (std::uint32_t i = 1; i <= kCount; ++i) {
+    EXPECT_EQ(all[i - 1][1][0], 42U) << i;
+    EXPECT_EQ(all[i - 1][1][kWordAt / 8], 1U) << i;
+  }
+  EXPECT_EQ(*pes_[1]->word(kWordAt), 0U) << "region 256 is not the heap";
+}
+
+TEST_F(RailsRegions, OneTooManyIsRefusedWithTheLimit) {
+  Windows windows = make_windows();
+  try {
+    static_cast<void>(pes_[0]->transport->add_region(
+        RegionIndex(kRegionCountMax), {reinterpret_cast<std::byte*>(windows[0].data()), kBytes}));
+    FAIL() << "nobody was told";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::OutOfMemory);
+    EXPECT_NE(std::string_view(error.what()).find("at most 1024"), std::string_view::npos);
+  }
+}
+
+TEST_F(RailsRegions, ANumberIsUsedAgainThreeHundredTimes) {
+  for (std::uint32_t round = 0; round < 300; ++round) {
+    Windows windows = make_windows();
+    add(RegionIndex(1), windows);
+    run(put_signal(RegionIndex(1)));
+    EXPECT_EQ(windows[1][0], 42U);
+    EXPECT_EQ(windows[1][kWordAt / 8], 1U);
+    remove(RegionIndex(1));
+  }
+}
+
+TEST_F(RailsRegions, WhatWentIsReachedByNobody) {
+  EXPECT_EQ(pes_[0]->transport->post(put(RegionIndex(1))), Status::InvalidArgument);
+  EXPECT_EQ(pes_[0]->transport->post(put_signal(RegionIndex(1))), Status::InvalidArgument);
+  Windows windows = make_windows();
+  add(RegionIndex(1), windows);
+  run(put(RegionIndex(1)));
+  EXPECT_EQ(network_.region_count(), 2 * 2 * 2U) << "heap and window, on two rails of two PEs";
+  remove(RegionIndex(1));
+  EXPECT_EQ(network_.region_count(), 2 * 2U) << "the NICs have forgotten the window";
+  EXPECT_EQ(pes_[0]->transport->post(put(RegionIndex(1))), Status::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace weft::test

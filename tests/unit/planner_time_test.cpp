@@ -1,0 +1,208 @@
+// What policies cost in time, by the discrete model of tests/support/rail_model.hpp: the real planner and its
+// bookkeeping over whole small domains. The bytes of a run say little: a policy can be even over the run and use
+// one NIC of four at each moment.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tests/support/rail_model.hpp"
+
+namespace weft::transport::rails {
+namespace {
+
+constexpr std::array kOthers{Policy::Single, Policy::Coupled, Policy::Offset, Policy::Aligned};
+constexpr std::array kDisciplines{Discipline::InOrder, Discipline::Fair};
+
+ModelResult run(ModelOptions options, Policy policy) {
+  options.policy = policy;
+  return RailModel(options).run();
+}
+
+double best_other_share(const ModelOptions& options) {
+  double best = 0;
+  for (const Policy policy : kOthers) {
+    best = std::max(best, run(options, policy).share);
+  }
+  return best;
+}
+
+// The best other policy's rate over the default's.
+double regret(const ModelOptions& options) {
+  return best_other_share(options) / run(options, Policy::Balanced).share;
+}
+
+struct Shape {
+  std::uint32_t hosts;
+  std::uint32_t pes_per_host;
+};
+
+constexpr std::array kShapes{Shape{2, 1}, Shape{2, 2}, Shape{2, 4}, Shape{3, 1},
+                             Shape{3, 2}, Shape{4, 1}, Shape{4, 2}, Shape{8, 1}};
+
+TEST(PlannerInTime, AllToAllKeepsEveryNicBusyAtEachMoment) {
+  for (const Discipline discipline : kDisciplines) {
+    for (const std::uint64_t kib : {16U, 64U, 256U}) {
+      for (const std::uint32_t steps : {1U, 4U, 16U}) {
+        const ModelOptions options{
+            .bytes = kib << 10U, .steps = steps, .windows = 4, .discipline = discipline};
+        const ModelResult result = run(options, Policy::Balanced);
+        // A message of 16 KiB is 4 cells, and the way takes one more: 0.8 is all there is.
+        EXPECT_GE(result.share, kib * steps < 64 ? 0.79 : 0.93) << kib << " KiB, " << steps;
+        EXPECT_LE(result.rx_queue_max, 8U << 10U) << kib << " KiB, " << steps;
+      }
+    }
+  }
+}
+
+TEST(PlannerInTime, TheModelShowsWhatOtherPoliciesDoToOneNic) {
+  const ModelOptions four_pes_a_node{.bytes = 64U << 10U};
+  EXPECT_LT(run(four_pes_a_node, Policy::Coupled).share, 0.26);
+  EXPECT_GT(run(four_pes_a_node, Policy::Offset).share, 0.93);
+  ModelOptions one_pe_a_node = four_pes_a_node;
+  one_pe_a_node.hosts = 8;
+  one_pe_a_node.pes_per_host = 1;
+  EXPECT_LT(run(one_pe_a_node, Policy::Offset).share, 0.26);
+  EXPECT_GT(run(one_pe_a_node, Policy::Offset).rx_queue_max, 256U << 10U);
+}
+
+TEST(PlannerInTime, TheDefaultIsNeverTheWorsePolicyOfAnAllToAll) {
+  for (const Shape shape : kShapes) {
+    for (const Discipline discipline : kDisciplines) {
+      for (const std::uint32_t steps : {1U, 4U}) {
+        for (const bool signals : {false, true}) {
+          const ModelOptions options{.hosts = shape.hosts,
+                                     .pes_per_host = shape.pes_per_host,
+                                     .bytes = 64U << 10U,
+                                     .alternates_signal = signals,
+                                     .steps = steps,
+                                     .windows = 4,
+                                     .discipline = discipline};
+          EXPECT_LE(regret(options), 1.05) << shape.hosts << " x " << shape.pes_per_host << ", "
+                                           << steps << " steps" << (signals ? ", signals" : "");
+        }
+      }
+    }
+  }
+}
+
+TEST(PlannerInTime, PairsAndIncastUseAllNics) {
+  for (const Traffic traffic : {Traffic::Pairs, Traffic::Incast}) {
+    for (const std::uint32_t steps : {1U, 4U, 16U}) {
+      const ModelOptions options{
+          .traffic = traffic, .bytes = 64U << 10U, .steps = steps, .windows = 4};
+      EXPECT_LE(regret(options), 1.02);
+      EXPECT_GE(run(options, Policy::Balanced).share, steps == 1 ? 0.79 : 0.93);
+    }
+  }
+}
+
+// Nobody knows what the next message will be: some other policy may be luckier, but not by much.
+TEST(PlannerInTime, IrregularTrafficIsAtMostASeventhBehindTheLuckiestPolicy) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    for (const std::uint32_t steps : {1U, 4U, 16U}) {
+      ModelOptions options{.bytes = 64U << 10U, .steps = steps, .windows = 8, .seed = seed};
+      options.pareto = true;
+      EXPECT_LE(regret(options), 1.15) << "Pareto, seed " << seed << ", " << steps << " steps";
+      options.pareto = false;
+      options.traffic = Traffic::Random;
+      EXPECT_LE(regret(options), 1.125) << "random, seed " << seed << ", " << steps << " steps";
+    }
+  }
+}
+
+TEST(PlannerInTime, SendersToOnePeerBeginWithDifferentRails) {
+  for (const Shape shape : kShapes) {
+    const std::uint32_t count = shape.hosts * shape.pes_per_host;
+    const std::uint32_t senders = count - shape.pes_per_host;
+    for (std::uint32_t rails = 1; rails <= 4; ++rails) {
+      for (std::uint32_t peer = 0; peer < count; ++peer) {
+        std::vector<std::uint32_t> used(rails);
+        for (std::uint32_t me = 0; me < count; ++me) {
+          if (me / shape.pes_per_host != peer / shape.pes_per_host) {
+            ++used[first_remote({.me = Pe(me),
+                                 .peer = Pe(peer),
+                                 .pe_count = count,
+                                 .near_count = shape.pes_per_host},
+                                rails)];
+          }
+        }
+        const std::uint32_t most = (senders + rails - 1) / rails;
+        EXPECT_LE(*std::ranges::max_element(used), most) << count << " PEs, " << rails << " rails";
+      }
+    }
+  }
+}
+
+TEST(BurstMeter, ExpectsWhatTheShortestOfTheLastBurstsWas) {
+  BurstMeter meter;
+  const auto burst = [&](std::uint32_t operations) {
+    for (std::uint32_t i = 0; i < operations; ++i) {
+      meter.on_accepted(100);
+      meter.on_planned(100);
+    }
+    for (std::uint32_t i = 0; i < operations; ++i) {
+      meter.on_finished();
+    }
+  };
+  burst(4);
+  burst(3);
+  burst(4);
+  meter.on_accepted(100);
+  EXPECT_EQ(meter.expected_bytes(), 300U);
+  meter.on_planned(100);
+  EXPECT_EQ(meter.expected_bytes(), 200U);
+  meter.on_finished();
+  for (int i = 0; i < 4; ++i) {
+    burst(1);
+  }
+  meter.on_accepted(100);
+  EXPECT_EQ(meter.expected_bytes(), 100U) << "longer bursts are forgotten";
+}
+
+TEST(BurstMeter, TakesWhatIsLongerThanUsualForHardlyBegun) {
+  BurstMeter meter;
+  meter.on_accepted(100);
+  EXPECT_GE(meter.expected_bytes(), 3200U) << "nothing is known yet";
+  meter.on_planned(100);
+  meter.on_finished();
+  meter.on_accepted(100);
+  EXPECT_EQ(meter.expected_bytes(), 100U);
+  meter.on_planned(100);
+  meter.on_accepted(100);
+  EXPECT_GE(meter.expected_bytes(), 3200U) << "more came while the first was on its way";
+}
+
+TEST(BurstMeter, IsRegularWhileOperationsHaveOneSizeForTwoBursts) {
+  BurstMeter meter;
+  const auto burst = [&](std::uint64_t first, std::uint64_t second) {
+    meter.on_accepted(first);
+    meter.on_accepted(second);
+    meter.on_finished();
+    meter.on_finished();
+  };
+  burst(100, 100);
+  EXPECT_TRUE(meter.is_regular());
+  burst(100, 200);
+  EXPECT_FALSE(meter.is_regular());
+  burst(200, 200);
+  EXPECT_FALSE(meter.is_regular());
+  burst(300, 300);
+  EXPECT_TRUE(meter.is_regular());
+}
+
+TEST(BurstMeter, SmallOperationsBelongToABurstButAreNoneByThemselves) {
+  BurstMeter meter;
+  meter.on_accepted(400);
+  meter.on_finished();
+  const std::uint64_t number = meter.number();
+  meter.on_accepted(0);
+  meter.on_finished();
+  EXPECT_EQ(meter.number(), number + 1);
+  meter.on_accepted(100);
+  EXPECT_EQ(meter.expected_bytes(), 400U) << "the burst of small ones is not remembered";
+}
+
+}  // namespace
+}  // namespace weft::transport::rails

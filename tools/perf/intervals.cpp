@@ -1,0 +1,93 @@
+#include "tools/perf/intervals.hpp"
+
+#include <algorithm>
+
+namespace weft::perf {
+namespace {
+
+struct Interval {
+  double seconds = 0;
+  std::vector<double> bytes;  // of the group's NICs
+  std::vector<double> rates;  // all 1 unless all are known
+  bool knows_rates = false;
+};
+
+Interval interval_between(const CounterSample& from,
+                          const CounterSample& to,
+                          const std::vector<std::size_t>& group,
+                          std::uint64_t NicSample::* direction,
+                          const IntervalRule& rule) {
+  Interval interval{.seconds = static_cast<double>(to.time_ns - from.time_ns) * 1e-9};
+  interval.knows_rates = std::ranges::all_of(group, [&](std::size_t nic) {
+    return nic < rule.bytes_per_s.size() && rule.bytes_per_s[nic] > 0;
+  });
+  for (const std::size_t nic : group) {
+    const std::uint64_t before = from.nics[nic].*direction;
+    const std::uint64_t after = to.nics[nic].*direction;
+    interval.bytes.push_back(after > before ? static_cast<double>(after - before) : 0);
+    interval.rates.push_back(interval.knows_rates ? rule.bytes_per_s[nic] : 1);
+  }
+  return interval;
+}
+
+double sum_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  return sum;
+}
+
+// The busiest NIC's bytes as a part of its rate, or bare where rates are not known.
+double busiest(const Interval& interval) {
+  double most = 0;
+  for (std::size_t i = 0; i < interval.bytes.size(); ++i) {
+    most = std::max(most, interval.bytes[i] / interval.rates[i]);
+  }
+  return most;
+}
+
+bool counts(const Interval& interval, const IntervalRule& rule) {
+  const auto piece = static_cast<double>(rule.piece_bytes);
+  if (rule.by_step) {
+    return sum_of(interval.bytes) >= piece * static_cast<double>(interval.bytes.size());
+  }
+  if (interval.seconds * 1e9 > static_cast<double>(rule.longest_ns)) {
+    return false;
+  }
+  return busiest(interval) >= (interval.knows_rates ? interval.seconds / 2 : piece);
+}
+
+}  // namespace
+
+void Evenness::add(double max_over_mean) {
+  sum += max_over_mean;
+  worst = std::max(worst, max_over_mean);
+  ++count;
+}
+
+void Evenness::add(const Evenness& other) {
+  sum += other.sum;
+  worst = std::max(worst, other.worst);
+  count += other.count;
+}
+
+Evenness evenness_of(const std::vector<CounterSample>& samples,
+                     const std::vector<std::size_t>& group,
+                     std::uint64_t NicSample::* direction,
+                     const IntervalRule& rule) {
+  Evenness evenness;
+  for (std::size_t i = 1; group.size() > 1 && i < samples.size(); ++i) {
+    if (samples[i].begins) {
+      continue;
+    }
+    const Interval interval = interval_between(samples[i - 1], samples[i], group, direction, rule);
+    const double bytes = sum_of(interval.bytes);
+    if (bytes > 0 && counts(interval, rule)) {
+      evenness.add(busiest(interval) * sum_of(interval.rates) / bytes);
+    }
+  }
+  return evenness;
+}
+
+}  // namespace weft::perf

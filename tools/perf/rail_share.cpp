@@ -1,0 +1,34 @@
+#include "tools/perf/rail_share.hpp"
+
+#include <algorithm>
+
+namespace weft::perf {
+namespace {
+
+double greatest_need(const std::vector<PeLoad>& pes,
+                     const std::vector<double>& rates,
+                     std::uint64_t PeLoad::* bytes) {
+  std::vector<double> needs(rates.size(), 0);
+  for (const PeLoad& pe : pes) {
+    double rate = 0;
+    for (const std::size_t nic : pe.nics) {
+      rate += rates[nic];
+    }
+    for (const std::size_t nic : pe.nics) {
+      needs[nic] += static_cast<double>(pe.*bytes) / rate;
+    }
+  }
+  return needs.empty() ? 0 : *std::ranges::max_element(needs);
+}
+
+}  // namespace
+
+RailShare share_of_rails(const std::vector<PeLoad>& pes,
+                         const std::vector<double>& rates,
+                         double taken_s) {
+  return {.needed_s = std::max(greatest_need(pes, rates, &PeLoad::tx_bytes),
+                               greatest_need(pes, rates, &PeLoad::rx_bytes)),
+          .taken_s = taken_s};
+}
+
+}  // namespace weft::perf
