@@ -134,6 +134,20 @@ def test_a_signal_ends_it_at_once_with_complete_files(command, tmp_path, number)
     assert run(command("--replay", record, "--json"))[0] == 0
 
 
+def test_a_signal_at_any_step_of_a_wait_does_not_hang_it():
+    program = """
+import os, signal, threading
+from weft_top.cli import _Ending
+ending = _Ending()
+sender = threading.Thread(target=lambda: [os.kill(os.getpid(), signal.SIGTERM) for _ in range(20000)])
+sender.start()
+while sender.is_alive():
+    ending.wait_until(0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=PROGRAM.parent, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_program_that_is_killed_leaves_files_that_open(command, tmp_path):
     record, trace = str(tmp_path / "r"), str(tmp_path / "p.json")
     process = command("--json", "--interval", "0.1", "--record", record, "--perfetto", trace)

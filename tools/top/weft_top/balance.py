@@ -1,12 +1,15 @@
 """How evenly a PE's rails are used, as a figure and as a sentence. Pure.
 
 Invariants: a balance is max/mean over the rails that are up or carry something, never below 1.0; a verdict
-names the direction that is worse, and says what would help only where that follows from the page.
+names the direction that is worse, and says what would help only where that follows from the page. What is even
+over a second may be uneven at each moment (moments.py); that is said only of what is even otherwise.
 """
 
 # Below this nobody's time is lost, and a few control messages would look like an imbalance.
 QUIET_BITS_PER_S = 100_000
 UNEVEN = 1.1
+# In 10 ms: the last pieces of a step are never even, and a quarter of the rails' time is worth a word.
+UNEVEN_IN_TIME = 1.33
 
 
 def max_over_mean(values):
@@ -51,13 +54,25 @@ def verdict(pe):
     sides = [("tx", pe.tx_balance, pe.worst_tx_rail), ("rx", pe.rx_balance, pe.worst_rx_rail)]
     uneven = [side for side in sides if side[1] and side[1] > UNEVEN and _excess(pe.rails, side[0]) > UNEVEN]
     if not uneven:
-        return ""
+        return _verdict_in_time(pe)
     direction, _, worst = max(uneven, key=lambda side: side[1])
     rates = _rates(pe.rails, direction)
     share = 100 * max(rates) / sum(rates)
     moves = f"RX of PE {pe.page.pe} arrives {share:.0f} % on rail {worst}" if direction == "rx" else (
         f"TX of PE {pe.page.pe} leaves {share:.0f} % by rail {worst}")
     return f"{moves}; {_advice(pe)}"
+
+
+def _verdict_in_time(pe):
+    """Even over a second, uneven at each moment: the rails take turns."""
+    sides = [("TX", pe.tx_balance, pe.tx_balance_in_time), ("RX", pe.rx_balance, pe.rx_balance_in_time)]
+    uneven = [side for side in sides if side[2] and side[2] > UNEVEN_IN_TIME]
+    if not uneven:
+        return ""
+    direction, over_all, in_time = max(uneven, key=lambda side: side[2])
+    # What peers on other nodes put here is on no page in sight.
+    whole = f"{over_all:.2f} over a second, " if over_all else ""
+    return f"{direction} of PE {pe.page.pe} is uneven in time: max/mean {whole}{in_time:.2f} in 10 ms"
 
 
 def _advice(pe):

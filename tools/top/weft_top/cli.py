@@ -4,11 +4,12 @@ Owner: the main thread. Invariants: SIGINT, SIGTERM and SIGHUP end every mode cl
 cannot be is one line and a status (options.py names them); a reader that closes our output ends us silently.
 """
 
+import contextlib
 import json
 import os
+import select
 import signal
 import sys
-import threading
 import time
 
 from .collector import Collector
@@ -139,19 +140,31 @@ def _show(source, options):
 
 
 class _Ending:
-    """Set by the signals that end us."""
+    """Set by the signals that end us.
+
+    A pipe and not threading.Event: a handler runs between two steps of the main thread, which may then hold the
+    event's lock, and set() would wait for it for ever.
+    """
 
     def __init__(self):
-        self._event = threading.Event()
+        self._signalled, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._is_set = False
         for number in SIGNALS:
-            signal.signal(number, lambda *_: self._event.set())
+            signal.signal(number, self._set)
 
     def __bool__(self):
-        return self._event.is_set()
+        return self._is_set
 
     def wait_until(self, moment):
         """Sleep until time.monotonic() is `moment`, or a signal comes; true in that case."""
-        return self._event.wait(max(0.0, moment - time.monotonic()))
+        select.select([self._signalled], [], [], max(0.0, moment - time.monotonic()))
+        return self._is_set
+
+    def _set(self, _number, _frame):
+        self._is_set = True
+        with contextlib.suppress(BlockingIOError):  # the pipe is full of earlier signals
+            os.write(self._waker, b"!")
 
 
 def _print_once(source, options):

@@ -8,7 +8,9 @@ import time
 from dataclasses import dataclass
 
 from .model import Notice, Snapshot
+from .moments import NicFinder
 from .sources.counter_files import budget
+from .sources.glances import Glances
 from .sources.interfaces import InterfaceSource
 from .sources.namespaces import Namespaces
 from .sources.nvlink import NvlinkSource
@@ -52,9 +54,10 @@ class Collector:
             self._nic_sources.append(NvlinkSource())
         self._users = ((), {})
         self._read_pages = (None, ())  # (when, what was found)
+        self._glances = Glances()
 
     def close(self):
-        for source in (self._pages, *self._nic_sources, self._namespaces):
+        for source in (self._glances, self._pages, *self._nic_sources, self._namespaces):
             if source:
                 source.close()
 
@@ -67,7 +70,19 @@ class Collector:
         nics = []
         for source in self._nic_sources:
             nics += self._guard(time_ns, source.name, lambda: source.read(time_ns, pages, holders)) or ()
-        return Snapshot(time_ns, wall_ns, tuple(nics), pages, self._notices())
+        looks = self._glances.take()
+        if self._glances.is_due(time_ns):
+            self._glances.begin(time_ns, self._targets(time_ns, pages, nics))
+        return Snapshot(time_ns, wall_ns, tuple(nics), pages, self._notices(), looks)
+
+    def _targets(self, time_ns, pages, nics):
+        """What to look at more closely: the NICs of all PEs that have several."""
+        finder = NicFinder(nics)
+        keys = {nic.key for page in pages for nic in finder.of_page(page)}
+        targets = []
+        for source in self._nic_sources if keys else ():
+            targets += self._guard(time_ns, source.name, lambda: source.targets(pages, keys)) or ()
+        return targets
 
     def _pages_of(self, time_ns):
         """The pages, read now or a moment ago."""

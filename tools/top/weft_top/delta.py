@@ -6,7 +6,7 @@ changed takes no room. A counter is sent as its step, which may be negative, so 
 
 from operator import sub
 
-from .model import Nic, Notice, PePage, PeerTraffic, Process, Rail, Snapshot
+from .model import Look, Nic, Notice, PePage, PeerTraffic, Process, Rail, Snapshot
 
 
 def _nic_values(nic, before):
@@ -120,7 +120,24 @@ class Encoder:
         if snapshot.notices != self._notices:
             self._notices = snapshot.notices
             document["m"] = [[notice.source, notice.text] for notice in snapshot.notices]
+        if snapshot.looks:
+            document["b"] = self._looks(snapshot)
         return document
+
+    def _looks(self, snapshot):
+        """[step of the time, [number, tx, rx, ...]] of each look: as steps from the look before."""
+        numbers = self._groups["n"].numbers()
+        time_ns, before, rows = snapshot.time_ns, {}, []
+        for look in snapshot.looks:
+            row = []
+            for key, *values in look.nics:
+                if key in numbers:
+                    old = before.get(key, (0, 0))
+                    row += [numbers[key], values[0] - old[0], values[1] - old[1]]
+                    before[key] = values
+            rows.append([look.time_ns - time_ns, row])
+            time_ns = look.time_ns
+        return rows
 
 
 class _Group:
@@ -131,6 +148,10 @@ class _Group:
         self._sent = {}  # key -> (number, _Sent)
         self._order = []
         self._next = 0
+
+    def numbers(self):
+        """{key: number} of what is there now."""
+        return {key: number for key, (number, _) in self._sent.items()}
 
     def encode(self, letter, things, document):
         changes, order = {}, []
@@ -167,7 +188,19 @@ class Decoder:
         things = [self._groups[letter].decode(letter, document) for letter in ("n", "e")]
         if "m" in document:
             self._notices = tuple(Notice(*notice) for notice in document["m"])
-        return Snapshot(self._time_ns, self._wall_ns, *things, self._notices)
+        return Snapshot(self._time_ns, self._wall_ns, *things, self._notices, self._looks(document.get("b", ())))
+
+    def _looks(self, rows):
+        time_ns, totals, looks = self._time_ns, {}, []
+        for step_ns, row in rows:
+            time_ns += step_ns
+            nics = []
+            for number, tx, rx in _in_groups(row, 3):
+                before = totals.get(number, (0, 0))
+                totals[number] = (before[0] + tx, before[1] + rx)
+                nics.append((self._groups["n"].key(number), *totals[number]))
+            looks.append(Look(time_ns, tuple(nics)))
+        return tuple(looks)
 
 
 class _Received:
@@ -186,6 +219,10 @@ class _Received:
             self._order = document[letter + "o"]
             self._states = {number: self._states[number] for number in self._order}
         return tuple(self._states[number][3] for number in self._order)
+
+    def key(self, number):
+        """Of what is there now."""
+        return self._states[number][3].key
 
     def _change(self, number, change):
         state = self._states.setdefault(number, [None, [], {}, None])

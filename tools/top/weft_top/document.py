@@ -64,6 +64,8 @@ def _pe(rates):
         "key": page.key, "job": page.job, "pe": page.pe, "pe_count": page.pe_count,
         "read_ns": page.read_ns, "process": _process(page.process), "policy": page.policy, "namespace": page.namespace,
         "tx_max_over_mean": _rounded(rates.tx_balance, 6), "rx_max_over_mean": _rounded(rates.rx_balance, 6),
+        "tx_max_over_mean_in_10_ms": _rounded(rates.tx_balance_in_time, 6),
+        "rx_max_over_mean_in_10_ms": _rounded(rates.rx_balance_in_time, 6),
         "worst_tx_rail": rates.worst_tx_rail, "worst_rx_rail": rates.worst_rx_rail, "verdict": rates.verdict,
         "rails": [_rail(rail) for rail in rates.rails],
         "peers": [

@@ -52,6 +52,9 @@ class PeRates:
     # (peer, peer's rail) -> bytes put and got per second.
     traffic: Mapping[Tuple[int, int], float] = field(default_factory=lambda: NO_RATES)
     verdict: str = ""  # one sentence, or nothing
+    # The mean max/mean of its NICs in 10 ms over the last ten seconds; None where too little is known.
+    tx_balance_in_time: Optional[float] = None
+    rx_balance_in_time: Optional[float] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,17 @@ class Notice:
     text: str
 
 
+class Look(NamedTuple):
+    """The bytes of the NICs that PEs use, in the midst of a burst of looks 10 ms apart."""
+
+    time_ns: int  # by the clock of Snapshot.time_ns
+    nics: Tuple[Tuple[str, int, int], ...]  # (key, tx_bytes, rx_bytes)
+
+    def counts(self):
+        """{key: (tx_bytes, rx_bytes)}"""
+        return {key: (tx, rx) for key, tx, rx in self.nics}
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that was found at one moment."""
@@ -101,3 +112,4 @@ class Snapshot:
     nics: Tuple[Nic, ...] = ()
     pes: Tuple[PePage, ...] = ()
     notices: Tuple[Notice, ...] = field(default=())
+    looks: Tuple[Look, ...] = ()  # the burst that has ended since the Snapshot before, if one has

@@ -10,6 +10,7 @@ from operator import add
 from .balance import balances, verdict
 from .events import Changes
 from .frame import Event, Frame, NicRates, PeRates, RailRates
+from .moments import MomentTrack, NicFinder
 from .tracks import CounterTrack, PeerTrack
 
 __all__ = ["Event", "Frame", "NicRates", "PeRates", "RailRates", "RateHistory"]
@@ -52,11 +53,12 @@ class _NicTrack:
 class _PageTrack:
     """What is remembered of one PE."""
 
-    __slots__ = ("rails", "peers")
+    __slots__ = ("rails", "peers", "moments")
 
     def __init__(self, window_s, rail_count):
         self.rails = [CounterTrack(window_s) for _ in range(rail_count)]
         self.peers = PeerTrack(window_s)
+        self.moments = MomentTrack()
 
 
 class RateHistory:
@@ -97,7 +99,7 @@ class RateHistory:
 
     def _add_pes(self, snapshot, events):
         reads = tuple((page.key, page.process.pid, page.read_ns) for page in snapshot.pes)
-        if reads != self._pes[0] or not all(page.read_ns for page in snapshot.pes):
+        if reads != self._pes[0] or snapshot.looks or not all(page.read_ns for page in snapshot.pes):
             self._pes = (reads, self._read_pes(snapshot, events))
         return self._pes[1]
 
@@ -110,10 +112,23 @@ class RateHistory:
             _add_up(places, puts, put_to.setdefault(page.job, {}))
             _add_up(places, gets, got_from.setdefault(page.job, {}))
             traffic.append(dict(zip(places, map(add, puts, gets) if puts and gets else puts or gets)))
-        return tuple(
+        pes = tuple(
             _pe_rates(page, track, (put_to[page.job], got_from[page.job]), mine)
             for page, track, mine in zip(snapshot.pes, tracks, traffic)
         )
+        self._judge(snapshot, pes, tracks)
+        return pes
+
+    @staticmethod
+    def _judge(snapshot, pes, tracks):
+        """Set each PE's balance in time, and its verdict."""
+        finder = NicFinder(snapshot.nics) if snapshot.looks else None
+        for pe, track in zip(pes, tracks):
+            nics = finder.of_page(pe.page) if finder else ()
+            if nics:
+                track.moments.add(snapshot.looks, nics)
+            pe.tx_balance_in_time, pe.rx_balance_in_time = track.moments.balances(snapshot.time_ns)
+            pe.verdict = verdict(pe)
 
     def _add_page(self, snapshot, page, events):
         key = _page_key(page)
@@ -151,9 +166,7 @@ def _add_up(places, rates, sums):
 
 def _pe_rates(page, track, by_peers, traffic):
     rails = tuple(_rail_rates(page, rail, counters, by_peers) for rail, counters in zip(page.rails, track.rails))
-    pe = PeRates(page, rails, *balances(rails), traffic)
-    pe.verdict = verdict(pe)
-    return pe
+    return PeRates(page, rails, *balances(rails), traffic)
 
 
 def _rail_rates(page, rail, counters, by_peers):

@@ -6,6 +6,7 @@ out, alone.
 """
 
 from ..model import Nic
+from .glances import Target
 from .links import UNKNOWN
 from .printable import identifier, printable
 
@@ -28,6 +29,24 @@ def parse_counters(figures):
     field = figures.split()
     values = (field[8], field[0], field[9], field[1], field[11], field[3], field[10], field[2])
     return dict(zip(_NAMES, map(int, values)))
+
+
+class _Parser:
+    """The bytes of some interfaces in the text of a namespace."""
+
+    def __init__(self, names):
+        self._names = names  # name in bytes -> key
+
+    def __call__(self, data):
+        found = {}
+        for name, figures in split_lines(data[0]).items():
+            if name in self._names:
+                try:
+                    field = figures.split()
+                    found[self._names[name]] = int(field[8]), int(field[0])
+                except (ValueError, IndexError):
+                    continue
+        return found
 
 
 class InterfaceSource:
@@ -60,6 +79,16 @@ class InterfaceSource:
                 nics.append(entry[-1])
         self._known = known
         return nics
+
+    def targets(self, pages, keys):
+        """[Target] for the NICs of these keys, as they were last read."""
+        found = []
+        for place in self._namespaces.places(pages):
+            names = {name: entry[-1].key for (label, name), entry in self._known.items()
+                     if label == place.label and entry[-1].key in keys}
+            if names and place.descriptor is not None:
+                found.append(Target([place.descriptor], place.read, _Parser(names)))
+        return found
 
     def _entry(self, place, name, figures, facts):
         links, holders = facts

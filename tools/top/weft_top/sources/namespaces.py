@@ -40,6 +40,13 @@ class Place:
         self._counters = counters  # descriptor of its /proc/net/dev
         self._links = links
 
+    read = staticmethod(read_whole)
+
+    @property
+    def descriptor(self):
+        """Of its counters, for who looks more often."""
+        return self._counters
+
     def close(self):
         os.close(self._counters)
         self._links.close()
@@ -60,6 +67,7 @@ class ProcessPlace:
     """The namespace of a PE that is neither ours nor the lab's, a container's say."""
 
     rates = {}
+    descriptor = None  # its counters are opened anew each time
 
     def __init__(self, label, pid):
         self.label = label

@@ -52,6 +52,10 @@ class NvlinkSource:
             except self._nvml.NVMLError:
                 pass  # the driver has gone before us
 
+    def targets(self, pages, keys):
+        """None: PEs' rails are no NVLinks."""
+        return []
+
     def notices(self):
         return [Notice(self.name, self._trouble)] if self._trouble else []
 

@@ -60,6 +60,10 @@ class RdmaSource:
                 self._looked = self._looked_at_ports = None
         return nics
 
+    def targets(self, pages, keys):
+        """[Target] for the ports of these keys."""
+        return [target for port in self._ports.values() if port.key in keys for target in port.targets()]
+
     def _look(self, time_ns):
         """Find the ports that came and went."""
         present = {}

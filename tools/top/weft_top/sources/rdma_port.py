@@ -10,6 +10,7 @@ from os import pread
 
 from ..model import Nic
 from .counter_files import NUMBER_BYTES, CounterFile
+from .glances import Target
 from .printable import identifier, printable
 from .rdma_names import ALWAYS, NOT_COUNTERS, SUMS, TROUBLE, WHILE_MOVING, meaning
 
@@ -100,6 +101,16 @@ class Port:
         return nic
 
 
+    def targets(self):
+        """[Target] of its bytes; [] where their files are not kept open."""
+        files = {file.name: file for file in self._fast}
+        ways = [files.get(name) for name in ("tx_bytes", "rx_bytes")]
+        if any(file is None or file.descriptor < 0 for file in ways):
+            return []
+        factors = [file.factor for file in ways]
+        return [Target([file.descriptor for file in ways], lambda descriptor: pread(descriptor, NUMBER_BYTES, 0),
+                       lambda data: _bytes_of(self.key, data, factors))]
+
     def _take_rare(self, counters):
         """A quarter of what has never moved; what has moved is no longer rare."""
         turn = self._rare[self._turn % RARE_TURNS::RARE_TURNS] if self._counters else list(self._rare)
@@ -121,6 +132,14 @@ class Port:
         files = self._moving + self._slow
         self._moving = [file for file in files if file.name in moving]
         self._slow = [file for file in files if file.name not in moving]
+
+
+def _bytes_of(key, data, factors):
+    try:
+        tx, rx = (int(text) * factor for text, factor in zip(data, factors))
+    except ValueError:
+        return {}
+    return {key: (tx, rx)}
 
 
 def _take(files, counters):

@@ -1,0 +1,88 @@
+"""How even a PE's NICs are at each moment, from bursts of looks 10 ms apart. Pure.
+
+Bytes that are even over a second may still have taken turns: one NIC busy, the others waiting. Invariants: an
+interval lies between two looks of a burst, and counts only if somebody was busy in it: the busiest NIC carried at
+least half of what its line rate allows, or 64 KiB where the rate is not known; one that is longer than two steps
+does not count, since the look came late. Line rates that differ are compared by the time that the bytes need.
+weft-perf judges by the same rule (tools/perf/README.md).
+"""
+
+from collections import deque
+
+STEP_NS = 10_000_000
+LATE_NS = 2 * STEP_NS
+PIECE_BYTES = 64 << 10
+WINDOW_NS = 10_000_000_000
+# Fewer intervals are chance.
+COUNT_MIN = 10
+
+
+def ratio(steps, lines, seconds):
+    """max/mean of one interval in one direction; None if it says nothing. `steps`: bytes of each NIC; `lines`:
+    their line rates in bits per second."""
+    total = sum(steps)
+    if len(steps) < 2 or total <= 0:
+        return None
+    if all(lines):
+        most = max(step * 8 / line for step, line in zip(steps, lines))  # seconds
+        return most * sum(lines) / (total * 8) if most >= seconds / 2 else None
+    most = max(steps)
+    return most * len(steps) / total if most >= PIECE_BYTES else None
+
+
+class MomentTrack:
+    """The intervals of one PE in the last ten seconds."""
+
+    __slots__ = ("_sides",)
+
+    def __init__(self):
+        self._sides = (deque(), deque())  # TX, RX: (time_ns, ratio)
+
+    def add(self, looks, nics):
+        """Take the `looks` of a burst; `nics`: the PE's, all different."""
+        keys = [nic.key for nic in nics]
+        lines = [nic.rate_bits_per_s for nic in nics]
+        for before, after in zip(looks, looks[1:]):
+            step_ns = after.time_ns - before.time_ns
+            if not 0 < step_ns <= LATE_NS:
+                continue
+            old, new = before.counts(), after.counts()
+            if not all(key in old and key in new for key in keys):
+                continue
+            for way, side in enumerate(self._sides):
+                steps = [max(0, new[key][way] - old[key][way]) for key in keys]
+                found = ratio(steps, lines, step_ns / 1e9)
+                if found is not None:
+                    side.append((after.time_ns, found))
+
+    def balances(self, time_ns):
+        """(TX, RX): the mean max/mean of the last ten seconds; None where too few intervals counted."""
+        return tuple(_mean(side, time_ns - WINDOW_NS) for side in self._sides)
+
+
+def _mean(side, begin_ns):
+    while side and side[0][0] < begin_ns:
+        side.popleft()
+    return sum(value for _, value in side) / len(side) if len(side) >= COUNT_MIN else None
+
+
+class NicFinder:
+    """Finds the NICs of a PE's rails in a Snapshot."""
+
+    def __init__(self, nics):
+        self._nics = {}
+        for nic in nics:
+            # A device with several ports is one rail's by its first.
+            self._nics.setdefault((nic.namespace, nic.name.partition(":")[0] if nic.kind == "rdma" else nic.name), nic)
+
+    def of_page(self, page):
+        """One Nic for each rail that is up; () unless all are known and different."""
+        found = []
+        for rail in page.rails:
+            if rail.up:
+                # libfabric calls the domain of an EFA device NAME-rdm.
+                places = [(where, name) for name in (rail.nic, rail.nic.removesuffix("-rdm"))
+                          for where in (page.namespace, "")]
+                found.append(next((self._nics[place] for place in places if place in self._nics), None))
+        keys = {nic.key for nic in found if nic is not None}
+        return tuple(found) if len(found) > 1 and len(keys) == len(found) else ()
