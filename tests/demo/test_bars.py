@@ -54,6 +54,52 @@ def test_the_last_row_and_the_balance_are_taken_and_other_lines_ignored():
         demo.read_results("coupled", lines[0])
 
 
+def results_of(policy, milliseconds, share, rx, in_time):
+    moments = {"kernel": {"pe": {"rx": {"mean": in_time}}}} if in_time else None
+    balance = {"policy": policy, "share_of_rails": share, "rx_max_over_mean_kernel": rx,
+               "max_over_mean_per_interval": moments}
+    return {"row": {"value": milliseconds * 1e3}, "balance": balance}
+
+
+def test_policies_are_compared_by_time_and_by_nic():
+    import demo
+
+    runs = [results_of("coupled", 219.04, 0.25, 3.98, 3.97), results_of("offset", 80.0, None, 1.0, None)]
+    head, coupled, offset = demo.compare(runs, demo.LabPlace("x")).splitlines()
+    assert head.split() == "policy ms a step share of the rails RX max/mean: in all in 10 ms".split()
+    assert coupled.split() == ["coupled", "219.0", "0.25", "3.98", "3.97"]
+    assert offset.split() == ["offset", "80.0", "-", "1.00", "-"]
+    assert len(head) == len(coupled) == len(offset) <= 80
+
+
+def test_the_default_is_what_weft_takes_when_nobody_names_a_policy(monkeypatch):
+    import demo
+
+    started = []
+
+    class Process:
+        returncode = 0
+
+        def __init__(self, command, env, **_):
+            started.append((command, env))
+
+        def communicate(self, timeout):
+            return json.dumps({"kind": "row"}) + "\n" + json.dumps({"kind": "balance"}), None
+
+        def poll(self):
+            return 0
+
+    monkeypatch.setattr(demo.subprocess, "Popen", Process)
+    monkeypatch.setenv("WEFT_RAIL_POLICY", "single")
+    monkeypatch.setattr(sys, "argv", ["demo"])
+    arguments = demo.parse_arguments()
+    for policy in demo.POLICIES:
+        demo.run_policy(demo.LabPlace("x"), policy, arguments)
+    assert [command[command.index("--policy") + 1] for command, _ in started[:2]] == ["coupled", "offset"]
+    assert "--policy" not in started[2][0]
+    assert all("WEFT_RAIL_POLICY" not in environment for _, environment in started)
+
+
 def test_the_judge_wants_the_problem_and_the_cure():
     import demo
 
