@@ -41,7 +41,7 @@ def test_an_error_that_is_returned_is_said_once_for_each_call(build, bin_dir):
         assert sum("shmem_long_sum_inscan: not a team" in line and "use SHMEM_TEAM_WORLD" in line for line in lines) == 1
         assert sum("shmem_long_broadcast: there is no PE 2 in the team; its PEs are 0 to 1" in line for line in lines) == 1
         assert sum("shmem_long_broadcast: there is no PE -1" in line for line in lines) == 1
-    assert "shmem_team_split_strided" not in done.stderr and "weft_" not in done.stderr
+    assert "error: shmem_team_split_strided" not in done.stderr and "weft_" not in done.stderr
 
 
 def test_the_tour_passes_between_nodes(build, bin_dir):
