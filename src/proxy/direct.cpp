@@ -18,7 +18,7 @@ Direct::Direct(Context& context, Pe peer)
 Direct::~Direct() {
   if (!is_quiet()) {
     // As in Outgoing: the transport will still write there.
-    static_cast<void>(counters_.release());
+    context_.transport.keep(std::move(counters_));
   }
 }
 

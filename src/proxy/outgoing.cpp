@@ -58,7 +58,7 @@ Outgoing::Outgoing(Context& context, Pe peer)
 Outgoing::~Outgoing() {
   if (!is_quiet()) {
     // The transport will still write there; it may outlive us by far, and nothing says when it is done.
-    static_cast<void>(counter_memory_.release());
+    context_.transport.keep(std::move(counter_memory_));
   }
 }
 

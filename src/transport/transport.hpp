@@ -5,8 +5,12 @@
 // Data path: noexcept, no allocation in the steady state, `Status::Again` when a queue is full.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
@@ -61,6 +65,16 @@ class Transport {
 
   // Ok, or PeerLost (sticky).
   [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;
+
+  // Frees `memory` only after this transport: for counters that it has yet to complete when their owner goes.
+  void keep(std::shared_ptr<void> memory) {
+    const std::scoped_lock lock(kept_mutex_);
+    kept_.push_back(std::move(memory));
+  }
+
+ private:
+  std::mutex kept_mutex_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 }  // namespace weft::transport
