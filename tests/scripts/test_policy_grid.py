@@ -50,6 +50,14 @@ def test_the_command_lists_another_grid_for_another_seed():
     assert first.startswith("seed 1: 48 rows") and first.count("\n") == 49 and first != second
 
 
+def test_the_table_shows_the_last_grid_of_the_data_alone():
+    line = {"row": 1, "traffic": "alltoall 16 KiB", "nic_bits_per_s": 1e7, "share_of_rails": {"balanced": [0.9], "offset": [0.8]},
+            "plain_tcp_share": 0.95, "best_other": "offset", "ratio": 0.9}
+    text = policies.table_of([{**line, "traffic": "earlier"}, {"summary": {}}, line, {**line, "row": 2, "plain_tcp_share": None}])
+    assert "earlier" not in text and text.count("\n") == 3
+    assert "| alltoall 16 KiB | 10 | 0.90 | offset 0.80 | 0.900 | 0.95 |" in text
+
+
 @pytest.mark.parametrize("hosts, pes_per_host, nics", [(2, 4, 4), (2, 1, 4), (2, 2, 4), (3, 1, 4), (3, 2, 4), (3, 4, 4)])
 def test_the_plain_tcp_flows_use_every_nic_equally(hosts, pes_per_host, nics):
     routes = list(bare_flows.routes(hosts, pes_per_host, nics))

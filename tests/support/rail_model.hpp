@@ -152,6 +152,7 @@ class RailModel {
     }
     state.near_count = options_.pes_per_host;
     self.links = std::make_unique<Links>(state);
+    self.links->place_senders();
     constexpr std::uint32_t kStride = 8;
     self.rail_counters.resize(state.rails.size());
     self.peer_counters.resize(std::size_t{pe_count_} * kStride);

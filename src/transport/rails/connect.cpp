@@ -118,6 +118,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
     }
     state_.peers[pe] = std::move(peer);
   }
+  links_.place_senders();
 }
 
 std::uint32_t RailsTransport::peer_rail_count_max() const {

@@ -140,11 +140,6 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
     fill(sides.remote[i], peer.rails[i].load);
   }
   const std::uint64_t stripe = state_.options.stripe_bytes_min;
-  const auto remotes = static_cast<std::uint32_t>(peer.rails.size());
-  const FirstRemote senders{.me = state_.me,
-                            .peer = peer.pe,
-                            .pe_count = state_.pe_count,
-                            .near_count = state_.near_count};
   return {
       .policy = state_.options.policy,
       .me = state_.me,
@@ -155,8 +150,8 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
       .stripe_bytes_min = stripe,
       .piece_bytes_max = std::clamp(smallest_window / 2, stripe, std::max(kPieceBytesMax, stripe)),
       .local_start = state_.turns[index].start,
-      .remote_start = first_remote(senders, remotes),
-      .keeps_pairs = covers(senders, remotes) && state_.bursts[index].is_regular(),
+      .remote_start = peer.first_remote,
+      .keeps_pairs = peer.is_covered && state_.bursts[index].is_regular(),
       .pairing = peer.pairings[index],
       .expected_bytes = state_.bursts[index].expected_bytes()};
 }
@@ -195,6 +190,20 @@ void Links::wait_for_room(Peer& peer, Direction direction, Rest rest) {
 void Links::look_again() {
   for (LocalRail& local : state_.rails) {
     local.awaited_bytes = {};
+  }
+}
+
+void Links::place_senders() {
+  for (const auto& peer : state_.peers) {
+    if (peer != nullptr) {
+      const auto remotes = static_cast<std::uint32_t>(peer->rails.size());
+      const FirstRemote senders{.me = state_.me,
+                                .peer = peer->pe,
+                                .pe_count = state_.pe_count,
+                                .near_count = state_.near_count};
+      peer->first_remote = first_remote(senders, remotes);
+      peer->is_covered = covers(senders, remotes);
+    }
   }
 }
 

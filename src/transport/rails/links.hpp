@@ -18,6 +18,9 @@ class Links {
  public:
   explicit Links(State& state) : state_(state) {}
 
+  // All peers are known: finds out with which of its rails bursts to each begin. Before the first post.
+  void place_senders();
+
   // The next piece towards `peer` for what is left of an operation, or empty if it has to wait.
   [[nodiscard]] std::optional<Piece> choose(Peer& peer,
                                             Direction direction,

@@ -201,6 +201,8 @@ struct Peer {
   std::vector<RailLink> links;                   // local * rails.size() + remote
   std::vector<LinkMask> masks;                   // links that are up, by local rail
   std::vector<std::uint64_t> outstanding_bytes;  // by local rail
+  std::uint32_t first_remote = 0;         // its rail with which bursts begin; see planner.hpp
+  bool is_covered = false;                // its rails and those that send to it: see covers
   std::array<std::uint64_t, 2> bursts{};  // of which its rails' burst_bytes are, by direction
   std::array<std::vector<std::uint8_t>, 2> pairings;  // in that burst, by direction and local rail
   std::uint64_t unreachable_since_ns = 0;             // 0: reachable

@@ -66,6 +66,7 @@ def parse_arguments(words):
     parser.add_argument("--seconds", type=float, default=1.5, help="of each run (default: 1.5)")
     parser.add_argument("--rounds", type=int, default=2, help="at least so many runs of the default (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the rows, and measure nothing")
+    parser.add_argument("--table", metavar="FILE", help="print what FILE, data of a grid, holds as a table in Markdown")
     return parser.parse_args(words)
 
 
@@ -171,8 +172,27 @@ def summarize(results, minutes):
             "shares_missed": [f"{grid.text_of(result.row)}: {result.share(DEFAULT):.3f}" for result in missed]}
 
 
+def table_of(lines):
+    """Markdown, of the rows in the data of the last grid."""
+    first = max(index for index, line in enumerate(lines) if line.get("row") == 1)
+    text = ["| traffic; hosts x PEs x NICs | NIC, Mbit/s | default | best other | its rate / the default's | plain TCP |",
+            "|---|---|---|---|---|---|"]
+    for line in lines[first:]:
+        if "row" in line:
+            shares = {policy: statistics.median(values) for policy, values in line["share_of_rails"].items()}
+            limit = "" if line["plain_tcp_share"] is None else f"{line['plain_tcp_share']:.2f}"
+            other = line["best_other"]
+            text.append(f"| {line['traffic']} | {line['nic_bits_per_s'] / 1e6:g} | {shares[DEFAULT]:.2f} | {other} {shares[other]:.2f} "
+                        f"| {line['ratio']:.3f} | {limit} |")
+    return "\n".join(text)
+
+
 def main(words):
     arguments = parse_arguments(words)
+    if arguments.table:
+        with open(arguments.table, encoding="utf-8") as file:
+            print(table_of([json.loads(line) for line in file]))
+        return 0
     settings = Settings(seed=arguments.seed, rows=arguments.rows, seconds=arguments.seconds, rounds=arguments.rounds)
     rows = list(enumerate(grid.draw(settings.seed, settings.rows), 1))
     met, possible = grid.covered_share([row for _, row in rows])
