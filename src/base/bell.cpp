@@ -8,38 +8,60 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "src/base/clock.hpp"
+
 namespace weft {
 namespace {
 
+constexpr std::uint64_t kNsPerUs = 1'000;
+constexpr std::uint64_t kNsPerS = 1'000'000'000;
+
 // Not FUTEX_PRIVATE: the sleeper and who rings are different processes.
-long futex(std::uint32_t& word, int operation, std::uint32_t value, const timespec* timeout) {
-  return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+long futex(std::uint32_t& word,
+           int operation,
+           std::uint32_t value,
+           const timespec* until,
+           std::uint32_t groups) {
+  return ::syscall(SYS_futex, &word, operation, value, until, nullptr, groups);
 }
 
 }  // namespace
 
-void wake_sleepers(Bell& bell) noexcept {
+void wake_sleepers(Bell& bell, std::uint32_t groups) noexcept {
   // relaxed: the kernel compares the word under its own lock; a sleeper looks for news itself.
   AtomicRef(bell.rings).fetch_add(1, std::memory_order_relaxed);
-  futex(bell.rings, FUTEX_WAKE, INT_MAX, nullptr);
+  futex(bell.rings, FUTEX_WAKE_BITSET, INT_MAX, nullptr, groups);
 }
 
 void ring(Bell& bell) noexcept {
   full_fence();  // between what was published and the look for sleepers; sleep_at has the other half
-  ring_unfenced(bell);
+  // relaxed: ordered by the fence.
+  if (AtomicRef(bell.sleepers).load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    wake_sleepers(bell);
+  }
+}
+
+std::uint32_t rings_of(const Bell& bell) noexcept {
+  // relaxed: a ring after this load makes the sleep return at once; news before it is seen by the look.
+  return AtomicRef(const_cast<std::uint32_t&>(bell.rings)).load(std::memory_order_relaxed);
+}
+
+bool sleep_since(Bell& bell,
+                 std::uint32_t rings,
+                 std::uint32_t groups,
+                 std::uint32_t timeout_us) noexcept {
+  const std::uint64_t end_ns = now_ns() + timeout_us * kNsPerUs;
+  const timespec until{.tv_sec = static_cast<std::time_t>(end_ns / kNsPerS),
+                       .tv_nsec = static_cast<long>(end_ns % kNsPerS)};
+  return futex(bell.rings, FUTEX_WAIT_BITSET, rings, &until, groups) == 0 || errno == EAGAIN;
 }
 
 bool sleep_at(Bell& bell, std::uint32_t timeout_us, FunctionRef<bool()> has_news) noexcept {
-  // relaxed: a ring after this load makes the wait return at once; news before it is seen below.
-  const std::uint32_t seen = AtomicRef(bell.rings).load(std::memory_order_relaxed);
-  AtomicRef(bell.sleepers).fetch_add(1, std::memory_order_relaxed);  // ordered by the fence below
+  const std::uint32_t rings = rings_of(bell);
+  // relaxed: ordered by the fence below.
+  AtomicRef(bell.sleepers).fetch_add(1, std::memory_order_relaxed);
   full_fence();  // between becoming a sleeper and the look for news; ring has the other half
-  bool woken = true;
-  if (!has_news()) {
-    const timespec timeout{.tv_sec = timeout_us / 1'000'000,
-                           .tv_nsec = static_cast<long>(timeout_us % 1'000'000) * 1000};
-    woken = futex(bell.rings, FUTEX_WAIT, seen, &timeout) == 0 || errno == EAGAIN;
-  }
+  const bool woken = has_news() || sleep_since(bell, rings, kEveryGroup, timeout_us);
   // relaxed: a ring too many costs one system call.
   AtomicRef(bell.sleepers).fetch_sub(1, std::memory_order_relaxed);
   return woken;

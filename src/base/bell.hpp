@@ -1,10 +1,8 @@
 // How a PE sleeps until a peer of its node has something for it: a futex in shared memory (futex(2)).
 // Whoever publishes rings afterwards, which is one load unless somebody sleeps. Zeroed memory is a
-// silent bell.
+// silent bell. Sleepers that wait for single words have a WordBell instead.
 //
-// ring is never missed, and costs a full fence. ring_unfenced may be: the ringer's store may become
-// visible after the sleeper's last look, and the sleeper's announcement after the ringer's. It is for
-// stores on a fast path, whose sleepers bound their sleep.
+// ring is never missed, and costs a full fence.
 //
 // Threads: any, of any process that maps the bell.
 #pragma once
@@ -22,22 +20,25 @@ struct alignas(kCacheLineBytes) Bell {
   std::uint32_t rings = 0;
 };
 
-// Wakes who sleeps there.
-void wake_sleepers(Bell& bell) noexcept;
+// Groups of sleepers as bits, of which a wake-up names some (FUTEX_WAIT_BITSET of futex(2)).
+inline constexpr std::uint32_t kEveryGroup = UINT32_MAX;
+
+// Wakes those who sleep there in one of `groups`.
+void wake_sleepers(Bell& bell, std::uint32_t groups = kEveryGroup) noexcept;
 
 // After something was published that a sleeper's `has_news` may see.
-inline void ring_unfenced(Bell& bell) noexcept {
-  // relaxed: see above, a miss is bounded.
-  if (AtomicRef(bell.sleepers).load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    wake_sleepers(bell);
-  }
-}
-
-// The same, and never missed.
 void ring(Bell& bell) noexcept;
 
 // Sleeps until the bell rings, at most `timeout_us`, and not at all if has_news() holds. True if not
 // the time ended it.
 bool sleep_at(Bell& bell, std::uint32_t timeout_us, FunctionRef<bool()> has_news) noexcept;
+
+// The parts of sleep_at, for bells that know more of their sleepers: what rings was; then, announced and
+// after a full fence and a look for news, the sleep itself, which a ring since then ends at once.
+[[nodiscard]] std::uint32_t rings_of(const Bell& bell) noexcept;
+bool sleep_since(Bell& bell,
+                 std::uint32_t rings,
+                 std::uint32_t groups,
+                 std::uint32_t timeout_us) noexcept;
 
 }  // namespace weft

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/base/bell.hpp"
 #include "src/base/ids.hpp"
+#include "src/base/word_bell.hpp"
 
 namespace weft::collectives {
 
@@ -71,7 +71,7 @@ union TeamSlot {
 };
 
 struct ControlPage {
-  Bell doorbell;      // the first: rma finds it at the start of the control bytes
+  WordBell doorbell;  // the first: rma finds it at the start of the control bytes
   ControlWord probe;  // the target of writes that only open or try a connection; nobody reads it
   alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
   std::array<std::byte, kWorldInboxBytes> world_inbox;

@@ -81,24 +81,35 @@ std::span<std::byte> Team::inbox() {
   return control().inbox;
 }
 
-Status Team::wait(const std::uint64_t& word, std::uint64_t least, std::string_view name, Pe whom) {
-  if (rma::Rma::read_word(&word) >= least) {
+// By its address in this PE's own memory, from which its offset is known.
+WordPlace Team::place_of(const MemberWord& word) const {
+  const auto* start = reinterpret_cast<const std::byte*>(controls_[word.index]);
+  const std::ptrdiff_t offset = reinterpret_cast<const std::byte*>(&word.value) - start;
+  return rma_.place_of_word(reinterpret_cast<const std::byte*>(controls_[index_]) + offset,
+                            members_[word.index]);
+}
+
+Status Team::wait(MemberWord word, std::uint64_t least, std::string_view name, Pe whom) {
+  const auto done = [&] { return rma::Rma::read_word(&word.value) >= least; };
+  if (done()) {
     return Status::Ok;
   }
-  return rma_.wait([&] { return rma::Rma::read_word(&word) >= least; },
-                   [&] { return fmt::format("waiting for PE {} in {}", whom.value, name); },
-                   others_);
+  return rma_.wait(
+      done, [&] { return fmt::format("waiting for PE {} in {}", whom.value, name); }, others_,
+      [&] { return AwaitedWords(place_of(word)); });
 }
 
 void Team::show(std::uint64_t position) {
-  rma::Rma::store_word(&control().published[position % 2].position, position);
-  ring_mates();
+  std::uint64_t& word = control().published[position % 2].position;
+  rma::Rma::store_word(&word, position);
+  ring_mates(word);
 }
 
-void Team::ring_mates() {
+void Team::ring_mates(const std::uint64_t& word) {
+  const WordPlace place = place_of({index_, word});
   for (const std::uint32_t mate : mates()) {
     if (mate != index_) {
-      rma_.ring(members_[mate]);
+      rma_.ring(members_[mate], place);
     }
   }
 }
@@ -110,7 +121,7 @@ Status Team::begin_publication(std::string_view name, std::byte** data) {
       break;
     }
     const Status status =
-        wait(control(mate).published[before % 2].position, before, name, members_[mate]);
+        wait({mate, control(mate).published[before % 2].position}, before, name, members_[mate]);
     if (status != Status::Ok) {
       return status;
     }
@@ -122,7 +133,8 @@ Status Team::begin_publication(std::string_view name, std::byte** data) {
 }
 
 Status Team::await_entry(std::uint32_t mate, std::string_view name) {
-  return wait(control(mate).published[position_ % 2].position, position_, name, members_[mate]);
+  return wait({mate, control(mate).published[position_ % 2].position}, position_, name,
+              members_[mate]);
 }
 
 Status Team::await_all_entries(std::string_view name) {
@@ -138,13 +150,13 @@ Status Team::await_all_entries(std::string_view name) {
 
 void Team::show_word(ControlWord TeamControl::* word) {
   rma::Rma::store_word(&(control().*word).value, position_);
-  ring_mates();
+  ring_mates((control().*word).value);
 }
 
 Status Team::await_word(ControlWord TeamControl::* word,
                         std::uint32_t mate,
                         std::string_view name) {
-  return wait((control(mate).*word).value, position_, name, members_[mate]);
+  return wait({mate, (control(mate).*word).value}, position_, name, members_[mate]);
 }
 
 Status Team::await_all_words(ControlWord TeamControl::* word, std::string_view name) {
@@ -159,12 +171,12 @@ Status Team::await_all_words(ControlWord TeamControl::* word, std::string_view n
 
 Status Team::await_arrivals(std::uint64_t more, std::string_view name, Pe whom) {
   arrival_count_ += more;
-  return wait(control().arrivals.value, arrival_count_, name, whom);
+  return wait({index_, control().arrivals.value}, arrival_count_, name, whom);
 }
 
 Status Team::await_results(std::uint64_t more, std::string_view name, Pe whom) {
   result_count_ += more;
-  return wait(control().results.value, result_count_, name, whom);
+  return wait({index_, control().results.value}, result_count_, name, whom);
 }
 
 Status Team::sync(std::string_view name) {
@@ -201,7 +213,7 @@ Status Team::disseminate(std::span<const Pe> pes, std::uint32_t place, std::stri
     const rma::Signal one{.word = &word.value, .value = 1, .code = rma::AtomicCode::Add};
     Status status = rma_.signal(context_, one, to);
     if (status == Status::Ok) {
-      status = wait(word.value, ++sync_counts_[round], name, from);
+      status = wait({index_, word.value}, ++sync_counts_[round], name, from);
     }
     if (status != Status::Ok) {
       return status;

@@ -141,7 +141,7 @@ class Team {
 
   // Until a word of this PE, to which a member sets, has come to `least`.
   Status await_own(const std::uint64_t& word, std::uint64_t least, std::string_view name, Pe whom) {
-    return wait(word, least, name, whom);
+    return wait({index_, word}, least, name, whom);
   }
 
   // All members have entered. Two steps on the node, a dissemination between the nodes' leaders.
@@ -152,8 +152,17 @@ class Team {
  private:
   void find_nodes(std::span<const std::uint32_t> node_of);
   void show(std::uint64_t position);
-  void ring_mates();
-  Status wait(const std::uint64_t& word, std::uint64_t least, std::string_view name, Pe whom);
+
+  // A word as mapped here, of the member whom it belongs to.
+  struct MemberWord {
+    std::uint32_t index;
+    const std::uint64_t& value;
+  };
+
+  // Of this PE, which it stored.
+  void ring_mates(const std::uint64_t& word);
+  [[nodiscard]] WordPlace place_of(const MemberWord& word) const;
+  Status wait(MemberWord word, std::uint64_t least, std::string_view name, Pe whom);
   Status disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name);
 
   rma::Rma& rma_;

@@ -72,15 +72,29 @@ Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
     if (std::byte* base = heap.mapped_base(Pe(pe)); base != nullptr) {
       peers_[pe] = base + (heap.user() - heap.base());
-      doorbells_[pe] = reinterpret_cast<Bell*>(base);
+      doorbells_[pe] = reinterpret_cast<WordBell*>(base);
     }
   }
+}
+
+// What mapped() may not see: Weft's own words, regions besides the heap, and all with checks on.
+WordPlace Rma::place_elsewhere(const void* address, Pe owner) const {
+  const heap::Place place = heap_.place_of(address).value_or(heap::Place{});
+  const std::uint64_t offset = place.offset.value;
+  if (place.region != RegionIndex(0)) {
+    return place_of_user_word(offset);
+  }
+  return offset < heap_.control_bytes() ? place_of_control_word(offset, owner)
+                                        : place_of_user_word(offset - heap_.control_bytes());
 }
 
 Status Rma::put(
     Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking) {
   if (void* here = view(dest, peer); here != nullptr) {
     transport::copy_bytes(here, source.data(), source.size());
+    if (source.size() <= kWordBytesMax) {
+      ring_for(dest, peer);
+    }
     return Status::Ok;
   }
   if (source.empty()) {
@@ -144,7 +158,7 @@ Status Rma::put_signal(Context& context,
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
   if (void* here = view(signal.word, peer); here != nullptr) {
     apply_signal(here, signal);
-    ring(peer);
+    ring_for_signal(signal.word, peer);
     return Status::Ok;
   }
   return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer,
@@ -157,7 +171,7 @@ Status Rma::atomic(
   operation.result = result;
   if (void* here = view(word, peer); here != nullptr) {
     const std::uint64_t old = transport::apply_atomic(here, operation.update);
-    ring(peer);
+    ring_for_signal(word, peer);
     if (result != nullptr) {
       *result = old;
     }

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "src/base/bell.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/base/word_bell.hpp"
 #include "src/heap/heap.hpp"
 #include "src/rma/context.hpp"
 #include "src/rma/waiter.hpp"
@@ -46,6 +46,8 @@ class Rma {
  public:
   // A blocking put up to this size is copied by the transport and does not wait for the wire.
   static constexpr std::size_t kCopiedBytesMax = std::size_t{16} * 1024;
+  // A put up to this size may be of a word that somebody waits for.
+  static constexpr std::size_t kWordBytesMax = 8;
 
   // `rails` may be null: then every PE is mapped.
   Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter);
@@ -128,10 +130,26 @@ class Rma {
     transport::store_word(word, value);
   }
 
-  // Wakes a PE of this node that sleeps in a wait; for those who stored what it may wait for.
-  void ring(Pe peer) {
-    if (doorbells_[peer.value] != nullptr) {
-      ring_unfenced(*doorbells_[peer.value]);
+  // Where the doorbells know the word at `address`, symmetric, of PE `owner`.
+  [[nodiscard]] WordPlace place_of_word(const void* address, Pe owner) const {
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - user_);
+    return offset < user_bytes_ ? place_of_user_word(offset) : place_elsewhere(address, owner);
+  }
+
+  // Wakes a PE of this node that sleeps until the word at `place` changes; for who stored that.
+  void ring(Pe peer, WordPlace place) {
+    if (WordBell* bell = doorbells_[peer.value]; bell != nullptr) {
+      ring_unfenced(*bell, place);
+    }
+  }
+
+  // The same for a signal word of `peer`, and for a word that a put or an atomic changed, of which most are
+  // awaited by nobody: who waits for more words than it can name sees such a change after its sleep.
+  void ring_for_signal(const void* word, Pe peer) { ring(peer, place_of_word(word, peer)); }
+
+  void ring_for(const void* word, Pe peer) {
+    if (WordBell* bell = doorbells_[peer.value]; bell != nullptr) {
+      ring_for_word(*bell, place_of_word(word, peer));
     }
   }
 
@@ -145,7 +163,16 @@ class Rma {
   Status quiet(Context& context, Pe peer);
   Status fence(Context& context);
 
-  // Waits until `done` holds, making progress. `describe` says for whom, if it takes long.
+  // Waits until `done` holds, making progress. `describe` says for whom, if it takes long; `words` lists
+  // what `done` looks at.
+  Status wait(FunctionRef<bool()> done,
+              FunctionRef<std::string()> describe,
+              std::span<const Pe> awaited,
+              Waiter::ListWords words) {
+    return waiter_.wait(done, describe, awaited, words);
+  }
+
+  // For what may come in any way.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
               std::span<const Pe> awaited = {}) {
@@ -176,6 +203,8 @@ class Rma {
                                             : nullptr;
   }
 
+  [[nodiscard]] WordPlace place_elsewhere(const void* address, Pe owner) const;
+
   [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
     const auto place = heap_.place_of(address).value_or(heap::Place{});
     return {.region = place.region, .offset = place.offset};
@@ -196,9 +225,9 @@ class Rma {
   const std::byte* user_;
   std::uint64_t user_bytes_;
   std::uint32_t pe_count_;
-  bool has_regions_;               // besides the heap
-  std::vector<Bell*> doorbells_;   // by PE; null on other nodes
-  std::vector<std::byte*> peers_;  // user memory of each PE as mapped here; null on other nodes
+  bool has_regions_;                  // besides the heap
+  std::vector<WordBell*> doorbells_;  // by PE; null on other nodes
+  std::vector<std::byte*> peers_;     // user memory of each PE as mapped here; null on other nodes
 };
 
 }  // namespace weft::rma

@@ -55,12 +55,13 @@ WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t co
   return policy;
 }
 
-Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Bell* bell)
+Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, WordBell* bell)
     : policy_(policy), rails_(rails), is_dead_(std::move(is_dead)), bell_(bell) {}
 
 Status Waiter::wait(FunctionRef<bool()> done,
                     FunctionRef<std::string()> describe,
-                    std::span<const Pe> awaited) {
+                    std::span<const Pe> awaited,
+                    ListWords words) {
   if (done()) {
     return Status::Ok;
   }
@@ -68,7 +69,7 @@ Status Waiter::wait(FunctionRef<bool()> done,
   if (spin(done, start_ns, policy_.spin_us) || yield(done, start_ns)) {
     return Status::Ok;
   }
-  return sleep(done, describe, awaited, start_ns);
+  return sleep(done, describe, awaited, words, start_ns);
 }
 
 bool Waiter::poll(FunctionRef<bool()> done) {
@@ -109,6 +110,7 @@ bool Waiter::yield(FunctionRef<bool()> done, std::uint64_t start_ns) {
 Status Waiter::sleep(FunctionRef<bool()> done,
                      FunctionRef<std::string()> describe,
                      std::span<const Pe> awaited,
+                     ListWords words,
                      std::uint64_t start_ns) {
   const std::uint64_t report_ns = policy_.report_ms * kNsPerMs;
   std::uint64_t next_report_ns = start_ns + report_ns;
@@ -131,7 +133,7 @@ Status Waiter::sleep(FunctionRef<bool()> done,
     }
     // Traffic comes in bursts, and what a peer writes leaves no event here: the more often it ends
     // a nap, the longer the next sleep is put off.
-    burst_us = nap(done, now - start_ns)
+    burst_us = nap(done, words, now - start_ns)
                    ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us)
                    : 0;
     if (spin(done, now_ns(), burst_us)) {
@@ -141,7 +143,7 @@ Status Waiter::sleep(FunctionRef<bool()> done,
   return Status::Ok;
 }
 
-bool Waiter::nap(FunctionRef<bool()> done, std::uint64_t waited_ns) {
+bool Waiter::nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns) {
   // An eighth of what it has waited already: short waits end soon, long ones cost no CPU.
   const auto us = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(waited_ns / kNsPerUs / 8, 1, policy_.sleep_us));
@@ -149,10 +151,10 @@ bool Waiter::nap(FunctionRef<bool()> done, std::uint64_t waited_ns) {
     return rails_->wait_for_event(us);
   }
   if (bell_ != nullptr) {
-    sleep_at(*bell_, us, done);
-  } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(us));
+    const AwaitedWords listed = words();
+    return sleep_at(*bell_, listed, us, [&] { return done() || words() != listed; });
   }
+  std::this_thread::sleep_for(std::chrono::microseconds(us));
   return false;
 }
 

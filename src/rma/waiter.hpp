@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 
-#include "src/base/bell.hpp"
 #include "src/base/function_ref.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/base/word_bell.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::rma {
@@ -33,15 +33,26 @@ class Waiter {
   // True if a PE of this node is known to be dead (its process is gone).
   using IsDead = std::function<bool(Pe)>;
 
+  // The words that a wait is for, as long as `done` finds nothing new. Called only before a sleep.
+  using ListWords = FunctionRef<AwaitedWords()>;
+
   // `bell` is rung by PEs of this node; null in tests.
-  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, Bell* bell = nullptr);
+  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, WordBell* bell = nullptr);
 
   // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` ("waiting
   // for PE 3 in barrier_all") is called only if the wait is long. `done` is called from this thread,
-  // often: keep it to a few loads.
+  // often: keep it to a few loads. Stores of the node's PEs to other words than `words` lists do not wake it.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
-              std::span<const Pe> awaited);
+              std::span<const Pe> awaited,
+              ListWords words);
+
+  // For what may come in any way.
+  Status wait(FunctionRef<bool()> done,
+              FunctionRef<std::string()> describe,
+              std::span<const Pe> awaited) {
+    return wait(done, describe, awaited, [] { return AwaitedWords{}; });
+  }
 
   [[nodiscard]] transport::Transport* rails() const { return rails_; }
 
@@ -55,16 +66,17 @@ class Waiter {
   Status sleep(FunctionRef<bool()> done,
                FunctionRef<std::string()> describe,
                std::span<const Pe> awaited,
+               ListWords words,
                std::uint64_t start_ns);
   // True if traffic ended it.
-  bool nap(FunctionRef<bool()> done, std::uint64_t waited_ns);
+  bool nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns);
   // The first lost PE among the next few of `awaited`; `position` goes round.
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 
   WaitPolicy policy_;
   transport::Transport* rails_;
   IsDead is_dead_;
-  Bell* bell_;
+  WordBell* bell_;
 };
 
 }  // namespace weft::rma

@@ -97,7 +97,8 @@ class Call {
   Status wait(std::size_t index, std::uint64_t least, Pe whom) {
     return rma_.wait([&] { return rma::Rma::read_word(word(index)) >= least; },
                      [&] { return fmt::format("waiting for PE {} in {}", whom.value, name_); },
-                     others());
+                     others(),
+                     [&] { return AwaitedWords(rma_.place_of_word(word(index), pe(place_))); });
   }
 
   Status take(std::size_t index, std::uint64_t count, Pe whom) {

@@ -216,7 +216,15 @@ int signal_wait_until(const Caller& caller,
                       weft_comparison comparison,
                       std::uint64_t value,
                       std::uint64_t* seen);
-// Waits until `done`; `what` says for what, if it takes long.
-int wait(const char* name, const void* word, FunctionRef<bool()> done);
+
+// The variables of this PE that a wait is for.
+struct WaitedWords {
+  const void* first;
+  std::size_t count;
+  std::size_t element_bytes;
+};
+
+// Waits until `done`, which looks at `words` and nothing else.
+int wait(const char* name, const WaitedWords& words, FunctionRef<bool()> done);
 
 }  // namespace weft::c_api

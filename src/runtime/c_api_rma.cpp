@@ -58,14 +58,24 @@ int atomic_nbi(const Access& word, const rma::Atomic& atomic, void* result) {
       word.name);
 }
 
-int wait(const char* name, const void* word, FunctionRef<bool()> done) {
+int wait(const char* name, const WaitedWords& words, FunctionRef<bool()> done) {
   rma::Rma& rma = *current();
+  const auto* first = static_cast<const std::byte*>(words.first);
   const auto describe = [&] {
     return fmt::format("waiting in {} for the word at heap offset {}", name,
-                       static_cast<const std::byte*>(word) - rma.heap().user());
+                       first - rma.heap().user());
+  };
+  const auto places = [&] {
+    AwaitedWords awaited;
+    const Pe me = runtime().pe();
+    for (std::size_t i = 0; i < std::min<std::size_t>(words.count, AwaitedWords::kCountMax + 1);
+         ++i) {
+      awaited.add(rma.place_of_word(first + i * words.element_bytes, me));
+    }
+    return awaited;
   };
   // Nobody says who will write the word, so that any PE's death ends the wait.
-  return finish(rma.wait(done, describe, others()), name);
+  return finish(rma.wait(done, describe, others(), places), name);
 }
 
 namespace {

@@ -13,7 +13,7 @@ int signal_wait_until(const Caller& caller,
     return settled(caller, static_cast<int>(status));
   }
   std::uint64_t last = 0;
-  const int status = wait(caller.name, word, [&] {
+  const int status = wait(caller.name, {word, 1, sizeof *word}, [&] {
     last = rma::Rma::read_word(word);
     return typed::compare(last, comparison, value);
   });

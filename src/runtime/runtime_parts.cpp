@@ -84,7 +84,7 @@ Runtime::Parts::Parts(const Config& user_config,
   join_transports();
   waiter.emplace(
       policy, transport(), [this](Pe pe) { return is_dead(pe); },
-      reinterpret_cast<Bell*>(heap.control()));
+      reinterpret_cast<WordBell*>(heap.control()));
   rma.emplace(heap, transport(), *waiter);
   default_context.emplace(bootstrap->pe_count());
   collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));

@@ -57,12 +57,17 @@ int check_lock(const Caller& caller, const long* lock) {
 
 // Waits until PE `awaited` (as written in halves; 0: nobody in particular) has changed this PE's half.
 template <typename Done>
-int wait_for(const Caller& caller, std::uint32_t awaited, const char* what, Done&& done) {
+int wait_for(const Caller& caller,
+             std::uint32_t awaited,
+             const char* what,
+             const std::uint32_t* half,
+             Done&& done) {
   const auto describe = [&] {
     return fmt::format("{}: waiting for PE {}{}", caller.name, awaited - 1, what);
   };
   const Pe peer(awaited - 1);
-  return finish(current()->wait(done, describe, {&peer, 1}), caller.name);
+  const auto words = [&] { return AwaitedWords(current()->place_of_word(half, Pe(me() - 1))); };
+  return finish(current()->wait(done, describe, {&peer, 1}, words), caller.name);
 }
 
 }  // namespace
@@ -89,6 +94,7 @@ int set_lock(const Caller& caller, long* lock) {
   return status != WEFT_OK
              ? status
              : wait_for(caller, previous, " or one before it in the queue to clear the lock",
+                        halves.own,
                         [&] { return (transport::load_word(halves.own) & kWaiting) == 0; });
 }
 
@@ -113,7 +119,7 @@ int clear_lock(const Caller& caller, long* lock) {
                                 static_cast<const void*>(lock)));
     }
     // Somebody is in the queue and about to say so.
-    status = wait_for(caller, last, " or one before it to enter the lock's queue",
+    status = wait_for(caller, last, " or one before it to enter the lock's queue", halves.own,
                       [&] { return transport::load_word(halves.own) != 0; });
   }
   std::uint32_t old = 0;

@@ -81,6 +81,15 @@ template <typename T>
   return static_cast<Bits<T>*>(mapped_bytes(caller, address, sizeof(T), pe));
 }
 
+// After `word` of `pe` was changed: wakes who waits for it.
+[[gnu::always_inline]] inline void ring_for(const Caller& caller, const void* word, int pe) {
+  current()->ring_for(word, Pe(world_pe(caller.context, pe)));
+}
+
+[[gnu::always_inline]] inline void ring_for_signal(const Caller& caller, const void* word, int pe) {
+  current()->ring_for_signal(word, Pe(world_pe(caller.context, pe)));
+}
+
 template <typename T>
 Access element(const Caller& caller, const T* address, int pe) {
   return {.name = caller.name,
@@ -113,6 +122,7 @@ template <typename T>
     } else {
       // relaxed: p promises no order; fence, quiet and signals do.
       AtomicRef(*word).store(std::bit_cast<Bits<T>>(value), std::memory_order_relaxed);
+      ring_for(caller, dest, pe);
     }
     return WEFT_OK;
   }
@@ -140,6 +150,9 @@ template <Blocking kBlocking>
     const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
   if (void* view = mapped_bytes(caller, dest, bytes, pe); view != nullptr) [[likely]] {
     transport::copy_bytes(view, source, bytes);
+    if (bytes <= rma::Rma::kWordBytesMax) {
+      ring_for(caller, dest, pe);
+    }
     return WEFT_OK;
   }
   return settled(caller,
@@ -202,7 +215,7 @@ struct Target {
   } else {
     transport::apply_atomic(*word, AtomicCode::Add, signal.value, std::uint64_t{0});
   }
-  current()->ring(Pe(world_pe(caller.context, target.pe)));
+  ring_for_signal(caller, signal.word, target.pe);
   return true;
 }
 
@@ -230,7 +243,7 @@ inline int signal(const Caller& caller, const weft_signal& update, int pe) {
   } else {
     transport::apply_atomic(*word, AtomicCode::Add, update.value, std::uint64_t{0});
   }
-  current()->ring(Pe(world_pe(caller.context, pe)));
+  ring_for_signal(caller, update.word, pe);
   return WEFT_OK;
 }
 
@@ -246,6 +259,7 @@ template <typename T>
 int set(const Caller& caller, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     transport::store_word(word, std::bit_cast<Bits<T>>(value));
+    ring_for(caller, dest, pe);
     return WEFT_OK;
   }
   return settled(
@@ -257,6 +271,7 @@ template <AtomicCode kCode, typename T>
 int update(const Caller& caller, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0});
+    ring_for(caller, dest, pe);
     return WEFT_OK;
   }
   return settled(caller,
@@ -273,8 +288,10 @@ T fetch_with(const Caller& caller, T* dest, const rma::Atomic& atomic, int pe) {
 template <AtomicCode kCode, typename T>
 [[gnu::always_inline]] inline T fetch_update(const Caller& caller, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
-    return std::bit_cast<T>(
-        transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0}));
+    const Bits<T> old =
+        transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0});
+    ring_for(caller, dest, pe);
+    return std::bit_cast<T>(old);
   }
   return fetch_with(caller, dest, atomic_of(kCode, value), pe);
 }
@@ -284,6 +301,7 @@ int fetch_update_nbi(const Caller& caller, T* fetch, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     *fetch = std::bit_cast<T>(
         transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0}));
+    ring_for(caller, dest, pe);
     return WEFT_OK;
   }
   return settled(caller,
@@ -311,9 +329,11 @@ int fetch_nbi(const Caller& caller, T* fetch, const T* source, int pe) {
 template <typename T>
 T compare_swap(const Caller& caller, T* dest, Exchange<T> exchange, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
-    return std::bit_cast<T>(transport::apply_atomic(*word, AtomicCode::CompareSwap,
-                                                    std::bit_cast<Bits<T>>(exchange.value),
-                                                    std::bit_cast<Bits<T>>(exchange.condition)));
+    const Bits<T> old = transport::apply_atomic(*word, AtomicCode::CompareSwap,
+                                                std::bit_cast<Bits<T>>(exchange.value),
+                                                std::bit_cast<Bits<T>>(exchange.condition));
+    ring_for(caller, dest, pe);
+    return std::bit_cast<T>(old);
   }
   return fetch_with(caller, dest,
                     atomic_of(AtomicCode::CompareSwap, exchange.value, exchange.condition), pe);
@@ -325,6 +345,7 @@ int compare_swap_nbi(const Caller& caller, T* fetch, T* dest, Exchange<T> exchan
     *fetch = std::bit_cast<T>(transport::apply_atomic(*word, AtomicCode::CompareSwap,
                                                       std::bit_cast<Bits<T>>(exchange.value),
                                                       std::bit_cast<Bits<T>>(exchange.condition)));
+    ring_for(caller, dest, pe);
     return WEFT_OK;
   }
   return settled(

@@ -5,6 +5,7 @@
 // Threads: any. Waiting makes progress; a test that fails makes a little.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "src/runtime/c_api.hpp"
@@ -87,6 +88,11 @@ template <typename T>
 }
 
 template <typename T>
+[[nodiscard]] WaitedWords words_of(const Variables<T>& variables) {
+  return {variables.ivars, variables.count, sizeof(T)};
+}
+
+template <typename T>
 [[nodiscard]] bool holds(const Variables<T>& variables, std::size_t i) {
   return compare(transport::load_word(variables.ivars + i), variables.comparison,
                  variables.values[i * variables.value_step]);
@@ -140,8 +146,11 @@ int wait_until_all(const Caller& caller, const Variables<T>& variables) {
     return settled(caller, static_cast<int>(status));
   }
   std::size_t open = 0;
-  return settled(caller, wait(caller.name, variables.ivars, [&] {
+  // One at a time: what changes before its turn wakes nobody.
+  WaitedWords words{variables.ivars, 1, sizeof(T)};
+  return settled(caller, wait(caller.name, words, [&] {
                    open = first_open(variables, open);
+                   words.first = variables.ivars + std::min(open, variables.count - 1);
                    return open == variables.count;
                  }));
 }
@@ -158,7 +167,7 @@ std::size_t wait_until_any(const Caller& caller, const Variables<T>& variables) 
   }
   SearchStart& start = search_start(variables.ivars, variables.count);
   std::size_t found = variables.count;
-  const int status = wait(caller.name, variables.ivars, [&] {
+  const int status = wait(caller.name, words_of(variables), [&] {
     found = one_that_holds(variables, start.position);
     return found < variables.count;
   });
@@ -177,7 +186,7 @@ std::size_t wait_until_some(const Caller& caller,
     return 0;
   }
   std::size_t found = 0;
-  settled(caller, wait(caller.name, variables.ivars, [&] {
+  settled(caller, wait(caller.name, words_of(variables), [&] {
             found = collect(variables, indices);
             return found > 0;
           }));

@@ -48,6 +48,26 @@ def large_puts(settings):
             for size, samples in values.items() for other in ("oshmem", "memcpy")]
 
 
+def sleepers(settings):
+    """A signal or an atomic to a PE that sleeps for something else, against a put and its quiet in the same run."""
+    command = [program("weft-run"), "-n", 2, "--bind", "core", "--", program("node_sleepers")]
+    times = {}
+    for _ in range(settings.runs):
+        for line in json_lines(command):
+            times.setdefault((line["name"], line["bytes"], line["target"]), []).append(line["ns"])
+    results = []
+    for target in ("in a barrier", "in a wait for another word"):
+        base = times["put_quiet", 8, target]
+        for name in ("put_signal", "put_signal_add", "signal", "add", "fetch_add"):
+            ours = times[name, 8, target]
+            results.append(Result(f"{name} to a PE {target}", median(ours) / median(base), 2.0, at_least=False,
+                                  ours=median(ours), theirs=median(base), unit="ns", samples=[ours, base]))
+    awake = times["put_signal", 64, "awake"]
+    results.append(Result("put_signal of 64 B to a PE that is awake", median(awake), 40.0, at_least=False, unit="ns",
+                          samples=awake))
+    return results
+
+
 def many_pes(settings):
     """256 PEs as processes: from the launch to the end of their first barriers."""
     del settings  # once says enough
@@ -102,5 +122,6 @@ def private_bytes(pid):
 ROWS = {
     "node_local_small": ("node-local put + quiet, get, fetch_add of 8 B, against oshmem over UCX", small_operations),
     "node_local_large": ("node-local puts, against oshmem over UCX and memcpy", large_puts),
+    "node_sleepers": ("signals and atomics of 8 B to a PE of the node that sleeps, against put + quiet", sleepers),
     "many_pes": ("256 PEs as processes", many_pes),
 }
