@@ -103,7 +103,8 @@ WEFT_EXPORT int weft_node_of(int pe);
 WEFT_EXPORT void* weft_malloc(size_t size);
 /* Zeroed. */
 WEFT_EXPORT void* weft_calloc(size_t count, size_t size);
-/* `alignment` is a power of two. */
+/* `alignment` is a power of two, at most the size of the heap; the address is a multiple of it on each PE.
+ * NULL with WEFT_INVALID_ARGUMENT for others, with a line that says the largest. */
 WEFT_EXPORT void* weft_align(size_t alignment, size_t size);
 /* Another block of `size` bytes with the contents of `address` up to the smaller of both sizes, which is
  * then freed. NULL as address: weft_malloc; 0 as size: weft_free, and NULL is returned. On an error NULL,

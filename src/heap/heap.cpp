@@ -1,6 +1,7 @@
 #include "src/heap/heap.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <random>
 
 #include <unistd.h>
@@ -23,6 +24,15 @@ std::uint64_t own_process() {
   return kNumber ^ static_cast<std::uint64_t>(::getpid());  // a forked child is another process
 }
 
+// Some offset in a heap of this size is a multiple of any power of two up to it.
+std::uint64_t largest_alignment(std::uint64_t heap_bytes) {
+  return std::max<std::uint64_t>(std::bit_floor(heap_bytes), Segment::kAlignment);
+}
+
+std::uint64_t alignment_of(std::uint64_t address) {
+  return std::uint64_t{1} << std::countr_zero(address);
+}
+
 }  // namespace
 
 Heap::Heap(Pe me,
@@ -32,10 +42,14 @@ Heap::Heap(Pe me,
            Pages pages)
     : control_bytes_(control_bytes),
       pages_(pages),
-      segment_(Segment::create(
-          fmt::format("weft-heap-pe{}", me.value), heap_bytes + control_bytes, pages)),
+      segment_(Segment::create(fmt::format("weft-heap-pe{}", me.value),
+                               heap_bytes + control_bytes,
+                               pages,
+                               largest_alignment(heap_bytes))),
       base_(segment_.data()),
       allocator_(heap_bytes + control_bytes),
+      alignment_max_(std::min(alignment_of(reinterpret_cast<std::uint64_t>(base_)),
+                              largest_alignment(heap_bytes))),
       mapped_(pe_count, nullptr) {
   // The control bytes are the first block; nobody has their offset to release it.
   const auto control = allocator_.allocate(control_bytes, 1);
@@ -62,6 +76,7 @@ void Heap::map_peers(const std::vector<SegmentOffer>& offers, const std::vector<
            "PE {} has a heap of {}, this PE one of {}; WEFT_HEAP_SIZE must be the same on all PEs",
            pe, format_bytes(offers[pe].bytes), format_bytes(size()));
     }
+    alignment_max_ = std::min(alignment_max_, alignment_of(offers[pe].base));
     if (is_local[pe]) {
       mapped_[pe] = map_offer(offers[pe]);
     }

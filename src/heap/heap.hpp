@@ -86,7 +86,12 @@ class Heap {
 
   [[nodiscard]] std::uint64_t control_bytes() const { return control_bytes_; }
 
-  // Local half of a collective allocation; the runtime compares the arguments of all PEs.
+  // The largest alignment that a block can have on all PEs: the largest power of two in the size of user
+  // memory (at least 2 MiB), unless a PE's address space has no such place.
+  [[nodiscard]] std::uint64_t alignment_max() const { return alignment_max_; }
+
+  // Local half of a collective allocation; the runtime compares the arguments of all PEs. An address is as
+  // aligned as its offset, up to alignment_max().
   [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] bool release(const void* address);
 
@@ -146,6 +151,7 @@ class Heap {
   Segment segment_;
   std::byte* base_;
   Allocator allocator_;
+  std::uint64_t alignment_max_;
   std::vector<Segment> peer_segments_;
   std::vector<std::byte*> mapped_;  // by PE
   std::vector<Region> regions_;     // region i is at i - 1

@@ -32,34 +32,53 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
        what, format_bytes(bytes), errno_words(error));
 }
 
-// At a multiple of kAlignment, so that equal offsets are equally aligned on all PEs. Null: `data` could not be
-// mapped; errno.
-std::byte* try_map(int descriptor, std::size_t bytes) {
-  const std::size_t reserved = bytes + Segment::kAlignment;
+// Addresses without memory, the first a multiple of `alignment`. Null: errno.
+std::byte* reserve(std::size_t bytes, std::size_t alignment) {
+  std::size_t with_room = 0;
+  if (__builtin_add_overflow(bytes, alignment, &with_room)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   void* start =
-      ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      ::mmap(nullptr, with_room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
     return nullptr;
   }
   auto* first = static_cast<std::byte*>(start);
-  const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % Segment::kAlignment;
-  void* data =
-      ::mmap(first + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
-  if (data == MAP_FAILED) {
-    const int error = errno;
-    ::munmap(start, reserved);
-    errno = error;
-    return nullptr;
-  }
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % alignment;
   if (before > 0) {
     ::munmap(first, before);
   }
-  ::munmap(first + before + bytes, Segment::kAlignment - before);
+  ::munmap(first + before + bytes, alignment - before);
+  return first + before;
+}
+
+// At a multiple of `alignment`, so that equal offsets are equally aligned on all PEs, or of a smaller power of
+// two where the address space has no such place. Null: `data` could not be mapped; errno.
+std::byte* try_map(int descriptor, std::size_t bytes, std::size_t alignment) {
+  std::byte* place = reserve(bytes, alignment);
+  while (place == nullptr && alignment > Segment::kAlignment) {
+    alignment /= 2;
+    place = reserve(bytes, alignment);
+  }
+  if (place == nullptr) {
+    return nullptr;
+  }
+  void* data = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    ::munmap(place, bytes);
+    errno = error;
+    return nullptr;
+  }
   return static_cast<std::byte*>(data);
 }
 
-std::byte* map(int descriptor, std::size_t bytes, const std::string& what) {
-  std::byte* data = try_map(descriptor, bytes);
+std::byte* map(int descriptor,
+               std::size_t bytes,
+               const std::string& what,
+               std::size_t alignment = Segment::kAlignment) {
+  std::byte* data = try_map(descriptor, bytes, alignment);
   if (data == nullptr) {
     fail_map(descriptor, bytes, what);
   }
@@ -113,13 +132,16 @@ Pages parse_pages(std::string_view setting) {
   return setting == "on" ? Pages::Reserved : setting == "off" ? Pages::Small : Pages::Transparent;
 }
 
-Segment Segment::create(const std::string& name, std::size_t bytes, Pages pages) {
+Segment Segment::create(const std::string& name,
+                        std::size_t bytes,
+                        Pages pages,
+                        std::size_t alignment) {
   if (pages == Pages::Reserved) {
     // The kernel sets the pages aside when they are mapped, or says that there are too few.
     const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
     const std::size_t whole = round_up(bytes, kHugePage);
     if (descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(whole)) == 0) {
-      if (std::byte* data = try_map(descriptor, whole); data != nullptr) {
+      if (std::byte* data = try_map(descriptor, whole, alignment); data != nullptr) {
         return {data, bytes, descriptor, kHugePage};
       }
     }
@@ -128,7 +150,7 @@ Segment Segment::create(const std::string& name, std::size_t bytes, Pages pages)
     }
   }
   const int descriptor = create_descriptor(name, bytes);
-  Segment segment(map(descriptor, bytes, name), bytes, descriptor);
+  Segment segment(map(descriptor, bytes, name, alignment), bytes, descriptor);
   advise(segment.data_, bytes, pages);
   return segment;
 }

@@ -24,15 +24,18 @@ enum class Pages : std::uint8_t {
 
 class Segment {
  public:
-  // Where segments start: a multiple of the size of a huge page, and the largest alignment that an
-  // offset can stand for.
+  // Where segments start at least: a multiple of the size of a huge page.
   static constexpr std::size_t kAlignment = std::size_t{2} << 20U;
 
   Segment() = default;
 
   // New zeroed memory, a multiple of the page size. Throws Error: action, size, the system's words, a hint.
-  // With Reserved pages that are to be had, and otherwise as Transparent.
-  static Segment create(const std::string& name, std::size_t bytes, Pages pages = Pages::Small);
+  // With Reserved pages that are to be had, and otherwise as Transparent. Starts at a multiple of
+  // `alignment`, a power of two, or of the largest smaller one for which there are addresses.
+  static Segment create(const std::string& name,
+                        std::size_t bytes,
+                        Pages pages = Pages::Small,
+                        std::size_t alignment = kAlignment);
 
   // New memory with the bytes of `pages`, in their place: same addresses, now shared. It stays there
   // when the Segment is gone. Throws Error; `pages` are then as they were.

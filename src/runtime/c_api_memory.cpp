@@ -12,6 +12,10 @@ void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, b
     address = runtime.allocate(bytes, alignment, zeroed, caller.name);
     return static_cast<int>(WEFT_OK);
   });
+  // OpenSHMEM has only the null pointer, which does not tell an alignment that cannot be from a full heap.
+  if (status == WEFT_INVALID_ARGUMENT && caller.on_error == OnError::EndJob) {
+    say_error(caller.name, caller.name);
+  }
   return status == WEFT_OK ? address : nullptr;
 }
 

@@ -107,9 +107,13 @@ void* Runtime::allocate(std::uint64_t bytes,
   if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
     fail(Status::InvalidArgument, "{}: the alignment {} is not a power of two", name, alignment);
   }
-  if (alignment > heap::Segment::kAlignment) {
-    fail(Status::InvalidArgument, "{}: the alignment {} is more than {}", name, alignment,
-         format_bytes(heap::Segment::kAlignment));
+  if (const std::uint64_t most = parts.heap.alignment_max(); alignment > most) {
+    fail(Status::InvalidArgument,
+         "{}: the alignment {} is more than {}, the largest that the heaps of all PEs have; {}",
+         name, format_bytes(alignment), format_bytes(most),
+         alignment > parts.heap.user_bytes()
+             ? "raise WEFT_HEAP_SIZE"
+             : "where a PE's addresses are limited (ulimit -v), raise the limit");
   }
   if (bytes == 0) {
     return nullptr;

@@ -79,10 +79,13 @@ TEST(Allocation, HonoursEveryPowerOfTwoAsAlignment) {
   run_pes(
       2,
       [](runtime::Runtime& runtime) {
-        for (std::uint64_t alignment = 1; alignment <= (1U << 21U); alignment *= 2) {
-          const void* block = runtime.allocate(24, alignment, false);
+        for (std::uint64_t alignment = 1; alignment <= (8U << 20U); alignment *= 2) {
+          void* block = runtime.allocate(24, alignment, false);
           EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U);
+          runtime.release(block);
         }
+        EXPECT_THAT(message_of([&] { static_cast<void>(runtime.allocate(8, 16U << 20U, false)); }),
+                    HasSubstr("the alignment 16 MiB is more than 8 MiB, the largest"));
         EXPECT_THAT(message_of([&] { static_cast<void>(runtime.allocate(8, 24, false)); }),
                     HasSubstr("the alignment 24 is not a power of two"));
       },

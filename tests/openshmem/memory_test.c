@@ -84,6 +84,22 @@ TEST(align_aligns, "9.3.1 align: every power of two up to 64 KiB") {
   EXPECT(shmem_align(64, 0) == NULL);
 }
 
+/* The heap has 256 MiB unless somebody says otherwise. */
+TEST(align_large,
+     "9.3.1 align: every power of two up to half of the heap, the same object on all PEs") {
+  const size_t half = (size_t)128 << 20;
+  for (size_t alignment = sizeof(void*); alignment <= half; alignment *= 2) {
+    unsigned char* block = shmem_align(alignment, 4096);
+    EXPECT(block != NULL);
+    EXPECT_EQUAL(0, (uintptr_t)block % alignment);
+    if (alignment > 65536) {
+      expect_usable(block, 4096);
+    }
+    shmem_free(block);
+  }
+  EXPECT(shmem_align((size_t)1 << 50, 8) == NULL); /* more than any heap has */
+}
+
 static void expect_bytes(const unsigned char* block, size_t count, int seed) {
   size_t wrong = 0;
   for (size_t i = 0; i < count; ++i) {

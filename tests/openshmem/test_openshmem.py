@@ -159,6 +159,13 @@ def test_the_symmetric_size_is_kept(start, name):
     assert start("openshmem_symmetric_size", 2, {name: "4M"})[1] == "does not fit\n"
 
 
+def test_an_alignment_that_cannot_be_is_said_with_the_largest(start):
+    status, _, errors = start("openshmem_suite", 2, {"WEFT_HEAP_SIZE": "300M"}, "9.3.1 align: every power of two up to half")
+    assert status == 0, errors
+    said = [line for line in errors.splitlines() if "shmem_align: the alignment " in line]
+    assert len(said) == 2 and all("is more than 256 MiB, the largest that the heaps of all PEs have" in line for line in said)
+
+
 def test_info_and_version_are_printed_on_request(start):
     assert "SHMEM_SYMMETRIC_SIZE" in "".join(start("openshmem_start_pes", 1, {"SHMEM_INFO": "1"})[1:])
     assert "1.6" in "".join(start("openshmem_start_pes", 1, {"SHMEM_VERSION": "1"})[1:])

@@ -84,6 +84,19 @@ TEST(Allocator, LongRandomUseLosesNothing) {
   }
 }
 
+TEST(Allocator, EveryAlignmentUpToTheFreeSizeIsToBeHadBehindAnyFirstBlock) {
+  for (std::uint64_t first = 1; first <= 64; ++first) {
+    for (std::uint64_t alignment = 1; alignment <= 64; alignment *= 2) {
+      Allocator allocator(first + 64);
+      EXPECT_EQ(allocator.allocate(first, 1), 0U);
+      const auto offset = allocator.allocate(1, alignment);
+      ASSERT_TRUE(offset.has_value()) << first << " bytes before, alignment " << alignment;
+      EXPECT_EQ(*offset % alignment, 0U);
+      EXPECT_GE(*offset, first);
+    }
+  }
+}
+
 TEST(Allocator, RefusesWhatIsNotTheStartOfABlock) {
   Allocator allocator(100);
   ASSERT_EQ(allocator.allocate(10, 1), 0U);

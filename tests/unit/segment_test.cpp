@@ -66,6 +66,19 @@ TEST(Segment, StartsAtAMultipleOfItsAlignment) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % Segment::kAlignment, 0U);
 }
 
+TEST(Segment, StartsAtAMultipleOfAnyAlignmentThatIsAskedFor) {
+  for (std::size_t alignment = Segment::kAlignment; alignment <= std::size_t{64} << 30U;
+       alignment *= 2) {
+    const Segment segment = Segment::create("test", 3U << 20U, Pages::Small, alignment);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment.data()) % alignment, 0U) << alignment;
+  }
+}
+
+TEST(Segment, StartsAtAMultipleOfLessWhereThereAreNoSuchAddresses) {
+  const Segment segment = Segment::create("test", 3U << 20U, Pages::Small, std::size_t{1} << 62U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment.data()) % Segment::kAlignment, 0U);
+}
+
 TEST(Segment, AForeignPidOrDescriptorIsAnErrorThatSaysWhatPesOfANodeNeed) {
   EXPECT_THAT(message_of([] { Segment::open(::getpid(), 9999, 4096); }),
               AllOf(HasSubstr("No such file"), HasSubstr("one pid namespace")));
