@@ -265,8 +265,44 @@ def test_moments_are_looked_at_where_the_run_is_long_or_when_asked(perf):
     none = rows_of(perf(*words, "--duration", "0.6", "--interval-ms", "0", place="rails").stdout)[-1]
     assert long["interval_ms"] >= 10 and long["look_us"] > 0 and asked["interval_ms"] >= 5
     assert none["max_over_mean_per_interval"] is None
-    # Loopback addresses are one device: the kernel's counters say nothing of the rails.
-    assert long["kernel"]["pe"]["rx"] == {"mean": None, "worst": None, "intervals": 0}
+    # Loopback addresses are one device: the kernel's counters say nothing of the rails, by time or by step.
+    for moments in (long, long["per_step"]):
+        assert moments["kernel"]["pe"]["rx"] == {"mean": None, "worst": None, "intervals": 0}
+        assert set(moments["library"]) == set(moments["kernel"]) == {"pe", "node"}
+
+
+def steps_of(perf, *words):
+    """What the library's counters say of a run in steps of some ms: a PE's NICs, and the record `balance`."""
+    done = perf(*words, "-w", "0", "--interval-ms", "10", "--json", place="rails")
+    assert done.returncode == 0, done.stderr
+    balance = rows_of(done.stdout)[-1]
+    return balance["max_over_mean_per_interval"]["per_step"]["library"]["pe"], balance
+
+
+def test_nics_that_take_turns_are_even_over_the_run_and_uneven_in_each_step(perf):
+    # Two rails; in each step one message to the only peer, which coupled gives to one rail after the other.
+    words = ["alltoall_latency", "-b", "32M", "-e", "32M", "-n", "12", "--window", "1"]
+    coupled, balance = steps_of(perf, *words, "--policy", "coupled")
+    for direction in ("tx", "rx"):
+        assert balance[f"{direction}_max_over_mean_library"] < 1.05
+        assert coupled[direction]["intervals"] > 0
+        assert coupled[direction]["mean"] > 1.9 and coupled[direction]["worst"] <= 2
+    balanced, _ = steps_of(perf, *words, "--policy", "balanced")
+    assert balanced["tx"]["mean"] < 1.2 and balanced["rx"]["mean"] < 1.2
+
+
+def test_steps_without_barriers_tell_of_the_puts_or_gets_of_each_pe(perf):
+    for subcommand, known, unknown in (("put_bw", "tx", "rx"), ("get_bw", "rx", "tx")):
+        steps, _ = steps_of(perf, subcommand, "-b", "4M", "-e", "4M", "-n", "64", "--window", "8")
+        assert steps[known]["intervals"] > 0 and 1 <= steps[known]["mean"] <= 2
+        assert steps[unknown] == {"mean": None, "worst": None, "intervals": 0}
+
+
+def test_balance_in_time_has_a_line_for_intervals_and_one_for_steps(perf):
+    done = perf("alltoall_latency", "-b", "4M", "-e", "4M", "-n", "8", "--interval-ms", "5", place="rails")
+    by_time, by_step = [line for line in done.stdout.splitlines() if line.startswith("max/mean of a PE's NICs each ")]
+    assert by_time.startswith("max/mean of a PE's NICs each 5 ms, mean (worst): tx library ")
+    assert by_step.startswith("max/mean of a PE's NICs each step, mean (worst): tx library ") and "   rx library " in by_step
 
 
 def test_a_rate_that_is_none_needs_no_job(bin_dir):

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 
 #include "tools/perf/counter_sampler.hpp"
+#include "tools/perf/device_files.hpp"
 #include "tools/perf/intervals.hpp"
+#include "tools/perf/library_intervals.hpp"
 #include "tools/perf/nic_groups.hpp"
 #include "tools/perf/nic_rates.hpp"
 #include "tools/perf/rail_share.hpp"
@@ -177,20 +179,71 @@ TEST(PerfCounterSampler, FillsTheNamedInterfacesInWhateverOrderTheyStand) {
 }
 
 TEST(PerfCounterSampler, LooksWhileItIsAskedToAndNamesTheDevicesOfThisHost) {
-  CounterSampler sampler(std::chrono::milliseconds(1));
+  DeviceFiles files;
+  CounterSampler sampler([&] { return files.read(); }, std::chrono::milliseconds(1),
+                         {.bytes_max = 1U << 20U});
   for (int part = 0; part < 2; ++part) {
     sampler.begin();
     std::this_thread::sleep_for(20 * sampler.interval());
     sampler.end();
   }
-  const auto& samples = sampler.samples();
+  const auto& samples = sampler.log().samples();
   ASSERT_GE(samples.size(), 4U);
   EXPECT_EQ(std::ranges::count(samples, true, &CounterSample::begins), 2);
   for (std::size_t i = 1; i < samples.size(); ++i) {
     EXPECT_GT(samples[i].time_ns, samples[i - 1].time_ns);
-    EXPECT_EQ(samples[i].nics.size(), sampler.names().size());
+    EXPECT_EQ(samples[i].nics.size(), files.names().size());
   }
-  EXPECT_GT(sampler.look_s(), 0);
+  EXPECT_GT(sampler.log().look_s(), 0);
+}
+
+TEST(PerfCounterSampler, LooksAreNotBeforeTheMultiplesOfTheIntervalByTheJobsClock) {
+  constexpr std::chrono::milliseconds kInterval(4);
+  CounterSampler sampler([] { return std::vector<NicSample>(1); }, kInterval,
+                         {.bytes_max = 1U << 20U, .clock_offset = std::chrono::microseconds(1234)});
+  sampler.begin();
+  std::this_thread::sleep_for(10 * kInterval);
+  sampler.end();
+  const auto& samples = sampler.log().samples();
+  ASSERT_GE(samples.size(), 2U);
+  for (std::size_t i = 2; i < samples.size(); ++i) {
+    const std::int64_t interval = std::chrono::nanoseconds(kInterval).count();
+    EXPECT_GT(samples[i].time_ns / interval, samples[i - 1].time_ns / interval);
+  }
+}
+
+TEST(PerfStepSampler, LooksAtTheEndOfEachStep) {
+  std::uint64_t sent = 0;
+  StepSampler sampler([&] { return std::vector<NicSample>{{.tx_bytes = sent}}; },
+                      {.bytes_max = 1U << 20U});
+  sampler.begin();
+  for (int step = 0; step < 3; ++step) {
+    sent += 10;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    sampler.end_step();
+  }
+  const auto& samples = sampler.log().samples();
+  ASSERT_EQ(samples.size(), 4U);
+  EXPECT_TRUE(samples[0].begins);
+  EXPECT_EQ(samples[3].nics[0].tx_bytes, 30U);
+}
+
+TEST(PerfStepSampler, StepsShorterThanTwentyLooksAreLeftAlone) {
+  StepSampler sampler(
+      [] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return std::vector<NicSample>(1);
+      },
+      {.bytes_max = 1U << 20U});
+  for (int part = 0; part < 2; ++part) {
+    sampler.begin();
+    for (int step = 0; step < 50; ++step) {
+      sampler.end_step();
+    }
+  }
+  const auto& samples = sampler.log().samples();
+  ASSERT_EQ(samples.size(), 2U);  // parts keep their numbers
+  EXPECT_TRUE(samples[0].begins && samples[1].begins);
 }
 
 NicReport nic_of(std::uint32_t node, std::uint32_t pe, const std::string& name) {
@@ -206,7 +259,7 @@ NicReport nic_of(std::uint32_t node, std::uint32_t pe, const std::string& name) 
 TEST(PerfNicGroups, GroupsAreTheNicsOfEachPeAndThoseOfANode) {
   BalanceReport report{.nics = {nic_of(0, 0, "a"), nic_of(0, 0, "b"), nic_of(0, 1, "c"),
                                 nic_of(0, 1, "d"), nic_of(1, 2, "a")}};
-  const auto groups = parse_groups(format_groups(groups_of(report)));
+  const auto groups = parse_groups(format_groups(groups_of(report, CountedBy::Kernel)));
   ASSERT_EQ(groups.size(), 3U);  // one NIC is no group, alone on its node neither
   EXPECT_EQ(groups[0].nics, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(groups[1].nics, (std::vector<std::string>{"c", "d"}));
@@ -215,7 +268,10 @@ TEST(PerfNicGroups, GroupsAreTheNicsOfEachPeAndThoseOfANode) {
   EXPECT_FALSE(groups[2].receives);
   EXPECT_EQ(groups[2].bytes_per_s, std::vector<double>(4, 5e6));
   report.nics[0].kernel.reset();  // a device of several rows
-  EXPECT_EQ(groups_of(report).size(), 2U);
+  EXPECT_EQ(groups_of(report, CountedBy::Kernel).size(), 2U);
+  EXPECT_EQ(groups_of(report, CountedBy::Library).size(), 3U);  // its rows are apart all the same
+  EXPECT_EQ(groups_of(report, CountedBy::Library)[1].rows, (std::vector<std::size_t>{2, 3}));
+  EXPECT_EQ(groups_of(report, CountedBy::Library)[1].pe, 1U);
 }
 
 TEST(PerfNicGroups, WhatTheNodesFoundIsAddedUp) {
@@ -223,9 +279,11 @@ TEST(PerfNicGroups, WhatTheNodesFoundIsAddedUp) {
       {.node = 0, .receives = true, .nics = {"b", "c"}, .bytes_per_s = {kRate, kRate}},
       {.node = 1, .receives = true, .nics = {"b", "c"}, .bytes_per_s = {kRate, kRate}}};
   const auto look = [&](std::uint32_t node, std::uint64_t b, std::uint64_t c) {
+    const auto samples = samples_of({{9, b, c}});
     return format_moments(judge_moments({.node = node,
                                          .names = {"a", "b", "c"},
-                                         .samples = samples_of({{9, b, c}}),
+                                         .by_time = samples,
+                                         .by_step = samples,
                                          .interval_s = 0.01,
                                          .look_s = 1e-5 * node},
                                         groups));
@@ -233,12 +291,30 @@ TEST(PerfNicGroups, WhatTheNodesFoundIsAddedUp) {
   MomentReport moments;
   add_moments(look(0, kFull, kFull), moments);
   add_moments(look(1, kFull, 0), moments);
-  EXPECT_EQ(moments.kernel_of_pe.rx.count, 2U);
-  EXPECT_DOUBLE_EQ(moments.kernel_of_pe.rx.mean(), 1.5);
-  EXPECT_DOUBLE_EQ(moments.kernel_of_pe.rx.worst, 2);
-  EXPECT_EQ(moments.kernel_of_pe.tx.count, 0U);
+  for (const MomentReport::Counters& counters : {moments.by_time, moments.by_step}) {
+    EXPECT_EQ(counters.kernel.of_pe.rx.count, 2U);
+    EXPECT_DOUBLE_EQ(counters.kernel.of_pe.rx.mean(), 1.5);
+    EXPECT_DOUBLE_EQ(counters.kernel.of_pe.rx.worst, 2);
+    EXPECT_EQ(counters.kernel.of_pe.tx.count, 0U);
+    EXPECT_EQ(counters.library.of_pe.rx.count, 0U);
+  }
   EXPECT_DOUBLE_EQ(moments.interval_s, 0.01);
   EXPECT_DOUBLE_EQ(moments.look_s, 1e-5);
+}
+
+TEST(PerfNicGroups, StepThatAPeEndedAloneTellsOfItsOwnOperationsOnly) {
+  const NicGroup mine{.pe = 1, .sends = true, .receives = true};
+  const NicGroup node{.is_node = true, .sends = true, .receives = true};
+  for (const auto direction : kBothDirections) {
+    const bool is_tx = direction == &NicSample::tx_bytes;
+    EXPECT_TRUE(is_judged(mine, direction, StepEnd::Barrier, 0));
+    EXPECT_TRUE(is_judged(node, direction, StepEnd::Barrier, 0));
+    EXPECT_EQ(is_judged(mine, direction, StepEnd::QuietAfterPuts, 1), is_tx);
+    EXPECT_EQ(is_judged(mine, direction, StepEnd::QuietAfterGets, 1), !is_tx);
+    EXPECT_FALSE(is_judged(mine, direction, StepEnd::QuietAfterPuts, 0));
+    EXPECT_FALSE(is_judged(node, direction, StepEnd::QuietAfterPuts, 1));
+    EXPECT_FALSE(is_judged({.pe = 1}, direction, StepEnd::Barrier, 1));
+  }
 }
 
 }  // namespace

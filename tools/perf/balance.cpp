@@ -173,14 +173,22 @@ std::string share_text(const BalanceReport& report) {
              : fmt::format("share of the rails -: {}\n", report.share_unknown_because);
 }
 
+std::string moments_line(const std::string& interval, const MomentReport::Counters& counters) {
+  const MomentReport::Directions& library = counters.library.of_pe;
+  const MomentReport::Directions& kernel = counters.kernel.of_pe;
+  return fmt::format(
+      "max/mean of a PE's NICs each {}, mean (worst): tx library {} kernel {}   rx library {} "
+      "kernel "
+      "{}\n",
+      interval, evenness_text(library.tx), evenness_text(kernel.tx), evenness_text(library.rx),
+      evenness_text(kernel.rx));
+}
+
 std::string moments_text(const MomentReport& moments) {
   return moments.interval_s == 0
              ? std::string()
-             : fmt::format(
-                   "max/mean of a PE's NICs each {:.0f} ms, mean (worst): tx kernel {}   rx "
-                   "kernel {}\n",
-                   moments.interval_s * 1e3, evenness_text(moments.kernel_of_pe.tx),
-                   evenness_text(moments.kernel_of_pe.rx));
+             : moments_line(fmt::format("{:.0f} ms", moments.interval_s * 1e3), moments.by_time) +
+                   moments_line("step", moments.by_step);
 }
 
 }  // namespace
@@ -188,6 +196,11 @@ std::string moments_text(const MomentReport& moments) {
 void MomentReport::Directions::add(const Directions& other) {
   tx.add(other.tx);
   rx.add(other.rx);
+}
+
+void MomentReport::Groups::add(const Groups& other) {
+  of_pe.add(other.of_pe);
+  of_node.add(other.of_node);
 }
 
 std::optional<double> max_over_mean(const std::vector<std::uint64_t>& values) {

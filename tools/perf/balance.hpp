@@ -67,7 +67,7 @@ struct NicReport {
   NicRate rate;
 };
 
-// max/mean over short intervals; see intervals.hpp. Of the NICs of each PE, and of all NICs of a node.
+// max/mean over short intervals, and over steps; see intervals.hpp.
 struct MomentReport {
   struct Directions {
     Evenness tx;
@@ -76,10 +76,24 @@ struct MomentReport {
     void add(const Directions& other);
   };
 
+  // Of the NICs of each PE, and of all NICs of a node.
+  struct Groups {
+    Directions of_pe;
+    Directions of_node;
+
+    void add(const Groups& other);
+  };
+
+  // By whose counters.
+  struct Counters {
+    Groups kernel;
+    Groups library;
+  };
+
   double interval_s = 0;  // 0: nobody looked
-  double look_s = 0;      // the mean time of a look
-  Directions kernel_of_pe;
-  Directions kernel_of_node;
+  double look_s = 0;      // the mean time of a look at the kernel's counters
+  Counters by_time;
+  Counters by_step;
 };
 
 struct BalanceReport {

@@ -1,13 +1,7 @@
 #include "tools/perf/counter_sampler.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
-
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "tools/perf/kernel_counters.hpp"
+#include <utility>
 
 namespace weft::perf {
 namespace {
@@ -15,135 +9,44 @@ namespace {
 using std::chrono::nanoseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t kBufferBytes = 4096;
-// The part of the time that looking may take: one in so many.
-constexpr int kLookShare = 20;
 constexpr int kTrialLooks = 3;
-// 40 bytes a NIC and sample: an hour of 32 NICs at 10 ms is 460 MB, so what comes later is left out.
-constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20U;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
-}
-
-std::uint64_t take_number(std::string_view& text) {
-  text = trimmed(text);
-  std::uint64_t number = 0;
-  const char* end = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
-}
 
 }  // namespace
 
-void read_net_dev(std::string_view text,
-                  const std::vector<std::string>& names,
-                  std::vector<NicSample>& samples) {
-  constexpr int kReceiveColumns = 8;  // proc_net_dev(5)
-  std::size_t guess = 0;  // lines come in the order of the names, as long as nothing changes
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) {
-      continue;
-    }
-    const std::string_view name = trimmed(line.substr(0, colon));
-    if (guess >= names.size() || names[guess] != name) {
-      guess = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-    }
-    if (guess < names.size()) {
-      line.remove_prefix(colon + 1);
-      samples[guess].rx_bytes = take_number(line);
-      for (int column = 1; column < kReceiveColumns; ++column) {
-        static_cast<void>(take_number(line));
-      }
-      samples[guess].tx_bytes = take_number(line);
-      ++guess;
-    }
-  }
-}
-
-DeviceFiles::DeviceFiles()
-    : net_dev_(::open("/proc/self/net/dev", O_RDONLY | O_CLOEXEC)), buffer_(kBufferBytes, '\0') {
-  for (const DeviceBytes& device : parse_net_dev(read_text(net_dev_))) {
-    names_.push_back(device.name);
-  }
-  for (const DeviceBytes& device : read_rdma_devices("/sys/class/infiniband")) {
-    open_rdma(device.name);
-  }
-}
-
-DeviceFiles::~DeviceFiles() {
-  for (const RdmaFile& file : rdma_) {
-    ::close(file.descriptor);
-  }
-  if (net_dev_ >= 0) {
-    ::close(net_dev_);
-  }
-}
-
-void DeviceFiles::open_rdma(const std::string& name) {
-  names_.push_back(name);
-  const auto add = [&](const std::filesystem::path& path, std::uint64_t factor,
-                       std::uint64_t NicSample::* direction) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor >= 0) {
-      rdma_.push_back({names_.size() - 1, descriptor, factor, direction});
-    }
-    return descriptor >= 0;
-  };
-  std::error_code ignored;
-  const std::filesystem::path ports =
-      std::filesystem::path("/sys/class/infiniband") / name / "ports";
-  for (const auto& port : std::filesystem::directory_iterator(ports, ignored)) {
-    // As in read_rdma_devices.
-    if (add(port.path() / "hw_counters/tx_bytes", 1, &NicSample::tx_bytes)) {
-      add(port.path() / "hw_counters/rx_bytes", 1, &NicSample::rx_bytes);
-    } else {
-      add(port.path() / "counters/port_xmit_data", 4, &NicSample::tx_bytes);
-      add(port.path() / "counters/port_rcv_data", 4, &NicSample::rx_bytes);
-    }
-  }
-}
-
-std::string_view DeviceFiles::read_text(int descriptor) {
-  std::size_t length = 0;
-  while (descriptor >= 0) {
-    const ssize_t count = ::pread(descriptor, buffer_.data() + length, buffer_.size() - length,
-                                  static_cast<off_t>(length));
-    if (count <= 0) {
-      break;
-    }
-    length += static_cast<std::size_t>(count);
-    if (length == buffer_.size()) {
-      buffer_.resize(2 * length);
-    }
-  }
-  return {buffer_.data(), length};
-}
-
-std::vector<NicSample> DeviceFiles::read() {
-  std::vector<NicSample> samples(names_.size());
-  read_net_dev(read_text(net_dev_), names_, samples);
-  for (const RdmaFile& file : rdma_) {
-    std::string_view text = read_text(file.descriptor);
-    samples[file.device].*file.direction += file.factor * take_number(text);
-  }
-  return samples;
-}
-
-CounterSampler::CounterSampler(std::chrono::milliseconds interval) : interval_(interval) {
-  nanoseconds shortest = nanoseconds::max();
+SampleLog::SampleLog(CounterLook look, const SamplePlan& plan)
+    : look_(std::move(look)), plan_(plan), shortest_(nanoseconds::max()) {
   for (int i = 0; i < kTrialLooks; ++i) {
     const SteadyClock::time_point start = SteadyClock::now();
-    static_cast<void>(files_.read());
-    shortest = std::min<nanoseconds>(shortest, SteadyClock::now() - start);
+    static_cast<void>(look_());
+    shortest_ = std::min<nanoseconds>(shortest_, SteadyClock::now() - start);
   }
-  interval_ = std::max(interval_, kLookShare * shortest);
 }
+
+nanoseconds SampleLog::now() const {
+  return SteadyClock::now().time_since_epoch() - plan_.clock_offset;
+}
+
+double SampleLog::look_s() const {
+  return looks_ == 0
+             ? 0
+             : std::chrono::duration<double>(looked_for_).count() / static_cast<double>(looks_);
+}
+
+void SampleLog::look(bool begins) {
+  const std::size_t nic_count = samples_.empty() ? 0 : samples_.front().nics.size();
+  const std::size_t sample_bytes = sizeof(CounterSample) + nic_count * sizeof(NicSample);
+  if (samples_.size() * sample_bytes >= plan_.bytes_max) {
+    return;
+  }
+  const nanoseconds start = now();
+  samples_.push_back({.time_ns = start.count(), .begins = begins, .nics = look_()});
+  looked_for_ += now() - start;
+  ++looks_;
+}
+
+CounterSampler::CounterSampler(CounterLook look, nanoseconds interval, const SamplePlan& plan)
+    : log_(std::move(look), plan),
+      interval_(std::max(interval, kLookShare * log_.shortest_look())) {}
 
 CounterSampler::~CounterSampler() {
   if (thread_.joinable()) {
@@ -152,7 +55,7 @@ CounterSampler::~CounterSampler() {
 }
 
 void CounterSampler::begin() {
-  look(true);
+  log_.look(true);
   is_running_ = true;
   thread_ = std::thread([this] { run(); });
 }
@@ -166,37 +69,48 @@ void CounterSampler::end() {
   thread_.join();
 }
 
-double CounterSampler::look_s() const {
-  return samples_.empty() ? 0
-                          : std::chrono::duration<double>(looked_for_).count() /
-                                static_cast<double>(samples_.size());
-}
-
-void CounterSampler::look(bool begins) {
-  const std::size_t sample_bytes = sizeof(CounterSample) + names().size() * sizeof(NicSample);
-  if (samples_.size() * sample_bytes >= kSamplesBytesMax) {
-    return;
-  }
-  const SteadyClock::time_point start = SteadyClock::now();
-  samples_.push_back({.time_ns = nanoseconds(start.time_since_epoch()).count(),
-                      .begins = begins,
-                      .nics = files_.read()});
-  looked_for_ += SteadyClock::now() - start;
+// A look that came late is not made up for: two at once would say nothing of the time between them.
+nanoseconds CounterSampler::until_next_look() const {
+  const nanoseconds now = log_.now();
+  const auto nearest = (now + interval_ / 2) / interval_;
+  return (nearest + 1) * interval_ - now;
 }
 
 void CounterSampler::run() {
-  SteadyClock::time_point next = SteadyClock::now() + interval_;
   std::unique_lock lock(mutex_);
   while (is_running_) {
-    if (wake_.wait_until(lock, next, [this] { return !is_running_; })) {
+    if (wake_.wait_for(lock, until_next_look(), [this] { return !is_running_; })) {
       break;
     }
     lock.unlock();
-    look(false);
-    // A look that came late is not made up for: two at once would say nothing of the time between them.
-    next = std::max(next + interval_, SteadyClock::now() + interval_ / 2);
+    log_.look(false);
     lock.lock();
   }
+}
+
+void StepSampler::begin() {
+  samples_before_ = log_.samples().size();
+  looked_for_ = nanoseconds{0};
+  steps_ = 0;
+  is_looking_ = true;
+  log_.look(true);
+  part_began_ = log_.now();
+}
+
+void StepSampler::end_step() {
+  if (!is_looking_) {
+    return;
+  }
+  ++steps_;
+  const nanoseconds start = log_.now();
+  const nanoseconds in_steps = start - part_began_ - looked_for_;
+  if (in_steps < kLookShare * log_.shortest_look() * steps_) {
+    is_looking_ = false;
+    log_.keep(samples_before_ + 1);
+    return;
+  }
+  log_.look(false);
+  looked_for_ += log_.now() - start;
 }
 
 }  // namespace weft::perf

@@ -1,17 +1,17 @@
-// Looks at the bytes of this host's network devices again and again while something is measured, from a
-// thread of its own. Files stay open; a look is one read of /proc/self/net/dev and two of each RDMA device.
+// Looks at cumulative counters again and again while something is measured: by time from a thread of its own
+// (CounterSampler), or at the end of each step from the thread that runs the steps (StepSampler).
 //
-// The main thread calls begin and end; between them the samples are the thread's, otherwise the main
-// thread's. The thread sleeps between looks. Where a look takes long (drivers may ask their device) the
-// interval is stretched, so that looking never takes more than a twentieth of the time.
+// The main thread calls everything. Between CounterSampler's begin and end its samples are the thread's,
+// otherwise the main thread's. Looking never takes more than a twentieth of the time: the interval is
+// stretched, and steps that are too short are not looked at.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
+#include <cstddef>
+#include <functional>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,47 +19,53 @@
 
 namespace weft::perf {
 
-// Pure: fills the bytes of the interfaces named, in the order of `names`, from the text of /proc/net/dev.
-// What is not there stays as it is.
-void read_net_dev(std::string_view text,
-                  const std::vector<std::string>& names,
-                  std::vector<NicSample>& samples);
+// The part of the time that looking may take: one in so many.
+inline constexpr int kLookShare = 20;
 
-// The devices of this process's namespace, with their files open. One thread at a time.
-class DeviceFiles {
- public:
-  DeviceFiles();
-  ~DeviceFiles();
-  DeviceFiles(const DeviceFiles&) = delete;
-  DeviceFiles& operator=(const DeviceFiles&) = delete;
-  DeviceFiles(DeviceFiles&&) = delete;
-  DeviceFiles& operator=(DeviceFiles&&) = delete;
+// All counters as they are now, always in the same order.
+using CounterLook = std::function<std::vector<NicSample>()>;
 
-  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-
-  // In the order of names().
-  [[nodiscard]] std::vector<NicSample> read();
-
- private:
-  struct RdmaFile {
-    std::size_t device = 0;
-    int descriptor = -1;
-    std::uint64_t factor = 1;
-    std::uint64_t NicSample::* direction = nullptr;
-  };
-
-  void open_rdma(const std::string& name);
-  [[nodiscard]] std::string_view read_text(int descriptor);
-
-  std::vector<std::string> names_;
-  int net_dev_ = -1;
-  std::vector<RdmaFile> rdma_;
-  std::string buffer_;
+struct SamplePlan {
+  std::size_t bytes_max = 0;                 // no more samples beyond
+  std::chrono::nanoseconds clock_offset{0};  // this machine's clock is ahead of the job's by this
 };
 
+// The samples, and how long it took to take them.
+class SampleLog {
+ public:
+  // Looks a few times to learn how long it takes.
+  SampleLog(CounterLook look, const SamplePlan& plan);
+
+  // `begins`: the first sample of a measured part.
+  void look(bool begins);
+
+  // Forgets all but the first `count` samples.
+  void keep(std::size_t count) { samples_.resize(std::min(count, samples_.size())); }
+
+  [[nodiscard]] const std::vector<CounterSample>& samples() const { return samples_; }
+
+  // By the job's clock.
+  [[nodiscard]] std::chrono::nanoseconds now() const;
+
+  // Of the looks when it was made.
+  [[nodiscard]] std::chrono::nanoseconds shortest_look() const { return shortest_; }
+
+  // The mean time of a look.
+  [[nodiscard]] double look_s() const;
+
+ private:
+  CounterLook look_;
+  SamplePlan plan_;
+  std::vector<CounterSample> samples_;
+  std::chrono::nanoseconds shortest_;
+  std::chrono::nanoseconds looked_for_{0};
+  std::size_t looks_ = 0;
+};
+
+// Looks whenever the job's clock comes to a multiple of the interval, so that PEs look at the same moments.
 class CounterSampler {
  public:
-  explicit CounterSampler(std::chrono::milliseconds interval);
+  CounterSampler(CounterLook look, std::chrono::nanoseconds interval, const SamplePlan& plan);
   ~CounterSampler();
   CounterSampler(const CounterSampler&) = delete;
   CounterSampler& operator=(const CounterSampler&) = delete;
@@ -71,28 +77,40 @@ class CounterSampler {
   void end();
 
   // Not between begin and end.
-  [[nodiscard]] const std::vector<CounterSample>& samples() const { return samples_; }
-
-  [[nodiscard]] const std::vector<std::string>& names() const { return files_.names(); }
+  [[nodiscard]] const SampleLog& log() const { return log_; }
 
   // As chosen, or longer where a look takes long.
   [[nodiscard]] std::chrono::nanoseconds interval() const { return interval_; }
 
-  // The mean time of a look.
-  [[nodiscard]] double look_s() const;
-
  private:
   void run();
-  void look(bool begins);
+  [[nodiscard]] std::chrono::nanoseconds until_next_look() const;
 
-  DeviceFiles files_;
+  SampleLog log_;
   std::chrono::nanoseconds interval_;
-  std::vector<CounterSample> samples_;
-  std::chrono::nanoseconds looked_for_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_running_ = false;
   std::thread thread_;
+};
+
+// A part whose steps turn out to be shorter on average than 20 looks leaves only the sample of its beginning.
+class StepSampler {
+ public:
+  StepSampler(CounterLook look, const SamplePlan& plan) : log_(std::move(look), plan) {}
+
+  void begin();
+  void end_step();
+
+  [[nodiscard]] const SampleLog& log() const { return log_; }
+
+ private:
+  SampleLog log_;
+  std::chrono::nanoseconds part_began_{0};
+  std::chrono::nanoseconds looked_for_{0};  // in this part
+  std::size_t samples_before_ = 0;
+  std::size_t steps_ = 0;
+  bool is_looking_ = false;
 };
 
 }  // namespace weft::perf

@@ -12,19 +12,28 @@ struct Interval {
   bool knows_rates = false;
 };
 
-Interval interval_between(const CounterSample& from,
-                          const CounterSample& to,
-                          const std::vector<std::size_t>& group,
-                          std::uint64_t NicSample::* direction,
-                          const IntervalRule& rule) {
-  Interval interval{.seconds = static_cast<double>(to.time_ns - from.time_ns) * 1e-9};
+NicChange change_between(const CounterSample& from, const CounterSample& to) {
+  const auto moved = [](std::uint64_t before, std::uint64_t after) {
+    return after > before ? after - before : 0;
+  };
+  NicChange change{.seconds = static_cast<double>(to.time_ns - from.time_ns) * 1e-9};
+  for (std::size_t nic = 0; nic < to.nics.size(); ++nic) {
+    change.nics.push_back({.tx_bytes = moved(from.nics[nic].tx_bytes, to.nics[nic].tx_bytes),
+                           .rx_bytes = moved(from.nics[nic].rx_bytes, to.nics[nic].rx_bytes)});
+  }
+  return change;
+}
+
+Interval interval_of(const NicChange& change,
+                     const std::vector<std::size_t>& group,
+                     std::uint64_t NicSample::* direction,
+                     const IntervalRule& rule) {
+  Interval interval{.seconds = change.seconds};
   interval.knows_rates = std::ranges::all_of(group, [&](std::size_t nic) {
     return nic < rule.bytes_per_s.size() && rule.bytes_per_s[nic] > 0;
   });
   for (const std::size_t nic : group) {
-    const std::uint64_t before = from.nics[nic].*direction;
-    const std::uint64_t after = to.nics[nic].*direction;
-    interval.bytes.push_back(after > before ? static_cast<double>(after - before) : 0);
+    interval.bytes.push_back(static_cast<double>(change.nics[nic].*direction));
     interval.rates.push_back(interval.knows_rates ? rule.bytes_per_s[nic] : 1);
   }
   return interval;
@@ -72,19 +81,29 @@ void Evenness::add(const Evenness& other) {
   count += other.count;
 }
 
+void add_interval(const NicChange& change,
+                  const std::vector<std::size_t>& group,
+                  std::uint64_t NicSample::* direction,
+                  const IntervalRule& rule,
+                  Evenness& evenness) {
+  if (group.size() < 2) {
+    return;
+  }
+  const Interval interval = interval_of(change, group, direction, rule);
+  const double bytes = sum_of(interval.bytes);
+  if (bytes > 0 && counts(interval, rule)) {
+    evenness.add(busiest(interval) * sum_of(interval.rates) / bytes);
+  }
+}
+
 Evenness evenness_of(const std::vector<CounterSample>& samples,
                      const std::vector<std::size_t>& group,
                      std::uint64_t NicSample::* direction,
                      const IntervalRule& rule) {
   Evenness evenness;
-  for (std::size_t i = 1; group.size() > 1 && i < samples.size(); ++i) {
-    if (samples[i].begins) {
-      continue;
-    }
-    const Interval interval = interval_between(samples[i - 1], samples[i], group, direction, rule);
-    const double bytes = sum_of(interval.bytes);
-    if (bytes > 0 && counts(interval, rule)) {
-      evenness.add(busiest(interval) * sum_of(interval.rates) / bytes);
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    if (!samples[i].begins) {
+      add_interval(change_between(samples[i - 1], samples[i]), group, direction, rule, evenness);
     }
   }
   return evenness;

@@ -28,7 +28,16 @@ struct CounterSample {
   std::vector<NicSample> nics;
 };
 
+// What each NIC moved between two looks.
+struct NicChange {
+  double seconds = 0;
+  std::vector<NicSample> nics;
+};
+
 inline constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 10U;
+// The smallest piece into which an operation is cut, by default: with fewer bytes in a step than one of these for
+// each NIC, no policy could be even.
+inline constexpr std::uint64_t kStepPieceBytes = std::uint64_t{16} << 10U;
 
 struct IntervalRule {
   bool by_step = false;
@@ -48,6 +57,13 @@ struct Evenness {
 
   [[nodiscard]] double mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
 };
+
+// Adds an interval to `evenness` if it counts. `group`: columns of `change.nics`.
+void add_interval(const NicChange& change,
+                  const std::vector<std::size_t>& group,
+                  std::uint64_t NicSample::* direction,
+                  const IntervalRule& rule,
+                  Evenness& evenness);
 
 // `group`: columns of the samples.
 [[nodiscard]] Evenness evenness_of(const std::vector<CounterSample>& samples,

@@ -9,6 +9,13 @@
 namespace weft::perf {
 namespace {
 
+struct Loop {
+  Job& job;
+  Exchange& exchange;
+  LoopLimit limit;
+  NicCounters* counters = nullptr;  // of a loop that counts
+};
+
 bool runs_free(const ExchangePlan& plan) {
   const bool is_for_two = plan.pattern == Pattern::OneWay || plan.pattern == Pattern::BothWays;
   return (is_for_two || plan.runs_free) && !plan.verifies;
@@ -24,85 +31,101 @@ Steps next_window(const ExchangePlan& plan, const LoopLimit& limit, std::uint64_
   return {.first = done, .count = std::min(plan.window, left)};
 }
 
-std::uint64_t run_free(const Job& job, Exchange& exchange, const LoopLimit& limit) {
-  const ExchangePlan& plan = exchange.plan();
-  if (targets_of(plan.pattern, plan.world, job.me(), 0).empty()) {
-    return 0;
-  }
-  std::uint64_t done = 0;
-  const Clock::time_point start = Clock::now();
-  while (!has_reached(limit, done, start)) {
-    const Steps steps = next_window(plan, limit, done);
-    exchange.post(steps);
-    require(weft_quiet());
-    done += steps.count;
-  }
-  return done;
+// Looks at the end of each step, if the loop counts. Returns the seconds that it took.
+double look(NicCounters* counters) {
+  return counters == nullptr ? 0 : counters->end_step();
 }
 
-// Returns the steps done; adds the time of each window to `seconds`.
-std::uint64_t run_in_step(Job& job, Exchange& exchange, const LoopLimit& limit, double& seconds) {
+// Adds the steps done, and their time without the looks.
+void run_free(const Loop& loop, Timing& timing) {
+  Exchange& exchange = loop.exchange;
+  const ExchangePlan& plan = exchange.plan();
+  if (targets_of(plan.pattern, plan.world, loop.job.me(), 0).empty()) {
+    return;
+  }
+  double looked_s = 0;
+  const Clock::time_point start = Clock::now();
+  while (!has_reached(loop.limit, timing.steps, start)) {
+    const Steps steps = next_window(plan, loop.limit, timing.steps);
+    exchange.post(steps);
+    require(weft_quiet());
+    timing.steps += steps.count;
+    looked_s += look(loop.counters);
+  }
+  timing.seconds = seconds_since(start) - looked_s;
+}
+
+// Adds the steps done, and the time of each window.
+void run_in_step(const Loop& loop, Timing& timing) {
+  auto& [job, exchange, limit, counters] = loop;
   const bool verifies = exchange.plan().verifies;
-  std::uint64_t done = 0;
   job.begin_loop();
   const Clock::time_point start = Clock::now();
   for (std::uint64_t round = 0;; ++round) {
-    const Steps steps = next_window(exchange.plan(), limit, done);
+    const Steps steps = next_window(exchange.plan(), limit, timing.steps);
     if (verifies) {
       exchange.prepare(steps);
       Job::barrier();
     }
     const Clock::time_point window_start = Clock::now();
     exchange.post(steps);
-    done += steps.count;
-    if (job.me() == 0 && has_reached(limit, done, start)) {
+    timing.steps += steps.count;
+    if (job.me() == 0 && has_reached(limit, timing.steps, start)) {
       job.stop_loop(round);
     }
     Job::barrier();
-    seconds += seconds_since(window_start);
+    timing.seconds += seconds_since(window_start);
+    static_cast<void>(look(counters));
     if (verifies) {
       exchange.check(steps);
       Job::barrier();
     }
     if (job.is_stopped(round)) {
-      return done;
+      return;
     }
   }
 }
 
 // Collective.
-Timing measure(Job& job, Exchange& exchange, const LoopLimit& limit) {
+Timing measure(const Loop& loop) {
+  Exchange& exchange = loop.exchange;
   exchange.reset_bytes();
   Job::barrier();
   Timing timing;
   if (runs_free(exchange.plan())) {
-    const Clock::time_point start = Clock::now();
-    timing.steps = run_free(job, exchange, limit);
-    timing.seconds = timing.steps > 0 ? seconds_since(start) : 0;
+    run_free(loop, timing);
   } else {
-    timing.steps = run_in_step(job, exchange, limit, timing.seconds);
+    run_in_step(loop, timing);
   }
   timing.bytes = exchange.posted_bytes();
   timing.remote_bytes = exchange.remote_bytes();
   Job::barrier();
-  require_right(job, exchange.wrong_bytes());
+  require_right(loop.job, exchange.wrong_bytes());
   return timing;
+}
+
+StepEnd step_end_of(const ExchangePlan& plan) {
+  if (!runs_free(plan)) {
+    return StepEnd::Barrier;
+  }
+  return plan.reads ? StepEnd::QuietAfterGets : StepEnd::QuietAfterPuts;
 }
 
 // The same for a loop that counts.
 Timing measure_watched(const Run& run, Exchange& exchange, const LoopLimit& limit) {
-  if (run.counters == nullptr) {
-    return measure(run.job, exchange, limit);
+  if (run.counters != nullptr) {
+    run.counters->begin_measured(step_end_of(exchange.plan()));
   }
-  run.counters->begin_measured();
-  const Timing timing = measure(run.job, exchange, limit);
-  run.counters->end_measured(timing.seconds);
+  const Timing timing = measure({run.job, exchange, limit, run.counters});
+  if (run.counters != nullptr) {
+    run.counters->end_measured(timing.seconds);
+  }
   return timing;
 }
 
 void warm_up(const Run& run, Exchange& exchange) {
   if (run.options.warmup_iterations > 0) {
-    static_cast<void>(measure(run.job, exchange, {.steps = run.options.warmup_iterations}));
+    static_cast<void>(measure({run.job, exchange, {.steps = run.options.warmup_iterations}}));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tools/perf/nic_counters.hpp"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -9,14 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "tools/perf/nic_groups.hpp"
-
 namespace weft::perf {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t kRailCountMax = 32;
 
 // PEs with the same key see the same devices: one machine (its boot) and one network namespace.
 std::string host_key() {
@@ -97,6 +94,21 @@ PeReport parse_report(const json& object) {
   return report;
 }
 
+// Each PE's rails among the NICs of the report.
+LibraryTotals::Rows rows_of(const std::vector<PeReport>& pes, const BalanceReport& report) {
+  LibraryTotals::Rows rows;
+  for (const PeReport& pe : pes) {
+    std::vector<std::size_t>& of_pe = rows.emplace_back();
+    for (const RailReport& rail : pe.rails) {
+      const auto row = std::ranges::find_if(report.nics, [&](const NicReport& nic) {
+        return nic.node == pe.node && nic.nic == rail.nic && nic.address == rail.address;
+      });
+      of_pe.push_back(static_cast<std::size_t>(row - report.nics.begin()));
+    }
+  }
+  return rows;
+}
+
 std::size_t count_or_throw(int result) {
   if (result < 0) {
     require(result);
@@ -110,12 +122,8 @@ NicCounters::NicCounters(Job& job,
                          std::uint64_t sample_interval_ms,
                          std::uint64_t nic_rate_bits_per_s)
     : job_(job), nic_rate_bits_per_s_(nic_rate_bits_per_s) {
-  bool is_first_of_node = true;
-  for (std::uint32_t pe = 0; pe < job.me(); ++pe) {
-    is_first_of_node = is_first_of_node && job.node_of(pe) != job.node_of(job.me());
-  }
-  if (sample_interval_ms > 0 && is_first_of_node) {
-    sampler_ = std::make_unique<CounterSampler>(std::chrono::milliseconds(sample_interval_ms));
+  if (sample_interval_ms > 0) {
+    watch_ = std::make_unique<MomentWatch>(job, std::chrono::milliseconds(sample_interval_ms));
   }
   Job::barrier();
   begin_ = take();
@@ -146,16 +154,25 @@ NicCounters::PeerCounters NicCounters::take_peers() const {
   return peers;
 }
 
-void NicCounters::begin_measured() {
+void NicCounters::begin_measured(StepEnd step_end) {
   measured_begin_ = take_peers();
-  if (sampler_) {
-    sampler_->begin();
+  if (watch_) {
+    watch_->begin(step_end);
   }
 }
 
+double NicCounters::end_step() {
+  if (!watch_) {
+    return 0;
+  }
+  const Clock::time_point start = Clock::now();
+  watch_->end_step();
+  return seconds_since(start);
+}
+
 void NicCounters::end_measured(double seconds) {
-  if (sampler_) {
-    sampler_->end();
+  if (watch_) {
+    watch_->end();
   }
   const PeerCounters end = take_peers();
   measured_.seconds += seconds;
@@ -223,25 +240,10 @@ BalanceReport NicCounters::finish() const {
     add_to_peers(object["peers"], reports);
   }
   BalanceReport report = make_balance_report(reports);
-  add_moments_to(report);
+  if (watch_) {
+    report.moments = watch_->judge(report, rows_of(reports, report));
+  }
   return report;
-}
-
-// Each node's samples stay with the PE that took them: only what they say travels.
-void NicCounters::add_moments_to(BalanceReport& report) const {
-  const std::vector<NicGroup> groups = parse_groups(job_.spread(format_groups(groups_of(report))));
-  MomentReport mine;
-  if (sampler_) {
-    mine = judge_moments({.node = job_.node_of(job_.me()),
-                          .names = sampler_->names(),
-                          .samples = sampler_->samples(),
-                          .interval_s = std::chrono::duration<double>(sampler_->interval()).count(),
-                          .look_s = sampler_->look_s()},
-                         groups);
-  }
-  for (const std::string& text : job_.gather(format_moments(mine))) {
-    add_moments(text, report.moments);
-  }
 }
 
 }  // namespace weft::perf

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tools/perf/balance.hpp"
-#include "tools/perf/counter_sampler.hpp"
 #include "tools/perf/job.hpp"
+#include "tools/perf/moment_watch.hpp"
 
 namespace weft::perf {
 
@@ -25,7 +25,9 @@ class NicCounters {
 
   // Around a loop that was timed: `seconds` of this PE. Not collective, but all PEs do so between the
   // same barriers.
-  void begin_measured();
+  void begin_measured(StepEnd step_end);
+  // After each step of it. Returns the seconds that this took, which are not the loop's.
+  double end_step();
   void end_measured(double seconds);
 
   // Ends it; complete on PE 0, empty elsewhere. Collective. Everything must be quiet.
@@ -45,14 +47,13 @@ class NicCounters {
   [[nodiscard]] Snapshot take() const;
   [[nodiscard]] PeerCounters take_peers() const;
   [[nodiscard]] std::string describe_change(const Snapshot& end) const;
-  void add_moments_to(BalanceReport& report) const;
 
   Job& job_;
   std::uint64_t nic_rate_bits_per_s_;
   Snapshot begin_;
   PeerCounters measured_begin_;
   MeasuredPart measured_;
-  std::unique_ptr<CounterSampler> sampler_;  // of one PE of each node, if it looks at all
+  std::unique_ptr<MomentWatch> watch_;  // if anybody looks at each moment
 };
 
 }  // namespace weft::perf

@@ -74,15 +74,24 @@ nlohmann::json describe_directions(const MomentReport::Directions& directions) {
   return {{"tx", describe_evenness(directions.tx)}, {"rx", describe_evenness(directions.rx)}};
 }
 
+nlohmann::json describe_groups(const MomentReport::Groups& groups) {
+  return {{"pe", describe_directions(groups.of_pe)}, {"node", describe_directions(groups.of_node)}};
+}
+
+nlohmann::json describe_counters(const MomentReport::Counters& counters) {
+  return {{"kernel", describe_groups(counters.kernel)},
+          {"library", describe_groups(counters.library)}};
+}
+
 nlohmann::json describe_moments(const MomentReport& moments) {
   if (moments.interval_s == 0) {
     return nullptr;
   }
-  return {{"interval_ms", moments.interval_s * 1e3},
-          {"look_us", moments.look_s * 1e6},
-          {"kernel",
-           {{"pe", describe_directions(moments.kernel_of_pe)},
-            {"node", describe_directions(moments.kernel_of_node)}}}};
+  nlohmann::json object = describe_counters(moments.by_time);
+  object["interval_ms"] = moments.interval_s * 1e3;
+  object["look_us"] = moments.look_s * 1e6;
+  object["per_step"] = describe_counters(moments.by_step);
+  return object;
 }
 
 nlohmann::json describe_share(const BalanceReport& report) {
