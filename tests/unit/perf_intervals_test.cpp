@@ -226,9 +226,14 @@ TEST(PerfStepSampler, LooksAtTheEndOfEachStep) {
   ASSERT_EQ(samples.size(), 4U);
   EXPECT_TRUE(samples[0].begins);
   EXPECT_EQ(samples[3].nics[0].tx_bytes, 30U);
+  EXPECT_TRUE(sampler.has_long_steps());
+  sampler.begin_step();
+  sampler.end_step();
+  ASSERT_EQ(samples.size(), 6U);
+  EXPECT_TRUE(samples[4].begins);
 }
 
-TEST(PerfStepSampler, StepsShorterThanTwentyLooksAreLeftAlone) {
+TEST(PerfStepSampler, StepsShorterThanTwentyLooksCanBeForgotten) {
   StepSampler sampler(
       [] {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -237,9 +242,11 @@ TEST(PerfStepSampler, StepsShorterThanTwentyLooksAreLeftAlone) {
       {.bytes_max = 1U << 20U});
   for (int part = 0; part < 2; ++part) {
     sampler.begin();
-    for (int step = 0; step < 50; ++step) {
+    for (int step = 0; step < 5; ++step) {
       sampler.end_step();
     }
+    EXPECT_FALSE(sampler.has_long_steps());
+    sampler.forget_part();
   }
   const auto& samples = sampler.log().samples();
   ASSERT_EQ(samples.size(), 2U);  // parts keep their numbers

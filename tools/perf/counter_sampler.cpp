@@ -90,27 +90,25 @@ void CounterSampler::run() {
 
 void StepSampler::begin() {
   samples_before_ = log_.samples().size();
-  looked_for_ = nanoseconds{0};
+  in_steps_ = nanoseconds{0};
   steps_ = 0;
-  is_looking_ = true;
+  begin_step();
+}
+
+void StepSampler::begin_step() {
   log_.look(true);
-  part_began_ = log_.now();
+  step_began_ = log_.now();
 }
 
 void StepSampler::end_step() {
-  if (!is_looking_) {
-    return;
-  }
+  in_steps_ += log_.now() - step_began_;
   ++steps_;
-  const nanoseconds start = log_.now();
-  const nanoseconds in_steps = start - part_began_ - looked_for_;
-  if (in_steps < kLookShare * log_.shortest_look() * steps_) {
-    is_looking_ = false;
-    log_.keep(samples_before_ + 1);
-    return;
-  }
   log_.look(false);
-  looked_for_ += log_.now() - start;
+  step_began_ = log_.now();
+}
+
+bool StepSampler::has_long_steps() const {
+  return in_steps_ >= kLookShare * log_.shortest_look() * steps_;
 }
 
 }  // namespace weft::perf

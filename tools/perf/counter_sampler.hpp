@@ -94,23 +94,32 @@ class CounterSampler {
   std::thread thread_;
 };
 
-// A part whose steps turn out to be shorter on average than 20 looks leaves only the sample of its beginning.
+// Whether a look is worth its time is for the caller to ask, since PEs may have to agree.
 class StepSampler {
  public:
   StepSampler(CounterLook look, const SamplePlan& plan) : log_(std::move(look), plan) {}
 
+  // A measured part begins, and with it its first step.
   void begin();
+  // A step ends, and the next one begins.
   void end_step();
+  // The next step begins; what lies before it is not looked at.
+  void begin_step();
+
+  // Forgets the steps of this part; the sample of its beginning stays, so that parts keep their numbers.
+  void forget_part() { log_.keep(samples_before_ + 1); }
+
+  // Whether the steps of this part have been as long, on average, as 20 looks or longer.
+  [[nodiscard]] bool has_long_steps() const;
 
   [[nodiscard]] const SampleLog& log() const { return log_; }
 
  private:
   SampleLog log_;
-  std::chrono::nanoseconds part_began_{0};
-  std::chrono::nanoseconds looked_for_{0};  // in this part
+  std::chrono::nanoseconds step_began_{0};
+  std::chrono::nanoseconds in_steps_{0};
   std::size_t samples_before_ = 0;
   std::size_t steps_ = 0;
-  bool is_looking_ = false;
 };
 
 }  // namespace weft::perf

@@ -22,7 +22,8 @@ class MomentWatch {
   // Collective. `interval`: by time.
   MomentWatch(Job& job, std::chrono::milliseconds interval);
 
-  // A measured part begins, a step of it ends, it ends. All parts of a run have steps of one kind.
+  // A measured part begins, a step of it ends, it ends. All parts of a run have steps of one kind; where these
+  // end with a barrier, end_step is collective.
   void begin(StepEnd step_end);
   void end_step();
   void end();
@@ -43,6 +44,8 @@ class MomentWatch {
     StepSampler by_step;
   };
 
+  void look_at_kernel();
+  void stop_where_steps_are_short();
   void judge_kernel(const BalanceReport& report, MomentReport& moments) const;
   void judge_library(const BalanceReport& report,
                      const LibraryTotals::Rows& rows,
@@ -53,6 +56,9 @@ class MomentWatch {
   Job& job_;
   std::chrono::nanoseconds interval_;
   StepEnd step_end_ = StepEnd::Barrier;
+  std::uint64_t steps_ = 0;      // of this part
+  bool watches_kernel_ = false;  // by step, in this part; of all PEs where steps end with a barrier
+  bool watches_library_ = false;  // likewise
   LibraryCounters library_;
   std::unique_ptr<DeviceSamplers> devices_;          // of one PE of each node
   std::unique_ptr<CounterSampler> library_by_time_;  // none if a look takes too long on some PE
