@@ -7,6 +7,8 @@
 #include <array>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "tests/support/rail_model.hpp"
 
 namespace weft::transport::rails {
@@ -110,6 +112,26 @@ TEST(PlannerInTime, IrregularTrafficIsAtMostASeventhBehindTheLuckiestPolicy) {
       EXPECT_LE(regret(options), 1.125) << "random, seed " << seed << ", " << steps << " steps";
     }
   }
+}
+
+// Bursts of a few pieces on each rail: too short for its rate to be seen while it has a backlog.
+TEST(PlannerInTime, ASlowNicIsFoundOutFromShortBursts) {
+  for (const Shape shape : {Shape{2, 1}, Shape{3, 1}, Shape{2, 4}}) {
+    ModelOptions options{.hosts = shape.hosts,
+                         .pes_per_host = shape.pes_per_host,
+                         .traffic = Traffic::Pairs,
+                         .steps = 4,
+                         .windows = 80,
+                         .slow_nic_of_pe = 0};
+    const std::string text = fmt::format("{} x {}", shape.hosts, shape.pes_per_host);
+    options.bytes =
+        64U << 10U;  // 4 pieces of 64 KiB do not fill 3.5 rails: 0.875 at best; evenly cut 0.57
+    EXPECT_GE(run(options, Policy::Balanced).share, 0.85) << text;
+    options.bytes = 256U << 10U;
+    EXPECT_GE(run(options, Policy::Balanced).share, 0.97) << text;
+  }
+  const ModelOptions all_to_all{.steps = 4, .windows = 80, .slow_nic_of_pe = 0};
+  EXPECT_GE(run(all_to_all, Policy::Balanced).share, 0.75);
 }
 
 TEST(PlannerInTime, SendersToOnePeerBeginWithDifferentRails) {

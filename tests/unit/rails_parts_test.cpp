@@ -83,6 +83,29 @@ TEST(RailWeight, IgnoresWhatSendersThatMeetDoToARate) {
   }
 }
 
+TEST(RailWeight, IsSlowAfterManyBurstsInARowAndFreeWhenAnotherIsFoundToBlame) {
+  RailWeight ours;
+  RailWeight of_peer(kPeerSlowBound);
+  EXPECT_LT(kPeerSlowBound.bursts, SlowBound{}.bursts);
+  for (std::uint32_t i = 0; i + 1 < kPeerSlowBound.bursts; ++i) {
+    of_peer.update_by_burst(0.5);
+    ours.update_by_burst(0.5);
+  }
+  ours.update_by_burst(0.7);  // once is enough to begin anew
+  of_peer.update_by_burst(0.5);
+  EXPECT_EQ(of_peer.value(), 0.5);
+  for (std::uint32_t i = 0; i + 1 < SlowBound{}.bursts; ++i) {
+    ours.update_by_burst(0.5);
+    EXPECT_FALSE(ours.is_slow());
+  }
+  ours.update_by_burst(0.5);
+  EXPECT_TRUE(ours.is_slow());
+  of_peer.acquit();
+  EXPECT_EQ(of_peer.value(), 1.0);
+  ours.update_by_burst(0.9);
+  EXPECT_FALSE(ours.is_slow());
+}
+
 TEST(CopyPool, GivesWhatFitsAndUsesItAgain) {
   CopyPool pool;
   std::vector<std::span<std::byte>> slabs;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "src/base/log.hpp"
+#include "src/transport/rails/side.hpp"
 
 namespace weft::transport::rails {
 namespace {
@@ -20,62 +22,8 @@ constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
 // A peer that has less than this part of a rail's window outstanding may use the rail also while
 // the others fill the window: one whose NICs are busy must not stop the traffic to the rest.
 constexpr std::uint64_t kPeerShare = 4;
-// A rail that is taken for a slow one and carries too little to be measured is tried again after this time.
-constexpr std::uint64_t kForgetNs = 2'000'000'000;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
-
-std::size_t index_of(Direction direction) {
-  return static_cast<std::size_t>(direction);
-}
-
-// From now on the rails of this side are even: what one of them missed is not made up for.
-void start_even(std::span<RailLoad* const> loads) {
-  for (RailLoad* load : loads) {
-    load->turn_bytes = {};
-    load->burst_bytes = {};
-  }
-}
-
-double turn_load(const RailLoad& load, Direction direction) {
-  return static_cast<double>(load.turn_bytes[index_of(direction)]) / load.weight.value();
-}
-
-// The rail of a side with the fewest bytes for its weight.
-std::uint32_t fewest_turn_bytes(std::span<RailLoad* const> loads, Direction direction) {
-  const auto best = std::ranges::min_element(
-      loads, {}, [&](const RailLoad* load) { return turn_load(*load, direction); });
-  return static_cast<std::uint32_t>(best - loads.begin());
-}
-
-void clear_burst(std::span<RailLoad* const> loads, Direction direction) {
-  for (RailLoad* load : loads) {
-    load->burst_bytes[index_of(direction)] = 0;
-  }
-}
-
-void renew_weights(std::span<RailLoad* const> loads, std::uint64_t now_ns) {
-  double fastest = 0;
-  for (const RailLoad* load : loads) {
-    fastest = std::max(fastest, load->meter.bytes_per_s());
-  }
-  bool has_changed = false;
-  for (RailLoad* load : loads) {
-    const double before = load->weight.value();
-    if (load->weighed_samples != load->meter.samples()) {
-      load->weighed_samples = load->meter.samples();
-      load->weighed_ns = now_ns;
-      load->weight.update(load->meter.bytes_per_s(), fastest);
-    } else if (before < 1 && now_ns - load->weighed_ns > kForgetNs) {
-      load->weighed_ns = now_ns;
-      load->weight.forget();
-    }
-    has_changed = has_changed || load->weight.value() != before;
-  }
-  if (has_changed) {
-    start_even(loads);
-  }
-}
 
 }  // namespace
 
@@ -96,8 +44,12 @@ std::uint64_t Links::window_of(const RailLoad& load) const {
 // docs/decisions/0002.
 void Links::begin_burst(Peer& peer, Direction direction) {
   const std::size_t index = index_of(direction);
-  const std::uint64_t burst = state_.bursts[index].number();
-  if (Turn& ours = state_.turns[index]; ours.burst != burst) {
+  BurstMoment burst{.number = state_.bursts[index].number(), .now_ns = state_.now_ns};
+  if (state_.turns[index].burst == burst.number && peer.turns[index].burst == burst.number) {
+    return;
+  }
+  const bool had_slow = has_slow_rail(local_loads());
+  if (Turn& ours = state_.turns[index]; begin_turn(ours, local_loads(), direction, burst)) {
     const auto loads = local_loads();
     const std::uint32_t fewest = fewest_turn_bytes(loads, direction);
     const double lead =
@@ -105,14 +57,41 @@ void Links::begin_burst(Peer& peer, Direction direction) {
     if (lead > static_cast<double>(window_of(*loads[ours.start]))) {
       ours.start = fewest;
     }
-    ours.burst = burst;
-    clear_burst(loads, direction);
+    if (!had_slow && has_slow_rail(loads)) {
+      acquit_peers();
+    }
+    ours.last_peer_count = std::exchange(ours.peer_count, 0U);
   }
-  if (std::uint64_t& theirs = peer.bursts[index]; theirs != burst) {
-    theirs = burst;
-    clear_burst(loads_of(peer), direction);
+  // What our own slow rail does to its partners is not their fault.
+  burst.is_judged = !has_slow_rail(local_loads());
+  if (begin_turn(peer.turns[index], loads_of(peer), direction, burst)) {
+    ++state_.turns[index].peer_count;
+    std::swap(peer.pairings[index], peer.last_pairings[index]);
     peer.pairings[index].assign(state_.rails.size(), kUnpaired);
   }
+}
+
+// One of our own rails is slow: it made those of peers look slow that it was paired with.
+void Links::acquit_peers() {
+  for (const auto& peer : state_.peers) {
+    if (peer != nullptr) {
+      for (PeerRail& rail : peer->rails) {
+        rail.load.weight.acquit();
+      }
+    }
+  }
+}
+
+// While all rails are as fast as the others; and where there is no other peer, as then it is all the same which of two
+// rails is the slow one.
+bool Links::may_keep_pairs(const Peer& peer, Direction direction, const Sides& sides) const {
+  const std::size_t index = index_of(direction);
+  const auto is_slow = [](const RailState& rail) { return rail.weight < 1; };
+  const bool has_slow =
+      std::ranges::any_of(std::span(sides.local).first(state_.rails.size()), is_slow) ||
+      std::ranges::any_of(std::span(sides.remote).first(peer.rails.size()), is_slow);
+  return peer.is_covered && state_.bursts[index].is_regular() &&
+         (!has_slow || state_.turns[index].last_peer_count <= 1);
 }
 
 PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) const {
@@ -139,6 +118,10 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
   for (std::size_t i = 0; i < peer.rails.size(); ++i) {
     fill(sides.remote[i], peer.rails[i].load);
   }
+  const bool keeps_pairs = may_keep_pairs(peer, direction, sides);
+  for (std::size_t i = 0; keeps_pairs && i < peer.rails.size(); ++i) {
+    sides.remote[i].weight = 1;  // the rail of ours that is paired with it carries less
+  }
   const std::uint64_t stripe = state_.options.stripe_bytes_min;
   return {
       .policy = state_.options.policy,
@@ -150,9 +133,10 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
       .stripe_bytes_min = stripe,
       .piece_bytes_max = std::clamp(smallest_window / 2, stripe, std::max(kPieceBytesMax, stripe)),
       .local_start = state_.turns[index].start,
-      .remote_start = peer.first_remote,
-      .keeps_pairs = peer.is_covered && state_.bursts[index].is_regular(),
+      .remote_start = peer.turns[index].start,
+      .keeps_pairs = keeps_pairs,
       .pairing = peer.pairings[index],
+      .last_pairing = peer.last_pairings[index],
       .expected_bytes = state_.bursts[index].expected_bytes()};
 }
 
@@ -164,10 +148,30 @@ std::optional<Piece> Links::choose(Peer& peer,
   Sides sides;
   PlanInput input = describe(peer, direction, sides);
   input.counter = counter;
+  if (rest.total < state_.options.stripe_bytes_min) {
+    return choose_small(peer, direction, rest, input);
+  }
   const auto piece = next_piece(input, rest);
-  if (piece && rest.total >= state_.options.stripe_bytes_min) {
+  if (piece) {
     peer.pairings[index_of(direction)][piece->local.value] =
         static_cast<std::uint8_t>(piece->remote.value);
+  }
+  return piece;
+}
+
+// Bursts of small operations go on where the last one ended, as their number seldom fits that of the rails.
+std::optional<Piece> Links::choose_small(Peer& peer,
+                                         Direction direction,
+                                         Rest rest,
+                                         PlanInput& input) {
+  Turn& ours = state_.turns[index_of(direction)];
+  Turn& theirs = peer.turns[index_of(direction)];
+  input.local_start += ours.small_count;
+  input.remote_start += theirs.small_count;
+  const auto piece = next_piece(input, rest);
+  if (piece) {
+    ++ours.small_count;
+    ++theirs.small_count;
   }
   return piece;
 }
@@ -201,7 +205,9 @@ void Links::place_senders() {
                                 .peer = peer->pe,
                                 .pe_count = state_.pe_count,
                                 .near_count = state_.near_count};
-      peer->first_remote = first_remote(senders, remotes);
+      for (Turn& turn : peer->turns) {
+        turn.start = first_remote(senders, remotes);
+      }
       peer->is_covered = covers(senders, remotes);
     }
   }
@@ -276,6 +282,11 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
 
 void Links::on_completed(Peer& peer, const Posted& posted) {
   take_back(peer, posted, true);
+  if (posted.kind == PostedKind::Piece) {
+    const RailLink& link = peer.links[posted.link];
+    state_.rails[link.local.value].load.done_ns = state_.now_ns;
+    peer.rails[link.remote.value].load.done_ns = state_.now_ns;
+  }
   if (RailLink& link = peer.links[posted.link]; !link.warm) {
     become_warm(peer, link);
   }

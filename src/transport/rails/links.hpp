@@ -72,6 +72,7 @@ class Links {
   void become_warm(const Peer& peer, RailLink& link);
   void take_back(Peer& peer, const Posted& posted, bool completed);
   void begin_burst(Peer& peer, Direction direction);
+  std::optional<Piece> choose_small(Peer& peer, Direction direction, Rest rest, PlanInput& input);
 
   // What the planner is told, in arrays of the caller's.
   struct Sides {
@@ -79,6 +80,10 @@ class Links {
     std::array<RailState, kRailCountMax> remote;
   };
 
+  void acquit_peers();
+  [[nodiscard]] bool may_keep_pairs(const Peer& peer,
+                                    Direction direction,
+                                    const Sides& sides) const;
   [[nodiscard]] PlanInput describe(const Peer& peer, Direction direction, Sides& sides) const;
   // The loads of one side, valid until the next call of either.
   [[nodiscard]] std::span<RailLoad* const> local_loads();

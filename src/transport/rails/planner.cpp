@@ -112,6 +112,10 @@ std::optional<std::uint32_t> least_outstanding(const Search& search) {
   return best;
 }
 
+bool has_slow_rail(std::span<const RailState> side) {
+  return std::ranges::any_of(side, [](const RailState& rail) { return rail.weight < 1; });
+}
+
 // The peer's rails to which none of ours but `local` goes.
 LinkMask without_paired(const PlanInput& input, std::uint32_t local, LinkMask remotes) {
   for (std::uint32_t other = 0; other < input.pairing.size(); ++other) {
@@ -120,6 +124,17 @@ LinkMask without_paired(const PlanInput& input, std::uint32_t local, LinkMask re
     }
   }
   return remotes;
+}
+
+// The rail to which `local` has gone in this burst; or in the last one, if one of ours is slow: whichever of two
+// rails is slow, it is the same of ours that carries less.
+std::uint32_t usual_remote(const PlanInput& input, std::uint32_t local) {
+  const std::uint32_t now = input.pairing.empty() ? kUnpaired : input.pairing[local];
+  const bool lasts = now == kUnpaired && input.keeps_pairs && !input.last_pairing.empty() &&
+                     has_slow_rail(input.local);
+  const std::uint32_t usual = lasts ? input.last_pairing[local] : now;
+  return lasts && std::ranges::find(input.pairing, usual) != input.pairing.end() ? kUnpaired
+                                                                                 : usual;
 }
 
 // The rail to which `local` goes, while it is not far ahead of the others: few connections are busy at once, and
@@ -133,7 +148,7 @@ std::optional<std::uint32_t> remote_in_turn(const PlanInput& input,
                  .start = input.remote_start,
                  .bytes = bytes};
   const auto first = first_done(remotes);
-  const std::uint32_t usual = input.pairing.empty() ? kUnpaired : input.pairing[local];
+  const std::uint32_t usual = usual_remote(input, local);
   if (!first || usual == *first) {
     return first;
   }
@@ -168,6 +183,13 @@ double share_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
   return (sent + left) * share_by_weight(input, local);
 }
 
+// What is left of that.
+double room_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
+  const RailState& rail = input.local[local];
+  return share_in_burst(input, local, rest) -
+         static_cast<double>(rail.sent_bytes + rail.awaited_bytes);
+}
+
 // In how many equal parts the rest goes over as many rails; 0: every rail takes its part by weight.
 //
 // One, while there is room for all of it in the rail's share of the burst. If the burst is less than one such
@@ -180,19 +202,22 @@ double parts_of(const PlanInput& input, std::uint32_t local, Rest rest) {
   const auto total = static_cast<double>(rest.total);
   const double share = share_in_burst(input, local, rest);
   if (share >= total * (1 - kFitSlack)) {
-    const RailState& rail = input.local[local];
-    const double room = share - static_cast<double>(rail.sent_bytes + rail.awaited_bytes);
+    const double room = room_in_burst(input, local, rest);
     return static_cast<double>(rest.total - rest.offset) <= room + total * kFitSlack ? 1 : 0;
   }
   const double parts = total / share;
   return std::abs(parts - std::round(parts)) <= kFitSlack ? std::round(parts) : 0;
 }
 
-// How much of the operation goes over this pair of rails.
+// How much of the operation goes over this pair of rails: a part, or what the rail has room for.
 Lane open_lane(const PlanInput& input, RailPair pair, Rest rest) {
-  const double parts = parts_of(input, pair.local.value, rest);
-  const double wanted = static_cast<double>(rest.total) *
-                        (parts == 0 ? share_by_weight(input, pair.local.value) : 1 / parts);
+  const std::uint32_t local = pair.local.value;
+  const auto total = static_cast<double>(rest.total);
+  const double parts = parts_of(input, local, rest);
+  const double room = room_in_burst(input, local, rest);
+  const bool fills = room > 0 && has_slow_rail(input.local);
+  const double striped = fills ? std::min(room, total) : total * share_by_weight(input, local);
+  const double wanted = parts == 0 ? striped : total / parts;
   const std::uint64_t bytes = (static_cast<std::uint64_t>(wanted) + 63U) & ~std::uint64_t{63};
   return {.local = pair.local,
           .remote = pair.remote,

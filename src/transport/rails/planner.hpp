@@ -70,6 +70,7 @@ struct PlanInput {
   std::uint32_t remote_start = 0;  // and the peer's: see first_remote
   bool keeps_pairs = false;        // see covers; and all operations have one size
   Pairing pairing;                 // empty: nothing has gone to this peer in this burst
+  Pairing last_pairing;            // and in the burst before
   // Still to be planned before this PE waits, as far as one can tell, this operation included.
   std::uint64_t expected_bytes = 0;
 };

@@ -46,7 +46,7 @@ class RateMeter {
 
  private:
   // Long enough that senders who meet on a NIC by chance even out.
-  static constexpr std::uint64_t kSampleNs = 200'000'000;
+  static constexpr std::uint64_t kSampleNs = 40'000'000;
   static constexpr std::uint64_t kSampleBytes = 192U << 10U;
 
   // More than one message of ours: see Outbox.
@@ -70,14 +70,16 @@ class RateMeter {
 };
 
 // What it takes to call a rail slow. Rates differ by chance when senders meet on a NIC, so a rail has
-// to stay below the bound for several samples in a row; it is slow until it is above kEqualAbove.
+// to stay below the bound for several samples in a row, or bursts; it is slow until it is above kEqualAbove.
 struct SlowBound {
   double below = 0.65;
   std::uint32_t samples = 5;
+  std::uint32_t bursts = 16;
 };
 
-// A peer's rail is seen through our own queues and those of others: it has to stay slow for longer.
-inline constexpr SlowBound kPeerSlowBound{.below = 0.65, .samples = 8};
+// A peer's rail is seen through our own queues and those of others: it has to stay slow for longer. But one that is
+// late at the end of bursts makes late the rail of ours that it is paired with, so it is the first to be suspected.
+inline constexpr SlowBound kPeerSlowBound{.below = 0.65, .samples = 8, .bursts = 8};
 inline constexpr double kEqualAbove = 0.80;
 inline constexpr double kWeightMin = 0.02;
 
@@ -103,11 +105,30 @@ class RailWeight {
     }
   }
 
+  // Only by a burst that is over: `share` is the time that the quickest rail took for about the same bytes,
+  // divided by this one's.
+  void update_by_burst(double share) {
+    slow_bursts_ = share < bound_.below ? slow_bursts_ + 1 : 0;
+    if (share >= kEqualAbove) {
+      value_ = 1.0;
+    } else if (slow_bursts_ >= bound_.bursts) {
+      value_ = std::max(share, kWeightMin);
+    }
+  }
+
+  // Another rail was the slow one.
+  void acquit() {
+    value_ = 1.0;
+    slow_samples_ = slow_bursts_ = 0;
+  }
+
   // Nothing was learnt for a while, because a slow rail gets little or nothing: it is tried with more.
   void forget() { value_ = std::min(1.0, value_ * kForgetting); }
 
   // 1 for a rail as fast as the others, or of which too little is known.
   [[nodiscard]] double value() const { return value_; }
+
+  [[nodiscard]] bool is_slow() const { return value_ < 1; }
 
  private:
   static constexpr double kSmoothing = 0.3;
@@ -116,6 +137,7 @@ class RailWeight {
   SlowBound bound_;
   double value_ = 1.0;
   std::uint32_t slow_samples_ = 0;
+  std::uint32_t slow_bursts_ = 0;
 };
 
 }  // namespace weft::transport::rails

@@ -54,10 +54,15 @@ struct LocalRegion {
 struct Posted;
 struct ReceiveBuffer;
 
-// With which of our rails a burst begins.
+// With which rail of a side a burst begins; of ours, or of a peer's.
 struct Turn {
-  std::uint64_t burst = 0;  // of which the rails' burst_bytes are
+  std::uint64_t burst = 0;     // of which the rails' burst_bytes are
+  std::uint64_t began_ns = 0;  // when that began
   std::uint32_t start = 0;
+  std::uint32_t small_count = 0;  // operations too small to be cut, so far: they take turns
+  // Ours: peers in this burst, and in the one before.
+  std::uint32_t peer_count = 0;
+  std::uint32_t last_peer_count = 0;
 };
 
 // One local rail to one rail of a peer: everything that an operation needs to be posted there. One
@@ -91,6 +96,7 @@ struct RailLoad {
   RailWeight weight;
   std::uint64_t weighed_samples = 0;  // of the meter, when the weight was last renewed
   std::uint64_t weighed_ns = 0;       // when that was
+  std::uint64_t done_ns = 0;          // the last completion of a piece
 };
 
 struct LocalRail {
@@ -201,11 +207,11 @@ struct Peer {
   std::vector<RailLink> links;                   // local * rails.size() + remote
   std::vector<LinkMask> masks;                   // links that are up, by local rail
   std::vector<std::uint64_t> outstanding_bytes;  // by local rail
-  std::uint32_t first_remote = 0;         // its rail with which bursts begin; see planner.hpp
-  bool is_covered = false;                // its rails and those that send to it: see covers
-  std::array<std::uint64_t, 2> bursts{};  // of which its rails' burst_bytes are, by direction
+  bool is_covered = false;                       // its rails and those that send to it: see covers
+  std::array<Turn, 2> turns;                     // of its rails, by direction
   std::array<std::vector<std::uint8_t>, 2> pairings;  // in that burst, by direction and local rail
-  std::uint64_t unreachable_since_ns = 0;             // 0: reachable
+  std::array<std::vector<std::uint8_t>, 2> last_pairings;  // in the one before
+  std::uint64_t unreachable_since_ns = 0;                  // 0: reachable
 
   // Operations on their way there.
   std::deque<OperationRecord*> queue;          // not planned in full, oldest first
