@@ -134,6 +134,23 @@ TEST(PlannerInTime, ASlowNicIsFoundOutFromShortBursts) {
   EXPECT_GE(run(all_to_all, Policy::Balanced).share, 0.75);
 }
 
+TEST(PlannerInTime, LargeMessagesOfDifferentSizesFillAllRails) {
+  for (const Shape shape : {Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{2, 4}}) {
+    for (const std::uint32_t count : {1U, 2U, 4U}) {
+      ModelOptions options{.hosts = shape.hosts,
+                           .pes_per_host = shape.pes_per_host,
+                           .bytes = 4U << 20U,
+                           .count_per_step = count,
+                           .windows = 10};
+      options.pareto = true;
+      const std::string text =
+          fmt::format("{} x {}, {} a step", shape.hosts, shape.pes_per_host, count);
+      EXPECT_LE(regret(options), 1.02) << text;
+      EXPECT_GE(run(options, Policy::Balanced).share, 0.90) << text;
+    }
+  }
+}
+
 TEST(PlannerInTime, SendersToOnePeerBeginWithDifferentRails) {
   for (const Shape shape : kShapes) {
     const std::uint32_t count = shape.hosts * shape.pes_per_host;
@@ -212,6 +229,16 @@ TEST(BurstMeter, IsRegularWhileOperationsHaveOneSizeForTwoBursts) {
   EXPECT_FALSE(meter.is_regular());
   burst(300, 300);
   EXPECT_TRUE(meter.is_regular());
+  const auto single = [&](std::uint64_t bytes) {
+    meter.on_accepted(bytes);
+    meter.on_finished();
+    return meter.is_regular();
+  };
+  EXPECT_TRUE(single(400));
+  EXPECT_TRUE(single(400));
+  EXPECT_FALSE(single(500));
+  EXPECT_FALSE(single(500));
+  EXPECT_TRUE(single(500));
 }
 
 TEST(BurstMeter, SmallOperationsBelongToABurstButAreNoneByThemselves) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace weft::transport::rails {
 
@@ -23,8 +24,11 @@ class BurstMeter {
     }
     ++open_operations_;
     if (large_bytes > 0) {
-      is_mixed_ = is_mixed_ || (accepted_bytes_ > 0 && large_bytes != operation_bytes_);
+      const bool was_alone = accepted_bytes_ == 0 && last_large_count_ == 1;
+      const bool differs = large_bytes != operation_bytes_;
+      is_mixed_ = is_mixed_ || (differs && (accepted_bytes_ > 0 || was_alone));
       operation_bytes_ = large_bytes;
+      ++large_count_;
     }
     accepted_bytes_ += large_bytes;
   }
@@ -38,7 +42,8 @@ class BurstMeter {
   // Bursts so far: tells one from the next.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
-  // Whether the large operations of this burst, and of the one before, have one size.
+  // Whether the large operations of this burst, and of the one before, have one size. Where bursts are single
+  // operations, these two.
   [[nodiscard]] bool is_regular() const { return !is_mixed_ && !was_mixed_; }
 
   // Bytes of this burst that are not with a rail yet, as far as one can tell. The smallest of the last
@@ -63,6 +68,7 @@ class BurstMeter {
       was_mixed_ = is_mixed_;
       is_mixed_ = false;
       lengths_[count_++ % kRemembered] = accepted_bytes_;
+      last_large_count_ = std::exchange(large_count_, 0U);
     }
     accepted_bytes_ = 0;
     planned_bytes_ = 0;
@@ -72,6 +78,8 @@ class BurstMeter {
   std::uint64_t accepted_bytes_ = 0;  // since the burst began
   std::uint64_t planned_bytes_ = 0;
   std::uint64_t operation_bytes_ = 0;  // of the last large one
+  std::uint64_t large_count_ = 0;      // of large operations in this burst, and in the one before
+  std::uint64_t last_large_count_ = 0;
   bool is_mixed_ = false;
   bool was_mixed_ = false;
   std::uint64_t number_ = 0;

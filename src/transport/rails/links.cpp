@@ -137,6 +137,7 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
       .keeps_pairs = keeps_pairs,
       .pairing = peer.pairings[index],
       .last_pairing = peer.last_pairings[index],
+      .is_regular = state_.bursts[index].is_regular(),
       .expected_bytes = state_.bursts[index].expected_bytes()};
 }
 

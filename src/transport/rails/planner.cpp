@@ -195,11 +195,16 @@ double room_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
 // One, while there is room for all of it in the rail's share of the burst. If the burst is less than one such
 // operation for each rail, as many as fill the shares exactly. Otherwise this is what is left over when all
 // rails have had the same, and all take part: operations that are cut unevenly meet unevenly at their targets.
+// If sizes differ, all take part in every one: nobody can tell which operations will make up for which (Pareto
+// sizes up to 1 MiB, an all-to-all of 8 PEs with 4 NICs each: 0.67 of the rails instead of 0.19).
 double parts_of(const PlanInput& input, std::uint32_t local, Rest rest) {
   if (rest.offset > 0 && rest.lane.is_striped) {
     return 0;
   }
   const auto total = static_cast<double>(rest.total);
+  if (!input.is_regular && rest.total >= count_of(input.local) * input.stripe_bytes_min) {
+    return 0;
+  }
   const double share = share_in_burst(input, local, rest);
   if (share >= total * (1 - kFitSlack)) {
     const double room = room_in_burst(input, local, rest);

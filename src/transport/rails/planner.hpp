@@ -71,6 +71,7 @@ struct PlanInput {
   bool keeps_pairs = false;        // see covers; and all operations have one size
   Pairing pairing;                 // empty: nothing has gone to this peer in this burst
   Pairing last_pairing;            // and in the burst before
+  bool is_regular = true;          // all operations have one size
   // Still to be planned before this PE waits, as far as one can tell, this operation included.
   std::uint64_t expected_bytes = 0;
 };
