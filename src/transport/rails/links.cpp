@@ -44,12 +44,17 @@ std::uint64_t Links::window_of(const RailLoad& load) const {
 // docs/decisions/0002.
 void Links::begin_burst(Peer& peer, Direction direction) {
   const std::size_t index = index_of(direction);
+  Turn& ours = state_.turns[index];
   BurstMoment burst{.number = state_.bursts[index].number(), .now_ns = state_.now_ns};
-  if (state_.turns[index].burst == burst.number && peer.turns[index].burst == burst.number) {
+  if (ours.burst == burst.number && peer.turns[index].burst == burst.number) {
     return;
   }
+  if (ours.burst != burst.number) {
+    ours.last_peer_count = std::exchange(ours.peer_count, 0U);
+  }
+  burst.last_peer_count = ours.last_peer_count;
   const bool had_slow = has_slow_rail(local_loads());
-  if (Turn& ours = state_.turns[index]; begin_turn(ours, local_loads(), direction, burst)) {
+  if (begin_turn(ours, local_loads(), direction, burst)) {
     const auto loads = local_loads();
     const std::uint32_t fewest = fewest_turn_bytes(loads, direction);
     const double lead =
@@ -60,12 +65,11 @@ void Links::begin_burst(Peer& peer, Direction direction) {
     if (!had_slow && has_slow_rail(loads)) {
       acquit_peers();
     }
-    ours.last_peer_count = std::exchange(ours.peer_count, 0U);
   }
   // What our own slow rail does to its partners is not their fault.
   burst.is_judged = !has_slow_rail(local_loads());
   if (begin_turn(peer.turns[index], loads_of(peer), direction, burst)) {
-    ++state_.turns[index].peer_count;
+    ++ours.peer_count;
     std::swap(peer.pairings[index], peer.last_pairings[index]);
     peer.pairings[index].assign(state_.rails.size(), kUnpaired);
   }

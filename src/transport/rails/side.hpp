@@ -32,7 +32,8 @@ void start_even(Side side);
 struct BurstMoment {
   std::uint64_t number = 0;
   std::uint64_t now_ns = 0;
-  bool is_judged = true;  // the one before it tells how fast rails are
+  std::uint32_t last_peer_count = 0;  // of the one before it
+  bool is_judged = true;              // that one tells how fast rails are
 };
 
 // A new burst begins: judges the last one, and forgets its bytes. False if it had begun.
