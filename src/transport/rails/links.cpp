@@ -52,7 +52,9 @@ void Links::begin_burst(Peer& peer, Direction direction) {
   if (ours.burst != burst.number) {
     ours.last_peer_count = std::exchange(ours.peer_count, 0U);
   }
-  burst.last_peer_count = ours.last_peer_count;
+  // With several peers a burst tells which of them looks late at what has come, and not how fast rails are: even
+  // ones were called slow (an all-to-all of 16 KiB on a busy machine: 0.63 of the rails instead of 0.96).
+  burst.is_judged = ours.last_peer_count <= 1;
   const bool had_slow = has_slow_rail(local_loads());
   if (begin_turn(ours, local_loads(), direction, burst)) {
     const auto loads = local_loads();
@@ -67,7 +69,7 @@ void Links::begin_burst(Peer& peer, Direction direction) {
     }
   }
   // What our own slow rail does to its partners is not their fault.
-  burst.is_judged = !has_slow_rail(local_loads());
+  burst.is_judged = burst.is_judged && !has_slow_rail(local_loads());
   if (begin_turn(peer.turns[index], loads_of(peer), direction, burst)) {
     ++ours.peer_count;
     std::swap(peer.pairings[index], peer.last_pairings[index]);

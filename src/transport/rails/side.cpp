@@ -8,22 +8,20 @@ namespace {
 
 // A rail that is taken for a slow one and carries too little to be measured is tried again after this time.
 constexpr std::uint64_t kForgetNs = 2'000'000'000;
-// Rails that carry less in a burst show the latency of the fabric and not their rate. With several peers they show
-// which of them looks late at what has come: in an all-to-all of 16 KiB, where each rail carries one peer's message,
-// even rails were called slow (0.63 of the rails instead of 0.96).
+// Rails that carry less in a burst show the latency of the fabric and not their rate.
 constexpr std::uint64_t kJudgedBytesMin = 16U << 10U;
-constexpr std::uint64_t kJudgedBytesMinOfSeveralPeers = 128U << 10U;
 
 // What a burst that is over tells of the rails of a side: those that carried about the same should have been done
 // at about the same time.
-void judge_burst(Side side, Direction direction, std::uint64_t began_ns, std::uint64_t least) {
+void judge_burst(Side side, Direction direction, std::uint64_t began_ns) {
   const std::size_t index = index_of(direction);
   std::uint64_t most = 0;
   for (const RailLoad* load : side) {
     most = std::max(most, load->burst_bytes[index]);
   }
   const auto is_comparable = [&](const RailLoad* load) {
-    return load->burst_bytes[index] >= std::max(least, most - most / 4) && load->done_ns > began_ns;
+    return load->burst_bytes[index] >= std::max(kJudgedBytesMin, most - most / 4) &&
+           load->done_ns > began_ns;
   };
   std::uint64_t shortest_ns = std::numeric_limits<std::uint64_t>::max();
   for (const RailLoad* load : side) {
@@ -68,8 +66,7 @@ bool begin_turn(Turn& turn, Side side, Direction direction, BurstMoment burst) {
     return false;
   }
   if (burst.is_judged) {
-    judge_burst(side, direction, turn.began_ns,
-                burst.last_peer_count > 1 ? kJudgedBytesMinOfSeveralPeers : kJudgedBytesMin);
+    judge_burst(side, direction, turn.began_ns);
   }
   turn.burst = burst.number;
   turn.began_ns = burst.now_ns;

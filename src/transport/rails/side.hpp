@@ -32,8 +32,7 @@ void start_even(Side side);
 struct BurstMoment {
   std::uint64_t number = 0;
   std::uint64_t now_ns = 0;
-  std::uint32_t last_peer_count = 0;  // of the one before it
-  bool is_judged = true;              // that one tells how fast rails are
+  bool is_judged = true;  // the one before it tells how fast rails are
 };
 
 // A new burst begins: judges the last one, and forgets its bytes. False if it had begun.
