@@ -32,7 +32,6 @@ class Settings:
     seconds: float = 1.5
     rounds: int = 2
     rounds_max: int = 5
-    runs: int = 2  # what report.Log notes
 
 
 @dataclass
