@@ -74,7 +74,7 @@ class FrameFuzz {
   }
 
   void add_frame(MessageWriter& message) {
-    switch (random_() % 8) {
+    switch (random_() % 9) {
       case 0:
         message.add(next_update(FrameKind::Atomic));
         break;
@@ -108,6 +108,9 @@ class FrameFuzz {
         message.add(RecoverFrame{.is_sequenced = static_cast<std::uint8_t>(random_() % 2),
                                  .sequence = next_sequence_ - 1,
                                  .token = random_()});
+        break;
+      case 7:
+        message.add(RatesFrame{.rail_count = 1, .rates = {static_cast<std::uint8_t>(random_())}});
         break;
       default:
         message.add(RecoverReplyFrame{.was_applied = static_cast<std::uint8_t>(random_() % 2),

@@ -95,6 +95,8 @@ const std::vector<Nonsense>& all_nonsense() {
        [](MessageWriter& message) { message.add(FlushFrame{.sequence = 5000}); }},
       {"unknown_rail", "a rail that does not exist",
        [](MessageWriter& message) { message.add(RecoverFrame{.target_rail = 31}); }},
+      {"rates_of_too_many_rails", "rates of rails",
+       [](MessageWriter& message) { message.add(RatesFrame{.rail_count = 200}); }},
       {"question_about_the_future", "never sent",
        [](MessageWriter& message) {
          message.add(RecoverFrame{.is_sequenced = 1, .sequence = 100'000});

@@ -3,8 +3,7 @@
 //
 // Each PE posts its steps up to a quiet, waits until all that it posted is complete, meets the others,
 // and goes on. A NIC sends what its queue holds, either in order (Discipline::InOrder: one piece at a time)
-// or a cell of each piece in turn (Discipline::Fair: many connections share it); what it receives it takes in
-// the order of arrival. The network in between is never the limit.
+// or a cell of each connection in turn (Discipline::Fair); what it receives it takes in the order of arrival. The network in between is never the limit.
 #pragma once
 
 #include <algorithm>
@@ -75,6 +74,16 @@ class RailModel {
             .rx_max_over_mean = worst_rx()};
   }
 
+  // Rails of all PEs that are taken for slow by their own PE.
+  [[nodiscard]] std::size_t slow_rails() const {
+    std::size_t count = 0;
+    for (const auto& pe : pes_) {
+      count += static_cast<std::size_t>(std::ranges::count_if(
+          pe->state.rails, [](const LocalRail& rail) { return rail.load.weight.is_slow(); }));
+    }
+    return count;
+  }
+
  private:
   static constexpr std::uint64_t kCell = 4096;
   static constexpr std::uint64_t kTickNs = 1'000'000;
@@ -124,6 +133,7 @@ class RailModel {
     std::vector<RailCounters> rail_counters;
     std::vector<PeerRailCounters> peer_counters;
     std::uint64_t unfinished = 0;
+    std::uint32_t told_version = 0;
   };
 
   [[nodiscard]] std::uint32_t nics_of(std::uint32_t pe) const {
@@ -336,8 +346,22 @@ class RailModel {
       complete();
       if (tick_ % 25 == 0) {
         for (auto& pe : pes_) {
-          pe->links->update_weights();
+          pe->links->rates().judge_long_bursts();
+          tell_rates(*pe);
         }
+      }
+    }
+  }
+
+  void tell_rates(ModelPe& self) {
+    if (self.told_version == self.state.rates_version) {
+      return;
+    }
+    self.told_version = self.state.rates_version;
+    for (auto& other : pes_) {
+      Peer* const to_us = other->state.peers[self.state.me.value].get();
+      if (to_us != nullptr) {
+        other->links->rates().on_told(*to_us, self.links->rates().frame());
       }
     }
   }
@@ -353,14 +377,21 @@ class RailModel {
       Nic& there = pes_[flight->dest]->nics[flight->remote];
       there.rx.push_back({flight, bytes});
       there.rx_queued += bytes;
+      put_back(nic);
+    }
+  }
+
+  // The piece at the head has sent a cell: the next one is of the same piece, or of the next connection.
+  void put_back(Nic& nic) const {
+    const auto flight = nic.tx.front();
+    const auto is_of_connection = [&](const auto& other) {
+      return other->dest == flight->dest && other->remote == flight->remote;
+    };
+    if (flight->unsent == 0) {
       nic.tx.pop_front();
-      if (flight->unsent > 0) {
-        if (options_.discipline == Discipline::Fair) {
-          nic.tx.push_back(flight);
-        } else {
-          nic.tx.push_front(flight);
-        }
-      }
+    }
+    if (options_.discipline == Discipline::Fair) {
+      std::ranges::stable_partition(nic.tx, std::not_fn(is_of_connection));
     }
   }
 

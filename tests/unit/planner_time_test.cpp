@@ -132,6 +132,41 @@ TEST(PlannerInTime, ASlowNicIsFoundOutFromShortBursts) {
   }
 }
 
+// The PE whose NIC it is finds it out and tells the others, who then send less to it.
+TEST(PlannerInTime, PeersAreToldOfASlowNic) {
+  for (const Shape shape : {Shape{3, 1}, Shape{2, 2}, Shape{3, 2}, Shape{2, 4}}) {
+    for (const Discipline discipline : kDisciplines) {
+      ModelOptions options{.hosts = shape.hosts,
+                           .pes_per_host = shape.pes_per_host,
+                           .bytes = 64U << 10U,
+                           .steps = 16,
+                           .windows = 40,
+                           .discipline = discipline,
+                           .slow_nic_of_pe = 1};
+      const std::string text = fmt::format("{} x {}", shape.hosts, shape.pes_per_host);
+      EXPECT_GE(run(options, Policy::Balanced).share, 0.90) << text;
+      EXPECT_LT(run(options, Policy::Offset).share, 0.60) << text << ": evenly loaded";
+    }
+  }
+}
+
+TEST(PlannerInTime, RailsThatAreEvenAreNotTakenForSlow) {
+  for (const Shape shape : kShapes) {
+    for (const std::uint32_t count : {1U, 3U}) {
+      ModelOptions options{.hosts = shape.hosts,
+                           .pes_per_host = shape.pes_per_host,
+                           .bytes = 256U << 10U,
+                           .count_per_step = count,
+                           .windows = 30};
+      options.pareto = count == 3;
+      RailModel model(options);
+      (void)model.run();
+      EXPECT_EQ(model.slow_rails(), 0U)
+          << shape.hosts << " x " << shape.pes_per_host << ", " << count;
+    }
+  }
+}
+
 TEST(PlannerInTime, LargeMessagesOfDifferentSizesFillAllRails) {
   for (const Shape shape : {Shape{2, 1}, Shape{3, 1}, Shape{2, 2}, Shape{2, 4}}) {
     for (const std::uint32_t count : {1U, 2U, 4U}) {

@@ -46,13 +46,18 @@ class BurstMeter {
   // operations, these two.
   [[nodiscard]] bool is_regular() const { return !is_mixed_ && !was_mixed_; }
 
+  // What the shortest of the last bursts had; 0 if there was none.
+  [[nodiscard]] std::uint64_t usual_bytes() const {
+    const auto known = std::span(lengths_).first(std::min(count_, kRemembered));
+    return known.empty() ? 0 : *std::ranges::min_element(known);
+  }
+
   // Bytes of this burst that are not with a rail yet, as far as one can tell. The smallest of the last
   // bursts counts: to take one message for the first of many leaves rails idle, and to take one of many for
   // the only one costs little. The first burst, and one that is longer than those before, has hardly
   // begun: its operations are not cut.
   [[nodiscard]] std::uint64_t expected_bytes() const {
-    const auto known = std::span(lengths_).first(std::min(count_, kRemembered));
-    const std::uint64_t usual = known.empty() ? 0 : *std::ranges::min_element(known);
+    const std::uint64_t usual = usual_bytes();
     const std::uint64_t total = accepted_bytes_ <= usual ? usual : kLonger * accepted_bytes_;
     return total - std::min(total, planned_bytes_);
   }

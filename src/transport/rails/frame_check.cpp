@@ -104,6 +104,10 @@ std::string_view fault_of(const ReceivedFrame& received, const FrameBounds& boun
                  ? std::string_view{}
                  : "a question about what was never sent";
     }
+    case FrameKind::Rates:
+      return frame_as<RatesFrame>(received.frame).rail_count == bounds.peer_rails
+                 ? std::string_view{}
+                 : "rates of rails that it does not have";
     case FrameKind::Reply:
     case FrameKind::RecoverReply:
       return {};  // the token says whether it is one to us

@@ -139,6 +139,9 @@ void Inbox::handle(Peer& peer, const ReceivedFrame& received) {
     case FrameKind::RecoverReply:
       recover_replies.push_back({peer.pe, frame_as<RecoverReplyFrame>(frame)});
       break;
+    case FrameKind::Rates:
+      links_.rates().on_told(peer, frame_as<RatesFrame>(frame));
+      break;
   }
 }
 

@@ -21,8 +21,8 @@ namespace weft::transport::rails {
 
 class Inbox {
  public:
-  Inbox(State& state, Outbox& outbox, Sender& sender)
-      : state_(state), outbox_(outbox), sender_(sender) {}
+  Inbox(State& state, Links& links, Outbox& outbox, Sender& sender)
+      : state_(state), links_(links), outbox_(outbox), sender_(sender) {}
 
   // A message arrived on local rail `local`. A peer whose message makes no sense is entered into
   // State::faulty, and nothing of the message is carried out.
@@ -67,6 +67,7 @@ class Inbox {
   void mark_applied(Peer& peer, std::uint32_t sequence);
 
   State& state_;
+  Links& links_;
   Outbox& outbox_;
   Sender& sender_;
 };

@@ -22,13 +22,15 @@ constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
 // A peer that has less than this part of a rail's window outstanding may use the rail also while
 // the others fill the window: one whose NICs are busy must not stop the traffic to the rest.
 constexpr std::uint64_t kPeerShare = 4;
+// Where bursts to one peer do not reach all rails, so many begin with the same one.
+constexpr std::uint64_t kLeadBursts = 32;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
 
 }  // namespace
 
-std::uint64_t Links::window_of(const RailLoad& load) const {
-  const double rate = load.meter.bytes_per_s();
+std::uint64_t Links::window_of(const LocalRail& rail) const {
+  const double rate = rail.meter.bytes_per_s();
   if (rate <= 0) {
     return kWindowBytesUnknown;
   }
@@ -40,78 +42,72 @@ std::uint64_t Links::window_of(const RailLoad& load) const {
 // Each burst begins even, and always with the same rail of the peer: whatever PEs have sent before, those that
 // begin together begin with different rails. (To begin where the fewest bytes have gone so far lets them drift
 // into each other's way: half the rate.) It also begins with the same rail of ours, so that the same connections
-// are used again (a turn for each burst: 0.62 of the rails instead of 0.93), until that is ahead by a window.
+// are used again (a turn for each burst: 0.62 of the rails instead of 0.93), until that is far ahead.
 // docs/decisions/0002.
 void Links::begin_burst(Peer& peer, Direction direction) {
   const std::size_t index = index_of(direction);
   Turn& ours = state_.turns[index];
-  BurstMoment burst{.number = state_.bursts[index].number(), .now_ns = state_.now_ns};
-  if (ours.burst == burst.number && peer.turns[index].burst == burst.number) {
-    return;
+  const std::uint64_t burst = state_.bursts[index].number();
+  if (ours.burst != burst) {
+    rates_.end_burst(direction);
   }
-  if (ours.burst != burst.number) {
-    ours.last_peer_count = std::exchange(ours.peer_count, 0U);
-  }
-  // With several peers a burst tells which of them looks late at what has come, and not how fast rails are: even
-  // ones were called slow (an all-to-all of 16 KiB on a busy machine: 0.63 of the rails instead of 0.96).
-  burst.is_judged = ours.last_peer_count <= 1;
-  const bool had_slow = has_slow_rail(local_loads());
-  if (begin_turn(ours, local_loads(), direction, burst)) {
-    const auto loads = local_loads();
+  const auto loads = local_loads();
+  if (begin_turn(ours, loads, direction, burst)) {
     const std::uint32_t fewest = fewest_turn_bytes(loads, direction);
     const double lead =
         turn_load(*loads[ours.start], direction) - turn_load(*loads[fewest], direction);
-    if (lead > static_cast<double>(window_of(*loads[ours.start]))) {
+    const std::uint64_t usual = state_.bursts[index].usual_bytes();
+    const std::uint64_t window = window_of(state_.rails[ours.start]);
+    const bool is_lone = ours.last_peer_count == 1 && usual > 0;
+    const std::uint64_t lead_max = is_lone ? std::min(window, kLeadBursts * usual) : window;
+    if (lead > static_cast<double>(lead_max)) {
       ours.start = fewest;
     }
-    if (!had_slow && has_slow_rail(loads)) {
-      acquit_peers();
-    }
   }
-  // What our own slow rail does to its partners is not their fault.
-  burst.is_judged = burst.is_judged && !has_slow_rail(local_loads());
   if (begin_turn(peer.turns[index], loads_of(peer), direction, burst)) {
     ++ours.peer_count;
+    peer.burst_rails[index] = 0;
     std::swap(peer.pairings[index], peer.last_pairings[index]);
     peer.pairings[index].assign(state_.rails.size(), kUnpaired);
   }
 }
 
-// One of our own rails is slow: it made those of peers look slow that it was paired with.
-void Links::acquit_peers() {
-  for (const auto& peer : state_.peers) {
-    if (peer != nullptr) {
-      for (PeerRail& rail : peer->rails) {
-        rail.load.weight.acquit();
-      }
-    }
-  }
+// While all rails of the job are as fast as the others, as far as is known: senders that keep pairs fill what others
+// leave free for them, and must all do so. And where there is no other peer, as then it is all the same which of two
+// rails is the slow one.
+bool Links::may_keep_pairs(const Peer& peer, Direction direction) const {
+  const bool is_even =
+      peer.is_covered && state_.bursts[index_of(direction)].is_regular() && state_.is_job_even;
+  return peer.rails.size() == state_.rails.size() &&
+         (state_.turns[index_of(direction)].last_peer_count <= 1 || is_even);
 }
 
-// While all rails are as fast as the others; and where there is no other peer, as then it is all the same which of two
-// rails is the slow one.
-bool Links::may_keep_pairs(const Peer& peer, Direction direction, const Sides& sides) const {
-  const std::size_t index = index_of(direction);
+// With one peer alone its rail moves on with ours: if bursts do not reach all rails, one that is slow is not always
+// the one.
+std::uint32_t Links::first_of(const Peer& peer, Direction direction) const {
+  const Turn& ours = state_.turns[index_of(direction)];
+  return peer.turns[index_of(direction)].start + (ours.last_peer_count <= 1 ? ours.start : 0);
+}
+
+// Messages of one size fill both sides if these have as many rails that are as fast as each other.
+bool Links::is_regular(const Peer& peer, Direction direction, const PlanInput& input) const {
   const auto is_slow = [](const RailState& rail) { return rail.weight < 1; };
-  const bool has_slow =
-      std::ranges::any_of(std::span(sides.local).first(state_.rails.size()), is_slow) ||
-      std::ranges::any_of(std::span(sides.remote).first(peer.rails.size()), is_slow);
-  return peer.is_covered && state_.bursts[index].is_regular() &&
-         (!has_slow || state_.turns[index].last_peer_count <= 1);
+  return state_.bursts[index_of(direction)].is_regular() &&
+         peer.rails.size() == state_.rails.size() && std::ranges::none_of(input.remote, is_slow);
 }
 
 PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) const {
   const std::size_t index = index_of(direction);
   const auto fill = [&](RailState& rail, const RailLoad& load) {
     rail.sent_bytes = load.burst_bytes[index];
-    rail.outstanding_bytes = load.meter.outstanding_bytes();
-    rail.window_bytes = window_of(load);
+    rail.outstanding_bytes = load.outstanding_bytes;
     rail.weight = load.weight.value();
   };
   std::uint64_t smallest_window = kWindowBytesMax;
   for (std::size_t i = 0; i < state_.rails.size(); ++i) {
     RailState& local = sides.local[i];
     fill(local, state_.rails[i].load);
+    local.window_bytes = window_of(state_.rails[i]);
     local.awaited_bytes = state_.rails[i].awaited_bytes[index];
     local.healthy = !state_.rails[i].full;
     smallest_window = std::min(smallest_window, local.window_bytes);
@@ -124,12 +120,12 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
   for (std::size_t i = 0; i < peer.rails.size(); ++i) {
     fill(sides.remote[i], peer.rails[i].load);
   }
-  const bool keeps_pairs = may_keep_pairs(peer, direction, sides);
+  const bool keeps_pairs = may_keep_pairs(peer, direction);
   for (std::size_t i = 0; keeps_pairs && i < peer.rails.size(); ++i) {
     sides.remote[i].weight = 1;  // the rail of ours that is paired with it carries less
   }
   const std::uint64_t stripe = state_.options.stripe_bytes_min;
-  return {
+  PlanInput input{
       .policy = state_.options.policy,
       .me = state_.me,
       .peer = peer.pe,
@@ -139,12 +135,13 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
       .stripe_bytes_min = stripe,
       .piece_bytes_max = std::clamp(smallest_window / 2, stripe, std::max(kPieceBytesMax, stripe)),
       .local_start = state_.turns[index].start,
-      .remote_start = peer.turns[index].start,
+      .remote_start = first_of(peer, direction),
       .keeps_pairs = keeps_pairs,
       .pairing = peer.pairings[index],
       .last_pairing = peer.last_pairings[index],
-      .is_regular = state_.bursts[index].is_regular(),
       .expected_bytes = state_.bursts[index].expected_bytes()};
+  input.is_regular = is_regular(peer, direction, input);
+  return input;
 }
 
 std::optional<Piece> Links::choose(Peer& peer,
@@ -173,12 +170,18 @@ std::optional<Piece> Links::choose_small(Peer& peer,
                                          PlanInput& input) {
   Turn& ours = state_.turns[index_of(direction)];
   Turn& theirs = peer.turns[index_of(direction)];
+  std::vector<std::uint8_t>& pairing = peer.small_pairings[index_of(direction)];
+  pairing.resize(state_.rails.size(), kUnpaired);
+  input.pairing = pairing;
   input.local_start += ours.small_count;
   input.remote_start += theirs.small_count;
   const auto piece = next_piece(input, rest);
   if (piece) {
     ++ours.small_count;
     ++theirs.small_count;
+    if (input.keeps_pairs) {
+      pairing[piece->local.value] = static_cast<std::uint8_t>(piece->remote.value);
+    }
   }
   return piece;
 }
@@ -244,8 +247,16 @@ void Links::on_posted(
   posted.link = static_cast<std::uint32_t>(&link - peer.links.data());
   posted.bytes = bytes;
   LocalRail& local = state_.rails[link.local.value];
+  local.meter.on_post(state_.now_ns, bytes);
+  posted.direction = direction;
+  if (posted.kind == PostedKind::Piece) {
+    LinkMask& used = peer.burst_rails[index_of(direction)];
+    const LinkMask bit = LinkMask{1} << link.local.value;
+    local.paces[index_of(direction)].on_post(state_.now_ns, bytes, (used & bit) == 0);
+    used |= bit;
+  }
   for (RailLoad* load : {&local.load, &peer.rails[link.remote.value].load}) {
-    load->meter.on_post(state_.now_ns, bytes);
+    load->outstanding_bytes += bytes;
     load->turn_bytes[index_of(direction)] += bytes;
     load->burst_bytes[index_of(direction)] += bytes;
   }
@@ -263,18 +274,19 @@ void Links::on_posted(
   add_to(is_write ? theirs.put_bytes : theirs.get_bytes, bytes);
   add_to(local.counters->tx_operations, 1);
   add_to(is_write ? local.counters->tx_bytes : local.counters->rx_bytes, bytes);
-  set_counter(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
+  set_counter(local.counters->outstanding_bytes, local.meter.outstanding_bytes());
 }
 
 void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
   RailLink& link = peer.links[posted.link];
   LocalRail& local = state_.rails[link.local.value];
+  if (completed) {
+    local.meter.on_complete(state_.now_ns, posted.bytes);
+  } else {
+    local.meter.on_failure(posted.bytes);
+  }
   for (RailLoad* load : {&local.load, &peer.rails[link.remote.value].load}) {
-    if (completed) {
-      load->meter.on_complete(state_.now_ns, posted.bytes);
-    } else {
-      load->meter.on_failure(posted.bytes);
-    }
+    load->outstanding_bytes -= posted.bytes;
   }
   peer.outstanding_bytes[link.local.value] -= posted.bytes;
   link.progress_ns = state_.now_ns;
@@ -284,15 +296,15 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
   --local.outstanding;
   --state_.outstanding;
   local.full = false;
-  set_counter(local.counters->outstanding_bytes, local.load.meter.outstanding_bytes());
+  set_counter(local.counters->outstanding_bytes, local.meter.outstanding_bytes());
 }
 
 void Links::on_completed(Peer& peer, const Posted& posted) {
   take_back(peer, posted, true);
   if (posted.kind == PostedKind::Piece) {
     const RailLink& link = peer.links[posted.link];
-    state_.rails[link.local.value].load.done_ns = state_.now_ns;
-    peer.rails[link.remote.value].load.done_ns = state_.now_ns;
+    state_.rails[link.local.value].paces[index_of(posted.direction)].on_complete(state_.now_ns,
+                                                                                 posted.bytes);
   }
   if (RailLink& link = peer.links[posted.link]; !link.warm) {
     become_warm(peer, link);
@@ -361,8 +373,8 @@ void Links::set_up(Peer& peer, RailLink& link) {
               state_.rails[link.local.value].rail->nic(), link.remote.value, peer.pe.value);
   }
   if (!link.up) {
-    start_even(local_loads());
-    start_even(loads_of(peer));
+    start_even(state_.rails);
+    start_even(peer.rails);
     change_links_up(peer, link, 1);
   }
   link.up = true;
@@ -404,15 +416,6 @@ std::span<RailLoad* const> Links::loads_of(Peer& peer) {
     loads_[i] = &peer.rails[i].load;
   }
   return {loads_.data(), peer.rails.size()};
-}
-
-void Links::update_weights() {
-  renew_weights(local_loads(), state_.now_ns);
-  for (const auto& peer : state_.peers) {
-    if (peer != nullptr) {
-      renew_weights(loads_of(*peer), state_.now_ns);
-    }
-  }
 }
 
 }  // namespace weft::transport::rails

@@ -10,13 +10,14 @@
 #include <span>
 #include <string>
 
+#include "src/transport/rails/rates.hpp"
 #include "src/transport/rails/state.hpp"
 
 namespace weft::transport::rails {
 
 class Links {
  public:
-  explicit Links(State& state) : state_(state) {}
+  explicit Links(State& state) : state_(state), rates_(state) {}
 
   // All peers are known: finds out with which of its rails bursts to each begin. Before the first post.
   void place_senders();
@@ -63,11 +64,10 @@ class Links {
   // Logs and counts the first failure; later ones of the same link are silent.
   void set_down(Peer& peer, RailLink& link, const std::string& reason);
 
-  // Renews the weights from the measured rates.
-  void update_weights();
+  [[nodiscard]] Rates& rates() { return rates_; }
 
  private:
-  [[nodiscard]] std::uint64_t window_of(const RailLoad& load) const;
+  [[nodiscard]] std::uint64_t window_of(const LocalRail& rail) const;
   void change_links_up(const Peer& peer, const RailLink& link, std::int32_t change);
   void become_warm(const Peer& peer, RailLink& link);
   void take_back(Peer& peer, const Posted& posted, bool completed);
@@ -80,16 +80,18 @@ class Links {
     std::array<RailState, kRailCountMax> remote;
   };
 
-  void acquit_peers();
-  [[nodiscard]] bool may_keep_pairs(const Peer& peer,
-                                    Direction direction,
-                                    const Sides& sides) const;
+  [[nodiscard]] bool may_keep_pairs(const Peer& peer, Direction direction) const;
+  [[nodiscard]] std::uint32_t first_of(const Peer& peer, Direction direction) const;
+  [[nodiscard]] bool is_regular(const Peer& peer,
+                                Direction direction,
+                                const PlanInput& input) const;
   [[nodiscard]] PlanInput describe(const Peer& peer, Direction direction, Sides& sides) const;
   // The loads of one side, valid until the next call of either.
   [[nodiscard]] std::span<RailLoad* const> local_loads();
   [[nodiscard]] std::span<RailLoad* const> loads_of(Peer& peer);
 
   State& state_;
+  Rates rates_;
   std::array<RailLoad*, kRailCountMax> loads_{};
 };
 

@@ -157,6 +157,17 @@ void Outbox::check_kept(Peer& peer) {
   }
 }
 
+void Outbox::tell_rates() {
+  const RatesFrame frame = links_.rates().frame();
+  for (const auto& peer : state_.peers) {
+    if (peer != nullptr && peer->rates_told != state_.rates_version && !peer->is_gone() &&
+        (peer->arrivals != nullptr || peer->turns[0].burst + peer->turns[1].burst > 0)) {
+      peer->rates_told = state_.rates_version;
+      append(*peer, frame);
+    }
+  }
+}
+
 void Outbox::drop(Peer& peer) {
   // What the provider has said is delivered is ours alone; the rest is in `closed` or comes back.
   for (Batch* batch : peer.kept) {

@@ -48,6 +48,9 @@ class Outbox {
     return peer.closed.size() >= kClosedMax || peer.kept.size() >= kKeptMax;
   }
 
+  // Tells peers that we have to do with how fast our rails are, if that has changed.
+  void tell_rates();
+
   void on_delivered(Peer& peer, Batch* batch);
   void on_failed(Peer& peer, Batch* batch);
   // The peer is lost: nothing will go there.

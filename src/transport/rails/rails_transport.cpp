@@ -179,7 +179,8 @@ bool RailsTransport::advance_locked() {
     for (LocalRail& local : state_.rails) {
       local.refuses_receives = false;
     }
-    links_.update_weights();
+    links_.rates().judge_long_bursts();
+    outbox_.tell_rates();
     recovery_.tick();
   }
   return moved;

@@ -133,7 +133,7 @@ class RailsTransport final : public Transport {
   Links links_{state_};
   Outbox outbox_{state_, links_};
   Sender sender_{state_, links_, outbox_};
-  Inbox inbox_{state_, outbox_, sender_};
+  Inbox inbox_{state_, links_, outbox_, sender_};
   Recovery recovery_{state_, links_, outbox_, sender_, inbox_};
   std::vector<DeviceRail> device_rails_;
   std::uint64_t next_tick_ns_ = 0;

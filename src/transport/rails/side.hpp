@@ -1,9 +1,10 @@
-// The rails of one side, ours or a peer's, beside each other: which has carried less, which is slow, and what a
-// burst that is over tells of both.
+// The rails of one side, ours or a peer's, beside each other: which of them has carried less, and whether one of them
+// is slow.
 //
-// Functions of the loads they are given; called under the transport's lock, by Links alone.
+// Functions of the loads they are given: no state of their own, no clock. Called under the transport's lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +20,13 @@ using Side = std::span<RailLoad* const>;
 }
 
 // From now on the rails of this side are even: what one of them missed is not made up for.
-void start_even(Side side);
+template <typename Rails>
+void start_even(Rails& rails) {
+  for (auto& rail : rails) {
+    rail.load.turn_bytes = {};
+    rail.load.burst_bytes = {};
+  }
+}
 
 // What the rail has carried since its side started even, for its weight.
 [[nodiscard]] double turn_load(const RailLoad& load, Direction direction);
@@ -27,18 +34,12 @@ void start_even(Side side);
 // The rail with the least of it.
 [[nodiscard]] std::uint32_t fewest_turn_bytes(Side side, Direction direction);
 
-[[nodiscard]] bool has_slow_rail(Side side);
+template <typename Rails>
+[[nodiscard]] bool has_slow_rail(const Rails& rails) {
+  return std::ranges::any_of(rails, [](const auto& rail) { return rail.load.weight.is_slow(); });
+}
 
-struct BurstMoment {
-  std::uint64_t number = 0;
-  std::uint64_t now_ns = 0;
-  bool is_judged = true;  // the one before it tells how fast rails are
-};
-
-// A new burst begins: judges the last one, and forgets its bytes. False if it had begun.
-bool begin_turn(Turn& turn, Side side, Direction direction, BurstMoment burst);
-
-// Weights from the rates of the meters.
-void renew_weights(Side side, std::uint64_t now_ns);
+// A new burst begins: forgets the bytes of the last one. False if it had begun.
+bool begin_turn(Turn& turn, Side side, Direction direction, std::uint64_t burst);
 
 }  // namespace weft::transport::rails

@@ -27,6 +27,7 @@
 #include "src/transport/rails/piece_tally.hpp"
 #include "src/transport/rails/planner.hpp"
 #include "src/transport/rails/pool.hpp"
+#include "src/transport/rails/rail_pace.hpp"
 #include "src/transport/rails/rate_meter.hpp"
 #include "src/transport/rails/sequence_window.hpp"
 #include "src/transport/rails/wire.hpp"
@@ -56,13 +57,15 @@ struct ReceiveBuffer;
 
 // With which rail of a side a burst begins; of ours, or of a peer's.
 struct Turn {
-  std::uint64_t burst = 0;     // of which the rails' burst_bytes are
-  std::uint64_t began_ns = 0;  // when that began
+  std::uint64_t burst = 0;  // of which the rails' burst_bytes are
   std::uint32_t start = 0;
   std::uint32_t small_count = 0;  // operations too small to be cut, so far: they take turns
-  // Ours: peers in this burst, and in the one before.
+  // Ours: peers in this burst, and in the last one that was not too small to tell anything.
   std::uint32_t peer_count = 0;
   std::uint32_t last_peer_count = 0;
+  // Ours: the burst from which on rails may be shifted again, to find a slow one.
+  std::uint64_t next_shift = 0;
+  std::uint64_t shift_interval = 4;
 };
 
 // One local rail to one rail of a peer: everything that an operation needs to be posted there. One
@@ -92,18 +95,19 @@ struct RailLoad {
   // By direction: since the rails of this side last started even, and of these in the current burst.
   std::array<std::uint64_t, 2> turn_bytes{};
   std::array<std::uint64_t, 2> burst_bytes{};
-  RateMeter meter;
-  RailWeight weight;
-  std::uint64_t weighed_samples = 0;  // of the meter, when the weight was last renewed
-  std::uint64_t weighed_ns = 0;       // when that was
-  std::uint64_t done_ns = 0;          // the last completion of a piece
+  std::uint64_t outstanding_bytes = 0;  // posted, not complete
+  RailWeight weight;                    // of a peer's: what it has told us
 };
 
 struct LocalRail {
   std::unique_ptr<fabric::TrialMemory> trial;  // outlives the rail
   std::unique_ptr<fabric::Rail> rail;
   RailLoad load;
-  RailCounters* counters = nullptr;  // null until Links::count_in
+  RateMeter meter;
+  std::array<RailPace, 2> paces;       // in this burst, by direction
+  std::uint64_t weighed_ns = 0;        // when its weight was last renewed
+  std::uint8_t told_rate = kFullRate;  // what peers are told of its weight: see RatesFrame
+  RailCounters* counters = nullptr;    // null until Links::count_in
   // Bytes of operations that wait for room here, of those that may go first: who comes after them looks elsewhere.
   std::array<std::uint64_t, 2> awaited_bytes{};  // by direction
   bool full = false;  // refused a post in this pass; cleared by the next completion or pass
@@ -117,7 +121,7 @@ struct LocalRail {
 struct PeerRail {
   std::vector<std::byte> address;
   PeerRailCounters* counters = nullptr;
-  RailLoad load{.weight = RailWeight(kPeerSlowBound)};
+  RailLoad load;
 };
 
 // An accepted operation until its counter has moved. `parts` counts what it still waits for: pieces
@@ -147,6 +151,7 @@ struct Posted : fabric::PostContext {
   explicit Posted(PostedKind k) : kind(k) {}
 
   PostedKind kind;
+  Direction direction = Direction::Write;
   bool abandoned = false;  // its work goes on elsewhere; only the provider still knows it
   std::uint32_t peer = 0;
   std::uint32_t slot = 0;  // in RailLink::posts
@@ -209,9 +214,11 @@ struct Peer {
   std::vector<std::uint64_t> outstanding_bytes;  // by local rail
   bool is_covered = false;                       // its rails and those that send to it: see covers
   std::array<Turn, 2> turns;                     // of its rails, by direction
+  std::array<LinkMask, 2> burst_rails{};         // of ours that sent to it in that burst
   std::array<std::vector<std::uint8_t>, 2> pairings;  // in that burst, by direction and local rail
-  std::array<std::vector<std::uint8_t>, 2> last_pairings;  // in the one before
-  std::uint64_t unreachable_since_ns = 0;                  // 0: reachable
+  std::array<std::vector<std::uint8_t>, 2> last_pairings;   // in the one before
+  std::array<std::vector<std::uint8_t>, 2> small_pairings;  // of small operations, for good
+  std::uint64_t unreachable_since_ns = 0;                   // 0: reachable
 
   // Operations on their way there.
   std::deque<OperationRecord*> queue;          // not planned in full, oldest first
@@ -230,6 +237,8 @@ struct Peer {
   std::uint32_t next_batch = 0;
   std::uint32_t batches_in_flight = 0;
   bool announce_floor = false;
+  std::uint32_t rates_told = 0;  // the last State::rates_version that the peer was told
+  bool knows_slow = false;       // it has told us that it has a slow rail, or a peer that has one
   std::uint64_t kept_asked_ns = 0;  // when the peer was last asked what has arrived
 
   std::unique_ptr<Arrivals> arrivals;  // made when the peer first sends something
@@ -293,6 +302,9 @@ struct State {
   std::uint64_t operation_count = 0;
   std::array<BurstMeter, 2> bursts;  // by direction
   std::array<Turn, 2> turns;         // of our rails, by direction
+  std::uint32_t rates_version = 0;   // of LocalRail::told_rate, all together
+  bool has_slow_peer = false;        // some peer has told us of a slow rail, of its own
+  bool is_job_even = true;           // nobody knows of a slow rail, as far as we have been told
   std::uint64_t outstanding = 0;     // posts that have not come back, receives not counted
   std::uint64_t now_ns = 0;          // of the current pass
   std::uint64_t warned_ns = 0;       // when the last dead link was reported

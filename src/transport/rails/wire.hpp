@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 inline constexpr std::size_t kBatchBytes = 8U << 10U;
 // What a NIC must send in one message: a header, a frame and a little data.
 inline constexpr std::size_t kBatchBytesMin = 512;
-inline constexpr std::uint32_t kBatchMagic = 0x57455403;  // "WET", version 3
+inline constexpr std::uint32_t kBatchMagic = 0x57455404;  // "WET", version 4
 
 struct BatchHeader {
   std::uint32_t magic = kBatchMagic;
@@ -47,9 +47,10 @@ enum class FrameKind : std::uint8_t {
   Recover,      // RecoverFrame
   RecoverReply,  // RecoverReplyFrame
   Skip,          // UpdateFrame: never apply the Signal of `sequence`: its operation was given up
+  Rates,         // RatesFrame
 };
 
-inline constexpr std::uint8_t kFrameKindCount = 9;
+inline constexpr std::uint8_t kFrameKindCount = 10;
 
 [[nodiscard]] constexpr bool is_signal(FrameKind kind) {
   return kind == FrameKind::Signal || kind == FrameKind::EagerSignal || kind == FrameKind::Force;
@@ -118,12 +119,25 @@ struct RecoverReplyFrame {
   std::array<std::uint64_t, 5> unused{};
 };
 
+// How fast each rail of the sender is beside its fastest.
+inline constexpr std::uint8_t kFullRate = 255;
+
+struct RatesFrame {
+  FrameKind kind = FrameKind::Rates;
+  std::uint8_t rail_count = 0;
+  std::uint8_t knows_slow = 0;  // of a rail of the sender's, or of one that a peer of its has told
+  std::array<std::uint8_t, 5> reserved{};
+  std::array<std::uint8_t, kRailCountMax> rates{};  // of kFullRate
+  std::array<std::uint8_t, 48 - kRailCountMax> unused{};
+};
+
 template <typename View>
 concept FrameView =
     sizeof(View) == kFrameBytes && std::is_trivially_copyable_v<View> && offsetof(View, kind) == 0;
 
 static_assert(FrameView<Frame> && FrameView<UpdateFrame> && FrameView<FlushFrame> &&
-              FrameView<ReplyFrame> && FrameView<RecoverFrame> && FrameView<RecoverReplyFrame>);
+              FrameView<ReplyFrame> && FrameView<RecoverFrame> && FrameView<RecoverReplyFrame> &&
+              FrameView<RatesFrame>);
 static_assert(offsetof(UpdateFrame, offset) == 16 && offsetof(UpdateFrame, token) == 40);
 static_assert(offsetof(ReplyFrame, token) == 8 && offsetof(RecoverFrame, token) == 8 &&
               offsetof(RecoverReplyFrame, token) == 8);

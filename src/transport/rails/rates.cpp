@@ -1,0 +1,191 @@
+#include "src/transport/rails/rates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "src/base/log.hpp"
+#include "src/transport/rails/side.hpp"
+
+namespace weft::transport::rails {
+namespace {
+
+// A rail that is taken for a slow one and carries too little to be judged is tried again after this time.
+constexpr std::uint64_t kForgetNs = 2'000'000'000;
+// Rails that carry less in a burst show the latency of the fabric, and what it lets through at once, and not their
+// rate (20 KiB: pairs of 4 KiB operations took even rails for slow and had 0.68 of them instead of 0.90).
+constexpr std::uint64_t kJudgedBytesMin = 32U << 10U;
+// Bursts of less are barriers, say, and tell nothing of the traffic.
+constexpr std::uint64_t kTrafficBytesMin = 16U << 10U;
+// Rails with less than this share of the most, for their weights, do not compare with it.
+constexpr double kComparable = 0.5;
+// What peers are told of our rails is this much out of date at most.
+constexpr double kToldChange = 0.05;
+// Bursts between two shifts of rails that are suspected.
+constexpr std::uint64_t kShiftIntervalMax = 4096;
+// A burst that goes on for longer is judged so often.
+constexpr std::uint64_t kJudgeIntervalNs = 500'000'000;
+
+double fair_bytes(const LocalRail& rail, const RailPace& pace) {
+  return static_cast<double>(pace.posted_bytes()) / rail.load.weight.value();
+}
+
+struct BurstEnd {
+  std::uint64_t now_ns = 0;
+  std::uint32_t peer_count = 0;  // PEs that it went to
+};
+
+// What a burst that is over, or has lasted for long, tells of our rails.
+// With several peers only rails that went to more than one of them are judged: what went to one alone is as late as
+// that one looks at it (an all-to-all of 16 KiB on a busy machine: 0.63 of the rails instead of 0.96).
+void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
+  const std::size_t index = index_of(direction);
+  double most = 0;
+  for (const LocalRail& rail : rails) {
+    most = std::max(most, fair_bytes(rail, rail.paces[index]));
+  }
+  const auto is_comparable = [&](const LocalRail& rail) {
+    const RailPace& pace = rail.paces[index];
+    return pace.bytes_per_ns() > 0 && pace.posted_bytes() >= kJudgedBytesMin &&
+           fair_bytes(rail, pace) >= kComparable * most;
+  };
+  double fastest = 0;
+  std::size_t count = 0;
+  for (const LocalRail& rail : rails) {
+    if (is_comparable(rail)) {
+      fastest = std::max(fastest, rail.paces[index].bytes_per_ns());
+      ++count;
+    }
+  }
+  for (LocalRail& rail : rails) {
+    if (is_comparable(rail) && count > 1) {
+      rail.weighed_ns = end.now_ns;
+      const RailPace& pace = rail.paces[index];
+      const double share = pace.bytes_per_ns() / fastest;
+      if (end.peer_count > 1 && pace.peers() == 1) {
+        rail.load.weight.update_lone(share, pace);
+      } else {
+        rail.load.weight.update(share, pace);
+      }
+    } else if (rail.load.weight.is_slow() && end.now_ns - rail.weighed_ns > kForgetNs) {
+      rail.weighed_ns = end.now_ns;
+      rail.load.weight.forget();
+    }
+  }
+}
+
+void say_change(std::ptrdiff_t index, std::uint8_t told_rate, double weight) {
+  if (weight == 1) {
+    log::info("rail {} is as fast as the others again", index);
+  } else if (told_rate == kFullRate) {
+    log::info("rail {} is slower than the others: it gets {:.2f} of what they get", index, weight);
+  }
+}
+
+}  // namespace
+
+void Rates::end_burst(Direction direction) {
+  const std::size_t index = index_of(direction);
+  Turn& ours = state_.turns[index];
+  std::uint64_t bytes = 0;
+  for (const LocalRail& rail : state_.rails) {
+    bytes += rail.paces[index].posted_bytes();
+  }
+  const std::uint32_t peer_count = std::exchange(ours.peer_count, 0U);
+  if (bytes >= kTrafficBytesMin) {
+    ours.last_peer_count = peer_count;
+    const auto is_rest = [&](const LocalRail& rail) { return rail.paces[index].is_rest(); };
+    if (std::ranges::none_of(state_.rails, is_rest)) {
+      judge_rails(direction, peer_count);
+      shift_suspects(ours);
+    }
+  }
+  for (LocalRail& rail : state_.rails) {
+    rail.paces[index] = {};
+  }
+}
+
+// Each shift in vain doubles the bursts up to the next one: other connections cost time.
+void Rates::shift_suspects(Turn& ours) {
+  const auto is_suspected = [](const LocalRail& rail) { return rail.load.weight.is_suspected(); };
+  if (ours.burst < ours.next_shift || std::ranges::none_of(state_.rails, is_suspected)) {
+    return;
+  }
+  ours.shift_interval = std::min(2 * ours.shift_interval, kShiftIntervalMax);
+  ours.next_shift = ours.burst + ours.shift_interval;
+  ours.start = (ours.start + 1) % static_cast<std::uint32_t>(state_.rails.size());
+  for (LocalRail& rail : state_.rails) {
+    rail.load.weight.on_shift();
+  }
+}
+
+// Weights of our rails, and what peers are told of them: only what was seen with several peers, as with one alone it
+// may be that one's rail which is slow.
+void Rates::judge_rails(Direction direction, std::uint32_t peer_count) {
+  judge(state_.rails, direction, {.now_ns = state_.now_ns, .peer_count = peer_count});
+  bool has_changed = false;
+  for (LocalRail& rail : state_.rails) {
+    const double weight = rail.load.weight.value();
+    const bool is_ours = rail.paces[index_of(direction)].peers() > 1 || weight == 1;
+    const double change = std::abs(weight - static_cast<double>(rail.told_rate) / kFullRate);
+    if (is_ours && (change > kToldChange || (change > 0 && weight == 1))) {
+      say_change(&rail - state_.rails.data(), rail.told_rate, weight);
+      rail.told_rate = static_cast<std::uint8_t>(std::lround(weight * kFullRate));
+      has_changed = true;
+    }
+  }
+  if (has_changed) {
+    ++state_.rates_version;
+    start_even(state_.rails);
+    renew_evenness();
+  }
+}
+
+RatesFrame Rates::frame() const {
+  RatesFrame frame{.rail_count = static_cast<std::uint8_t>(state_.rails.size())};
+  std::ranges::transform(state_.rails, frame.rates.begin(), &LocalRail::told_rate);
+  const auto is_slow = [](const LocalRail& rail) { return rail.told_rate < kFullRate; };
+  frame.knows_slow = state_.has_slow_peer || std::ranges::any_of(state_.rails, is_slow) ? 1 : 0;
+  return frame;
+}
+
+void Rates::on_told(Peer& peer, const RatesFrame& told) {
+  for (std::size_t i = 0; i < peer.rails.size(); ++i) {
+    peer.rails[i].load.weight.set(static_cast<double>(told.rates[i]) / kFullRate);
+  }
+  start_even(peer.rails);
+  peer.knows_slow = told.knows_slow != 0;
+  const auto is_slow = [&](const auto& other) {
+    return other != nullptr && has_slow_rail(other->rails);
+  };
+  const bool had_slow =
+      std::exchange(state_.has_slow_peer, std::ranges::any_of(state_.peers, is_slow));
+  state_.rates_version += had_slow != state_.has_slow_peer ? 1 : 0;
+  renew_evenness();
+}
+
+void Rates::renew_evenness() {
+  const auto knows_slow = [](const auto& peer) { return peer != nullptr && peer->knows_slow; };
+  state_.is_job_even = frame().knows_slow == 0 && std::ranges::none_of(state_.peers, knows_slow);
+}
+
+// Only while all rails are busy: one that is done says nothing about the others' time.
+void Rates::judge_long_bursts() {
+  for (const Direction direction : {Direction::Write, Direction::Read}) {
+    const std::size_t index = index_of(direction);
+    const auto is_long = [&](const LocalRail& rail) {
+      const RailPace& pace = rail.paces[index];
+      return pace.is_busy() && pace.bytes_per_ns() > 0 &&
+             state_.now_ns - pace.began_ns() > kJudgeIntervalNs;
+    };
+    if (std::ranges::all_of(state_.rails, is_long)) {
+      judge_rails(direction, state_.turns[index].peer_count);
+      for (LocalRail& rail : state_.rails) {
+        rail.paces[index].restart(state_.now_ns);
+      }
+    }
+  }
+}
+
+}  // namespace weft::transport::rails
