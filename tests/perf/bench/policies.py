@@ -18,6 +18,7 @@ from .report import Log
 
 DEFAULT = "balanced"
 OTHERS = ("offset", "coupled", "aligned", "single")
+WINDOWS_MIN = 4  # quiets in a run
 CANDIDATE = 1.15  # a policy that is so much slower in its first run is not the best one
 DOUBTFUL = 1.02   # rows whose ratio is above it get more rounds
 SHARE_REACH = 0.92
@@ -66,7 +67,7 @@ def parse_arguments(words):
     parser.add_argument("--rows", type=int, default=48, help="how many, the 9 with targets of their own included (default: 48)")
     parser.add_argument("--only", type=int, metavar="N", help="the N-th row alone, from 1")
     parser.add_argument("--first", type=int, default=1, metavar="N", help="begin with the N-th row, to go on with a grid")
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each run (default: 1.5)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each run, more where quiets are rare (default: 1.5)")
     parser.add_argument("--rounds", type=int, default=2, help="at least so many runs of the default (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the rows, and measure nothing")
     parser.add_argument("--table", metavar="FILE", help="print what FILE, data of a grid, holds as a table in Markdown")
@@ -114,21 +115,27 @@ def bare_limit(place, row, seconds):
     return json_lines(command)[0]["share_of_rails"]
 
 
+def seconds_of(row, settings):
+    """Of one run: some windows at least, as slow NICs are found from what lies between quiets."""
+    return max(settings.seconds, WINDOWS_MIN * row.window_s)
+
+
 def measure(row, settings):
     measured = Measured(row)
+    seconds = seconds_of(row, settings)
     with lab(nics=row.nics_per_host, rate=f"{row.nic_bits_per_s / 1e3:.0f}kbit", hosts=row.hosts) as place:
         shape(place, row)
         for policy in (DEFAULT, *OTHERS):
             if policy != "single" or single_may_win(measured):
-                run(place, row, policy, settings.seconds, measured)
+                run(place, row, policy, seconds, measured)
         for turn in range(1, settings.rounds_max):
             candidates = [policy for policy in measured.others() if measured.rate(policy) * CANDIDATE > measured.rate(DEFAULT)]
             if turn >= settings.rounds and measured.ratio() < DOUBTFUL:
                 break
             order = [DEFAULT, *candidates]
             for policy in order if turn % 2 == 0 else reversed(order):
-                run(place, row, policy, settings.seconds, measured)
-        measured.limit_share = bare_limit(place, row, settings.seconds)
+                run(place, row, policy, seconds, measured)
+        measured.limit_share = bare_limit(place, row, seconds)
     return measured
 
 
