@@ -1,5 +1,5 @@
 """The rules of scripts/check, one module for each subject, in the order in which they run."""
-from .atomics import ATOMICS, SYNC
+from .atomics import ATOMICS, MEMORY_MODEL, SYNC
 from .documents import COMMANDS, LINKS
 from .formatting import FORMAT
 from .layers import FOLDERS, LAYERS, VENDORS
@@ -9,7 +9,7 @@ from .text import HEADERS, QUESTIONS, SUPPRESSIONS
 from .tidy import TIDY
 from .tree import Finding, Rule, Tree
 
-RULES = [LAYERS, VENDORS, FOLDERS, ATOMICS, SYNC, FILE_SIZE, FUNCTION_SIZE, PARAMETERS, HEADERS, QUESTIONS,
+RULES = [LAYERS, VENDORS, FOLDERS, ATOMICS, SYNC, MEMORY_MODEL, FILE_SIZE, FUNCTION_SIZE, PARAMETERS, HEADERS, QUESTIONS,
          SUPPRESSIONS, LINKS, COMMANDS, PYTHON, SHELL, FORMAT]
 SLOW_RULES = [TIDY]
 

@@ -13,6 +13,10 @@ POLICY = re.compile(r"\bMemory::(load_far|load_far_pair|load_near|load_slot|try_
 DEVICE_ACCESS = pathlib.PurePath("include/weft/device/access.cuh")
 DEFAULT_ORDER = re.compile(r"\.load\(\s*\)")
 TAG = re.compile(r"//\s*SYNC ([\w-]+)(?:\s*\(pairs with ([^)]+)\))?:")
+LIKE_TAG = re.compile(r"//\s*SYNC\b")
+MODEL = pathlib.PurePath("docs/MEMORY_MODEL.md")
+MODEL_HEAD = re.compile(r"\|\s*tag\s*\|")
+MODEL_TAG = re.compile(r"`([\w-]+)`")
 FOREIGN = re.compile(r"#\s*include\s*<(?:atomic|stdatomic\.h)>|\b__(?:atomic|sync)_\w+|(?<!asm )\bvolatile\b")
 SIDES = {"acquire": {"acquire"}, "consume": {"acquire"}, "release": {"release"},
          "acq_rel": {"acquire", "release"}, "seq_cst": {"acquire", "release"}, "full": {"acquire", "release"}}
@@ -38,6 +42,8 @@ class SyncPoints:
         for number, line in enumerate(lines, 1):
             if found := TAG.search(line):
                 tag, comment_end = self._open(found, number), number
+            elif LIKE_TAG.search(line):
+                self._say(number, "this SYNC comment is not of the form `// SYNC tag: why`")
             elif tag and line.lstrip().startswith("//") and comment_end == number - 1:
                 comment_end = number  # the tag's comment goes on
             if "//" in line:
@@ -92,6 +98,30 @@ def find_sync(tree):
         yield from pair_errors(points, by_path)
 
 
+def tags_of_model(tree):
+    """The tags in the tables of the page, with their lines."""
+    tags, in_table = {}, False
+    for number, line in enumerate(tree.lines(MODEL), 1):
+        in_table = line.startswith("|") and (in_table or bool(MODEL_HEAD.match(line)))
+        for tag in MODEL_TAG.findall(line.split("|")[1]) if in_table else ():
+            tags.setdefault(tag, number)
+    return tags
+
+
+def find_unmodelled(tree):
+    listed = tags_of_model(tree) if MODEL in tree.files else {}
+    used = {}
+    for path in tree.cxx("src", "include"):
+        for number, line in enumerate(tree.lines(path), 1):
+            if found := TAG.search(line):
+                used.setdefault(found.group(1), (path, number))
+    for tag in sorted(used.keys() - listed.keys()):
+        path, number = used[tag]
+        yield Finding(path, number, f"SYNC {tag} is in no table of {MODEL}")
+    for tag in sorted(listed.keys() - used.keys()):
+        yield Finding(MODEL, listed[tag], f"no code has the tag {tag}")
+
+
 def find_foreign(tree):
     for path in tree.cxx("src"):
         if path.parts[1] == "base":
@@ -114,3 +144,9 @@ SYNC = Rule(
     "an acquire without its release is a race that tests seldom show",
     "name the pair on both ends; for one in two files write `// SYNC tag (pairs with src/x/y.hpp): why` in each",
     find_sync)
+MEMORY_MODEL = Rule(
+    "model",
+    f"the tables of {MODEL} list every SYNC tag of the code, and no other",
+    "whoever changes an order looks there for what relies on it",
+    "add a row: tag, release, acquire, what it orders; or remove the row of a tag that is gone",
+    find_unmodelled)
