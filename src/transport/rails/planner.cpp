@@ -152,7 +152,10 @@ std::optional<std::uint32_t> remote_in_turn(const PlanInput& input,
   if (!first || usual == *first) {
     return first;
   }
-  const double lead = input.keeps_pairs ? kLeadBytesMax : 0;
+  // Where one of ours is slow, its partner carries less as well: no reason for the others to go there.
+  const double lead_max =
+      has_slow_rail(input.local) ? std::numeric_limits<double>::max() : kLeadBytesMax;
+  const double lead = input.keeps_pairs ? lead_max : 0;
   const auto is_close = [&](std::uint32_t rail) {
     return load_with(input.remote[rail], bytes) <= load_with(input.remote[*first], bytes) + lead;
   };

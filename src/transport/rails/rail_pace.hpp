@@ -16,43 +16,56 @@ class RailPace {
   void on_post(std::uint64_t now_ns, std::uint64_t bytes, bool to_new_peer) {
     peers_ += to_new_peer ? 1 : 0;
     began_ns_ = posted_bytes_ == 0 ? now_ns : began_ns_;
+    busy_since_ns_ = done_bytes_ == posted_bytes_ ? now_ns : busy_since_ns_;
     posted_bytes_ += bytes;
   }
 
   void on_complete(std::uint64_t now_ns, std::uint64_t bytes) {
+    count_busy_time(now_ns);
     done_bytes_ += bytes;
-    last_ns_ = now_ns;
-    if (done_bytes_ * kEarlyDivisor >= posted_bytes_ && now_ns > began_ns_) {
-      best_ = std::max(best_,
-                       static_cast<double>(done_bytes_) / static_cast<double>(now_ns - began_ns_));
+    if (done_bytes_ * kEarlyDivisor >= posted_bytes_) {
+      best_ = std::max(best_, average());
     }
   }
 
-  // Begins anew while the burst goes on. What is left then, when it ends, tells nothing.
-  void restart(std::uint64_t now_ns) {
+  // The burst goes on: the average up to the last completion counts.
+  void take_average() { best_ = average(); }
+
+  // Begins anew, with the last completion, while the burst goes on. What is left then, when it ends, tells nothing.
+  void restart() {
     posted_bytes_ -= std::min(done_bytes_, posted_bytes_);
     done_bytes_ = 0;
     best_ = 0;
-    began_ns_ = now_ns;
+    busy_ns_ = 0;
+    began_ns_ = busy_since_ns_;
     is_rest_ = true;
   }
 
   [[nodiscard]] std::uint32_t peers() const { return peers_; }
 
+  [[nodiscard]] std::uint64_t done_bytes() const { return done_bytes_; }
+
   [[nodiscard]] std::uint64_t posted_bytes() const { return posted_bytes_; }
 
   [[nodiscard]] bool is_rest() const { return is_rest_; }
 
-  [[nodiscard]] bool is_busy() const { return done_bytes_ < posted_bytes_; }
-
   [[nodiscard]] std::uint64_t began_ns() const { return began_ns_; }
 
-  // To the last completion.
-  [[nodiscard]] std::uint64_t busy_ns() const { return last_ns_ - began_ns_; }
+  // With something on its way.
+  [[nodiscard]] std::uint64_t busy_ns() const { return busy_ns_; }
 
   [[nodiscard]] double bytes_per_ns() const { return best_; }
 
  private:
+  void count_busy_time(std::uint64_t now_ns) {
+    busy_ns_ += now_ns - busy_since_ns_;
+    busy_since_ns_ = now_ns;
+  }
+
+  [[nodiscard]] double average() const {
+    return busy_ns_ == 0 ? 0 : static_cast<double>(done_bytes_) / static_cast<double>(busy_ns_);
+  }
+
   // The first completions come in a bunch: they say little.
   static constexpr std::uint64_t kEarlyDivisor = 2;
 
@@ -60,7 +73,8 @@ class RailPace {
   std::uint64_t posted_bytes_ = 0;
   std::uint64_t done_bytes_ = 0;
   std::uint64_t began_ns_ = 0;
-  std::uint64_t last_ns_ = 0;
+  std::uint64_t busy_since_ns_ = 0;
+  std::uint64_t busy_ns_ = 0;
   double best_ = 0;
   bool is_rest_ = false;
 };

@@ -25,16 +25,11 @@ constexpr double kToldChange = 0.05;
 // Bursts between two shifts of rails that are suspected.
 constexpr std::uint64_t kShiftIntervalMax = 4096;
 // A burst that goes on for longer is judged so often.
-constexpr std::uint64_t kJudgeIntervalNs = 500'000'000;
+constexpr std::uint64_t kJudgeIntervalNs = 200'000'000;
 
 double fair_bytes(const LocalRail& rail, const RailPace& pace) {
   return static_cast<double>(pace.posted_bytes()) / rail.load.weight.value();
 }
-
-struct BurstEnd {
-  std::uint64_t now_ns = 0;
-  std::uint32_t peer_count = 0;  // PEs that it went to
-};
 
 // What a burst that is over, or has lasted for long, tells of our rails.
 // With several peers only rails that went to more than one of them are judged: what went to one alone is as late as
@@ -48,7 +43,7 @@ void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
   const auto is_comparable = [&](const LocalRail& rail) {
     const RailPace& pace = rail.paces[index];
     return pace.bytes_per_ns() > 0 && pace.posted_bytes() >= kJudgedBytesMin &&
-           fair_bytes(rail, pace) >= kComparable * most;
+           (!end.is_over || fair_bytes(rail, pace) >= kComparable * most);
   };
   double fastest = 0;
   std::size_t count = 0;
@@ -97,9 +92,9 @@ void Rates::end_burst(Direction direction) {
     ours.last_peer_count = peer_count;
     const auto is_rest = [&](const LocalRail& rail) { return rail.paces[index].is_rest(); };
     if (std::ranges::none_of(state_.rails, is_rest)) {
-      judge_rails(direction, peer_count);
-      shift_suspects(ours);
+      judge_rails(direction, {.now_ns = state_.now_ns, .peer_count = peer_count});
     }
+    shift_suspects(ours);
   }
   for (LocalRail& rail : state_.rails) {
     rail.paces[index] = {};
@@ -122,8 +117,8 @@ void Rates::shift_suspects(Turn& ours) {
 
 // Weights of our rails, and what peers are told of them: only what was seen with several peers, as with one alone it
 // may be that one's rail which is slow.
-void Rates::judge_rails(Direction direction, std::uint32_t peer_count) {
-  judge(state_.rails, direction, {.now_ns = state_.now_ns, .peer_count = peer_count});
+void Rates::judge_rails(Direction direction, BurstEnd end) {
+  judge(state_.rails, direction, end);
   bool has_changed = false;
   for (LocalRail& rail : state_.rails) {
     const double weight = rail.load.weight.value();
@@ -170,19 +165,22 @@ void Rates::renew_evenness() {
   state_.is_job_even = frame().knows_slow == 0 && std::ranges::none_of(state_.peers, knows_slow);
 }
 
-// Only while all rails are busy: one that is done says nothing about the others' time.
 void Rates::judge_long_bursts() {
   for (const Direction direction : {Direction::Write, Direction::Read}) {
     const std::size_t index = index_of(direction);
     const auto is_long = [&](const LocalRail& rail) {
       const RailPace& pace = rail.paces[index];
-      return pace.is_busy() && pace.bytes_per_ns() > 0 &&
-             state_.now_ns - pace.began_ns() > kJudgeIntervalNs;
+      return pace.done_bytes() > 0 && state_.now_ns - pace.began_ns() > kJudgeIntervalNs;
     };
     if (std::ranges::all_of(state_.rails, is_long)) {
-      judge_rails(direction, state_.turns[index].peer_count);
       for (LocalRail& rail : state_.rails) {
-        rail.paces[index].restart(state_.now_ns);
+        rail.paces[index].take_average();
+      }
+      judge_rails(direction, {.now_ns = state_.now_ns,
+                              .peer_count = state_.turns[index].peer_count,
+                              .is_over = false});
+      for (LocalRail& rail : state_.rails) {
+        rail.paces[index].restart();
       }
     }
   }

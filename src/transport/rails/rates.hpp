@@ -10,6 +10,12 @@
 
 namespace weft::transport::rails {
 
+struct BurstEnd {
+  std::uint64_t now_ns = 0;
+  std::uint32_t peer_count = 0;  // PEs that it went to
+  bool is_over = true;           // else it goes on, and rails are done with more or less of it
+};
+
 class Rates {
  public:
   explicit Rates(State& state) : state_(state) {}
@@ -25,7 +31,7 @@ class Rates {
   void on_told(Peer& peer, const RatesFrame& told);
 
  private:
-  void judge_rails(Direction direction, std::uint32_t peer_count);
+  void judge_rails(Direction direction, BurstEnd end);
   void shift_suspects(Turn& ours);
   void renew_evenness();
 
