@@ -48,6 +48,9 @@ void Links::begin_burst(Peer& peer, Direction direction) {
   const std::size_t index = index_of(direction);
   Turn& ours = state_.turns[index];
   const std::uint64_t burst = state_.bursts[index].number();
+  if (ours.burst == burst && peer.turns[index].burst == burst) {
+    return;
+  }
   if (ours.burst != burst) {
     rates_.end_burst(direction);
   }
@@ -274,7 +277,7 @@ void Links::on_posted(
   add_to(is_write ? theirs.put_bytes : theirs.get_bytes, bytes);
   add_to(local.counters->tx_operations, 1);
   add_to(is_write ? local.counters->tx_bytes : local.counters->rx_bytes, bytes);
-  set_counter(local.counters->outstanding_bytes, local.meter.outstanding_bytes());
+  set_counter(local.counters->outstanding_bytes, local.load.outstanding_bytes);
 }
 
 void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
@@ -296,7 +299,7 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
   --local.outstanding;
   --state_.outstanding;
   local.full = false;
-  set_counter(local.counters->outstanding_bytes, local.meter.outstanding_bytes());
+  set_counter(local.counters->outstanding_bytes, local.load.outstanding_bytes);
 }
 
 void Links::on_completed(Peer& peer, const Posted& posted) {

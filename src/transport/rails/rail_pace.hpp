@@ -90,14 +90,12 @@ class RailWeight {
   // A burst is over: `share` is the rail's pace in it, divided by the fastest rail's. Chance makes rails slower,
   // never faster, so the best of several bursts counts.
   void update(double share, const RailPace& pace) {
-    best_now_ = std::max(best_now_, share);
-    evidence_ += pace.busy_ns() < kLongNs ? 1 : 2;
-    if (evidence_ >= kEvidence) {
-      best_before_ = best_now_;
-      best_now_ = 0;
-      evidence_ = 0;
+    now_.add(share, pace);
+    if (now_.is_enough()) {
+      best_before_ = now_.best;
+      now_ = {};
     }
-    const double best = std::max(best_before_, best_now_);
+    const double best = std::max(best_before_, now_.best);
     if (share >= kEqualAbove) {
       value_ = 1.0;
     } else if (is_slow()) {
@@ -116,18 +114,16 @@ class RailWeight {
       update(share, pace);
       return;
     }
-    best_lone_ = std::max(best_lone_, share);
-    lone_evidence_ += pace.busy_ns() < kLongNs ? 1 : 2;
-    if (lone_evidence_ < kEvidence) {
+    lone_.add(share, pace);
+    if (!lone_.is_enough()) {
       return;
     }
-    if (best_lone_ < kSlowBelow && shifts_ > 0) {
-      value_ = best_lone_;
+    if (lone_.best < kSlowBelow && shifts_ > 0) {
+      value_ = lone_.best;
     } else {
-      is_suspected_ = best_lone_ < kSlowBelow;
+      is_suspected_ = lone_.best < kSlowBelow;
     }
-    best_lone_ = 0;
-    lone_evidence_ = 0;
+    lone_ = {};
   }
 
   [[nodiscard]] bool is_suspected() const { return is_suspected_; }
@@ -135,8 +131,7 @@ class RailWeight {
   void on_shift() {
     shifts_ = is_suspected_ ? shifts_ + 1 : 0;
     is_suspected_ = false;
-    best_lone_ = 0;
-    lone_evidence_ = 0;
+    lone_ = {};
   }
 
   // What the PE says whose rail it is.
@@ -151,9 +146,22 @@ class RailWeight {
   [[nodiscard]] bool is_slow() const { return value_ < 1; }
 
  private:
-  // Four bursts tell, or two long ones.
-  static constexpr std::uint32_t kEvidence = 4;
-  static constexpr std::uint64_t kLongNs = 100'000'000;
+  // The best share of some bursts. Four tell, or two long ones.
+  struct Evidence {
+    static constexpr std::uint32_t kEnough = 4;
+    static constexpr std::uint64_t kLongNs = 100'000'000;
+
+    double best = 0;
+    std::uint32_t count = 0;
+
+    void add(double share, const RailPace& pace) {
+      best = std::max(best, share);
+      count += pace.busy_ns() < kLongNs ? 1 : 2;
+    }
+
+    [[nodiscard]] bool is_enough() const { return count >= kEnough; }
+  };
+
   static constexpr double kSmoothing = 0.5;
   // Rails that carry the less the slower they look are done together whatever they could do: a little more each
   // time shows what they can.
@@ -161,12 +169,9 @@ class RailWeight {
   static constexpr double kForgetting = 2.0;
 
   double value_ = 1.0;
-  double best_now_ = 0;
+  Evidence now_;
   double best_before_ = 0;
-  std::uint32_t evidence_ = 0;
-  // Of bursts in which the rail went to one of several peers.
-  double best_lone_ = 0;
-  std::uint32_t lone_evidence_ = 0;
+  Evidence lone_;             // of bursts in which the rail went to one of several peers
   std::uint32_t shifts_ = 0;  // since it was first suspected
   bool is_suspected_ = false;
 };

@@ -36,13 +36,8 @@ class RateMeter {
     outstanding_bytes_ -= std::min(bytes, outstanding_bytes_);
   }
 
-  [[nodiscard]] std::uint64_t outstanding_bytes() const { return outstanding_bytes_; }
-
   // Of the last full sample; 0 until there is one.
   [[nodiscard]] double bytes_per_s() const { return bytes_per_s_; }
-
-  // Samples closed so far: tells a new figure from one that was seen before.
-  [[nodiscard]] std::uint64_t samples() const { return samples_; }
 
  private:
   // Long enough that senders who meet on a NIC by chance even out.
@@ -56,7 +51,6 @@ class RateMeter {
 
   void close_sample() {
     bytes_per_s_ = static_cast<double>(sample_bytes_) * 1e9 / static_cast<double>(sample_ns_);
-    ++samples_;
     sample_ns_ = 0;
     sample_bytes_ = 0;
   }
@@ -65,7 +59,6 @@ class RateMeter {
   std::uint64_t busy_since_ns_ = 0;
   std::uint64_t sample_ns_ = 0;
   std::uint64_t sample_bytes_ = 0;
-  std::uint64_t samples_ = 0;
   double bytes_per_s_ = 0;
 };
 

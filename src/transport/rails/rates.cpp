@@ -32,8 +32,8 @@ double fair_bytes(const LocalRail& rail, const RailPace& pace) {
 }
 
 // What a burst that is over, or has lasted for long, tells of our rails.
-// With several peers only rails that went to more than one of them are judged: what went to one alone is as late as
-// that one looks at it (an all-to-all of 16 KiB on a busy machine: 0.63 of the rails instead of 0.96).
+// With several peers a rail that went to one of them alone is only suspected: that one may look late at what comes (an
+// all-to-all of 16 KiB on a busy machine: 0.63 of the rails instead of 0.96).
 void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
   const std::size_t index = index_of(direction);
   double most = 0;
