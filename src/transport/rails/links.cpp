@@ -92,11 +92,11 @@ std::uint32_t Links::first_of(const Peer& peer, Direction direction) const {
   return peer.turns[index_of(direction)].start + (ours.last_peer_count <= 1 ? ours.start : 0);
 }
 
-// Messages of one size fill both sides if these have as many rails that are as fast as each other.
-bool Links::is_regular(const Peer& peer, Direction direction, const PlanInput& input) const {
+// Messages of one size fill rails that are as fast as each other.
+bool Links::is_regular(Direction direction, const PlanInput& input) const {
   const auto is_slow = [](const RailState& rail) { return rail.weight < 1; };
   return state_.bursts[index_of(direction)].is_regular() &&
-         peer.rails.size() == state_.rails.size() && std::ranges::none_of(input.remote, is_slow);
+         std::ranges::none_of(input.remote, is_slow);
 }
 
 PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) const {
@@ -143,7 +143,8 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
       .pairing = peer.pairings[index],
       .last_pairing = peer.last_pairings[index],
       .expected_bytes = state_.bursts[index].expected_bytes()};
-  input.is_regular = is_regular(peer, direction, input);
+  input.is_regular = is_regular(direction, input);
+  input.is_even = peer.rails.size() == state_.rails.size();
   return input;
 }
 

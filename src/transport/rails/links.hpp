@@ -82,9 +82,7 @@ class Links {
 
   [[nodiscard]] bool may_keep_pairs(const Peer& peer, Direction direction) const;
   [[nodiscard]] std::uint32_t first_of(const Peer& peer, Direction direction) const;
-  [[nodiscard]] bool is_regular(const Peer& peer,
-                                Direction direction,
-                                const PlanInput& input) const;
+  [[nodiscard]] bool is_regular(Direction direction, const PlanInput& input) const;
   [[nodiscard]] PlanInput describe(const Peer& peer, Direction direction, Sides& sides) const;
   // The loads of one side, valid until the next call of either.
   [[nodiscard]] std::span<RailLoad* const> local_loads();

@@ -71,7 +71,8 @@ struct PlanInput {
   bool keeps_pairs = false;        // see covers; and all operations have one size
   Pairing pairing;                 // empty: nothing has gone to this peer in this burst
   Pairing last_pairing;            // and in the burst before
-  bool is_regular = true;          // all operations have one size
+  bool is_regular = true;          // all operations have one size, and go to rails that are as fast
+  bool is_even = true;             // the peer has as many rails
   // Still to be planned before this PE waits, as far as one can tell, this operation included.
   std::uint64_t expected_bytes = 0;
 };

@@ -19,7 +19,7 @@ constexpr std::uint64_t kJudgedBytesMin = 32U << 10U;
 // Bursts of less are barriers, say, and tell nothing of the traffic.
 constexpr std::uint64_t kTrafficBytesMin = 16U << 10U;
 // Rails with less than this share of the most, for their weights, do not compare with it.
-constexpr double kComparable = 0.5;
+constexpr double kComparable = 0.7;
 // What peers are told of our rails is this much out of date at most.
 constexpr double kToldChange = 0.05;
 // Bursts between two shifts of rails that are suspected.

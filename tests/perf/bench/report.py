@@ -28,7 +28,7 @@ class Result:
 
     what: str
     value: float
-    reach: float
+    reach: float | None  # None: nothing is aimed at
     at_least: bool = True  # False: the target is an upper bound
     ours: float | None = None
     theirs: float | None = None
@@ -97,11 +97,13 @@ def verdict(result, settings):
         return f"cannot tell (the control gives {result.control:.2f})"
     if not result.is_steady():
         return f"unsteady (samples differ {result.spread():.1f} times)"
+    if result.reach is None:
+        return ""
     return "yes" if result.is_reached() else "no"
 
 
 def table_line(row, result, settings):
-    sign = "≥" if result.at_least else "≤"
+    aim = "" if result.reach is None else f"{'≥' if result.at_least else '≤'} {result.reach:g}"
     reached = verdict(result, settings)
     return (f"| {row.says}: {result.what} | {number(result.ours, result.unit)} | {number(result.theirs, result.unit)} "
-            f"| {result.value:.3f} | {sign} {result.reach:g} | {reached} |")
+            f"| {result.value:.3f} | {aim} | {reached} |")
