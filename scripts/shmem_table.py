@@ -120,13 +120,13 @@ def moves(put_name, parameters, size):
 
 
 def strided(name, parameters, size):
-    return [(f"void {name.format(verb)}({parameters})", f"settled(CALL, {verb}(CALL, dest, source, {{dst, sst, {size}, nelems}}, pe))")
+    return [(f"void {name.format(verb)}({parameters})", f"end_job_if_failed(CALL, {verb}(CALL, dest, source, {{dst, sst, {size}, nelems}}, pe))")
             for verb in ("iput", "iget")]
 
 
 def blocks(name, parameters, size):
     return [(f"void {name.format(verb)}({parameters})",
-             f"settled(CALL, {verb}(CALL, dest, source, {{{{dst, sst, {size}, nblocks}}, bsize}}, pe))") for verb in ("ibput", "ibget")]
+             f"end_job_if_failed(CALL, {verb}(CALL, dest, source, {{{{dst, sst, {size}, nblocks}}, bsize}}, pe))") for verb in ("ibput", "ibget")]
 
 
 def signals(name, parameters, size):
@@ -265,17 +265,17 @@ def on_sets(bits):
     size = f"times(nelems, {bits // 8})"
     sides = "void *dest, const void *source"
     return plain([
-        (f"void shmem_broadcast{bits}({sides}, size_t nelems, int PE_root, {ACTIVE})", f"settled(CALL, active_broadcast(CALL_NAME, {SET}, dest, source, {size}, PE_root))"),
-        (f"void shmem_collect{bits}({sides}, size_t nelems, {ACTIVE})", f"settled(CALL, active_collect(CALL_NAME, {SET}, dest, source, {size}))"),
-        (f"void shmem_fcollect{bits}({sides}, size_t nelems, {ACTIVE})", f"settled(CALL, active_fcollect(CALL_NAME, {SET}, dest, source, {size}))"),
-        (f"void shmem_alltoall{bits}({sides}, size_t nelems, {ACTIVE})", f"settled(CALL, active_alltoall(CALL_NAME, {SET}, dest, source, {size}))"),
-        (f"void shmem_alltoalls{bits}({sides}, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, {ACTIVE})", f"settled(CALL, active_alltoalls(CALL_NAME, {SET}, dest, source, {{dst, sst, {bits // 8}, nelems}}))"),
+        (f"void shmem_broadcast{bits}({sides}, size_t nelems, int PE_root, {ACTIVE})", f"end_job_if_failed(CALL, active_broadcast(CALL_NAME, {SET}, dest, source, {size}, PE_root))"),
+        (f"void shmem_collect{bits}({sides}, size_t nelems, {ACTIVE})", f"end_job_if_failed(CALL, active_collect(CALL_NAME, {SET}, dest, source, {size}))"),
+        (f"void shmem_fcollect{bits}({sides}, size_t nelems, {ACTIVE})", f"end_job_if_failed(CALL, active_fcollect(CALL_NAME, {SET}, dest, source, {size}))"),
+        (f"void shmem_alltoall{bits}({sides}, size_t nelems, {ACTIVE})", f"end_job_if_failed(CALL, active_alltoall(CALL_NAME, {SET}, dest, source, {size}))"),
+        (f"void shmem_alltoalls{bits}({sides}, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, {ACTIVE})", f"end_job_if_failed(CALL, active_alltoalls(CALL_NAME, {SET}, dest, source, {{dst, sst, {bits // 8}, nelems}}))"),
     ])
 
 
 COLLECTIVE_FUNCTIONS = [
-    *plain([("void shmem_barrier_all(void)", "settled(CALL, weft_barrier_all())"),
-            ("void shmem_sync_all(void)", "settled(CALL, weft_sync_all())"),
+    *plain([("void shmem_barrier_all(void)", "end_job_if_failed(CALL, weft_barrier_all())"),
+            ("void shmem_sync_all(void)", "end_job_if_failed(CALL, weft_sync_all())"),
             ("int shmem_team_sync(shmem_team_t team)", "weft_team_sync(team)"),
             *moving("shmem_{}mem", VD, "nelems", "1")]),
     *each(RMA, moving("shmem_TYPE_{}", SD, "typed::bytes_of<T>(nelems)", "sizeof(T)")),
@@ -285,8 +285,8 @@ COLLECTIVE_FUNCTIONS = [
 ]
 
 ACTIVE_SET_FUNCTIONS = [
-    *plain([(f"void shmem_barrier({ACTIVE})", f"settled(CALL, active_barrier(CALL_NAME, {SET}))"),
-            (f"void shmem_sync({ACTIVE})", f"settled(CALL, active_sync(CALL_NAME, {SET}))")]),
+    *plain([(f"void shmem_barrier({ACTIVE})", f"end_job_if_failed(CALL, active_barrier(CALL_NAME, {SET}))"),
+            (f"void shmem_sync({ACTIVE})", f"end_job_if_failed(CALL, active_sync(CALL_NAME, {SET}))")]),
     *on_sets(32), *on_sets(64),
     *each(SET_BITS, [set_reduce("and"), set_reduce("or"), set_reduce("xor")]),
     *each(SET_ORDER, [set_reduce("max"), set_reduce("min")]),
@@ -312,18 +312,18 @@ def name_errors(functions, of_none=False):
             continue
         handle = re.split(r"\W+", function.parameters)[1]
         condition = f"{handle} == {MAY_BE_ASKED_OF_NONE[handle]}" if of_none and handle in MAY_BE_ASKED_OF_NONE else None
-        function.body = (f'return named("{function.name}", {call});' if condition is None else
-                         f'return {condition} ? {call} : named("{function.name}", {call});')
+        function.body = (f'return rename_on_error("{function.name}", {call});' if condition is None else
+                         f'return {condition} ? {call} : rename_on_error("{function.name}", {call});')
 
 
 name_errors(COLLECTIVE_FUNCTIONS)
 
 SETUP_FUNCTIONS = plain([
-    ("void shmem_init(void)", "settled(CALL, shmem::init(CALL, SHMEM_THREAD_MULTIPLE))"),
+    ("void shmem_init(void)", "end_job_if_failed(CALL, shmem::init(CALL, SHMEM_THREAD_MULTIPLE))"),
     ("int shmem_init_thread(int requested, int *provided)", 'shmem::init_thread({"shmem_init_thread"}, requested, provided)'),
     ("void shmem_query_initialized(int *initialized)", "*initialized = weft_initialized()"),
     ("void shmem_query_thread(int *provided)", "*provided = shmem::thread_level()"),
-    ("void shmem_finalize(void)", "settled(CALL, shmem::finalize())"),
+    ("void shmem_finalize(void)", "end_job_if_failed(CALL, shmem::finalize())"),
     ("void shmem_global_exit(int status)", "weft_global_exit(status)"),
     ("int shmem_my_pe(void)", "weft_pe()"),
     ("int shmem_n_pes(void)", "weft_pe_count()"),
@@ -333,7 +333,7 @@ SETUP_FUNCTIONS = plain([
     ("void shmem_info_get_version(int *major, int *minor)", "{ *major = SHMEM_MAJOR_VERSION; *minor = SHMEM_MINOR_VERSION; }"),
     ("void shmem_info_get_name(char *name)", "shmem::copy_name(name, SHMEM_VENDOR_STRING)"),
     ("void shmem_pcontrol(int level, ...)", ""),
-    ("void start_pes(int npes)", "settled(CALL, shmem::start_pes(CALL))"),
+    ("void start_pes(int npes)", "end_job_if_failed(CALL, shmem::start_pes(CALL))"),
     ("int _my_pe(void)", "weft_pe()"),
     ("int _num_pes(void)", "weft_pe_count()"),
     ("int shmem_num_pes(void)", "weft_pe_count()"),
@@ -345,11 +345,11 @@ MEMORY_FUNCTIONS = plain([
     ("void *shmem_align(size_t alignment, size_t size)", "shmem::allocate_aligned(CALL, alignment, size)"),
     ("void *shmem_realloc(void *ptr, size_t size)", "reallocate(CALL, ptr, size)"),
     ("void *shmem_malloc_with_hints(size_t size, long hints)", "shmem::allocate(CALL, size)"),
-    ("void shmem_free(void *ptr)", "settled(CALL, release(CALL, ptr))"),
+    ("void shmem_free(void *ptr)", "end_job_if_failed(CALL, release(CALL, ptr))"),
     ("void *shmalloc(size_t size)", "shmem::allocate(CALL, size)"),
     ("void *shmemalign(size_t alignment, size_t size)", "shmem::allocate_aligned(CALL, alignment, size)"),
     ("void *shrealloc(void *ptr, size_t size)", "reallocate(CALL, ptr, size)"),
-    ("void shfree(void *ptr)", "settled(CALL, release(CALL, ptr))"),
+    ("void shfree(void *ptr)", "end_job_if_failed(CALL, release(CALL, ptr))"),
 ])
 
 CONFIG = "const shmem_team_config_t *config, long config_mask"
@@ -361,30 +361,30 @@ TEAM_FUNCTIONS = plain([
     ("void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe)", "weft_ptr(dest, weft_team_translate(team, pe, SHMEM_TEAM_WORLD))"),
     (f"int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size, {CONFIG}, shmem_team_t *new_team)", "shmem::split(parent_team, {start, stride, size}, {config, config_mask}, new_team)"),
     ("int shmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask, shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask, shmem_team_t *yaxis_team)", "shmem::split_2d(parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team})"),
-    ("void shmem_team_destroy(shmem_team_t team)", "settled(CALL, shmem::destroy_team(team))"),
+    ("void shmem_team_destroy(shmem_team_t team)", "end_job_if_failed(CALL, shmem::destroy_team(team))"),
 ])
 
 CONTEXT_FUNCTIONS = plain([
     ("int shmem_ctx_create(long options, shmem_ctx_t *ctx)", "shmem::create_context(SHMEM_TEAM_WORLD, ctx)"),
     ("int shmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx)", "shmem::create_context(team, ctx)"),
     ("int shmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team)", "shmem::team_of_context(ctx, team)"),
-    ("void shmem_ctx_destroy(shmem_ctx_t ctx)", "settled(CALL, shmem::destroy_context(ctx))"),
-    ("void shmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask)", "settled(CALL, shmem::check_session({\"shmem_ctx_session_start\", ctx}))"),
-    ("void shmem_ctx_session_stop(shmem_ctx_t ctx)", "settled(CALL, shmem::check_session({\"shmem_ctx_session_stop\", ctx}))"),
-    ("void shmem_pe_quiet(const int *target_pes, size_t npes)", "settled(CALL, pe_quiet(CALL, {target_pes, npes}))"),
-    ("void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes)", "settled(CALL, shmem::pe_quiet_context({\"shmem_ctx_pe_quiet\", ctx}, {target_pes, npes}))"),
-    ("void shmem_fence(void)", "settled(CALL, fence(CALL))"),
-    ("void shmem_quiet(void)", "settled(CALL, quiet(CALL))"),
-    ("void shmem_ctx_fence(shmem_ctx_t ctx)", "settled(CALL, shmem::fence_context({\"shmem_ctx_fence\", ctx}))"),
-    ("void shmem_ctx_quiet(shmem_ctx_t ctx)", 'settled(CALL, shmem::quiet_context({"shmem_ctx_quiet", ctx}))'),
+    ("void shmem_ctx_destroy(shmem_ctx_t ctx)", "end_job_if_failed(CALL, shmem::destroy_context(ctx))"),
+    ("void shmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask)", "end_job_if_failed(CALL, shmem::check_session({\"shmem_ctx_session_start\", ctx}))"),
+    ("void shmem_ctx_session_stop(shmem_ctx_t ctx)", "end_job_if_failed(CALL, shmem::check_session({\"shmem_ctx_session_stop\", ctx}))"),
+    ("void shmem_pe_quiet(const int *target_pes, size_t npes)", "end_job_if_failed(CALL, pe_quiet(CALL, {target_pes, npes}))"),
+    ("void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes)", "end_job_if_failed(CALL, shmem::pe_quiet_context({\"shmem_ctx_pe_quiet\", ctx}, {target_pes, npes}))"),
+    ("void shmem_fence(void)", "end_job_if_failed(CALL, fence(CALL))"),
+    ("void shmem_quiet(void)", "end_job_if_failed(CALL, quiet(CALL))"),
+    ("void shmem_ctx_fence(shmem_ctx_t ctx)", "end_job_if_failed(CALL, shmem::fence_context({\"shmem_ctx_fence\", ctx}))"),
+    ("void shmem_ctx_quiet(shmem_ctx_t ctx)", 'end_job_if_failed(CALL, shmem::quiet_context({"shmem_ctx_quiet", ctx}))'),
 ])
 
 name_errors(TEAM_FUNCTIONS + CONTEXT_FUNCTIONS, of_none=True)
 
 LOCK_FUNCTIONS = plain([
-    ("void shmem_set_lock(long *lock)", "settled(CALL, shmem::set_lock(CALL, lock))"),
-    ("void shmem_clear_lock(long *lock)", "settled(CALL, shmem::clear_lock(CALL, lock))"),
-    ("int shmem_test_lock(long *lock)", "settled(CALL, shmem::test_lock(CALL, lock))"),
+    ("void shmem_set_lock(long *lock)", "end_job_if_failed(CALL, shmem::set_lock(CALL, lock))"),
+    ("void shmem_clear_lock(long *lock)", "end_job_if_failed(CALL, shmem::clear_lock(CALL, lock))"),
+    ("int shmem_test_lock(long *lock)", "end_job_if_failed(CALL, shmem::test_lock(CALL, lock))"),
     ("void shmem_set_cache_inv(void)", ""),
     ("void shmem_set_cache_line_inv(void *dest)", ""),
     ("void shmem_clear_cache_inv(void)", ""),

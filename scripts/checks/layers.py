@@ -16,7 +16,8 @@ MAY_USE = {
     "rma": {"base", "heap", "transport", "proxy"},
     "collectives": {"base", "gpu", "heap", "rma"},
     "runtime": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport", "proxy", "rma", "collectives"},
-    "shmem": {"base", "rma", "runtime"},
+    "api": {"base", "gpu", "bootstrap", "heap", "transport", "rma", "collectives", "runtime"},
+    "shmem": {"base", "transport", "rma", "collectives", "api"},
 }
 # Tools prove that the public headers are enough; these look inside because that is their purpose.
 TOOL_MAY_USE = {

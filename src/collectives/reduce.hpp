@@ -9,7 +9,7 @@
 
 namespace weft::collectives {
 
-// The numbers of weft_type and weft_reduction in weft/collectives.h; c_api_teams.hpp asserts it.
+// The numbers of weft_type and weft_reduction in weft/collectives.h; src/api/teams.hpp asserts it.
 enum class ElementType : std::uint8_t {
   Int8 = 1,
   Int16,

@@ -14,7 +14,7 @@ std::unique_ptr<CmaParts> build_cma(const Config& config,
   for (const heap::Region& region : heap.regions()) {
     regions.push_back({region.base, region.bytes});
   }
-  const Crowd machine = membership.machine();
+  const MachineLoad machine = membership.machine();
   auto parts = std::make_unique<CmaParts>();
   parts->transport = std::make_unique<CmaTransport>(
       transport::cma::CmaOptions{

@@ -131,20 +131,20 @@ std::uint32_t Membership::node_count() const {
   return std::ranges::max(places_, {}, &topology::NodePlace::node_index).node_index + 1;
 }
 
-Crowd Membership::machine() const {
+MachineLoad Membership::machine() const {
   const std::string mine = machine_of(members_[me_.value]);
-  Crowd crowd;
+  MachineLoad load;
   CoreMask all{};
   for (const Member& member : members_) {
     if (machine_of(member) == mine) {
-      ++crowd.pes;
+      ++load.pes;
       std::ranges::transform(all, member.cores, all.begin(), std::bit_or());
     }
   }
   for (const std::uint64_t word : all) {
-    crowd.cores += static_cast<std::uint32_t>(std::popcount(word));
+    load.cores += static_cast<std::uint32_t>(std::popcount(word));
   }
-  return crowd;
+  return load;
 }
 
 std::uint32_t Membership::machine_pe() const {

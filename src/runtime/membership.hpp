@@ -38,7 +38,7 @@ struct Member {
 
 // The PEs of one machine, and the cores that they may run on together: right also where each is
 // bound to a core of its own.
-struct Crowd {
+struct MachineLoad {
   std::uint32_t pes = 0;
   std::uint32_t cores = 0;
 };
@@ -57,7 +57,7 @@ class Membership {
 
   [[nodiscard]] std::uint32_t node_count() const;
   // Who shares this machine's cores, also where WEFT_NODE_SIZE or a lab makes several nodes of it.
-  [[nodiscard]] Crowd machine() const;
+  [[nodiscard]] MachineLoad machine() const;
   // My place among them, in the order of PEs.
   [[nodiscard]] std::uint32_t machine_pe() const;
   // By PE: whether it shares my node.

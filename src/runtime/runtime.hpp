@@ -1,5 +1,5 @@
 // Builds the object graph of one PE and takes it down again. An object, not a global: tests make
-// several in one process; only the C shim (c_api.cpp) keeps one in a variable.
+// several in one process; only the C interface (src/api/process.cpp) keeps one in a variable.
 //
 // Threads: constructor, allocate, release and the destructor are collective, one thread per PE.
 #pragma once
@@ -92,8 +92,8 @@ class Runtime {
   [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const;
 
  private:
-  struct Parts;  // in the order in which they are built
-  std::unique_ptr<Parts> parts_;
+  struct Objects;  // in the order in which they are built
+  std::unique_ptr<Objects> objects_;
 };
 
 }  // namespace weft::runtime

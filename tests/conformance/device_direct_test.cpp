@@ -1,6 +1,4 @@
 // PEs agree which of them reach each other's GPU memory by NICs, and on what to say if one must and cannot.
-#include "src/runtime/device_direct.hpp"
-
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,6 +10,7 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/in_process.hpp"
+#include "src/runtime/device/direct.hpp"
 #include "tests/support/rails_pes.hpp"
 #include "tests/support/simulated_network.hpp"
 

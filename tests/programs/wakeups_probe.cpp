@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "src/api/process.hpp"
 #include "src/collectives/control.hpp"
-#include "src/runtime/c_api.hpp"
 #include "tests/multi/programs/expect.h"
 
 namespace {
@@ -30,7 +30,7 @@ struct Words {
 };
 
 WordBell& bell_of_sleeper() {
-  return *reinterpret_cast<WordBell*>(weft::c_api::current()->heap().mapped_base(Pe(kSleeper)));
+  return *reinterpret_cast<WordBell*>(weft::api::current()->heap().mapped_base(Pe(kSleeper)));
 }
 
 // relaxed, here and below: the other process only adds; nothing is read on their strength.
@@ -45,7 +45,7 @@ void await_sleep_for(WordPlace place) {
 }
 
 void await_sleep_for(const std::uint64_t* word) {
-  await_sleep_for(weft::c_api::current()->place_of_word(word, Pe(kSleeper)));
+  await_sleep_for(weft::api::current()->place_of_word(word, Pe(kSleeper)));
 }
 
 bool is_right = true;
@@ -137,11 +137,11 @@ void sleep_for_each(Words* words) {
 // PE 1 is in a barrier and waits for PE 0.
 void wake_from_barrier(Words* words) {
   const auto* page = reinterpret_cast<const weft::collectives::ControlPage*>(
-      weft::c_api::current()->heap().control());
+      weft::api::current()->heap().control());
   const auto& published = page->teams[0].control.published;
   // The call that comes next.
   const std::uint64_t next = std::max(published[0].position, published[1].position) + 1;
-  await_sleep_for(weft::c_api::current()->place_of_word(&published[next % 2].position, Pe(0)));
+  await_sleep_for(weft::api::current()->place_of_word(&published[next % 2].position, Pe(0)));
   const std::uint32_t before = rings();
   write_elsewhere(words);
   expect_rings(before, 0, "writes while it is in a barrier");

@@ -1,9 +1,9 @@
 // Sizes as SHMEM_SYMMETRIC_SIZE has them.
-#include "src/runtime/shmem_setup.hpp"
-
 #include <gtest/gtest.h>
 
-namespace weft::c_api::shmem {
+#include "src/shmem/setup.hpp"
+
+namespace weft::api::shmem {
 namespace {
 
 TEST(SymmetricSize, TakesNumbersFractionsAndSuffixesOfEitherCase) {
@@ -23,4 +23,4 @@ TEST(SymmetricSize, RefusesEverythingElse) {
 }
 
 }  // namespace
-}  // namespace weft::c_api::shmem
+}  // namespace weft::api::shmem

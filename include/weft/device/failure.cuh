@@ -40,7 +40,7 @@ static __device__ __noinline__ void end_kernel(std::uint32_t what,
     record->block = Grid::block();
     record->address = reinterpret_cast<std::uint64_t>(address);
     record->expected = expected;
-    // SYNC failure-record (pairs with src/runtime/device_watch.cpp): `kind` comes last.
+    // SYNC failure-record (pairs with src/runtime/device/watch.cpp): `kind` comes last.
     fence_release();
     store_relaxed(&record->kind, what & 0xffffU);
     fence_full();  // SYNC failure-record: before the trap

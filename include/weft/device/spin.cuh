@@ -18,7 +18,7 @@ inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) 
   if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
     return;
   }
-  // SYNC device-abort (pairs with src/runtime/device_watch.cpp): then `pe` is there.
+  // SYNC device-abort (pairs with src/runtime/device/watch.cpp): then `pe` is there.
   if (load_acquire(&state().abort->is_set) != 0) {
     Failure failure = waiting;
     failure.kind = FailureKind::PeerLost;

@@ -1,0 +1,59 @@
+// The process's way to the other PEs while a job starts and ends. It may outlive a runtime, so that a program can
+// finalize and join again: launchers let a PE join once.
+//
+// Threads: as Bootstrap; made and given up under the lock of init and finalize.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/bootstrap/bootstrap.hpp"
+
+namespace weft::api {
+
+// A bootstrap that belongs to somebody else, for a runtime that wants one of its own.
+class BorrowedBootstrap final : public bootstrap::Bootstrap {
+ public:
+  explicit BorrowedBootstrap(bootstrap::Bootstrap& owned) : owned_(owned) {}
+
+  [[nodiscard]] Pe pe() const override { return owned_.pe(); }
+
+  [[nodiscard]] std::uint32_t pe_count() const override { return owned_.pe_count(); }
+
+  [[nodiscard]] std::string_view name() const override { return owned_.name(); }
+
+  std::vector<bootstrap::Blob> allgather(std::span<const std::byte> mine) override {
+    return owned_.allgather(mine);
+  }
+
+  void barrier() override { owned_.barrier(); }
+
+  void end_job(int status) override { owned_.end_job(status); }
+
+  void follow_end() override { owned_.follow_end(); }
+
+ private:
+  bootstrap::Bootstrap& owned_;
+};
+
+// Lent to one runtime at a time; leaves the job when it is gone.
+class JobLink {
+ public:
+  // Joins unless an earlier runtime has.
+  [[nodiscard]] std::unique_ptr<bootstrap::Bootstrap> lend(const Config& config) {
+    if (bootstrap_ == nullptr) {
+      bootstrap_ = bootstrap::connect(config);
+    }
+    return std::make_unique<BorrowedBootstrap>(*bootstrap_);
+  }
+
+  // The process does not join again.
+  void leave() { bootstrap_.reset(); }
+
+ private:
+  std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
+};
+
+}  // namespace weft::api

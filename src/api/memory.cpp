@@ -1,0 +1,105 @@
+// weft_malloc and its kin.
+#include <algorithm>
+#include <cstring>
+
+#include "src/api/calls.hpp"
+#include "src/api/checks.hpp"
+#include "src/api/errors.hpp"
+#include "src/api/process.hpp"
+
+namespace weft::api {
+
+void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, bool zeroed) {
+  void* address = nullptr;
+  const int status = guarded(caller.name, [&](runtime::Runtime& runtime) {
+    address = runtime.allocate(bytes, alignment, zeroed, caller.name);
+    return static_cast<int>(WEFT_OK);
+  });
+  // OpenSHMEM has only the null pointer, which does not tell an alignment that cannot be from a full heap.
+  if (status == WEFT_INVALID_ARGUMENT && caller.on_error == OnError::EndJob) {
+    say_error(caller.name, caller.name);
+  }
+  return status == WEFT_OK ? address : nullptr;
+}
+
+// The old block stays until the new one is filled: a realloc that fails leaves everything as it was.
+void* reallocate(const Caller& caller, void* address, std::size_t bytes) {
+  if (address == nullptr) {
+    return bytes == 0 ? nullptr : allocate(caller, bytes, kCacheLineBytes, false);
+  }
+  if (bytes == 0) {
+    end_job_if_failed(caller, release(caller, address));
+    return nullptr;
+  }
+  const auto block = current() == nullptr ? std::nullopt : runtime().block_of(address);
+  if (!block || current()->heap().offset_of(address) != block->offset) {
+    end_job_if_failed(caller,
+                      report(Status::InvalidArgument,
+                             fmt::format("{}: {} is not an address that weft_malloc returned",
+                                         caller.name, address)));
+    return nullptr;
+  }
+  void* larger = allocate(caller, bytes, kCacheLineBytes, false);
+  if (larger != nullptr) {
+    std::memcpy(larger, address, std::min(bytes, static_cast<std::size_t>(block->bytes)));
+    end_job_if_failed(caller, release(caller, address));  // opens with a barrier: all have copied
+  }
+  return larger;
+}
+
+int release(const Caller& caller, void* address) {
+  return guarded(caller.name, [&](runtime::Runtime& runtime) {
+    runtime.release(address);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+}  // namespace weft::api
+
+using weft::kCacheLineBytes;
+
+void* weft_malloc(size_t size) {
+  return weft::api::allocate({"weft_malloc"}, size, kCacheLineBytes, false);
+}
+
+void* weft_calloc(size_t count, size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    bytes = SIZE_MAX;  // fits nowhere; all PEs come to the same end
+  }
+  return weft::api::allocate({"weft_calloc"}, bytes, kCacheLineBytes, true);
+}
+
+void* weft_align(size_t alignment, size_t size) {
+  return weft::api::allocate({"weft_align"}, size, alignment, false);
+}
+
+void* weft_realloc(void* address, size_t size) {
+  return weft::api::reallocate({"weft_realloc"}, address, size);
+}
+
+int weft_free(void* address) {
+  return weft::api::release({"weft_free"}, address);
+}
+
+int weft_window_register(void* address, size_t bytes) {
+  return weft::api::guarded("weft_window_register", [&](weft::runtime::Runtime& runtime) {
+    runtime.register_window(address, bytes);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+int weft_window_unregister(void* address) {
+  return weft::api::guarded("weft_window_unregister", [&](weft::runtime::Runtime& runtime) {
+    runtime.unregister_window(address);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+void* weft_ptr(const void* address, int pe) {
+  if (weft::api::check({.name = "weft_ptr", .address = address, .bytes = 1, .pe = pe}) !=
+      weft::Status::Ok) {
+    return nullptr;
+  }
+  return weft::api::runtime().rma().view(address, weft::Pe(static_cast<std::uint32_t>(pe)));
+}

@@ -1,0 +1,300 @@
+// Teams and their collectives of the C interface: from handles to teams, checks of both sides, and the
+// sentences for what is refused.
+#include "src/api/teams.hpp"
+
+#include <algorithm>
+
+#include "src/api/checks.hpp"
+#include "src/api/errors.hpp"
+#include "src/api/process.hpp"
+#include "src/collectives/collectives.hpp"
+#include "src/runtime/device/job.hpp"
+
+namespace weft::api {
+
+using collectives::Collectives;
+using collectives::Team;
+using runtime::Runtime;
+
+Team* team_of(Runtime& runtime, weft_team_t team) {
+  Collectives& all = runtime.collectives();
+  if (team == WEFT_TEAM_WORLD) {
+    return &all.world();
+  }
+  if (team == WEFT_TEAM_NODE) {
+    return &all.node_team();
+  }
+  auto* object = reinterpret_cast<Team*>(team);
+  return team != WEFT_TEAM_INVALID && all.is_team(object) ? object : nullptr;
+}
+
+Status check_sides(const char* name, const Bytes& dest, const Bytes& source) {
+  const int me = weft_pe();
+  Status status = check({name, dest.address, dest.bytes, me});
+  if (status == Status::Ok) {
+    status = check({name, source.address, source.bytes, me});
+  }
+  // Equal sides are what some collectives allow.
+  if (status == Status::Ok && check_level() >= 2 && dest.address != source.address &&
+      overlap(dest, source)) {
+    report(Status::InvalidArgument,
+           fmt::format("{}: dest, {} bytes at {}, and source, {} bytes at {}, overlap", name,
+                       dest.bytes, dest.address, source.bytes, source.address));
+    return Status::InvalidArgument;
+  }
+  return status;
+}
+
+namespace {
+
+int report_no_team(const char* name) {
+  return report(Status::InvalidArgument,
+                fmt::format("{}: not a team, or one that was destroyed; use WEFT_TEAM_WORLD, "
+                            "WEFT_TEAM_NODE or what weft_team_split made",
+                            name));
+}
+
+// Runs body(Runtime&, Team&).
+template <typename Body>
+int with_team(const char* name, weft_team_t handle, Body&& body) {
+  return guarded(name, [&](Runtime& runtime) {
+    Team* team = team_of(runtime, handle);
+    return team == nullptr ? report_no_team(name) : body(runtime, *team);
+  });
+}
+
+// Runs body(Team&, Sides) if both sides, of so many bytes, are symmetric.
+template <typename Body>
+int with_sides(const char* name, weft_team_t handle, Bytes dest, Bytes source, Body&& body) {
+  return with_team(name, handle, [&](Runtime& /*runtime*/, Team& team) {
+    const Status status = check_sides(name, dest, source);
+    return status != Status::Ok ? static_cast<int>(status)
+                                : finish(body(team, sides_of(dest.address, source.address)), name);
+  });
+}
+
+std::uint32_t size_of(weft_team_t handle) {
+  const int size = weft_team_pe_count(handle);
+  return size < 0 ? 1 : static_cast<std::uint32_t>(size);
+}
+
+// What a scan is called with, besides its team and its sides.
+struct ScanCall {
+  const char* name;
+  weft_elements elements;
+  weft_reduction reduction;
+  collectives::ScanKind kind;
+};
+
+int scan(weft_team_t team, void* dest, const void* source, const ScanCall& call) {
+  const collectives::Scan scan{reducer_of(call.elements.type, call.reduction), call.kind};
+  if (scan.reducer.combine == nullptr) {
+    return report(Status::InvalidArgument, fmt::format("{}: type {} has no reduction {}", call.name,
+                                                       static_cast<int>(call.elements.type),
+                                                       static_cast<int>(call.reduction)));
+  }
+  const std::size_t bytes = times(call.elements.count, scan.reducer.element_bytes);
+  return with_sides(call.name, team, {dest, bytes}, {source, bytes},
+                    [&](Team& object, collectives::Sides sides) {
+                      return Collectives::scan(object, sides, call.elements.count, scan);
+                    });
+}
+
+int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_team_t* result) {
+  const collectives::TeamRange wanted{range.start, range.stride, range.size};
+  const std::int64_t last =
+      range.start + std::int64_t{range.stride} * (std::int64_t{range.size} - 1);
+  const auto size = static_cast<std::int64_t>(parent.size());
+  *result = WEFT_TEAM_INVALID;
+  if (range.size < 1 || range.start < 0 || range.start >= size || last < 0 || last >= size ||
+      (range.stride == 0 && range.size > 1)) {
+    return report(
+        Status::InvalidArgument,
+        fmt::format(
+            "weft_team_split: start {}, stride {}, size {} leave the parent of {} PEs; choose "
+            "among its PEs 0 to {}",
+            range.start, range.stride, range.size, size, size - 1));
+  }
+  const Collectives::Split made = runtime.collectives().split(parent, wanted);
+  if (made.status == Status::Mismatch) {
+    return report(made.status,
+                  fmt::format("weft_team_split: PE {} of the parent asked for another range than "
+                              "PE 0; the arguments must be the same on all PEs",
+                              made.other));
+  }
+  if (made.status == Status::OutOfMemory) {
+    return report(made.status, fmt::format("weft_team_split: {} teams at a time are the most; "
+                                           "destroy one that is not needed",
+                                           collectives::kTeamCountMax));
+  }
+  if (made.team != nullptr) {
+    *result = reinterpret_cast<weft_team_t>(made.team);
+  }
+  return finish(made.status, "weft_team_split");
+}
+
+}  // namespace
+}  // namespace weft::api
+
+using namespace weft::api;
+using weft::Status;
+using weft::collectives::Sides;
+
+namespace collectives = weft::collectives;
+
+int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team) {
+  return with_team("weft_team_split", parent,
+                   [&](Runtime& runtime, Team& from) { return split(runtime, from, range, team); });
+}
+
+// Every PE takes part in making every team, those that it is not in included.
+int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft_team_t* y_team) {
+  return with_team("weft_team_split_2d", parent, [&](Runtime& runtime, Team& from) {
+    const int size = static_cast<int>(from.size());
+    const int me = static_cast<int>(from.index());
+    *x_team = WEFT_TEAM_INVALID;
+    *y_team = WEFT_TEAM_INVALID;
+    if (x_size < 1) {
+      return report(Status::InvalidArgument,
+                    fmt::format("weft_team_split_2d: a row of {} PEs; at least 1", x_size));
+    }
+    const int width = std::min(x_size, size);
+    int status = WEFT_OK;
+    for (int start = 0; start < size && status == WEFT_OK; start += width) {
+      weft_team_t made = WEFT_TEAM_INVALID;
+      status = split(runtime, from, {start, 1, std::min(width, size - start)}, &made);
+      *x_team = me / width == start / width ? made : *x_team;
+    }
+    for (int x = 0; x < width && status == WEFT_OK; ++x) {
+      weft_team_t made = WEFT_TEAM_INVALID;
+      status = split(runtime, from, {x, width, (size - x + width - 1) / width}, &made);
+      *y_team = me % width == x ? made : *y_team;
+    }
+    return status;
+  });
+}
+
+int weft_team_destroy(weft_team_t team) {
+  return with_team("weft_team_destroy", team, [&](Runtime& runtime, Team& object) {
+    if (team == WEFT_TEAM_WORLD || team == WEFT_TEAM_NODE) {
+      return report(Status::InvalidArgument,
+                    "weft_team_destroy: WEFT_TEAM_WORLD and WEFT_TEAM_NODE are always there");
+    }
+    const Status quiet = destroy_contexts_of(team);
+    if (runtime.device() != nullptr) {
+      runtime.device()->leave(object);
+    }
+    const Status gone = runtime.collectives().destroy(object);
+    return finish(gone == Status::Ok ? quiet : gone, "weft_team_destroy");
+  });
+}
+
+int weft_team_pe(weft_team_t team) {
+  Team* object = current() == nullptr ? nullptr : team_of(runtime(), team);
+  return object == nullptr ? -1 : static_cast<int>(object->index());
+}
+
+int weft_team_pe_count(weft_team_t team) {
+  Team* object = current() == nullptr ? nullptr : team_of(runtime(), team);
+  return object == nullptr ? -1 : static_cast<int>(object->size());
+}
+
+int weft_team_translate(weft_team_t from, int pe, weft_team_t to) {
+  Team* source = current() == nullptr ? nullptr : team_of(runtime(), from);
+  Team* target = current() == nullptr ? nullptr : team_of(runtime(), to);
+  if (source == nullptr || target == nullptr || pe < 0 ||
+      static_cast<std::uint32_t>(pe) >= source->size()) {
+    return -1;
+  }
+  const std::uint32_t index = target->index_of(source->pe(static_cast<std::uint32_t>(pe)));
+  return index == target->size() ? -1 : static_cast<int>(index);
+}
+
+int weft_team_sync(weft_team_t team) {
+  return with_team("weft_team_sync", team, [](Runtime& /*runtime*/, Team& object) {
+    return finish(object.sync("team_sync"), "weft_team_sync");
+  });
+}
+
+int weft_team_alltoall(weft_team_t team, void* dest, const void* source, size_t bytes_per_pe) {
+  const std::size_t bytes = times(bytes_per_pe, size_of(team));
+  return with_sides("weft_team_alltoall", team, {dest, bytes}, {source, bytes},
+                    [&](Team& object, Sides sides) {
+                      return Collectives::alltoall(object, sides, bytes_per_pe);
+                    });
+}
+
+int weft_team_alltoalls(weft_team_t team, void* dest, const void* source, weft_stride stride) {
+  if (stride.dest < 1 || stride.source < 1) {
+    return report(Status::InvalidArgument,
+                  fmt::format("weft_team_alltoalls: strides {} and {}; they must be at least 1",
+                              stride.dest, stride.source));
+  }
+  const collectives::Strides strides = strides_of(stride);
+  return with_sides(
+      "weft_team_alltoalls", team, {dest, strided_bytes(stride, stride.dest, size_of(team))},
+      {source, strided_bytes(stride, stride.source, size_of(team))},
+      [&](Team& object, Sides sides) { return Collectives::alltoalls(object, sides, strides); });
+}
+
+int weft_team_broadcast(weft_team_t team, void* dest, const void* source, size_t bytes, int root) {
+  const std::uint32_t size = size_of(team);
+  if (root < 0 || static_cast<std::uint32_t>(root) >= size) {
+    return report(Status::InvalidArgument,
+                  fmt::format("weft_team_broadcast: there is no PE {} in the team; its PEs are 0 "
+                              "to {}",
+                              root, size - 1));
+  }
+  return with_sides(
+      "weft_team_broadcast", team, {dest, bytes}, {source, bytes}, [&](Team& object, Sides sides) {
+        return Collectives::broadcast(object, sides, bytes, static_cast<std::uint32_t>(root));
+      });
+}
+
+int weft_team_fcollect(weft_team_t team, void* dest, const void* source, size_t bytes) {
+  return with_sides(
+      "weft_team_fcollect", team, {dest, times(bytes, size_of(team))}, {source, bytes},
+      [&](Team& object, Sides sides) { return Collectives::fcollect(object, sides, bytes); });
+}
+
+int weft_team_collect(weft_team_t team, void* dest, const void* source, size_t bytes) {
+  return with_sides(
+      "weft_team_collect", team, {dest, bytes}, {source, bytes},
+      [&](Team& object, Sides sides) { return Collectives::collect(object, sides, bytes); });
+}
+
+int weft_team_reduce(weft_team_t team,
+                     void* dest,
+                     const void* source,
+                     weft_elements elements,
+                     weft_reduction reduction) {
+  const collectives::Reducer reducer = reducer_of(elements.type, reduction);
+  if (reducer.combine == nullptr) {
+    return report(Status::InvalidArgument,
+                  fmt::format("weft_team_reduce: type {} has no reduction {}",
+                              static_cast<int>(elements.type), static_cast<int>(reduction)));
+  }
+  const std::size_t bytes = times(elements.count, reducer.element_bytes);
+  return with_sides("weft_team_reduce", team, {dest, bytes}, {source, bytes},
+                    [&](Team& object, Sides sides) {
+                      return Collectives::reduce(object, sides, elements.count, reducer);
+                    });
+}
+
+int weft_team_inclusive_scan(weft_team_t team,
+                             void* dest,
+                             const void* source,
+                             weft_elements elements,
+                             weft_reduction reduction) {
+  return scan(team, dest, source,
+              {"weft_team_inclusive_scan", elements, reduction, collectives::ScanKind::Inclusive});
+}
+
+int weft_team_exclusive_scan(weft_team_t team,
+                             void* dest,
+                             const void* source,
+                             weft_elements elements,
+                             weft_reduction reduction) {
+  return scan(team, dest, source,
+              {"weft_team_exclusive_scan", elements, reduction, collectives::ScanKind::Exclusive});
+}

@@ -1,0 +1,110 @@
+#include "src/runtime/device/direct.hpp"
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/base/log.hpp"
+#include "src/bootstrap/frame.hpp"
+
+namespace weft::runtime {
+namespace {
+
+using fabric::DeviceWay;
+using transport::rails::DeviceRail;
+using transport::rails::RailsTransport;
+
+// What a PE says of itself.
+struct Card {
+  bool must = false;    // its mode is "on"
+  std::string refusal;  // empty: all its rails have taken its heap
+  bootstrap::Blob keys;
+};
+
+bootstrap::Blob encode(const Card& card) {
+  bootstrap::FieldWriter writer;
+  writer.u32(card.must ? 1 : 0).text(card.refusal).blob(card.keys);
+  return writer.bytes();
+}
+
+Card decode(const bootstrap::Blob& blob) {
+  bootstrap::FieldReader reader(blob);
+  Card card{.must = reader.u32() != 0, .refusal = reader.text(), .keys = {}};
+  const auto keys = reader.blob();
+  card.keys.assign(keys.begin(), keys.end());
+  return card;
+}
+
+// Of the first rail that has not taken it.
+std::string refusal_of(const std::vector<DeviceRail>& rails) {
+  const auto refused = std::ranges::find(rails, DeviceWay::None, &DeviceRail::way);
+  return refused == rails.end() ? "" : fmt::format("rail {}: {}", refused->nic, refused->why);
+}
+
+// Empty if every PE has what any of them insists on.
+std::string disappointment(const std::vector<Card>& cards) {
+  const auto asks = std::ranges::find(cards, true, &Card::must);
+  const auto cannot =
+      std::ranges::find_if(cards, [](const Card& card) { return !card.refusal.empty(); });
+  if (asks == cards.end() || cannot == cards.end()) {
+    return "";
+  }
+  return fmt::format(
+      "WEFT_DEVICE_DIRECT=on (PE {}), but the NICs of PE {} do not reach its GPU: {}; set auto, "
+      "and "
+      "such PEs are staged",
+      asks - cards.begin(), cannot - cards.begin(), cannot->refusal);
+}
+
+}  // namespace
+
+DirectOffer make_direct_offer(std::string_view mode,
+                              const gpu::Device& device,
+                              gpu::MemoryKind kind,
+                              std::span<std::byte> heap) {
+  DirectOffer offer{.memory = {.memory = heap, .gpu = device.index}, .pages = {}, .refusal = ""};
+  offer.refusal = mode == "off" ? "WEFT_DEVICE_DIRECT=off" : gpu::nic_refusal(device, kind);
+  if (offer.refusal.empty()) {
+    offer.pages = gpu::dma_buf_of(device, heap);
+    offer.memory.dma_buf = offer.pages.descriptor.get();
+    offer.memory.no_dma_buf = offer.pages.why_not;
+  }
+  return offer;
+}
+
+DirectHeap connect_device_heap(RailsTransport& rails,
+                               bootstrap::Bootstrap& bootstrap,
+                               RegionIndex region,
+                               std::string_view mode,
+                               const DirectOffer& offer) {
+  DirectHeap result{.region = region, .peers = {}, .rails = {}, .refusal = offer.refusal};
+  const bool is_offered = offer.refusal.empty();
+  Card mine{.must = mode == "on", .refusal = offer.refusal, .keys = {}};
+  mine.keys = rails.add_device_region(region, is_offered ? &offer.memory : nullptr);
+  result.rails = rails.device_rails();
+  if (is_offered) {
+    mine.refusal = refusal_of(result.rails);
+  }
+  std::vector<Card> cards;
+  std::vector<bootstrap::Blob> keys;
+  for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
+    cards.push_back(decode(blob));
+    keys.push_back(cards.back().keys);
+  }
+  if (const std::string text = disappointment(cards); !text.empty()) {
+    rails.drop_device_region(offer.memory.memory);
+    fail(Status::InvalidArgument, "{}", text);
+  }
+  result.peers = rails.connect_device_region(region, keys);
+  for (const DeviceRail& rail : result.rails) {
+    log::info("device: rail {}", describe(rail));
+  }
+  log::info("device: data goes directly to and from {} of {} PEs",
+            std::ranges::count(result.peers, true), result.peers.size());
+  return result;
+}
+
+std::string describe(const DeviceRail& rail) {
+  return fmt::format("{}: {} ({})", rail.nic, fabric::to_string(rail.way), rail.why);
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,373 @@
+#include "src/runtime/device/job.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <unistd.h>
+
+#include "src/base/error.hpp"
+#include "src/base/log.hpp"
+#include "src/base/units.hpp"
+#include "src/bootstrap/frame.hpp"
+#include "src/gpu/on_stream.hpp"
+#include "src/runtime/agreement.hpp"
+
+namespace weft::runtime {
+namespace {
+
+using device::DeviceState;
+using device::TeamState;
+
+constexpr std::uint64_t kAlignment = 256;
+
+// In the pinned page.
+struct PinnedPage {
+  device::AbortWord abort;
+  alignas(64) device::FailureRecord failure;
+};
+
+// In the GPU's own memory.
+struct DeviceWords {
+  std::uint32_t failure_claim = 0;
+};
+
+// What a PE tells the others about its GPU: a reason why it cannot go on, or its memory.
+struct Card {
+  std::string error;
+  std::uint32_t status = 0;
+  std::array<std::uint8_t, 16> uuid{};
+  std::uint32_t index = 0;
+  std::uint64_t heap_size = 0;
+  gpu::SegmentOffer offer;
+};
+
+template <typename Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+bootstrap::Blob encode(const Card& card) {
+  bootstrap::FieldWriter writer;
+  writer.text(card.error).u32(card.status).raw(bytes_of(card.uuid)).u32(card.index);
+  writer.raw(bytes_of(card.heap_size)).raw(bytes_of(card.offer));
+  return writer.bytes();
+}
+
+template <typename Value>
+void read(bootstrap::FieldReader& reader, Value& value) {
+  const auto to = std::as_writable_bytes(std::span(&value, 1));
+  std::ranges::copy(reader.raw(to.size()), to.begin());
+}
+
+Card decode(const bootstrap::Blob& blob) {
+  bootstrap::FieldReader reader(blob);
+  Card card;
+  card.error = reader.text();
+  card.status = reader.u32();
+  read(reader, card.uuid);
+  card.index = reader.u32();
+  read(reader, card.heap_size);
+  read(reader, card.offer);
+  return card;
+}
+
+std::vector<Card> gather(bootstrap::Bootstrap& bootstrap, const Card& mine) {
+  std::vector<Card> cards;
+  for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
+    cards.push_back(decode(blob));
+  }
+  return cards;
+}
+
+// The first PE that could not go on ends the call on all.
+void require_all(const std::vector<Card>& cards, Pe me) {
+  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+    if (!cards[pe].error.empty()) {
+      fail(static_cast<Status>(static_cast<std::int32_t>(cards[pe].status)), "{}{}",
+           pe == me.value ? "" : fmt::format("PE {}: ", pe), cards[pe].error);
+    }
+  }
+}
+
+}  // namespace
+
+DeviceJob::DeviceJob(DeviceDependencies surroundings)
+    : with_(std::move(surroundings)), me_(with_.bootstrap.pe()) {
+  exchange();
+  fill_state();
+}
+
+DeviceJob::~DeviceJob() {
+  proxy_.reset();
+  if (!direct_.peers.empty()) {
+    with_.drop_heap({heap_->base(), heap_->size()});
+  }
+}
+
+void DeviceJob::take_device() {
+  device_ = gpu::current_device();
+  log::info("device: GPU {} is {} at {}", device_.index, device_.name, device_.pci);
+}
+
+void DeviceJob::make_heap() {
+  const topology::NodePlace& place = with_.membership.place(me_);
+  const bool is_ipc = with_.config.device_memory == "ipc" ||
+                      (with_.config.device_memory == "auto" && !device_.has_posix_handles);
+  if (!is_ipc && !device_.has_posix_handles) {
+    fail(Status::InvalidArgument,
+         "WEFT_DEVICE_MEMORY=vmm: GPU {} ({}) has no memory that can be shared by descriptors; use "
+         "auto or ipc",
+         device_.index, device_.name);
+  }
+  if (with_.config.device_heap_size == 0) {
+    fail(Status::InvalidArgument, "WEFT_DEVICE_HEAP_SIZE=0: the heap needs room for something");
+  }
+  constexpr std::uint64_t kPage = std::uint64_t{2} << 20U;
+  const std::uint64_t user = (with_.config.device_heap_size + kPage - 1) / kPage * kPage;
+  heap_ = std::make_unique<heap::DeviceHeap>(
+      gpu::make_segments(device_,
+                         {.bytes = device::kControlBytes + user,
+                          .slot_count = place.local_count,
+                          .my_slot = place.local_index,
+                          .kind = is_ipc ? gpu::MemoryKind::Ipc : gpu::MemoryKind::Virtual}),
+      me_, with_.bootstrap.pe_count(), device::kControlBytes);
+}
+
+// In two rounds, since a PE that fails must not leave the others waiting.
+void DeviceJob::exchange() {
+  Card mine{.heap_size = with_.config.device_heap_size};
+  const auto attempt = [&mine](auto&& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      mine.error = error.what();
+      mine.status = static_cast<std::uint32_t>(error.status());
+    }
+  };
+  attempt([&] {
+    take_device();
+    make_heap();
+    mine.uuid = device_.uuid;
+    mine.index = static_cast<std::uint32_t>(device_.index);
+    mine.offer = heap_->segments().offer();
+  });
+  const std::vector<Card> cards = gather(with_.bootstrap, mine);
+  require_all(cards, me_);
+  attempt([&] {
+    for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+      if (cards[pe].heap_size != mine.heap_size) {
+        fail(
+            Status::Mismatch,
+            "PE {} wants a device heap of {}, this PE one of {}; WEFT_DEVICE_HEAP_SIZE must be the "
+            "same on all PEs",
+            pe, format_bytes(cards[pe].heap_size), format_bytes(mine.heap_size));
+      }
+      if (pe != me_.value && cards[pe].uuid == mine.uuid && !with_.config.device_shared) {
+        fail(Status::InvalidArgument,
+             "PE {} has taken this PE's GPU {} ({}); call cudaSetDevice(weft_machine_pe()) before "
+             "weft_device_init, and start no more PEs than the machine has GPUs "
+             "(WEFT_DEVICE_SHARED=yes allows it, for tests)",
+             pe, device_.index, device_.name);
+      }
+    }
+    for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+      if (pe != me_.value && with_.membership.locals()[pe]) {
+        heap_->map_peer(Pe(pe), with_.membership.place(Pe(pe)).local_index, cards[pe].offer);
+      }
+    }
+  });
+  require_all(gather(with_.bootstrap, mine), me_);
+  heap_->segments().close_offer();
+}
+
+TeamState DeviceJob::team_state(const collectives::Team& team) {
+  TeamState state{.size = team.size(), .me = team.index(), .id = team.id()};
+  std::vector<std::uint32_t> pes;
+  state.all_mapped = 1;
+  for (std::uint32_t i = 0; i < team.size(); ++i) {
+    pes.push_back(team.pe(i).value);
+    if (heap_->mapped_base(team.pe(i)) == nullptr) {
+      state.all_mapped = 0;
+    }
+  }
+  state.first = pes.front();
+  state.stride =
+      pes.size() > 1 ? static_cast<std::int32_t>(pes[1]) - static_cast<std::int32_t>(pes[0]) : 1;
+  bool is_even = true;
+  for (std::uint32_t i = 0; i < pes.size(); ++i) {
+    is_even = is_even && static_cast<std::int64_t>(pes[i]) ==
+                             state.first + static_cast<std::int64_t>(i) * state.stride;
+  }
+  if (!is_even) {
+    pe_lists_.emplace_back(pes.size() * sizeof(std::uint32_t));
+    pe_lists_.back().write(0, std::as_bytes(std::span(pes)));
+    state.pes = reinterpret_cast<const std::uint32_t*>(pe_lists_.back().data());
+  }
+  return state;
+}
+
+std::uint32_t DeviceJob::enter(collectives::Team& team) {
+  if (std::ranges::find(teams_, &team) == teams_.end()) {
+    const TeamState state = team_state(team);
+    gpu::clear(heap_->base() + state.id * device::kTeamControlBytes, device::kTeamControlBytes);
+    team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
+    teams_.push_back(&team);
+    // Nobody's first call comes before everybody's words are zero.
+    with_.check(team.sync("weft_device_team"), "weft_device_team");
+  }
+  return team.id();
+}
+
+void DeviceJob::leave(const collectives::Team& team) {
+  std::erase(teams_, &team);
+}
+
+void DeviceJob::agree(std::string_view name, const collectives::CollectiveRequest& mine) {
+  std::vector<collectives::CollectiveRequest> requests(state_.pe_count);
+  with_.check(with_.collectives.exchange(mine, requests), name);
+  if (const auto text = disagreement(name, requests)) {
+    fail(Status::Mismatch, "{}", *text);
+  }
+}
+
+void* DeviceJob::allocate(std::uint64_t bytes, bool zeroed, std::string_view name) {
+  agree(name, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceAllocate),
+               .bytes = bytes,
+               .alignment = kAlignment});
+  if (bytes == 0) {
+    return nullptr;
+  }
+  std::byte* address = heap_->allocate(bytes, kAlignment);
+  if (address == nullptr) {
+    const heap::Allocator& allocator = heap_->allocator();
+    fail(Status::OutOfMemory,
+         "{}: {} do not fit into the device heap of {}: {} are free, the largest block has {}; "
+         "raise WEFT_DEVICE_HEAP_SIZE",
+         name, format_bytes(bytes), format_bytes(heap_->user_bytes()),
+         format_bytes(allocator.free_bytes()), format_bytes(allocator.largest_free_block()));
+  }
+  if (zeroed) {
+    gpu::clear(address, bytes);
+  }
+  with_.check(with_.collectives.sync(name), name);
+  return address;
+}
+
+void DeviceJob::release(void* address) {
+  constexpr std::string_view kName = "weft_device_free";
+  quiet();  // commands name addresses in the block
+  with_.check(with_.collectives.sync(kName), kName);
+  agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceRelease),
+                .offset = address == nullptr ? 0 : heap_->offset_of(address)});
+  if (address != nullptr && !heap_->release(address)) {
+    fail(Status::InvalidArgument,
+         "{}: {} is not the start of a block of the device heap (freed twice, or not from "
+         "weft_device_malloc)",
+         kName, address);
+  }
+}
+
+void DeviceJob::fill_state() {
+  pinned_ = gpu::PinnedBuffer(sizeof(PinnedPage));
+  auto* page = reinterpret_cast<PinnedPage*>(pinned_.data());
+  words_ = gpu::DeviceBuffer(sizeof(DeviceWords));
+  auto* words = reinterpret_cast<DeviceWords*>(words_.data());
+  team_table_ = gpu::DeviceBuffer(device::kTeamCountMax * sizeof(TeamState));
+
+  state_.heap = heap_->base();
+  state_.heap_bytes = heap_->size();
+  state_.pe = me_.value;
+  state_.pe_count = with_.bootstrap.pe_count();
+  state_.teams = reinterpret_cast<const TeamState*>(team_table_.data());
+  state_.world = team_state(with_.collectives.world());
+  team_table_.write(state_.world.id * sizeof(TeamState), bytes_of(state_.world));
+  const TeamState node = team_state(with_.collectives.node_team());
+  team_table_.write(node.id * sizeof(TeamState), bytes_of(node));
+  teams_ = {&with_.collectives.world(), &with_.collectives.node_team()};
+  state_.failure = &page->failure;
+  state_.failure_claim = &words->failure_claim;
+  state_.abort = &page->abort;
+
+  fill_addresses();
+  watch_ = std::make_unique<DeviceWatch>(page->abort, page->failure, with_.lost_pe, proxy_pass_ns_);
+  if (with_.rails != nullptr) {
+    proxy_ = std::make_unique<DeviceProxy>(RingPlan{}, state_);
+  }
+}
+
+void DeviceJob::start() {
+  gpu::on_stream::preload_kernels();
+  if (proxy_ != nullptr) {
+    const proxy::StagingLayout layout(state_.pe_count, proxy::StagingOptions{});
+    const proxy::RegionMemory staging = with_.make_staging(layout.region_bytes());
+    std::vector<bool> is_remote;
+    for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
+      is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
+    }
+    connect_heap();
+    with_.take_over_progress();
+    // Nobody's proxy sends before everybody's staging is there; make_staging has met all PEs.
+    proxy_->start(
+        {.me = me_,
+         .is_remote = is_remote,
+         .transport = *with_.rails,
+         .staging = staging,
+         .heap = {.region = direct_.region, .base = heap_->base(), .bytes = heap_->size()},
+         .is_direct = direct_.peers,
+         .device = device_,
+         .pass_begin_ns = &proxy_pass_ns_,
+         .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
+           log::warn("device: a command ({}) to PE {} could not be carried out: {}",
+                     static_cast<int>(kind), pe.value, to_string(status));
+         }});
+  }
+  with_.bootstrap.barrier();
+}
+
+void DeviceJob::connect_heap() {
+  const gpu::MemoryKind kind =
+      heap_->segments().stride() != 0 ? gpu::MemoryKind::Virtual : gpu::MemoryKind::Ipc;
+  direct_ = with_.connect_heap(
+      make_direct_offer(with_.config.device_direct, device_, kind, {heap_->base(), heap_->size()}));
+}
+
+void DeviceJob::quiet() {
+  constexpr std::uint32_t kPatienceMs = 5000;
+  if (proxy_ != nullptr && !failure()) {
+    proxy_->quiet(kPatienceMs);
+  }
+}
+
+void DeviceJob::stop_proxy() {
+  if (proxy_ != nullptr) {
+    proxy_->stop();
+  }
+}
+
+void DeviceJob::fill_addresses() {
+  // One stride, where the node's PEs follow each other and are mapped so; else a table.
+  const topology::NodePlace& place = with_.membership.place(me_);
+  const std::uint32_t first = me_.value - std::min(me_.value, place.local_index);
+  bool in_a_row = heap_->segments().stride() != 0;
+  std::vector<std::int64_t> deltas;
+  for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
+    const std::byte* base = heap_->mapped_base(Pe(pe));
+    deltas.push_back(base == nullptr ? device::kNotMapped : base - heap_->base());
+    in_a_row = in_a_row && (base != nullptr) == (pe - first < place.local_count);
+  }
+  if (in_a_row) {
+    state_.stride = heap_->segments().stride();
+    state_.window_offset =
+        -static_cast<std::int64_t>(place.local_index) * static_cast<std::int64_t>(state_.stride);
+    state_.first_mapped = first;
+    state_.mapped_count = place.local_count;
+  } else {
+    delta_table_ = gpu::DeviceBuffer(deltas.size() * sizeof(std::int64_t));
+    delta_table_.write(0, std::as_bytes(std::span(deltas)));
+    state_.deltas = reinterpret_cast<const std::int64_t*>(delta_table_.data());
+  }
+}
+
+}  // namespace weft::runtime

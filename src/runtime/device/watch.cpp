@@ -1,0 +1,177 @@
+#include "src/runtime/device/watch.hpp"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "src/base/atomic.hpp"
+#include "src/base/clock.hpp"
+#include "src/base/log.hpp"
+
+namespace weft::runtime {
+namespace {
+
+using device::FailureKind;
+using device::OperationName;
+
+constexpr auto kPeriod = std::chrono::milliseconds(50);
+// A pass of the proxy takes microseconds.
+constexpr std::uint64_t kPassNsMax = 2'000'000'000;
+
+std::string_view name_of(OperationName operation) {
+  switch (operation) {
+    case OperationName::None:
+      return "a call";
+    case OperationName::Put:
+      return "put";
+    case OperationName::Get:
+      return "get";
+    case OperationName::P:
+      return "p";
+    case OperationName::G:
+      return "g";
+    case OperationName::PutSignal:
+      return "put_signal";
+    case OperationName::Signal:
+      return "signal";
+    case OperationName::Atomic:
+      return "an atomic";
+    case OperationName::WaitUntil:
+      return "wait_until";
+    case OperationName::Fence:
+      return "fence";
+    case OperationName::Quiet:
+      return "quiet";
+    case OperationName::Sync:
+      return "sync";
+    case OperationName::Barrier:
+      return "barrier";
+    case OperationName::Alltoall:
+      return "alltoall";
+    case OperationName::Broadcast:
+      return "broadcast";
+    case OperationName::Fcollect:
+      return "fcollect";
+    case OperationName::Reduce:
+      return "reduce";
+    case OperationName::ReduceScatter:
+      return "reduce_scatter";
+  }
+  return "an unknown call";
+}
+
+}  // namespace
+
+std::string describe_failure(const device::FailureRecord& record) {
+  const std::string where =
+      fmt::format("a kernel ended in {} (block {})",
+                  name_of(static_cast<OperationName>(record.operation)), record.block);
+  const auto address = reinterpret_cast<const void*>(record.address);
+  switch (static_cast<FailureKind>(record.kind)) {
+    case FailureKind::None:
+      return {};
+    case FailureKind::NotSymmetric:
+      return fmt::format(
+          "{}: {} bytes at {} for PE {} are not in the symmetric device heap; use memory from "
+          "weft_device_malloc (host memory and other device memory are not symmetric)",
+          where, record.expected, address, record.pe);
+    case FailureKind::NoSuchPe:
+      return fmt::format("{}: there is no PE {}", where, record.pe);
+    case FailureKind::PeerLost:
+      return fmt::format("{}: PE {} is lost; the kernel waited at {} for {}", where, record.pe,
+                         address, record.expected);
+    case FailureKind::NotInitialized:
+      return fmt::format("{}: weft_device_init was not called", where);
+    case FailureKind::Misuse:
+      return fmt::format("{}: PE {} cannot be reached from this kernel", where, record.pe);
+  }
+  return where;
+}
+
+DeviceWatch::DeviceWatch(device::AbortWord& abort,
+                         const device::FailureRecord& record,
+                         std::function<std::optional<Pe>()> lost_pe,
+                         const std::uint64_t& proxy_pass_ns)
+    : abort_(abort),
+      record_(record),
+      lost_pe_(std::move(lost_pe)),
+      proxy_pass_ns_(proxy_pass_ns),
+      thread_([this] { run(); }) {
+  ::pthread_setname_np(thread_.native_handle(), "weft-watch");
+}
+
+DeviceWatch::~DeviceWatch() {
+  {
+    const std::unique_lock lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+std::optional<std::string> DeviceWatch::failure() const {
+  // SYNC failure-record (pairs with include/weft/device/failure.cuh): `kind` was written last.
+  if (AtomicRef(const_cast<std::uint32_t&>(record_.kind)).load(std::memory_order_acquire) == 0) {
+    return std::nullopt;
+  }
+  return describe_failure(record_);
+}
+
+Status DeviceWatch::failure_status() const {
+  if (!failure()) {
+    return Status::Ok;
+  }
+  return record_.kind == static_cast<std::uint32_t>(FailureKind::PeerLost)
+             ? Status::PeerLost
+             : Status::InvalidArgument;
+}
+
+void DeviceWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    look();
+    lock.lock();
+    wake_.wait_for(lock, kPeriod, [this] { return stop_; });
+  }
+}
+
+// A CUDA call of the proxy waits while another thread of the process is in a synchronous copy that waits for a kernel:
+// measured on an H200, where launches and copies of other threads go on in every other case.
+void DeviceWatch::look_at_proxy() {
+  // relaxed: a number that is only compared with the clock
+  const std::uint64_t pass_ns =
+      AtomicRef(const_cast<std::uint64_t&>(proxy_pass_ns_)).load(std::memory_order_relaxed);
+  if (pass_ns == 0 || pass_ns == said_of_pass_ns_ || now_ns() < pass_ns + kPassNsMax) {
+    return;
+  }
+  said_of_pass_ns_ = pass_ns;
+  log::warn(
+      "the proxy has waited {} s for a CUDA call to return, and kernels that wait for other nodes "
+      "wait with it. "
+      "Probably another thread of this process is in cudaMemcpy, cudaMemset or another synchronous "
+      "call behind such a "
+      "kernel; wait for the kernel first (cudaStreamSynchronize), or use cudaMemcpyAsync",
+      kPassNsMax / 1'000'000'000);
+}
+
+void DeviceWatch::look() {
+  look_at_proxy();
+  if (const auto text = failure(); text && !has_said_) {
+    has_said_ = true;
+    log::error("{}", *text);
+  }
+  if (abort_.is_set != 0) {
+    return;
+  }
+  if (const auto lost = lost_pe_()) {
+    abort_.pe = static_cast<std::int32_t>(lost->value);
+    // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads who.
+    AtomicRef(abort_.is_set).store(1, std::memory_order_release);
+  }
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,285 @@
+#include "src/runtime/pe_objects.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/units.hpp"
+#include "src/runtime/memory_limit.hpp"
+
+namespace weft::runtime {
+namespace {
+
+// Before the heap is made: memory that can never be filled fails here, by name, and not later by a
+// signal. Pages are not reserved, so the sum over the PEs of a node may exceed the machine.
+std::uint64_t checked_heap_size(const Config& config) {
+  const std::uint64_t limit = memory_limit();
+  if (limit != 0 && config.heap_size > limit) {
+    fail(Status::OutOfMemory,
+         "WEFT_HEAP_SIZE={} is more than this machine or its container has ({}); lower it",
+         format_bytes(config.heap_size), format_bytes(limit));
+  }
+  if (config.heap_size == 0) {
+    fail(Status::InvalidArgument, "WEFT_HEAP_SIZE=0: the heap needs room for something");
+  }
+  constexpr std::uint64_t page = 4096;
+  return (config.heap_size + page - 1) / page * page;
+}
+
+rma::WaitPolicy wait_policy(const Config& config, MachineLoad machine) {
+  const rma::WaitPolicy policy{
+      .spin_us = static_cast<std::uint32_t>(config.spin_us),
+      .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000)};
+  return rma::oversubscribed(policy, machine.pes, machine.cores);
+}
+
+// Before other threads of this process run.
+std::vector<heap::SharedData> share_data(const Config& config) {
+  std::vector<heap::SharedData> shared;
+  if (config.symmetric_globals == "yes") {
+    for (const heap::DataPages& data : heap::symmetric_data()) {
+      shared.push_back(heap::share(data));
+    }
+  }
+  return shared;
+}
+
+std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
+  std::vector<RegionOffer> offers;
+  offers.reserve(data.size());
+  for (const heap::SharedData& one : data) {
+    offers.push_back({one.object, heap::Heap::offer_of(one.segment)});
+  }
+  return offers;
+}
+
+// At most what a publication holds.
+std::int64_t publish_bytes_max(const Config& config) {
+  constexpr std::int64_t kMost = collectives::Publication::kDataBytes - 64;
+  return std::min(config.publish_bytes_max, kMost);
+}
+
+}  // namespace
+
+Runtime::Objects::Objects(const Config& user_config,
+                          std::unique_ptr<bootstrap::Bootstrap> user_bootstrap)
+    : config(user_config),
+      bootstrap(std::move(user_bootstrap)),
+      me(bootstrap->pe()),
+      heap(me,
+           bootstrap->pe_count(),
+           checked_heap_size(config),
+           collectives::kControlBytes,
+           heap::parse_pages(config.huge_pages)),
+      data(share_data(config)),
+      membership(config, *bootstrap, heap, offers_of(data)) {
+  heap.map_peers(membership.offers(), mapped_pes());
+  add_data_regions();
+  // Everybody has mapped everybody before anybody can fail and take its descriptor away.
+  bootstrap->barrier();
+  const rma::WaitPolicy policy = wait_policy(config, membership.machine());
+  open_rails(policy.spin_us);
+  if (config.node_local == "cma") {
+    cma = build_cma(config, *bootstrap, heap, membership);
+  }
+  join_transports();
+  waiter.emplace(
+      policy, transport(), [this](Pe pe) { return is_dead(pe); },
+      reinterpret_cast<WordBell*>(heap.control()));
+  rma.emplace(heap, transport(), *waiter);
+  default_context.emplace(bootstrap->pe_count());
+  collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));
+  if (config.check_level >= 2) {
+    rma->disable_fast_path();
+  }
+}
+
+void Runtime::Objects::open_rails(std::uint32_t spin_us) {
+  rails = build_rails(config, *bootstrap, heap, membership);
+  counters.emplace(describe_page());
+  if (rails != nullptr) {
+    start_rails(*rails, counters->blocks(), config, *bootstrap, spin_us);
+  }
+}
+
+PageDescription Runtime::Objects::describe_page() const {
+  const Member& first = membership.member(Pe(0));
+  PageDescription page{.folder = config.counters_dir,
+                       .job = config.job_id,
+                       .policy = config.rail_policy,
+                       .host = membership.member(me).hostname,
+                       .pe = me,
+                       .pe_count = heap.pe_count(),
+                       .node = membership.place(me).node_index,
+                       .rails = {},
+                       .is_first_on_machine = membership.machine_pe() == 0};
+  if (page.job.empty()) {  // another launcher's: the PEs must agree, and two jobs must differ
+    page.job = fmt::format("{}-{}", first.hostname, first.heap.pid);
+  }
+  if (far() != nullptr) {
+    page.peer_rail_stride = far()->peer_rail_count_max();
+    for (std::uint32_t i = 0; i < far()->rail_count(); ++i) {
+      const fabric::Rail& rail = far()->rail(RailIndex(i));
+      page.rails.push_back({.nic = rail.nic(),
+                            .address = rail.address_text(),
+                            .provider = rail.provider(),
+                            .rate_bits_per_s = rail.limits().rate_bits_per_s});
+    }
+  }
+  return page;
+}
+
+void Runtime::Objects::add_data_regions() {
+  if (const auto stranger = membership.stranger()) {
+    if (me.value == 0) {
+      log::warn(
+          "PE {} runs another program than PE 0, or with other libraries: global variables are not "
+          "symmetric in this job",
+          stranger->value);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    heap.add_region("the globals of " + data[i].object, std::move(data[i].segment),
+                    membership.offers_of_region(i), mapped_pes());
+  }
+}
+
+void Runtime::Objects::agree(std::string_view name, const collectives::CollectiveRequest& mine) {
+  std::vector<collectives::CollectiveRequest> requests(heap.pe_count());
+  check_collective(collectives->exchange(mine, requests), name);
+  if (const auto text = disagreement(name, requests)) {
+    fail(Status::Mismatch, "{}", *text);
+  }
+}
+
+std::vector<std::uint64_t> Runtime::Objects::bases_of(const void* base) {
+  std::vector<collectives::CollectiveRequest> requests(heap.pe_count());
+  check_collective(
+      collectives->exchange({.offset = reinterpret_cast<std::uint64_t>(base)}, requests),
+      "weft_window_register");
+  std::vector<std::uint64_t> bases;
+  for (const collectives::CollectiveRequest& request : requests) {
+    bases.push_back(request.offset);
+  }
+  return bases;
+}
+
+void Runtime::Objects::register_window(std::span<std::byte> memory) {
+  constexpr const char* kName = "weft_window_register";
+  const bool is_usable =
+      !memory.empty() && !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
+  agree(kName, {.kind = is_usable ? static_cast<std::uint64_t>(RequestKind::Window) : 0,
+                .bytes = memory.size()});
+  if (!is_usable) {
+    fail(Status::InvalidArgument,
+         "{}: {} bytes at {} are empty or symmetric already; a window is other memory", kName,
+         memory.size(), static_cast<const void*>(memory.data()));
+  }
+  connect_window(memory);
+  check_collective(collectives->sync(kName), kName);
+}
+
+// Every PE that shares a node with another needs the way by cross-memory attach, and all PEs take part in
+// opening it.
+void Runtime::Objects::connect_window(std::span<std::byte> memory) {
+  if (cma == nullptr && membership.node_count() < heap.pe_count()) {
+    cma = build_cma(config, *bootstrap, heap, membership);
+    join_transports();
+  }
+  connect_region(memory);
+}
+
+RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
+  const auto next = heap.next_window();
+  if (!next) {  // on all PEs: windows come and go together
+    fail(Status::OutOfMemory,
+         "no number is left for {} at {}: a PE has at most {} regions; unregister windows that are "
+         "not "
+         "needed any more",
+         format_bytes(memory.size()), static_cast<const void*>(memory.data()), kRegionCountMax);
+  }
+  const std::vector<std::uint64_t> bases = bases_of(memory.data());
+  if (rails != nullptr) {
+    const auto card = far()->add_region(*next, {memory.data(), memory.size()});
+    far()->connect_region(*next, bootstrap->allgather(card));
+  }
+  const RegionIndex index = heap.add_window(memory.data(), memory.size(), me);
+  if (cma != nullptr) {
+    cma->transport->add_region(index, {memory.data(), memory.size()}, bases);
+  }
+  rma->renew(transport());
+  return index;
+}
+
+proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
+  staging = gpu::PinnedBuffer(bytes);
+  const RegionIndex index = connect_region({staging.data(), staging.size()});
+  return {.region = index, .base = staging.data(), .bytes = staging.size()};
+}
+
+// The host's calls find nothing in a region of no bytes: device memory is not for them.
+DirectHeap Runtime::Objects::connect_heap(const DirectOffer& offer) {
+  const RegionIndex index = heap.add_window(nullptr, 0, me);
+  return connect_device_heap(*far(), *bootstrap, index, config.device_direct, offer);
+}
+
+void Runtime::Objects::unregister_window(void* address) {
+  constexpr const char* kName = "weft_window_unregister";
+  check_collective(collectives->barrier_all(*default_context), kName);
+  const auto place = heap.place_of(address);
+  agree(kName, {.kind = place ? place->region.value : 0});
+  const auto index = heap.remove_window(address);
+  if (!index) {
+    fail(Status::InvalidArgument, "{}: no window starts at {}", kName, address);
+  }
+  if (rails != nullptr) {
+    far()->remove_region(*index);
+  }
+  if (cma != nullptr) {
+    cma->transport->remove_region(*index);
+  }
+  check_collective(collectives->sync(kName), kName);
+}
+
+void* Runtime::Objects::take_block(std::string_view name,
+                                   std::uint64_t bytes,
+                                   std::uint64_t alignment) {
+  const std::unique_lock lock(allocator_mutex);
+  void* address = heap.allocate(bytes, std::max<std::uint64_t>(alignment, kCacheLineBytes));
+  if (address == nullptr) {
+    const heap::Allocator& allocator = heap.allocator();
+    fail(Status::OutOfMemory,
+         "{}: {} do not fit into the heap of {}: {} are free, the largest block has {}; raise "
+         "WEFT_HEAP_SIZE",
+         name, format_bytes(bytes), format_bytes(heap.user_bytes()),
+         format_bytes(allocator.free_bytes()), format_bytes(allocator.largest_free_block()));
+  }
+  return address;
+}
+
+std::optional<Pe> Runtime::Objects::lost_pe() const {
+  for (std::uint32_t pe = 0; pe < heap.pe_count(); ++pe) {
+    if (is_dead(Pe(pe)) || (rails != nullptr && !is_on_my_node(Pe(pe)) &&
+                            rails->transport->peer_status(Pe(pe)) != Status::Ok)) {
+      return Pe(pe);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Runtime::Objects::lost_peers() const {
+  bootstrap->follow_end();
+  const auto lost = lost_pe();
+  if (!lost) {
+    return "a PE was lost";
+  }
+  const Member& member = membership.member(*lost);
+  if (is_dead(*lost)) {
+    return fmt::format("PE {} is lost: its process {} on {} has ended", lost->value,
+                       member.heap.pid, member.hostname);
+  }
+  return fmt::format("PE {} on {} is lost: it cannot be reached on any rail", lost->value,
+                     member.hostname);
+}
+
+}  // namespace weft::runtime
