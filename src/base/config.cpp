@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/error.hpp"
+#include "src/base/rail_policies.hpp"
 #include "src/base/units.hpp"
 
 extern "C" {
@@ -93,10 +94,10 @@ constexpr std::array kSettings{
         "read longer data where it lies; -1 for the table in src/collectives/choice.hpp."},
     Setting{"WEFT_RAIL_COUNT_MAX", &Config::rail_count_max, "", "32", "",
             "The most rails that a PE opens, 1 to 32."},
-    Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", "balanced",
-            "single|coupled|offset|balanced|aligned",
-            "Which rail of ours and which rail of the peer carry a piece; docs/decisions/0002 "
-            "compares them."},
+    Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", kDefaultRailPolicy, "",
+            "Which rail of this PE and which rail of the peer carry a piece; docs/PERFORMANCE.md "
+            "compares them.",
+            kRailPolicies},
     Setting{
         "WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
         "A rail that has completed nothing for this long while it should is examined, and taken "
@@ -137,7 +138,7 @@ std::vector<std::string_view> split_choices(std::string_view choices) {
 }
 
 void check_choice(const Setting& setting, std::string_view value) {
-  const auto choices = split_choices(setting.choices);
+  const auto choices = choices_of(setting);
   if (!choices.empty() && std::ranges::find(choices, value) == choices.end()) {
     fail_value(setting, value, fmt::format("no such value; use {}", fmt::join(choices, ", ")));
   }
@@ -219,6 +220,11 @@ bool is_known(std::string_view name) {
 
 }  // namespace
 
+std::vector<std::string_view> choices_of(const Setting& setting) {
+  return setting.explained.empty() ? split_choices(setting.choices)
+                                   : choice_names(setting.explained);
+}
+
 std::span<const Setting> settings() {
   return kSettings;
 }
@@ -270,15 +276,18 @@ std::string settings_markdown() {
       "an error that names the nearest one.\n\n| variable | default | unit | values | what it does "
       "|\n|---|---|---|---|---|\n";
   for (const Setting& setting : kSettings) {
-    std::string choices(setting.choices);
-    for (std::size_t bar = choices.find('|'); bar != std::string::npos;
-         bar = choices.find('|', bar + 2)) {
-      choices.replace(bar, 1, ", ");
-    }
     text +=
         fmt::format("| `{}` | {} | {} | {} | {} |\n", setting.name,
                     setting.default_value.empty() ? "" : fmt::format("`{}`", setting.default_value),
-                    setting.unit, choices, setting.text);
+                    setting.unit, fmt::join(choices_of(setting), ", "), setting.text);
+  }
+  for (const Setting& setting : kSettings) {
+    if (!setting.explained.empty()) {
+      text += fmt::format("\n## Values of {}\n\n", setting.name);
+      for (const Choice& choice : setting.explained) {
+        text += fmt::format("- `{}`: {}\n", choice.name, choice.text);
+      }
+    }
   }
   return text;
 }

@@ -11,6 +11,9 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
+
+#include "src/base/choice.hpp"
 
 namespace weft {
 
@@ -63,13 +66,17 @@ struct Setting {
                              std::uint64_t Config::*,
                              std::int64_t Config::*,
                              bool Config::*>;
-  std::string_view name;           // "WEFT_HEAP_SIZE"
-  Field field;                     // where the value goes; uint64 fields are sizes ("64MiB")
-  std::string_view unit;           // "bytes", "ms", "s", "us", "" for names and switches
-  std::string_view default_value;  // as a user would write it
-  std::string_view choices;        // "a|b|c", or "" when any value of the type is accepted
-  std::string_view text;           // one sentence
+  std::string_view name;                // "WEFT_HEAP_SIZE"
+  Field field;                          // where the value goes; uint64 fields are sizes ("64MiB")
+  std::string_view unit;                // "bytes", "ms", "s", "us", "" for names and switches
+  std::string_view default_value;       // as a user would write it
+  std::string_view choices;             // "a|b|c", or "" when any value of the type is accepted
+  std::string_view text;                // one sentence
+  std::span<const Choice> explained{};  // in place of `choices`: each with a sentence of its own
 };
+
+// The values that it takes; empty when any value of its type is accepted.
+[[nodiscard]] std::vector<std::string_view> choices_of(const Setting& setting);
 
 // The table, sorted as docs/ENV.md prints it.
 [[nodiscard]] std::span<const Setting> settings();

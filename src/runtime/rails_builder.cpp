@@ -125,7 +125,7 @@ RailsTransport::Rails open_rails(const Config& config,
 }
 
 RailsOptions options_of(const Config& config) {
-  return {.policy = transport::rails::parse_policy(config.rail_policy),
+  return {.policy = transport::rails::find_policy(config.rail_policy),
           .stripe_bytes_min = std::max<std::uint64_t>(config.stripe_bytes_min, 1024),
           .eager_bytes_max =
               std::min<std::uint64_t>(config.eager_bytes_max, transport::rails::kBatchBytes / 2),

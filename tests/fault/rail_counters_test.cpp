@@ -24,7 +24,7 @@ class RailCountersJob {
  public:
   explicit RailCountersJob(std::uint32_t pe_count,
                            test::NetworkFaults faults = {},
-                           Policy policy = Policy::Balanced)
+                           const Policy* policy = find_policy("balanced"))
       : network(17, faults), source_(kBytes) {
     RailsOptions options;
     options.policy = policy;
@@ -104,8 +104,9 @@ class RailCountersJob {
 };
 
 TEST(RailCounters, FollowARailThatDiesAndReturns) {
-  for (const Policy policy : {Policy::Balanced, Policy::Coupled, Policy::Offset, Policy::Aligned}) {
-    SCOPED_TRACE(to_string(policy));
+  for (const Policy* policy : {find_policy("balanced"), find_policy("coupled"),
+                               find_policy("offset"), find_policy("aligned")}) {
+    SCOPED_TRACE(policy->name);
     RailCountersJob job(3, {}, policy);
     EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 1, 1}));
     job.network.kill(1);
@@ -216,8 +217,9 @@ TEST(RailCounters, CountASignalOnceOnEachSide) {
 }
 
 TEST(RailCounters, SayWarmOnceAllConnectionsOfTheRailAreOpen) {
-  for (const Policy policy : {Policy::Balanced, Policy::Coupled, Policy::Single}) {
-    SCOPED_TRACE(to_string(policy));
+  for (const Policy* policy :
+       {find_policy("balanced"), find_policy("coupled"), find_policy("single")}) {
+    SCOPED_TRACE(policy->name);
     RailCountersJob job(2, {}, policy);
     for (std::uint32_t i = 0; i < kRails; ++i) {
       EXPECT_EQ(job.rail(0, i).warm, 0U);
@@ -233,10 +235,10 @@ TEST(RailCounters, SayWarmOnceAllConnectionsOfTheRailAreOpen) {
     other.request_stop();
     other.join();
     // Each rail of a balanced PE uses all rails of the peer; a coupled one only its own.
-    EXPECT_EQ(job.rail(0, 0).warm, policy == Policy::Balanced ? 0U : 1U);
+    EXPECT_EQ(job.rail(0, 0).warm, policy == find_policy("balanced") ? 0U : 1U);
     EXPECT_EQ(job.rail(0, 2).warm, 0U);
     job.network.revive(kRails + 2);
-    if (policy == Policy::Balanced) {
+    if (policy == find_policy("balanced")) {
       job.exchange_until([&] { return job.rail(0, 2).warm == 1; });
     }
   }

@@ -131,9 +131,8 @@ TEST(StrictNics, MessagesFitTheLargestThatANicSends) {
 }
 
 TEST(StrictNics, PiecesFitTheLargestWriteWhateverThePolicy) {
-  for (const Policy policy :
-       {Policy::Single, Policy::Coupled, Policy::Offset, Policy::Balanced, Policy::Aligned}) {
-    StrictPes pes({"", ""}, {.rma_bytes_max = 5000}, {.policy = policy});
+  for (const Policy& policy : policies()) {
+    StrictPes pes({"", ""}, {.rma_bytes_max = 5000}, {.policy = &policy});
     EXPECT_TRUE(pes.run(OperationKind::PutSignal, bytes_of(1U << 20U), 1));
     EXPECT_EQ(pes.signal(), 1U);
     EXPECT_TRUE(pes.has_arrived(bytes_of(1U << 20U)));

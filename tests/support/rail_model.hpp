@@ -25,7 +25,7 @@ enum class Discipline : std::uint8_t { InOrder, Fair };
 enum class Traffic : std::uint8_t { AllToAll, Pairs, Incast, Random };
 
 struct ModelOptions {
-  Policy policy = Policy::Balanced;
+  const Policy* policy = find_policy("balanced");
   std::uint32_t hosts = 2;
   std::uint32_t pes_per_host = 4;
   std::vector<std::uint32_t> nics = {4};  // of PE i: nics[i % size]

@@ -1,6 +1,7 @@
 #include "tools/info/env_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace weft::info {
@@ -27,11 +28,12 @@ std::string env_text(const Lookup& lookup) {
                                  "unit", "what it does");
   for (const Setting& setting : settings()) {
     const Value value = value_of(setting, lookup);
-    text += fmt::format("{} {:<22} {:<16} {:<11} {:<5} {}{}\n", value.set ? '*' : ' ', setting.name,
-                        value.text.empty() ? "-" : value.text,
-                        setting.default_value.empty() ? "-" : setting.default_value, setting.unit,
-                        setting.text,
-                        setting.choices.empty() ? "" : fmt::format(" [{}]", setting.choices));
+    text += fmt::format(
+        "{} {:<22} {:<16} {:<11} {:<5} {}{}\n", value.set ? '*' : ' ', setting.name,
+        value.text.empty() ? "-" : value.text,
+        setting.default_value.empty() ? "-" : setting.default_value, setting.unit, setting.text,
+        choices_of(setting).empty() ? ""
+                                    : fmt::format(" [{}]", fmt::join(choices_of(setting), "|")));
   }
   return text + "* set in this environment\n";
 }
@@ -40,13 +42,18 @@ std::string env_json(const Lookup& lookup) {
   auto rows = nlohmann::ordered_json::array();
   for (const Setting& setting : settings()) {
     const Value value = value_of(setting, lookup);
+    auto explained = nlohmann::ordered_json::object();
+    for (const Choice& choice : setting.explained) {
+      explained[std::string(choice.name)] = choice.text;
+    }
     rows.push_back({{"name", setting.name},
                     {"value", value.text},
                     {"set", value.set},
                     {"default", setting.default_value},
                     {"unit", setting.unit},
-                    {"choices", setting.choices},
-                    {"text", setting.text}});
+                    {"choices", fmt::format("{}", fmt::join(choices_of(setting), "|"))},
+                    {"text", setting.text},
+                    {"explained", explained}});
   }
   return rows.dump(2) + "\n";
 }

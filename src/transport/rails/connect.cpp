@@ -275,7 +275,7 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
     }
     for (RailLink& link : peer->links) {
       // No connection is opened that the policy would leave idle.
-      if (is_first_choice(state_.options.policy, link.pair(), peer->rails.size())) {
+      if (state_.options.policy->is_first_choice(link.pair(), peer->rails.size())) {
         wanted.emplace_back(peer, &link);
       }
     }

@@ -347,7 +347,7 @@ void Links::count_in(const CounterBlocks& blocks) {
     }
     for (const RailLink& link : peer->links) {
       const bool is_wanted =
-          is_first_choice(state_.options.policy, link.pair(), peer->rails.size());
+          state_.options.policy->is_first_choice(link.pair(), peer->rails.size());
       state_.rails[link.local.value].links_cold += is_wanted ? 1 : 0;
       change_links_up(*peer, link, 1);
     }
@@ -356,7 +356,7 @@ void Links::count_in(const CounterBlocks& blocks) {
 
 void Links::change_links_up(const Peer& peer, const RailLink& link, std::int32_t change) {
   LocalRail& local = state_.rails[link.local.value];
-  if (may_use(state_.options.policy, link.pair(), peer.rails.size())) {
+  if (state_.options.policy->may_use(link.pair(), peer.rails.size())) {
     local.links_up += static_cast<std::uint32_t>(change);
     set_counter(local.counters->up, local.links_up > 0 ? 1U : 0U);
   }
@@ -365,7 +365,7 @@ void Links::change_links_up(const Peer& peer, const RailLink& link, std::int32_t
 void Links::become_warm(const Peer& peer, RailLink& link) {
   link.warm = true;
   LocalRail& local = state_.rails[link.local.value];
-  if (is_first_choice(state_.options.policy, link.pair(), peer.rails.size())) {
+  if (state_.options.policy->is_first_choice(link.pair(), peer.rails.size())) {
     --local.links_cold;
     set_counter(local.counters->warm, local.links_cold == 0 ? 1U : 0U);
   }

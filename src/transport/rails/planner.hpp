@@ -1,32 +1,18 @@
-// Which rail of ours and which rail of the peer carry the next piece of an operation. Pure: a
-// function of its arguments, no clock, no memory, no communication. design §4 compares the policies.
+// Which rail of ours and which rail of the peer carry the next piece of an operation: what a plan is made of, and
+// the questions that the transport asks; each policy (policies.hpp) has its own answers.
 //
-// `balanced` keeps senders apart at each moment, and counts bytes, never operations: any count of operations
-// breaks when small control messages alternate with data (measured: half the rate). docs/decisions/0002.
+// Pure: functions of their arguments, no clock, no memory, no communication.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "src/base/ids.hpp"
 
 namespace weft::transport::rails {
-
-enum class Policy : std::uint8_t {
-  Single,    // rail 0 to rail 0
-  Coupled,   // round robin, the peer's rail of the same index
-  Offset,    // round robin, (me + peer + counter) mod n
-  Balanced,  // the rail that would be done first, from one on that differs between senders
-  Aligned,   // as balanced, the peer's rail of the same index
-};
-
-// Throws Error for a name that is not a policy.
-[[nodiscard]] Policy parse_policy(std::string_view name);
-[[nodiscard]] std::string_view to_string(Policy policy);
 
 // What the planner knows of one rail, ours or the peer's.
 struct RailState {
@@ -47,17 +33,14 @@ struct RailPair {
   RailIndex remote;
 };
 
-// Whether the policy may use these rails together at all.
-[[nodiscard]] bool may_use(Policy policy, RailPair pair, std::size_t remote_count);
-// Whether it does while every link is up.
-[[nodiscard]] bool is_first_choice(Policy policy, RailPair pair, std::size_t remote_count);
+struct Policy;  // policies.hpp
 
 // The peer's rail to which a local rail goes in this burst, by local rail.
 using Pairing = std::span<const std::uint8_t>;
 inline constexpr std::uint8_t kUnpaired = 0xFF;
 
 struct PlanInput {
-  Policy policy = Policy::Balanced;
+  const Policy* policy = nullptr;  // never null where a plan is asked for
   Pe me;
   Pe peer;
   std::span<const RailState> local;
@@ -127,8 +110,8 @@ struct Piece {
 // others are those that other senders are using.
 [[nodiscard]] std::optional<Piece> next_message(const PlanInput& input, std::uint64_t bytes);
 
-// The local rail that the rest waits for after next_piece was empty; empty if every rail is down, or for a policy
-// that counts operations.
+// The local rail that the rest waits for after next_piece was empty; empty if every rail is down, or if the policy
+// waits for no rail in particular.
 [[nodiscard]] std::optional<RailIndex> awaited_rail(const PlanInput& input, Rest rest);
 
 // True if some link that the policy may use is up: false means waiting is useless.

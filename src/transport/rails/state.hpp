@@ -18,6 +18,7 @@
 
 #include "src/base/counters.hpp"
 #include "src/base/ids.hpp"
+#include "src/base/rail_policies.hpp"
 #include "src/base/status.hpp"
 #include "src/fabric/rail.hpp"
 #include "src/fabric/trial.hpp"
@@ -26,6 +27,7 @@
 #include "src/transport/rails/copy_pool.hpp"
 #include "src/transport/rails/piece_tally.hpp"
 #include "src/transport/rails/planner.hpp"
+#include "src/transport/rails/policies.hpp"
 #include "src/transport/rails/pool.hpp"
 #include "src/transport/rails/rail_pace.hpp"
 #include "src/transport/rails/rate_meter.hpp"
@@ -37,7 +39,7 @@ namespace weft::transport::rails {
 enum class Direction : std::uint8_t { Write, Read };
 
 struct RailsOptions {
-  Policy policy = Policy::Balanced;
+  const Policy* policy = find_policy(kDefaultRailPolicy);
   std::uint64_t stripe_bytes_min = 16U << 10U;
   std::uint64_t eager_bytes_max = 1024;
   std::uint32_t rail_stall_ms = 650;

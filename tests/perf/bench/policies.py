@@ -7,6 +7,7 @@ close to the limit or above it get more rounds of both sides, so that a single d
 import argparse
 import datetime
 import json
+import runpy
 import statistics
 import sys
 import time
@@ -16,8 +17,9 @@ from . import grid
 from .places import ROOT, Missing, lab, json_lines
 from .report import Log
 
-DEFAULT = "balanced"
-OTHERS = ("offset", "coupled", "aligned", "single")
+POLICIES = runpy.run_path(str(ROOT / "tools" / "top" / "weft_top" / "rail_policies.py"))
+DEFAULT = POLICIES["DEFAULT"]
+OTHERS = tuple(name for name in POLICIES["TEXTS"] if name != DEFAULT)
 WINDOWS_MIN = 4  # quiets in a run
 CANDIDATE = 1.15  # a policy that is so much slower in its first run is not the best one
 DOUBTFUL = 1.02   # rows whose ratio is above it get more rounds

@@ -5,6 +5,8 @@ names the direction that is worse, and says what would help only where that foll
 over a second may be uneven at each moment (moments.py); that is said only of what is even otherwise.
 """
 
+from . import rail_policies
+
 # Below this nobody's time is lost, and a few control messages would look like an imbalance.
 QUIET_BITS_PER_S = 100_000
 UNEVEN = 1.1
@@ -81,6 +83,6 @@ def _advice(pe):
         rails = "rail " + str(down[0]) if len(down) == 1 else "rails " + ", ".join(map(str, down))
         return f"{rails} {'is' if len(down) == 1 else 'are'} down"
     policy = pe.page.policy or "unknown"
-    if policy == "balanced":
-        return "policy is balanced already; look at the line rates and at which rails its peers reach"
-    return f"policy is {policy}; balanced would spread it"
+    if policy == rail_policies.DEFAULT:
+        return f"policy is {policy} already; look at the line rates and at which rails its peers reach"
+    return f"policy is {policy}; {rail_policies.DEFAULT} would spread it"

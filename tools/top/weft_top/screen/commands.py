@@ -5,7 +5,7 @@ A command changes the state only; the application paints afterwards, stops on `Q
 """
 
 from . import numbers, picture
-from .views import TABS
+from .views import NIC_KEY, TABS
 from .views.peers import jobs_of
 
 QUIT = "quit"
@@ -29,7 +29,7 @@ class Commands:
             "tab": lambda: self.next_tab(1), "shift+tab": lambda: self.next_tab(-1), "enter": self.open_row,
             "s": self.next_sort, "r": self.reverse_sort, "slash": self.open_filter, "x": self.toggle_rails,
             "j": self.next_job, "u": self.toggle_unit, "space": self.toggle_frozen, "plus": lambda: self.interval(1),
-            "minus": lambda: self.interval(-1), "equals_sign": lambda: self.interval(1), "6": self.show_nic,
+            "minus": lambda: self.interval(-1), "equals_sign": lambda: self.interval(1), NIC_KEY: self.show_nic,
             "up": lambda: self.move(-1), "down": lambda: self.move(1),
             "pageup": lambda: self.move_pages(-1), "pagedown": lambda: self.move_pages(1),
             "home": lambda: self.move(-10**9), "end": lambda: self.move(10**9),

@@ -4,7 +4,7 @@ Invariants: each gives exactly `width` cells; what matters most (frozen, notices
 """
 
 from . import lines, numbers
-from .views import TABS, VIEWS
+from .views import NIC_KEY, TABS, VIEWS
 
 KEYS = {
     "nics": ("s sort", "/ filter", "Enter open", "space freeze", "u unit", "+- interval", "? help", "q quit"),
@@ -57,7 +57,7 @@ def tabs(state, width):
     """(Line, spans): the second line; spans are (first cell, end, view name)."""
     shown = [(str(index + 1), view) for index, view in enumerate(TABS)]
     if state.nic_key is not None:
-        shown.append(("6", VIEWS["nic"]))
+        shown.append((NIC_KEY, VIEWS["nic"]))
     shown.append(("?", VIEWS["help"]))
     short = sum(len(f" {key} {view.title} ") for key, view in shown) > width
     pieces, spans, position = [], [], 0

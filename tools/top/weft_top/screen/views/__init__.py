@@ -9,4 +9,5 @@ from .peers import PeersView
 from .processes import ProcessesView
 
 TABS = (NicsView(), BalanceView(), ProcessesView(), PeersView(), EventsView())
+NIC_KEY = str(len(TABS) + 1)  # the page of the NIC that was opened last
 VIEWS = {view.name: view for view in (*TABS, NicView(), HelpView())}

@@ -1,13 +1,19 @@
 """The help: every key, what the marks mean, and how often what is done. Fits 80 columns."""
 
+import textwrap
+
+from ... import rail_policies
 from .. import lines
 from .page import Page
 
+WIDTH = 79
+INDENT = 17
+
 TEXT = """\
 VIEWS
-  1 to 5, Tab    NICs, balance of PEs, processes, who sends to whom, events
+  1 to {last_tab}, Tab    NICs, balance of PEs, processes, who sends to whom, events
   Enter          the page of one NIC: the row's, or that of the PE's worst rail
-  6              the NIC that was opened last
+  {nic_key}              the NIC that was opened last
   Esc            back; clears the filter
   arrows, PgUp, PgDn, Home, End    move; left and right scroll a wide matrix
   mouse          click a tab, a row, the same row again to open it, a column's
@@ -37,12 +43,22 @@ MARKS
 HOW OFTEN
   Counters are read at the interval; rates are means of the last second. The
   screen is painted at most once a second, since painting costs more than
-  reading. Keys and the mouse are answered at once all the same."""
+  reading. Keys and the mouse are answered at once all the same.
+
+RAIL POLICIES"""
+
+
+def _text():
+    from . import NIC_KEY, TABS  # they hold this view
+
+    policies = [textwrap.fill(text, WIDTH, initial_indent=f"  {name:<{INDENT - 2}}", subsequent_indent=" " * INDENT)
+                for name, text in rail_policies.TEXTS.items()]  # fmt: skip
+    return "\n".join((TEXT.format(nic_key=NIC_KEY, last_tab=len(TABS)), *policies))
 
 
 class HelpView:
     name, title = "help", "Help"
 
     def page(self, state, width, height):
-        rows = TEXT.splitlines()
+        rows = _text().splitlines()
         return Page((), rows, lambda row: ((lines.fit(row, width), "bold" if row.isupper() else ""),), has_cursor=False)
