@@ -213,11 +213,7 @@ struct Target {
     return false;
   }
   transport::copy_bytes(view, source, target.bytes);
-  if (sets) {
-    transport::store_word(word, signal.value);
-  } else {
-    transport::apply_atomic(*word, AtomicCode::Add, signal.value, std::uint64_t{0});
-  }
+  transport::update_signal(word, sets ? AtomicCode::Set : AtomicCode::Add, signal.value);
   ring_for_signal(caller, signal.word, target.pe);
   return true;
 }
@@ -241,11 +237,8 @@ inline int signal(const Caller& caller, const weft_signal& update, int pe) {
   if (word == nullptr) [[unlikely]] {
     return end_job_if_failed(caller, api::signal_post(caller, update, pe));
   }
-  if (update.operation == WEFT_SIGNAL_SET) {
-    transport::store_word(word, update.value);
-  } else {
-    transport::apply_atomic(*word, AtomicCode::Add, update.value, std::uint64_t{0});
-  }
+  const bool sets = update.operation == WEFT_SIGNAL_SET;
+  transport::update_signal(word, sets ? AtomicCode::Set : AtomicCode::Add, update.value);
   ring_for_signal(caller, update.word, pe);
   return WEFT_OK;
 }

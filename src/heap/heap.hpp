@@ -135,6 +135,13 @@ class Heap {
     return view_elsewhere(address, peer);
   }
 
+  // A place in a region that there is, on `peer` as mapped here; null if it is not mapped.
+  [[nodiscard]] std::byte* view(RegionIndex region, HeapOffset offset, Pe peer) const {
+    std::byte* base =
+        region.value == 0 ? mapped_base(peer) : regions_[region.value - 1].mapped[peer.value];
+    return base == nullptr ? nullptr : base + offset.value;
+  }
+
   // In a region other than the heap, of which `bytes` follow; null as view.
   [[nodiscard]] std::byte* view_elsewhere(const void* address,
                                           Pe peer,

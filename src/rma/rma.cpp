@@ -13,15 +13,6 @@ using transport::Operation;
 using transport::OperationCounter;
 using transport::OperationKind;
 
-void apply_signal(void* word, const Signal& signal) {
-  auto* target = static_cast<std::uint64_t*>(word);
-  if (signal.code == AtomicCode::Set) {
-    transport::store_word(target, signal.value);
-  } else {
-    transport::apply_atomic(*target, signal.code, signal.value, std::uint64_t{0});
-  }
-}
-
 Operation atomic_operation(transport::RemoteAddress word, const Atomic& atomic, Pe peer) {
   return {.kind = OperationKind::Atomic,
           .peer = peer,
@@ -59,9 +50,10 @@ void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
 
 }  // namespace
 
-Rma::Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter)
+Rma::Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter)
     : heap_(heap),
-      rails_(rails),
+      mapped_(heap),
+      routes_(routes),
       waiter_(waiter),
       user_(heap.user()),
       user_bytes_(heap.user_bytes()),
@@ -90,32 +82,25 @@ WordPlace Rma::place_elsewhere(const void* address, Pe owner) const {
 
 Status Rma::put(
     Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking) {
-  if (void* here = view(dest, peer); here != nullptr) {
-    transport::copy_bytes(here, source.data(), source.size());
-    if (source.size() <= kWordBytesMax) {
-      ring_for(dest, peer);
-    }
-    return Status::Ok;
-  }
   if (source.empty()) {
     return Status::Ok;
   }
-  return post(context,
-              {.kind = OperationKind::Put,
-               .peer = peer,
-               .remote = remote_address(dest),
-               .local = const_cast<std::byte*>(source.data()),
-               .bytes = source.size(),
-               .update = {}},
-              blocking);
+  const Status status = post(context,
+                             {.kind = OperationKind::Put,
+                              .peer = peer,
+                              .remote = remote_address(dest),
+                              .local = const_cast<std::byte*>(source.data()),
+                              .bytes = source.size(),
+                              .update = {}},
+                             blocking);
+  if (source.size() <= kWordBytesMax) {
+    ring_for(dest, peer);
+  }
+  return status;
 }
 
 Status Rma::get(
     Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking) {
-  if (const void* here = view(source, peer); here != nullptr) {
-    transport::copy_bytes(dest.data(), here, dest.size());
-    return Status::Ok;
-  }
   if (dest.empty()) {
     return Status::Ok;
   }
@@ -129,38 +114,38 @@ Status Rma::get(
               blocking);
 }
 
+// Where the data is mapped and the word is not, or the other way round, two transports would have to agree on an
+// order: what is mapped is copied at once, and the signal follows by itself.
 Status Rma::put_signal(Context& context,
                        void* dest,
                        std::span<const std::byte> source,
                        const Signal& signal,
                        Pe peer,
                        Blocking blocking) {
-  if (void* here = view(dest, peer); here != nullptr) {
-    transport::copy_bytes(here, source.data(), source.size());
-    return this->signal(context, signal, peer);
-  }
   if (source.empty()) {
     return this->signal(context, signal, peer);
   }
-  return post(context,
-              {.kind = OperationKind::PutSignal,
-               .peer = peer,
-               .remote = remote_address(dest),
-               .local = const_cast<std::byte*>(source.data()),
-               .bytes = source.size(),
-               .update = {.code = signal.code,
-                          .element_bytes = 8,
-                          .word = remote_address(signal.word),
-                          .operand = signal.value}},
-              blocking);
+  const bool is_split = view(dest, peer) != nullptr && view(signal.word, peer) == nullptr;
+  if (is_split) {
+    const Status status = put(context, dest, source, peer, blocking);
+    return status == Status::Ok ? this->signal(context, signal, peer) : status;
+  }
+  const Status status = post(context,
+                             {.kind = OperationKind::PutSignal,
+                              .peer = peer,
+                              .remote = remote_address(dest),
+                              .local = const_cast<std::byte*>(source.data()),
+                              .bytes = source.size(),
+                              .update = {.code = signal.code,
+                                         .element_bytes = 8,
+                                         .word = remote_address(signal.word),
+                                         .operand = signal.value}},
+                             blocking);
+  ring_for_signal(signal.word, peer);
+  return status;
 }
 
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
-  if (void* here = view(signal.word, peer); here != nullptr) {
-    apply_signal(here, signal);
-    ring_for_signal(signal.word, peer);
-    return Status::Ok;
-  }
   return atomic(context, signal.word, {.code = signal.code, .operand = signal.value}, peer,
                 nullptr);
 }
@@ -169,23 +154,19 @@ Status Rma::atomic(
     Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result) {
   Operation operation = atomic_operation(remote_address(word), atomic, peer);
   operation.result = result;
-  if (void* here = view(word, peer); here != nullptr) {
-    const std::uint64_t old = transport::apply_atomic(here, operation.update);
-    ring_for_signal(word, peer);
-    if (result != nullptr) {
-      *result = old;
-    }
-    return Status::Ok;
-  }
-  return post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
+  const Status status = post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
+  ring_for_signal(word, peer);
+  return status;
 }
 
 Status Rma::atomic_fetch_nbi(
     Context& context, void* word, const Atomic& atomic, Pe peer, void* result) {
-  if (atomic.element_bytes == 8 && view(word, peer) == nullptr) {
+  if (atomic.element_bytes == 8) {
     Operation operation = atomic_operation(remote_address(word), atomic, peer);
     operation.result = static_cast<std::uint64_t*>(result);
-    return post(context, operation, Blocking::No);
+    const Status status = post(context, operation, Blocking::No);
+    ring_for_signal(word, peer);
+    return status;
   }
   std::uint64_t old = 0;
   const Status status = this->atomic(context, word, atomic, peer, &old);
@@ -199,7 +180,7 @@ Status Rma::quiet(Context& context) {
   // The full fence is what quiet is for mapped peers: stores before it are globally visible before
   // loads after it. Non-temporal stores were fenced by the copy that made them.
   full_fence();
-  return context.used_transport() ? quiet_rails(context) : Status::Ok;
+  return context.used_transport() ? quiet_remote(context) : Status::Ok;
 }
 
 Status Rma::quiet(Context& context, Pe peer) {
@@ -208,7 +189,7 @@ Status Rma::quiet(Context& context, Pe peer) {
     return Status::Ok;
   }
   if (!context.counter(peer).is_idle()) {
-    rails_->flush(peer);
+    routes_.to(peer).flush(peer);
   }
   return await_counter(context, peer);
 }
@@ -217,13 +198,13 @@ Status Rma::fence(Context& context) {
   ordering_fence();
   // The fabric may reorder everything, so order towards a peer with something outstanding means
   // waiting for it; peers with nothing outstanding cost one load.
-  return context.used_transport() ? quiet_rails(context) : Status::Ok;
+  return context.used_transport() ? quiet_remote(context) : Status::Ok;
 }
 
-Status Rma::quiet_rails(Context& context) {
+Status Rma::quiet_remote(Context& context) {
   for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
     if (!context.counter(Pe(pe)).is_idle()) {
-      rails_->flush(Pe(pe));
+      routes_.to(Pe(pe)).flush(Pe(pe));
     }
   }
   Status result = Status::Ok;
@@ -249,6 +230,15 @@ Status Rma::await_counter(Context& context, Pe peer) {
 }
 
 Status Rma::post(Context& context, Operation operation, Blocking blocking) {
+  if (!mapped_.reaches(operation)) {
+    return post_remote(context, operation, blocking);
+  }
+  OperationCounter counter;
+  operation.counter = &counter;
+  return mapped_.post(operation);
+}
+
+Status Rma::post_remote(Context& context, Operation operation, Blocking blocking) {
   const bool is_write =
       operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal;
   if (blocking == Blocking::Yes && (!is_write || operation.bytes > kCopiedBytesMax)) {
@@ -266,7 +256,7 @@ Status Rma::post_and_wait(Operation operation) {
   if (const Status status = submit(operation); status != Status::Ok) {
     return status;
   }
-  rails_->flush(operation.peer);
+  routes_.to(operation.peer).flush(operation.peer);
   // No peer is awaited here: the transport promises that the counter moves also if the peer is
   // lost, and until then the counter and the buffers belong to it.
   const Status status = wait_idle(counter, operation.peer, name_of(operation.kind));
@@ -275,17 +265,18 @@ Status Rma::post_and_wait(Operation operation) {
 
 // An operation fails when its peer is lost; also when its local memory is none, or none for the NIC.
 Status Rma::failure_of(Pe peer) const {
-  return rails_->peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
+  return routes_.peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
 }
 
 Status Rma::submit(const Operation& operation) {
-  Status status = rails_->post(operation);
+  transport::Transport& transport = routes_.to(operation.peer);
+  Status status = transport.post(operation);
   if (status != Status::Again) {
     return status;
   }
   const Status waited = waiter_.wait(
       [&] {
-        status = rails_->post(operation);
+        status = transport.post(operation);
         return status != Status::Again;
       },
       [&] {

@@ -21,7 +21,8 @@
 #include "src/rma/waiter.hpp"
 #include "src/transport/mapped/atomics.hpp"
 #include "src/transport/mapped/copy.hpp"
-#include "src/transport/transport.hpp"
+#include "src/transport/mapped/mapped_transport.hpp"
+#include "src/transport/routes.hpp"
 
 namespace weft::rma {
 
@@ -49,8 +50,8 @@ class Rma {
   // A put up to this size may be of a word that somebody waits for.
   static constexpr std::size_t kWordBytesMax = 8;
 
-  // `rails` may be null: then every PE is mapped.
-  Rma(heap::Heap& heap, transport::Transport* rails, Waiter& waiter);
+  // All outlive it. What `routes` does not reach is mapped here.
+  Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter);
 
   // The peer's copy of [address, address + bytes) as mapped here; null if the peer is on another
   // node or does not exist, or if the bytes are not all in user memory. The fast path of everything:
@@ -69,13 +70,8 @@ class Rma {
   // Whether mapped() finds anything.
   [[nodiscard]] bool has_fast_path() const { return user_bytes_ != 0; }
 
-  // A region was added to the heap's, and with it perhaps another way to reach it. Not while other
-  // threads call this object.
-  void renew(transport::Transport* transport) {
-    rails_ = transport;
-    waiter_.use(transport);
-    has_regions_ = user_bytes_ != 0;
-  }
+  // A region was added to the heap's. Not while other threads call this object.
+  void renew() { has_regions_ = user_bytes_ != 0; }
 
   // Makes mapped() find nothing, so that each call passes through its caller's checks.
   void disable_fast_path() {
@@ -179,12 +175,8 @@ class Rma {
     return waiter_.wait(done, describe, awaited);
   }
 
-  // Lets the rails move, once.
-  void progress() {
-    if (rails_ != nullptr) {
-      rails_->progress();
-    }
-  }
+  // Lets the transports move, once.
+  void progress() { routes_.progress(); }
 
   [[nodiscard]] heap::Heap& heap() { return heap_; }
 
@@ -211,15 +203,17 @@ class Rma {
   }
 
   Status post(Context& context, transport::Operation operation, Blocking blocking);
+  Status post_remote(Context& context, transport::Operation operation, Blocking blocking);
   Status post_and_wait(transport::Operation operation);
   [[nodiscard]] Status failure_of(Pe peer) const;
   Status submit(const transport::Operation& operation);
-  Status quiet_rails(Context& context);
+  Status quiet_remote(Context& context);
   Status await_counter(Context& context, Pe peer);
   Status wait_idle(transport::OperationCounter& counter, Pe peer, std::string_view what);
 
   heap::Heap& heap_;
-  transport::Transport* rails_;  // to PEs and regions that are not mapped here
+  transport::MappedTransport mapped_;
+  const transport::Routes& routes_;  // to PEs and regions that are not mapped here
   Waiter& waiter_;
   // What mapped() reads, side by side.
   const std::byte* user_;

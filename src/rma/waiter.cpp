@@ -26,23 +26,15 @@ constexpr std::uint32_t kBurstUsMax = 3200;
 // While it lives, this thread makes the progress that the progress thread would make.
 class Duty {
  public:
-  explicit Duty(transport::Transport* rails) : rails_(rails) {
-    if (rails_ != nullptr) {
-      rails_->begin_wait();
-    }
-  }
+  explicit Duty(const transport::Routes& routes) : routes_(routes) { routes_.begin_wait(); }
 
   Duty(const Duty&) = delete;
   Duty& operator=(const Duty&) = delete;
 
-  ~Duty() {
-    if (rails_ != nullptr) {
-      rails_->end_wait();
-    }
-  }
+  ~Duty() { routes_.end_wait(); }
 
  private:
-  transport::Transport* rails_;
+  const transport::Routes& routes_;
 };
 
 }  // namespace
@@ -55,8 +47,8 @@ WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t co
   return policy;
 }
 
-Waiter::Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, WordBell* bell)
-    : policy_(policy), rails_(rails), is_dead_(std::move(is_dead)), bell_(bell) {}
+Waiter::Waiter(WaitPolicy policy, const transport::Routes& routes, IsDead is_dead, WordBell* bell)
+    : policy_(policy), routes_(routes), is_dead_(std::move(is_dead)), bell_(bell) {}
 
 Status Waiter::wait(FunctionRef<bool()> done,
                     FunctionRef<std::string()> describe,
@@ -76,10 +68,7 @@ bool Waiter::poll(FunctionRef<bool()> done) {
   if (done()) {
     return true;
   }
-  if (rails_ != nullptr && rails_->progress()) {
-    return done();
-  }
-  return false;
+  return routes_.progress() && done();
 }
 
 bool Waiter::spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us) {
@@ -117,7 +106,7 @@ Status Waiter::sleep(FunctionRef<bool()> done,
   std::uint64_t next_check_ns = start_ns;
   std::size_t position = 0;
   std::uint32_t burst_us = 0;
-  const Duty duty(rails_);
+  const Duty duty(routes_);
   while (!poll(done)) {
     const std::uint64_t now = now_ns();
     if (now >= next_check_ns) {
@@ -147,8 +136,8 @@ bool Waiter::nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited
   // An eighth of what it has waited already: short waits end soon, long ones cost no CPU.
   const auto us = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(waited_ns / kNsPerUs / 8, 1, policy_.sleep_us));
-  if (rails_ != nullptr) {
-    return rails_->wait_for_event(us);
+  if (!routes_.empty()) {
+    return routes_.wait_for_event(us);
   }
   if (bell_ != nullptr) {
     const AwaitedWords listed = words();
@@ -161,10 +150,7 @@ bool Waiter::nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited
 Status Waiter::check_awaited(std::span<const Pe> awaited, std::size_t& position) {
   for (std::size_t i = 0; i < std::min(kLivenessBatch, awaited.size()); ++i) {
     const Pe pe = awaited[position++ % awaited.size()];
-    if (is_dead_ && is_dead_(pe)) {
-      return Status::PeerLost;
-    }
-    if (rails_ != nullptr && rails_->peer_status(pe) != Status::Ok) {
+    if ((is_dead_ && is_dead_(pe)) || routes_.peer_status(pe) != Status::Ok) {
       return Status::PeerLost;
     }
   }

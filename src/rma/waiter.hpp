@@ -13,7 +13,7 @@
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
 #include "src/base/word_bell.hpp"
-#include "src/transport/transport.hpp"
+#include "src/transport/routes.hpp"
 
 namespace weft::rma {
 
@@ -36,8 +36,11 @@ class Waiter {
   // The words that a wait is for, as long as `done` finds nothing new. Called only before a sleep.
   using ListWords = FunctionRef<AwaitedWords()>;
 
-  // `bell` is rung by PEs of this node; null in tests.
-  Waiter(WaitPolicy policy, transport::Transport* rails, IsDead is_dead, WordBell* bell = nullptr);
+  // `routes` outlives it. `bell` is rung by PEs of this node; null in tests.
+  Waiter(WaitPolicy policy,
+         const transport::Routes& routes,
+         IsDead is_dead,
+         WordBell* bell = nullptr);
 
   // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` ("waiting
   // for PE 3 in barrier_all") is called only if the wait is long. `done` is called from this thread,
@@ -54,11 +57,6 @@ class Waiter {
     return wait(done, describe, awaited, [] { return AwaitedWords{}; });
   }
 
-  [[nodiscard]] transport::Transport* rails() const { return rails_; }
-
-  // As Rma::renew.
-  void use(transport::Transport* transport) { rails_ = transport; }
-
  private:
   bool poll(FunctionRef<bool()> done);
   bool spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us);
@@ -74,7 +72,7 @@ class Waiter {
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 
   WaitPolicy policy_;
-  transport::Transport* rails_;
+  const transport::Routes& routes_;
   IsDead is_dead_;
   WordBell* bell_;
 };

@@ -147,9 +147,11 @@ std::byte* map(int file, std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-void fill(std::byte* memory, const PageHeader& header, const std::vector<PageRail>& rails) {
+void fill(std::byte* memory,
+          const PageHeader& header,
+          const std::vector<transport::RailDescription>& rails) {
   std::byte* end = memory + header.rails_offset;
-  for (const PageRail& rail : rails) {
+  for (const transport::RailDescription& rail : rails) {
     auto* block = new (end) RailCounters{.rate_bits_per_s = rail.rate_bits_per_s};
     copy_text(block->nic, rail.nic);
     copy_text(block->address, rail.address);

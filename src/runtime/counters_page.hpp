@@ -13,15 +13,9 @@
 
 #include "src/base/counters.hpp"
 #include "src/base/file_descriptor.hpp"
+#include "src/transport/transport.hpp"
 
 namespace weft::runtime {
-
-struct PageRail {
-  std::string nic;
-  std::string address;
-  std::string provider;
-  std::uint64_t rate_bits_per_s = 0;
-};
 
 struct PageDescription {
   std::string folder;  // "off" for a page that nobody else sees
@@ -31,7 +25,7 @@ struct PageDescription {
   Pe pe;
   std::uint32_t pe_count = 0;
   std::uint32_t node = 0;
-  std::vector<PageRail> rails;
+  std::vector<transport::RailDescription> rails;
   std::uint32_t peer_rail_stride = 0;
   bool is_first_on_machine = true;  // says for all what is wrong with the folder
 };

@@ -52,6 +52,15 @@ std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
   return offers;
 }
 
+// In the order (me + k) mod n, so that nobody is hit by all at once.
+std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
+  std::vector<Pe> peers;
+  for (std::uint32_t k = 1; k < bootstrap.pe_count(); ++k) {
+    peers.emplace_back((bootstrap.pe().value + k) % bootstrap.pe_count());
+  }
+  return peers;
+}
+
 // At most what a publication holds.
 std::int64_t publish_bytes_max(const Config& config) {
   constexpr std::int64_t kMost = collectives::Publication::kDataBytes - 64;
@@ -61,7 +70,8 @@ std::int64_t publish_bytes_max(const Config& config) {
 }  // namespace
 
 Runtime::Objects::Objects(const Config& user_config,
-                          std::unique_ptr<bootstrap::Bootstrap> user_bootstrap)
+                          std::unique_ptr<bootstrap::Bootstrap> user_bootstrap,
+                          std::span<const TransportKind> transport_kinds)
     : config(user_config),
       bootstrap(std::move(user_bootstrap)),
       me(bootstrap->pe()),
@@ -71,21 +81,20 @@ Runtime::Objects::Objects(const Config& user_config,
            collectives::kControlBytes,
            heap::parse_pages(config.huge_pages)),
       data(share_data(config)),
-      membership(config, *bootstrap, heap, offers_of(data)) {
+      membership(config, *bootstrap, heap, offers_of(data)),
+      kinds(transport_kinds),
+      routes(bootstrap->pe_count()) {
   heap.map_peers(membership.offers(), mapped_pes());
   add_data_regions();
   // Everybody has mapped everybody before anybody can fail and take its descriptor away.
   bootstrap->barrier();
-  const rma::WaitPolicy policy = wait_policy(config, membership.machine());
-  open_rails(policy.spin_us);
-  if (config.node_local == "cma") {
-    cma = build_cma(config, *bootstrap, heap, membership);
-  }
-  join_transports();
+  open_transports(false);
+  open_page();
+  start_transports(config.warmup);
   waiter.emplace(
-      policy, transport(), [this](Pe pe) { return is_dead(pe); },
+      wait_policy(config, membership.machine()), routes, [this](Pe pe) { return is_dead(pe); },
       reinterpret_cast<WordBell*>(heap.control()));
-  rma.emplace(heap, transport(), *waiter);
+  rma.emplace(heap, routes, *waiter);
   default_context.emplace(bootstrap->pe_count());
   collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));
   if (config.check_level >= 2) {
@@ -93,15 +102,43 @@ Runtime::Objects::Objects(const Config& user_config,
   }
 }
 
-void Runtime::Objects::open_rails(std::uint32_t spin_us) {
-  rails = build_rails(config, *bootstrap, heap, membership);
-  counters.emplace(describe_page());
-  if (rails != nullptr) {
-    start_rails(*rails, counters->blocks(), config, *bootstrap, spin_us);
+void Runtime::Objects::open_transports(bool has_windows) {
+  const TransportSite where = site(has_windows);
+  std::vector<OpenTransport> open;
+  for (const TransportKind& kind : kinds) {
+    const auto before = std::ranges::find(transports, &kind, &OpenTransport::kind);
+    if (before != transports.end()) {
+      open.push_back(std::move(*before));
+    } else if (kind.is_needed(where)) {
+      open.push_back({.kind = &kind, .transport = kind.make(where)});
+      const std::vector<bootstrap::Blob> cards =
+          bootstrap->allgather(open.back().transport->describe());
+      open.back().transport->connect(cards, kind.reaches(where));
+    }
+  }
+  transports = std::move(open);
+  routes = transport::Routes(heap.pe_count());
+  for (const OpenTransport& one : transports) {
+    routes.add(*one.transport, one.kind->reaches(where));
   }
 }
 
-PageDescription Runtime::Objects::describe_page() const {
+void Runtime::Objects::start_transports(bool warms_up) {
+  const std::uint32_t spin_us = wait_policy(config, membership.machine()).spin_us;
+  for (OpenTransport& open : transports) {
+    if (config.progress_thread && open.thread == nullptr) {
+      open.thread =
+          std::make_unique<proxy::ProgressThread>(*open.transport, open.kind->spins ? spin_us : 0);
+    }
+    if (warms_up) {
+      open.transport->warm_up(peers_in_turn(*bootstrap),
+                              static_cast<std::uint32_t>(config.bootstrap_timeout_s));
+    }
+  }
+  bootstrap->barrier();  // nobody's first operation meets a peer that does not know of it yet
+}
+
+void Runtime::Objects::open_page() {
   const Member& first = membership.member(Pe(0));
   PageDescription page{.folder = config.counters_dir,
                        .job = config.job_id,
@@ -115,17 +152,17 @@ PageDescription Runtime::Objects::describe_page() const {
   if (page.job.empty()) {  // another launcher's: the PEs must agree, and two jobs must differ
     page.job = fmt::format("{}-{}", first.hostname, first.heap.pid);
   }
-  if (far() != nullptr) {
-    page.peer_rail_stride = far()->peer_rail_count_max();
-    for (std::uint32_t i = 0; i < far()->rail_count(); ++i) {
-      const fabric::Rail& rail = far()->rail(RailIndex(i));
-      page.rails.push_back({.nic = rail.nic(),
-                            .address = rail.address_text(),
-                            .provider = rail.provider(),
-                            .rate_bits_per_s = rail.limits().rate_bits_per_s});
-    }
+  const auto counting = std::ranges::find_if(
+      transports, [](const OpenTransport& open) { return !open.transport->rails().own.empty(); });
+  if (counting != transports.end()) {
+    transport::RailDescriptions rails = counting->transport->rails();
+    page.rails = std::move(rails.own);
+    page.peer_rail_stride = rails.peer_rail_count_max;
   }
-  return page;
+  counters.emplace(page);
+  if (counting != transports.end()) {
+    counting->transport->count_in(counters->blocks());
+  }
 }
 
 void Runtime::Objects::add_data_regions() {
@@ -152,18 +189,6 @@ void Runtime::Objects::agree(std::string_view name, const collectives::Collectiv
   }
 }
 
-std::vector<std::uint64_t> Runtime::Objects::bases_of(const void* base) {
-  std::vector<collectives::CollectiveRequest> requests(heap.pe_count());
-  check_collective(
-      collectives->exchange({.offset = reinterpret_cast<std::uint64_t>(base)}, requests),
-      "weft_window_register");
-  std::vector<std::uint64_t> bases;
-  for (const collectives::CollectiveRequest& request : requests) {
-    bases.push_back(request.offset);
-  }
-  return bases;
-}
-
 void Runtime::Objects::register_window(std::span<std::byte> memory) {
   constexpr const char* kName = "weft_window_register";
   const bool is_usable =
@@ -175,18 +200,10 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
          "{}: {} bytes at {} are empty or symmetric already; a window is other memory", kName,
          memory.size(), static_cast<const void*>(memory.data()));
   }
-  connect_window(memory);
-  check_collective(collectives->sync(kName), kName);
-}
-
-// Every PE that shares a node with another needs the way by cross-memory attach, and all PEs take part in
-// opening it.
-void Runtime::Objects::connect_window(std::span<std::byte> memory) {
-  if (cma == nullptr && membership.node_count() < heap.pe_count()) {
-    cma = build_cma(config, *bootstrap, heap, membership);
-    join_transports();
-  }
+  open_transports(true);
+  start_transports(false);
   connect_region(memory);
+  check_collective(collectives->sync(kName), kName);
 }
 
 RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
@@ -198,16 +215,12 @@ RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
          "needed any more",
          format_bytes(memory.size()), static_cast<const void*>(memory.data()), kRegionCountMax);
   }
-  const std::vector<std::uint64_t> bases = bases_of(memory.data());
-  if (rails != nullptr) {
-    const auto card = far()->add_region(*next, {memory.data(), memory.size()});
-    far()->connect_region(*next, bootstrap->allgather(card));
+  for (const OpenTransport& open : transports) {
+    const bootstrap::Blob card = open.transport->add_region(*next, memory);
+    open.transport->connect_region(*next, bootstrap->allgather(card));
   }
   const RegionIndex index = heap.add_window(memory.data(), memory.size(), me);
-  if (cma != nullptr) {
-    cma->transport->add_region(index, {memory.data(), memory.size()}, bases);
-  }
-  rma->renew(transport());
+  rma->renew();
   return index;
 }
 
@@ -220,7 +233,7 @@ proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
 // The host's calls find nothing in a region of no bytes: device memory is not for them.
 DirectHeap Runtime::Objects::connect_heap(const DirectOffer& offer) {
   const RegionIndex index = heap.add_window(nullptr, 0, me);
-  return connect_device_heap(*far(), *bootstrap, index, config.device_direct, offer);
+  return connect_device_heap(*rails_transport(), *bootstrap, index, config.device_direct, offer);
 }
 
 void Runtime::Objects::unregister_window(void* address) {
@@ -232,11 +245,8 @@ void Runtime::Objects::unregister_window(void* address) {
   if (!index) {
     fail(Status::InvalidArgument, "{}: no window starts at {}", kName, address);
   }
-  if (rails != nullptr) {
-    far()->remove_region(*index);
-  }
-  if (cma != nullptr) {
-    cma->transport->remove_region(*index);
+  for (const OpenTransport& open : transports) {
+    open.transport->remove_region(*index);
   }
   check_collective(collectives->sync(kName), kName);
 }
@@ -259,8 +269,7 @@ void* Runtime::Objects::take_block(std::string_view name,
 
 std::optional<Pe> Runtime::Objects::lost_pe() const {
   for (std::uint32_t pe = 0; pe < heap.pe_count(); ++pe) {
-    if (is_dead(Pe(pe)) || (rails != nullptr && !is_on_my_node(Pe(pe)) &&
-                            rails->transport->peer_status(Pe(pe)) != Status::Ok)) {
+    if (is_dead(Pe(pe)) || routes.peer_status(Pe(pe)) != Status::Ok) {
       return Pe(pe);
     }
   }

@@ -4,6 +4,7 @@
 // Threads: as runtime.hpp says; only its own files include this one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -18,38 +19,29 @@
 #include "src/base/log.hpp"
 #include "src/base/process.hpp"
 #include "src/heap/globals.hpp"
+#include "src/proxy/progress_thread.hpp"
 #include "src/runtime/agreement.hpp"
-#include "src/runtime/cma_builder.hpp"
 #include "src/runtime/counters_page.hpp"
 #include "src/runtime/device/job.hpp"
 #include "src/runtime/membership.hpp"
-#include "src/runtime/rails_builder.hpp"
 #include "src/runtime/runtime.hpp"
-#include "src/transport/by_peer.hpp"
+#include "src/runtime/transport_kinds.hpp"
+#include "src/transport/rails/rails_transport.hpp"
+#include "src/transport/routes.hpp"
 
 namespace weft::runtime {
 
+// A transport of this PE, and the thread that serves peers through it while this PE computes.
+struct OpenTransport {
+  const TransportKind* kind = nullptr;
+  std::unique_ptr<transport::Transport> transport;
+  std::unique_ptr<proxy::ProgressThread> thread{};  // null if WEFT_PROGRESS_THREAD=no; goes first
+};
+
 struct Runtime::Objects {
-  Objects(const Config& user_config, std::unique_ptr<bootstrap::Bootstrap> user_bootstrap);
-
-  // The way to PEs whose memory is not mapped here; null if all of it is.
-  [[nodiscard]] transport::Transport* transport() const {
-    if (by_peer) {
-      return &*by_peer;
-    }
-    return cma != nullptr ? static_cast<transport::Transport*>(cma->transport.get()) : far();
-  }
-
-  // The way to other nodes; null if there are none.
-  [[nodiscard]] transport::rails::RailsTransport* far() const {
-    return rails == nullptr ? nullptr : rails->transport.get();
-  }
-
-  void join_transports() {
-    if (rails != nullptr && cma != nullptr) {
-      by_peer.emplace(*cma->transport, *rails->transport, membership.locals());
-    }
-  }
+  Objects(const Config& user_config,
+          std::unique_ptr<bootstrap::Bootstrap> user_bootstrap,
+          std::span<const TransportKind> transport_kinds);
 
   // By PE: whether its memory is to be mapped here.
   [[nodiscard]] std::vector<bool> mapped_pes() const {
@@ -78,15 +70,36 @@ struct Runtime::Objects {
     return is_on_my_node(pe) && !is_process_alive(membership.member(pe).heap.pid);
   }
 
+  [[nodiscard]] TransportSite site(bool has_windows) {
+    return {config, *bootstrap, heap, membership, has_windows};
+  }
+
+  // Those of the kinds that the job needs and that are not open yet. They are not used before start_transports.
+  void open_transports(bool has_windows);
+  // Progress threads and, at init, connections of those that have none. Collective.
+  void start_transports(bool warms_up);
+
+  // For what only rails can do; null if there are none.
+  [[nodiscard]] OpenTransport* rails() {
+    const auto found = std::ranges::find(transports, kRailsKind.name,
+                                         [](const OpenTransport& open) { return open.kind->name; });
+    return found == transports.end() ? nullptr : &*found;
+  }
+
+  [[nodiscard]] transport::rails::RailsTransport* rails_transport() {
+    OpenTransport* open = rails();
+    return open == nullptr ? nullptr
+                           : dynamic_cast<transport::rails::RailsTransport*>(open->transport.get());
+  }
+
   // A PE may close its transports when nothing of its own is on the way any more, and nobody waits for its
   // acknowledgements either. The second only the others know: they say so by the bootstrap, and until
-  // then the progress thread answers them.
+  // then progress threads answer them.
   void await_farewells() {
-    if (rails != nullptr && rails->thread == nullptr) {
-      rails->thread = std::make_unique<proxy::ProgressThread>(*rails->transport, 0);
-    }
-    if (cma != nullptr && cma->thread == nullptr) {
-      cma->thread = std::make_unique<proxy::ProgressThread>(*cma->transport, 0);
+    for (OpenTransport& open : transports) {
+      if (open.thread == nullptr) {
+        open.thread = std::make_unique<proxy::ProgressThread>(*open.transport, 0);
+      }
     }
     try {
       bootstrap->barrier();
@@ -110,17 +123,13 @@ struct Runtime::Objects {
   // Empty if none is.
   [[nodiscard]] std::optional<Pe> lost_pe() const;
   void add_data_regions();
-  // The way to other nodes, and the page in which it counts; a job of one node has only the page.
-  void open_rails(std::uint32_t spin_us);
-  [[nodiscard]] PageDescription describe_page() const;
+  // The page in which transports count; in a job of one node it has no rails.
+  void open_page();
   void register_window(std::span<std::byte> memory);
   void unregister_window(void* address);
   // Shows `mine` to all PEs and throws Mismatch if they differ.
   void agree(std::string_view name, const collectives::CollectiveRequest& mine);
-  // Where `base` of each PE's own memory lies.
-  [[nodiscard]] std::vector<std::uint64_t> bases_of(const void* base);
-  void connect_window(std::span<std::byte> memory);
-  // Makes `memory` a region that other nodes reach, and those of this node if `cma` is there. Its number.
+  // Makes `memory` a region that all PEs reach by the transports that are open. Its number.
   RegionIndex connect_region(std::span<std::byte> memory);
   [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
   [[nodiscard]] DirectHeap connect_heap(const DirectOffer& offer);
@@ -133,9 +142,9 @@ struct Runtime::Objects {
   Membership membership;
   std::optional<CountersPage> counters;
   gpu::PinnedBuffer staging;  // registered with the rails, so gone after them
-  std::unique_ptr<RailsParts> rails;
-  std::unique_ptr<CmaParts> cma;
-  mutable std::optional<transport::ByPeer> by_peer;
+  std::span<const TransportKind> kinds;
+  std::vector<OpenTransport> transports;  // in the order of the kinds
+  transport::Routes routes;
   std::optional<rma::Waiter> waiter;
   std::optional<rma::Rma> rma;
   std::optional<rma::Context> default_context;

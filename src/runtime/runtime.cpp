@@ -11,7 +11,12 @@
 namespace weft::runtime {
 
 Runtime::Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap)
-    : objects_(std::make_unique<Objects>(config, std::move(bootstrap))) {}
+    : Runtime(config, std::move(bootstrap), transport_kinds()) {}
+
+Runtime::Runtime(const Config& config,
+                 std::unique_ptr<bootstrap::Bootstrap> bootstrap,
+                 std::span<const TransportKind> kinds)
+    : objects_(std::make_unique<Objects>(config, std::move(bootstrap), kinds)) {}
 
 Runtime::~Runtime() {
   Objects& objects = *objects_;
@@ -27,7 +32,7 @@ Runtime::~Runtime() {
   }
   if (status != Status::Ok) {
     objects.bootstrap->follow_end();
-  } else if (objects.transport() != nullptr) {
+  } else if (!objects.routes.empty()) {
     objects.await_farewells();
   }
 }
@@ -74,12 +79,14 @@ void Runtime::open_device() {
       .bootstrap = *objects.bootstrap,
       .membership = objects.membership,
       .collectives = *objects.collectives,
-      .rails = objects.far(),
+      .rails = objects.rails_transport(),
       .make_staging = [&objects](std::uint64_t bytes) { return objects.make_staging(bytes); },
       .connect_heap = [&objects](const DirectOffer& offer) { return objects.connect_heap(offer); },
       .drop_heap =
-          [&objects](std::span<std::byte> heap) { objects.far()->drop_device_region(heap); },
-      .take_over_progress = [&objects] { objects.rails->thread.reset(); },
+          [&objects](std::span<std::byte> heap) {
+            objects.rails_transport()->drop_device_region(heap);
+          },
+      .take_over_progress = [&objects] { objects.rails()->thread.reset(); },
       .lost_pe = [&objects] { return objects.lost_pe(); },
       .check = [&objects](Status status,
                           std::string_view name) { objects.check_collective(status, name); }});
@@ -190,8 +197,9 @@ const Config& Runtime::config() const {
 }
 
 void Runtime::warm_up(const std::vector<Pe>& peers) {
-  if (auto* transport = objects_->far(); transport != nullptr) {
-    transport->warm_up(peers, static_cast<std::uint32_t>(objects_->config.bootstrap_timeout_s));
+  for (const OpenTransport& open : objects_->transports) {
+    open.transport->warm_up(peers,
+                            static_cast<std::uint32_t>(objects_->config.bootstrap_timeout_s));
   }
 }
 
@@ -204,7 +212,7 @@ std::vector<RailCounters> Runtime::counters() const {
 }
 
 std::vector<PeerRailCounters> Runtime::peer_counters(Pe peer) const {
-  const auto* transport = objects_->far();
+  const transport::Transport* transport = objects_->routes.find(peer);
   return transport == nullptr ? std::vector<PeerRailCounters>{} : transport->peer_counters(peer);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 namespace weft::runtime {
 
 class DeviceJob;
+struct TransportKind;
 
 // A block of the heap: where it starts in the region and how much was asked for.
 struct Block {
@@ -31,6 +33,10 @@ class Runtime {
  public:
   // Joins the job through `bootstrap`. Throws Error.
   Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap);
+  // With these transports in place of transport_kinds(); they outlive it.
+  Runtime(const Config& config,
+          std::unique_ptr<bootstrap::Bootstrap> bootstrap,
+          std::span<const TransportKind> kinds);
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
   // Collective when all PEs live: completes everything, waits for all. Never throws, and does not

@@ -1,5 +1,6 @@
-// The seam between what an operation means (rma) and how it gets there. One object serves all peers
-// that it reaches; tests run one conformance suite over every implementation.
+// The seam between what an operation means (rma) and how it gets there: from the cards by which PEs learn of each other
+// to the counters. One object serves all peers that it reaches; tests run one conformance suite over every
+// implementation. docs/DEVELOPING.md says how to add one.
 //
 // Threads: every function may be called from any thread; implementations lock as they need.
 // Data path: noexcept, no allocation in the steady state, `Status::Again` when a queue is full.
@@ -8,15 +9,32 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "src/base/counters.hpp"
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/bootstrap/bootstrap.hpp"
 #include "src/transport/operation.hpp"
 
 namespace weft::transport {
+
+// A NIC of this PE, for counters and for people.
+struct RailDescription {
+  std::string nic;
+  std::string address;
+  std::string provider;
+  std::uint64_t rate_bits_per_s = 0;
+};
+
+// What a transport counts by. Nothing if it has no NICs.
+struct RailDescriptions {
+  std::vector<RailDescription> own;
+  std::uint32_t peer_rail_count_max = 0;
+};
 
 class Transport {
  public:
@@ -24,6 +42,43 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
+
+  // ---- Setup. Collective, one thread of each PE. A transport is made with the regions that are there already, region 0
+  // first; the same list on every PE. Each throws Error.
+
+  // What peers need to know to reach this PE.
+  [[nodiscard]] virtual bootstrap::Blob describe() const = 0;
+  // What all PEs have said, by PE, and which of them this transport is to reach. Before any operation.
+  virtual void connect(const std::vector<bootstrap::Blob>& cards,
+                       const std::vector<bool>& reached) = 0;
+
+  // One more region, under a number that is free, the same on all PEs, while operations run. What peers need to know
+  // to reach it.
+  [[nodiscard]] virtual bootstrap::Blob add_region(RegionIndex index,
+                                                   std::span<std::byte> memory) = 0;
+  // What all PEs have said of it, by PE. It may be used when all have returned from this.
+  virtual void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) = 0;
+  // Nothing of any PE is outstanding on it, and all have come here or are about to: its number is free.
+  virtual void remove_region(RegionIndex index) = 0;
+
+  // Opens what the first operation to `peers` would have to open; they must be making progress. Throws Error naming
+  // a peer that was not reached within `timeout_s`.
+  virtual void warm_up(std::span<const Pe> /*peers*/, std::uint32_t /*timeout_s*/) {}
+
+  // ---- Counters.
+
+  // After connect.
+  [[nodiscard]] virtual RailDescriptions rails() const { return {}; }
+
+  // Where it counts: once, after connect and before anything else. The blocks are zero, and outlive this.
+  virtual void count_in(const CounterBlocks& /*blocks*/) {}
+
+  // One entry per rail of `peer`; empty if it is not reached by rails.
+  [[nodiscard]] virtual std::vector<PeerRailCounters> peer_counters(Pe /*peer*/) const {
+    return {};
+  }
+
+  // ---- Operations.
 
   // Takes the operation, or returns Again and has taken nothing. On Ok the operation's counter has been
   // issued, and will be completed exactly once, also if the peer is lost meanwhile.

@@ -97,7 +97,7 @@ class CmaFaults : public ::testing::Test {
 
   std::vector<std::byte> memory_ = std::vector<std::byte>(2 * kBytes);
   std::vector<std::byte> dest_ = std::vector<std::byte>(kBytes);
-  std::vector<cma::LocalRegion> regions_{{memory_.data(), memory_.size()}};
+  std::vector<std::span<std::byte>> regions_{memory_};
   pid_t child_ = 0;
   bootstrap::Blob blob_;
   bool is_dead_ = false;

@@ -16,8 +16,7 @@ class CmaPes final : public TransportPes {
     std::vector<bootstrap::Blob> blobs;
     for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
       transports_.push_back(std::make_unique<transport::cma::CmaTransport>(
-          options, Pe(pe),
-          std::vector<transport::cma::LocalRegion>{{heaps_[pe].data(), heap_bytes}},
+          options, Pe(pe), std::vector<std::span<std::byte>>{heaps_[pe]},
           transport::cma::Mailbox::create()));
       blobs.push_back(transports_.back()->describe());
     }

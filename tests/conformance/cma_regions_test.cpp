@@ -29,10 +29,12 @@ class CmaRegions : public ::testing::TestWithParam<cma::SlotPath> {
 
   // PE 1's part is `window`; PE 0 has none of its own that is read.
   void add(std::vector<std::byte>& window) {
-    const std::uint64_t base = reinterpret_cast<std::uint64_t>(window.data());
-    const std::uint64_t bases[] = {base, base};
+    std::vector<bootstrap::Blob> cards;
     for (std::uint32_t pe = 0; pe < 2; ++pe) {
-      pes_.transport(Pe(pe)).add_region(kWindow, {window.data(), window.size()}, bases);
+      cards.push_back(pes_.transport(Pe(pe)).add_region(kWindow, window));
+    }
+    for (std::uint32_t pe = 0; pe < 2; ++pe) {
+      pes_.transport(Pe(pe)).connect_region(kWindow, cards);
     }
   }
 
@@ -67,7 +69,8 @@ TEST_P(CmaRegions, AreRefusedBeforeTheyComeAndAfterTheyWentAndServedInBetween) {
     remove();
   }
   EXPECT_EQ(me.post(get(kWindow, dest)), Status::InvalidArgument);
-  EXPECT_THROW(pes_.transport(Pe(0)).add_region(RegionIndex(100'000), {}, {}), Error);
+  EXPECT_THROW(static_cast<void>(pes_.transport(Pe(0)).add_region(RegionIndex(100'000), {})),
+               Error);
 }
 
 TEST_P(CmaRegions, ComeAndGoWhileOperationsRunOnAnother) {

@@ -1,4 +1,4 @@
-// The transport suite over mapped memory.
+// The transport suite over memory that is mapped here: the transport behind rma, over the heaps of a job.
 #include "src/transport/mapped/mapped_transport.hpp"
 
 #include "tests/conformance/transport_suite.hpp"
@@ -6,26 +6,30 @@
 namespace weft::test {
 namespace {
 
+// Heaps as a job's PEs have them, each mapped by all.
 class MappedPes final : public TransportPes {
  public:
-  MappedPes(std::uint32_t pe_count, std::size_t heap_bytes)
-      : heaps_(pe_count, std::vector<std::byte>(heap_bytes)), transport_(bases()) {}
-
-  [[nodiscard]] transport::Transport& transport(Pe /*pe*/) override { return transport_; }
-
-  [[nodiscard]] std::byte* heap(Pe pe) override { return heaps_[pe.value].data(); }
-
- private:
-  [[nodiscard]] std::vector<std::byte*> bases() {
-    std::vector<std::byte*> all;
-    for (std::vector<std::byte>& heap : heaps_) {
-      all.push_back(heap.data());
+  MappedPes(std::uint32_t pe_count, std::size_t heap_bytes) {
+    std::vector<heap::SegmentOffer> offers;
+    for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
+      heaps_.push_back(std::make_unique<heap::Heap>(Pe(pe), pe_count, heap_bytes, kCacheLineBytes));
+      offers.push_back(heaps_.back()->offer());
     }
-    return all;
+    for (const auto& heap : heaps_) {
+      heap->map_peers(offers, std::vector<bool>(pe_count, true));
+      transports_.push_back(std::make_unique<transport::MappedTransport>(*heap));
+    }
   }
 
-  std::vector<std::vector<std::byte>> heaps_;
-  transport::MappedTransport transport_;
+  [[nodiscard]] transport::Transport& transport(Pe pe) override { return *transports_[pe.value]; }
+
+  [[nodiscard]] std::byte* heap(Pe pe) override { return heaps_[pe.value]->base(); }
+
+  [[nodiscard]] std::uint64_t reserved_bytes() const override { return kCacheLineBytes; }
+
+ private:
+  std::vector<std::unique_ptr<heap::Heap>> heaps_;
+  std::vector<std::unique_ptr<transport::MappedTransport>> transports_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Mapped,

@@ -78,8 +78,8 @@ struct ProxyPe {
     counters.resize(opened.size());
     transport = std::make_unique<transport::rails::RailsTransport>(
         options.rails, me, std::move(opened),
-        std::vector<transport::rails::LocalRegion>{{probe.data(), probe.size()},
-                                                   {staging.data(), staging.size()}},
+        std::vector<std::span<std::byte>>{{probe.data(), probe.size()},
+                                          {staging.data(), staging.size()}},
         0);
   }
 
@@ -144,9 +144,9 @@ class ProxyPes {
       blobs.push_back(pes_[pe]->transport->describe());
     }
     for (std::uint32_t pe = 0; pe < options.pe_count; ++pe) {
-      std::vector<bool> is_mapped(options.pe_count);
-      is_mapped[pe] = true;
-      pes_[pe]->transport->connect(blobs, is_mapped);
+      std::vector<bool> reached(options.pe_count, true);
+      reached[pe] = false;
+      pes_[pe]->transport->connect(blobs, reached);
       count_in(*pes_[pe]->transport, options.pe_count, pes_[pe]->counters, pes_[pe]->peer_counters);
     }
     if (options.direct) {

@@ -29,7 +29,7 @@ inline void count_in(transport::rails::RailsTransport& transport,
                      std::uint32_t pe_count,
                      std::vector<RailCounters>& rails,
                      std::vector<PeerRailCounters>& peers) {
-  const std::uint32_t stride = transport.peer_rail_count_max();
+  const std::uint32_t stride = transport.rails().peer_rail_count_max;
   peers.resize(std::size_t{pe_count} * stride);
   transport.count_in({.rails = rails, .peers = peers, .peer_rail_stride = stride});
 }
@@ -48,15 +48,14 @@ inline std::vector<std::unique_ptr<RailsPe>> make_rails_pes(
     auto rails = make_rails(pe);
     made->counters.resize(rails.size());
     made->transport = std::make_unique<transport::rails::RailsTransport>(
-        options, Pe(pe), std::move(rails),
-        std::vector<transport::rails::LocalRegion>{{made->memory.data(), heap_bytes}}, 0);
+        options, Pe(pe), std::move(rails), std::vector<std::span<std::byte>>{made->memory}, 0);
     blobs.push_back(made->transport->describe());
     pes.push_back(std::move(made));
   }
   for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
-    std::vector<bool> is_mapped(pe_count);
-    is_mapped[pe] = true;
-    pes[pe]->transport->connect(blobs, is_mapped);
+    std::vector<bool> reached(pe_count, true);
+    reached[pe] = false;
+    pes[pe]->transport->connect(blobs, reached);
     count_in(*pes[pe]->transport, pe_count, pes[pe]->counters, pes[pe]->peer_counters);
   }
   return pes;

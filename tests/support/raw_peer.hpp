@@ -166,16 +166,14 @@ class RawScene {
       made.counters.resize(1);
       made.transport = std::make_unique<transport::rails::RailsTransport>(
           transport::rails::RailsOptions{}, Pe(pe), std::move(rails),
-          std::vector<transport::rails::LocalRegion>{
-              {made.memory.data() + kGuardBytes, kHeapBytes}},
-          0);
+          std::vector<std::span<std::byte>>{{made.memory.data() + kGuardBytes, kHeapBytes}}, 0);
       blobs[pe] = made.transport->describe();
     }
     blobs[kRaw.value] = raw_.describe();
     for (std::size_t i = 0; i < pes_.size(); ++i) {
-      std::vector<bool> is_mapped(3);
-      is_mapped[2 * i] = true;
-      pes_[i]->transport->connect(blobs, is_mapped);
+      std::vector<bool> reached(3, true);
+      reached[2 * i] = false;
+      pes_[i]->transport->connect(blobs, reached);
       count_in(*pes_[i]->transport, 3, pes_[i]->counters, pes_[i]->peer_counters);
     }
     raw_.connect(victim().rail(RailIndex(0)));

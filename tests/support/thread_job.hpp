@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "src/base/config.hpp"
 #include "src/bootstrap/in_process.hpp"
 #include "src/runtime/runtime.hpp"
+#include "src/runtime/transport_kinds.hpp"
 
 namespace weft::testing {
 
@@ -23,7 +25,8 @@ namespace weft::testing {
 
 inline void run_pes(std::uint32_t pe_count,
                     const std::function<void(runtime::Runtime&)>& body,
-                    const Config& config = test_config()) {
+                    const Config& config = test_config(),
+                    std::span<const runtime::TransportKind> kinds = runtime::transport_kinds()) {
   bootstrap::InProcessGroup group(pe_count);
   std::vector<std::exception_ptr> errors(pe_count);
   {
@@ -31,7 +34,7 @@ inline void run_pes(std::uint32_t pe_count,
     for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
       threads.emplace_back([&, pe] {
         try {
-          runtime::Runtime runtime(config, group.take(Pe(pe)));
+          runtime::Runtime runtime(config, group.take(Pe(pe)), kinds);
           body(runtime);
         } catch (...) {
           errors[pe] = std::current_exception();

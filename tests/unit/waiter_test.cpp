@@ -20,14 +20,16 @@ constexpr WaitPolicy kQuick{.spin_us = 10, .yield_us = 10, .sleep_us = 100, .rep
 constexpr auto kNobody = [] { return std::string("waiting for nobody"); };
 
 TEST(Waiter, ReturnsAtOnceWhatIsDoneAlready) {
-  Waiter waiter(kQuick, nullptr, nullptr);
+  const transport::Routes none(64);
+  Waiter waiter(kQuick, none, nullptr);
   int polls = 0;
   EXPECT_EQ(waiter.wait([&] { return ++polls == 1; }, kNobody, {}), Status::Ok);
   EXPECT_EQ(polls, 1);
 }
 
 TEST(Waiter, WakesFromItsLongestSleepWhenAnotherThreadIsDone) {
-  Waiter waiter(kQuick, nullptr, nullptr);
+  const transport::Routes none(64);
+  Waiter waiter(kQuick, none, nullptr);
   std::uint32_t word = 0;
   const std::jthread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -40,7 +42,8 @@ TEST(Waiter, WakesFromItsLongestSleepWhenAnotherThreadIsDone) {
 }
 
 TEST(Waiter, SaysForWhomItWaitsAndDoublesThePeriod) {
-  Waiter waiter(kQuick, nullptr, nullptr);
+  const transport::Routes none(64);
+  Waiter waiter(kQuick, none, nullptr);
   const std::uint64_t start_ns = now_ns();
   ::testing::internal::CaptureStderr();
   const Status status =
@@ -53,7 +56,8 @@ TEST(Waiter, SaysForWhomItWaitsAndDoublesThePeriod) {
 }
 
 TEST(Waiter, ADeadPeEndsTheWaitForIt) {
-  Waiter waiter(kQuick, nullptr, [](Pe pe) { return pe == Pe(40); });
+  const transport::Routes none(64);
+  Waiter waiter(kQuick, none, [](Pe pe) { return pe == Pe(40); });
   std::array<Pe, 50> all{};
   for (std::uint32_t pe = 0; pe < all.size(); ++pe) {
     all[pe] = Pe(pe);
@@ -64,7 +68,8 @@ TEST(Waiter, ADeadPeEndsTheWaitForIt) {
 TEST(Waiter, WhatIsDoneCountsAlsoIfThePeDiedAfterwards) {
   const std::array<Pe, 1> awaited{Pe(1)};
   bool is_dead = false;
-  Waiter waiter(kQuick, nullptr, [&](Pe) { return is_dead = true; });
+  const transport::Routes none(64);
+  Waiter waiter(kQuick, none, [&](Pe) { return is_dead = true; });
   EXPECT_EQ(waiter.wait([&] { return is_dead; }, kNobody, awaited), Status::Ok);
 }
 

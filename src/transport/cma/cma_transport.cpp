@@ -53,7 +53,7 @@ Command command_of(const Operation& operation, CommandKind kind, Pe me) {
 
 CmaTransport::CmaTransport(CmaOptions options,
                            Pe me,
-                           const std::vector<LocalRegion>& regions,
+                           const std::vector<std::span<std::byte>>& regions,
                            Mailbox own)
     : options_(std::move(options)),
       me_(me),
@@ -63,8 +63,8 @@ CmaTransport::CmaTransport(CmaOptions options,
       commands_(own_.memory().ring) {
   for (std::uint32_t i = 0; i < regions.size(); ++i) {
     WEFT_CHECK(
-        regions_.set(RegionIndex(i), {.base = reinterpret_cast<std::uint64_t>(regions[i].base),
-                                      .bytes = regions[i].bytes}),
+        regions_.set(RegionIndex(i), {.base = reinterpret_cast<std::uint64_t>(regions[i].data()),
+                                      .bytes = regions[i].size()}),
         "region {} of {}", i, regions.size());
   }
 }

@@ -38,30 +38,22 @@ struct CmaOptions {
 
 [[nodiscard]] Command command_of(const Operation& operation, CommandKind kind, Pe me);
 
-struct LocalRegion {
-  std::byte* base = nullptr;
-  std::uint64_t bytes = 0;
-};
-
 class CmaTransport final : public Transport {
  public:
-  CmaTransport(CmaOptions options, Pe me, const std::vector<LocalRegion>& regions, Mailbox own);
+  CmaTransport(CmaOptions options,
+               Pe me,
+               const std::vector<std::span<std::byte>>& regions,
+               Mailbox own);
 
-  // What peers need to reach this PE.
-  [[nodiscard]] bootstrap::Blob describe() const;
-
-  // Enters the peers that are reached this way; `blobs` is indexed by PE. Throws Error if a mailbox
-  // cannot be mapped.
-  void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mine);
-
-  // Enters a region after connect, while operations run: `local` is this PE's part, bases[pe] where
-  // that of each PE lies in its own memory; all are of the same size. Operations on it may be posted
-  // when all PEs have returned from this. Throws Error if the index is out of range.
-  void add_region(RegionIndex index, LocalRegion local, std::span<const std::uint64_t> bases);
-
+  [[nodiscard]] bootstrap::Blob describe() const override;
+  // Throws Error if a mailbox cannot be mapped.
+  void connect(const std::vector<bootstrap::Blob>& cards,
+               const std::vector<bool>& reached) override;
+  [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
+  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) override;
   // When it has returned, no peer's command touches this PE's part any more; direct copies of peers
-  // may, until they have called it too. What this PE posted on the region must be complete.
-  void remove_region(RegionIndex index);
+  // may, until they have called it too.
+  void remove_region(RegionIndex index) override;
 
   Status post(const Operation& operation) noexcept override;
 
@@ -151,7 +143,7 @@ class CmaTransport final : public Transport {
   Pe me_;
   Mailbox own_;
   RegionTable regions_;
-  std::vector<LocalRegion> local_regions_;
+  std::vector<std::span<std::byte>> local_regions_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by PE; null: not reached this way
   std::uint64_t fan_out_ = FanOut{}.encode();
   mutable std::uint32_t open_batches_ = 0;
@@ -164,7 +156,7 @@ class CmaTransport final : public Transport {
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t is_woken_ = 0;
   bool had_batches_ = false;  // one turn of the progress thread ago; its own
-  std::mutex region_mutex_;   // add_region and remove_region
+  std::mutex region_mutex_;   // where regions come and go
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;
 };

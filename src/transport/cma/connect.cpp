@@ -13,21 +13,21 @@ bootstrap::Blob CmaTransport::describe() const {
   writer.u32(static_cast<std::uint32_t>(own_.descriptor()));
   writer.u64(reinterpret_cast<std::uint64_t>(&own_.memory().magic));
   writer.u32(static_cast<std::uint32_t>(local_regions_.size()));
-  for (const LocalRegion& region : local_regions_) {
-    writer.u64(reinterpret_cast<std::uint64_t>(region.base)).u64(region.bytes);
+  for (const std::span<std::byte> region : local_regions_) {
+    writer.u64(reinterpret_cast<std::uint64_t>(region.data())).u64(region.size());
   }
   return writer.bytes();
 }
 
-void CmaTransport::connect(const std::vector<bootstrap::Blob>& blobs,
-                           const std::vector<bool>& is_mine) {
-  peers_.resize(blobs.size());
-  for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
-    if (!is_mine[pe]) {
+void CmaTransport::connect(const std::vector<bootstrap::Blob>& cards,
+                           const std::vector<bool>& reached) {
+  peers_.resize(cards.size());
+  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+    if (!reached[pe]) {
       continue;
     }
     try {
-      enter(Pe(pe), blobs[pe]);
+      enter(Pe(pe), cards[pe]);
     } catch (const Error& error) {
       fail(error.status(), "PE {} cannot be reached by cross-memory attach: {}", pe, error.what());
     }
@@ -57,18 +57,23 @@ void CmaTransport::enter(Pe pe, const bootstrap::Blob& blob) {
   peers_[pe.value] = std::move(peer);
 }
 
-void CmaTransport::add_region(RegionIndex index,
-                              LocalRegion local,
-                              std::span<const std::uint64_t> bases) {
+bootstrap::Blob CmaTransport::add_region(RegionIndex index, std::span<std::byte> memory) {
   const std::lock_guard lock(region_mutex_);
-  if (!regions_.set(index,
-                    {.base = reinterpret_cast<std::uint64_t>(local.base), .bytes = local.bytes})) {
+  const auto base = reinterpret_cast<std::uint64_t>(memory.data());
+  if (!regions_.set(index, {.base = base, .bytes = memory.size()})) {
     fail(Status::OutOfMemory, "region {} is one too many: cma keeps {}", index.value,
          kRegionCountMax);
   }
-  for (std::uint32_t pe = 0; pe < bases.size(); ++pe) {
+  return bootstrap::FieldWriter().u64(base).u64(memory.size()).bytes();
+}
+
+void CmaTransport::connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) {
+  const std::lock_guard lock(region_mutex_);
+  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
     if (Peer* peer = find(Pe(pe)); peer != nullptr) {
-      WEFT_CHECK(peer->regions.set(index, {.base = bases[pe], .bytes = local.bytes}), "region {}",
+      bootstrap::FieldReader reader(cards[pe]);
+      const std::uint64_t base = reader.u64();
+      WEFT_CHECK(peer->regions.set(index, {.base = base, .bytes = reader.u64()}), "region {}",
                  index.value);
     }
   }

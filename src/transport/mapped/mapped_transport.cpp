@@ -3,27 +3,38 @@
 #include <chrono>
 #include <thread>
 
-#include "src/transport/atomic_update.hpp"
+#include "src/transport/mapped/atomics.hpp"
 #include "src/transport/mapped/copy.hpp"
 
 namespace weft::transport {
 
+bool MappedTransport::reaches(const Operation& operation) const {
+  const bool has_data = operation.kind != OperationKind::Atomic;
+  const bool has_word = operation.kind == OperationKind::PutSignal || !has_data;
+  return (!has_data || view(operation.remote, operation.peer) != nullptr) &&
+         (!has_word || view(operation.update.word, operation.peer) != nullptr);
+}
+
 Status MappedTransport::post(const Operation& operation) noexcept {
   operation.counter->issue();
+  std::byte* const data = view(operation.remote, operation.peer);
   switch (operation.kind) {
     case OperationKind::Put:
-      copy_bytes(view(operation.peer, operation.remote), operation.local, operation.bytes);
+      copy_bytes(data, operation.local, operation.bytes);
       break;
     case OperationKind::Get:
-      copy_bytes(operation.local, view(operation.peer, operation.remote), operation.bytes);
+      copy_bytes(operation.local, data, operation.bytes);
       break;
-    case OperationKind::PutSignal:
-      copy_bytes(view(operation.peer, operation.remote), operation.local, operation.bytes);
-      apply_atomic(view(operation.peer, operation.update.word), operation.update);
+    case OperationKind::PutSignal: {
+      copy_bytes(data, operation.local, operation.bytes);
+      std::byte* const word = view(operation.update.word, operation.peer);
+      update_signal(reinterpret_cast<std::uint64_t*>(word), operation.update.code,
+                    operation.update.operand);
       break;
+    }
     case OperationKind::Atomic: {
       const std::uint64_t old =
-          apply_atomic(view(operation.peer, operation.update.word), operation.update);
+          apply_atomic(view(operation.update.word, operation.peer), operation.update);
       if (operation.result != nullptr) {
         *operation.result = old;
       }

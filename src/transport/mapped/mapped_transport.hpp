@@ -1,23 +1,42 @@
-// The Transport to peers whose memory is mapped here: load, store and CPU atomics, done when post
-// returns. rma takes the same functions directly (copy.hpp, atomic_update.hpp), without a virtual
-// call; this class puts them behind the seam, for the conformance suite and for whoever needs one
-// kind of peer only.
+// The Transport to memory that is mapped here: load, store and CPU atomics, done when post returns. What rma posts to
+// where the fast path of the C interface (api/fast_path.hpp), which calls the same functions of copy.hpp and
+// atomics.hpp, has not done it already.
 //
-// Threads: any; it holds nothing that changes.
+// Threads: any. What is mapped is the heap's knowledge; nothing is told to peers, and regions come and go with the heap's.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "src/heap/heap.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::transport {
 
 class MappedTransport final : public Transport {
  public:
-  // `bases`: region 0 of each PE as mapped here.
-  explicit MappedTransport(std::vector<std::byte*> bases) : bases_(std::move(bases)) {}
+  // `heap` outlives it.
+  explicit MappedTransport(const heap::Heap& heap) : heap_(heap) {}
 
-  // Never Again: there is no queue.
+  // Whether all that the operation touches on its peer is mapped here.
+  [[nodiscard]] bool reaches(const Operation& operation) const;
+
+  [[nodiscard]] bootstrap::Blob describe() const override { return {}; }
+
+  void connect(const std::vector<bootstrap::Blob>& /*cards*/,
+               const std::vector<bool>& /*reached*/) override {}
+
+  [[nodiscard]] bootstrap::Blob add_region(RegionIndex /*index*/,
+                                           std::span<std::byte> /*memory*/) override {
+    return {};
+  }
+
+  void connect_region(RegionIndex /*index*/,
+                      const std::vector<bootstrap::Blob>& /*cards*/) override {}
+
+  void remove_region(RegionIndex /*index*/) override {}
+
+  // Never Again: there is no queue. Only what it reaches.
   Status post(const Operation& operation) noexcept override;
 
   void flush(Pe /*peer*/) noexcept override {}
@@ -29,11 +48,11 @@ class MappedTransport final : public Transport {
   [[nodiscard]] Status peer_status(Pe /*peer*/) const noexcept override { return Status::Ok; }
 
  private:
-  [[nodiscard]] std::byte* view(Pe peer, RemoteAddress address) const {
-    return bases_[peer.value] + address.offset.value;
+  [[nodiscard]] std::byte* view(RemoteAddress address, Pe peer) const {
+    return heap_.view(address.region, address.offset, peer);
   }
 
-  std::vector<std::byte*> bases_;
+  const heap::Heap& heap_;
 };
 
 }  // namespace weft::transport

@@ -61,27 +61,27 @@ bootstrap::Blob RailsTransport::describe() const {
     writer.blob(local.rail->address());
     writer.u32(local.rail->limits().has_immediate ? 1 : 0);
     writer.u32(static_cast<std::uint32_t>(state_.regions.size()));
-    for (const LocalRegion& region : state_.regions) {
-      const fabric::RegionKey key = local.rail->add_region({region.base, region.bytes});
+    for (const std::span<std::byte> region : state_.regions) {
+      const fabric::RegionKey key = local.rail->add_region(region);
       writer.u64(key.key.value).u64(key.base);
     }
   }
   return writer.bytes();
 }
 
-void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
-                             const std::vector<bool>& is_mapped) {
+void RailsTransport::connect(const std::vector<bootstrap::Blob>& cards,
+                             const std::vector<bool>& reached) {
   const std::lock_guard lock(mutex_);
-  state_.pe_count = static_cast<std::uint32_t>(blobs.size());
-  state_.near_count = std::max(static_cast<std::uint32_t>(std::ranges::count(is_mapped, true)), 1U);
-  state_.peers.resize(blobs.size());
-  for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
-    if (is_mapped[pe]) {
+  state_.pe_count = static_cast<std::uint32_t>(cards.size());
+  state_.near_count = std::max(static_cast<std::uint32_t>(std::ranges::count(reached, false)), 1U);
+  state_.peers.resize(cards.size());
+  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+    if (!reached[pe]) {
       continue;
     }
     auto peer = std::make_unique<Peer>();
     peer->pe = Pe(pe);
-    PeerCard card = read_card(blobs[pe], Pe(pe));
+    PeerCard card = read_card(cards[pe], Pe(pe));
     peer->rails.resize(card.rails.size());
     if (peer->rails.empty() || state_.rails.empty()) {
       fail("PE {} is on another node and {} has no NIC that can be a rail; weft-info says why", pe,
@@ -121,29 +121,37 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& blobs,
   links_.place_senders();
 }
 
-std::uint32_t RailsTransport::peer_rail_count_max() const {
+RailDescriptions RailsTransport::rails() const {
+  RailDescriptions descriptions;
+  for (const LocalRail& local : state_.rails) {
+    descriptions.own.push_back({.nic = local.rail->nic(),
+                                .address = local.rail->address_text(),
+                                .provider = local.rail->provider(),
+                                .rate_bits_per_s = local.rail->limits().rate_bits_per_s});
+  }
   std::size_t most = 0;
   for (const auto& peer : state_.peers) {
     most = std::max(most, peer == nullptr ? 0 : peer->rails.size());
   }
-  return static_cast<std::uint32_t>(most);
+  descriptions.peer_rail_count_max = static_cast<std::uint32_t>(most);
+  return descriptions;
 }
 
 void RailsTransport::count_in(const CounterBlocks& blocks) {
   const std::lock_guard lock(mutex_);
   WEFT_CHECK(blocks.rails.size() >= state_.rails.size() &&
-                 blocks.peer_rail_stride >= peer_rail_count_max() &&
+                 blocks.peer_rail_stride >= rails().peer_rail_count_max &&
                  blocks.peers.size() >= state_.peers.size() * blocks.peer_rail_stride,
              "{} blocks for {} rails, {} entries for {} PEs", blocks.rails.size(),
              state_.rails.size(), blocks.peers.size(), state_.peers.size());
   links_.count_in(blocks);
 }
 
-void RailsTransport::enter_region(RegionIndex index, const LocalRegion& region) {
+void RailsTransport::enter_region(RegionIndex index, std::span<std::byte> memory) {
   if (index.value >= state_.regions.size()) {
     state_.regions.resize(index.value + 1);
   }
-  state_.regions[index.value] = region;
+  state_.regions[index.value] = memory;
 }
 
 void RailsTransport::enter_keys(Peer& peer,
@@ -157,7 +165,7 @@ void RailsTransport::enter_keys(Peer& peer,
   }
 }
 
-bootstrap::Blob RailsTransport::add_region(RegionIndex index, const LocalRegion& region) {
+bootstrap::Blob RailsTransport::add_region(RegionIndex index, std::span<std::byte> memory) {
   const std::lock_guard lock(mutex_);
   if (index.value >= kRegionCountMax) {
     fail(Status::OutOfMemory, "region {} is one too many: a PE has at most {} at a time",
@@ -165,21 +173,21 @@ bootstrap::Blob RailsTransport::add_region(RegionIndex index, const LocalRegion&
   }
   bootstrap::FieldWriter writer;
   for (const LocalRail& local : state_.rails) {
-    const fabric::RegionKey key = local.rail->add_region({region.base, region.bytes});
+    const fabric::RegionKey key = local.rail->add_region(memory);
     writer.u64(key.key.value).u64(key.base);
   }
-  enter_region(index, region);
+  enter_region(index, memory);
   return writer.bytes();
 }
 
-void RailsTransport::connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& blobs) {
+void RailsTransport::connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) {
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
+  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
     if (state_.peers[pe] == nullptr) {
       continue;
     }
     Peer& peer = *state_.peers[pe];
-    bootstrap::FieldReader reader(blobs[pe]);
+    bootstrap::FieldReader reader(cards[pe]);
     std::vector<fabric::RegionKey> keys(peer.rails.size());
     for (fabric::RegionKey& key : keys) {
       key.key = RemoteKey(reader.u64());
@@ -245,9 +253,9 @@ std::vector<DeviceRail> RailsTransport::device_rails() const {
 
 void RailsTransport::remove_region(RegionIndex index) {
   const std::lock_guard lock(mutex_);
-  const LocalRegion region = std::exchange(state_.regions.at(index.value), {});
+  const std::span<std::byte> memory = std::exchange(state_.regions.at(index.value), {});
   for (const LocalRail& local : state_.rails) {
-    local.rail->drop_region({region.base, region.bytes});
+    local.rail->drop_region(memory);
   }
   for (const auto& peer : state_.peers) {
     for (std::size_t i = 0; peer != nullptr && i < peer->links.size(); ++i) {

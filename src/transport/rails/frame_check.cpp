@@ -11,7 +11,7 @@ bool is_possible(const FrameBounds& bounds,
                  std::uint64_t offset,
                  std::uint64_t bytes) {
   return region < bounds.regions.size() &&
-         (bounds.regions[region].bytes == 0 ||
+         (bounds.regions[region].empty() ||
           memory_at(bounds.regions, region, offset, bytes) != nullptr);
 }
 
@@ -50,16 +50,16 @@ std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bo
 
 }  // namespace
 
-std::byte* memory_at(std::span<const LocalRegion> regions,
+std::byte* memory_at(std::span<const std::span<std::byte>> regions,
                      std::uint32_t region,
                      std::uint64_t offset,
                      std::uint64_t bytes) {
   if (region >= regions.size()) {
     return nullptr;
   }
-  const LocalRegion& local = regions[region];
-  const bool is_inside = offset <= local.bytes && bytes <= local.bytes - offset;
-  return is_inside && local.bytes > 0 ? local.base + offset : nullptr;
+  const std::span<std::byte> local = regions[region];
+  const bool is_inside = offset <= local.size() && bytes <= local.size() - offset;
+  return is_inside && !local.empty() ? local.data() + offset : nullptr;
 }
 
 std::optional<ReceivedFrame> BatchReader::next() {

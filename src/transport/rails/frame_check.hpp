@@ -36,7 +36,7 @@ class BatchReader {
 
 // What the target knows, against which a frame is held.
 struct FrameBounds {
-  std::span<const LocalRegion> regions;
+  std::span<const std::span<std::byte>> regions;
   std::uint32_t applied_floor = 0;
   std::size_t rails = 0;       // of this PE
   std::size_t peer_rails = 0;  // of the sender
@@ -50,7 +50,7 @@ struct FrameBounds {
                                         const FrameBounds& bounds);
 
 // `bytes` at (region, offset) of this PE; null where there is no such memory, or not any more.
-[[nodiscard]] std::byte* memory_at(std::span<const LocalRegion> regions,
+[[nodiscard]] std::byte* memory_at(std::span<const std::span<std::byte>> regions,
                                    std::uint32_t region,
                                    std::uint64_t offset,
                                    std::uint64_t bytes);

@@ -24,7 +24,7 @@ constexpr int kPollsPerPass = 4;
 RailsTransport::RailsTransport(RailsOptions options,
                                Pe me,
                                Rails rails,
-                               std::vector<LocalRegion> regions,
+                               std::vector<std::span<std::byte>> regions,
                                std::uint64_t probe_offset) {
   state_.options = options;
   state_.me = me;

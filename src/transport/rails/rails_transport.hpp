@@ -42,31 +42,29 @@ class RailsTransport final : public Transport {
   RailsTransport(RailsOptions options,
                  Pe me,
                  Rails rails,
-                 std::vector<LocalRegion> regions,
+                 std::vector<std::span<std::byte>> regions,
                  std::uint64_t probe_offset);
   RailsTransport(const RailsTransport&) = delete;
   RailsTransport& operator=(const RailsTransport&) = delete;
   ~RailsTransport() override;
 
-  // What peers need to reach this PE: rails' addresses and regions' keys.
-  [[nodiscard]] bootstrap::Blob describe() const;
+  // Rails' addresses and regions' keys.
+  [[nodiscard]] bootstrap::Blob describe() const override;
+  // Throws Error if a peer has no rail, or rails of another provider.
+  void connect(const std::vector<bootstrap::Blob>& cards,
+               const std::vector<bool>& reached) override;
+  [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
+  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) override;
+  // The NICs forget it, and peers' keys of it are of no use.
+  void remove_region(RegionIndex index) override;
+  // Opens every connection that the policy may use.
+  void warm_up(std::span<const Pe> peers, std::uint32_t timeout_s) override;
 
-  // Enters the peers that are reached this way; `blobs` is indexed by PE. Throws Error if a peer has
-  // no rail, or rails of another provider.
-  void connect(const std::vector<bootstrap::Blob>& blobs, const std::vector<bool>& is_mapped);
+  [[nodiscard]] RailDescriptions rails() const override;
+  void count_in(const CounterBlocks& blocks) override;
+  [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const override;
 
-  // The most rails that a peer has; after connect.
-  [[nodiscard]] std::uint32_t peer_rail_count_max() const;
-
-  // Where it counts: once, after connect and before anything else. The blocks are zero, and outlive this.
-  void count_in(const CounterBlocks& blocks);
-
-  // One more region, under a number that is free, the same on all PEs: registers it, and says what peers
-  // need to reach it. Throws Error.
-  [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, const LocalRegion& region);
-  // What all PEs said, by PE. The region may be used when all have come here. Throws Error.
-  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& blobs);
-  // The same for memory of a GPU, where any rail may refuse; never throws for that. The region takes part in
+  // As add_region, for memory of a GPU, where any rail may refuse; never throws for that. The region takes part in
   // puts, gets and the data of put_signals with `on_device`: no word of it is updated by this transport.
   // Null: this PE has none to offer, but takes part.
   [[nodiscard]] bootstrap::Blob add_device_region(RegionIndex index,
@@ -78,14 +76,6 @@ class RailsTransport final : public Transport {
   [[nodiscard]] std::vector<DeviceRail> device_rails() const;
   // The memory is about to go, and no operation of any PE reaches it any more.
   void drop_device_region(std::span<std::byte> memory) noexcept;
-  // No operation of any PE reaches it any more: all PEs have come here, or are about to, with nothing
-  // outstanding. The NICs forget it, peers' keys of it are of no use, and its number is free.
-  void remove_region(RegionIndex index);
-
-  // Opens every connection to `peers` that the policy may use; they must be making progress. Throws
-  // Error if a peer was not reached over any rail within `timeout_s`.
-  void warm_up(std::span<const Pe> peers, std::uint32_t timeout_s);
-
   Status post(const Operation& operation) noexcept override;
   void flush(Pe peer) noexcept override;
   bool progress() noexcept override;
@@ -109,9 +99,6 @@ class RailsTransport final : public Transport {
   // What has come in and was not carried out.
   [[nodiscard]] Dropped dropped() const;
 
-  // One entry per rail of `peer`; empty if it is not reached this way.
-  [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const;
-
  private:
   void fit_to_rails();
   void make_receives();
@@ -124,7 +111,7 @@ class RailsTransport final : public Transport {
   bool advance_locked();
   [[nodiscard]] bool may_sleep() noexcept;
   void next_duty() noexcept;
-  void enter_region(RegionIndex index, const LocalRegion& region);
+  void enter_region(RegionIndex index, std::span<std::byte> memory);
   static void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
   void start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold);
 

@@ -48,8 +48,8 @@ bool Sender::is_better_copied(const Operation& operation) const {
     return false;
   }
   const auto* first = static_cast<const std::byte*>(operation.local);
-  return std::ranges::none_of(state_.regions, [&](const LocalRegion& region) {
-    return first >= region.base && first + operation.bytes <= region.base + region.bytes;
+  return std::ranges::none_of(state_.regions, [&](std::span<std::byte> region) {
+    return first >= region.data() && first + operation.bytes <= region.data() + region.size();
   });
 }
 

@@ -48,12 +48,6 @@ struct RailsOptions {
 
 inline constexpr std::uint64_t kPieceBytesUnbounded = std::numeric_limits<std::uint64_t>::max();
 
-// Memory that peers may reach: region 0 is the heap. The same index on every PE.
-struct LocalRegion {
-  std::byte* base = nullptr;
-  std::uint64_t bytes = 0;
-};
-
 struct Posted;
 struct ReceiveBuffer;
 
@@ -287,10 +281,10 @@ struct State {
   RailsOptions options;
   Pe me;
   std::uint32_t pe_count = 0;
-  std::uint32_t near_count = 1;  // PEs of this node, this one included
-  std::vector<LocalRegion> regions;
-  std::uint64_t probe_offset = 0;         // 8 bytes of region 0 that nobody reads
-  std::size_t batch_bytes = kBatchBytes;  // of one message: what all rails send in one piece
+  std::uint32_t near_count = 1;               // PEs of this node, this one included
+  std::vector<std::span<std::byte>> regions;  // what peers may reach: region 0 is the heap
+  std::uint64_t probe_offset = 0;             // 8 bytes of region 0 that nobody reads
+  std::size_t batch_bytes = kBatchBytes;      // of one message: what all rails send in one piece
   std::uint64_t rma_bytes_max = kPieceBytesUnbounded;  // of one piece: the same
   bool registers_local = false;  // some rail wants all local memory registered
 

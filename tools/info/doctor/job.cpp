@@ -76,7 +76,7 @@ NodeQuestion JobSeat::question(const topology::Machine& machine, PeQuestion pe) 
   if (is_alone_) {
     return {topology::assumed_places(machine, pe.count), pe.index};
   }
-  // As the library does it (runtime/rails_builder.cpp): by their GPUs, and where PEs are bound.
+  // As the library does it (runtime/rails_kind.cpp): by their GPUs, and where PEs are bound.
   const auto numa = topology::bound_numa_node();
   const std::string node = topology::node_identity().id;
   const auto gpu = my_gpu(machine, node);

@@ -1,4 +1,4 @@
-#include "src/runtime/rails_builder.hpp"
+// Rails: to PEs of other nodes, over the NICs of this PE. Finds the NICs, chooses this PE's, and opens them.
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,10 +14,12 @@
 #include "src/fabric/discovery.hpp"
 #include "src/gpu/inventory.hpp"
 #include "src/gpu/nic_access.hpp"
+#include "src/runtime/transport_kinds.hpp"
 #include "src/topology/gpu_guess.hpp"
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
 #include "src/transport/faulty/faulty_rail.hpp"
+#include "src/transport/rails/rails_transport.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -133,70 +135,43 @@ RailsOptions options_of(const Config& config) {
           .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms)};
 }
 
-std::vector<transport::rails::LocalRegion> regions_of(const heap::Heap& heap) {
-  std::vector<transport::rails::LocalRegion> regions{{heap.base(), heap.size()}};
-  for (const heap::Region& region : heap.regions()) {
-    regions.push_back({region.base, region.bytes});
-  }
-  return regions;
+bool is_needed(const TransportSite& site) {
+  return site.membership.node_count() > 1;
 }
 
-// In the order (me + k) mod n, so that nobody is hit by all at once.
-std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
-  std::vector<Pe> peers;
-  for (std::uint32_t k = 1; k < bootstrap.pe_count(); ++k) {
-    peers.emplace_back((bootstrap.pe().value + k) % bootstrap.pe_count());
+std::vector<bool> reaches(const TransportSite& site) {
+  std::vector<bool> others = site.membership.locals();
+  others.flip();
+  return others;
+}
+
+std::unique_ptr<transport::Transport> make(const TransportSite& site) {
+  if (site.bootstrap.pe_count() > transport::rails::kPeCountMax) {
+    fail(Status::InvalidArgument, "{} PEs are more than the {} that a message can name",
+         site.bootstrap.pe_count(), transport::rails::kPeCountMax);
   }
-  return peers;
+  const topology::Machine machine = topology::read_machine();
+  const std::vector<topology::PePlace> places =
+      node_places(site.bootstrap, site.membership, my_gpu(site.config, site.membership, machine));
+  // Only now can rails be told that they may have to take memory of GPUs.
+  const bool may_use_gpu = site.config.device_direct != "off" && gpu::has_driver();
+  const std::vector<fabric::NicInfo> nics =
+      fabric::discover(site.config, may_use_gpu ? fabric::DeviceUse::ByNic : fabric::DeviceUse::No);
+  const std::vector<topology::NicCandidate> candidates = candidates_of(nics);
+  const topology::NicQuestion question{
+      .candidates = candidates,
+      .places = places,
+      .local_index = site.membership.place(site.bootstrap.pe()).local_index,
+      .limits = topology::nic_limits(site.config)};
+  return std::make_unique<RailsTransport>(options_of(site.config), site.bootstrap.pe(),
+                                          open_rails(site.config, machine, question, nics),
+                                          site.regions(),
+                                          offsetof(collectives::ControlPage, probe));
 }
 
 }  // namespace
 
-std::unique_ptr<RailsParts> build_rails(const Config& config,
-                                        bootstrap::Bootstrap& bootstrap,
-                                        const heap::Heap& heap,
-                                        const Membership& membership) {
-  if (membership.node_count() == 1) {
-    return nullptr;
-  }
-  if (bootstrap.pe_count() > transport::rails::kPeCountMax) {
-    fail(Status::InvalidArgument, "{} PEs are more than the {} that a message can name",
-         bootstrap.pe_count(), transport::rails::kPeCountMax);
-  }
-  const topology::Machine machine = topology::read_machine();
-  const std::vector<topology::PePlace> places =
-      node_places(bootstrap, membership, my_gpu(config, membership, machine));
-  // Only now can rails be told that they may have to take memory of GPUs.
-  const bool may_use_gpu = config.device_direct != "off" && gpu::has_driver();
-  const std::vector<fabric::NicInfo> nics =
-      fabric::discover(config, may_use_gpu ? fabric::DeviceUse::ByNic : fabric::DeviceUse::No);
-  const std::vector<topology::NicCandidate> candidates = candidates_of(nics);
-  const topology::NicQuestion question{.candidates = candidates,
-                                       .places = places,
-                                       .local_index = membership.place(bootstrap.pe()).local_index,
-                                       .limits = topology::nic_limits(config)};
-  auto parts = std::make_unique<RailsParts>();
-  parts->transport = std::make_unique<RailsTransport>(
-      options_of(config), bootstrap.pe(), open_rails(config, machine, question, nics),
-      regions_of(heap), offsetof(collectives::ControlPage, probe));
-  parts->transport->connect(bootstrap.allgather(parts->transport->describe()), membership.locals());
-  return parts;
-}
-
-void start_rails(RailsParts& parts,
-                 const CounterBlocks& blocks,
-                 const Config& config,
-                 bootstrap::Bootstrap& bootstrap,
-                 std::uint32_t spin_us) {
-  parts.transport->count_in(blocks);
-  if (config.progress_thread) {
-    parts.thread = std::make_unique<proxy::ProgressThread>(*parts.transport, spin_us);
-  }
-  if (config.warmup) {
-    const auto timeout_s = static_cast<std::uint32_t>(config.bootstrap_timeout_s);
-    parts.transport->warm_up(peers_in_turn(bootstrap), timeout_s);
-  }
-  bootstrap.barrier();  // nobody's first put meets a peer that is still opening connections
-}
+const TransportKind kRailsKind{
+    .name = "rails", .is_needed = is_needed, .reaches = reaches, .make = make, .spins = true};
 
 }  // namespace weft::runtime
