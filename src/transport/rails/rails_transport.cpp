@@ -388,16 +388,15 @@ bool RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
     ready |= waits[i].revents != 0 ? 1U << i : 0U;
   }
   if (waits[rails].revents != 0) {
-    std::uint64_t ignored = 0;
-    static_cast<void>(::read(wake_, &ignored, sizeof(ignored)));
+    eventfd_t ignored = 0;
+    ::eventfd_read(wake_, &ignored);
   }
   AtomicRef(ready_rails_).store(ready, std::memory_order_relaxed);  // see poll_rails
   return ready != 0;
 }
 
 void RailsTransport::wake() noexcept {
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(wake_, &one, sizeof(one)));
+  ::eventfd_write(wake_, 1);
   next_duty();
 }
 
