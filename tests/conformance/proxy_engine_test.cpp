@@ -409,7 +409,7 @@ constexpr std::uint64_t kSmallStripes = 2048;
 // Pieces of a dead rail that come twice may write the same bytes once more after the signal (MEMORY_MODEL.md,
 // "What is not promised"). Harmless here, but ThreadSanitizer sees it.
 #if defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kDyingStripes = transport::rails::RailsOptions{}.stripe_bytes_min;
+const std::uint64_t kDyingStripes = transport::rails::RailsOptions{}.stripe_bytes_min;
 #else
 constexpr std::uint64_t kDyingStripes = kSmallStripes;
 #endif
