@@ -21,16 +21,24 @@ foreach(package weft weft-shmem)
 endforeach()
 include(cmake/wrappers.cmake)
 
+# A build of some targets alone (./demo) can be installed: what it lacks is named.
 foreach(tool weft-run weft-perf weft-info)
   if(TARGET ${tool})
-    install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+    install(CODE "
+      if(NOT EXISTS \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${tool}\")
+        message(WARNING \"${tool} is not built, so it is not installed; build everything, and install again: \"
+                        \"cmake --build ${CMAKE_BINARY_DIR}\")
+      endif()")
   endif()
 endforeach()
 
-# weft-top is Python: the launcher finds its package relative to itself, and the packages it needs are listed beside it.
-if(EXISTS ${CMAKE_SOURCE_DIR}/tools/top/weft-top)
-  install(PROGRAMS tools/top/weft-top DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(DIRECTORY tools/top/weft_top DESTINATION share/weft/top FILES_MATCHING PATTERN "*.py" PATTERN "*.tcss"
-          PATTERN "__pycache__" EXCLUDE)
-  install(FILES tools/top/requirements.txt DESTINATION share/weft/top OPTIONAL)
-endif()
+# Tools in Python: the launcher finds its package relative to itself, and the packages it needs are listed beside it.
+foreach(tool top plot)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/tools/${tool}/weft-${tool})
+    install(PROGRAMS tools/${tool}/weft-${tool} DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(DIRECTORY tools/${tool}/weft_${tool} DESTINATION share/weft/${tool} FILES_MATCHING PATTERN "*.py"
+            PATTERN "*.tcss" PATTERN "__pycache__" EXCLUDE)
+    install(FILES tools/${tool}/requirements.txt DESTINATION share/weft/${tool} OPTIONAL)
+  endif()
+endforeach()

@@ -65,6 +65,21 @@ def test_weft_top_runs_from_where_it_was_installed(installed, tmp_path):
     assert table.startswith("NIC ") and "\nlo " in table
 
 
+def test_weft_plot_runs_from_where_it_was_installed(installed):
+    assert "usage: weft-plot" in output(sys.executable, installed / "bin" / "weft-plot", "--help")
+
+
+def test_a_build_without_all_tools_is_installed_and_what_it_lacks_is_named(build_dir, tmp_path):
+    script = tmp_path / "install.cmake"
+    rules = (build_dir / "cmake_install.cmake").read_text()
+    script.write_text(rules.replace("/bin/weft-info", "/bin/weft-unbuilt"))
+    done = subprocess.run(["cmake", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}", "-P", script], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "weft-info is not built, so it is not installed; build everything" in " ".join(done.stderr.split())
+    assert (tmp_path / "prefix" / "bin" / "weft-run").exists()
+
+
 def test_a_compiler_wrapper_shows_its_command(installed):
     shown = output(installed / "bin" / "oshcc", "-showme", "a.c").split()
     assert shown[0] == "cc" and "a.c" in shown and shown[-1] == "-lweft"
