@@ -29,7 +29,7 @@ TOOL_MAY_USE = {
 }
 # A header's beginning -> folders (or one file) that may include it.
 VENDOR_OWNERS = {
-    "rdma/": ["src/fabric", "tests/perf"],
+    "rdma/": ["src/fabric", "bench"],
     "hwloc": ["src/topology", "tools/run"],
     "nvml": ["src/topology"],
     "cuda": ["src/gpu"],

@@ -1,5 +1,5 @@
 // Which algorithm a collective takes on one node: the one table, by PE count and bytes.
-// `scripts/tune_collectives` measures both at each size on this machine and writes the rows anew.
+// `bench/tune_collectives` measures both at each size on this machine and writes the rows anew.
 //
 // Pure.
 #pragma once

@@ -8,11 +8,11 @@ import pytest
 
 @pytest.fixture(scope="module")
 def report(project):
-    sys.path.insert(0, str(project / "tests" / "perf"))
-    from bench import report as module
+    sys.path.insert(0, str(project / "bench"))
+    from harness import report as module
 
     yield module
-    sys.path.remove(str(project / "tests" / "perf"))
+    sys.path.remove(str(project / "bench"))
 
 
 class Settings:
@@ -44,8 +44,8 @@ def test_a_bound_that_its_control_keeps_too_is_no_verdict(report):
 
 
 def test_what_a_run_says_of_balance_in_time_goes_into_the_data(report, tmp_path):
-    from bench.places import Perf
-    from bench.rows import Row
+    from harness.places import Perf
+    from harness.rows import Row
 
     moments = {"interval_ms": 10, "kernel": {"pe": {"rx": {"mean": 3.98, "worst": 4.0, "intervals": 7}}}}
     balance = {"kind": "balance", "nics": [], "share_of_rails": 0.25, "max_over_mean_per_interval": moments}
@@ -63,6 +63,6 @@ def test_peers_stand_beside_weft_however_their_benchmarks_write_their_names(proj
     row = {"type": "32-bit", "bytes": 128, "pes": 4, "scope": "block", "bench": "alltoall_device"}
     rows = [row | {"peer": peer, "latency_us": value} for peer, value in (("Weft", 2.0), ("nvshmem", 8.0))]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    program = project / "tests" / "perf" / "compare_device.py"
+    program = project / "bench" / "compare_device.py"
     table = subprocess.run([sys.executable, program, tmp_path / "rows.jsonl"], capture_output=True, text=True, check=True).stdout
     assert "| 128 B | 2 | 8 |  | 4.00 |" in table

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT / "tests" / "perf"))
+sys.path.insert(0, str(PROJECT / "bench"))
 
 import bare_flows  # noqa: E402: the path above comes first
-from bench import grid, policies  # noqa: E402
+from harness import grid, policies  # noqa: E402
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -1,4 +1,4 @@
-// The benchmarks for GPUs: names, help, and what they do by default, which is what tests/perf/peers do.
+// The benchmarks for GPUs: names, help, and what they do by default, which is what bench/peers do.
 #include "tools/perf/gpu/options.hpp"
 
 namespace weft::perf::gpu {

@@ -9,7 +9,7 @@
 
 namespace weft::perf::gpu {
 
-// As tests/perf/peers: few iterations where one moves much.
+// As bench/peers: few iterations where one moves much.
 inline constexpr std::size_t kBudgets[kScopeCount] = {std::size_t{2} << 20U, std::size_t{32} << 20U,
                                                       std::size_t{1} << 30U, std::size_t{8} << 30U};
 

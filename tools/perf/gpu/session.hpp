@@ -25,7 +25,7 @@ inline constexpr std::size_t kLeastBufferBytes = std::size_t{1} << 20U;
 // What a table's columns are.
 enum class Layout : std::uint8_t { Collective, Bandwidth, Latency, Rate };
 
-// The same keys, in JSON, as the rows of tests/perf/peers.
+// The same keys, in JSON, as the rows of bench/peers.
 struct Row {
   Layout layout = Layout::Latency;
   std::string title;

@@ -15,7 +15,7 @@ from .save import FORMATS, save
 from .series import FIELDS
 from .style import Look, settings
 
-DESCRIPTION = """Makes figures for a paper from what weft-perf --json, tests/perf/device_all, the peers' benchmarks,
+DESCRIPTION = """Makes figures for a paper from what weft-perf --json, bench/device_all, the peers' benchmarks,
 scripts/bench and weft-top --json recorded: latency, bandwidth and rate over size, bytes of each NIC,
 throughput over time, who sends to whom."""
 EPILOG = f"""Fields: benchmark, {', '.join(FIELDS)}.

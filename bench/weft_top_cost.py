@@ -5,7 +5,7 @@ The devices are files in a tree of ours and the pages files in a folder of ours,
 every look, because what stands still costs less. Not in the figures: what a real driver does when its counters
 are read. Prints a JSON line for each mode; asserts nothing.
 
-  tests/perf/weft_top_cost.py [--seconds S] [MODE...]     modes: sampling json record perfetto screen
+  bench/weft_top_cost.py [--seconds S] [MODE...]     modes: sampling json record perfetto screen
 """
 
 import argparse
@@ -22,7 +22,7 @@ import termios
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 TOP = ROOT / "tools" / "top"
 sys.path[:0] = [str(TOP), str(ROOT / "tests" / "top")]
 

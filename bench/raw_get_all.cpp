@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/get_all.hpp"
 #include "src/base/atomic.hpp"
-#include "tests/perf/get_all.hpp"
 
 namespace {
 

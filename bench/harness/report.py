@@ -66,14 +66,14 @@ def versions():
 
 
 class Log:
-    """Appends to docs/data/DATE-MACHINE.jsonl. The machine is named by its kind, not by its host name."""
+    """Appends to bench/data/DATE-MACHINE.jsonl. The machine is named by its kind, not by its host name."""
 
     def __init__(self, settings):
         self.settings = settings
         self.machine = {"cpu": processor(), "cores": os.cpu_count(), "uname": " ".join(platform.uname()[::2][:2])}
         self.versions = versions()
         date = datetime.date.today().isoformat()
-        self.path = ROOT / "docs" / "data" / f"{date}-{platform.machine()}-{os.cpu_count()}-cores.jsonl"
+        self.path = ROOT / "bench" / "data" / f"{date}-{platform.machine()}-{os.cpu_count()}-cores.jsonl"
 
     def add(self, row, result):
         self.path.parent.mkdir(parents=True, exist_ok=True)

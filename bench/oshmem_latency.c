@@ -1,6 +1,6 @@
 /* The node-local speed of an OpenSHMEM library, as the base of comparisons: put + quiet, get and
  * fetch_add of 8 bytes, and puts and gets of 4 KiB to 16 MiB. Prints one JSON line each.
- *   oshcc -O2 tests/perf/oshmem_latency.c -o oshmem_latency && oshrun -n 2 ./oshmem_latency */
+ *   oshcc -O2 bench/oshmem_latency.c -o oshmem_latency && oshrun -n 2 ./oshmem_latency */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@ all the while at 10 Hz, but is stopped (SIGSTOP) in half of the phases. Progress
 Two neighbouring phases make one ratio, so that slow drifts of the machine cancel. Prints one JSON line; asserts
 nothing.
 
-  tests/perf/weft_top_slowdown.py --build release [--phases N] [--phase-s S] [--message SIZE]
+  bench/weft_top_slowdown.py --build release [--phases N] [--phase-s S] [--message SIZE]
 """
 
 import argparse
@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 TOP = ROOT / "tools" / "top"
 sys.path.insert(0, str(TOP))
 

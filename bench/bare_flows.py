@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "lab"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools" / "lab"))
 
 from weft_lab import namespaces, state  # noqa: E402: the path above comes first
 

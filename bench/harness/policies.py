@@ -113,7 +113,7 @@ def bare_limit(place, row, seconds):
         return None
     words = ["--pes-per-host", row.pes_per_host, "--nics-per-pe", row.nics_per_pe,
              "--bytes", row.bytes * row.steps * row.operations, "--duration", seconds]
-    command = [sys.executable, ROOT / "tests" / "perf" / "bare_flows.py", "--lab", place.name, *words]
+    command = [sys.executable, ROOT / "bench" / "bare_flows.py", "--lab", place.name, *words]
     return json_lines(command)[0]["share_of_rails"]
 
 
@@ -162,7 +162,7 @@ def share_reach(row):
 
 
 class Data:
-    """docs/data/DATE-MACHINE-policies.jsonl: a line a row, and one for the whole grid."""
+    """bench/data/DATE-MACHINE-policies.jsonl: a line a row, and one for the whole grid."""
 
     def __init__(self, settings):
         log = Log(settings)

@@ -8,7 +8,7 @@ from .places import BIN, Missing, ROOT, json_lines, lab, median, program
 from .report import Result
 
 K, M = 1 << 10, 1 << 20
-PERF = ROOT / "tests" / "perf"
+PERF = ROOT / "bench"
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
 # Without ^patcher OpenMPI 4.1.4's memory hooks end in a segmentation fault on Debian 12.
 OSHRUN = ["oshrun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "core", "--mca", "spml", "ucx", "--mca", "memory", "^patcher",

@@ -2,7 +2,7 @@
 // each other.
 #include <weft/weft.h>
 
-#include "tests/perf/get_all.hpp"
+#include "bench/get_all.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Puts rows of Weft beside those of its peers: a table in Markdown for each benchmark.
 
-  tests/perf/compare_device.py FILE...
+  bench/compare_device.py FILE...
 
-The files hold JSON lines of tests/perf/device_all and of tests/perf/peers/all, in any order. A row stands for
+The files hold JSON lines of bench/device_all and of bench/peers/all, in any order. A row stands for
 its benchmark, scope, type and size; of several the fastest counts. Bandwidths are in GB/s, everything else in
 microseconds, and the ratio is how many times faster Weft is than the best peer."""
 import argparse

@@ -8,10 +8,10 @@ import statistics
 import subprocess
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "build" / "release" / "bin"
 LAB = ROOT / "tools" / "lab" / "weft-lab"
-GOODPUT = ROOT / "tests" / "perf" / "tcp_goodput.py"
+GOODPUT = ROOT / "bench" / "tcp_goodput.py"
 LIMIT_S = 300
 # What weft-perf says of balance in time (tools/perf/README.md).
 IN_TIME = ("share_of_rails", "time_needed_s", "time_taken_s", "max_over_mean_per_interval")
@@ -154,11 +154,11 @@ def nic_address(host, nic):
 
 
 def oshmem():
-    """Builds and runs tests/perf/oshmem_latency.c; {(what, size): value}."""
+    """Builds and runs bench/oshmem_latency.c; {(what, size): value}."""
     if not shutil.which("oshcc") or not shutil.which("oshrun"):
         raise Missing("oshcc and oshrun are not here; install openmpi-bin and libopenmpi-dev")
     binary = ROOT / "build" / "oshmem_latency"
-    subprocess.run(["oshcc", "-O2", ROOT / "tests" / "perf" / "oshmem_latency.c", "-o", binary], check=True)
+    subprocess.run(["oshcc", "-O2", ROOT / "bench" / "oshmem_latency.c", "-o", binary], check=True)
     # Without ^patcher OpenMPI 4.1.4's memory hooks end in a segmentation fault on Debian 12.
     command = ["oshrun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "--mca", "spml", "ucx",
                "--mca", "memory", "^patcher",
