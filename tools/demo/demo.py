@@ -41,7 +41,7 @@ class Failure(Exception):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./demo", description="Compares policies that spread traffic over several NICs, by NIC and by time.")
-    parser.add_argument("--rate", default="40mbit", help="of each NIC of the lab (default: 40mbit)")
+    parser.add_argument("--rate", default="20mbit", help="of each NIC of the lab (default: 20mbit)")
     parser.add_argument("--size", default="256K", help="of each message (default: 256K)")
     parser.add_argument("--duration", type=float, default=4, help="seconds for each policy (default: 4)")
     parser.add_argument("--keep", action="store_true", help="leave the lab up, and say how to use it")
