@@ -125,8 +125,14 @@ void Runtime::Objects::open_transports(bool has_windows) {
 
 void Runtime::Objects::start_transports(bool warms_up) {
   const std::uint32_t spin_us = wait_policy(config, membership.machine()).spin_us;
+  if (std::ranges::all_of(transports, &OpenTransport::is_started)) {
+    return;
+  }
   for (OpenTransport& open : transports) {
-    if (config.progress_thread && open.thread == nullptr) {
+    if (std::exchange(open.is_started, true)) {
+      continue;
+    }
+    if (config.progress_thread) {
       open.thread =
           std::make_unique<proxy::ProgressThread>(*open.transport, open.kind->spins ? spin_us : 0);
     }

@@ -35,7 +35,9 @@ namespace weft::runtime {
 struct OpenTransport {
   const TransportKind* kind = nullptr;
   std::unique_ptr<transport::Transport> transport;
-  std::unique_ptr<proxy::ProgressThread> thread{};  // null if WEFT_PROGRESS_THREAD=no; goes first
+  // Null if WEFT_PROGRESS_THREAD=no, or where a GPU's proxy has taken over; goes first.
+  std::unique_ptr<proxy::ProgressThread> thread{};
+  bool is_started = false;
 };
 
 struct Runtime::Objects {
@@ -76,7 +78,7 @@ struct Runtime::Objects {
 
   // Those of the kinds that the job needs and that are not open yet. They are not used before start_transports.
   void open_transports(bool has_windows);
-  // Progress threads and, at init, connections of those that have none. Collective.
+  // Progress threads and, at init, connections of those that are not started yet. Collective.
   void start_transports(bool warms_up);
 
   // For what only rails can do; null if there are none.
