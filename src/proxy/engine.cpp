@@ -87,7 +87,7 @@ Engine::~Engine() {
   for (const Pe peer : peers_) {
     context_.transport.flush(peer);
     while (!outgoing_[peer.value]->is_quiet() && now_ns() - start_ns < kDrainNs) {
-      context_.transport.advance();
+      context_.transport.progress();
     }
   }
 }

@@ -35,7 +35,7 @@ void ProxyThread::run() {
     const std::uint64_t pass_ns = now_ns();
     note_pass(pass_ns);
     const bool moved = engine_.poll();
-    if (transport_.advance() || moved) {
+    if (transport_.progress() || moved) {
       active_ns = now_ns();
       nap_us = 1;
     } else if (pass_ns - active_ns > std::uint64_t{options_.spin_us} * 1000) {

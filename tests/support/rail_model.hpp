@@ -219,6 +219,9 @@ class RailModel {
 
   // Everybody's messages up to the next quiet; returns the ticks that it takes at best.
   double post_window() {
+    for (auto& pe : pes_) {
+      ++pe->state.caller_polls;
+    }
     std::vector<double> sent(pe_count_);
     std::vector<double> received(pe_count_);
     for (std::uint32_t me = 0; me < pe_count_; ++me) {

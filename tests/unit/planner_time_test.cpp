@@ -210,50 +210,53 @@ TEST(PlannerInTime, SendersToOnePeerBeginWithDifferentRails) {
 
 TEST(BurstMeter, ExpectsWhatTheShortestOfTheLastBurstsWas) {
   BurstMeter meter;
+  std::uint64_t polls = 0;
   const auto burst = [&](std::uint32_t operations) {
     for (std::uint32_t i = 0; i < operations; ++i) {
-      meter.on_accepted(100);
+      meter.on_accepted(100, {.caller_polls = ++polls});
       meter.on_planned(100);
     }
     for (std::uint32_t i = 0; i < operations; ++i) {
-      meter.on_finished();
+      meter.on_finished(0);
     }
   };
   burst(4);
   burst(3);
   burst(4);
-  meter.on_accepted(100);
+  meter.on_accepted(100, {.caller_polls = ++polls});
   EXPECT_EQ(meter.expected_bytes(), 300U);
   meter.on_planned(100);
   EXPECT_EQ(meter.expected_bytes(), 200U);
-  meter.on_finished();
+  meter.on_finished(0);
   for (int i = 0; i < 4; ++i) {
     burst(1);
   }
-  meter.on_accepted(100);
+  meter.on_accepted(100, {.caller_polls = ++polls});
   EXPECT_EQ(meter.expected_bytes(), 100U) << "longer bursts are forgotten";
 }
 
 TEST(BurstMeter, TakesWhatIsLongerThanUsualForHardlyBegun) {
   BurstMeter meter;
-  meter.on_accepted(100);
+  std::uint64_t polls = 0;
+  meter.on_accepted(100, {.caller_polls = ++polls});
   EXPECT_GE(meter.expected_bytes(), 3200U) << "nothing is known yet";
   meter.on_planned(100);
-  meter.on_finished();
-  meter.on_accepted(100);
+  meter.on_finished(0);
+  meter.on_accepted(100, {.caller_polls = ++polls});
   EXPECT_EQ(meter.expected_bytes(), 100U);
   meter.on_planned(100);
-  meter.on_accepted(100);
+  meter.on_accepted(100, {.caller_polls = ++polls});
   EXPECT_GE(meter.expected_bytes(), 3200U) << "more came while the first was on its way";
 }
 
 TEST(BurstMeter, IsRegularWhileOperationsHaveOneSizeForTwoBursts) {
   BurstMeter meter;
+  std::uint64_t polls = 0;
   const auto burst = [&](std::uint64_t first, std::uint64_t second) {
-    meter.on_accepted(first);
-    meter.on_accepted(second);
-    meter.on_finished();
-    meter.on_finished();
+    meter.on_accepted(first, {.caller_polls = ++polls});
+    meter.on_accepted(second, {.caller_polls = ++polls});
+    meter.on_finished(0);
+    meter.on_finished(0);
   };
   burst(100, 100);
   EXPECT_TRUE(meter.is_regular());
@@ -264,8 +267,8 @@ TEST(BurstMeter, IsRegularWhileOperationsHaveOneSizeForTwoBursts) {
   burst(300, 300);
   EXPECT_TRUE(meter.is_regular());
   const auto single = [&](std::uint64_t bytes) {
-    meter.on_accepted(bytes);
-    meter.on_finished();
+    meter.on_accepted(bytes, {.caller_polls = ++polls});
+    meter.on_finished(0);
     return meter.is_regular();
   };
   EXPECT_TRUE(single(400));
@@ -275,15 +278,32 @@ TEST(BurstMeter, IsRegularWhileOperationsHaveOneSizeForTwoBursts) {
   EXPECT_TRUE(single(500));
 }
 
+// What a busy machine does to a PE between two of its posts.
+TEST(BurstMeter, GoesOnOverAPauseInWhichNobodyWaits) {
+  BurstMeter meter;
+  meter.on_accepted(100, {.now_ns = 10});
+  meter.on_finished(110);
+  const std::uint64_t number = meter.number();
+  meter.on_accepted(100, {.now_ns = 150});
+  meter.on_finished(210);
+  EXPECT_EQ(meter.number(), number);
+  meter.on_accepted(100, {.now_ns = 211, .caller_polls = 1});
+  meter.on_finished(221);
+  EXPECT_EQ(meter.number(), number + 1) << "somebody waited";
+  meter.on_accepted(100, {.now_ns = 242, .caller_polls = 1});
+  EXPECT_EQ(meter.number(), number + 2) << "a long pause";
+}
+
 TEST(BurstMeter, SmallOperationsBelongToABurstButAreNoneByThemselves) {
   BurstMeter meter;
-  meter.on_accepted(400);
-  meter.on_finished();
+  std::uint64_t polls = 0;
+  meter.on_accepted(400, {.caller_polls = ++polls});
+  meter.on_finished(0);
   const std::uint64_t number = meter.number();
-  meter.on_accepted(0);
-  meter.on_finished();
+  meter.on_accepted(0, {.caller_polls = ++polls});
+  meter.on_finished(0);
   EXPECT_EQ(meter.number(), number + 1);
-  meter.on_accepted(100);
+  meter.on_accepted(100, {.caller_polls = ++polls});
   EXPECT_EQ(meter.expected_bytes(), 400U) << "the burst of small ones is not remembered";
 }
 

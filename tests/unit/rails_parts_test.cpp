@@ -73,11 +73,37 @@ TEST(RailPace, IsTheBestAverageUpToAnyCompletion) {
   }
   EXPECT_EQ(pace.peers(), 2U);
   pace.on_complete(6 * kMs, 1'000);
-  EXPECT_EQ(pace.bytes_per_ns(), 0) << "less than half says little";
+  EXPECT_EQ(pace.best_average(4'000), 0) << "less than half says little";
   pace.on_complete(7 * kMs, 1'000);
-  EXPECT_DOUBLE_EQ(pace.bytes_per_ns(), 0.001);
+  EXPECT_DOUBLE_EQ(pace.best_average(4'000), 0.001);
   pace.on_complete(50 * kMs, 2'000);  // waited for a peer whose NIC was busy
-  EXPECT_DOUBLE_EQ(pace.bytes_per_ns(), 0.001);
+  EXPECT_DOUBLE_EQ(pace.best_average(4'000), 0.001);
+}
+
+TEST(RailPace, ComparesAtTheBytesThatAnotherRailHad) {
+  RailPace pace;
+  for (int i = 0; i < 3; ++i) {
+    pace.on_post(0, 1'000, i == 0);
+  }
+  pace.on_complete(1 * kMs, 1'000);
+  pace.on_complete(4 * kMs, 1'000);
+  pace.on_complete(5 * kMs, 1'000);
+  EXPECT_DOUBLE_EQ(pace.best_average(3'000), 0.0006);
+  EXPECT_DOUBLE_EQ(pace.best_average(2'000), 0.001) << "the third is not looked at";
+  EXPECT_DOUBLE_EQ(pace.best_average(500), 0.001) << "they were done with the first";
+}
+
+TEST(RailPace, RemembersEnoughOfALongBurst) {
+  RailPace pace;
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    pace.on_post(0, 1'000, i == 0);
+  }
+  for (std::uint64_t i = 1; i <= 1'000; ++i) {
+    pace.on_complete(i * kMs, 1'000);
+  }
+  for (const std::uint64_t bytes : {100'000U, 300'000U, 1'000'000U}) {
+    EXPECT_NEAR(pace.best_average(bytes), 0.001, 1e-9) << bytes;
+  }
 }
 
 TEST(RailPace, ThatBeginsAnewCountsWhatIsLeft) {
@@ -88,7 +114,7 @@ TEST(RailPace, ThatBeginsAnewCountsWhatIsLeft) {
   EXPECT_TRUE(pace.is_rest());
   EXPECT_EQ(pace.posted_bytes(), 2'000U);
   pace.on_complete(4 * kMs, 2'000);
-  EXPECT_DOUBLE_EQ(pace.bytes_per_ns(), 0.001);
+  EXPECT_DOUBLE_EQ(pace.best_average(2'000), 0.001);
 }
 
 RailPace burst_of(std::uint64_t bytes, std::uint64_t busy_ns) {
@@ -105,38 +131,56 @@ TEST(RailPace, OfABurstThatGoesOnIsItsAverage) {
   RailPace pace;
   pace.on_post(0, 16'000, true);
   pace.on_complete(2 * kMs, 2'000);
-  EXPECT_EQ(pace.bytes_per_ns(), 0);
-  pace.take_average();
-  EXPECT_DOUBLE_EQ(pace.bytes_per_ns(), 0.001);
+  EXPECT_EQ(pace.best_average(16'000), 0);
+  EXPECT_DOUBLE_EQ(pace.average(), 0.001);
   EXPECT_EQ(pace.busy_ns(), 2 * kMs);
+}
+
+constexpr std::uint32_t kNeeded = 5;
+
+TEST(Lateness, OfOtherRailsAsksForMoreBursts) {
+  Lateness never;
+  Lateness often;
+  for (int burst = 0; burst < 100; ++burst) {
+    never.add(false);
+    often.add(burst % 2 == 0);
+  }
+  EXPECT_EQ(late_bursts_that_tell({}), 5U);
+  EXPECT_EQ(late_bursts_that_tell(never), 4U);
+  EXPECT_NEAR(late_bursts_that_tell(often), 12, 1);
+  for (int burst = 0; burst < 100; ++burst) {
+    often.add(true);
+  }
+  EXPECT_LE(late_bursts_that_tell(often), 49U) << "however late all are";
 }
 
 TEST(RailWeight, FollowsARailThatIsSlowInEachOfSomeBursts) {
   RailWeight weight;
-  for (int burst = 0; burst < 3; ++burst) {
-    weight.update(0.25, kBurst);
+  for (int burst = 0; burst < 4; ++burst) {
+    weight.update(0.25, kBurst, kNeeded);
     EXPECT_EQ(weight.value(), 1.0) << "may be chance";
   }
-  weight.update(0.25, kBurst);
+  weight.update(0.25, kBurst, kNeeded);
   EXPECT_NEAR(weight.value(), 0.25, 0.01);
-  weight.update(0.5, kBurst);
+  weight.update(0.5, kBurst, kNeeded);
   EXPECT_NEAR(weight.value(), 0.375, 0.01);
-  weight.update(0.9, kBurst);
+  weight.update(0.9, kBurst, kNeeded);
   EXPECT_EQ(weight.value(), 1.0) << "recovered";
 }
 
-TEST(RailWeight, TwoLongBurstsAreEnough) {
+TEST(RailWeight, LongBurstsCountTwice) {
   RailWeight weight;
-  weight.update(0.5, kLongBurst);
+  weight.update(0.5, kLongBurst, kNeeded);
+  weight.update(0.5, kLongBurst, kNeeded);
   EXPECT_FALSE(weight.is_slow());
-  weight.update(0.5, kLongBurst);
+  weight.update(0.5, kLongBurst, kNeeded);
   EXPECT_TRUE(weight.is_slow());
 }
 
 TEST(RailWeight, IgnoresWhatSendersThatMeetDoToAPace) {
   RailWeight weight;
   for (const double share : {0.5, 0.9, 0.4, 0.6, 1.0, 0.7, 0.66, 0.3, 0.2, 0.7}) {
-    weight.update(share, kBurst);
+    weight.update(share, kBurst, kNeeded);
     EXPECT_EQ(weight.value(), 1.0);
   }
 }
@@ -146,7 +190,7 @@ TEST(RailWeight, OfARailThatWasTakenForSlowRises) {
   RailWeight weight;
   weight.set(0.5);
   for (int burst = 0; burst < 500; ++burst) {
-    weight.update(std::min(weight.value(), 0.79), kBurst);
+    weight.update(std::min(weight.value(), 0.79), kBurst, kNeeded);
   }
   EXPECT_GT(weight.value(), 0.75);
 }

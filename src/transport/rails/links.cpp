@@ -233,7 +233,8 @@ bool Links::is_reachable(const Peer& peer) const {
 
 void Links::on_accepted(Direction direction, std::uint64_t total) {
   const bool is_large = total >= state_.options.stripe_bytes_min;
-  state_.bursts[index_of(direction)].on_accepted(is_large ? total : 0);
+  state_.bursts[index_of(direction)].on_accepted(
+      is_large ? total : 0, {.now_ns = state_.now_ns, .caller_polls = state_.caller_polls});
 }
 
 void Links::on_planned(Direction direction, std::uint64_t total, std::uint64_t bytes) {
@@ -242,7 +243,7 @@ void Links::on_planned(Direction direction, std::uint64_t total, std::uint64_t b
 }
 
 void Links::on_finished(Direction direction) {
-  state_.bursts[index_of(direction)].on_finished();
+  state_.bursts[index_of(direction)].on_finished(state_.now_ns);
 }
 
 void Links::on_posted(

@@ -127,6 +127,8 @@ Status RailsTransport::post(const Operation& operation) noexcept {
     return Status::InvalidArgument;
   }
   state_.now_ns = now_ns();
+  // relaxed: a poll that is seen late makes two bursts one, or one two.
+  state_.caller_polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const Status status = sender_.accept(*peer, operation);
   if (status == Status::Again) {
     advance_locked();

@@ -19,7 +19,7 @@ constexpr std::uint64_t kJudgedBytesMin = 32U << 10U;
 // Bursts of less are barriers, say, and tell nothing of the traffic.
 constexpr std::uint64_t kTrafficBytesMin = 16U << 10U;
 // Rails with less than this share of the most, for their weights, do not compare with it.
-constexpr double kComparable = 0.7;
+constexpr double kComparable = 0.5;
 // What peers are told of our rails is this much out of date at most.
 constexpr double kToldChange = 0.05;
 // Bursts between two shifts of rails that are suspected.
@@ -29,6 +29,17 @@ constexpr std::uint64_t kJudgeIntervalNs = 200'000'000;
 
 double fair_bytes(const LocalRail& rail, const RailPace& pace) {
   return static_cast<double>(pace.posted_bytes()) / rail.load.weight.value();
+}
+
+// How often rails were late that are not `rail`, and are not slow.
+Lateness lateness_beside(std::span<const LocalRail> rails, const LocalRail& rail) {
+  Lateness others;
+  for (const LocalRail& other : rails) {
+    if (&other != &rail && !other.load.weight.is_slow()) {
+      others.add(other.load.weight.lateness());
+    }
+  }
+  return others;
 }
 
 // What a burst that is over, or has lasted for long, tells of our rails.
@@ -42,26 +53,37 @@ void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
   }
   const auto is_comparable = [&](const LocalRail& rail) {
     const RailPace& pace = rail.paces[index];
-    return pace.bytes_per_ns() > 0 && pace.posted_bytes() >= kJudgedBytesMin &&
+    return pace.done_bytes() > 0 && pace.posted_bytes() >= kJudgedBytesMin &&
            (!end.is_over || fair_bytes(rail, pace) >= kComparable * most);
   };
-  double fastest = 0;
+  std::uint64_t least = UINT64_MAX;
   std::size_t count = 0;
   for (const LocalRail& rail : rails) {
     if (is_comparable(rail)) {
-      fastest = std::max(fastest, rail.paces[index].bytes_per_ns());
+      least = std::min(least, rail.paces[index].posted_bytes());
       ++count;
     }
   }
+  // Rails that carry what suits their weights are done together: each is looked at as a whole.
+  const bool any_slow = has_slow_rail(rails);
+  const auto rate_of = [&](const LocalRail& rail) {
+    const RailPace& pace = rail.paces[index];
+    return end.is_over ? pace.best_average(any_slow ? pace.posted_bytes() : least) : pace.average();
+  };
+  double fastest = 0;
+  for (const LocalRail& rail : rails) {
+    fastest = is_comparable(rail) ? std::max(fastest, rate_of(rail)) : fastest;
+  }
   for (LocalRail& rail : rails) {
-    if (is_comparable(rail) && count > 1) {
+    if (is_comparable(rail) && count > 1 && rate_of(rail) > 0) {
       rail.weighed_ns = end.now_ns;
       const RailPace& pace = rail.paces[index];
-      const double share = pace.bytes_per_ns() / fastest;
+      const double share = rate_of(rail) / fastest;
+      const std::uint32_t needed = late_bursts_that_tell(lateness_beside(rails, rail));
       if (end.peer_count > 1 && pace.peers() == 1) {
-        rail.load.weight.update_lone(share, pace);
+        rail.load.weight.update_lone(share, pace, needed);
       } else {
-        rail.load.weight.update(share, pace);
+        rail.load.weight.update(share, pace, needed);
       }
     } else if (rail.load.weight.is_slow() && end.now_ns - rail.weighed_ns > kForgetNs) {
       rail.weighed_ns = end.now_ns;
@@ -173,9 +195,6 @@ void Rates::judge_long_bursts() {
       return pace.done_bytes() > 0 && state_.now_ns - pace.began_ns() > kJudgeIntervalNs;
     };
     if (std::ranges::all_of(state_.rails, is_long)) {
-      for (LocalRail& rail : state_.rails) {
-        rail.paces[index].take_average();
-      }
       judge_rails(direction, {.now_ns = state_.now_ns,
                               .peer_count = state_.turns[index].peer_count,
                               .is_over = false});

@@ -303,6 +303,7 @@ struct State {
   bool is_job_even = true;           // nobody knows of a slow rail, as far as we have been told
   std::uint64_t outstanding = 0;     // posts that have not come back, receives not counted
   std::uint64_t now_ns = 0;          // of the current pass
+  std::uint64_t caller_polls = 0;    // by the last post
   std::uint64_t warned_ns = 0;       // when the last dead link was reported
   std::uint64_t refused_ns = 0;      // when the last refused operation was reported
 
