@@ -145,13 +145,13 @@ TEST(Lateness, OfOtherRailsAsksForMoreBursts) {
     never.add(false);
     often.add(burst % 2 == 0);
   }
-  EXPECT_EQ(late_bursts_that_tell({}), 5U);
+  EXPECT_EQ(late_bursts_that_tell({}), 4U);
   EXPECT_EQ(late_bursts_that_tell(never), 4U);
-  EXPECT_NEAR(late_bursts_that_tell(often), 12, 1);
+  EXPECT_NEAR(late_bursts_that_tell(often), 10, 1);
   for (int burst = 0; burst < 100; ++burst) {
     often.add(true);
   }
-  EXPECT_LE(late_bursts_that_tell(often), 49U) << "however late all are";
+  EXPECT_LE(late_bursts_that_tell(often), 42U) << "however late all are";
 }
 
 TEST(RailWeight, FollowsARailThatIsSlowInEachOfSomeBursts) {

@@ -153,16 +153,17 @@ class Lateness {
 };
 
 // Late bursts in a row that are not chance: so many that a rail like `others`, of which none is slow, hardly ever
-// has them. 5 at first, 4 where nothing is ever late, 12 where every second burst is, as on a machine with too few cores.
+// has them. 4 at first and where nothing is ever late, 10 where every second burst is, as on a machine with too few cores.
 [[nodiscard]] inline std::uint32_t late_bursts_that_tell(const Lateness& others) {
-  constexpr double kChance = 2e-5;
+  constexpr double kChance = 1e-4;
   constexpr double kPriorLate = 1;
   constexpr double kPriorSeen = 10;
   constexpr double kOftenMax = 0.8;
   constexpr std::uint32_t kNeededMin = 4;
   const double often =
       std::min((kPriorLate + others.late()) / (kPriorSeen + others.seen()), kOftenMax);
-  const double needed = std::ceil(std::log(kChance) / std::log(often));
+  constexpr double kRounding = 1e-9;
+  const double needed = std::ceil(std::log(kChance) / std::log(often) - kRounding);
   return std::max(static_cast<std::uint32_t>(needed), kNeededMin);
 }
 
