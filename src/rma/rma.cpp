@@ -69,15 +69,13 @@ Rma::Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter)
   }
 }
 
-// What mapped() may not see: Weft's own words, regions besides the heap, and all with checks on.
-WordPlace Rma::place_elsewhere(const void* address, Pe owner) const {
-  const heap::Place place = heap_.place_of(address).value_or(heap::Place{});
-  const std::uint64_t offset = place.offset.value;
-  if (place.region != RegionIndex(0)) {
+WordPlace place_in_heap(const heap::Heap& heap, transport::RemoteAddress word, Pe owner) {
+  const std::uint64_t offset = word.offset.value;
+  if (word.region != RegionIndex(0)) {
     return place_of_user_word(offset);
   }
-  return offset < heap_.control_bytes() ? place_of_control_word(offset, owner)
-                                        : place_of_user_word(offset - heap_.control_bytes());
+  return offset < heap.control_bytes() ? place_of_control_word(offset, owner)
+                                       : place_of_user_word(offset - heap.control_bytes());
 }
 
 Status Rma::put(
@@ -85,18 +83,14 @@ Status Rma::put(
   if (source.empty()) {
     return Status::Ok;
   }
-  const Status status = post(context,
-                             {.kind = OperationKind::Put,
-                              .peer = peer,
-                              .remote = remote_address(dest),
-                              .local = const_cast<std::byte*>(source.data()),
-                              .bytes = source.size(),
-                              .update = {}},
-                             blocking);
-  if (source.size() <= kWordBytesMax) {
-    ring_for(dest, peer);
-  }
-  return status;
+  return post(context,
+              {.kind = OperationKind::Put,
+               .peer = peer,
+               .remote = remote_address(dest),
+               .local = const_cast<std::byte*>(source.data()),
+               .bytes = source.size(),
+               .update = {}},
+              blocking);
 }
 
 Status Rma::get(
@@ -130,19 +124,17 @@ Status Rma::put_signal(Context& context,
     const Status status = put(context, dest, source, peer, blocking);
     return status == Status::Ok ? this->signal(context, signal, peer) : status;
   }
-  const Status status = post(context,
-                             {.kind = OperationKind::PutSignal,
-                              .peer = peer,
-                              .remote = remote_address(dest),
-                              .local = const_cast<std::byte*>(source.data()),
-                              .bytes = source.size(),
-                              .update = {.code = signal.code,
-                                         .element_bytes = 8,
-                                         .word = remote_address(signal.word),
-                                         .operand = signal.value}},
-                             blocking);
-  ring_for_signal(signal.word, peer);
-  return status;
+  return post(context,
+              {.kind = OperationKind::PutSignal,
+               .peer = peer,
+               .remote = remote_address(dest),
+               .local = const_cast<std::byte*>(source.data()),
+               .bytes = source.size(),
+               .update = {.code = signal.code,
+                          .element_bytes = 8,
+                          .word = remote_address(signal.word),
+                          .operand = signal.value}},
+              blocking);
 }
 
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
@@ -154,9 +146,7 @@ Status Rma::atomic(
     Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result) {
   Operation operation = atomic_operation(remote_address(word), atomic, peer);
   operation.result = result;
-  const Status status = post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
-  ring_for_signal(word, peer);
-  return status;
+  return post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
 }
 
 Status Rma::atomic_fetch_nbi(
@@ -164,9 +154,7 @@ Status Rma::atomic_fetch_nbi(
   if (atomic.element_bytes == 8) {
     Operation operation = atomic_operation(remote_address(word), atomic, peer);
     operation.result = static_cast<std::uint64_t*>(result);
-    const Status status = post(context, operation, Blocking::No);
-    ring_for_signal(word, peer);
-    return status;
+    return post(context, operation, Blocking::No);
   }
   std::uint64_t old = 0;
   const Status status = this->atomic(context, word, atomic, peer, &old);
@@ -231,11 +219,28 @@ Status Rma::await_counter(Context& context, Pe peer) {
 
 Status Rma::post(Context& context, Operation operation, Blocking blocking) {
   if (!mapped_.reaches(operation)) {
-    return post_remote(context, operation, blocking);
+    const Status status = post_remote(context, operation, blocking);
+    ring_after(operation);
+    return status;
   }
   OperationCounter counter;
   operation.counter = &counter;
-  return mapped_.post(operation);
+  const Status status = mapped_.post(operation);
+  ring_after(operation);
+  return status;
+}
+
+// A PE of this node may sleep until the word changes, also where another transport than the mapped one reached it.
+void Rma::ring_after(const Operation& operation) {
+  WordBell* const bell = doorbells_[operation.peer.value];
+  if (bell == nullptr) {
+    return;
+  }
+  if (operation.kind == OperationKind::PutSignal || operation.kind == OperationKind::Atomic) {
+    ring_unfenced(*bell, place_in_heap(heap_, operation.update.word, operation.peer));
+  } else if (operation.kind == OperationKind::Put && operation.bytes <= kWordBytesMax) {
+    ring_for_word(*bell, place_in_heap(heap_, operation.remote, operation.peer));
+  }
 }
 
 Status Rma::post_remote(Context& context, Operation operation, Blocking blocking) {

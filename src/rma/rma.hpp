@@ -43,6 +43,11 @@ struct Atomic {
 
 enum class Blocking : bool { No, Yes };
 
+// Where the doorbells know that word of PE `owner`.
+[[nodiscard]] WordPlace place_in_heap(const heap::Heap& heap,
+                                      transport::RemoteAddress word,
+                                      Pe owner);
+
 class Rma {
  public:
   // A blocking put up to this size is copied by the transport and does not wait for the wire.
@@ -129,7 +134,9 @@ class Rma {
   // Where the doorbells know the word at `address`, symmetric, of PE `owner`.
   [[nodiscard]] WordPlace place_of_word(const void* address, Pe owner) const {
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - user_);
-    return offset < user_bytes_ ? place_of_user_word(offset) : place_elsewhere(address, owner);
+    // What mapped() may not see: Weft's own words, regions besides the heap, and all with checks on.
+    return offset < user_bytes_ ? place_of_user_word(offset)
+                                : place_in_heap(heap_, remote_address(address), owner);
   }
 
   // Wakes a PE of this node that sleeps until the word at `place` changes; for who stored that.
@@ -195,7 +202,7 @@ class Rma {
                                             : nullptr;
   }
 
-  [[nodiscard]] WordPlace place_elsewhere(const void* address, Pe owner) const;
+  void ring_after(const transport::Operation& operation);
 
   [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
     const auto place = heap_.place_of(address).value_or(heap::Place{});
