@@ -11,6 +11,7 @@ endfunction()
 
 weft_require_pkg(libfabric libfabric 1.17 libfabric-dev)
 weft_require_pkg(hwloc hwloc 2.7 libhwloc-dev)
+weft_require_pkg(libsodium libsodium 1.0.18 libsodium-dev)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)

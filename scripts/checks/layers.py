@@ -34,6 +34,7 @@ VENDOR_OWNERS = {
     "nvml": ["src/topology"],
     "cuda": ["src/gpu"],
     "pmix": ["src/bootstrap"],
+    "sodium": ["src/bootstrap"],
     "spdlog/": ["src/base/log.cpp"],
     "CLI/": ["tools", "tests"],
     "gtest/": ["tests"], "gmock/": ["tests"], "benchmark/": ["tests"],

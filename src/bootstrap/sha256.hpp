@@ -1,8 +1,7 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for the rendezvous' challenge and response.
-// Pure; any thread.
+// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for the rendezvous' challenge and response: libsodium's.
 //
-// Ours, and not libcrypto's: 100 lines that published vectors test (RFC 4231, FIPS 180-4 examples)
-// against a dependency that every program linking libweft would load for one hash per PE.
+// Threads: any.
+// Errors: random_digest throws Error; the others have none.
 #pragma once
 
 #include <array>
