@@ -13,10 +13,10 @@
 namespace weft::perf {
 namespace {
 
-constexpr std::array kBlockwise{Subcommand::Alltoall, Subcommand::Fcollect, Subcommand::Collect};
+constexpr std::array kBlockwise{Collective::Alltoall, Collective::Fcollect, Collective::Collect};
 
 TEST(PerfCollectiveShape, BlocksLieSideBySideAndFillDest) {
-  for (const Subcommand collective : kBlockwise) {
+  for (const Collective collective : kBlockwise) {
     for (std::uint32_t n = 1; n <= 9; ++n) {
       for (std::size_t count = 1; count <= 5; ++count) {
         const CollectiveShape shape = shape_for(collective, n, 8, count * 8 * n);
@@ -35,25 +35,25 @@ TEST(PerfCollectiveShape, BlocksLieSideBySideAndFillDest) {
 }
 
 TEST(PerfCollectiveShape, CollectsLengthsDiffer) {
-  const CollectiveShape shape = shape_for(Subcommand::Collect, 3, 4, 120);
+  const CollectiveShape shape = shape_for(Collective::Collect, 3, 4, 120);
   EXPECT_EQ(shape.source_bytes(0), 44U);
   EXPECT_EQ(shape.source_bytes(1), 36U);
   EXPECT_EQ(shape.source_bytes(2), 40U);  // it has no neighbour
 }
 
 TEST(PerfCollectiveShape, SizeOfARowIsThatOfTheLargerBuffer) {
-  EXPECT_EQ(shape_for(Subcommand::Alltoall, 8, 4, 1048576).count, 32768U);
-  EXPECT_EQ(shape_for(Subcommand::Broadcast, 8, 4, 1048576).count, 262144U);
-  EXPECT_EQ(shape_for(Subcommand::Reduction, 8, 8, 1048576).count, 131072U);
-  EXPECT_EQ(shape_for(Subcommand::Fcollect, 8, 4, 16).count, 0U);
+  EXPECT_EQ(shape_for(Collective::Alltoall, 8, 4, 1048576).count, 32768U);
+  EXPECT_EQ(shape_for(Collective::Broadcast, 8, 4, 1048576).count, 262144U);
+  EXPECT_EQ(shape_for(Collective::Reduction, 8, 8, 1048576).count, 131072U);
+  EXPECT_EQ(shape_for(Collective::Fcollect, 8, 4, 16).count, 0U);
 }
 
 TEST(PerfCollectiveShape, BusBandwidthIsWhatTheWiresCarry) {
-  EXPECT_DOUBLE_EQ(bus_factor(Subcommand::Alltoall, 8), 0.875);
-  EXPECT_DOUBLE_EQ(bus_factor(Subcommand::Fcollect, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Subcommand::Collect, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Subcommand::Reduction, 8), 1.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Subcommand::Broadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::Alltoall, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::Fcollect, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::Collect, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::Reduction, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::Broadcast, 8), 1);
 }
 
 constexpr std::size_t kElements = 40;

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tools/perf/gpu/options.hpp"
+#include "tools/perf/command_line.hpp"
 
 namespace weft::perf::gpu {
 namespace {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 Options parse(std::vector<const char*> words) {
   words.insert(words.begin(), "weft-perf");
-  return parse_options(words).value();
+  return parse_command_line(words).gpu.value();
 }
 
 std::string refusal(std::vector<const char*> words) {
@@ -30,23 +30,14 @@ std::string refusal(std::vector<const char*> words) {
 }
 
 TEST(PerfGpuOptions, EachBenchmarkHasItsNameAndDefaults) {
-  for (const Defaults& defaults : benchmarks()) {
-    const char* side = defaults.side == Side::Device ? "device" : "stream";
-    const Options options = parse({side, std::string(defaults.name).c_str()});
-    EXPECT_EQ(options.benchmark, defaults.benchmark);
-    EXPECT_EQ(options.side, defaults.side);
-    EXPECT_EQ(options.scopes, defaults.scopes);
+  for (const Benchmark& benchmark : benchmarks()) {
+    const char* side = benchmark.side == Side::Device ? "device" : "stream";
+    const Options options = parse({side, std::string(benchmark.name).c_str()});
+    EXPECT_EQ(options.benchmark, &benchmark);
+    EXPECT_EQ(options.scopes, benchmark.scopes);
+    EXPECT_NE(benchmark.run, nullptr);
     EXPECT_TRUE(options.verifies);
   }
-}
-
-TEST(PerfGpuOptions, TheTwoWordsAreTheOnlyOnes) {
-  const std::vector<const char*> device{"weft-perf", "device", "barrier"};
-  const std::vector<const char*> host{"weft-perf", "barrier"};
-  const std::vector<const char*> nothing{"weft-perf"};
-  EXPECT_TRUE(is_for_gpu(device));
-  EXPECT_FALSE(is_for_gpu(host));
-  EXPECT_FALSE(is_for_gpu(nothing));
 }
 
 TEST(PerfGpuOptions, ScopesAreSomeOfWhatThereIs) {
@@ -58,9 +49,8 @@ TEST(PerfGpuOptions, ScopesAreSomeOfWhatThereIs) {
 }
 
 TEST(PerfGpuOptions, DirectionChangesPutsAndGets) {
-  EXPECT_EQ(parse({"device", "shmem_put_bw", "--dir", "read"}).benchmark, Benchmark::GetBw);
-  EXPECT_EQ(parse({"device", "shmem_get_latency", "--dir", "write"}).benchmark,
-            Benchmark::PutLatency);
+  EXPECT_EQ(parse({"device", "shmem_put_bw", "--dir", "read"}).kind, Kind::GetBw);
+  EXPECT_EQ(parse({"device", "shmem_get_latency", "--dir", "write"}).kind, Kind::PutLatency);
   EXPECT_THAT(refusal({"device", "barrier", "--dir", "read"}), HasSubstr("--dir"));
 }
 

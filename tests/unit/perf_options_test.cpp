@@ -5,7 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include "tools/perf/options.hpp"
+#include "tools/perf/benchmark.hpp"
+#include "tools/perf/command_line.hpp"
 
 namespace weft::perf {
 namespace {
@@ -16,7 +17,7 @@ using ::testing::Pair;
 
 Options parse(std::vector<const char*> words) {
   words.insert(words.begin(), "weft-perf");
-  return parse_options(words).value();
+  return parse_command_line(words).host.value();
 }
 
 std::string refusal(std::vector<const char*> words) {
@@ -28,12 +29,12 @@ std::string refusal(std::vector<const char*> words) {
   return "accepted";
 }
 
-TEST(PerfOptions, EachSubcommandHasItsNameAndDefaults) {
-  for (const SubcommandDefaults& defaults : subcommands()) {
-    const Options options = parse({std::string(defaults.name).c_str()});
-    EXPECT_EQ(options.subcommand, defaults.subcommand);
-    EXPECT_EQ(&defaults_of(defaults.subcommand), &defaults);
-    EXPECT_EQ(options.iterations, defaults.iterations);
+TEST(PerfOptions, EachBenchmarkHasItsNameAndDefaults) {
+  for (const Benchmark& benchmark : benchmarks()) {
+    const Options options = parse({std::string(benchmark.name).c_str()});
+    EXPECT_EQ(options.benchmark, &benchmark);
+    EXPECT_EQ(options.iterations, benchmark.defaults.iterations);
+    EXPECT_NE(benchmark.run, nullptr);
   }
 }
 

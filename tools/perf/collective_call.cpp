@@ -25,16 +25,16 @@ int call_collective(const CollectiveShape& shape,
                     weft_elements elements,
                     weft_reduction reduction) {
   const std::size_t bytes = source.size();
-  if (shape.collective == Subcommand::Alltoall) {
+  if (shape.collective == Collective::Alltoall) {
     return weft_team_alltoall(WEFT_TEAM_WORLD, dest, source.data(), shape.block_bytes());
   }
-  if (shape.collective == Subcommand::Broadcast) {
+  if (shape.collective == Collective::Broadcast) {
     return weft_team_broadcast(WEFT_TEAM_WORLD, dest, source.data(), bytes, kRoot);
   }
-  if (shape.collective == Subcommand::Fcollect) {
+  if (shape.collective == Collective::Fcollect) {
     return weft_team_fcollect(WEFT_TEAM_WORLD, dest, source.data(), bytes);
   }
-  if (shape.collective == Subcommand::Collect) {
+  if (shape.collective == Collective::Collect) {
     return weft_team_collect(WEFT_TEAM_WORLD, dest, source.data(), bytes);
   }
   return weft_team_reduce(WEFT_TEAM_WORLD, dest, source.data(), elements, reduction);
@@ -68,11 +68,11 @@ void CollectiveCall::call() {
 void CollectiveCall::prepare(std::uint64_t round) {
   fill_poison(dest_.bytes());
   const std::uint32_t me = job_.me();
-  if (shape_.collective == Subcommand::Reduction) {
+  if (shape_.collective == Collective::Reduction) {
     fill_contribution(source(), {.type = type_, .reduction = reduction_, .round = round}, me);
     return;
   }
-  if (shape_.collective != Subcommand::Alltoall) {
+  if (shape_.collective != Collective::Alltoall) {
     fill_payload(source(), {.source = me, .dest = kToAll, .iteration = round});
     return;
   }
@@ -84,19 +84,19 @@ void CollectiveCall::prepare(std::uint64_t round) {
 }
 
 void CollectiveCall::check(std::uint64_t round) {
-  if (shape_.collective == Subcommand::Reduction) {
+  if (shape_.collective == Collective::Reduction) {
     count_wrong(
         check_reduction(dest_.bytes(), {.type = type_, .reduction = reduction_, .round = round},
                         shape_.pe_count),
         {.source = 0, .dest = job_.me(), .iteration = round});
     return;
   }
-  if (shape_.collective == Subcommand::Broadcast) {
+  if (shape_.collective == Collective::Broadcast) {
     check_block({.offset = 0, .size = shape_.dest_bytes()},
                 {.source = kRoot, .dest = kToAll, .iteration = round});
     return;
   }
-  const std::uint32_t dest = shape_.collective == Subcommand::Alltoall ? job_.me() : kToAll;
+  const std::uint32_t dest = shape_.collective == Collective::Alltoall ? job_.me() : kToAll;
   for (std::uint32_t pe = 0; pe < shape_.pe_count; ++pe) {
     check_block(shape_.block_from(pe), {.source = pe, .dest = dest, .iteration = round});
   }
@@ -114,12 +114,12 @@ void CollectiveCall::count_wrong(const PayloadCheck& result, const MessageId& id
   fmt::print(stderr,
              "weft-perf: PE {}: {} bytes {} are wrong in round {}, the first at offset {}\n",
              job_.me(), result.wrong_bytes,
-             shape_.collective == Subcommand::Reduction ? std::string("of the result")
+             shape_.collective == Collective::Reduction ? std::string("of the result")
                                                         : fmt::format("from PE {}", id.source),
              id.iteration, result.first_wrong_offset);
 }
 
-BarrierCall::BarrierCall(const Job& job, Subcommand which)
+BarrierCall::BarrierCall(const Job& job, Synchronization which)
     : job_(job),
       which_(which),
       words_(job.pe_count() * sizeof(std::uint64_t)),
@@ -129,7 +129,8 @@ BarrierCall::BarrierCall(const Job& job, Subcommand which)
 }
 
 void BarrierCall::call() {
-  require(which_ == Subcommand::Barrier ? weft_barrier_all() : weft_team_sync(WEFT_TEAM_WORLD));
+  require(which_ == Synchronization::Barrier ? weft_barrier_all()
+                                             : weft_team_sync(WEFT_TEAM_WORLD));
 }
 
 void BarrierCall::prepare(std::uint64_t round) {
@@ -138,7 +139,7 @@ void BarrierCall::prepare(std::uint64_t round) {
     require(weft_put_nbi(words_.words() + job_.me(), value_.words(), sizeof(std::uint64_t),
                          static_cast<int>(pe)));
   }
-  if (which_ == Subcommand::Sync) {
+  if (which_ == Synchronization::Sync) {
     require(weft_quiet());  // sync completes nothing
   }
 }

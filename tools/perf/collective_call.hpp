@@ -53,7 +53,7 @@ class BarrierCall {
   static constexpr bool kNeedsBarrier =
       false;  // it would hide that the one under test does nothing
 
-  BarrierCall(const Job& job, Subcommand which);
+  BarrierCall(const Job& job, Synchronization which);
 
   void call();
   void prepare(std::uint64_t round);
@@ -63,7 +63,7 @@ class BarrierCall {
 
  private:
   const Job& job_;
-  Subcommand which_;
+  Synchronization which_;
   SymmetricBuffer words_;  // one from each PE
   SymmetricBuffer value_;
   std::uint64_t wrong_bytes_ = 0;

@@ -3,18 +3,18 @@
 namespace weft::perf {
 namespace {
 
-bool has_block_for_each_pe(Subcommand collective) {
-  return collective == Subcommand::Alltoall || collective == Subcommand::Fcollect ||
-         collective == Subcommand::Collect;
+bool has_block_for_each_pe(Collective collective) {
+  return collective == Collective::Alltoall || collective == Collective::Fcollect ||
+         collective == Collective::Collect;
 }
 
 }  // namespace
 
 std::size_t CollectiveShape::source_bytes(std::uint32_t pe) const {
-  if (collective == Subcommand::Alltoall) {
+  if (collective == Collective::Alltoall) {
     return block_bytes() * pe_count;
   }
-  return collective == Subcommand::Collect ? block_from(pe).size : block_bytes();
+  return collective == Collective::Collect ? block_from(pe).size : block_bytes();
 }
 
 std::size_t CollectiveShape::dest_bytes() const {
@@ -24,7 +24,7 @@ std::size_t CollectiveShape::dest_bytes() const {
 Block CollectiveShape::block_from(std::uint32_t from) const {
   const Block even{.offset = from * block_bytes(), .size = block_bytes()};
   const bool has_neighbour = from % 2 == 1 || from + 1 < pe_count;
-  if (collective != Subcommand::Collect || !has_neighbour) {
+  if (collective != Collective::Collect || !has_neighbour) {
     return even;
   }
   const std::size_t more = count > 1 ? element_bytes : 0;
@@ -32,7 +32,7 @@ Block CollectiveShape::block_from(std::uint32_t from) const {
                        : Block{even.offset + more, even.size - more};
 }
 
-CollectiveShape shape_for(Subcommand collective,
+CollectiveShape shape_for(Collective collective,
                           std::uint32_t pe_count,
                           std::size_t element_bytes,
                           std::size_t row_size) {
@@ -43,12 +43,12 @@ CollectiveShape shape_for(Subcommand collective,
           .count = row_size / (parts * element_bytes)};
 }
 
-double bus_factor(Subcommand collective, std::uint32_t pe_count) {
+double bus_factor(Collective collective, std::uint32_t pe_count) {
   const double n = pe_count;
-  if (collective == Subcommand::Broadcast) {
+  if (collective == Collective::Broadcast) {
     return 1;
   }
-  return (n - 1) / n * (collective == Subcommand::Reduction ? 2 : 1);
+  return (n - 1) / n * (collective == Collective::Reduction ? 2 : 1);
 }
 
 }  // namespace weft::perf

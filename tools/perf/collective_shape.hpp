@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tools/perf/options.hpp"
-
 namespace weft::perf {
+
+enum class Collective : std::uint8_t { Alltoall, Broadcast, Fcollect, Collect, Reduction };
+enum class Synchronization : std::uint8_t { Barrier, Sync };
 
 // A block of a buffer, in bytes.
 struct Block {
@@ -16,7 +17,7 @@ struct Block {
 };
 
 struct CollectiveShape {
-  Subcommand collective = Subcommand::Alltoall;
+  Collective collective = Collective::Alltoall;
   std::uint32_t pe_count = 1;
   std::size_t element_bytes = 4;
   std::size_t count = 0;  // elements of one block; on average for collect
@@ -35,12 +36,12 @@ struct CollectiveShape {
 
 // The size of a row is that of the larger buffer: for alltoall, fcollect and collect the blocks of all
 // PEs together, for broadcast and reduction the one block. No elements if it is too small for a row.
-[[nodiscard]] CollectiveShape shape_for(Subcommand collective,
+[[nodiscard]] CollectiveShape shape_for(Collective collective,
                                         std::uint32_t pe_count,
                                         std::size_t element_bytes,
                                         std::size_t row_size);
 
 // Bus bandwidth / algorithm bandwidth: (n-1)/n; 2(n-1)/n for reductions; 1 for broadcast.
-[[nodiscard]] double bus_factor(Subcommand collective, std::uint32_t pe_count);
+[[nodiscard]] double bus_factor(Collective collective, std::uint32_t pe_count);
 
 }  // namespace weft::perf

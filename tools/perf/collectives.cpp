@@ -85,10 +85,9 @@ void append(std::vector<std::string>& cells, std::vector<std::string> more) {
   cells.insert(cells.end(), more.begin(), more.end());
 }
 
-void run_size(const Run& run, std::size_t size, weft_reduction reduction) {
+void run_size(const Run& run, Collective which, std::size_t size, weft_reduction reduction) {
   const Options& options = run.options;
-  const CollectiveShape shape =
-      shape_for(options.subcommand, run.job.pe_count(), options.type.bytes, size);
+  const CollectiveShape shape = shape_for(which, run.job.pe_count(), options.type.bytes, size);
   if (shape.count == 0) {
     return;  // less than an element for each PE: no row
   }
@@ -96,7 +95,7 @@ void run_size(const Run& run, std::size_t size, weft_reduction reduction) {
   const Measurement measurement = measure_calls(run, call);
   const double longest = measurement.seconds.max;
   const double algorithm = gigabytes_per_s(static_cast<double>(shape.dest_bytes()), longest);
-  const double bus = algorithm * bus_factor(options.subcommand, run.job.pe_count());
+  const double bus = algorithm * bus_factor(which, run.job.pe_count());
   std::vector<std::string> cells{fmt::format("{}", size),
                                  fmt::format("{}", shape.count),
                                  width_of(options.type),
@@ -108,7 +107,7 @@ void run_size(const Run& run, std::size_t size, weft_reduction reduction) {
   nlohmann::json more = describe(run, measurement);
   more.update(
       {{"count", shape.count}, {"type", options.type.name}, {"algbw", algorithm}, {"busbw", bus}});
-  if (options.subcommand == Subcommand::Reduction) {
+  if (which == Collective::Reduction) {
     cells.emplace_back(name_of(reduction));
     more["reduction"] = name_of(reduction);
   }
@@ -116,9 +115,9 @@ void run_size(const Run& run, std::size_t size, weft_reduction reduction) {
                  {.size = size, .value = longest * 1e6, .unit = "us", .more = std::move(more)});
 }
 
-Columns columns_for(Subcommand collective) {
+Columns columns_for(Collective collective) {
   Columns columns = with_spread(alltoall_columns());
-  if (collective == Subcommand::Reduction) {
+  if (collective == Collective::Reduction) {
     columns.back().width = 14;
     columns.push_back({"redop"});
   }
@@ -139,21 +138,20 @@ std::vector<weft_reduction> reductions_of(const Options& options) {
 
 }  // namespace
 
-void run_collective(const Run& run) {
-  const Subcommand collective = run.options.subcommand;
-  run.report.header(defaults_of(collective).name, columns_for(collective));
+void run_collective(const Run& run, Collective which) {
+  run.report.header(run.name(), columns_for(which));
   const std::vector<weft_reduction> reductions =
-      collective == Subcommand::Reduction ? reductions_of(run.options) : std::vector{WEFT_SUM};
+      which == Collective::Reduction ? reductions_of(run.options) : std::vector{WEFT_SUM};
   for (const weft_reduction reduction : reductions) {
     for (const std::size_t size : size_sequence(run.options.sizes)) {
-      run_size(run, size, reduction);
+      run_size(run, which, size, reduction);
     }
   }
 }
 
-void run_barrier(const Run& run) {
-  run.report.header(defaults_of(run.options.subcommand).name, with_spread(latency_columns()));
-  BarrierCall call(run.job, run.options.subcommand);
+void run_synchronization(const Run& run, Synchronization which) {
+  run.report.header(run.name(), with_spread(latency_columns()));
+  BarrierCall call(run.job, which);
   const Measurement measurement = measure_calls(run, call);
   const double longest = measurement.seconds.max * 1e6;
   std::vector<std::string> cells{"0", "None", fmt::format("{:.6f}", longest)};

@@ -168,4 +168,12 @@ bool Job::is_stopped(std::uint64_t round) const {
   return weft_signal_fetch(words_->words() + kStopWord) == stop_value(round);
 }
 
+void require_pes(const Job& job, std::string_view benchmark, std::uint32_t least) {
+  if (job.pe_count() < least) {
+    throw JobError(
+        fmt::format("{} needs {} PEs; start it with weft-run -n {}", benchmark, least, least),
+        kStatusUsage);
+  }
+}
+
 }  // namespace weft::perf

@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -125,5 +126,8 @@ class Job {
   std::uint64_t sums_so_far_ = 0;
   std::unique_ptr<SymmetricBuffer> words_;  // see kStopWord and its neighbours
 };
+
+// Throws JobError on every PE if the job has fewer than `benchmark` needs.
+void require_pes(const Job& job, std::string_view benchmark, std::uint32_t least);
 
 }  // namespace weft::perf

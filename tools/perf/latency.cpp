@@ -34,7 +34,7 @@ void repeat_get(const SymmetricBuffer& source,
 double verified_latency(const Run& run, std::size_t size) {
   ExchangePlan plan = plan_exchange(run.job, run.options, Pattern::OneWay, size);
   plan.window = 1;
-  plan.reads = run.options.subcommand == Subcommand::GetLatency;
+  plan.reads = run.options.reads;
   Exchange exchange(run.job, plan);
   const Timing timing = measure_warm(run, exchange);
   return timing.seconds / static_cast<double>(timing.steps);
@@ -44,7 +44,7 @@ double latency(const Run& run, std::size_t size) {
   const Options& options = run.options;
   const SymmetricBuffer source(size);
   const SymmetricBuffer dest(size);
-  const auto repeat = options.subcommand == Subcommand::GetLatency ? repeat_get : repeat_put;
+  const auto repeat = options.reads ? repeat_get : repeat_put;
   const int pe = static_cast<int>(run.job.partner());
   double result = 0;
   Job::barrier();
@@ -65,7 +65,7 @@ double latency(const Run& run, std::size_t size) {
 }  // namespace
 
 void run_latency(const Run& run) {
-  run.report.header(defaults_of(run.options.subcommand).name, latency_columns());
+  run.report.header(run.name(), latency_columns());
   for (const std::size_t size : size_sequence(run.options.sizes)) {
     const double seconds = run.options.verifies ? verified_latency(run, size) : latency(run, size);
     run.report.row({fmt::format("{}", size), "None", fmt::format("{:.6f}", seconds * 1e6)},

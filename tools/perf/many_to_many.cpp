@@ -18,7 +18,7 @@ Columns columns() {
 }
 
 void run_size(const Run& run, std::size_t size, bool aggregates) {
-  const SubcommandDefaults& defaults = defaults_of(run.options.subcommand);
+  const Defaults& defaults = run.options.benchmark->defaults;
   ExchangePlan plan = plan_exchange(run.job, run.options, defaults.pattern, size);
   plan.reads = defaults.reads;
   plan.waits_for_each = !aggregates;
@@ -53,7 +53,7 @@ void run_size(const Run& run, std::size_t size, bool aggregates) {
 }  // namespace
 
 void run_many_to_many(const Run& run) {
-  run.report.header(defaults_of(run.options.subcommand).name, columns());
+  run.report.header(run.name(), columns());
   for (const std::size_t size : size_sequence(run.options.sizes)) {
     for (const bool aggregates : {true, false}) {
       if (run.options.aggregates.value_or(aggregates) == aggregates) {

@@ -100,7 +100,7 @@ std::string reduction_names() {
 }
 
 std::string_view name_of(AtomicKind kind) {
-  return kAtomics[static_cast<std::size_t>(kind)].first;
+  return std::ranges::find(kAtomics, kind, [](const auto& entry) { return entry.second; })->first;
 }
 
 std::string_view name_of(weft_reduction reduction) {

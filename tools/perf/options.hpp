@@ -1,4 +1,4 @@
-// What the user asked weft-perf for. Pure parsing; `environment_of` says what the library is told.
+// What the user asked weft-perf for (command_line.hpp reads it), and what the library is told of it. Pure.
 #pragma once
 
 #include <weft/collectives.h>
@@ -19,48 +19,6 @@ namespace weft::perf {
 
 inline constexpr int kStatusFailure = 1;
 inline constexpr int kStatusUsage = 2;
-
-enum class Subcommand : std::uint8_t {
-  PutBw,
-  GetBw,
-  PutLatency,
-  GetLatency,
-  PutSignalRate,
-  PutSignalPingPong,
-  AtomicLatency,
-  BarrierLatency,
-  AlltoallLatency,
-  PagedWrite,
-  ColdStart,
-  AllGetAll,
-  AllPutAll,
-  ExchangeGet,
-  MessageRate,
-  Alltoall,
-  Broadcast,
-  Fcollect,
-  Collect,
-  Reduction,
-  Barrier,
-  Sync,
-};
-
-// Its name, and what it does unless told otherwise.
-struct SubcommandDefaults {
-  Subcommand subcommand = Subcommand::PutBw;
-  std::string_view name;
-  std::string_view help;
-  std::uint32_t pe_count_min = 2;
-  SizeRange sizes;
-  std::uint64_t iterations = 100;
-  std::uint64_t warmup_iterations = 10;
-  std::uint64_t window = 64;
-  Pattern pattern = Pattern::AllToAll;
-  bool reads = false;
-};
-
-[[nodiscard]] std::span<const SubcommandDefaults> subcommands();
-[[nodiscard]] const SubcommandDefaults& defaults_of(Subcommand subcommand);
 
 // -d: only its size matters, and the name in the table, except to reductions.
 struct ElementType {
@@ -84,27 +42,37 @@ enum class AtomicKind : std::uint8_t {
   All,
 };
 
-struct Options {
-  Subcommand subcommand = Subcommand::PutBw;
+// What all benchmarks understand, of the host and of GPUs.
+struct CommonOptions {
   SizeRange sizes;
+  bool end_is_given = false;  // --end
   std::uint64_t iterations = 0;
   std::uint64_t warmup_iterations = 0;
-  double duration_s = 0;  // 0: as many as `iterations`
+  ElementType type;
+  std::optional<weft_reduction> reduction = WEFT_SUM;  // none: each that the type allows
+  AtomicKind atomic = AtomicKind::All;
+  bool bidirectional = false;
+  bool verifies = false;
+  bool prints_json = false;  // to stdout, instead of tables
+  std::string output;        // JSON goes here; tables stay on stdout
+  std::string command_line;
+};
+
+struct Benchmark;
+
+struct Options : CommonOptions {
+  const Benchmark* benchmark = nullptr;  // never null once parsed
+  double duration_s = 0;                 // 0: as many as `iterations`
   std::uint64_t window = 1;
   std::uint64_t count_per_step = 1;
-  ElementType type;
-  AtomicKind atomic = AtomicKind::All;
   Pattern pattern = Pattern::AllToAll;
   SizeRule size_rule;
   std::uint64_t seed = 1;
-  std::optional<weft_reduction> reduction = WEFT_SUM;  // none: each that the type allows
-  std::uint64_t repeats = 5;                           // of a row; the median counts
-  std::optional<bool> aggregates;                      // none: both ways, a row each
-  bool bidirectional = false;
+  std::uint64_t repeats = 5;       // of a row; the median counts
+  std::optional<bool> aggregates;  // none: both ways, a row each
   bool reads = false;
   bool alternates_signal = false;
   bool collective = false;
-  bool verifies = false;
   bool shows_counters = true;
   std::optional<bool> warms_up;                      // none: as WEFT_WARMUP says
   std::string policy;                                // empty: as WEFT_RAIL_POLICY says
@@ -113,13 +81,7 @@ struct Options {
   // Between two looks at the NICs; none: 10 where the run is long enough, 0: never.
   std::optional<std::uint64_t> sample_interval_ms;
   std::uint64_t nic_rate_bits_per_s = 0;  // 0: as the lab or the kernel says
-  bool prints_json = false;               // to stdout, instead of tables
-  std::string output;                     // JSON goes here; tables stay on stdout
-  std::string command_line;
 };
-
-// Throws std::invalid_argument with one sentence. None if only --help was asked for and printed.
-[[nodiscard]] std::optional<Options> parse_options(std::span<const char* const> arguments);
 
 // The variables that carry the options to the library, for weft_init; `pe_count` is a guess from the
 // launcher's variables. The heap is made large enough for the run unless WEFT_HEAP_SIZE is set.

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
+#include "tools/perf/benchmark.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -116,7 +118,7 @@ nlohmann::json describe_machine() {
 
 Report::Report(const Job& job, const Options& options)
     : Report(job,
-             ReportPlan{.subcommand = std::string(defaults_of(options.subcommand).name),
+             ReportPlan{.subcommand = std::string(options.benchmark->name),
                         .command_line = options.command_line,
                         .prints_json = options.prints_json,
                         .output = options.output}) {}

@@ -1,7 +1,10 @@
-// One function for each subcommand, collective over all PEs, and the table by which main finds it.
-// Each prints its table as it goes.
+// The functions of the benchmarks (benchmarks.cpp), each collective over all PEs. Each prints its table as it goes.
+//
+// Threads: the main one of each PE. Errors: JobError.
 #pragma once
 
+#include "tools/perf/benchmark.hpp"
+#include "tools/perf/collective_shape.hpp"
 #include "tools/perf/job.hpp"
 #include "tools/perf/options.hpp"
 #include "tools/perf/report.hpp"
@@ -15,6 +18,8 @@ struct Run {
   const Options& options;
   Report& report;
   NicCounters* counters = nullptr;  // told which parts are measured; none under --no-counters
+
+  [[nodiscard]] std::string_view name() const { return options.benchmark->name; }
 };
 
 void run_bandwidth(const Run& run);  // put_bw, get_bw
@@ -28,9 +33,7 @@ void run_paged_write(const Run& run);
 void run_cold_start(const Run& run);
 void run_many_to_many(const Run& run);  // all_get_all, all_put_all, exchange_get
 void run_message_rate(const Run& run);
-void run_collective(const Run& run);  // alltoall, broadcast, fcollect, collect, reduction
-void run_barrier(const Run& run);     // barrier, sync
-
-void run_subcommand(const Run& run);
+void run_collective(const Run& run, Collective which);
+void run_synchronization(const Run& run, Synchronization which);
 
 }  // namespace weft::perf

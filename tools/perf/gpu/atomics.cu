@@ -205,7 +205,7 @@ void bandwidth(Session& session, AtomicKind kind, std::size_t bytes) {
 }
 
 void run_kind(Session& session, AtomicKind kind) {
-  if (session.options().benchmark == Benchmark::AtomicLatency) {
+  if (session.options().kind == Kind::AtomicLatency) {
     return latency(session, kind);
   }
   for (const std::size_t size : size_sequence(session.options().sizes)) {

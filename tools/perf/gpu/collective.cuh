@@ -10,8 +10,19 @@
 namespace weft::perf::gpu {
 
 // As bench/peers: few iterations where one moves much.
-inline constexpr std::size_t kBudgets[kScopeCount] = {std::size_t{2} << 20U, std::size_t{32} << 20U,
-                                                      std::size_t{1} << 30U, std::size_t{8} << 30U};
+inline std::size_t budget_of(Scope scope) {
+  switch (scope) {
+    case Scope::Thread:
+      return std::size_t{2} << 20U;
+    case Scope::Warp:
+      return std::size_t{32} << 20U;
+    case Scope::Block:
+      return std::size_t{1} << 30U;
+    case Scope::Grid:
+      break;
+  }
+  return std::size_t{8} << 30U;
+}
 
 struct Buffers {
   void* dest;

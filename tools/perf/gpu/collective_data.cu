@@ -38,23 +38,23 @@ CollectivePlan plan_of(const Session& session,
   const Options& options = session.options();
   const double bus = (session.pe_count() - 1.0) / session.pe_count();
   CollectivePlan plan;
-  plan.title = (options.benchmark == Benchmark::Bcast ? "broadcast" : options.name) + suffix;
+  plan.title = (options.kind == Kind::Bcast ? "broadcast" : options.name) + suffix;
   plan.type = width_of(options.type);
   plan.element_bytes = options.type.bytes;
   plan.element = plan.element_bytes == 4 ? WEFT_UINT32 : WEFT_UINT64;
   plan.bus_factor = bus;
-  if (options.benchmark == Benchmark::Alltoall) {
+  if (options.kind == Kind::Alltoall) {
     plan.source_has_blocks = plan.dest_has_blocks = true;
-  } else if (options.benchmark == Benchmark::Fcollect) {
+  } else if (options.kind == Kind::Fcollect) {
     plan.pattern = Pattern::Gather;
     plan.dest_has_blocks = true;
-  } else if (options.benchmark == Benchmark::Bcast) {
+  } else if (options.kind == Kind::Bcast) {
     plan.pattern = Pattern::One;
     plan.bus_factor = 1;
-  } else if (options.benchmark == Benchmark::Barrier || options.benchmark == Benchmark::Sync) {
+  } else if (options.kind == Kind::Barrier || options.kind == Kind::Sync) {
     plan.moves_nothing = true;
   } else {
-    const bool scatters = options.benchmark == Benchmark::ReduceScatter;
+    const bool scatters = options.kind == Kind::ReduceScatter;
     plan.pattern = scatters ? Pattern::ReduceScatter : Pattern::Reduce;
     plan.source_has_blocks = scatters;
     plan.bus_factor = scatters ? bus : 2 * bus;
@@ -66,7 +66,7 @@ CollectivePlan plan_of(const Session& session,
 }
 
 std::vector<weft_reduction> reductions_of(const Options& options) {
-  if (options.benchmark != Benchmark::Reduction && options.benchmark != Benchmark::ReduceScatter) {
+  if (options.kind != Kind::Reduction && options.kind != Kind::ReduceScatter) {
     return {WEFT_SUM};
   }
   std::vector<weft_reduction> reductions;

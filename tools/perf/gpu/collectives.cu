@@ -51,21 +51,21 @@ struct CallSync {
   }
 };
 
-CollectiveKernels kernels_of(const CollectivePlan& plan, Benchmark benchmark) {
-  const bool scatters = benchmark == Benchmark::ReduceScatter;
-  switch (benchmark) {
-    case Benchmark::Alltoall:
+CollectiveKernels kernels_of(const CollectivePlan& plan, Kind kind) {
+  const bool scatters = kind == Kind::ReduceScatter;
+  switch (kind) {
+    case Kind::Alltoall:
       return in_all_scopes<CallAlltoall>();
-    case Benchmark::Fcollect:
+    case Kind::Fcollect:
       return in_all_scopes<CallFcollect>();
-    case Benchmark::Bcast:
+    case Kind::Bcast:
       return in_all_scopes<CallBroadcast>();
-    case Benchmark::Barrier:
+    case Kind::Barrier:
       return in_all_scopes<CallBarrier>();
-    case Benchmark::Sync:
+    case Kind::Sync:
       return in_all_scopes<CallSync>();
-    case Benchmark::Reduction:
-    case Benchmark::ReduceScatter:
+    case Kind::Reduction:
+    case Kind::ReduceScatter:
     default:
       break;
   }
@@ -104,8 +104,7 @@ void run_size(Session& session,
     return;  // less than an element for each PE: no row
   }
   const bool reduces = plan.pattern == Pattern::Reduce || plan.pattern == Pattern::ReduceScatter;
-  const std::uint64_t iterations =
-      iterations_for(options, size, kBudgets[static_cast<std::size_t>(scope)]);
+  const std::uint64_t iterations = iterations_for(options, size, budget_of(scope));
   Loop loop{
       static_cast<int>(iterations < options.warmup_iterations ? 2 : options.warmup_iterations),
       static_cast<int>(iterations)};
@@ -150,7 +149,7 @@ void run_scope(Session& session, const CollectivePlan& plan, Scope scope, Collec
 void run_collective(Session& session) {
   for (const weft_reduction reduction : reductions_of(session.options())) {
     const CollectivePlan plan = plan_of(session, reduction, "_device");
-    const CollectiveKernels kernels = kernels_of(plan, session.options().benchmark);
+    const CollectiveKernels kernels = kernels_of(plan, session.options().kind);
     for (const Scope scope : session.options().scopes) {
       run_scope(session, plan, scope, kernels.in[static_cast<std::size_t>(scope)]);
     }

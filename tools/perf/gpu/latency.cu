@@ -77,7 +77,7 @@ void latency(Session& session, Scope scope) {
 
 void run_put_get_latency(Session& session) {
   for (const Scope scope : session.options().scopes) {
-    if (session.options().benchmark == Benchmark::GetLatency) {
+    if (session.options().kind == Kind::GetLatency) {
       latency<true>(session, scope);
     } else {
       latency<false>(session, scope);

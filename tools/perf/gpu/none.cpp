@@ -12,6 +12,26 @@ std::string name_of_gpu() {
 
 void wait_for_gpu() {}
 
-void run_benchmark(Session& /*session*/) {}
+void run_bandwidth(Session& /*session*/) {}
+
+void run_put_get_latency(Session& /*session*/) {}
+
+void run_small(Session& /*session*/) {}
+
+void run_ping_pong(Session& /*session*/) {}
+
+void run_atomics(Session& /*session*/) {}
+
+void run_collective(Session& /*session*/) {}
+
+void run_stream_transfer(Session& /*session*/) {}
+
+void run_stream_ping_pong(Session& /*session*/) {}
+
+void run_stream_collective(Session& /*session*/) {}
+
+void run_ring_rate(Session& /*session*/) {}
+
+void run_put_signal_rate(Session& /*session*/) {}
 
 }  // namespace weft::perf::gpu

@@ -76,12 +76,12 @@ Kernel kernel_in(Scope scope) {
                                 : &ping_pong<Ping, wd::Block>;
 }
 
-Kernel kernel_of(Benchmark benchmark, Scope scope) {
-  if (benchmark == Benchmark::PutPingPong) {
+Kernel kernel_of(Kind kind, Scope scope) {
+  if (kind == Kind::PutPingPong) {
     return kernel_in<PutPing>(scope);
   }
-  return benchmark == Benchmark::PutSignalPingPong ? kernel_in<PutSignalPing>(scope)
-                                                   : &ping_pong<SignalPing, wd::Thread>;
+  return kind == Kind::PutSignalPingPong ? kernel_in<PutSignalPing>(scope)
+                                         : &ping_pong<SignalPing, wd::Thread>;
 }
 
 struct Measured {
@@ -94,7 +94,7 @@ Measured measure(
     const Session& session, Scope scope, std::size_t bytes, Loop loop, std::uint64_t& sequence) {
   constexpr std::uint32_t kWarpThreads = 32;
   const Options& options = session.options();
-  const Kernel kernel = kernel_of(options.benchmark, scope);
+  const Kernel kernel = kernel_of(options.kind, scope);
   const std::uint32_t wanted = scope == Scope::Thread ? 1
                                : scope == Scope::Warp ? kWarpThreads
                                                       : options.threads;
@@ -144,7 +144,7 @@ void run_size(Session& session, Scope scope, std::size_t bytes, std::uint64_t& s
 void run_ping_pong(Session& session) {
   std::uint64_t sequence = 0;
   const Options& options = session.options();
-  if (options.benchmark == Benchmark::SignalPingPong) {
+  if (options.kind == Kind::SignalPingPong) {
     return run_size(session, Scope::Thread, 0, sequence);
   }
   for (const Scope scope : options.scopes) {

@@ -142,12 +142,12 @@ void bandwidth_of_p(Session& session) {
 }  // namespace
 
 void run_bandwidth(Session& session) {
-  if (session.options().benchmark == Benchmark::PBw) {
+  if (session.options().kind == Kind::PBw) {
     return session.options().type.bytes == 4 ? bandwidth_of_p<std::uint32_t>(session)
                                              : bandwidth_of_p<std::uint64_t>(session);
   }
   for (const Scope scope : session.options().scopes) {
-    if (session.options().benchmark == Benchmark::GetBw) {
+    if (session.options().kind == Kind::GetBw) {
       bandwidth<true>(session, scope);
     } else {
       bandwidth<false>(session, scope);

@@ -175,6 +175,7 @@ void run(const Options& options) {
   if (weft_device_init() != WEFT_OK) {
     throw JobError("", kStatusUsage);  // weft_device_init has printed why
   }
+  require_pes(job, options.name, options.benchmark->pe_count_min);
   Report report(job, ReportPlan{.subcommand = options.name,
                                 .command_line = options.command_line,
                                 .prints_json = options.prints_json,
@@ -182,7 +183,7 @@ void run(const Options& options) {
   Session session(job, options, report, name_of_gpu());
   Session::barrier();
   const NicCounters counters(job);
-  run_benchmark(session);
+  options.benchmark->run(session);
   Session::barrier();
   if (const BalanceReport balance = counters.finish(); !balance.nics.empty()) {
     report.balance(balance);

@@ -124,21 +124,20 @@ void take_gpu(int index);
 [[nodiscard]] std::string name_of_gpu();
 // Ends kernels of this PE that are running; throws the reason if one has failed.
 void wait_for_gpu();
-void run_benchmark(Session& session);
 
-// ---- The benchmarks, by file
+// ---- The benchmarks, by file; without CUDA in none.cpp
 
-void run_bandwidth(Session& session);        // point_to_point.cu
-void run_put_get_latency(Session& session);  // point_to_point.cu
-void run_small(Session& session);            // small.cu: p and g
-void run_ping_pong(Session& session);        // ping_pong.cu
-void run_atomics(Session& session);          // atomics.cu
-void run_collective(Session& session);       // collectives.cu
-void run_stream(Session& session);           // stream.cu
-void run_ring_rate(Session& session);        // ring.cu
-void run_put_signal_rate(Session& session);  // put_signal_rate.cu
-// Throws unless the job has two PEs.
-void require_two(const Session& session);
+void run_bandwidth(Session& session);          // point_to_point.cu
+void run_put_get_latency(Session& session);    // point_to_point.cu
+void run_small(Session& session);              // small.cu: p and g
+void run_ping_pong(Session& session);          // ping_pong.cu
+void run_atomics(Session& session);            // atomics.cu
+void run_collective(Session& session);         // collectives.cu
+void run_stream_transfer(Session& session);    // stream.cu: put and get
+void run_stream_ping_pong(Session& session);   // stream.cu
+void run_stream_collective(Session& session);  // stream.cu
+void run_ring_rate(Session& session);          // ring.cu
+void run_put_signal_rate(Session& session);    // put_signal_rate.cu
 
 }  // namespace gpu
 }  // namespace weft::perf

@@ -77,7 +77,7 @@ void latency(Session& session, bool is_get) {
 }  // namespace
 
 void run_small(Session& session) {
-  const bool is_get = session.options().benchmark == Benchmark::GLatency;
+  const bool is_get = session.options().kind == Kind::GLatency;
   return session.options().type.bytes == 4 ? latency<std::uint32_t>(session, is_get)
                                            : latency<std::uint64_t>(session, is_get);
 }

@@ -135,19 +135,19 @@ void call_collective(const Session& session,
   void* dest = session.dest();
   const void* source = session.source();
   const weft_elements elements{plan.element, count};
-  switch (session.options().benchmark) {
-    case Benchmark::Barrier:
+  switch (session.options().kind) {
+    case Kind::Barrier:
       return require(weft_barrier_all_on_stream(stream));
-    case Benchmark::Sync:
+    case Kind::Sync:
       return require(weft_team_sync_on_stream(WEFT_TEAM_WORLD, stream));
-    case Benchmark::Alltoall:
+    case Kind::Alltoall:
       return require(weft_team_alltoall_on_stream(WEFT_TEAM_WORLD, dest, source, bytes, stream));
-    case Benchmark::Bcast:
+    case Kind::Bcast:
       return require(
           weft_team_broadcast_on_stream(WEFT_TEAM_WORLD, dest, source, bytes, 0, stream));
-    case Benchmark::Fcollect:
+    case Kind::Fcollect:
       return require(weft_team_fcollect_on_stream(WEFT_TEAM_WORLD, dest, source, bytes, stream));
-    case Benchmark::Reduction:
+    case Kind::Reduction:
       return require(weft_team_reduce_on_stream(WEFT_TEAM_WORLD, dest, source, elements,
                                                 plan.reduction, stream));
     default:
@@ -198,7 +198,7 @@ Row row_for_two(const Session& session, std::size_t size) {
 
 // put or get of PE 0, or of both; one quiet on the stream behind each.
 void run_transfer(Session& session, const Times& times, std::size_t size) {
-  const bool is_get = session.options().benchmark == Benchmark::GetBw;
+  const bool is_get = session.options().kind == Kind::GetBw;
   const bool both = session.options().bidirectional;
   const bool acts = session.me() == 0 || (both && session.is_one_of_two());
   const bool receives = session.is_one_of_two() && (both || (session.me() == 0) == is_get);
@@ -248,29 +248,26 @@ void run_answers(Session& session, const Times& times, std::size_t size) {
            session.is_one_of_two()});
 }
 
-bool is_for_two(Benchmark benchmark) {
-  return benchmark == Benchmark::PutBw || benchmark == Benchmark::GetBw ||
-         benchmark == Benchmark::PutSignalPingPong;
-}
-
-void run_for_two(Session& session, const Times& times) {
-  require_two(session);
+template <typename RunSize>
+void run_sizes(Session& session, RunSize run_size) {
+  const Times times;
   for (const std::size_t size : size_sequence(session.options().sizes)) {
-    if (session.options().benchmark == Benchmark::PutSignalPingPong) {
-      run_answers(session, times, size);
-    } else {
-      run_transfer(session, times, size);
-    }
+    run_size(session, times, size);
   }
 }
 
 }  // namespace
 
-void run_stream(Session& session) {
+void run_stream_transfer(Session& session) {
+  run_sizes(session, run_transfer);
+}
+
+void run_stream_ping_pong(Session& session) {
+  run_sizes(session, run_answers);
+}
+
+void run_stream_collective(Session& session) {
   const Times times;
-  if (is_for_two(session.options().benchmark)) {
-    return run_for_two(session, times);
-  }
   for (const weft_reduction reduction : reductions_of(session.options())) {
     const CollectivePlan plan = plan_of(session, reduction, "_on_stream");
     for (const std::size_t size : size_sequence(session.options().sizes)) {
