@@ -1,6 +1,7 @@
 """Sizes: lines of a file, lines of a function, parameters. Functions of C++ are found by following the
 braces: formatted code needs no parser for that, and tests/scripts holds the cases it must get right."""
 import ast
+import collections
 import re
 from dataclasses import dataclass
 
@@ -10,6 +11,18 @@ FILE_LINES_MAX = 500
 TEST_FILE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
 PARAMETERS_MAX = 6
+METHODS_MAX = 25
+# Classes that have more, and how many: the number may only fall.
+LARGE_CLASSES = {
+    "src/bootstrap/rendezvous_server.hpp:RendezvousServer": 35,
+    "src/collectives/team.hpp:Team": 45,
+    "src/heap/heap.hpp:Heap": 28,
+    "src/proxy/outgoing.hpp:Outgoing": 44,
+    "src/rma/rma.hpp:Rma": 42,
+    "src/runtime/runtime.hpp:Runtime": 27,
+    "src/transport/cma/cma_transport.hpp:CmaTransport": 39,
+    "src/transport/rails/links.hpp:Links": 32,
+}
 
 NOISE = re.compile(
     r'R"(?P<raw>[^\s()\\]{0,16})\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|(?<![\w])\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/'
@@ -23,6 +36,8 @@ NO_FUNCTION = ("using ", "typedef ", "static_assert", "friend class", "return ")
 ATTRIBUTE = re.compile(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)|alignas\s*\([^()]*\)|\bdecltype\s*\([^()]*\)", re.DOTALL)
 TEMPLATE = re.compile(r"^\s*template\s*<[^{;]*?>\s*(?=[\w\[~:])", re.DOTALL)
 PARAMETERS_OPEN = re.compile(r"(\boperator\s*(?:\(\)|[^\s\w(]+)|[~\w]+)\s*\(")
+CLASS = re.compile(r"\b(?:class|struct|union)\s+(?:alignas\s*\([^()]*\)\s*)?(\w+)")
+SPECIAL = re.compile(r"=\s*(?:default|delete)\s*$")
 OPERATOR = re.compile(r"\boperator\s*[^\s\w(]+")
 
 
@@ -32,6 +47,7 @@ class Function:
     line: int
     lines: int  # 0 for a declaration
     parameters: int
+    owner: str = ""  # the class in whose body it stands; empty for what is defaulted, deleted or a base's
 
 
 def blank(match):
@@ -118,16 +134,24 @@ class Scanner:
             return
         kind, line, head = self._stack.pop()
         if kind == "function":
-            self._add(head, line, self._line - line)
+            self._add(head, line, self._line - line, self._owner(head))
         if kind != "values" and not self._inside("values"):
             self._head = ""
 
     def _declaration(self):
-        self._add(re.sub(r"=\s*(?:0|default|delete)\s*$", "", self._head), self._line, 0)
+        owner = "" if SPECIAL.search(self._head) else self._owner(self._head)
+        self._add(re.sub(r"=\s*(?:0|default|delete)\s*$", "", self._head), self._line, 0, owner)
 
-    def _add(self, head, line, lines):
+    def _owner(self, head):
+        """The innermost class that is open, if nothing else is open in it, and if the function is not its base's."""
+        if re.search(r"\boverride\s*$", head):
+            return ""
+        found = CLASS.search(self._stack[-1][2]) if self._stack and self._stack[-1][0] == "scope" else None
+        return found.group(1) if found else ""
+
+    def _add(self, head, line, lines, owner):
         if described := describe(head):
-            self.functions.append(Function(described[0], line, lines, described[1]))
+            self.functions.append(Function(described[0], line, lines, described[1], owner))
 
 
 def positional(node):
@@ -174,6 +198,19 @@ def find_parameters(tree):
             yield Finding(path, function.line, f"{function.name}: {function.parameters} parameters")
 
 
+def find_large_classes(tree):
+    for path in tree.cxx("src", "tools", "include"):
+        if tree.generated(path):
+            continue
+        methods = collections.Counter(f.owner for f in Scanner(tree.text(path)).scan() if f.owner)
+        for name, count in methods.items():
+            most = LARGE_CLASSES.get(f"{path}:{name}", METHODS_MAX)
+            if count > most:
+                yield Finding(path, 1, f"{name}: {count} methods, {most} are the most")
+            elif METHODS_MAX < count < most:
+                yield Finding(path, 1, f"{name}: {count} methods now; LARGE_CLASSES of scripts/checks/size.py says {most}")
+
+
 FILE_SIZE = Rule(
     "files",
     f"a file has at most {FILE_LINES_MAX} lines, a test {TEST_FILE_LINES_MAX}; generated ones are exempt",
@@ -192,3 +229,9 @@ PARAMETERS = Rule(
     "at a call nobody can tell the seventh from the sixth",
     "put what belongs together into a struct",
     find_parameters)
+CLASS_SIZE = Rule(
+    "classes",
+    f"a class has at most {METHODS_MAX} methods, in whichever files they lie; those that have more are listed and may only shrink",
+    "a class of thirty methods holds two ideas",
+    "find the second idea, and give it a class of its own",
+    find_large_classes)

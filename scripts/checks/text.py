@@ -7,6 +7,7 @@ HEADER_LINES_MIN = 3
 # Spelled in two halves, so that this file does not find itself.
 QUESTION = re.compile(r"\b(" + "|".join(["X" + "XX", "TO" + "DO", "FIX" + "ME"]) + r")\b")
 SILENCED = re.compile("no_" + r"sanitize|__\w+_default_" + r"suppressions|\bsuppress" + r"ions=")
+INDEXED_TABLE = re.compile(r"\b(k[A-Z]\w*)\[(?:static_cast<std::size_t>|std::to_underlying)\(")
 SILENCER_FILE = re.compile(r"\.supp$|suppressions?\.(txt|cfg)$")
 
 
@@ -30,6 +31,13 @@ def find_lines(tree, pattern, words):
         for number, line in enumerate(tree.lines(path), 1):
             if found := pattern.search(line):
                 yield Finding(path, number, words.format(found.group(0)))
+
+
+def find_indexed_tables(tree):
+    for path in tree.cxx("src", "tools", "include"):
+        for number, line in enumerate(tree.lines(path), 1):
+            if found := INDEXED_TABLE.search(line):
+                yield Finding(path, number, f"{found.group(1)} is indexed by an enumerator")
 
 
 def find_questions(tree):
@@ -61,3 +69,9 @@ SUPPRESSIONS = Rule(
     "a silenced report hides the next, real one at the same place",
     "repair the code; if the tool is wrong, rewrite so that it can see the order",
     find_suppressions)
+TABLES = Rule(
+    "tables",
+    "a table of constants is not indexed by an enumerator: its rows carry the enumerators, and are found by them",
+    "an enumerator that is added or moved shifts what all later rows mean, and nothing says so",
+    "make the rows pairs, and look up with std::ranges::find; or write a switch, which the compiler checks",
+    find_indexed_tables)

@@ -43,8 +43,12 @@ BAD = [
     ("vendors", {"src/heap/a.cpp": "#include <hwloc.h>\n"}, "src/topology"),
     ("vendors", {"src/runtime/a.cpp": "#include <pmix.h>\n"}, "src/bootstrap"),
     ("vendors", {"src/heap/a.cpp": "#include <cuda_runtime.h>\n"}, "src/gpu"),
+    ("vendors", {"tools/run/a.cpp": "#include <sodium.h>\n"}, "src/bootstrap"),
     ("vendors", {"src/base/error.cpp": "#include <spdlog/spdlog.h>\n"}, "src/base/log.cpp"),
     ("vendors", {"src/base/a.cpp": "#include <gtest/gtest.h>\n"}, "tests"),
+    ("classes", {"src/rma/a.hpp": HEADER + "class A {\n" + "".join(f"  void f{i}();\n" for i in range(26)) + "};\n"}, "A: 26 methods"),
+    ("classes", {"src/rma/rma.hpp": HEADER + "class Rma {\n" + "".join(f"  void f{i}();\n" for i in range(30)) + "};\n"}, "30 methods now"),
+    ("tables", {"src/rma/a.cpp": "return kNames[static_cast<std::size_t>(kind)];\n"}, "kNames is indexed"),
     ("folders", {"src/base/utils/a.hpp": ""}, "utils"),
     ("folders", {"tools/common/a.py": ""}, "common"),
     ("atomics", {"src/rma/a.hpp": "#include <atomic>\n"}, "#include <atomic>"),
@@ -93,6 +97,9 @@ GOOD = [
     ("layers", {"tools/run/a.cpp": '#include "src/bootstrap/rendezvous.hpp"\n'}),
     ("vendors", {"src/fabric/a.cpp": "#include <rdma/fabric.h>\n", "tools/run/a.cpp": "#include <hwloc.h>\n",
                  "src/base/log.cpp": "#include <spdlog/spdlog.h>\n", "src/gpu/a.cpp": "#include <cuda.h>\n"}),
+    ("classes", {"src/rma/a.hpp": HEADER + "class A : B {\n  A() = default;\n  struct C { void g(); };\n" +
+                 "".join(f"  void f{i}();\n" for i in range(25)) + "  void h() override;\n};\nvoid after();\n"}),
+    ("tables", {"src/rma/a.cpp": "return names[static_cast<std::size_t>(kind)];\n"}),
     ("atomics", {"src/base/atomic.hpp": "#include <atomic>\n", "src/rma/a.hpp": "asm volatile(\"\"); // volatile\n"}),
     ("sync", {"src/rma/a.hpp": "// SYNC t: why,\n// over two lines.\nx.load(std::memory_order_acquire);\n"
                                "// SYNC t: why\nx.store(1, std::memory_order_release);\n"}),
