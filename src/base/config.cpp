@@ -23,7 +23,8 @@ constexpr std::array kSettings{
     Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
             "How long init waits for all PEs before it names the missing ones."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
-            "Checks of arguments: 0 none, 1 PE and address, 2 also overlap and alignment."},
+            "Checks of arguments: 0 none; 1 PE, address and alignment; 2 also overlap and the "
+            "bounds of allocated blocks."},
     Setting{"WEFT_COUNTERS_DIR", &Config::counters_dir, "", "/dev/shm", "",
             "Folder in which each PE keeps its counters, as a file that others can read while it "
             "runs (docs/COUNTERS.md); off for none."},
