@@ -1,14 +1,14 @@
 /* Weft's teams and collectives. Included by <weft/weft.h>.
  *
- * A team is an ordered set of PEs: every stride-th PE of its parent, from a first one on. Its PEs are
- * numbered from 0. Collectives are called by one thread of each PE of the team, in the same order on
- * all; different teams are independent of each other.
+ * A team is an ordered set of PEs: every stride-th PE of its parent, starting at a given one. Its PEs are
+ * numbered from 0. One thread of each PE of the team calls a collective, in the same order on all PEs.
+ * Different teams are independent of each other.
  *
- * Completion: when a collective returns, this PE's `dest` is complete and its `source` may be changed.
- * It says nothing about other PEs, but sync does: all have entered. No collective completes the
- * operations of a context, but weft_barrier_all does (quiet, then sync).
+ * Completion: when a collective returns, this PE's `dest` is complete and its `source` may be changed. That
+ * implies nothing about other PEs, except for sync: all PEs have entered. No collective completes the
+ * operations of a context, except weft_barrier_all (quiet, then sync).
  *
- * `dest` and `source` are symmetric, and do not overlap unless they are equal where that is said.
+ * `dest` and `source` are symmetric. They must not overlap, unless a function allows them to be equal.
  *
  * Errors: as in weft.h. Counts, roots and operations must be the same on all PEs of the team. */
 #ifndef WEFT_COLLECTIVES_H
@@ -23,61 +23,61 @@ extern "C" {
 /* ---- Teams --------------------------------------------------------------------------------------- */
 
 typedef struct weft_team* weft_team_t;
-/* All PEs; those of this PE's node; no team. */
+/* All PEs; the PEs of this PE's node; no team. */
 #define WEFT_TEAM_WORLD ((weft_team_t)0)
 #define WEFT_TEAM_NODE ((weft_team_t)1)
 #define WEFT_TEAM_INVALID ((weft_team_t) - 1)
 
-/* The PEs start, start + stride, ..., `size` of them, as numbered in the parent. Stride may be
- * negative; it may be 0 where size is 1. */
+/* The PEs start, start + stride, ..., `size` of them, in the parent's numbering. Stride may be negative.
+ * It may be 0 if size is 1. */
 typedef struct weft_team_range {
   int start;
   int stride;
   int size;
 } weft_team_range;
 
-/* Collective over `parent`, with the same range on all its PEs. *team is WEFT_TEAM_INVALID on those that
- * are not in the range. WEFT_INVALID_ARGUMENT on all for a range that leaves the parent, and
- * WEFT_OUT_OF_MEMORY on all when a PE has no more room (64 teams at a time). */
+/* Collective over `parent`, with the same range on all its PEs. *team is WEFT_TEAM_INVALID on PEs that are
+ * not in the range. Returns, on all PEs, WEFT_INVALID_ARGUMENT if the range exceeds the parent, and
+ * WEFT_OUT_OF_MEMORY if any PE has no free team (64 teams at a time). */
 WEFT_EXPORT int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team);
-/* Collective over `parent`. PE p of the parent is at x = p % x_size, y = p / x_size: *x_team holds those of
- * its y, *y_team those of its x. */
+/* Collective over `parent`. PE p of the parent is at x = p % x_size, y = p / x_size. *x_team contains the PEs
+ * with its y, *y_team the PEs with its x. */
 WEFT_EXPORT int weft_team_split_2d(weft_team_t parent,
                                    int x_size,
                                    weft_team_t* x_team,
                                    weft_team_t* y_team);
-/* Collective over the team. Its contexts (weft_team_context_create) are destroyed too. */
+/* Collective over the team. Also destroys its contexts (weft_team_context_create). */
 WEFT_EXPORT int weft_team_destroy(weft_team_t team);
 
 /* This PE's number in the team and the team's size; -1 for WEFT_TEAM_INVALID. */
 WEFT_EXPORT int weft_team_pe(weft_team_t team);
 WEFT_EXPORT int weft_team_pe_count(weft_team_t team);
-/* The number in `to` of the PE that is `pe` in `from`; -1 if it is not in both. */
+/* The number in `to` of the PE that is `pe` in `from`; -1 if it is not a member of both. */
 WEFT_EXPORT int weft_team_translate(weft_team_t from, int pe, weft_team_t to);
 
-/* A context whose PE numbers are the team's. */
+/* A context that uses the team's PE numbers. */
 WEFT_EXPORT int weft_team_context_create(weft_team_t team, weft_context_t* context);
 
 /* ---- Collectives --------------------------------------------------------------------------------- */
 
-/* All PEs of the team have entered. */
+/* Returns when all PEs of the team have entered. */
 WEFT_EXPORT int weft_team_sync(weft_team_t team);
 
-/* Block k of `source` goes to block `me` of `dest` on PE k. */
+/* Block k of `source` is copied to block `me` of `dest` on PE k. */
 WEFT_EXPORT int weft_team_alltoall(weft_team_t team,
                                    void* dest,
                                    const void* source,
                                    size_t bytes_per_pe);
-/* The same with blocks of stride.count elements, of which only every stride-th is moved: block k starts
- * at element k * count * stride of each side. */
+/* As weft_team_alltoall, with blocks of stride.count elements of which only every stride-th is moved: block
+ * k starts at element k * count * stride on each side. */
 WEFT_EXPORT int weft_team_alltoalls(weft_team_t team,
                                     void* dest,
                                     const void* source,
                                     weft_stride stride);
-/* `source` of `root` (a PE of the team) goes to `dest` of all, its own included. */
+/* `source` of `root` (a PE of the team) is copied to `dest` of all PEs, including its own. */
 WEFT_EXPORT int weft_team_broadcast(
     weft_team_t team, void* dest, const void* source, size_t bytes, int root);
-/* The sources of all PEs one behind the other, to all. fcollect: all have the same length. */
+/* The sources of all PEs, concatenated in team order, on all PEs. fcollect: all have the same length. */
 WEFT_EXPORT int weft_team_fcollect(weft_team_t team, void* dest, const void* source, size_t bytes);
 WEFT_EXPORT int weft_team_collect(weft_team_t team, void* dest, const void* source, size_t bytes);
 
@@ -98,31 +98,32 @@ typedef enum weft_type {
 } weft_type;
 
 typedef enum weft_reduction {
-  WEFT_AND = 1, /* bitwise, as the next two: integers only */
+  WEFT_AND = 1, /* bitwise, as are OR and XOR: integers only */
   WEFT_OR,
   WEFT_XOR,
-  WEFT_MIN, /* not of complex numbers, as the next */
+  WEFT_MIN, /* not for complex types, nor is MAX */
   WEFT_MAX,
   WEFT_SUM,
   WEFT_PROD
 } weft_reduction;
 
-/* Of how many elements of which type. */
+/* The type and number of elements. */
 typedef struct weft_elements {
   weft_type type;
   size_t count;
 } weft_elements;
 
-/* Element by element over all PEs, to all. `dest` may be `source`. The same team, count and data give the
- * same bits in every run and on every PE. */
+/* Elementwise reduction over all PEs; all receive the result. `dest` may equal `source`. The result is
+ * bitwise reproducible: the same team, count and data give the same bits in every run and on every PE. */
 WEFT_EXPORT int weft_team_reduce(weft_team_t team,
                                  void* dest,
                                  const void* source,
                                  weft_elements elements,
                                  weft_reduction reduction);
 
-/* Element by element over PEs 0 to `me` of the team, or, exclusive, 0 to `me` - 1, of which there is none on PE 0:
- * it gets zeroes. `dest` may be `source`. The same bits in every run on the same PEs and nodes. */
+/* Elementwise scan over PEs 0 to `me` of the team (inclusive) or 0 to `me` - 1 (exclusive). PE 0 of an
+ * exclusive scan gets zeroes. `dest` may equal `source`. The same bits in every run on the same PEs and
+ * nodes. */
 WEFT_EXPORT int weft_team_inclusive_scan(weft_team_t team,
                                          void* dest,
                                          const void* source,

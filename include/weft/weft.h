@@ -1,17 +1,17 @@
 /* Weft's C interface: symmetric memory and one-sided communication for every CPU thread.
  *
- * Words (docs/GLOSSARY.md): a PE is a process of the job. A symmetric address is one inside memory
- * that weft_malloc, weft_align or weft_calloc returned; it names the same object on every PE.
- * "Complete" is said of the caller's side, "visible" of the target's.
+ * Terms (docs/GLOSSARY.md): a PE is a process of the job. A symmetric address is an address inside memory
+ * that weft_malloc, weft_align or weft_calloc returned. It names the same object on every PE.
+ * "Complete" refers to the caller's side, "visible" to the target's.
  *
- * Threads: every function may be called by any thread at any time between weft_init and
- * weft_finalize, except the collective ones (marked so), which one thread of each PE calls, in the
- * same order on all PEs.
+ * Threads: any thread may call any function at any time between weft_init and weft_finalize. The
+ * exception is collective functions (marked as such): one thread of each PE calls them, in the same
+ * order on all PEs.
  *
- * Errors: functions that return int give WEFT_OK or a negative weft_status; weft_last_error() has
- * the sentence for the calling thread. A lost peer (WEFT_PEER_LOST) stays lost.
+ * Errors: functions that return int return WEFT_OK or a negative weft_status. weft_last_error()
+ * returns the error message for the calling thread. A lost peer (WEFT_PEER_LOST) stays lost.
  *
- * What orders what: docs/MEMORY_MODEL.md. */
+ * Ordering and visibility: docs/MEMORY_MODEL.md. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
@@ -33,7 +33,7 @@ extern "C" {
 
 typedef enum weft_status {
   WEFT_OK = 0,
-  WEFT_AGAIN = 1, /* never returned by this interface: it makes progress and tries again */
+  WEFT_AGAIN = 1, /* never returned by this interface: it makes progress and retries */
   WEFT_INVALID_ARGUMENT = -1,
   WEFT_NOT_INITIALIZED = -2,
   WEFT_PEER_LOST = -3,
@@ -43,7 +43,7 @@ typedef enum weft_status {
   WEFT_INTERNAL = -7
 } weft_status;
 
-/* Comparisons of wait and test. */
+/* Comparison operators of wait and test. */
 typedef enum weft_comparison {
   WEFT_EQ = 1,
   WEFT_NE = 2,
@@ -53,7 +53,7 @@ typedef enum weft_comparison {
   WEFT_LE = 6
 } weft_comparison;
 
-/* What a signal does to its word. */
+/* How a signal updates its word. */
 typedef enum weft_signal_operation {
   WEFT_SIGNAL_SET = 1,
   WEFT_SIGNAL_ADD = 2
@@ -61,35 +61,35 @@ typedef enum weft_signal_operation {
 
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
-/* Collective. Joins the job (weft-run, mpirun, srun, torchrun, or alone), maps the node's heaps,
- * opens the rails and their connections. Reads WEFT_* (docs/ENV.md). Errors are printed as one line
- * and returned; a second call without weft_finalize between is WEFT_INVALID_ARGUMENT. */
+/* Collective. Joins the job (weft-run, mpirun, srun, torchrun, or a single process), maps the heaps of the
+ * node's PEs, and opens the rails and their connections. Reads WEFT_* (docs/ENV.md). An error is printed as
+ * one line and returned. A second call without weft_finalize in between returns WEFT_INVALID_ARGUMENT. */
 WEFT_EXPORT int weft_init(void);
 
-/* Collective. Completes everything that is outstanding, waits for all PEs, frees all. */
+/* Collective. Completes all outstanding operations, waits for all PEs, and frees all resources. */
 WEFT_EXPORT int weft_finalize(void);
 
 /* 1 between weft_init and weft_finalize, else 0. */
 WEFT_EXPORT int weft_initialized(void);
 
-/* The sentence of the calling thread's last error; "" if there was none. Valid until the next. */
+/* The message of the calling thread's last error; "" if there was none. Valid until the next error. */
 WEFT_EXPORT const char* weft_last_error(void);
 
-/* The status of the calling thread's last error, which is then forgotten; WEFT_OK if there was none
- * since the last call. For the functions that return a value, and so no status. */
+/* Returns and clears the status of the calling thread's last error; WEFT_OK if there was none since the
+ * last call. For functions that return a value and therefore cannot return a status. */
 WEFT_EXPORT int weft_take_error(void);
 
-/* Ends all PEs of the job at once; weft-run returns `status`, whatever it is, and nobody reports a lost
- * peer. Not collective; does not return. Files are flushed on this PE; the others get SIGTERM. Under
- * mpirun and srun, PMIx ends the job. Under torchrun, and where the launcher cannot be reached, this PE
- * exits with `status`, and the others when they next wait for it. */
+/* Terminates all PEs of the job. weft-run exits with `status`, whatever its value, and no PE reports a lost
+ * peer. Not collective; does not return. This PE flushes its files; the other PEs receive SIGTERM. Under
+ * mpirun and srun, PMIx terminates the job. Under torchrun, or if the launcher cannot be reached, this PE
+ * exits with `status`, and the other PEs exit when they next wait for it. */
 WEFT_EXPORT void weft_global_exit(int status);
 
 /* This PE, 0 .. weft_pe_count() - 1; -1 before init. */
 WEFT_EXPORT int weft_pe(void);
 WEFT_EXPORT int weft_pe_count(void);
 
-/* The node (PEs that share memory): its number, how many there are, my place in it. */
+/* The node (PEs that share memory): its index, the number of nodes, this PE's index in the node, its size. */
 WEFT_EXPORT int weft_node(void);
 WEFT_EXPORT int weft_node_count(void);
 WEFT_EXPORT int weft_node_pe(void);
@@ -99,47 +99,49 @@ WEFT_EXPORT int weft_node_of(int pe);
 
 /* ---- Symmetric memory (collective; the arguments must be the same on all PEs) ------------------ */
 
-/* `size` bytes, aligned to 64; NULL with WEFT_OUT_OF_MEMORY or WEFT_MISMATCH. Ends with a barrier. */
+/* `size` bytes, aligned to 64. NULL with WEFT_OUT_OF_MEMORY or WEFT_MISMATCH. Ends with a barrier. */
 WEFT_EXPORT void* weft_malloc(size_t size);
-/* Zeroed. */
+/* As weft_malloc, and zeroed. */
 WEFT_EXPORT void* weft_calloc(size_t count, size_t size);
-/* `alignment` is a power of two, at most the size of the heap; the address is a multiple of it on each PE.
- * NULL with WEFT_INVALID_ARGUMENT for others, with a line that says the largest. */
+/* `alignment` is a power of two, at most the heap size; the address is a multiple of it on each PE. Any other
+ * value returns NULL with WEFT_INVALID_ARGUMENT, and the message names the largest. */
 WEFT_EXPORT void* weft_align(size_t alignment, size_t size);
-/* Another block of `size` bytes with the contents of `address` up to the smaller of both sizes, which is
- * then freed. NULL as address: weft_malloc; 0 as size: weft_free, and NULL is returned. On an error NULL,
- * and the old block stays. */
+/* Returns another block of `size` bytes with the contents of `address`, up to the smaller of both sizes, and
+ * then frees `address`. If `address` is NULL: as weft_malloc. If `size` is 0: as weft_free, and returns NULL.
+ * On error it returns NULL and the old block is unchanged. */
 WEFT_EXPORT void* weft_realloc(void* address, size_t size);
 /* Starts with a barrier. NULL is accepted. */
 WEFT_EXPORT int weft_free(void* address);
 
-/* Makes `bytes` of this PE's own memory at `address` symmetric, as a window: the same size on all PEs, at
- * addresses that may differ. A place in it names the same place in the window of each PE. Peers of the
- * node reach it by cross-memory attach, others over rails. WEFT_INVALID_ARGUMENT for memory that is
- * empty or symmetric already, WEFT_OUT_OF_MEMORY beyond 1,000 windows or so. Not while other threads of this PE are in Weft's calls. */
+/* Makes `bytes` of this PE's own memory at `address` symmetric, as a window. The size is the same on all PEs;
+ * the addresses may differ. An address in it names the same offset in the window of each PE. Peers on the
+ * node access it by cross-memory attach, other peers over rails. WEFT_INVALID_ARGUMENT if the memory is empty
+ * or already symmetric; WEFT_OUT_OF_MEMORY beyond about 1,000 windows. No other thread of this PE may be
+ * inside a Weft call meanwhile. */
 WEFT_EXPORT int weft_window_register(void* address, size_t bytes);
-/* Starts with a barrier; no context may have an operation on it outstanding. After it the memory is the
- * PE's own again: the NICs have let go of it. */
+/* Starts with a barrier; no context may have an operation on the window outstanding. Afterwards the memory is
+ * deregistered from the NICs, and the PE may free it. */
 WEFT_EXPORT int weft_window_unregister(void* address);
 
-/* Where `address` of `pe` is mapped here, for loads and stores; NULL if it is on another node. */
+/* The local address at which `address` of `pe` is mapped, for loads and stores; NULL if `pe` is on another
+ * node. */
 WEFT_EXPORT void* weft_ptr(const void* address, int pe);
 
 /* ---- Contexts ---------------------------------------------------------------------------------- */
 
-/* An independent stream of operations: fence and quiet of one do not wait for another. */
+/* An independent stream of operations: fence and quiet on one context do not wait for another. */
 typedef struct weft_context* weft_context_t;
 #define WEFT_CONTEXT_DEFAULT ((weft_context_t)0)
 
 WEFT_EXPORT int weft_context_create(weft_context_t* context);
-/* Waits for its operations (quiet), then frees it. */
+/* Waits for the context's operations (quiet), then frees it. */
 WEFT_EXPORT int weft_context_destroy(weft_context_t context);
 
 /* ---- Remote memory access ---------------------------------------------------------------------- *
  * `dest` of a put and `source` of a get are symmetric addresses; the other side is any memory.
- * put returns when `source` may be reused; put_nbi when the operation is queued (`source` must stay
- * as it is until quiet). get returns when `dest` is filled; get_nbi's `dest` is filled after quiet.
- * Strides count elements, as in OpenSHMEM's iput. */
+ * put returns when `source` may be reused. put_nbi returns when the operation is queued; `source` must
+ * not change until quiet. get returns when `dest` is filled; get_nbi's `dest` is filled after quiet.
+ * Strides are in elements, as in OpenSHMEM's iput. */
 
 WEFT_EXPORT int weft_put(void* dest, const void* source, size_t bytes, int pe);
 WEFT_EXPORT int weft_get(void* dest, const void* source, size_t bytes, int pe);
@@ -172,15 +174,15 @@ WEFT_EXPORT int weft_ctx_iget(
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
-/* A signal word of the target and what happens to it. */
+/* A signal word at the target and the update to apply to it. */
 typedef struct weft_signal {
   uint64_t* word; /* symmetric */
   uint64_t value;
   weft_signal_operation operation;
 } weft_signal;
 
-/* Puts `bytes` and then updates the signal word; whoever sees the signal sees the data. Signals of
- * two calls to one peer may overtake each other unless a fence stands between. */
+/* Puts `bytes`, then updates the signal word: a PE that observes the signal also observes the data. Signals
+ * of two calls to the same peer may be reordered unless a fence separates them. */
 WEFT_EXPORT int weft_put_signal(
     void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
 WEFT_EXPORT int weft_put_signal_nbi(
@@ -198,13 +200,13 @@ WEFT_EXPORT int weft_ctx_put_signal_nbi(weft_context_t context,
                                         weft_signal signal,
                                         int pe);
 
-/* Updates a signal word alone. */
+/* Updates a signal word without data. */
 WEFT_EXPORT int weft_signal_post(weft_signal signal, int pe);
 WEFT_EXPORT int weft_ctx_signal_post(weft_context_t context, weft_signal signal, int pe);
 
-/* Reads a signal word of this PE; what its put_signal wrote is visible after. */
+/* Reads a signal word of this PE; the data of the put_signal that wrote it is visible afterwards. */
 WEFT_EXPORT uint64_t weft_signal_fetch(const uint64_t* word);
-/* Waits until `*word` compares to `value`; the word that satisfied it goes to `*seen` unless NULL. */
+/* Waits until `*word` compares true with `value`; stores the value that satisfied it to `*seen` unless NULL. */
 WEFT_EXPORT int weft_signal_wait_until(uint64_t* word,
                                        weft_comparison comparison,
                                        uint64_t value,
@@ -212,31 +214,32 @@ WEFT_EXPORT int weft_signal_wait_until(uint64_t* word,
 
 /* ---- Order and completion ---------------------------------------------------------------------- */
 
-/* Operations before it are visible at each target before operations after it to the same target. */
+/* Operations before the fence are visible at each target before operations after it to the same target. */
 WEFT_EXPORT int weft_fence(void);
 WEFT_EXPORT int weft_ctx_fence(weft_context_t context);
 /* Returns when all operations before it are visible at their targets. */
 WEFT_EXPORT int weft_quiet(void);
 WEFT_EXPORT int weft_ctx_quiet(weft_context_t context);
 
-/* ---- Collectives over all PEs; those of teams are in weft/collectives.h --------------------------- */
+/* ---- Collectives over all PEs; team collectives are in weft/collectives.h ------------------------- */
 
 /* quiet, then waits for all PEs. */
 WEFT_EXPORT int weft_barrier_all(void);
-/* Waits for all PEs; says nothing about outstanding operations. */
+/* Waits for all PEs; does not complete outstanding operations. */
 WEFT_EXPORT int weft_sync_all(void);
-/* Block k of `source` goes to block weft_pe() of `dest` on PE k; both symmetric, pe_count blocks. */
+/* Block k of `source` is copied to block weft_pe() of `dest` on PE k. Both are symmetric, with pe_count
+ * blocks each. */
 WEFT_EXPORT int weft_alltoall(void* dest, const void* source, size_t bytes_per_pe);
-/* `source` of `root` goes to `dest` of every PE; both symmetric. */
+/* `source` of `root` is copied to `dest` of every PE; both are symmetric. */
 WEFT_EXPORT int weft_broadcast(void* dest, const void* source, size_t bytes, int root);
 
 /* ---- Connections and counters -------------------------------------------------------------------- */
 
-/* Opens every connection that the policy may use to the `count` PEs named (all PEs if NULL). The
- * named PEs must be making progress. Not collective. */
+/* Opens every connection that the policy may use to the `count` PEs in `pes` (all PEs if NULL). Those PEs
+ * must be making progress. Not collective. */
 WEFT_EXPORT int weft_warmup(const int* pes, size_t count);
 
-/* What one rail has done since init. Bytes are payload plus Weft's own headers. */
+/* Activity of one rail since init. Bytes are payload plus Weft's own headers. */
 typedef struct weft_rail_counters {
   char nic[32];
   char address[64];
@@ -246,8 +249,8 @@ typedef struct weft_rail_counters {
   uint64_t tx_operations, rx_operations;
   uint64_t tx_signals, rx_signals;
   uint64_t outstanding_bytes;
-  uint64_t retries; /* posts that the NIC's full queue refused */
-  uint64_t errors;  /* operations that failed and went out on another rail */
+  uint64_t retries; /* posts rejected because the NIC's queue was full */
+  uint64_t errors;  /* operations that failed and were reposted on another rail */
   uint32_t up;      /* 1 while in the plan */
   uint32_t warm;    /* 1 once all its connections are open */
 } weft_rail_counters;
@@ -255,19 +258,19 @@ typedef struct weft_rail_counters {
 /* Fills up to `capacity` entries; returns the number of rails of this PE. */
 WEFT_EXPORT int weft_counters(weft_rail_counters* rails, size_t capacity);
 
-/* What this PE has exchanged with one rail of a peer. A put leaves no trace at its target, so the RX
- * of a rail is the sum of `put_bytes` over all PEs plus what its own PE received by gets. */
+/* Traffic between this PE and one rail of a peer. A put generates no event at its target, so the RX bytes of
+ * a rail are the sum of `put_bytes` over all PEs plus the bytes its own PE received by gets. */
 typedef struct weft_peer_rail_counters {
   uint64_t put_bytes; /* sent to this rail of the peer, headers included */
-  uint64_t get_bytes; /* read from it */
+  uint64_t get_bytes; /* read from this rail of the peer */
 } weft_peer_rail_counters;
 
-/* Fills up to `capacity` entries; returns the number of rails of `pe` that this PE uses (0 if it is
+/* Fills up to `capacity` entries. Returns the number of rails of `pe` that this PE uses (0 if `pe` is
  * reached through memory), or a negative status. */
 WEFT_EXPORT int weft_peer_counters(int pe, weft_peer_rail_counters* rails, size_t capacity);
-/* The name of the policy in use. */
+/* The name of the active rail policy. */
 WEFT_EXPORT const char* weft_rail_policy(void);
-/* Lets the library make progress from this thread; needed only with WEFT_PROGRESS_THREAD=no. */
+/* Makes progress from the calling thread; needed only with WEFT_PROGRESS_THREAD=no. */
 WEFT_EXPORT void weft_progress(void);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
-// Weft's C++ interface: RAII and spans over weft/weft.h, header-only, C++20. Nothing here does what
-// the C functions do not; link weft::weft.
+// Weft's C++ interface: RAII and spans over weft/weft.h. Header-only, C++20. It adds no functionality to
+// the C functions. Link weft::weft.
 //
 //   weft::Session session;
 //   weft::SymmetricArray<double> field(1024);
 //   weft::put(std::span<const double>(mine), field.data(), neighbour);
 //   weft::barrier_all();
 //
-// Errors are thrown as weft::Exception. Threads and order are those of the C interface; collective
-// functions, constructors and destructors say so.
+// Errors are thrown as weft::Exception. Thread safety and ordering are those of the C interface.
+// Collective functions, constructors and destructors are marked as such.
 #ifndef WEFT_WEFT_HPP
 #define WEFT_WEFT_HPP
 
@@ -25,7 +25,7 @@
 
 namespace weft {
 
-// What a call returned instead of WEFT_OK, with its sentence.
+// The status that a call returned instead of WEFT_OK, with its message.
 class Exception : public std::runtime_error {
  public:
   Exception(int status, const std::string& message)
@@ -38,7 +38,7 @@ class Exception : public std::runtime_error {
   int status_;
 };
 
-// Throws Exception unless `status` is WEFT_OK.
+// Throws Exception if `status` is an error (negative).
 inline void check(int status) {
   if (status < 0) {
     weft_take_error();
@@ -46,22 +46,22 @@ inline void check(int status) {
   }
 }
 
-// What can be put and got: bytes that mean the same on every PE.
+// Types that can be put and got: their bytes mean the same on every PE.
 template <typename T>
 concept Transferable = std::is_trivially_copyable_v<T>;
 
-// What has atomics: 32- and 64-bit integers.
+// Types with all atomics: 32- and 64-bit integers.
 template <typename T>
 concept AtomicInteger =
     std::integral<T> && !std::same_as<T, bool> && (sizeof(T) == 4 || sizeof(T) == 8);
 
-// What can be set, fetched and swapped atomically.
+// Types that can be set, fetched and swapped atomically.
 template <typename T>
 concept AtomicElement = AtomicInteger<T> || std::same_as<T, float> || std::same_as<T, double>;
 
 // ---- Setup --------------------------------------------------------------------------------------
 
-// The job, from constructor to destructor. Both are collective; make one, in main.
+// The job: joined by the constructor, left by the destructor. Both are collective. Create one, in main.
 class Session {
  public:
   Session() { check(weft_init()); }
@@ -69,7 +69,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // weft_finalize; errors are in weft_last_error().
+  // Calls weft_finalize; its errors are in weft_last_error().
   ~Session() { weft_finalize(); }
 
   [[nodiscard]] int pe() const noexcept { return weft_pe(); }
@@ -88,7 +88,7 @@ class Session {
 // ---- Symmetric memory -----------------------------------------------------------------------------
 
 // `size` zeroed elements on every PE, at the same symmetric address. Constructor and destructor are
-// collective, so that arrays must go in the same order on all PEs, and before the Session.
+// collective: destroy arrays in the same order on all PEs, and before the Session.
 template <Transferable T>
 class SymmetricArray {
  public:
@@ -120,7 +120,7 @@ class SymmetricArray {
     }
   }
 
-  // This PE's elements; data() is also the symmetric address that names those of the others.
+  // This PE's elements; data() is also the symmetric address that names the elements of the other PEs.
   [[nodiscard]] T* data() const noexcept { return data_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -146,8 +146,8 @@ class SymmetricArray {
 
 // ---- Contexts ---------------------------------------------------------------------------------------
 
-// An independent stream of operations; its destructor waits for them. Converts to the C handle, which
-// the functions below take last.
+// An independent stream of operations; the destructor waits for them. Converts to the C handle, which
+// the functions below take as their last argument.
 class Context {
  public:
   Context() { check(weft_context_create(&handle_)); }
@@ -181,7 +181,7 @@ class Context {
 
 // ---- Remote memory access ----------------------------------------------------------------------------
 // `dest` of a put and `source` of a get are symmetric. put returns when its source may be reused, get
-// when its destination is filled; the _nbi forms are done after quiet.
+// when its destination is filled. The _nbi forms complete at quiet.
 
 template <Transferable T>
 void put(std::span<const T> source,
@@ -237,7 +237,7 @@ template <Transferable T>
 
 // ---- Signals -------------------------------------------------------------------------------------------
 
-// Puts, then updates the signal word: whoever sees the signal sees the data.
+// Puts, then updates the signal word: a PE that observes the signal also observes the data.
 template <Transferable T>
 void put_signal(std::span<const T> source,
                 T* dest,
@@ -256,7 +256,7 @@ void put_signal_nbi(std::span<const T> source,
   check(weft_ctx_put_signal_nbi(context, dest, source.data(), source.size_bytes(), signal, pe));
 }
 
-// The word that satisfied the comparison.
+// Returns the value that satisfied the comparison.
 inline std::uint64_t signal_wait_until(std::uint64_t* word,
                                        weft_comparison comparison,
                                        std::uint64_t value) {
@@ -269,7 +269,7 @@ inline std::uint64_t signal_wait_until(std::uint64_t* word,
 
 namespace detail {
 
-// T as the C functions name it: long long is int64_t's twin, not itself.
+// T as the C functions name it: long long has the representation of int64_t but is a distinct type.
 template <typename T>
 using Word = std::conditional_t<
     std::floating_point<T>,
@@ -289,7 +289,7 @@ template <typename T>
 // Calls a function that returns a value, and throws if it failed.
 template <typename Function, typename... Arguments>
 auto fetched(Function function, Arguments... arguments) {
-  weft_take_error();  // an older one, that somebody did not look at
+  weft_take_error();  // an older error that nobody has read
   const auto value = function(arguments...);
   check(weft_take_error());
   return value;
@@ -297,7 +297,7 @@ auto fetched(Function function, Arguments... arguments) {
 
 }  // namespace detail
 
-// Those that return the old value have done their work when they return; the others after quiet.
+// Functions that return the old value are complete when they return; the others are complete after quiet.
 
 template <AtomicElement T>
 void atomic_set(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
@@ -326,14 +326,14 @@ T atomic_fetch_add(T* dest, T value, int pe, weft_context_t context = WEFT_CONTE
                          value, pe);
 }
 
-// What compare_swap looks for and what it stores there.
+// The value that compare_swap expects and the value it stores.
 template <AtomicInteger T>
 struct Exchange {
   T condition;
   T value;
 };
 
-// Returns what it found: equal to `condition` means that `value` is there now.
+// Returns the old value: if it equals `condition`, the word now holds `value`.
 template <AtomicInteger T>
 T atomic_compare_swap(T* dest,
                       Exchange<T> exchange,
@@ -363,13 +363,13 @@ T atomic_fetch_xor(T* dest, T value, int pe, weft_context_t context = WEFT_CONTE
 
 // ---- Waiting -----------------------------------------------------------------------------------------------
 
-// Waits for a symmetric variable of this PE that others update.
+// Waits on a symmetric variable of this PE that other PEs update.
 template <AtomicInteger T>
 void wait_until(T* variable, weft_comparison comparison, T value) {
   check(detail::CFunctions<T>::wait_until(detail::word(variable), comparison, value));
 }
 
-// The same without waiting.
+// Non-blocking form of wait_until.
 template <AtomicInteger T>
 [[nodiscard]] bool test(T* variable, weft_comparison comparison, T value) {
   const int result = detail::CFunctions<T>::test(detail::word(variable), comparison, value);
@@ -377,7 +377,7 @@ template <AtomicInteger T>
   return result == 1;
 }
 
-// The index of one of `variables` for which it holds.
+// The index of one of `variables` that satisfies the comparison.
 template <AtomicInteger T>
 [[nodiscard]] std::size_t wait_until_any(std::span<T> variables,
                                          weft_comparison comparison,
@@ -406,7 +406,7 @@ inline void sync_all() {
   check(weft_sync_all());
 }
 
-// Collective. Both symmetric, of pe_count() blocks of equal size.
+// Collective. Both spans are symmetric, with pe_count() blocks of equal size.
 template <Transferable T>
 void alltoall(std::span<T> dest, std::span<const std::type_identity_t<T>> source) {
   const auto pes = static_cast<std::size_t>(pe_count());
@@ -417,7 +417,7 @@ void alltoall(std::span<T> dest, std::span<const std::type_identity_t<T>> source
   check(weft_alltoall(dest.data(), source.data(), dest.size_bytes() / pes));
 }
 
-// Collective. `source` of `root` goes to `dest` of every PE; both symmetric.
+// Collective. `source` of `root` is copied to `dest` of every PE; both are symmetric.
 template <Transferable T>
 void broadcast(std::span<T> dest, const T* source, int root) {
   check(weft_broadcast(dest.data(), source, dest.size_bytes(), root));

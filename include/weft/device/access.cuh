@@ -1,16 +1,16 @@
-// Loads, stores and fences with their order and scope, as PTX names them (PTX ISA, "Memory Consistency
-// Model"). The only device file with memory instructions: everything above is C++. All are of system
-// scope, since the other side is another GPU or the CPU.
+// Loads, stores and fences with their memory order and scope, named as in PTX (PTX ISA, "Memory Consistency
+// Model"). This is the only device file with memory instructions; everything above it is C++. All accesses
+// have system scope, since the other side is another GPU or the CPU.
 //
-// Relaxed loads and stores of whole words are never torn; the vector forms are for data, not for words.
+// Relaxed loads and stores of whole words are never torn. The vector forms are for data, not for words.
 #ifndef WEFT_DEVICE_ACCESS_CUH
 #define WEFT_DEVICE_ACCESS_CUH
 
 #include <cstdint>
 #include <cstring>
 
-// PTX 8.6 has fences of one direction, for sm_90 on. An acquire alone takes 0.02 us on an H200 where one of both
-// directions takes 0.6, as it waits for no store.
+// PTX 8.6 has one-directional fences, for sm_90 and later. An acquire fence alone takes 0.02 us on an H200; a
+// fence in both directions takes 0.6 us, because it also waits for stores.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && \
     (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
 #define WEFT_DEVICE_HALF_FENCES 1
@@ -60,13 +60,13 @@ inline __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-// For threads of this GPU alone.
+// Visible to threads of this GPU only.
 inline __device__ void store_release_on_gpu(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-// What this thread did and saw before is seen by whoever sees what it stores after; with a scope's sync
-// before it, what the whole scope did.
+// A thread that observes a later store of this thread also observes what this thread did and saw before the
+// fence. After a scope's sync, that includes what the whole scope did.
 inline __device__ void fence_release() {
 #if WEFT_DEVICE_HALF_FENCES
   asm volatile("fence.release.sys;" ::: "memory");
@@ -75,7 +75,7 @@ inline __device__ void fence_release() {
 #endif
 }
 
-// After a relaxed load that saw something: what was stored before it is seen now.
+// After a relaxed load that observed a store: what was stored before that store is visible now.
 inline __device__ void fence_acquire() {
 #if WEFT_DEVICE_HALF_FENCES
   asm volatile("fence.acquire.sys;" ::: "memory");
@@ -84,7 +84,7 @@ inline __device__ void fence_acquire() {
 #endif
 }
 
-// Also orders this thread's stores before with its loads after.
+// Also orders this thread's earlier stores before its later loads.
 inline __device__ void fence_full() {
   asm volatile("fence.sc.sys;" ::: "memory");
 }
@@ -95,7 +95,7 @@ struct alignas(16) Vector16 {
   std::uint32_t x, y, z, w;
 };
 
-// Memory that this kernel alone writes, or whose last writes it has acquired.
+// For memory that only this kernel writes, or whose last writes it has acquired.
 inline __device__ Vector16 load_data(const Vector16* from) {
   Vector16 v;
   asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -105,7 +105,7 @@ inline __device__ Vector16 load_data(const Vector16* from) {
   return v;
 }
 
-// Memory that others write: past the L1 cache, which does not follow them.
+// For memory that others write: bypasses the L1 cache, which is not coherent with their writes.
 inline __device__ Vector16 load_shared(const Vector16* from) {
   Vector16 v;
   asm volatile("ld.relaxed.sys.global.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -121,7 +121,7 @@ inline __device__ void store_data(Vector16* to, const Vector16& v) {
                : "memory");
 }
 
-// Two 8-byte words in one instruction, each whole by itself; not necessarily together.
+// Stores two 8-byte words in one instruction. Each word is atomic; the pair is not.
 inline __device__ void store_relaxed_pair(std::uint64_t* to, std::uint64_t a, std::uint64_t b) {
   asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1,%2};" ::"l"(to), "l"(a), "l"(b) : "memory");
 }
@@ -135,7 +135,7 @@ inline __device__ void load_relaxed_pair(const std::uint64_t* from,
                : "memory");
 }
 
-// 16 bytes that are never torn: PTX's 128-bit scalar, which is single-copy atomic where a vector of two is not.
+// 16 bytes, never torn: PTX's 128-bit scalar is single-copy atomic, a vector of two words is not.
 inline __device__ void store_relaxed_16(void* to, std::uint64_t low, std::uint64_t high) {
   asm volatile(
       "{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.global.b128 [%0], v; }" ::"l"(to),
@@ -150,7 +150,7 @@ inline __device__ void load_relaxed_16(const void* from, std::uint64_t& low, std
                : "memory");
 }
 
-// Nanoseconds of the GPU's clock; coarse.
+// Nanoseconds of the GPU's global timer; coarse.
 inline __device__ std::uint64_t now_ns() {
   std::uint64_t ns;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));

@@ -1,7 +1,7 @@
-// Atomics on words of 4 or 8 bytes of any PE: fetching ones return the old value, the others are complete
-// after quiet. Every atomic on a word is atomic with every other on it, whoever does it and from wherever:
-// peers of the node use their GPU's own instructions over NVLink, and those of other nodes are carried out
-// by a thread of the target's GPU. They order nothing else.
+// Atomics on words of 4 or 8 bytes of any PE. Fetching atomics return the old value; the others are complete
+// after quiet. All atomics on a word are atomic with respect to each other, whichever PE issues them. Peers of
+// the node use native GPU atomics over NVLink; a thread of the target's GPU executes those from other nodes.
+// Atomics order no other accesses.
 #ifndef WEFT_DEVICE_ATOMICS_CUH
 #define WEFT_DEVICE_ATOMICS_CUH
 
@@ -52,7 +52,7 @@ __device__ T atomic_swap(T* word, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::Set, detail::Fetching::Yes>(word, value, T{}, pe);
 }
 
-// Stores `value` if the word is `expected`; returns what it was.
+// Stores `value` if the word equals `expected`; returns the old value.
 template <typename T>
 __device__ T atomic_compare_swap(T* word, Value<T> expected, Value<T> value, int pe) {
   return detail::atomic<AtomicOp::CompareSwap, detail::Fetching::Yes>(word, value, expected, pe);

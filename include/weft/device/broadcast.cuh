@@ -1,13 +1,13 @@
-// broadcast: `dest` of every member, the root's too, becomes the root's `source`.
+// broadcast: `dest` of every member, including the root, receives the root's `source`.
 //
-// By size: the root stores parcels to all (as low_latency.cuh, with buffers of its own); above that members
-// read from the root, between entering and leaving; large data in two steps, in each of which a member reads
-// from another: a share of its own from the root, then the others' shares from them. The root's links
-// then carry the data once and a bit, not once for each member.
+// Algorithm by size. Small: the root stores parcels to all members (as low_latency.cuh, with separate buffers).
+// Medium: members read from the root, between entering and leaving. Large: two steps (scatter, then
+// allgather): each member reads its own share from the root, then the other shares from the other members.
+// The root's links then carry the data about once, instead of once per member.
 //
-// Parcels: only the root sends, and does not hear of who has read. So each member tells all, when it
-// has left broadcast e, that its buffer e is free, and a root that starts e + 2 looks for that first. In a row
-// of broadcasts the answer is there long before.
+// Parcels: only the root sends, and receives no acknowledgement of the reads. So each member, when it has left
+// broadcast e, notifies all members that its buffer e is free. A root that starts e + 2 checks that first. In
+// a sequence of broadcasts the notification arrives long before it is needed.
 #ifndef WEFT_DEVICE_BROADCAST_CUH
 #define WEFT_DEVICE_BROADCAST_CUH
 
@@ -21,8 +21,8 @@ namespace weft::device {
 
 namespace detail {
 
-// Up to how many bytes parcels are the faster way, at most 32 KiB; from how many on two steps are, where the
-// team has at least so many members. To be measured.
+// The largest size for parcels, at most 32 KiB; the smallest size for two steps, for teams with at least the
+// given number of members. To be measured.
 inline constexpr std::size_t kBroadcastParcelBytesMax = std::size_t{16} << 10U;
 inline constexpr std::size_t kBroadcastHalfwayBytesMin = std::size_t{512} << 10U;
 inline constexpr std::uint32_t kBroadcastHalfwayMembersMin = 4;
@@ -103,11 +103,11 @@ __device__ void broadcast_parcels(const TeamState& team,
     store_relaxed(&moved(control, delta_of_member(team, i))->broadcast_done[team.me].value, epoch);
   }
   if (is_leader<Scope>()) {
-    store_relaxed(&control->broadcast_epoch, epoch);  // read behind the next call's sync
+    store_relaxed(&control->broadcast_epoch, epoch);  // read after the next call's sync
   }
 }
 
-// The whole of it from the root.
+// Reads all data from the root.
 template <typename Scope>
 __device__ void broadcast_by_loads(const TeamState& team,
                                    TeamControl* control,
@@ -122,7 +122,7 @@ __device__ void broadcast_by_loads(const TeamState& team,
   leave<Scope>(team, call);
 }
 
-// The bytes of the share of the k-th member after the root, 1 .. size - 1.
+// The byte range of the share of the k-th member after the root, 1 .. size - 1.
 struct ByteRange {
   std::size_t begin;
   std::size_t bytes;
@@ -196,8 +196,8 @@ __device__ void broadcast(Team team, const Blocks& blocks, std::uint32_t root) {
 
 }  // namespace detail
 
-// The `count` elements at `source` of member `root` go to `dest` on all. `source` is symmetric, and looked at
-// on the root only; on the root it may be `dest`.
+// Copies the `count` elements at `source` of member `root` to `dest` on all members. `source` is symmetric and
+// is read only on the root, where it may equal `dest`.
 template <typename Scope = Block, typename T>
 __device__ void broadcast(Team team, T* dest, const T* source, std::size_t count, int root) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");

@@ -1,8 +1,8 @@
-// Collectives on teams with members that are not mapped: put with a signal behind it, and waiting for as many
-// signals as members send. A scope that is not a grid; grids leave it to their first block.
+// Collectives on teams with members that are not mapped: put with signal, then a wait for as many signals
+// as there are senders. For scopes other than a grid; a grid delegates the call to its first block.
 //
-// Every call, or round of one, starts with a sync: nobody writes to a dest or an inbox before its PE has
-// entered, so signals of two rounds are never in one count. Ends with quiet: the source may be changed.
+// Every call, or round of a call, starts with a sync: no member writes to a dest or an inbox before its PE has
+// entered, so one count never mixes signals of two rounds. Ends with quiet: the source may be changed.
 #ifndef WEFT_DEVICE_BY_SIGNALS_CUH
 #define WEFT_DEVICE_BY_SIGNALS_CUH
 
@@ -16,7 +16,7 @@
 
 namespace weft::device::detail {
 
-// Until `count` more signals have come.
+// Waits until `count` more signals have arrived.
 template <typename Scope>
 __device__ void await_arrivals(TeamControl* control, std::uint64_t count, OperationName operation) {
   if (is_leader<Scope>()) {
@@ -36,7 +36,7 @@ __device__ void send_with_signal(
   put_signal_nbi<Scope>(dest, source, bytes, {&control->arrivals.value, 1, SignalOp::Add}, pe);
 }
 
-// Block k of the source goes to block `me` of dest on member k.
+// Block k of the source is copied to block `me` of dest on member k.
 template <typename Scope>
 __device__ void exchange_by_signals(Team team,
                                     TeamControl* control,

@@ -1,11 +1,11 @@
-// What a GPU asks of its proxy, and a proxy of its GPU: one Command in a slot of 64 bytes. The wire
-// format stands here and nowhere else; both sides include this file.
+// A request of a GPU to its proxy, or of a proxy to its GPU: one Command in a slot of 64 bytes. This file
+// is the only definition of the wire format; both sides include it.
 //
-// Every word of a slot carries the parity of the ring's lap in its highest bit: a slot is there when
-// all eight words have the parity of the expected lap. So its stores need no order among themselves,
-// and no flag follows them. A ring starts zeroed; the first lap has parity 1.
+// The highest bit of every word of a slot carries the parity of the ring's lap. A slot is valid when all eight
+// words have the parity of the expected lap. So the stores of a slot need no order among themselves, and no
+// flag follows them. A ring starts zeroed; the first lap has parity 1.
 //
-// What the fields mean, from the GPU to the proxy (offsets are in the symmetric device heap):
+// The meaning of the fields, from the GPU to the proxy (offsets are in the symmetric device heap):
 //
 //   kind       dest             source           word             operand, compare
 //   Put        offset           local address    -                -
@@ -14,8 +14,8 @@
 //   Signal     -                -                offset           Set or Add with operand
 //   Atomic     -                -                offset           of `op`
 //
-// From the proxy to the GPU, in the inbox, `dest` and `word` are local addresses, there is no Get and no
-// Fence, and whatever has bytes has its payload in the slot's payload area.
+// From the proxy to the GPU, in the inbox: `dest` and `word` are local addresses, there is no Get and no
+// Fence, and every command with bytes has its payload in the slot's payload area.
 #ifndef WEFT_DEVICE_COMMAND_HPP
 #define WEFT_DEVICE_COMMAND_HPP
 
@@ -31,23 +31,23 @@ enum class CommandKind : std::uint8_t {
   Nop,  // complete as soon as it is taken: measures the ring itself
   Put,
   Get,
-  PutSignal,  // whoever sees the signal sees the data
+  PutSignal,  // a PE that observes the signal observes the data
   Signal,
-  Atomic,  // with kReplyWanted it fetches: the reply's value is the old one
-  Fence,   // whatever follows in this ring becomes visible, at each peer, after what came before
+  Atomic,  // with kReplyWanted it fetches: the reply's value is the old value
+  Fence,   // later commands of this ring become visible, at each peer, after earlier ones
 };
 
-// The numbers of weft::transport::AtomicCode; a static assertion in src/proxy compares them.
+// The same values as weft::transport::AtomicCode; a static assertion in src/proxy compares them.
 enum class AtomicOp : std::uint8_t { Set, Add, And, Or, Xor, CompareSwap, Fetch };
 
 // Command::flags.
 enum : std::uint8_t {
-  kPayloadInSlot = 1,  // the data is in the slot's payload area; `source` means nothing
+  kPayloadInSlot = 1,  // the data is in the slot's payload area; `source` is unused
   kReplyWanted = 2,    // the slot's reply is written when the command is complete
-  kFenceBefore = 4,    // as if a Fence stood before it, for its own peer
+  kFenceBefore = 4,    // as if a Fence preceded it, for its own peer
 };
 
-// The largest put whose data travels beside its command.
+// The largest put whose data is carried inline, in the slot's payload area.
 constexpr std::size_t kPayloadBytes = 512;
 constexpr std::uint64_t kCommandBytesMax = (std::uint64_t{1} << 48U) - 1;
 
@@ -76,7 +76,7 @@ static_assert(sizeof(CommandSlot) == 64, "a slot is one cache line and one PCIe 
 
 constexpr std::uint64_t kParityBit = std::uint64_t{1} << 63U;
 
-// In which bit of which word each field lies. Bit 63 is the parity, everywhere.
+// The word and bit of each field. Bit 63 is the parity in every word.
 //   0 dest   1 source   2 word   3 bytes 0-47, kind 48-51, op 52-55, flags 56-59, wide word 60
 //   4 operand 0-62      5 compare 0-62      6 pe 0-31, operand's bit 63 at 32, compare's at 33
 //   7 unused
@@ -87,7 +87,7 @@ constexpr unsigned kWideShift = 60;
 constexpr unsigned kOperandTopShift = 32;
 constexpr unsigned kCompareTopShift = 33;
 
-// The parity bit of the lap that `position` lies in, of a ring of `capacity` slots (a power of two).
+// The parity bit of the lap that contains `position`, in a ring of `capacity` slots (a power of two).
 WEFT_HOST_DEVICE constexpr std::uint64_t parity_of(std::uint64_t position, std::uint64_t capacity) {
   return (position & capacity) == 0 ? kParityBit : 0;
 }

@@ -1,5 +1,5 @@
-// Copies between memories that this GPU maps, by all threads of a scope: the widest unit that both
-// addresses allow, with several loads on their way before the first store.
+// Copies between memories that this GPU maps, by all threads of a scope. They use the widest unit that both
+// addresses allow, with several loads in flight before the first store.
 //
 // Completion: when the call returns, this thread's part is stored (not yet visible to others) and its part
 // of the source has been read.
@@ -14,7 +14,7 @@
 
 namespace weft::device {
 
-// Whose memory the source is.
+// The owner of the source memory.
 enum class Source : bool { Mine, Peers };
 
 namespace detail {
@@ -24,13 +24,13 @@ __device__ Vector16 load_unit(const Vector16* from) {
   return kSource == Source::Mine ? load_data(from) : load_shared(from);
 }
 
-// volatile, as relaxed accesses: past the L1 cache.
+// volatile gives relaxed accesses, which bypass the L1 cache.
 template <Source kSource, typename Unit>
 __device__ Unit load_unit(const Unit* from) {
   return kSource == Source::Mine ? *from : *const_cast<const volatile Unit*>(from);
 }
 
-// Where little is copied, latency counts: what this SM has just written or read is in its L1 cache.
+// For small copies, where latency dominates: data that this SM has just written or read is in its L1 cache.
 template <Source kSource, typename Unit>
 __device__ Unit load_few(const Unit* from) {
   if constexpr (kSource == Source::Mine) {
@@ -49,13 +49,13 @@ inline __device__ void store_unit(Vector16* to, const Vector16& value) {
   store_data(to, value);
 }
 
-// Threads that share a copy: this one's number among them.
+// The threads that share a copy, and this thread's rank among them.
 struct Crew {
   std::uint32_t rank;
   std::uint32_t size;
 };
 
-// Several loads on their way before the first store.
+// Several loads in flight before the first store.
 template <Source kSource, std::uint32_t kUnroll, typename Unit>
 __device__ void copy_units(Unit* dest, const Unit* source, std::size_t count, Crew crew) {
   const std::uint32_t step = crew.size;
@@ -77,7 +77,7 @@ __device__ void copy_units(Unit* dest, const Unit* source, std::size_t count, Cr
   }
 }
 
-// Units of sizeof(Unit), and the bytes that are left one by one.
+// Copies units of sizeof(Unit), and the remaining bytes one by one.
 template <Source kSource, std::uint32_t kUnroll, typename Unit>
 __device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t bytes, Crew crew) {
   const std::size_t count = bytes / sizeof(Unit);
@@ -92,8 +92,9 @@ __device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t by
   }
 }
 
-// Whatever is not made of whole units: by the widest unit that both addresses share, after a head and before
-// a tail of single bytes. Never inlined: a kernel's usual way stays short, and in the instruction cache.
+// Copies data that is not a multiple of whole units: the widest unit that both addresses share, after a head
+// and before a tail of single bytes. Never inlined: the common path of a kernel stays short and in the
+// instruction cache.
 template <Source kSource>
 __device__ __noinline__ void copy_ragged(std::byte* to,
                                          const std::byte* from,
@@ -116,12 +117,12 @@ __device__ __noinline__ void copy_ragged(std::byte* to,
   }
 }
 
-// 8 loads of 16 bytes by each of 256 threads bring 45 GB/s out of one SM, as much as 1024 do; one load where little is
-// copied and registers count.
+// 8 loads of 16 bytes by each of 256 threads reach 45 GB/s from one SM, as much as 1024 threads do. Small copies use
+// one load, to save registers.
 inline constexpr std::uint32_t kUnrollMost = 8;
 
-// More than a unit for each thread. Never inlined: its registers are its own, where a kernel that inlines it keeps its
-// loop's state in memory, 0.3 us more for each put of a few bytes on an H200.
+// More than one unit per thread. Never inlined, so that its registers are its own: a kernel that inlines it spills its
+// loop state to memory, which costs 0.3 us more for each put of a few bytes on an H200.
 template <Source kSource, std::uint32_t kUnroll>
 __device__ __noinline__ void copy_many(void* dest,
                                        const void* source,
@@ -166,7 +167,7 @@ __device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, 
 
 namespace detail {
 
-// What comes with a command, by one thread: inlined and small, since all who wait carry it along.
+// Copies the payload of a command, by one thread. Inlined and small, since it is part of every wait loop.
 inline __device__ void copy_payload(void* dest, const void* payload, std::size_t bytes) {
   const std::uint64_t bits = reinterpret_cast<std::uint64_t>(dest) | bytes;  // a payload is aligned
   const Crew alone{0, 1};

@@ -1,8 +1,8 @@
-// alltoall and fcollect: each member has a block for every member, in the order of the team. For fcollect it
-// is the same block for all.
+// alltoall and fcollect: each member has a block for every member, in team order. For fcollect it is the
+// same block for all.
 //
-// By size: parcels (low_latency.cuh); above that every member stores into the others' dest, all at once,
-// between entering and leaving (meeting.cuh); put with signal where a member is not mapped.
+// Algorithm by size. Small: parcels (low_latency.cuh). Larger: every member stores into the dest of all others
+// at once, between entering and leaving (meeting.cuh). Put with signal if a member is not mapped.
 #ifndef WEFT_DEVICE_EXCHANGE_CUH
 #define WEFT_DEVICE_EXCHANGE_CUH
 
@@ -22,7 +22,7 @@ inline __device__ bool is_flat(const TeamState& team) {
   return team.all_mapped != 0 && team.size <= kFlatMembersMax;
 }
 
-// Runs `work(scope tag)` by the scope, or by the first block of a grid.
+// Runs `work()` by the scope, or by the first block of a grid.
 template <typename Scope, typename Work>
 __device__ void by_local(TeamControl* control, OperationName operation, Work&& work) {
   if constexpr (kIsGrid<Scope>) {
@@ -69,7 +69,7 @@ __device__ void exchange(Team team, const Blocks& blocks, OperationName operatio
 
 }  // namespace detail
 
-// Block k of `source` goes to block `me` of `dest` on member k; blocks have `count_per_pe` elements.
+// Block k of `source` is copied to block `me` of `dest` on member k; blocks have `count_per_pe` elements.
 template <typename Scope = Block, typename T>
 __device__ void alltoall(Team team, T* dest, const T* source, std::size_t count_per_pe) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
@@ -80,7 +80,7 @@ __device__ void alltoall(Team team, T* dest, const T* source, std::size_t count_
                           OperationName::Alltoall);
 }
 
-// `count` elements of each member, in the order of the team, go to `dest` on all.
+// `count` elements of each member, in team order, are copied to `dest` on all members.
 template <typename Scope = Block, typename T>
 __device__ void fcollect(Team team, T* dest, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");

@@ -1,7 +1,7 @@
-// How a kernel ends when it cannot go on: it writes one record for the host and traps. The CUDA context is
-// then lost, as after any fault in a kernel; weft_device_check and the library's own log say what happened.
+// How a kernel aborts on an error: it writes one record for the host and traps. The CUDA context is then lost,
+// as after any fault in a kernel; weft_device_check and the library's own log report the cause.
 //
-// Threads: any; the first to fail writes the record.
+// Threads: any; the first one to fail writes the record.
 #ifndef WEFT_DEVICE_FAILURE_CUH
 #define WEFT_DEVICE_FAILURE_CUH
 
@@ -13,7 +13,7 @@
 
 namespace weft::device::detail {
 
-// What was going on.
+// The operation that failed.
 struct Failure {
   FailureKind kind = FailureKind::None;
   OperationName operation = OperationName::None;
@@ -22,7 +22,7 @@ struct Failure {
   std::uint64_t expected = 0;
 };
 
-// How long who fails second lets the first one write its record.
+// How long later failing threads give the first one to write its record.
 inline constexpr std::uint64_t kRecordNs = 1'000'000;
 
 static __device__ __noinline__ void end_kernel(std::uint32_t what,
@@ -40,7 +40,7 @@ static __device__ __noinline__ void end_kernel(std::uint32_t what,
     record->block = Grid::block();
     record->address = reinterpret_cast<std::uint64_t>(address);
     record->expected = expected;
-    // SYNC failure-record (pairs with src/runtime/device/watch.cpp): `kind` comes last.
+    // SYNC failure-record (pairs with src/runtime/device/watch.cpp): `kind` is written last.
     fence_release();
     store_relaxed(&record->kind, what & 0xffffU);
     fence_full();  // SYNC failure-record: before the trap
@@ -52,7 +52,7 @@ static __device__ __noinline__ void end_kernel(std::uint32_t what,
   __trap();
 }
 
-// In registers: a structure in memory would cost those a stack who never fail.
+// Passes its arguments in registers: a structure in memory would cost callers a stack even if they never fail.
 inline __device__ void fail(const Failure& failure) {
   end_kernel(static_cast<std::uint32_t>(failure.kind) |
                  static_cast<std::uint32_t>(failure.operation) << 16U,

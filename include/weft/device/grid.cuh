@@ -1,8 +1,8 @@
-// What the blocks of one grid need to make a call together. They run at once (launch_collective), all make
-// the same calls in the same order, and one grid of a PE is in a call of a team at a time.
+// What the blocks of one grid need to make a call together. The blocks are co-resident (launch_collective), all
+// make the same calls in the same order, and at most one grid of a PE is in a call of a team at a time.
 //
-// No block leaves a call before all have entered it, so a block's own step of a tally tells which call this
-// is: no block can be a call ahead.
+// No block leaves a call before all have entered it. So no block can be a call ahead, and a block's own step of
+// a tally tells which call this is.
 #ifndef WEFT_DEVICE_GRID_CUH
 #define WEFT_DEVICE_GRID_CUH
 
@@ -19,7 +19,7 @@ namespace weft::device::detail {
 template <typename Scope>
 inline constexpr bool kIsGrid = std::is_same<Scope, Grid>::value;
 
-// Whose threads can wait for each other at once.
+// The largest scope whose threads can synchronize directly.
 template <typename Scope>
 using LocalOf = std::conditional_t<kIsGrid<Scope>, Block, Scope>;
 
@@ -29,17 +29,17 @@ inline __device__ std::uint64_t whole(std::uint64_t epoch) {
   return epoch << kTallyShift;
 }
 
-// This block's step of a tally: those of all blocks make one whole, however many there are.
+// This block's step of a tally. The steps of all blocks add up to one whole, for any number of blocks.
 inline __device__ std::uint64_t grid_step() {
   return Grid::block() == 0 ? whole(1) - (Grid::block_count() - 1) : 1;
 }
 
-// Who takes the block's step: far from the leader's warp, which has fences to wait for meanwhile.
+// The thread that adds the block's step. It is not in the leader's warp, which waits for fences meanwhile.
 inline __device__ bool is_teller() {
   return Block::rank() == Block::size() - 1;
 }
 
-// Enters the next call that `tally` counts; its number, for all threads of the block.
+// Enters the next call that `tally` counts; returns its number to all threads of the block.
 inline __device__ std::uint64_t enter_by_grid(Tally& tally) {
   __shared__ std::uint64_t epoch;
   if (is_teller()) {
@@ -49,7 +49,7 @@ inline __device__ std::uint64_t enter_by_grid(Tally& tally) {
     epoch = (before >> kTallyShift) + 1;
   }
   Block::sync();
-  return epoch;  // the next call overwrites it behind further syncs of the block
+  return epoch;  // the next call overwrites it only after further syncs of the block
 }
 
 inline __device__ void await_at_least(const std::uint64_t* word,
@@ -60,12 +60,12 @@ inline __device__ void await_at_least(const std::uint64_t* word,
              [&] { return load_relaxed(word) >= value; });
 }
 
-// All blocks enter, the first one does `work`, all return: also a meeting of the grid before and after it.
+// All blocks enter, the first one does `work`, all return. So the grid is synchronized before and after it.
 template <typename Work>
 __device__ void by_first_block(TeamControl* control, OperationName operation, Work&& work) {
   Block::sync();
   if (is_teller()) {
-    fence_release();  // SYNC grid-gate: what this block did, for the first one
+    fence_release();  // SYNC grid-gate: what this block did, for the first block
   }
   const std::uint64_t epoch = enter_by_grid(control->gate);
   const auto me = static_cast<int>(state().pe);

@@ -1,6 +1,6 @@
-// What comes from other nodes and is small (puts, signals, atomics) lies in the inbox until a thread of this
-// GPU applies it: whoever waits, or a kernel that the proxy starts when nobody does. Only this GPU's threads
-// touch the words, so all is atomic with its own atomics.
+// Small operations from other nodes (puts, signals, atomics) stay in the inbox until a thread of this GPU
+// applies them: a thread that waits, or a kernel that the proxy starts if no thread waits. Only threads of this
+// GPU access the words, so all updates are atomic with its own atomics.
 #ifndef WEFT_DEVICE_INBOX_CUH
 #define WEFT_DEVICE_INBOX_CUH
 
@@ -21,7 +21,7 @@ __device__ std::uint64_t update_word(const Command& command) {
                 static_cast<Word>(command.operand), static_cast<Word>(command.compare));
 }
 
-// The threads of a warp that apply together, in the order of their lanes; this is number `rank` of `count`.
+// The threads of a warp that apply commands together, in lane order; this thread is number `rank` of `count`.
 struct Lanes {
   unsigned mask;
   std::uint32_t rank;
@@ -34,7 +34,7 @@ struct Lanes {
     return __shfl_sync(mask, value, __ffs(static_cast<int>(mask)) - 1);
   }
 
-  // How many, from number 0 on, say yes.
+  // The number of consecutive threads, from number 0, that say yes.
   __device__ std::uint32_t leading(bool yes) const {
     const unsigned no = mask & ~__ballot_sync(mask, yes);
     const unsigned before_first_no = (no & (0U - no)) - 1;  // all if there is none
@@ -44,7 +44,7 @@ struct Lanes {
   __device__ void sync() const { __syncwarp(mask); }
 };
 
-// Those who have come here together.
+// The converged lanes that called this together.
 inline __device__ Lanes lanes_here() {
   const unsigned mask = __activemask();
   const unsigned before = mask & ((1U << Warp::rank()) - 1);
@@ -64,9 +64,9 @@ inline __device__ std::uint64_t update_word(const Command& command) {
   return command.element_bytes == 8 ? update_word<8>(command) : update_word<4>(command);
 }
 
-// Applies the next commands, a lane each; returns how many. Data first, then one fence for all, then the
-// words: commands between two fences of their sender may become visible in any order, but none of their words
-// before its own data.
+// Applies the next commands, one per lane; returns their number. Data first, then one fence for all, then the
+// words. Commands between two fences of their sender may become visible in any order, but none of their words
+// becomes visible before its own data.
 inline __device__ std::uint32_t apply_together(std::uint64_t next, const Lanes& lanes) {
   RingConsumer<GpuMemory> inbox(state().inbox);
   Command command;
@@ -75,7 +75,7 @@ inline __device__ std::uint32_t apply_together(std::uint64_t next, const Lanes& 
   const std::uint32_t count = lanes.leading(is_there && may_join);
   const bool is_mine = lanes.rank < count;
   if (lanes.is_first() && is_there && (command.flags & kFenceBefore) != 0) {
-    // SYNC device-signal (pairs with include/weft/device/wait.cuh): words of before, then data of after.
+    // SYNC device-signal (pairs with include/weft/device/wait.cuh): earlier words, before later data.
     fence_release();
   }
   lanes.sync();
@@ -85,25 +85,26 @@ inline __device__ std::uint32_t apply_together(std::uint64_t next, const Lanes& 
   }
   lanes.sync();
   if (lanes.is_first() && count != 0) {
-    // SYNC device-signal (pairs with include/weft/device/wait.cuh): the data, and what was applied before.
+    // SYNC device-signal (pairs with include/weft/device/wait.cuh): the data, and what was applied earlier.
     fence_release();
   }
   lanes.sync();
   if (is_mine) {
     const std::uint64_t old = update_word(command);
     if ((command.flags & kReplyWanted) != 0) {
-      inbox.reply(next + lanes.rank, old);  // the proxy reuses no slot whose reply it has not read
+      inbox.reply(next + lanes.rank,
+                  old);  // the proxy reuses a slot only after it has read the reply
     }
   }
   lanes.sync();
   return count;
 }
 
-// At most so many in a row, so that whoever applies also gets on with its own.
+// The most commands applied in a row, so that the applying thread also makes progress with its own work.
 inline constexpr std::uint32_t kApplyMax = 128;
 
-// Applies what lies there, unless others are at it. Nobody ever waits for the lock, and only who has it looks at the
-// inbox: see RingProducer::look_at_completed.
+// Applies the commands in the inbox, unless other threads already do. No thread ever waits for the lock, and only its
+// owner polls the inbox: see RingProducer::look_at_completed.
 inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
   const RingView& ring = state().inbox;
   const bool is_locked = lanes.is_first() && GpuMemory::try_lock(ring.lock);
@@ -128,7 +129,7 @@ inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
   return static_cast<std::uint32_t>(next - first);
 }
 
-// By threads that wait each for itself; those of a warp that wait at once apply together.
+// For threads that wait independently; those of a warp that wait at the same time apply together.
 static __device__ __noinline__ void drain_together() {
   drain_inbox(lanes_here());
 }
@@ -137,14 +138,14 @@ static __device__ __noinline__ void drain_by_warp() {
   drain_inbox(warp_lanes());
 }
 
-// Every loop in which a thread waits calls it.
+// Called by every loop in which a thread waits.
 inline __device__ void serve() {
   if (state().ring_count != 0) {
     drain_together();
   }
 }
 
-// Whether the leader of a scope takes its warp along where it waits: then 32 commands are applied at once.
+// Whether the leader's whole warp takes part in its wait: then 32 commands are applied at once.
 template <typename Scope>
 __device__ bool serves_by_warp() {
   return state().ring_count != 0 && Scope::size() >= 32;

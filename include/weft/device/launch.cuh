@@ -1,8 +1,8 @@
-// Host side: kernels whose blocks all run at once, as calls of grid scope need them.
+// Host side: launches kernels whose blocks are all co-resident, as calls of grid scope require.
 //
 //   weft::device::launch_collective(&kernel, grid, block, 0, stream, argument...);
 //
-// Threads: any. Errors: CUDA's own, as it returns them; more blocks than fit at once is
+// Threads: any. Errors: CUDA's own, returned unchanged; more blocks than can be co-resident give
 // cudaErrorCooperativeLaunchTooLarge. Can be captured in a CUDA graph.
 #ifndef WEFT_DEVICE_LAUNCH_CUH
 #define WEFT_DEVICE_LAUNCH_CUH
@@ -34,7 +34,7 @@ cudaError_t launch_collective(void (*kernel)(Parameters...),
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// The most blocks of `threads` that launch_collective can start on the current GPU; 0 if CUDA has an error.
+// The largest grid, in blocks of `threads`, that launch_collective can start on the current GPU; 0 on a CUDA error.
 template <typename... Parameters>
 int collective_grid_max(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
   int gpu = 0;

@@ -1,11 +1,12 @@
-// The shortest way for small data: parcels of 8 bytes of data and the call's number, stored into the
-// receiver's buffer and looked at there until the number is this call's. One trip, no fence, no entry, and no
-// peer writes to dest. For teams whose members are all mapped; not by grids (grid.cuh: by their first block).
+// The low-latency protocol for small data: parcels of 8 bytes of data and the call's number, stored into the
+// receiver's buffer and polled there until the number is this call's. One trip, no fence, no entry, and no
+// peer writes to dest. For teams whose members are all mapped. Not for whole grids: their first block calls it
+// (grid.cuh).
 //
-// Two buffers are enough where every member sends to every other in every call that counts: who writes in
-// call e has left e - 1, so has a parcel of e - 1 from the receiver, which had left e - 2 (behind its
-// scope's sync) when it sent that. Numbers have 64 bits, so no old parcel passes for a new one. The calls
-// share one count and the buffers whatever they are and however long their data: it is one argument.
+// Two buffers are enough if every member sends to every other in every call that counts. A member that writes in
+// call e has left e - 1, so it has received a parcel of e - 1 from the receiver. The receiver had left e - 2
+// (after its scope's sync) when it sent that. Numbers have 64 bits, so a stale parcel is never mistaken for a
+// new one. All kinds of calls, of any length, share one count and the buffers, so one argument covers them.
 #ifndef WEFT_DEVICE_LOW_LATENCY_CUH
 #define WEFT_DEVICE_LOW_LATENCY_CUH
 
@@ -18,7 +19,7 @@ namespace weft::device::detail {
 
 inline constexpr std::uint32_t kParcelBytes = 8;  // of data
 
-// Up to how many bytes that a member receives parcels are the faster way. To be measured; the buffer ends
+// The largest number of bytes received per member for which parcels are faster. To be measured; the buffer ends
 // at 128 KiB.
 template <typename Scope>
 inline constexpr std::size_t kLowLatencyBytesMax = std::size_t{64} << 10U;
@@ -40,13 +41,13 @@ __device__ bool is_low_latency(std::size_t bytes, std::uint32_t senders) {
   return bytes <= kMax && parcels_of(bytes) * senders <= kMax / kParcelBytes;
 }
 
-// The bytes of `data` from parcel `index` on, at most 8.
+// The number of bytes of `data` in parcel `index`, at most 8.
 inline __device__ std::uint32_t bytes_in_parcel(std::uint32_t bytes, std::uint32_t index) {
   const std::uint32_t left = bytes - index * kParcelBytes;
   return left < kParcelBytes ? left : kParcelBytes;
 }
 
-// Up to 8 bytes from anywhere, as one word; as wide as the address allows.
+// Loads up to 8 bytes from any address as one word, with the widest loads that the address allows.
 inline __device__ std::uint64_t load_packed(const std::byte* from, std::uint32_t bytes) {
   const auto address = reinterpret_cast<std::uint64_t>(from);
   if (bytes == 8 && (address & 7U) == 0) {
@@ -81,7 +82,7 @@ inline __device__ void store_packed(std::byte* to, std::uint64_t word, std::uint
   }
 }
 
-// `kCount` parcels that a thread waits for together, so that their loads are on their way at once.
+// `kCount` parcels that a thread waits for together, so that their loads are in flight at once.
 template <std::uint32_t kCount>
 struct ParcelWait {
   const Parcel* from[kCount];  // null: none
@@ -108,7 +109,7 @@ struct ParcelWait {
   }
 };
 
-// Block k of `source`, at k * source_stride, is for member k; each has `bytes`.
+// Block k of `source`, at k * source_stride, is for member k; each has `bytes` bytes.
 struct Blocks {
   std::byte* dest;
   const std::byte* source;
@@ -116,7 +117,7 @@ struct Blocks {
   std::size_t source_stride;
 };
 
-// What the loops of one call share.
+// State shared by the loops of one call.
 struct ParcelCall {
   Parcel* buffer;  // this PE's; the same address names the other members'
   std::uint64_t epoch;
@@ -128,7 +129,7 @@ template <typename Scope>
 __device__ ParcelCall open_parcels(TeamControl* control,
                                    std::size_t bytes,
                                    OperationName operation) {
-  Scope::sync();  // all have left the call before, and the source is there
+  Scope::sync();  // all threads have left the previous call, and the source is written
   const std::uint64_t epoch = load_relaxed(&control->exchange_epoch) + 1;
   return {control->exchange[epoch & 1U], epoch, static_cast<std::uint32_t>(parcels_of(bytes)),
           operation};
@@ -138,11 +139,11 @@ template <typename Scope>
 __device__ void close_parcels(TeamControl* control, const ParcelCall& call) {
   Scope::sync();
   if (is_leader<Scope>()) {
-    store_relaxed(&control->exchange_epoch, call.epoch);  // read behind the next call's sync
+    store_relaxed(&control->exchange_epoch, call.epoch);  // read after the next call's sync
   }
 }
 
-// Everybody's block for this PE goes to dest, in the members' order.
+// Sends every member its block.
 template <typename Scope>
 __device__ void send_blocks(const TeamState& team, const Blocks& blocks, const ParcelCall& call) {
   constexpr std::uint32_t kUnroll = 4;

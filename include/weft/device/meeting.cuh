@@ -1,12 +1,12 @@
-// The frame of collectives in which members touch each other's memory: enter, work, leave. Between a
-// member's entry and its leaving, all members may read its source and write its dest.
+// The frame of collectives in which members access each other's memory: enter, work, leave. Between a
+// member's enter and its leave, all members may read its source and write its dest.
 //
-// Successive calls: what a PE does to another's memory in call e follows the other's entry into e, and the
-// other enters when it has left all calls before, of whatever kind and scope. It leaves when all PEs are
-// done with its memory and it with theirs. So no two calls overlap on any memory, and no `done` of call
-// e + 1 can be added to a word before all of e are there.
-// Grid scope: a block counts into every member's word, its own PE's too. So a block that leaves knows that
-// all blocks of all PEs are done, and that all of its own PE have entered (what grid.cuh asks for).
+// Successive calls: what a PE does to another PE's memory in call e happens after that PE's entry into e. A PE
+// enters only when it has left all earlier calls, of any kind and scope. It leaves when all PEs are done with
+// its memory and it is done with theirs. So no two calls overlap on any memory, and no `done` of call e + 1 is
+// added to a word before all of call e have arrived.
+// Grid scope: a block counts into every member's word, including its own PE's. So a block that leaves knows
+// that all blocks of all PEs are done, and that all blocks of its own PE have entered (as grid.cuh requires).
 #ifndef WEFT_DEVICE_MEETING_CUH
 #define WEFT_DEVICE_MEETING_CUH
 
@@ -19,12 +19,12 @@
 
 namespace weft::device::detail {
 
-// What it takes to reach member `index` from here; 0 for this PE itself, so that its own cache follows.
+// The offset from here to member `index`; 0 for this PE itself, so that its own cache stays coherent.
 inline __device__ std::int64_t delta_of_member(const TeamState& team, std::uint32_t index) {
   return index == team.me ? 0 : delta_of(pe_of(team, index));
 }
 
-// The member `step` further on, so that not all PEs turn to the same one.
+// The member `step` places further on, so that not all PEs start with the same member.
 inline __device__ std::uint32_t member_after(const TeamState& team, std::uint32_t step) {
   const std::uint32_t index = team.me + step;
   return index < team.size ? index : index - team.size;
@@ -42,11 +42,11 @@ __device__ Meeting* meeting_of(TeamControl* control, bool with_halfway) {
                             (kIsGrid<Scope> ? 1 : 0)];
 }
 
-// What follows the entry. Stores need no acquire: they are issued when the looks at the words have
-// returned, and members' own accesses were complete before these were written.
+// The accesses that follow the entry. Stores need no acquire: they are issued after the polls of the words have
+// returned, and the members' own accesses were complete before these words were written.
 enum class Access : bool { Stores, LoadsToo };
 
-// This scope's number of the call; tells all members that it has entered.
+// Notifies all members that this scope has entered; returns this scope's number of the call.
 template <typename Scope>
 __device__ std::uint64_t announce(const TeamState& team, Meeting* words) {
   using Local = LocalOf<Scope>;
@@ -70,7 +70,7 @@ __device__ std::uint64_t announce(const TeamState& team, Meeting* words) {
   return epoch;
 }
 
-// Returns when all members have entered; what they wrote to their sources before is seen.
+// Returns when all members have entered; their earlier writes to their sources are visible.
 template <typename Scope, Access kAccess = Access::LoadsToo>
 __device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationName operation) {
   using Local = LocalOf<Scope>;
@@ -87,7 +87,7 @@ __device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationNam
   return {words, epoch, operation};
 }
 
-// Tells all members through their `flags` that this scope's part is done, and waits for theirs.
+// Notifies all members through their `flags` that this scope's part is done, and waits for theirs.
 template <typename Scope>
 __device__ void meet_done(const TeamState& team,
                           const MeetingCall& call,
@@ -119,14 +119,14 @@ __device__ void leave(const TeamState& team, const MeetingCall& call) {
   meet_done<Scope>(team, call, &Meeting::done);
   if (!kIsGrid<Scope> && is_leader<Scope>()) {
     store_relaxed(&call.words->entered.value,
-                  whole(call.epoch));  // read behind the next call's sync
+                  whole(call.epoch));  // read after the next call's sync
   }
 }
 
-// ---- Who does what between the two
+// ---- Work distribution between enter and leave
 
-// This thread's crew for work on `parts` parts at once, and the part that it starts with: warps take parts
-// in turn, so that the scope is on its way to all members from the start.
+// This thread's crew for work on `parts` parts at once, and the first part of that crew. Warps take parts in
+// turn, so that the scope accesses all members from the start.
 struct Share {
   std::uint32_t part;
   std::uint32_t part_step;

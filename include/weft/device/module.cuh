@@ -1,5 +1,5 @@
-// Gives every .cu file that includes <weft/device.cuh> its copy of the DeviceState in constant memory, and
-// enters it with the library, which fills it at weft_device_init, or at once if that has been.
+// Gives every .cu file that includes <weft/device.cuh> a copy of the DeviceState in constant memory, and
+// registers it with the library. The library fills it in weft_device_init, or at once if that has already run.
 #ifndef WEFT_DEVICE_MODULE_CUH
 #define WEFT_DEVICE_MODULE_CUH
 
@@ -10,10 +10,10 @@
 
 namespace weft::device::detail {
 
-// One for each file, as a file compiled alone cannot share it with another.
+// One per file, because separately compiled files cannot share a symbol without relocatable device code.
 static __constant__ DeviceState state_of_file;
 
-// By the file's own CUDA runtime: that of the library does not know the symbol.
+// Uses the file's own CUDA runtime: the library's runtime does not know the symbol.
 static int upload_state(const void* state) {
   return static_cast<int>(cudaMemcpyToSymbol(state_of_file, state, sizeof(DeviceState)));
 }

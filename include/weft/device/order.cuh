@@ -1,5 +1,5 @@
-// fence and quiet. They concern what happened before them in the calling thread, and, through a scope's
-// sync (__syncwarp, __syncthreads), what other threads of its block did: one thread may call for all.
+// fence and quiet. They apply to the earlier operations of the calling thread and, through a scope's sync
+// (__syncwarp, __syncthreads), to those of other threads of its block: one thread may call for all.
 #ifndef WEFT_DEVICE_ORDER_CUH
 #define WEFT_DEVICE_ORDER_CUH
 
@@ -8,20 +8,20 @@
 
 namespace weft::device {
 
-// Operations before it are visible at each target before operations after it to the same target. Waits for
-// no peer: on the way by commands it is one more of them. It does not order what other blocks of the
-// kernel did: that takes quiet.
+// Operations before the fence are visible at each target before operations after it to the same target. Waits
+// for no peer: to peers reached by command it is just another command. It does not order operations of other
+// blocks of the kernel; use quiet for that.
 inline __device__ void fence() {
-  fence_release();  // SYNC device-fence: both sides of whatever pairs across it
+  fence_release();  // SYNC device-fence: both sides of any pair across it
   if (state().ring_count != 0) {
     remote::fence();
   }
 }
 
-// Returns when the operations before it, of this PE's whole GPU as far as the caller knows of them, are
-// visible at their targets.
+// Returns when all earlier operations of this PE's GPU that the caller has synchronized with are visible at
+// their targets.
 inline __device__ void quiet() {
-  fence_full();  // SYNC device-fence: the same, and loads after it
+  fence_full();  // SYNC device-fence: as above, and loads after it
   if (state().ring_count != 0) {
     remote::quiet();
   }

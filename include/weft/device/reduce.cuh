@@ -1,8 +1,8 @@
-// reduce and reduce_scatter: element by element over all members, with an operation of reduction.cuh.
+// reduce and reduce_scatter: elementwise over all members, with an operation of reduction.cuh.
 //
-// By size: parcels, where every member combines all; above that each member combines its share of the
-// places, reading it on all members, and (reduce) stores the results to all, between entering and leaving;
-// rounds through the inbox where a member is not mapped.
+// Algorithm by size. Small: parcels, every member combines all data. Larger: each member combines its share of
+// the elements, reading them on all members, and (reduce) stores the results to all, between entering and
+// leaving. Rounds through the inbox if a member is not mapped.
 #ifndef WEFT_DEVICE_REDUCE_CUH
 #define WEFT_DEVICE_REDUCE_CUH
 
@@ -44,7 +44,7 @@ __device__ void reduce_by_loads(const TeamState& team,
   leave<Scope>(team, meeting);
 }
 
-// Chunk by chunk: every member's part of this PE's block comes into the inbox, and is combined from there.
+// Chunk by chunk: every member's part of this PE's block is put into the inbox and combined from there.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceCall<T>& call) {
   const TeamState& members = members_of(team);
@@ -55,7 +55,7 @@ __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceC
   }
   for (std::size_t first = 0; first < call.count; first += room) {
     const std::size_t count = call.count - first < room ? call.count - first : room;
-    sync<Scope>(team);  // the inboxes are read
+    sync<Scope>(team);  // the inboxes have been read
     for (std::uint32_t k = 1; k < members.size; ++k) {
       const std::uint32_t i = member_after(members, k);
       put_signal_nbi<Scope>(inbox + members.me * room, call.source + i * call.source_stride + first,
@@ -105,14 +105,14 @@ __device__ void reduce(Team team, const ReduceCall<T>& call) {
 
 }  // namespace detail
 
-// The `count` elements at `source` of all members, combined, go to `dest` on all. `dest` may be `source`, but
-// may not overlap it otherwise. Both are symmetric.
+// Combines the `count` elements at `source` of all members into `dest` on all members. `dest` may equal
+// `source`; other overlap is not allowed. Both are symmetric.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce(Team team, T* dest, const T* source, std::size_t count) {
   detail::reduce<Scope, Op, T>(team, {dest, source, count, 0, OperationName::Reduce});
 }
 
-// Block k of all members' `source`, combined, goes to `dest` on member k; blocks have `count` elements.
+// Combines block k of all members' `source` into `dest` on member k; blocks have `count` elements.
 // Both are symmetric and do not overlap.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_scatter(Team team, T* dest, const T* source, std::size_t count) {

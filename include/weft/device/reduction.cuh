@@ -1,6 +1,6 @@
-// The parts of reductions: operations on elements and on words of several, and sums of one place over all
-// members. Always from member 0 upwards, by the one who has that place: the same bits on every PE and in
-// every run.
+// The parts of reductions: operations on elements and on words of several elements, and sums of one element
+// over all members. The member that owns an element combines it, always from member 0 upwards. So the bits
+// are the same on every PE and in every run.
 #ifndef WEFT_DEVICE_REDUCTION_CUH
 #define WEFT_DEVICE_REDUCTION_CUH
 
@@ -14,7 +14,7 @@
 
 namespace weft::device {
 
-// Any arithmetic type; __half and __nv_bfloat16 with CUDA's headers for them.
+// For any arithmetic type; __half and __nv_bfloat16 with CUDA's headers for them.
 struct Sum {
   template <typename T>
   static __device__ T apply(T a, T b) {
@@ -43,7 +43,7 @@ struct Max {
   }
 };
 
-// Integers.
+// For integers.
 struct And {
   template <typename T>
   static __device__ T apply(T a, T b) {
@@ -67,7 +67,7 @@ struct Xor {
 
 namespace detail {
 
-// Element by element, for words of several of them.
+// Combines element by element, for words of several elements.
 template <typename Op, typename T, typename Word>
 __device__ Word combine(const Word& a, const Word& b) {
   static_assert(sizeof(Word) % sizeof(T) == 0, "whole elements");
@@ -106,7 +106,7 @@ __device__ Unit load_from(const Unit* from) {
   return value;
 }
 
-// `kPlaces` units, `step` apart, of all members, with `kMembers` loads of each on their way at once.
+// `kPlaces` units, `step` apart, of all members, with `kMembers` loads of each in flight at once.
 template <typename Op, typename T, std::uint32_t kMembers, std::uint32_t kPlaces, typename Unit>
 __device__ void gather(const TeamState& team, const Unit* from, std::size_t step, Unit* results) {
   for (std::uint32_t base = 0; base < team.size; base += kMembers) {
@@ -133,7 +133,7 @@ __device__ void gather(const TeamState& team, const Unit* from, std::size_t step
   }
 }
 
-// To whom results go.
+// The members that receive the results.
 enum class Receivers : bool { Me, All };
 
 template <Receivers kTo, typename Unit>
@@ -170,9 +170,9 @@ __device__ void reduce_units(
   }
 }
 
-// Of `count` elements at the same place of all members, by the whole scope: in units of 16 bytes where
-// both addresses allow, the rest one by one. The thread that stores a place has read it on all, so that
-// `to` may be `from`.
+// Combines `count` elements at the same place of all members, by the whole scope: in units of 16 bytes where
+// both addresses allow it, the rest one by one. The thread that stores an element has read it on all members,
+// so `to` may equal `from`.
 template <typename Scope, typename Op, typename T, Receivers kTo>
 __device__ void reduce_range(const TeamState& team, T* to, const T* from, std::size_t count) {
   const Crew crew{Scope::rank(), Scope::size()};
@@ -196,7 +196,7 @@ __device__ void reduce_range(const TeamState& team, T* to, const T* from, std::s
 
 // ---- Small data
 
-// One parcel of each member, combined; the own one is given.
+// One parcel of each member, combined; the own contribution is `mine`.
 template <typename Op, typename T>
 __device__ std::uint64_t gather_parcels(const TeamState& team,
                                         const ParcelCall& call,
@@ -225,8 +225,8 @@ __device__ std::uint64_t gather_parcels(const TeamState& team,
   return result;
 }
 
-// Block k of all members, combined, goes to dest on member k; stride 0: the same block for all. A thread
-// writes only places of dest that it alone has read, so that dest may be the source.
+// Combines block k of all members into dest on member k; stride 0: the same block for all. A thread writes
+// only elements of dest that it alone has read, so dest may equal the source.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_parcels(const TeamState& team,
                                TeamControl* control,

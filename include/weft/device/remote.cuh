@@ -1,8 +1,8 @@
-// The way to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU thread,
-// drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics; programs need none of it. Never
-// inlined: a kernel whose PEs are all mapped pays no registers for it.
+// The path to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU thread,
+// drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by programs. Never
+// inlined: a kernel whose PEs are all mapped spends no registers on it.
 //
-// A block's threads share a ring, by their SM, so that fence, which orders one ring, orders what a block does.
+// The threads of a block share a ring, chosen by their SM. So a fence, which orders one ring, orders the whole block.
 #ifndef WEFT_DEVICE_REMOTE_CUH
 #define WEFT_DEVICE_REMOTE_CUH
 
@@ -16,7 +16,7 @@
 
 namespace weft::device::remote {
 
-// Whether the call returns only when its local side may be used again (put) or is filled (get).
+// Whether the call returns only when its local side may be reused (put) or is filled (get).
 enum class Wait : bool { No, Yes };
 
 struct SignalUpdate {
@@ -34,12 +34,12 @@ struct AtomicUpdate {
 
 using Producer = RingProducer<GpuMemory>;
 
-// Rings are named by their index: their views are read from constant memory, which a reference would hide.
+// Rings are passed by index: their views are read from constant memory, which a reference would hide.
 inline __device__ std::uint32_t own_ring() {
   return sm_index() & (state().ring_count - 1);
 }
 
-// What is done between two looks of a wait for the proxy.
+// The work between two polls while waiting for the proxy.
 class Idle {
  public:
   __device__ explicit Idle(const detail::Failure& waiting) : waiting_(waiting) {}
@@ -49,12 +49,12 @@ class Idle {
     if (looks_ % kLooksPerServe == 0) {
       detail::serve();
     }
-    // A look at pinned memory takes as long as many at the GPU's own.
+    // A poll of pinned host memory takes as long as many polls of GPU memory.
     detail::check_abort(looks_ * 64 - 1, waiting_);
   }
 
  private:
-  static constexpr std::uint32_t kLooksPerServe = 4;  // to serve takes longer than to look
+  static constexpr std::uint32_t kLooksPerServe = 4;  // serving takes longer than polling
 
   detail::Failure waiting_;
   std::uint32_t looks_ = 0;
@@ -68,7 +68,7 @@ inline __device__ std::uint64_t offset(const void* address) {
   return detail::offset_of(address);
 }
 
-// A position in which `command` may be written.
+// Returns a position at which a command may be written; waits for room.
 static __device__ __noinline__ std::uint64_t take_slot(std::uint32_t ring, int pe) {
   Producer producer(state().rings[ring]);
   const std::uint64_t position = producer.claim();
@@ -83,7 +83,7 @@ static __device__ __noinline__ std::uint64_t wait_for_reply(std::uint32_t ring,
   return Producer(state().rings[ring]).wait_reply(position, Idle(waiting_for(operation, pe)));
 }
 
-// One command without data of its own. Returns the reply if it wants one.
+// Posts one command without payload. Returns the reply if the command wants one.
 static __device__ __noinline__ std::uint64_t post(const Command& command, OperationName operation) {
   const std::uint32_t ring = own_ring();
   const int pe = static_cast<int>(command.pe);
@@ -92,7 +92,7 @@ static __device__ __noinline__ std::uint64_t post(const Command& command, Operat
   return (command.flags & kReplyWanted) != 0 ? wait_for_reply(ring, position, operation, pe) : 0;
 }
 
-// The threads of a scope that carry a small payload: its first warp.
+// The threads of a scope that copy a small payload: its first warp.
 template <typename Scope>
 struct Carriers {
   static __device__ std::uint32_t count() { return Scope::size() < 32 ? Scope::size() : 32; }
@@ -110,8 +110,8 @@ struct Carriers {
   }
 };
 
-// A put or put_signal of at most kPayloadBytes: the data goes into the slot's payload, so the source is free
-// at once.
+// A put or put_signal of at most kPayloadBytes: the data is copied into the slot's payload, so the source may
+// be reused at once.
 template <typename Scope>
 __device__ void post_with_payload(Command command, const void* source) {
   using Crew = Carriers<Scope>;
@@ -126,14 +126,14 @@ __device__ void post_with_payload(Command command, const void* source) {
                                         command.bytes, {rank, Crew::count()});
   Crew::sync();
   if (rank == 0) {
-    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for who takes the command
+    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for the consumer of the command
     fence_release();
     command.flags |= kPayloadInSlot;
     Producer(state().rings[ring]).publish(position, command);
   }
 }
 
-// Larger ones: the proxy has the data fetched from where it lies.
+// Larger puts: the proxy has the data fetched from the source address.
 template <typename Scope>
 __device__ void post_by_address(Command command,
                                 const void* source,
@@ -144,7 +144,7 @@ __device__ void post_by_address(Command command,
   }
   command.source = reinterpret_cast<std::uint64_t>(source);
   command.flags |= wait == Wait::Yes ? kReplyWanted : 0;
-  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the source, for who takes the command
+  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the source, for the consumer of the command
   fence_release();
   post(command, operation);
 }
@@ -239,7 +239,7 @@ inline __device__ std::uint64_t atomic(void* word,
   return post(command, OperationName::Atomic);
 }
 
-// A word of 4 or 8 bytes travels in the command itself.
+// A word of 4 or 8 bytes is carried in the command itself.
 inline __device__ void put_value(void* dest, const void* value, std::size_t bytes, int pe) {
   std::uint64_t bits = 0;
   memcpy(&bits, value, bytes);
@@ -250,7 +250,7 @@ inline __device__ void put_value(void* dest, const void* value, std::size_t byte
   }
 }
 
-// Smaller ones are cut out of the word that they lie in.
+// Values of less than 4 bytes are extracted from the word that contains them.
 inline __device__ void get_value(void* value, const void* source, std::size_t bytes, int pe) {
   const auto address = reinterpret_cast<std::uint64_t>(source);
   const std::uint32_t word_bytes = bytes == 8 ? 8 : 4;
@@ -261,7 +261,7 @@ inline __device__ void get_value(void* value, const void* source, std::size_t by
   memcpy(value, &bits, bytes);
 }
 
-// All that has been posted to the ring, if it is not known to be complete.
+// Waits for all commands posted to the ring, unless they are known to be complete.
 inline __device__ void wait_complete(std::uint32_t ring) {
   const Producer producer(state().rings[ring]);
   const std::uint64_t end = producer.incomplete_below();
@@ -271,7 +271,7 @@ inline __device__ void wait_complete(std::uint32_t ring) {
   }
 }
 
-// The rings of which not all is known to be complete, a bit each. Several looks are on their way together, as each takes
+// The rings with commands not known to be complete, one bit each. Several loads are in flight together, as each takes
 // as long as all of them.
 inline __device__ std::uint32_t incomplete_rings() {
   constexpr std::uint32_t kTogether = 4;
@@ -293,16 +293,16 @@ inline __device__ std::uint32_t incomplete_rings() {
   return incomplete;
 }
 
-// Everything that this GPU has posted is visible at its targets.
+// Returns when everything that this GPU has posted is visible at its targets.
 static __device__ __noinline__ void quiet() {
   for (std::uint32_t left = incomplete_rings(); left != 0; left &= left - 1) {
     wait_complete(static_cast<std::uint32_t>(__ffs(static_cast<int>(left)) - 1));
   }
-  // SYNC ring-near (pairs with include/weft/device/ring_memory.cuh): also where another thread saw it; gets have come.
+  // SYNC ring-near (pairs with include/weft/device/ring_memory.cuh): also if another thread saw it; gets have arrived.
   fence_acquire();
 }
 
-// What this block has posted before becomes visible, at each peer, before what it posts after.
+// Commands that this block posted earlier become visible, at each peer, before those that it posts later.
 inline __device__ void fence() {
   Command command;
   command.kind = CommandKind::Fence;

@@ -1,13 +1,14 @@
 // The ring of commands between a GPU and its proxy: many producers, one consumer at a time, bounded.
-// The same code runs host to host in tests, on the GPU, and in the proxy; how memory is reached is a
-// policy. Three uses:
+// The same code runs on the GPU, in the proxy, and host to host in tests; a policy defines how memory is
+// accessed. Two uses:
 //
 //   command ring: GPU threads produce (RingProducer), the proxy's thread consumes (RingConsumer)
-//   inbox:        the proxy's thread produces, GPU threads consume under a try-lock (InboxConsumer)
+//   inbox:        the proxy's thread produces, GPU threads consume under a try-lock (drain_inbox in inbox.cuh;
+//                 InboxConsumer on the host)
 //
-// A position only grows; its slot is position % capacity. Three numbers say how far things are:
-// `head` (claimed), `consumed` (everything below has been taken: its slot and payload may be written
-// again) and `completed` (everything below is visible where it was meant to be).
+// A position only grows; its slot is position % capacity. Three numbers describe the progress: `head` (claimed),
+// `consumed` (everything below has been taken: its slot and payload may be overwritten) and `completed`
+// (everything below is visible at its target).
 //
 // A Memory policy has these static functions. "Far" words are shared by GPU and CPU, "near" words by the
 // producers (or by the consumers) of one side only.
@@ -15,13 +16,13 @@
 //   store_far(uint64_t*, value)         release        store_near(uint64_t*, value)        release   user fences
 //   add_near(uint64_t*, n)              old value, no order
 //   try_lock(uint64_t*) -> bool         acquire        unlock(uint64_t*)                   release
-//   load_far_pair(const uint64_t*, first&, second&)    acquire; where the second word's writer wrote the first
-//                                                      before it, so it is read
+//   load_far_pair(const uint64_t*, first&, second&)    acquire; if the writer of the second word wrote the first
+//                                                      before it, that value is read
 //   store_far_after_load(uint64_t*, value)             after a load whose value led to this store
-//   store_slot(uint64_t* to, const uint64_t* words)    eight words in any order, each after all that the
-//                                                      thread did before (release)
-//   load_slot(const uint64_t* from, uint64_t* words)   eight words in any order, each before all that the
-//                                                      thread does afterwards (acquire)
+//   store_slot(uint64_t* to, const uint64_t* words)    eight words in any order, each after all earlier
+//                                                      accesses of the thread (release)
+//   load_slot(const uint64_t* from, uint64_t* words)   eight words in any order, each before all later
+//                                                      accesses of the thread (acquire)
 //   pause()
 #ifndef WEFT_DEVICE_RING_HPP
 #define WEFT_DEVICE_RING_HPP
@@ -35,31 +36,30 @@
 namespace weft {
 namespace device {
 
-// An answer to one command, in the slot of its position. Whoever waited writes 0 to `position_plus_one`
-// when it has read `value`; the slot's next reply is not written before.
+// The reply to one command, in the slot of its position. The thread that waited writes 0 to
+// `position_plus_one` after it has read `value`; the slot's next reply is not written before that.
 struct alignas(16) Reply {
   std::uint64_t value;
-  std::uint64_t position_plus_one;  // behind `value`, for load_far_pair
+  std::uint64_t position_plus_one;  // after `value`, for load_far_pair
 };
 
 static_assert(offsetof(Reply, position_plus_one) == sizeof(std::uint64_t), "see load_far_pair");
 
-// Where a ring lies. All memory starts zeroed. An inbox needs no head, consumed_seen and completed: its one
-// producer counts for itself, and taken is applied.
+// The memory of a ring, which starts zeroed. An inbox needs no head, consumed_seen and completed: its single
+// producer keeps its own counts, and a consumed command is an applied one.
 struct RingView {
   CommandSlot* slots = nullptr;   // far: [capacity]
   std::byte* payload = nullptr;   // far: [capacity][kPayloadBytes]
   Reply* replies = nullptr;       // far: [capacity]
-  std::uint64_t* head = nullptr;  // near the producers; 16-byte aligned, completed_seen behind it
-  std::uint64_t* completed_seen =
-      nullptr;                             // near the producers: what they last read of `completed`
-  std::uint64_t* consumed_seen = nullptr;  // the same of `consumed`
-  std::uint64_t* looking = nullptr;        // near the producers: one of them looks at `completed`
-  std::uint64_t* consumed = nullptr;       // far, written by the consumer
-  std::uint64_t* completed = nullptr;      // far, written by the consumer
-  std::uint64_t* lock = nullptr;           // near the consumers, of an inbox only
-  std::uint64_t* next = nullptr;           // the same: the position to be applied next
-  std::uint64_t capacity = 0;              // a power of two
+  std::uint64_t* head = nullptr;  // near the producers; 16-byte aligned, followed by completed_seen
+  std::uint64_t* completed_seen = nullptr;  // near the producers: last known `completed`
+  std::uint64_t* consumed_seen = nullptr;   // near the producers: last known `consumed`
+  std::uint64_t* looking = nullptr;         // near the producers: lock for polling `completed`
+  std::uint64_t* consumed = nullptr;        // far, written by the consumer
+  std::uint64_t* completed = nullptr;       // far, written by the consumer
+  std::uint64_t* lock = nullptr;            // near the consumers; for an inbox only
+  std::uint64_t* next = nullptr;            // as `lock`: the next position to apply
+  std::uint64_t capacity = 0;               // a power of two
 
   WEFT_HOST_DEVICE std::uint64_t slot_of(std::uint64_t position) const {
     return position & (capacity - 1);
@@ -86,22 +86,22 @@ class RingProducer {
 
   // True if the slot of `position` may be written.
   WEFT_HOST_DEVICE bool has_room(std::uint64_t position) {
-    // SYNC ring-seen: pairs with the store below, by a thread that saw ring-progress for us. The load comes first: it and
-    // the claim may be on their way together.
+    // SYNC ring-seen: pairs with the store below, by a thread that saw ring-progress for us. The load comes first, so
+    // that it and the claim may be in flight together.
     const std::uint64_t seen = Memory::load_near(ring_.consumed_seen);
     if (position - seen < ring_.capacity) {
       return true;
     }
-    // Each looks for itself, other than in look_at_completed: with a lock a fifth of the commands comes through.
+    // Each thread polls for itself, unlike in look_at_completed: with a lock only a fifth of the commands get through.
     // SYNC ring-progress: pairs with RingConsumer::release_below: the slot has been read.
     const std::uint64_t consumed = Memory::load_far(ring_.consumed);
-    // SYNC ring-seen: what this thread saw. An older number from another thread may replace it: that costs a look more.
+    // SYNC ring-seen: what this thread saw. A stale value from another thread may replace it: that costs one more poll.
     Memory::store_near(ring_.consumed_seen, consumed);
     return position - consumed < ring_.capacity;
   }
 
-  // `idle` is called while it waits. A GPU drains its inbox there: the peer that has to take our
-  // commands may be waiting for this GPU to take its own.
+  // `idle` is called in the wait loop. A GPU drains its inbox there to avoid deadlock: the peer that has to take
+  // our commands may be waiting for this GPU to take its own.
   template <typename Idle>
   WEFT_HOST_DEVICE void wait_for_room(std::uint64_t position, Idle&& idle) {
     while (!has_room(position)) {
@@ -114,7 +114,7 @@ class RingProducer {
     return ring_.payload_of(position);
   }
 
-  // The calling thread's earlier stores, also those to the payload, are there for whoever takes it.
+  // The calling thread's earlier stores, including those to the payload, are visible to the consumer.
   WEFT_HOST_DEVICE void publish(std::uint64_t position, const Command& command) {
     std::uint64_t words[kSlotWords];  // NOLINT(modernize-avoid-c-arrays)
     encode(command, parity_of(position, ring_.capacity), words);
@@ -128,14 +128,14 @@ class RingProducer {
     return seen > position || look_at_completed(seen) > position;
   }
 
-  // The number of the command behind the last that was claimed, if what lies before it may be incomplete; 0 if
-  // all is known to be complete, without a look at far memory.
+  // The position after the last claimed command, if commands before it may be incomplete; 0 if all are known to
+  // be complete. Does not access far memory.
   WEFT_HOST_DEVICE std::uint64_t incomplete_below() const {
     const std::uint64_t head = Memory::load_near(ring_.head);
     return Memory::load_near(ring_.completed_seen) < head ? head : 0;
   }
 
-  // Waits for the reply to a command that was published with kReplyWanted; once, by one thread.
+  // Waits for the reply to a command that was published with kReplyWanted. Call it once, from one thread.
   template <typename Idle>
   WEFT_HOST_DEVICE std::uint64_t wait_reply(std::uint64_t position, Idle&& idle) {
     Reply& reply = ring_.replies[ring_.slot_of(position)];
@@ -156,17 +156,17 @@ class RingProducer {
   }
 
  private:
-  // What `completed` is now, and `completed_seen` from now on; `seen` if another thread is just looking. One at a time,
-  // because looks of many at one word of host memory are served one by one, and all else between GPU and host waits
-  // behind them: with 32 blocks at it a copy takes 150 us instead of 4 (docs/decisions/0012).
+  // Reads `completed` and updates `completed_seen`; returns `seen` if another thread is already polling. Only one
+  // thread polls at a time, because loads of one word of host memory are serialized, and all other traffic between
+  // GPU and host queues behind them: with 32 blocks polling, a copy takes 150 us instead of 4 (docs/decisions/0012).
   WEFT_HOST_DEVICE std::uint64_t look_at_completed(std::uint64_t seen) const {
-    // SYNC ring-looking: pairs with unlock below, so that the number seen only grows.
+    // SYNC ring-looking: pairs with unlock below, so that completed_seen only grows.
     if (!Memory::try_lock(ring_.looking)) {
       return seen;
     }
     // SYNC ring-progress: pairs with RingConsumer::complete_below: commands below it are visible.
     const std::uint64_t completed = Memory::load_far(ring_.completed);
-    // SYNC ring-seen: what this thread saw, for those who see the number.
+    // SYNC ring-seen: what this thread saw, for threads that read the number.
     Memory::store_near(ring_.completed_seen, completed);
     // SYNC ring-looking: pairs with try_lock above.
     Memory::unlock(ring_.looking);
@@ -182,7 +182,7 @@ class RingConsumer {
  public:
   WEFT_HOST_DEVICE explicit RingConsumer(const RingView& ring) : ring_(ring) {}
 
-  // True if the command of `position` is there. Its payload may be read until release.
+  // True if the command of `position` has been published. Its payload may be read until release.
   WEFT_HOST_DEVICE bool peek(std::uint64_t position, Command& command) const {
     std::uint64_t words[kSlotWords];  // NOLINT(modernize-avoid-c-arrays)
     // SYNC ring-slot: pairs with RingProducer::publish.
@@ -205,7 +205,7 @@ class RingConsumer {
     Memory::store_far(ring_.completed, position);
   }
 
-  // False while whoever waited for the slot's last reply has not read it.
+  // False until the thread that waited for the slot's last reply has read it.
   WEFT_HOST_DEVICE bool can_reply(std::uint64_t position) const {
     // SYNC ring-reply-taken: pairs with RingProducer::wait_reply.
     return Memory::load_far(&ring_.replies[ring_.slot_of(position)].position_plus_one) == 0;
@@ -222,20 +222,20 @@ class RingConsumer {
   RingView ring_;
 };
 
-// The GPU's side of its inbox. Commands are applied one after the other, in order, by whoever holds
-// the lock. There taken is applied: the proxy counts them as visible once they are released.
+// The consumer side of an inbox. The owner of the lock applies commands one after the other, in order. Here a
+// consumed command is an applied one: the proxy counts commands as visible once they are released.
 //
-// Threads: any number at once; nobody ever waits for the lock.
+// Threads: any number at once; no thread ever waits for the lock.
 template <typename Memory>
 class InboxConsumer {
  public:
   WEFT_HOST_DEVICE explicit InboxConsumer(const RingView& ring) : ring_(ring) {}
 
-  // Applies at most `count_max` commands; returns how many. `apply(command, payload)` makes the effects
-  // visible to the whole system in the order in which it is called, and returns the word's old value.
+  // Applies at most `count_max` commands; returns their number. `apply(command, payload)` makes the effects
+  // visible to the whole system in call order, and returns the word's old value.
   template <typename Apply>
   WEFT_HOST_DEVICE std::uint32_t drain(std::uint32_t count_max, Apply&& apply) {
-    // SYNC inbox-lock: pairs with unlock below, of the thread that applied before.
+    // SYNC inbox-lock: pairs with unlock below, by the previous owner.
     if (!Memory::try_lock(ring_.lock)) {
       return 0;
     }
@@ -246,7 +246,7 @@ class InboxConsumer {
     while (next - first < count_max && ring.peek(next, command)) {
       const std::uint64_t old = apply(command, ring.payload(next));
       if ((command.flags & kReplyWanted) != 0) {
-        ring.reply(next, old);  // the proxy reuses no slot whose reply it has not read
+        ring.reply(next, old);  // the proxy reuses a slot only after it has read the reply
       }
       ++next;
     }

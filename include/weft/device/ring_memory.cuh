@@ -1,8 +1,8 @@
-// The GPU's way to a ring's memory (ring.hpp says what each function owes): far words lie in pinned host
-// memory, 0.9 us away by a load; near ones in this GPU's own.
+// The GPU's access to a ring's memory (ring.hpp specifies each function). Far words are in pinned host memory,
+// where a load takes 0.9 us; near words are in this GPU's own memory.
 //
-// store_slot itself orders nothing: who publishes a command whose data the CPU or a copy engine will read
-// stands a fence_release before it, and the others, most of them, save its microsecond.
+// store_slot itself orders nothing. A thread whose command refers to data that the CPU or a copy engine will
+// read calls fence_release before it. Most commands do not, and save the microsecond that the fence takes.
 #ifndef WEFT_DEVICE_RING_MEMORY_CUH
 #define WEFT_DEVICE_RING_MEMORY_CUH
 
@@ -25,7 +25,7 @@ struct GpuMemory {
     store_release(word, value);
   }
 
-  // One load of 16 bytes, which is never torn: the two words of one moment.
+  // One load of 16 bytes, which is never torn: both words are from the same moment.
   static __device__ void load_far_pair(const std::uint64_t* pair,
                                        std::uint64_t& first,
                                        std::uint64_t& second) {
@@ -34,13 +34,13 @@ struct GpuMemory {
     fence_acquire();
   }
 
-  // Relaxed: the load has returned, or there would be no store.
+  // Relaxed: this store depends on the value of the load, so it is issued after the load has returned.
   static __device__ void store_far_after_load(std::uint64_t* word, std::uint64_t value) {
     store_relaxed(word, value);
   }
 
-  // Relaxed: a number that only lets a thread go on to claim or look; who goes on to read data stands a
-  // fence_acquire behind it (quiet).
+  // Relaxed: the value only decides whether a thread may claim or must poll. A thread that then reads data
+  // calls fence_acquire after it (quiet).
   static __device__ std::uint64_t load_near(const std::uint64_t* word) {
     return load_relaxed(word);
   }
@@ -54,7 +54,7 @@ struct GpuMemory {
     return atomicAdd(reinterpret_cast<unsigned long long*>(word), count);
   }
 
-  // Of the threads of a warp that are here together one tries: else thousands would, at one word.
+  // One thread per converged group of a warp tries; otherwise thousands of threads would contend for one word.
   static __device__ bool try_lock(std::uint64_t* lock) {
     const bool is_first =
         static_cast<int>(Warp::rank()) == __ffs(static_cast<int>(__activemask())) - 1;

@@ -1,12 +1,12 @@
-// put, get, p, g, from any thread of a kernel, by a thread, a warp or a block together.
+// put, get, p and g, from any thread of a kernel, by a thread, a warp or a block together.
 //
 // `dest` of a put and `source` of a get are symmetric addresses (weft_device_malloc); the other side is any
-// memory that this GPU reaches. `count` is in elements. Several calls of one thread are not ordered among
+// memory that this GPU can access. `count` is in elements. Calls of one thread are not ordered with respect to
 // each other: see order.cuh.
 //
-// Completion: put returns when `source` may be changed, put_nbi at once (not before quiet). get returns when
-// `dest` is filled, get_nbi's is after quiet. Neither says that the target has the data: that is quiet, or a
-// signal (signal.cuh).
+// Completion: put returns when `source` may be changed. put_nbi returns at once; `source` must not change before
+// quiet. get returns when `dest` is filled; `dest` of get_nbi is filled after quiet. None of them implies that
+// the target has the data: use quiet or a signal (signal.cuh).
 #ifndef WEFT_DEVICE_RMA_CUH
 #define WEFT_DEVICE_RMA_CUH
 

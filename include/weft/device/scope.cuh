@@ -1,5 +1,5 @@
-// Who makes a call together: one thread, a warp (all 32 lanes), or a block (all its threads). A call with
-// a scope is made by all its threads with the same arguments; they share the work.
+// The threads that make a call together: one thread, a warp (all 32 lanes), or a block (all its threads). All
+// threads of the scope make the call with the same arguments and share the work.
 //
 //   weft::device::put<weft::device::Block>(dest, source, count, pe);
 #ifndef WEFT_DEVICE_SCOPE_CUH

@@ -1,5 +1,5 @@
-// put_signal: data, and then a word of the target, in one trip. Who sees the word's new value sees the data.
-// Signals of two calls to one peer may overtake each other unless a fence stands between.
+// put_signal: data, then a word of the target, in one trip. A PE that observes the word's new value observes the
+// data. Signals of two calls to the same peer may be reordered unless a fence separates them.
 #ifndef WEFT_DEVICE_SIGNAL_CUH
 #define WEFT_DEVICE_SIGNAL_CUH
 
@@ -11,14 +11,14 @@
 
 namespace weft::device {
 
-// A signal word of the target, 8 bytes, and what happens to it.
+// A signal word of the target, 8 bytes, and the update to apply to it.
 struct Signal {
   std::uint64_t* word = nullptr;  // symmetric
   std::uint64_t value = 0;
   SignalOp op = SignalOp::Set;
 };
 
-// The word alone; what was put before is not ordered with it (fence first).
+// Updates the word alone; not ordered with earlier puts (call fence first).
 inline __device__ void signal(const Signal& signal, int pe) {
   detail::check(OperationName::Signal, signal.word, sizeof(std::uint64_t), pe);
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
@@ -73,14 +73,14 @@ __device__ void put_signal(
   detail::put_signal_bytes<Scope>(dest, source, count * sizeof(T), signal, pe, remote::Wait::Yes);
 }
 
-// Reads a signal word of this PE; what its put_signal wrote is visible after.
+// Reads a signal word of this PE; the data of the put_signal that wrote it is visible afterwards.
 inline __device__ std::uint64_t signal_fetch(const std::uint64_t* word) {
   detail::serve();
   // SYNC device-signal: pairs with put_signal.
   return load_acquire(word);
 }
 
-// Waits until `*word` compares to `value`; returns what it saw (in the leader; the others: `value`).
+// Waits until `*word` compares true with `value`; returns the value seen (in the leader; in other threads `value`).
 template <typename Scope = Thread>
 __device__ std::uint64_t signal_wait_until(const std::uint64_t* word,
                                            Comparison comparison,

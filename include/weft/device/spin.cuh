@@ -1,5 +1,5 @@
-// How a GPU thread waits: it looks, applies what has come from other nodes (inbox.cuh), and now and then asks
-// whether a peer is lost; then the kernel ends with a record.
+// How a GPU thread waits: it polls, applies operations from other nodes (inbox.cuh), and periodically checks
+// whether a peer is lost; if so, the kernel aborts with a record.
 #ifndef WEFT_DEVICE_SPIN_CUH
 #define WEFT_DEVICE_SPIN_CUH
 
@@ -10,15 +10,15 @@
 
 namespace weft::device::detail {
 
-// How often a waiting thread looks at its word before it looks once at what else may have happened.
+// The number of polls of a waiting thread between two checks for other events.
 inline constexpr std::uint32_t kLooksPerCheck = 4096;
 
-// Ends the kernel if a peer is lost. `spins` counts the caller's looks.
+// Aborts the kernel if a peer is lost. `spins` counts the caller's polls.
 inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) {
   if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
     return;
   }
-  // SYNC device-abort (pairs with src/runtime/device/watch.cpp): then `pe` is there.
+  // SYNC device-abort (pairs with src/runtime/device/watch.cpp): then `pe` is valid.
   if (load_acquire(&state().abort->is_set) != 0) {
     Failure failure = waiting;
     failure.kind = FailureKind::PeerLost;
@@ -27,7 +27,7 @@ inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) 
   }
 }
 
-// Looks until `done()` holds. The caller acquires.
+// Polls until `done()` holds. The caller does the acquire.
 template <typename Done>
 __device__ void spin_until(const Failure& waiting, Done&& done) {
   for (std::uint32_t spins = 0; !done(); ++spins) {

@@ -1,8 +1,8 @@
-// What a kernel needs to know of the job: where the heaps of this node's GPUs are mapped, the teams, and
-// the ways to the CPU. The library fills one DeviceState at weft_device_init and copies it into constant
+// What a kernel needs to know about the job: where the heaps of this node's GPUs are mapped, the teams, and
+// the rings to the CPU. The library fills one DeviceState in weft_device_init and copies it into the constant
 // memory of every .cu file that includes <weft/device.cuh>.
 //
-// Threads: constant between weft_device_init and weft_finalize, except what the pointers lead to.
+// Threads: constant between weft_device_init and weft_finalize, except the memory that the pointers refer to.
 #ifndef WEFT_DEVICE_STATE_HPP
 #define WEFT_DEVICE_STATE_HPP
 
@@ -13,15 +13,15 @@
 
 namespace weft::device {
 
-// A team's members, as its own PE sees them. PE i of the team is first + i * stride of the job, or
-// pes[i] where pes is not null. Team 0 has all PEs, team 1 those of the node.
+// A team's members, as one of its PEs sees them. PE i of the team is PE first + i * stride of the job, or
+// pes[i] if pes is not null. Team 0 has all PEs, team 1 those of the node.
 struct TeamState {
   std::uint32_t size = 0;
   std::uint32_t me = 0;
   std::uint32_t first = 0;
   std::int32_t stride = 1;
   const std::uint32_t* pes = nullptr;  // in GPU memory
-  std::uint32_t id = 0;                // which of the control blocks is the team's
+  std::uint32_t id = 0;                // index of the team's control block
   std::uint32_t all_mapped = 0;        // 1 if every member is reached by loads and stores
 };
 
@@ -29,14 +29,14 @@ inline constexpr std::uint32_t kTeamCountMax = 64;
 
 enum class FailureKind : std::uint32_t {
   None = 0,
-  NotSymmetric,  // an address outside the device heap where a symmetric one is wanted
+  NotSymmetric,  // an address outside the device heap where a symmetric one is required
   NoSuchPe,
   PeerLost,
   NotInitialized,
   Misuse,
 };
 
-// What a kernel was doing; the host has the words.
+// What a kernel was doing; the host maps it to a name.
 enum class OperationName : std::uint32_t {
   None = 0,
   Put,
@@ -58,47 +58,46 @@ enum class OperationName : std::uint32_t {
   ReduceScatter,
 };
 
-// By which a kernel says why it ended. In pinned memory: outlives the kernel and its context.
+// Tells the host why a kernel aborted. In pinned memory: outlives the kernel and its CUDA context.
 struct FailureRecord {
   std::uint32_t kind = 0;       // FailureKind; written last
   std::uint32_t operation = 0;  // OperationName
-  std::int32_t pe = -1;         // whom it concerned; -1: nobody in particular
+  std::int32_t pe = -1;         // the PE concerned; -1: none in particular
   std::uint32_t block = 0;
   std::uint64_t address = 0;
-  std::uint64_t expected = 0;  // waits: the value compared with; else the bytes
+  std::uint64_t expected = 0;  // waits: the value compared with; otherwise the number of bytes
 };
 
-// In pinned memory, written by the CPU. A kernel that waits looks at it now and then.
+// In pinned memory, written by the CPU. A waiting kernel polls it periodically.
 struct AbortWord {
   std::uint32_t is_set = 0;
-  std::int32_t pe = -1;  // who is lost
+  std::int32_t pe = -1;  // the lost PE
 };
 
 inline constexpr std::uint32_t kRingCountMax = 16;
 
 struct DeviceState {
-  std::byte* heap =
-      nullptr;  // this PE's, as it maps it itself; control bytes first. Null before init
+  std::byte* heap = nullptr;  // this PE's, as mapped here; control bytes first. Null before init
   std::uint64_t heap_bytes = 0;
   // The heap's address at a mapped PE: + window_offset + (pe - first_mapped) * stride.
   std::int64_t window_offset = 0;
   std::uint64_t stride = 0;
   std::uint32_t first_mapped = 0;
   std::uint32_t mapped_count = 0;
-  // Instead, by PE, where the mappings are not at one stride: kNotMapped if there is none.
+  // Used instead if the mappings have no common stride, indexed by PE; kNotMapped if there is none.
   const std::int64_t* deltas = nullptr;
   std::uint32_t pe = 0;
   std::uint32_t pe_count = 0;
   TeamState world;
   const TeamState* teams = nullptr;  // kTeamCountMax of them, in GPU memory
-  // The way to other nodes; none if every PE is mapped. In constant memory, as to fetch where a ring lies from
-  // GPU memory would cost a third of a microsecond before each command.
+  // The rings to other nodes; none if every PE is mapped. In constant memory: fetching a ring's addresses from GPU
+  // memory would cost a third of a microsecond before each command.
   std::uint32_t ring_count = 0;   // a power of two
   RingView rings[kRingCountMax];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
   RingView inbox;
-  // Ends of kernels.
+  // How kernels abort.
   FailureRecord* failure = nullptr;
-  std::uint32_t* failure_claim = nullptr;  // in GPU memory: the first to fail writes the record
+  std::uint32_t* failure_claim = nullptr;  // in GPU memory: the claimant writes the record
   const AbortWord* abort = nullptr;
 };
 

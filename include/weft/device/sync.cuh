@@ -1,8 +1,8 @@
-// sync and barrier of a team, by a thread, a warp, a block or a grid of each member. At most one of them is under
-// way on a team at a time in one PE, and all members make the same calls in the same order.
+// sync and barrier of a team, by a thread, a warp, a block or a grid of each member. A PE has at most one of them
+// in progress per team, and all members make the same calls in the same order.
 //
-// Order: what the calling scope did before sync is seen by who returns from it, where peers are mapped;
-// barrier is quiet and then sync, and so says it of all PEs.
+// Order: if peers are mapped, what the calling scope did before sync is visible to every member that returns from
+// it. barrier is quiet followed by sync, and so guarantees it for all PEs.
 #ifndef WEFT_DEVICE_SYNC_CUH
 #define WEFT_DEVICE_SYNC_CUH
 
@@ -18,13 +18,13 @@ namespace weft::device {
 
 namespace detail {
 
-// One store to every member, one look at every own flag: no step waits for another.
+// One store to every member, one poll of every own flag: no step depends on another.
 template <typename Scope>
 __device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint64_t epoch) {
   if (Scope::rank() >= team.size) {
     return;
   }
-  fence_release();  // SYNC device-sync: what the scope did, for who sees the epoch
+  fence_release();  // SYNC device-sync: what the scope did, for members that see the epoch
   for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
     if (i != team.me) {
       const std::int64_t delta = delta_of(pe_of(team, i));
@@ -42,7 +42,7 @@ __device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint
   fence_acquire();  // SYNC device-sync: pairs with the release above
 }
 
-// log2(size) rounds, in each a signal to the member 2^round further on. By one thread.
+// Dissemination barrier: log2(size) rounds, in each a signal to the member 2^round further on. By one thread.
 inline __device__ void meet_by_rounds(const TeamState& team,
                                       TeamControl* control,
                                       std::uint64_t epoch) {
@@ -59,7 +59,7 @@ inline __device__ void meet_by_rounds(const TeamState& team,
   }
 }
 
-// By a scope that is not a grid.
+// For scopes other than a grid.
 template <typename Scope>
 __device__ void sync_members(const TeamState& members, TeamControl* control) {
   Scope::sync();
@@ -71,13 +71,13 @@ __device__ void sync_members(const TeamState& members, TeamControl* control) {
   }
   Scope::sync();
   if (is_leader<Scope>()) {
-    store_relaxed(&control->sync_epoch, epoch);  // read behind the next call's sync
+    store_relaxed(&control->sync_epoch, epoch);  // read after the next call's sync
   }
 }
 
 }  // namespace detail
 
-// All members have entered, with all their threads of the scope.
+// Returns when all members have entered, with all their threads of the scope.
 template <typename Scope = Thread>
 __device__ void sync(Team team) {
   const TeamState& members = detail::members_of(team);
@@ -90,7 +90,7 @@ __device__ void sync(Team team) {
   }
 }
 
-// All blocks of this PE's grid have entered; no other PE has a part in it. `team` lends its words.
+// Returns when all blocks of this PE's grid have entered; no other PE takes part. Uses the control words of `team`.
 inline __device__ void grid_sync(Team team) {
   detail::by_first_block(detail::control_of(detail::members_of(team)), OperationName::Sync, [] {});
 }
@@ -106,7 +106,7 @@ __device__ void barrier(Team team) {
     if (state().ring_count != 0 && is_leader<Scope>()) {
       quiet();
     }
-    sync<Scope>(team);  // where peers are mapped, its release is all that quiet would do
+    sync<Scope>(team);  // if peers are mapped, its release does all that quiet would do
   }
 }
 

@@ -1,4 +1,4 @@
-// Teams in kernels. A team is made by the host (weft_team_split); weft_device_team gives its number.
+// Teams in kernels. The host creates a team (weft_team_split); weft_device_team returns its number.
 #ifndef WEFT_DEVICE_TEAM_CUH
 #define WEFT_DEVICE_TEAM_CUH
 
@@ -13,7 +13,7 @@ struct Team {
   int number = 0;
 };
 
-// All PEs; those of this PE's node.
+// All PEs; the PEs of this PE's node.
 inline constexpr Team kWorld{0};
 inline constexpr Team kNode{1};
 
@@ -23,7 +23,7 @@ inline const __device__ TeamState& members_of(Team team) {
   return team.number == 0 ? state().world : state().teams[team.number];
 }
 
-// The PE of the job that is member `index`.
+// The job's number of member `index`.
 inline __device__ int pe_of(const TeamState& team, std::uint32_t index) {
   return team.pes != nullptr ? static_cast<int>(team.pes[index])
                              : static_cast<int>(team.first) + static_cast<int>(index) * team.stride;
@@ -44,7 +44,7 @@ inline __device__ int team_pe_count(Team team) {
   return static_cast<int>(detail::members_of(team).size);
 }
 
-// The PE of the job that is PE `pe` of the team.
+// The job's number of PE `pe` of the team.
 inline __device__ int team_world_pe(Team team, int pe) {
   return detail::pe_of(detail::members_of(team), static_cast<std::uint32_t>(pe));
 }

@@ -1,8 +1,8 @@
-// Waiting for words of this PE's own heap that peers write: wait_until and test, of one word or of several.
-// What a peer made visible before it wrote the word is visible after the wait (of test: when it says true).
+// Waits for words of this PE's own heap that peers write: wait_until and test, of one word or of several.
+// What a peer made visible before it wrote the word is visible after the wait (after test if it returns true).
 //
-// Scope: the leader waits and the others wait for it; all threads may use what has come. The word is read
-// past all caches. A lost peer ends the kernel with a record of what was waited for (failure.cuh).
+// Scope: the leader waits, and the other threads wait for the leader; all threads may use the data that arrived.
+// The word is read past all caches. A lost peer aborts the kernel with a record of the wait (failure.cuh).
 #ifndef WEFT_DEVICE_WAIT_CUH
 #define WEFT_DEVICE_WAIT_CUH
 
@@ -54,12 +54,12 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
                seen = read_word(word);
                return compare(seen, comparison, value);
              });
-  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
   fence_acquire();
   return seen;
 }
 
-// The same by a whole warp, which applies what comes from other nodes together.
+// As wait_word, by a whole warp, whose lanes apply operations from other nodes together.
 template <typename T>
 __device__ T
 wait_word_by_warp(OperationName operation, const T* word, Comparison comparison, T value) {
@@ -72,12 +72,12 @@ wait_word_by_warp(OperationName operation, const T* word, Comparison comparison,
     check_abort(spins++ * 64 + 63, waiting);
     seen = read_word(word);
   }
-  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
   fence_acquire();
   return seen;
 }
 
-// The word that satisfied the wait, in the scope's first thread.
+// Returns the value that satisfied the wait, in the scope's first thread.
 template <typename Scope, typename T>
 __device__ T wait_word_in(OperationName operation, const T* word, Comparison comparison, T value) {
   T seen = value;
@@ -94,30 +94,30 @@ __device__ T wait_word_in(OperationName operation, const T* word, Comparison com
 
 }  // namespace detail
 
-// Waits until `*word` compares to `value`.
+// Waits until `*word` compares true with `value`.
 template <typename Scope = Thread, typename T>
 __device__ void wait_until(const T* word, Comparison comparison, Value<T> value) {
   detail::wait_word_in<Scope>(OperationName::WaitUntil, word, comparison, static_cast<T>(value));
 }
 
-// True if `*word` compares to `value`. Thread scope.
+// True if `*word` compares true with `value`. Thread scope.
 template <typename T>
 __device__ bool test(const T* word, Comparison comparison, Value<T> value) {
   detail::serve();
   if (!compare(detail::read_word(word), comparison, value)) {
     return false;
   }
-  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
   fence_acquire();
   return true;
 }
 
-// ---- Of `count` words at `words`; those whose `status` is not 0 are left out (null: none are). Thread
+// ---- For `count` words at `words`; words whose `status` is not 0 are skipped (null: none is). Thread
 // scope.
 
 inline constexpr std::size_t kNone = SIZE_MAX;
 
-// The index of one that compares to `value`; kNone if none does.
+// The index of a word that compares true with `value`; kNone if there is none.
 template <typename T>
 __device__ std::size_t test_any(
     const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
@@ -125,7 +125,7 @@ __device__ std::size_t test_any(
   for (std::size_t i = 0; i < count; ++i) {
     if ((status == nullptr || status[i] == 0) &&
         compare(detail::read_word(words + i), comparison, value)) {
-      // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+      // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
       fence_acquire();
       return i;
     }
@@ -133,7 +133,7 @@ __device__ std::size_t test_any(
   return kNone;
 }
 
-// True if all do, also if all are left out.
+// True if all compare true with `value`; also true if all are skipped.
 template <typename T>
 __device__ bool test_all(
     const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
@@ -144,12 +144,12 @@ __device__ bool test_all(
       return false;
     }
   }
-  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
   fence_acquire();
   return true;
 }
 
-// The indices of those that do go to `indices`; returns how many.
+// Stores the indices of the words that compare true to `indices`; returns their number.
 template <typename T>
 __device__ std::size_t test_some(const T* words,
                                  std::size_t count,
@@ -165,7 +165,7 @@ __device__ std::size_t test_some(const T* words,
       indices[found++] = i;
     }
   }
-  // SYNC device-signal (pairs with include/weft/device/signal.cuh): as the file's head says
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
   fence_acquire();
   return found;
 }
@@ -186,7 +186,7 @@ inline __device__ bool all_left_out(std::size_t count, const int* status) {
 
 }  // namespace detail
 
-// Waits until one does and returns its index; kNone at once if all are left out.
+// Waits until one compares true and returns its index; kNone at once if all are skipped.
 template <typename T>
 __device__ std::size_t wait_until_any(
     const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
@@ -207,7 +207,7 @@ __device__ void wait_until_all(
                      [&] { return test_all(words, count, status, comparison, value); });
 }
 
-// Waits until at least one does; 0 at once if all are left out.
+// Waits until at least one compares true; 0 at once if all are skipped.
 template <typename T>
 __device__ std::size_t wait_until_some(const T* words,
                                        std::size_t count,

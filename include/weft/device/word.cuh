@@ -1,6 +1,6 @@
-// What can be done to a word of 4 or 8 bytes in memory that this GPU maps, whoever asked for it: its own
-// threads, peers over NVLink, or the inbox. All are the GPU's own atomics of system scope, so all are atomic
-// with each other. They order nothing else.
+// Updates of a word of 4 or 8 bytes in memory that this GPU maps, on behalf of its own threads, of peers over
+// NVLink, or of the inbox. All are native GPU atomics of system scope, so all are atomic with respect to each
+// other. They order nothing else.
 #ifndef WEFT_DEVICE_WORD_CUH
 #define WEFT_DEVICE_WORD_CUH
 
@@ -13,7 +13,7 @@
 
 namespace weft::device {
 
-// T, where another argument says what it is: p(word, 1, pe) for a word of any type.
+// T in a non-deduced context: p(word, 1, pe) works for a word of any type.
 template <typename T>
 struct As {
   using type = T;
@@ -22,7 +22,7 @@ struct As {
 template <typename T>
 using Value = typename As<T>::type;
 
-// What a signal does to its word.
+// How a signal updates its word.
 enum class SignalOp : std::uint32_t { Set = 1, Add = 2 };
 
 namespace detail {
@@ -51,7 +51,7 @@ inline __device__ void add_relaxed(std::uint64_t* word, std::uint64_t value) {
   asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-// What CUDA's functions take.
+// The word types that CUDA's atomic functions take.
 template <std::size_t kBytes>
 using CudaWord = std::conditional_t<kBytes == 4, unsigned int, unsigned long long>;
 
