@@ -7,7 +7,7 @@
 namespace weft::api {
 namespace {
 
-// The context is one, and has the PE.
+// The context is valid and contains the PE.
 Status check_context_pe(const Access& access) {
   if (access.context == WEFT_CONTEXT_DEFAULT) {
     return Status::Ok;
@@ -25,7 +25,7 @@ Status check_context_pe(const Access& access) {
   return Status::Ok;
 }
 
-// Checks that need the allocator's table: the access stays in the block that it starts in.
+// Requires the allocator's table: checks that the access stays in the block that it starts in.
 Status check_block(const Access& access) {
   if (!current()->heap().contains(access.address, 1)) {
     return Status::Ok;  // a global variable: only the compiler knows its end
@@ -47,7 +47,7 @@ Status check_block(const Access& access) {
   return Status::Ok;
 }
 
-// Where a GPU is open, its memory is easily taken for the host's.
+// If a GPU is open, its memory is easily mistaken for host memory.
 bool is_on_device(const void* address) {
   return runtime().device() != nullptr && gpu::is_device_memory(address);
 }

@@ -1,5 +1,5 @@
-// The checks of the arguments of the C functions, as far as WEFT_CHECK_LEVEL asks, each with one sentence for what is
-// refused.
+// Checks the arguments of the C functions, as far as WEFT_CHECK_LEVEL requires, with one error message per
+// rejected argument.
 //
 // Threads: any, between weft_init and weft_finalize.
 #pragma once
@@ -12,24 +12,24 @@
 
 namespace weft::api {
 
-// Ok, or InvalidArgument with its sentence set: the context is kInvalidContext, or, with
-// WEFT_CHECK_LEVEL=2, none that exists.
+// Ok, or InvalidArgument with its message set: the context is kInvalidContext or, with WEFT_CHECK_LEVEL=2,
+// does not exist.
 Status check_context(const Caller& caller);
 
-// An access to symmetric memory of a PE, as a user asked for it.
+// A user's access to symmetric memory of a PE.
 struct Access {
-  const char* name;  // of the function that was called
+  const char* name;  // of the called function
   const void* address;
   std::size_t bytes;
-  int pe;  // as the context numbers them
+  int pe;  // in the numbering of the context
   std::size_t alignment = 1;
   weft_context_t context = WEFT_CONTEXT_DEFAULT;
 };
 
-// Ok, or NotInitialized or InvalidArgument with its sentence set, as far as WEFT_CHECK_LEVEL asks.
+// Ok, or NotInitialized or InvalidArgument with its message set, as far as WEFT_CHECK_LEVEL requires.
 Status check(const Access& access);
 
-// Memory, as a user gave it.
+// A memory range given by the user.
 struct Bytes {
   const void* address = nullptr;
   std::size_t bytes = 0;
@@ -41,8 +41,8 @@ struct Bytes {
   return first < second + b.bytes && second < first + a.bytes;
 }
 
-// Of memory that need not be symmetric, on the other side of `access`: Ok, or InvalidArgument with its
-// sentence set, if it is null, or, with WEFT_CHECK_LEVEL=2, overlaps this PE's own side of it.
+// Checks the other, local side of `access`, which need not be symmetric. InvalidArgument with its message set if it is
+// null or, with WEFT_CHECK_LEVEL=2, if it overlaps this PE's own side of the access; otherwise Ok.
 Status check_local(const Access& access, const void* local);
 
 }  // namespace weft::api

@@ -1,4 +1,4 @@
-// Collectives over all PEs, warm-up and counters of the C interface. Those of teams: teams.cpp.
+// Collectives over all PEs, warm-up and counters of the C interface. Team collectives are in teams.cpp.
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,4 @@
-// Contexts of the C interface: made, destroyed alone or with their team.
+// Contexts of the C interface: created, and destroyed individually or with their team.
 #include "src/api/contexts.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace weft::api {
 namespace {
 
-// Completes what is under way on contexts that are about to go.
+// Completes outstanding operations on contexts that are about to be destroyed.
 Status quiet_all(const std::vector<std::unique_ptr<rma::Context>>& contexts) {
   Status status = Status::Ok;
   for (const auto& context : contexts) {
@@ -24,7 +24,7 @@ Status quiet_all(const std::vector<std::unique_ptr<rma::Context>>& contexts) {
   return status;
 }
 
-// By number in the team, the number in the job.
+// The job's PE numbers, indexed by the number in the team.
 std::vector<std::uint32_t> world_pes(const collectives::Team& team) {
   std::vector<std::uint32_t> pes(team.size());
   for (std::uint32_t i = 0; i < team.size(); ++i) {

@@ -1,5 +1,5 @@
-// The contexts that a program has made, and the team that each was made on. A handle is its context's
-// address; one that is not here is none.
+// The contexts that a program has created, and the team of each. A handle is the address of its context; an
+// address that is not in the table is not a valid handle.
 //
 // Threads: any.
 #pragma once
@@ -17,14 +17,14 @@ namespace weft::api {
 
 class Contexts {
  public:
-  // Keeps a context; its handle.
+  // Adds a context; returns its handle.
   weft_context_t adopt(std::unique_ptr<rma::Context> context, weft_team_t team) {
     const std::unique_lock lock(mutex_);
     owned_.push_back({std::move(context), team});
     return handle_of(owned_.back());
   }
 
-  // The team of a context that exists.
+  // The team of an existing context.
   [[nodiscard]] std::optional<weft_team_t> team_of(weft_context_t context) {
     const std::unique_lock lock(mutex_);
     for (const Owned& owned : owned_) {
@@ -35,7 +35,7 @@ class Contexts {
     return std::nullopt;
   }
 
-  // Gives those up for which `chosen(handle, team)` holds.
+  // Removes and returns the contexts for which `chosen(handle, team)` holds.
   template <typename Chosen>
   [[nodiscard]] std::vector<std::unique_ptr<rma::Context>> take(Chosen&& chosen) {
     std::vector<std::unique_ptr<rma::Context>> taken;
@@ -60,7 +60,7 @@ class Contexts {
     return reinterpret_cast<weft_context_t>(owned.context.get());
   }
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<Owned> owned_;
 };
 

@@ -1,4 +1,4 @@
-// The C interface for GPUs: setup, device memory, teams, and the files of device code that are told of it.
+// The C interface for GPUs: setup, device memory, teams, and the registry of translation units with device code.
 #include "src/api/device.hpp"
 
 #include <weft/device.h>
@@ -21,7 +21,7 @@ using device::DeviceState;
 using runtime::DeviceJob;
 using runtime::Runtime;
 
-// The files of device code of this process, and what they were told last.
+// The registered device modules of this process, and the last state uploaded to them.
 struct Modules {
   std::mutex mutex;
   weft_device_module* first = nullptr;
@@ -29,7 +29,7 @@ struct Modules {
 };
 
 Modules& modules() {
-  // Files register before main, in any order.
+  // Modules register before main, in any order.
   static auto* const kModules = new Modules;
   return *kModules;
 }
@@ -37,8 +37,8 @@ Modules& modules() {
 void upload(const weft_device_module& module, const DeviceState& state) {
   if (const int error = module.upload(&state); error != 0) {
     fail(
-        "telling a file of device code about the job failed: CUDA error {}; was it compiled for "
-        "this GPU?",
+        "uploading the device state to a file of device code failed: CUDA error {}; was it "
+        "compiled for this GPU?",
         error);
   }
 }
@@ -52,8 +52,8 @@ void publish_state(const DeviceState& state) {
   }
 }
 
-// A process that ends without weft_finalize, also because a peer is lost: CUDA, which was loaded before and so goes
-// later, takes away the memory that the proxy's thread reads.
+// For a process that exits without weft_finalize, also because a peer is lost: CUDA was loaded earlier and so is
+// unloaded later, and its exit handler frees memory that the proxy's thread reads.
 void stop_proxy_at_exit() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -94,7 +94,7 @@ int weft_device_init(void) {
     runtime.device()->start();
     stop_proxy_at_exit();
     if (check_level() >= 1) {
-      // Calls of the host then pass through the checks that tell device memory from its own.
+      // Host calls then run the checks that distinguish device memory from host memory.
       runtime.rma().disable_fast_path();
     }
     return static_cast<int>(WEFT_OK);
@@ -129,7 +129,7 @@ void* weft_device_malloc(size_t size) {
 void* weft_device_calloc(size_t count, size_t size) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
-    bytes = SIZE_MAX / 2;  // fits nowhere; all PEs come to the same end
+    bytes = SIZE_MAX / 2;  // does not fit in any heap, so all PEs fail alike
   }
   void* address = nullptr;
   with_device("weft_device_calloc", [&](DeviceJob& device) {
@@ -181,8 +181,8 @@ int weft_device_team(weft_team_t team) {
 
 void weft_device_module_register(weft_device_module* module, size_t state_bytes) {
   WEFT_CHECK(state_bytes == sizeof(DeviceState),
-             "a file of device code was compiled with another version of <weft/device.cuh> ({} "
-             "bytes, libweft has {}); compile it again",
+             "a file of device code was compiled with a different version of <weft/device.cuh> ({} "
+             "bytes, libweft has {}); recompile it",
              state_bytes, sizeof(DeviceState));
   const std::unique_lock lock(modules().mutex);
   module->next = modules().first;

@@ -1,5 +1,5 @@
-// What the C functions for GPUs share: from the process's runtime to its GPU, and the sentences where it
-// has none.
+// Shared by the C functions for GPUs: access from the process's runtime to its GPU, and the error messages
+// if it has none.
 //
 // Threads: any, between weft_init and weft_finalize.
 #pragma once
@@ -20,7 +20,7 @@ namespace weft::api {
 
 int report_no_device(const char* name);
 
-// Runs `body(DeviceJob&)` and turns what it throws into a return value.
+// Runs `body(DeviceJob&)` and converts exceptions to a return value.
 template <typename Body>
 int with_device(const char* name, Body&& body) {
   return guarded(name, [&](runtime::Runtime& runtime) {

@@ -1,4 +1,4 @@
-// Sentences of errors: kept for weft_last_error, put into OpenSHMEM's words, printed where nobody looks at a status.
+// Error messages: stored for weft_last_error, translated to OpenSHMEM's names, printed where callers check no status.
 #include "src/api/errors.hpp"
 
 #include <cstdio>
@@ -24,7 +24,7 @@ LastError& last_error() {
   return error;
 }
 
-// What Weft's own interface calls things, and what OpenSHMEM's does; longer ones before their parts.
+// Names of Weft's own interface and their OpenSHMEM equivalents; longer ones before their substrings.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"use memory from weft_malloc", "use memory from shmem_malloc, or a global or static variable"},
     {"weft_team_split made", "shmem_team_split_strided made"},
@@ -36,7 +36,7 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"weft_context_create", "shmem_ctx_create"},
 };
 
-// In OpenSHMEM's words.
+// Translates the message to OpenSHMEM's names.
 void translate_error() {
   std::string& message = last_error().message;
   for (const auto& [ours, theirs] : kWords) {
@@ -46,7 +46,7 @@ void translate_error() {
   }
 }
 
-// True for the first error of each call; of very many calls, for some of them.
+// True for the first error at each call site. The number of remembered sites is bounded: later sites return false.
 bool is_first_error_at(const void* site) {
   constexpr std::size_t kRemembered = 1024;
   static std::mutex mutex;
@@ -72,7 +72,8 @@ void say_error(const char* name, const void* site) {
   rename_error(name);
   translate_error();
   if (is_first_error_at(site)) {
-    log::error("{}; the call has returned this error, and says it once", last_error().message);
+    log::error("{}; the call returned this error, which is printed only once",
+               last_error().message);
   }
 }
 

@@ -1,10 +1,10 @@
-// The templates behind weft/typed.h and shmem.h: a fast path of a few instructions where the peer's
-// memory is mapped, else the common way through api.hpp.
+// The templates behind weft/typed.h and shmem.h: a fast path of a few instructions if the peer's memory is
+// mapped, otherwise the slow path through calls.hpp.
 //
-// The commonest are inlined into each exported function, so that Caller is built on the slow path only.
+// The most frequent calls are inlined into each exported function, so that Caller is built on the slow path only.
 //
-// Threads: any. A fast path checks all that the slow one would (but blocks, for which
-// WEFT_CHECK_LEVEL=2 turns it off), so that no call is unchecked because it is fast.
+// Threads: any. A fast path performs all checks of the slow path (except block checks, for which
+// WEFT_CHECK_LEVEL=2 disables it), so that no call is unchecked because it is fast.
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ namespace weft::api::typed {
 using rma::AtomicCode;
 using rma::Blocking;
 
-// An element as single instructions see it; void for those that no instruction moves whole.
+// The integer type for single-instruction access to an element; void if no instruction moves it whole.
 template <std::size_t kBytes>
 struct BitsOf {
   using Type = void;
@@ -59,13 +59,13 @@ struct Exchange {
   T value;
 };
 
-// The bytes of `pe` as mapped here, if they are mapped and symmetric; else null.
+// The local mapping of the bytes at `pe` if they are mapped and symmetric; otherwise null.
 [[nodiscard, gnu::always_inline]] inline void* mapped_bytes(const Caller& caller,
                                                             const void* address,
                                                             std::size_t bytes,
                                                             int pe) {
   const rma::Rma* rma = current();
-  // A context may be looked into only when nobody asked that its handle be checked first.
+  // A context may be dereferenced only if the check level does not require its handle to be validated first.
   if (rma == nullptr || (caller.context != WEFT_CONTEXT_DEFAULT && !rma->has_fast_path()))
       [[unlikely]] {
     return nullptr;
@@ -73,7 +73,7 @@ struct Exchange {
   return rma->mapped(address, bytes, world_pe(caller.context, pe));
 }
 
-// The element of `pe` as mapped here, if it is also aligned.
+// The local mapping of the element at `pe` if it is also aligned.
 template <typename T>
 [[nodiscard, gnu::always_inline]] inline Bits<T>* mapped_word(const Caller& caller,
                                                               const T* address,
@@ -84,7 +84,7 @@ template <typename T>
   return static_cast<Bits<T>*>(mapped_bytes(caller, address, sizeof(T), pe));
 }
 
-// After `word` of `pe` was changed: wakes who waits for it.
+// Call after changing `word` of `pe`: wakes the threads that wait for it.
 [[gnu::always_inline]] inline void ring_for(const Caller& caller, const void* word, int pe) {
   current()->ring_for(word, Pe(world_pe(caller.context, pe)));
 }
@@ -111,7 +111,7 @@ rma::Atomic atomic_of(AtomicCode code, T operand, T compare = T{}) {
           .compare = std::bit_cast<Bits<T>>(compare)};
 }
 
-// `count` elements in bytes; more than any heap if that overflows.
+// The size in bytes of `count` elements; larger than any heap on overflow.
 template <typename T>
 [[nodiscard]] inline std::size_t bytes_of(std::size_t count) {
   return count > SIZE_MAX / sizeof(T) ? SIZE_MAX : count * sizeof(T);
@@ -200,7 +200,7 @@ struct Target {
   int pe;
 };
 
-// Whether both were mapped here, and are done.
+// Whether both data and word were mapped here; if so, the put_signal is done.
 [[nodiscard]] inline bool put_signal_mapped(const Caller& caller,
                                             const Target& target,
                                             const void* source,
@@ -243,7 +243,7 @@ inline int signal(const Caller& caller, const weft_signal& update, int pe) {
   return WEFT_OK;
 }
 
-// As OpenSHMEM gives it; an operation that there is not becomes 0, which is refused later.
+// Converts an OpenSHMEM signal operation; an unknown operation becomes 0, which is rejected later.
 [[nodiscard]] inline weft_signal signal_of(std::uint64_t* word,
                                            std::uint64_t value,
                                            int operation) {
@@ -262,7 +262,7 @@ int set(const Caller& caller, T* dest, T value, int pe) {
       caller, api::atomic(element(caller, dest, pe), atomic_of(AtomicCode::Set, value), nullptr));
 }
 
-// An update that returns nothing.
+// An atomic update without a result.
 template <AtomicCode kCode, typename T>
 int update(const Caller& caller, T* dest, T value, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {

@@ -1,7 +1,7 @@
-// The process's way to the other PEs while a job starts and ends. It may outlive a runtime, so that a program can
-// finalize and join again: launchers let a PE join once.
+// The process's bootstrap connection to the other PEs, used while a job starts and ends. It may outlive a runtime,
+// so that a program can finalize and initialize again: launchers let a PE join only once.
 //
-// Threads: as Bootstrap; made and given up under the lock of init and finalize.
+// Threads: as Bootstrap; created and released under the lock of init and finalize.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace weft::api {
 
-// A bootstrap that belongs to somebody else, for a runtime that wants one of its own.
+// A non-owning bootstrap, for a runtime that wants to own one.
 class BorrowedBootstrap final : public bootstrap::Bootstrap {
  public:
   explicit BorrowedBootstrap(bootstrap::Bootstrap& owned) : owned_(owned) {}
@@ -38,10 +38,10 @@ class BorrowedBootstrap final : public bootstrap::Bootstrap {
   bootstrap::Bootstrap& owned_;
 };
 
-// Lent to one runtime at a time; leaves the job when it is gone.
+// Lent to one runtime at a time; leaves the job when destroyed.
 class JobLink {
  public:
-  // Joins unless an earlier runtime has.
+  // Joins the job unless an earlier runtime has joined.
   [[nodiscard]] std::unique_ptr<bootstrap::Bootstrap> lend(const Config& config) {
     if (bootstrap_ == nullptr) {
       bootstrap_ = bootstrap::connect(config);
@@ -49,7 +49,7 @@ class JobLink {
     return std::make_unique<BorrowedBootstrap>(*bootstrap_);
   }
 
-  // The process does not join again.
+  // The process will not join again.
   void leave() { bootstrap_.reset(); }
 
  private:

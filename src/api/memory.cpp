@@ -1,4 +1,4 @@
-// weft_malloc and its kin.
+// weft_malloc and related functions.
 #include <algorithm>
 #include <cstring>
 
@@ -15,14 +15,14 @@ void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, b
     address = runtime.allocate(bytes, alignment, zeroed, caller.name);
     return static_cast<int>(WEFT_OK);
   });
-  // OpenSHMEM has only the null pointer, which does not tell an alignment that cannot be from a full heap.
+  // OpenSHMEM returns only a null pointer, which does not distinguish an invalid alignment from a full heap.
   if (status == WEFT_INVALID_ARGUMENT && caller.on_error == OnError::EndJob) {
     say_error(caller.name, caller.name);
   }
   return status == WEFT_OK ? address : nullptr;
 }
 
-// The old block stays until the new one is filled: a realloc that fails leaves everything as it was.
+// The old block is kept until the new one is filled: a failed realloc leaves everything unchanged.
 void* reallocate(const Caller& caller, void* address, std::size_t bytes) {
   if (address == nullptr) {
     return bytes == 0 ? nullptr : allocate(caller, bytes, kCacheLineBytes, false);
@@ -42,7 +42,7 @@ void* reallocate(const Caller& caller, void* address, std::size_t bytes) {
   void* larger = allocate(caller, bytes, kCacheLineBytes, false);
   if (larger != nullptr) {
     std::memcpy(larger, address, std::min(bytes, static_cast<std::size_t>(block->bytes)));
-    end_job_if_failed(caller, release(caller, address));  // opens with a barrier: all have copied
+    end_job_if_failed(caller, release(caller, address));  // starts with a barrier: all have copied
   }
   return larger;
 }
@@ -65,7 +65,7 @@ void* weft_malloc(size_t size) {
 void* weft_calloc(size_t count, size_t size) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
-    bytes = SIZE_MAX;  // fits nowhere; all PEs come to the same end
+    bytes = SIZE_MAX;  // does not fit in any heap, so all PEs fail alike
   }
   return weft::api::allocate({"weft_calloc"}, bytes, kCacheLineBytes, true);
 }

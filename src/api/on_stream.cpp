@@ -1,7 +1,7 @@
-// The C interface for GPUs on a stream: checks of the arguments, one sentence each, and the launch.
+// The C interface for GPUs on a stream: checks the arguments, with one error message each, and launches.
 //
-// Nothing here waits, so that all can be captured in a CUDA graph; but the first call on a team that was split
-// tells the GPU of it, as weft_device_team does, and is collective over it: not while a stream is captured.
+// No function here blocks, so all can be captured in a CUDA graph. Exception: the first call on a new team sends
+// the team to the GPU, as weft_device_team does. It is collective over the team and must not be captured.
 #include "src/gpu/on_stream.hpp"
 
 #include <weft/device.h>
@@ -21,7 +21,7 @@ namespace on_stream = gpu::on_stream;
 using collectives::Team;
 using runtime::DeviceJob;
 
-// What a function of this file was called with, for its sentences.
+// The called function and its device, for error messages.
 struct Call {
   const char* name;
   DeviceJob& device;
@@ -34,7 +34,7 @@ struct Call {
 
   [[nodiscard]] int finish(int error) const {
     if (error != 0) {
-      fail(Status::Internal, "{}: putting it on the stream failed: {}", name,
+      fail(Status::Internal, "{}: enqueuing it on the stream failed: {}", name,
            on_stream::words_of(error));
     }
     return WEFT_OK;
@@ -51,7 +51,7 @@ void require_symmetric(const Call& call, const char* side, const void* address, 
 void require_device(const Call& call, const char* side, const void* address, std::size_t bytes) {
   if (bytes != 0 && !call.device.heap().contains(address, bytes) &&
       !gpu::is_device_memory(address)) {
-    call.refuse("{}, {}, is not memory of a GPU", side, address);
+    call.refuse("{}, {}, is not GPU memory", side, address);
   }
 }
 
@@ -69,12 +69,12 @@ void require_signal(const Call& call, const weft_signal& signal) {
                 static_cast<const void*>(signal.word));
   }
   if (signal.operation != WEFT_SIGNAL_SET && signal.operation != WEFT_SIGNAL_ADD) {
-    call.refuse("signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD",
+    call.refuse("invalid signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD",
                 static_cast<int>(signal.operation));
   }
 }
 
-// Where the symmetric `address` of `pe` is mapped here, or null.
+// The local mapping of the symmetric `address` of `pe`, or null.
 void* mapped_at(const Call& call, const void* address, int pe) {
   heap::DeviceHeap& heap = call.device.heap();
   std::byte* base = heap.mapped_base(Pe(static_cast<std::uint32_t>(pe)));
@@ -97,7 +97,7 @@ int with_call(const char* name, Body&& body) {
   });
 }
 
-// The sides of a collective: blocks of `bytes`, one, or one for each PE of the team.
+// The sides of a collective: blocks of `bytes`, either one or one per PE of the team.
 struct Sides {
   void* dest;
   const void* source;
@@ -125,7 +125,7 @@ on_stream::Collective collective(const Call& call, weft_team_t handle, const Sid
           sides.bytes};
 }
 
-// Where a collective is called, and on which stream.
+// The team and the stream of a collective.
 struct Place {
   const char* name;
   weft_team_t team;
@@ -138,7 +138,7 @@ int reduce(const Place& place,
            const on_stream::ReduceOptions& options) {
   return with_call(place.name, [&](const Call& call) {
     if (!on_stream::can_reduce(elements.type, options.reduction)) {
-      call.refuse("type {} has no reduction {} on GPUs", static_cast<int>(elements.type),
+      call.refuse("type {} does not support reduction {} on GPUs", static_cast<int>(elements.type),
                   static_cast<int>(options.reduction));
     }
     const std::size_t bytes = reducer_of(elements.type, options.reduction).element_bytes;
@@ -203,7 +203,7 @@ int weft_signal_wait_until_on_stream(uint64_t* word,
   return with_call("weft_signal_wait_until_on_stream", [&](const Call& call) {
     require_signal(call, {word, value, WEFT_SIGNAL_SET});
     if (comparison < WEFT_EQ || comparison > WEFT_LE) {
-      call.refuse("comparison {}; use WEFT_EQ to WEFT_LE", static_cast<int>(comparison));
+      call.refuse("invalid comparison {}; use WEFT_EQ to WEFT_LE", static_cast<int>(comparison));
     }
     return on_stream::wait_until(word, comparison, value, stream);
   });

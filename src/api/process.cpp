@@ -1,4 +1,4 @@
-// The process's one job: weft_init makes it, weft_finalize takes it down, and the functions that ask where this PE is.
+// The process's single job: weft_init creates it, weft_finalize destroys it; also the functions that query this PE.
 #include "src/api/process.hpp"
 
 #include <cstdio>
@@ -36,11 +36,11 @@ struct Job {
 };
 
 std::mutex setup_mutex;  // held by init and finalize
-// Never destroyed by itself: a program that exits without weft_finalize must not wait for other PEs.
+// Never destroyed implicitly: a program that exits without weft_finalize must not wait for other PEs.
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): 8 bytes, before main
 std::unique_ptr<Job>& job = *new std::unique_ptr<Job>;
 
-// As the job, never destroyed by itself.
+// Never destroyed implicitly, as `job`.
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): 8 bytes, before main
 JobLink& job_link = *new JobLink;
 
@@ -158,7 +158,7 @@ void weft_global_exit(int status) {
   if (current() != nullptr) {
     runtime().end_job(status);
   }
-  // Without destructors: other threads still use what they would take down.
+  // Exits without running destructors: other threads still use the objects.
   std::_Exit(status);
 }
 

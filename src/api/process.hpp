@@ -1,7 +1,7 @@
-// The process: the one global of the library, and the ways to what it holds. There is none before weft_init and after
-// weft_finalize; every function of the C interface asks `current` first.
+// The process: the library's global state, and access to it. It does not exist before weft_init or after
+// weft_finalize; every function of the C interface checks `current` first.
 //
-// Threads: `publish` by weft_init and weft_finalize; everything else by any thread between them.
+// Threads: weft_init and weft_finalize call `publish`; any thread between them may call everything else.
 #pragma once
 
 #include <weft/weft.h>
@@ -19,11 +19,11 @@
 
 namespace weft::api {
 
-// What the fast path of every data call loads; null before init and after finalize.
+// Loaded by the fast path of every data call; null before init and after finalize.
 extern rma::Rma* rma_of_process;
 
 inline void publish(rma::Rma* rma) {
-  // SYNC runtime-pointer: whoever sees the pointer sees the runtime behind it.
+  // SYNC runtime-pointer: a thread that sees the pointer also sees the runtime behind it.
   AtomicRef(rma_of_process).store(rma, std::memory_order_release);
 }
 
@@ -32,45 +32,45 @@ inline void publish(rma::Rma* rma) {
   return AtomicRef(rma_of_process).load(std::memory_order_acquire);
 }
 
-// The process's runtime; only where current() is not null.
+// The process's runtime; valid only if current() is not null.
 [[nodiscard]] runtime::Runtime& runtime();
 
-// All PEs but this one: those that a wait for nobody in particular may be waiting for.
+// All PEs but this one: a wait for an unspecified PE may depend on any of them.
 [[nodiscard]] std::span<const Pe> others();
 
-// Where weft_init and shmem_init differ.
+// The differences between weft_init and shmem_init.
 struct InitOptions {
   const char* name;
   bool symmetric_globals = false;
-  void (*adjust)(Config& config) = nullptr;  // what else the environment says; may throw Error
+  void (*adjust)(Config& config) = nullptr;  // reads further variables; may throw Error
 };
 
-// Joins the job; WEFT_OK, or a status whose sentence is set and printed.
+// Joins the job; returns WEFT_OK, or a status whose message is set and printed.
 int initialize(const InitOptions& options);
 
-// Whether a process that finalizes may join again: it then keeps its way to the others until leave_job.
+// Whether a process that finalizes may join again. If so, it keeps its connection to the other PEs until leave_job.
 enum class LinkUse : bool { Keep, Leave };
 int finalize(LinkUse use);
-// Nothing while a job runs.
+// No effect while a job runs.
 void leave_job();
 
 // OpenSHMEM's SHMEM_CTX_INVALID.
 inline const weft_context_t kInvalidContext = reinterpret_cast<weft_context_t>(UINTPTR_MAX);
 
-// Files of device code that come from now on are told nothing.
+// Device modules that register later get no state.
 void forget_device();
 
-// The object behind a handle. A handle that nobody returned is undefined, except kInvalidContext,
-// which check refuses.
+// The object behind a handle. Undefined for a handle that no function returned, except for kInvalidContext,
+// which check rejects.
 [[nodiscard]] rma::Context& context_of(weft_context_t context);
 
-// All but the default one.
+// All contexts except the default one.
 [[nodiscard]] Contexts& contexts();
-// Both complete what is under way on them first.
+// Both first complete the outstanding operations on them.
 Status destroy_contexts_of(weft_team_t team);
 Status destroy_all_contexts();
 
-// The job's number of the context's PE `pe`; kNoPe if there is none.
+// The job's number of PE `pe` of the context; kNoPe if there is none.
 [[nodiscard]] inline std::uint32_t world_pe(weft_context_t context, int pe) {
   if (context == WEFT_CONTEXT_DEFAULT) [[likely]] {
     return static_cast<std::uint32_t>(pe);
@@ -80,10 +80,10 @@ Status destroy_all_contexts();
                                           static_cast<std::uint32_t>(pe));
 }
 
-// WEFT_CHECK_LEVEL.
+// The value of WEFT_CHECK_LEVEL.
 [[nodiscard]] std::int64_t check_level();
 
-// Runs `body(Runtime&)` and turns what it throws into a return value.
+// Runs `body(Runtime&)` and converts exceptions to a return value.
 template <typename Body>
 int guarded(const char* name, Body&& body) {
   if (current() == nullptr) {

@@ -1,5 +1,5 @@
-// put, get, strided transfers, signals, fence and quiet behind their fast paths (typed.hpp): the
-// checks, and rma.
+// The slow path of put, get, strided transfers, signals, fence and quiet (fast path: fast_path.hpp): checks,
+// then rma.
 #include "src/api/fast_path.hpp"
 
 namespace weft::api {
@@ -74,7 +74,7 @@ int wait(const char* name, const WaitedWords& words, FunctionRef<bool()> done) {
     }
     return awaited;
   };
-  // Nobody says who will write the word, so that any PE's death ends the wait.
+  // The writer of the word is unknown, so the death of any PE ends the wait.
   return finish(rma.wait(done, describe, others(), places), name);
 }
 
@@ -103,13 +103,14 @@ Status stride_bytes(const char* name,
       __builtin_add_overflow(elements, blocks.block, &elements) ||
       __builtin_mul_overflow(elements, stride.element_bytes, &bytes)) {
     report(Status::InvalidArgument,
-           fmt::format("{}: {} elements with stride {} fit in no heap", name, stride.count, step));
+           fmt::format("{}: {} elements with stride {} do not fit in any heap", name, stride.count,
+                       step));
     return Status::InvalidArgument;
   }
   return Status::Ok;
 }
 
-// Checks a strided access to the symmetric side, which `step` belongs to.
+// Checks the symmetric side of a strided access; `step` is its stride.
 Status check_strided(Access& access, const BlockStride& blocks, ptrdiff_t step) {
   const Status status = stride_bytes(access.name, blocks, step, access.bytes);
   return status == Status::Ok ? check(access) : status;
@@ -137,8 +138,8 @@ Status to_signal(const char* name, const weft_signal& signal, rma::Signal& resul
       return Status::Ok;
   }
   report(Status::InvalidArgument,
-         fmt::format("{}: signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD", name,
-                     static_cast<int>(signal.operation)));
+         fmt::format("{}: invalid signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD",
+                     name, static_cast<int>(signal.operation)));
   return Status::InvalidArgument;
 }
 
@@ -168,8 +169,8 @@ int order(const Caller& caller) {
 
 }  // namespace
 
-// Blocks that the transport copies are on their way when put returns; larger ones travel at once, and are
-// awaited together.
+// Small blocks are copied by the transport and are in flight when put returns. Larger blocks are posted all at once
+// and awaited together, so that they overlap.
 int ibput(const Caller& caller, void* dest, const void* source, const BlockStride& blocks, int pe) {
   Access access{
       .name = caller.name, .address = dest, .bytes = 0, .pe = pe, .context = caller.context};
@@ -205,7 +206,7 @@ int ibget(const Caller& caller, void* dest, const void* source, const BlockStrid
     status =
         current()->get(context, {block.dest, bytes}, block.source, pe_of(access), Blocking::No);
   }
-  // All blocks travel at once.
+  // All blocks are in flight at once.
   const Status quiet = current()->quiet(context);
   return finish(status == Status::Ok ? quiet : status, caller.name);
 }

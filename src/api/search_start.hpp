@@ -1,9 +1,9 @@
-// Where a search through an array of variables begins, so that wait_until_any and test_any come to every
-// variable that holds and not always to the first: OpenSHMEM demands that a series of calls returns each of
-// them. Each thread remembers the place behind its last find in each of its last arrays. An array that was
-// forgotten begins anywhere, evenly: a start at 0 would be unfair to whoever polls many arrays in turn.
+// The start position of a search through an array of variables. OpenSHMEM requires that a series of calls to
+// wait_until_any or test_any returns each variable that holds, not always the first. Each thread remembers the
+// position after its last match for each of its recent arrays. The search of an array that was evicted starts at an
+// evenly distributed position: a start at 0 would be unfair to a thread that polls many arrays in turn.
 //
-// Threads: each has its own.
+// Threads: each has its own state.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ struct SearchStart {
   const void* array = nullptr;
   std::size_t position = 0;
 
-  // After a find.
+  // Call after a match.
   void advance(std::size_t found, std::size_t count) {
     position = found + 1 == count ? 0 : found + 1;
   }
 };
 
-// Of the array of `count` (at least 1) at `array`; valid until this thread asks for another.
+// For the array of `count` (at least 1) variables at `array`; valid until this thread's next call.
 [[nodiscard]] inline SearchStart& search_start(const void* array, std::size_t count) {
   constexpr std::size_t kRemembered = 64;
   constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio, spreads evenly
@@ -32,7 +32,7 @@ struct SearchStart {
       remembered[reinterpret_cast<std::uintptr_t>(array) * kGolden >> 58U];  // the upper 6 bits
   if (start.array != array) {
     turn += kGolden;
-    // The upper bits: the lower ones repeat soon, and in step with a program that polls in turn.
+    // Uses the upper bits: the lower ones have a short period, which can resonate with a program that polls in turn.
     start = {array, ((turn >> 32U) * count >> 32U) % count};
   } else if (start.position >= count) {
     start.position = 0;

@@ -1,5 +1,5 @@
-// Teams and their collectives of the C interface: from handles to teams, checks of both sides, and the
-// sentences for what is refused.
+// Teams and team collectives of the C interface: maps handles to teams, checks both sides, and formats the
+// error messages.
 #include "src/api/teams.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Status check_sides(const char* name, const Bytes& dest, const Bytes& source) {
   if (status == Status::Ok) {
     status = check({name, source.address, source.bytes, me});
   }
-  // Equal sides are what some collectives allow.
+  // Some collectives allow both sides to be equal.
   if (status == Status::Ok && check_level() >= 2 && dest.address != source.address &&
       overlap(dest, source)) {
     report(Status::InvalidArgument,
@@ -63,7 +63,7 @@ int with_team(const char* name, weft_team_t handle, Body&& body) {
   });
 }
 
-// Runs body(Team&, Sides) if both sides, of so many bytes, are symmetric.
+// Runs body(Team&, Sides) if both sides, of the given sizes, are symmetric.
 template <typename Body>
 int with_sides(const char* name, weft_team_t handle, Bytes dest, Bytes source, Body&& body) {
   return with_team(name, handle, [&](Runtime& /*runtime*/, Team& team) {
@@ -78,7 +78,7 @@ std::uint32_t size_of(weft_team_t handle) {
   return size < 0 ? 1 : static_cast<std::uint32_t>(size);
 }
 
-// What a scan is called with, besides its team and its sides.
+// The arguments of a scan, besides its team and its sides.
 struct ScanCall {
   const char* name;
   weft_elements elements;
@@ -89,9 +89,10 @@ struct ScanCall {
 int scan(weft_team_t team, void* dest, const void* source, const ScanCall& call) {
   const collectives::Scan scan{reducer_of(call.elements.type, call.reduction), call.kind};
   if (scan.reducer.combine == nullptr) {
-    return report(Status::InvalidArgument, fmt::format("{}: type {} has no reduction {}", call.name,
-                                                       static_cast<int>(call.elements.type),
-                                                       static_cast<int>(call.reduction)));
+    return report(
+        Status::InvalidArgument,
+        fmt::format("{}: type {} does not support reduction {}", call.name,
+                    static_cast<int>(call.elements.type), static_cast<int>(call.reduction)));
   }
   const std::size_t bytes = times(call.elements.count, scan.reducer.element_bytes);
   return with_sides(call.name, team, {dest, bytes}, {source, bytes},
@@ -111,19 +112,19 @@ int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_tea
     return report(
         Status::InvalidArgument,
         fmt::format(
-            "weft_team_split: start {}, stride {}, size {} leave the parent of {} PEs; choose "
-            "among its PEs 0 to {}",
+            "weft_team_split: start {}, stride {}, size {} exceed the parent of {} PEs; use "
+            "its PEs 0 to {}",
             range.start, range.stride, range.size, size, size - 1));
   }
   const Collectives::Split made = runtime.collectives().split(parent, wanted);
   if (made.status == Status::Mismatch) {
     return report(made.status,
-                  fmt::format("weft_team_split: PE {} of the parent asked for another range than "
+                  fmt::format("weft_team_split: PE {} of the parent passed a different range than "
                               "PE 0; the arguments must be the same on all PEs",
                               made.other));
   }
   if (made.status == Status::OutOfMemory) {
-    return report(made.status, fmt::format("weft_team_split: {} teams at a time are the most; "
+    return report(made.status, fmt::format("weft_team_split: at most {} teams at a time; "
                                            "destroy one that is not needed",
                                            collectives::kTeamCountMax));
   }
@@ -147,7 +148,7 @@ int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team
                    [&](Runtime& runtime, Team& from) { return split(runtime, from, range, team); });
 }
 
-// Every PE takes part in making every team, those that it is not in included.
+// Every PE of the parent takes part in creating every team, including teams that it does not belong to.
 int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft_team_t* y_team) {
   return with_team("weft_team_split_2d", parent, [&](Runtime& runtime, Team& from) {
     const int size = static_cast<int>(from.size());
@@ -156,7 +157,7 @@ int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft
     *y_team = WEFT_TEAM_INVALID;
     if (x_size < 1) {
       return report(Status::InvalidArgument,
-                    fmt::format("weft_team_split_2d: a row of {} PEs; at least 1", x_size));
+                    fmt::format("weft_team_split_2d: x_size is {}; it must be at least 1", x_size));
     }
     const int width = std::min(x_size, size);
     int status = WEFT_OK;
@@ -178,7 +179,7 @@ int weft_team_destroy(weft_team_t team) {
   return with_team("weft_team_destroy", team, [&](Runtime& runtime, Team& object) {
     if (team == WEFT_TEAM_WORLD || team == WEFT_TEAM_NODE) {
       return report(Status::InvalidArgument,
-                    "weft_team_destroy: WEFT_TEAM_WORLD and WEFT_TEAM_NODE are always there");
+                    "weft_team_destroy: WEFT_TEAM_WORLD and WEFT_TEAM_NODE cannot be destroyed");
     }
     const Status quiet = destroy_contexts_of(team);
     if (runtime.device() != nullptr) {
@@ -271,7 +272,7 @@ int weft_team_reduce(weft_team_t team,
   const collectives::Reducer reducer = reducer_of(elements.type, reduction);
   if (reducer.combine == nullptr) {
     return report(Status::InvalidArgument,
-                  fmt::format("weft_team_reduce: type {} has no reduction {}",
+                  fmt::format("weft_team_reduce: type {} does not support reduction {}",
                               static_cast<int>(elements.type), static_cast<int>(reduction)));
   }
   const std::size_t bytes = times(elements.count, reducer.element_bytes);

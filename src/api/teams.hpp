@@ -1,5 +1,5 @@
-// What the collectives of teams and of active sets share on their way from C: handles, sizes that do
-// not overflow, checks of both sides.
+// Shared by the C functions for collectives of teams and active sets: handles, overflow-safe sizes, and checks
+// of both sides.
 //
 // Threads: any.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace weft::api {
 
-// The two lists of types and reductions are one.
+// Both enumerations of types and reductions have the same values.
 static_assert(static_cast<int>(collectives::ElementType::Int8) == WEFT_INT8 &&
               static_cast<int>(collectives::ElementType::Uint8) == WEFT_UINT8 &&
               static_cast<int>(collectives::ElementType::Float) == WEFT_FLOAT &&
@@ -27,14 +27,15 @@ static_assert(static_cast<int>(collectives::ElementType::Int8) == WEFT_INT8 &&
 // Null if the handle is not a team of this PE.
 [[nodiscard]] collectives::Team* team_of(runtime::Runtime& runtime, weft_team_t team);
 
-// Ok if both are symmetric memory of this PE, and do not overlap as far as WEFT_CHECK_LEVEL asks; else the sentence is set.
+// Ok if both are symmetric memory of this PE and, as far as WEFT_CHECK_LEVEL requires, do not overlap; otherwise the
+// message is set.
 [[nodiscard]] Status check_sides(const char* name, const Bytes& dest, const Bytes& source);
 
 [[nodiscard]] inline collectives::Sides sides_of(const void* dest, const void* source) {
   return {static_cast<std::byte*>(const_cast<void*>(dest)), static_cast<const std::byte*>(source)};
 }
 
-// More than any heap if that overflows.
+// Larger than any heap on overflow.
 [[nodiscard]] inline std::size_t times(std::size_t a, std::size_t b) {
   std::size_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
@@ -47,7 +48,7 @@ static_assert(static_cast<int>(collectives::ElementType::Int8) == WEFT_INT8 &&
           .count = stride.count};
 }
 
-// From the first element to the last of `blocks` strided blocks.
+// The extent from the first to the last element of `blocks` strided blocks.
 [[nodiscard]] inline std::size_t strided_bytes(const weft_stride& stride,
                                                std::ptrdiff_t step,
                                                std::size_t blocks) {

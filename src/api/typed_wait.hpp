@@ -1,8 +1,8 @@
-// The templates behind wait_until and test of weft/typed.h: polls symmetric variables of this PE,
-// single ones and arrays of which some are left out, as in OpenSHMEM's sections on point-to-point
-// synchronization. A search for any begins behind what the last one over that array found.
+// The templates behind wait_until and test of weft/typed.h. They poll symmetric variables of this PE: single
+// variables, or arrays of which some are excluded, as in OpenSHMEM's sections on point-to-point
+// synchronization. A search for any variable starts after the last match in the same array.
 //
-// Threads: any. Waiting makes progress; a test that fails makes a little.
+// Threads: any. Waiting makes progress; a failed test makes a little progress.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,15 @@
 
 namespace weft::api::typed {
 
-// Several variables and what is asked of them.
+// Several variables and the condition to test.
 template <typename T>
 struct Variables {
   T* ivars;
   std::size_t count;
-  const int* status;  // null, or which to leave out
+  const int* status;  // null, or nonzero for variables to exclude
   weft_comparison comparison;
   const T* values;
-  std::size_t value_step;  // 0: one value for all; 1: each its own
+  std::size_t value_step;  // 0: one value for all; 1: one value each
 
   [[nodiscard]] bool is_included(std::size_t i) const {
     return status == nullptr || status[i] == 0;
@@ -51,13 +51,13 @@ template <typename T>
   return false;
 }
 
-// As OpenSHMEM gives it; a comparison that there is not becomes 0, which is refused later.
+// Converts an OpenSHMEM comparison; an unknown comparison becomes 0, which is rejected later.
 [[nodiscard]] inline weft_comparison comparison_of(int comparison) {
   const bool is_known = comparison >= WEFT_EQ && comparison <= WEFT_LE;
   return static_cast<weft_comparison>(is_known ? comparison : 0);
 }
 
-// OpenSHMEM's wait for a signal: what it saw.
+// OpenSHMEM's wait for a signal; returns the value seen.
 [[nodiscard]] inline std::uint64_t signal_wait_until(const Caller& caller,
                                                      std::uint64_t* word,
                                                      int comparison,
@@ -67,7 +67,7 @@ template <typename T>
   return seen;
 }
 
-// 0 before init: check then finds what is wrong.
+// 0 before init: check then reports the error.
 [[nodiscard]] inline int this_pe() {
   return current() == nullptr ? 0 : static_cast<int>(runtime().pe().value);
 }
@@ -102,7 +102,7 @@ template <typename T>
                  variables.values[i * variables.value_step]);
 }
 
-// The first included variable that fails to hold; count if none does.
+// The first included variable that does not satisfy the condition; count if there is none.
 template <typename T>
 [[nodiscard]] std::size_t first_open(const Variables<T>& variables, std::size_t from) {
   while (from < variables.count && (!variables.is_included(from) || holds(variables, from))) {
@@ -111,7 +111,7 @@ template <typename T>
   return from;
 }
 
-// An included variable that holds: the first from `start` on, round to it again; count if none does.
+// An included variable that satisfies the condition: the first from `start` on, wrapping around; count if none does.
 template <typename T>
 [[nodiscard]] std::size_t one_that_holds(const Variables<T>& variables, std::size_t start) {
   std::size_t i = start;
@@ -150,7 +150,7 @@ int wait_until_all(const Caller& caller, const Variables<T>& variables) {
     return end_job_if_failed(caller, static_cast<int>(status));
   }
   std::size_t open = 0;
-  // One at a time: what changes before its turn wakes nobody.
+  // Waits for one variable at a time: a change of a later variable wakes nobody.
   WaitedWords words{variables.ivars, 1, sizeof(T)};
   return end_job_if_failed(caller, wait(caller.name, words, [&] {
                              open = first_open(variables, open);

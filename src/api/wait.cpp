@@ -1,4 +1,4 @@
-// weft_signal_wait_until: the typed wait on a signal word, which also returns what it saw.
+// weft_signal_wait_until: the typed wait on a signal word, which also returns the value seen.
 #include "src/api/typed_wait.hpp"
 
 namespace weft::api {
