@@ -108,8 +108,8 @@ Status Rma::get(
               blocking);
 }
 
-// Where the data is mapped and the word is not, or the other way round, two transports would have to agree on an
-// order: what is mapped is copied at once, and the signal follows by itself.
+// If only the data is mapped, and the word is not, two transports would have to agree on an order. So the data is put
+// first, and the signal follows on its own.
 Status Rma::put_signal(Context& context,
                        void* dest,
                        std::span<const std::byte> source,
@@ -165,8 +165,8 @@ Status Rma::atomic_fetch_nbi(
 }
 
 Status Rma::quiet(Context& context) {
-  // The full fence is what quiet is for mapped peers: stores before it are globally visible before
-  // loads after it. Non-temporal stores were fenced by the copy that made them.
+  // For mapped peers quiet is a full fence: earlier stores are globally visible before later loads. The copy that
+  // issued non-temporal stores has already fenced them.
   full_fence();
   return context.used_transport() ? quiet_remote(context) : Status::Ok;
 }
@@ -184,8 +184,8 @@ Status Rma::quiet(Context& context, Pe peer) {
 
 Status Rma::fence(Context& context) {
   ordering_fence();
-  // The fabric may reorder everything, so order towards a peer with something outstanding means
-  // waiting for it; peers with nothing outstanding cost one load.
+  // The fabric may reorder any two operations, so ordering towards a peer with outstanding operations means waiting
+  // for them. A peer without outstanding operations costs one load.
   return context.used_transport() ? quiet_remote(context) : Status::Ok;
 }
 
@@ -210,7 +210,7 @@ Status Rma::await_counter(Context& context, Pe peer) {
     return Status::Ok;
   }
   const Status result = failure_of(peer);
-  // A lost peer stays lost; an operation that was refused is told once.
+  // A lost peer stays lost; a rejected operation is reported once.
   if (result != Status::PeerLost) {
     counter.forget_failure();
   }
@@ -262,13 +262,13 @@ Status Rma::post_and_wait(Operation operation) {
     return status;
   }
   routes_.to(operation.peer).flush(operation.peer);
-  // No peer is awaited here: the transport promises that the counter moves also if the peer is
-  // lost, and until then the counter and the buffers belong to it.
+  // The wait does not check this peer for liveness: the transport guarantees that the counter advances even if the
+  // peer is lost, and until then the counter and the buffers belong to the transport.
   const Status status = wait_idle(counter, operation.peer, name_of(operation.kind));
   return status == Status::Ok && counter.has_failed() ? failure_of(operation.peer) : status;
 }
 
-// An operation fails when its peer is lost; also when its local memory is none, or none for the NIC.
+// An operation fails if its peer is lost, or if its local memory is invalid or cannot be registered with the NIC.
 Status Rma::failure_of(Pe peer) const {
   return routes_.peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
 }
@@ -312,7 +312,7 @@ std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe pee
         "weft_malloc{}",
         address, static_cast<const void*>(heap_.user()),
         static_cast<const void*>(heap_.user() + heap_.user_bytes()),
-        has_regions_ ? ", and is no global variable of the program" : "",
+        has_regions_ ? ", and is not a global variable of the program" : "",
         has_regions_ ? "" : " (global variables are symmetric with WEFT_SYMMETRIC_GLOBALS=yes)");
   }
   return fmt::format(

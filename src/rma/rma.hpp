@@ -1,9 +1,8 @@
-// What put, get, atomic, signal, fence and quiet mean. The one place where a symmetric address
-// becomes (region, offset) and where it is decided whether a peer is reached by load and store or
-// through a transport.
+// The semantics of put, get, atomic, signal, fence and quiet. The only place where a symmetric address is
+// translated to (region, offset), and where the choice between load/store and a transport is made.
 //
-// Threads: any thread may call anything.
-// Errors: Status only. The caller (the C shim) turns it into words with `describe_invalid`.
+// Threads: any thread may call any function.
+// Errors: Status only. The caller (the C shim) formats the message with `describe_invalid`.
 #pragma once
 
 #include <cstddef>
@@ -50,17 +49,17 @@ enum class Blocking : bool { No, Yes };
 
 class Rma {
  public:
-  // A blocking put up to this size is copied by the transport and does not wait for the wire.
+  // The transport copies a blocking put of up to this size, which then does not wait for the network.
   static constexpr std::size_t kCopiedBytesMax = std::size_t{16} * 1024;
-  // A put up to this size may be of a word that somebody waits for.
+  // A put of up to this size may update a word that another thread waits for.
   static constexpr std::size_t kWordBytesMax = 8;
 
-  // All outlive it. What `routes` does not reach is mapped here.
+  // All arguments outlive it. Peers that `routes` does not reach are mapped here.
   Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter);
 
-  // The peer's copy of [address, address + bytes) as mapped here; null if the peer is on another
-  // node or does not exist, or if the bytes are not all in user memory. The fast path of everything:
-  // in the heap two compares and two loads.
+  // The local mapping of [address, address + bytes) at the peer. Null if the peer is on another node or does not
+  // exist, or if the bytes are not all in user memory. The fast path of every call: two compares and two loads
+  // for the heap.
   [[nodiscard, gnu::always_inline]] void* mapped(const void* address,
                                                  std::size_t bytes,
                                                  std::uint32_t peer) const {
@@ -72,19 +71,19 @@ class Rma {
     return base == nullptr ? nullptr : base + offset;
   }
 
-  // Whether mapped() finds anything.
+  // Whether mapped() can return an address.
   [[nodiscard]] bool has_fast_path() const { return user_bytes_ != 0; }
 
-  // A region was added to the heap's. Not while other threads call this object.
+  // Call after a region was added to the heap's. Not while other threads use this object.
   void renew() { has_regions_ = user_bytes_ != 0; }
 
-  // Makes mapped() find nothing, so that each call passes through its caller's checks.
+  // Makes mapped() return null, so that each call runs its caller's checks.
   void disable_fast_path() {
     user_bytes_ = 0;
     has_regions_ = false;
   }
 
-  // True if [address, address + bytes) is memory that programs may name: Weft's own is not.
+  // True if [address, address + bytes) is memory that programs may use; Weft's own is not.
   [[nodiscard]] bool is_symmetric(const void* address, std::size_t bytes) const {
     const auto place = heap_.place_of(address);
     return place && bytes <= place->bytes_left &&
@@ -97,11 +96,11 @@ class Rma {
     return peer.value < pe_count_ && (bytes == 0 || (place && bytes <= place->bytes_left));
   }
 
-  // The peer's copy of `address`, which lies in symmetric memory, control bytes included; null if it is
-  // not mapped here.
+  // The local mapping of `address` at the peer; null if it is not mapped here. `address` is in symmetric memory,
+  // including control bytes.
   [[nodiscard]] void* view(const void* address, Pe peer) const { return heap_.view(address, peer); }
 
-  // The functions below accept what is_valid accepts (undefined otherwise).
+  // The functions below accept what is_valid accepts; anything else is undefined behavior.
 
   Status put(
       Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking);
@@ -114,40 +113,40 @@ class Rma {
                     Pe peer,
                     Blocking blocking);
   Status signal(Context& context, const Signal& signal, Pe peer);
-  // `result` null: not fetching, complete after quiet. Else waits for the old value.
+  // If `result` is null: not fetching, complete after quiet. Otherwise waits for the old value.
   Status atomic(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
-  // A fetching atomic that need not wait: the element_bytes at `result` are written before quiet
-  // returns. Only 8-byte ones overlap: transports write 8 bytes.
+  // A non-blocking fetching atomic: the element_bytes at `result` are written before quiet returns. Only 8-byte
+  // atomics overlap, because transports write 8 bytes.
   Status atomic_fetch_nbi(
       Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
 
-  // A word of this PE's heap that peers update; what they wrote before is visible after.
+  // Reads a word of this PE's heap that peers update; their earlier writes are visible afterwards.
   [[nodiscard]] static std::uint64_t read_word(const std::uint64_t* word) {
     return transport::load_word(word);
   }
 
-  // Stores a word that PEs of this node read; what was written before is visible to them after.
+  // Stores a word that PEs of this node read; a PE that reads it also sees earlier writes.
   static void store_word(std::uint64_t* word, std::uint64_t value) {
     transport::store_word(word, value);
   }
 
-  // Where the doorbells know the word at `address`, symmetric, of PE `owner`.
+  // The doorbell key of the word at symmetric `address` of PE `owner`.
   [[nodiscard]] WordPlace place_of_word(const void* address, Pe owner) const {
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - user_);
-    // What mapped() may not see: Weft's own words, regions besides the heap, and all with checks on.
+    // Not a place that mapped() returns: Weft's own words, regions besides the heap, and everything if checks are on.
     return offset < user_bytes_ ? place_of_user_word(offset)
                                 : place_in_heap(heap_, remote_address(address), owner);
   }
 
-  // Wakes a PE of this node that sleeps until the word at `place` changes; for who stored that.
+  // Wakes a PE of this node that sleeps until the word at `place` changes. Called by the thread that changed it.
   void ring(Pe peer, WordPlace place) {
     if (WordBell* bell = doorbells_[peer.value]; bell != nullptr) {
       ring_unfenced(*bell, place);
     }
   }
 
-  // The same for a signal word of `peer`, and for a word that a put or an atomic changed, of which most are
-  // awaited by nobody: who waits for more words than it can name sees such a change after its sleep.
+  // For a signal word of `peer`, and for a word changed by a put or an atomic. Most such words have no waiter. A waiter
+  // with more words than it can list sees such a change only when its sleep times out.
   void ring_for_signal(const void* word, Pe peer) { ring(peer, place_of_word(word, peer)); }
 
   void ring_for(const void* word, Pe peer) {
@@ -156,18 +155,18 @@ class Rma {
     }
   }
 
-  // Between memory that is mapped here.
+  // Copies between memories that are mapped here.
   static void copy(void* dest, const void* source, std::size_t bytes) {
     transport::copy_bytes(dest, source, bytes);
   }
 
   Status quiet(Context& context);
-  // Of what was towards `peer`.
+  // Completes the operations to `peer` only.
   Status quiet(Context& context, Pe peer);
   Status fence(Context& context);
 
-  // Waits until `done` holds, making progress. `describe` says for whom, if it takes long; `words` lists
-  // what `done` looks at.
+  // Waits until `done` returns true, making progress. `describe` names what a long wait is for; `words` lists the
+  // words that `done` reads.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
               std::span<const Pe> awaited,
@@ -175,14 +174,14 @@ class Rma {
     return waiter_.wait(done, describe, awaited, words);
   }
 
-  // For what may come in any way.
+  // For a wait whose event may arrive by any path.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
               std::span<const Pe> awaited = {}) {
     return waiter_.wait(done, describe, awaited);
   }
 
-  // Lets the transports move, once.
+  // Makes progress on the transports, once.
   void progress() { routes_.progress(); }
 
   [[nodiscard]] heap::Heap& heap() { return heap_; }
@@ -191,7 +190,7 @@ class Rma {
 
   [[nodiscard]] std::uint32_t pe_count() const { return pe_count_; }
 
-  // Why (address, bytes, peer) is not accepted, in one sentence.
+  // The error message for a rejected (address, bytes, peer).
   [[nodiscard]] std::string describe_invalid(const void* address, std::size_t bytes, Pe peer) const;
 
  private:
@@ -222,7 +221,7 @@ class Rma {
   transport::MappedTransport mapped_;
   const transport::Routes& routes_;  // to PEs and regions that are not mapped here
   Waiter& waiter_;
-  // What mapped() reads, side by side.
+  // The members that mapped() reads, adjacent in memory.
   const std::byte* user_;
   std::uint64_t user_bytes_;
   std::uint32_t pe_count_;

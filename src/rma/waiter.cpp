@@ -16,14 +16,14 @@ namespace {
 constexpr std::uint64_t kNsPerUs = 1'000;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint32_t kPollsPerClockRead = 64;
-// Asking the kernel whether a process lives costs 2 us; 256 PEs that ask about 256 PEs would do
-// nothing else. So each asks about a few, and comes round to all of them in a few seconds.
+// Asking the kernel whether a process is alive costs 2 us. 256 PEs that each check 256 PEs would do nothing else. So
+// each call checks a few, and all are covered within a few seconds.
 constexpr std::uint64_t kLivenessPeriodNs = 100 * kNsPerMs;
 constexpr std::size_t kLivenessBatch = 16;
 constexpr std::uint32_t kSleepUsMax = 10'000;
 constexpr std::uint32_t kBurstUsMax = 3200;
 
-// While it lives, this thread makes the progress that the progress thread would make.
+// While it exists, this thread makes progress in place of the progress thread.
 class Duty {
  public:
   explicit Duty(const transport::Routes& routes) : routes_(routes) { routes_.begin_wait(); }
@@ -116,12 +116,12 @@ Status Waiter::sleep(FunctionRef<bool()> done,
       next_check_ns = now + kLivenessPeriodNs;
     }
     if (report_ns > 0 && now >= next_report_ns) {
-      log::warn("{} for {} s; WEFT_WAIT_REPORT sets when this is said first", describe(),
+      log::warn("{} for {} s; WEFT_WAIT_REPORT sets the time of the first report", describe(),
                 (now - start_ns) / (1000 * kNsPerMs));
       next_report_ns = now + (now - start_ns);
     }
-    // Traffic comes in bursts, and what a peer writes leaves no event here: the more often it ends
-    // a nap, the longer the next sleep is put off.
+    // Traffic is bursty, and writes by a peer generate no event here. The more consecutive naps traffic ends, the
+    // longer the next sleep is delayed.
     burst_us = nap(done, words, now - start_ns)
                    ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us)
                    : 0;
@@ -133,7 +133,7 @@ Status Waiter::sleep(FunctionRef<bool()> done,
 }
 
 bool Waiter::nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns) {
-  // An eighth of what it has waited already: short waits end soon, long ones cost no CPU.
+  // An eighth of the time waited so far: short waits end quickly, long waits use no CPU.
   const auto us = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(waited_ns / kNsPerUs / 8, 1, policy_.sleep_us));
   if (!routes_.empty()) {

@@ -1,7 +1,7 @@
-// How a thread waits: it polls, then yields, then sleeps, and after a while says for whom. The one
-// place where Weft waits on the data path, so that nothing hangs in silence.
+// How a thread waits: it spins, then yields, then sleeps, and after a while logs what it waits for. The only
+// place where Weft blocks on the data path, so that no wait hangs silently.
 //
-// Threads: any number may wait at once; each drives progress while it does.
+// Threads: any number may wait at once; each makes progress while it waits.
 #pragma once
 
 #include <cstdint>
@@ -18,39 +18,39 @@
 namespace weft::rma {
 
 struct WaitPolicy {
-  std::uint32_t spin_us = 50;        // polls for so long without giving up the core
+  std::uint32_t spin_us = 50;        // polls for this long without giving up the core
   std::uint32_t yield_us = 500;      // then yields between polls
-  std::uint32_t sleep_us = 200;      // then sleeps between polls, for so long at most
-  std::uint32_t report_ms = 10'000;  // then says for whom it waits, and doubles; 0 never
+  std::uint32_t sleep_us = 200;      // then sleeps between polls, for at most this long
+  std::uint32_t report_ms = 10'000;  // then logs what it waits for, and doubles; 0: never
 };
 
-// The policy of a PE: no spinning where PEs outnumber the cores, and longer sleeps, so that those
-// who wait leave the cores to those who work. Pure.
+// The policy of a PE. If PEs outnumber the cores, it does not spin and sleeps longer, so that waiting PEs leave the
+// cores to working ones. Pure function.
 [[nodiscard]] WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t cores);
 
 class Waiter {
  public:
-  // True if a PE of this node is known to be dead (its process is gone).
+  // True if a PE of this node is known to be dead (its process has exited).
   using IsDead = std::function<bool(Pe)>;
 
-  // The words that a wait is for, as long as `done` finds nothing new. Called only before a sleep.
+  // The words that a wait depends on, until `done` returns true. Called only before a sleep.
   using ListWords = FunctionRef<AwaitedWords()>;
 
-  // `routes` outlives it. `bell` is rung by PEs of this node; null in tests.
+  // `routes` outlives it. PEs of this node ring `bell`; null in tests.
   Waiter(WaitPolicy policy,
          const transport::Routes& routes,
          IsDead is_dead,
          WordBell* bell = nullptr);
 
-  // Returns Ok once `done()` holds; PeerLost if one of `awaited` is lost first. `describe` ("waiting
-  // for PE 3 in barrier_all") is called only if the wait is long. `done` is called from this thread,
-  // often: keep it to a few loads. Stores of the node's PEs to other words than `words` lists do not wake it.
+  // Returns Ok once `done()` holds, or PeerLost if one of `awaited` is lost first. `describe` ("waiting for PE 3 in
+  // barrier_all") is called only if the wait is long. `done` is called from this thread, often: keep it to a few loads.
+  // Stores by the node's PEs to words that `words` does not list do not wake it.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
               std::span<const Pe> awaited,
               ListWords words);
 
-  // For what may come in any way.
+  // For a wait whose event may arrive by any path.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
               std::span<const Pe> awaited) {
@@ -66,9 +66,9 @@ class Waiter {
                std::span<const Pe> awaited,
                ListWords words,
                std::uint64_t start_ns);
-  // True if traffic ended it.
+  // True if traffic ended the nap.
   bool nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns);
-  // The first lost PE among the next few of `awaited`; `position` goes round.
+  // The first lost PE among the next few of `awaited`; `position` wraps around.
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 
   WaitPolicy policy_;
