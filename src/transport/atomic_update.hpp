@@ -1,6 +1,6 @@
-// Applies one atomic to a word that may be shared with other threads and processes. The same
-// instructions for node-local PEs and for the progress engine that serves other nodes, so that all
-// atomics on a word are atomic with each other.
+// Applies one atomic to a word that other threads and processes may share. Node-local PEs and the progress
+// engine that serves other nodes use the same instructions, so that all atomics on a word are atomic with
+// respect to each other.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace weft::transport {
 
-// Returns the old value. All are sequentially consistent, as OpenSHMEM programs expect of locks
-// built on them; on x86 that costs nothing beyond the locked instruction.
+// Returns the old value. All are sequentially consistent, because OpenSHMEM programs build locks on them. On x86
+// that costs nothing beyond the locked instruction.
 template <typename Word>
 Word apply_atomic(Word& word, AtomicCode code, Word operand, Word compare) noexcept {
   const AtomicRef<Word> ref(word);
-  // SYNC atomic-update: an atomic is both sides; pairs with itself and with waits on the word.
+  // SYNC atomic-update: an atomic is both acquire and release; pairs with itself and with waits on the word.
   constexpr auto kOrder = std::memory_order_seq_cst;
   switch (code) {
     case AtomicCode::Set:
@@ -39,7 +39,7 @@ Word apply_atomic(Word& word, AtomicCode code, Word operand, Word compare) noexc
   return 0;
 }
 
-// The same on 4 or 8 bytes at `word`, which is aligned to its size.
+// The same for 4 or 8 bytes at `word`, which is aligned to its size.
 inline std::uint64_t apply_atomic(void* word, const AtomicUpdate& update) noexcept {
   if (update.element_bytes == sizeof(std::uint32_t)) {
     return apply_atomic(*static_cast<std::uint32_t*>(word), update.code,

@@ -1,7 +1,7 @@
-// The values that travel through the `Transport` seam: one `Operation`, and the counter by which its
-// owner learns that it is done. Built by rma, read by every transport; no behaviour.
+// The values that pass through the `Transport` interface: one `Operation`, and the counter that tells its owner
+// when it is complete. Built by rma, read by every transport; no behavior.
 //
-// An `Operation` is a plain value: whoever keeps it beyond the call copies it.
+// An `Operation` is a plain value: code that keeps it beyond the call must copy it.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace weft::transport {
 enum class OperationKind : std::uint8_t {
   Put,        // local -> remote
   Get,        // remote -> local
-  PutSignal,  // local -> remote, then `atomic` on `signal_word`
-  Atomic,     // `atomic` on the remote word; the old value goes to `result` unless null
+  PutSignal,  // local -> remote, then `update` on its word
+  Atomic,     // `update` on the remote word; the old value goes to `result` unless null
 };
 
 enum class AtomicCode : std::uint8_t {
@@ -29,13 +29,13 @@ enum class AtomicCode : std::uint8_t {
   Fetch,
 };
 
-// Where something lies on a peer: the same (region, offset) on every PE.
+// A location on a peer: the same (region, offset) on every PE.
 struct RemoteAddress {
   RegionIndex region;
   HeapOffset offset;
 };
 
-// An atomic on one word of 4 or 8 bytes. Floating-point words are set, fetched and swapped by bits.
+// An atomic on one word of 4 or 8 bytes. Floating-point words are set, fetched and swapped as raw bits.
 struct AtomicUpdate {
   AtomicCode code = AtomicCode::Set;
   std::uint8_t element_bytes = 8;
@@ -44,8 +44,8 @@ struct AtomicUpdate {
   std::uint64_t compare = 0;  // CompareSwap only
 };
 
-// Counts operations towards one peer on one context. The transport issues when it accepts one and
-// completes when it is visible, once each. Equal means: all are visible.
+// Counts operations to one peer on one context. The transport calls issue when it accepts an operation, and
+// complete when the operation is visible, once each. If both counts are equal, all operations are visible.
 class OperationCounter {
  public:
   void issue() {
@@ -62,22 +62,22 @@ class OperationCounter {
   }
 
   [[nodiscard]] bool is_idle() const {
-    // Completed comes first: an operation that another thread issues meanwhile can then only make
-    // the answer no.
+    // Reads `completed_` first: an operation that another thread issues in between can then only make the answer
+    // false.
     // SYNC operation-done: pairs with complete.
     const std::uint64_t completed = AtomicRef(completed_).load(std::memory_order_acquire);
-    // relaxed: a caller waits for operations that it issued itself, earlier in its own order.
+    // relaxed: a caller waits only for operations that it issued itself, earlier in program order.
     return completed == AtomicRef(issued_).load(std::memory_order_relaxed);
   }
 
-  // True once an operation of this counter could not be done: its peer is lost, or it was refused.
+  // True once an operation of this counter has failed: its peer is lost, or it was rejected.
   [[nodiscard]] bool has_failed() const {
     return AtomicRef(failed_).load(std::memory_order_relaxed) != 0;  // read after is_idle
   }
 
-  // The failure has been told.
+  // The failure has been reported.
   void forget_failure() {
-    AtomicRef(failed_).store(0, std::memory_order_relaxed);  // by who reads has_failed
+    AtomicRef(failed_).store(0, std::memory_order_relaxed);  // by the thread that reads has_failed
   }
 
  private:
@@ -88,16 +88,16 @@ class OperationCounter {
 
 struct Operation {
   OperationKind kind = OperationKind::Put;
-  // The source may be reused as soon as post returns Ok: the transport copies what it still needs.
+  // The source may be reused as soon as post returns Ok: the transport copies the data that it still needs.
   bool copy_source = false;
-  // `local` is memory of a GPU, in a device region: only NICs touch it. Not with copy_source.
+  // `local` is GPU memory in a device region, which only NICs access. Not with copy_source.
   bool on_device = false;
   Pe peer;
   RemoteAddress remote;
   void* local = nullptr;
   std::size_t bytes = 0;
   AtomicUpdate update;              // PutSignal's signal, or the atomic
-  std::uint64_t* result = nullptr;  // Atomic: the old value, written before the counter moves
+  std::uint64_t* result = nullptr;  // Atomic: the old value, written before the counter completes
   OperationCounter* counter = nullptr;
 };
 

@@ -1,7 +1,7 @@
-// The transports of a PE, and which of them reaches each peer: what rma posts to. Peers whose memory is mapped here need
-// none.
+// The transports of a PE, and the one that reaches each peer: rma posts to it. Peers whose memory is mapped here
+// need none.
 //
-// Threads: any; `add` only while no other thread calls this object. The transports outlive it.
+// Threads: any; call `add` only while no other thread uses this object. The transports outlive it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Routes {
  public:
   explicit Routes(std::uint32_t pe_count) : by_pe_(pe_count, nullptr) {}
 
-  // `transport` reaches the PEs for which `reached` holds; nobody else does.
+  // `transport`, and no other, reaches the PEs for which `reached` is true.
   void add(Transport& transport, const std::vector<bool>& reached) {
     transports_.push_back(&transport);
     for (std::size_t pe = 0; pe < reached.size(); ++pe) {
@@ -29,10 +29,10 @@ class Routes {
   // Whether all memory of all PEs is mapped here.
   [[nodiscard]] bool empty() const { return transports_.empty(); }
 
-  // Null if no transport reaches it.
+  // Null if no transport reaches `peer`.
   [[nodiscard]] Transport* find(Pe peer) const { return by_pe_[peer.value]; }
 
-  // For a peer that one reaches.
+  // For a peer that a transport reaches.
   [[nodiscard]] Transport& to(Pe peer) const { return *by_pe_[peer.value]; }
 
   [[nodiscard]] Status peer_status(Pe peer) const {
@@ -40,7 +40,7 @@ class Routes {
     return transport == nullptr ? Status::Ok : transport->peer_status(peer);
   }
 
-  // ---- All of them.
+  // ---- Applied to all transports.
 
   bool progress() const {
     bool moved = false;
@@ -50,7 +50,7 @@ class Routes {
     return moved;
   }
 
-  // Events of several cannot be waited for together: sleeps on those of the last, and looks at the others often.
+  // A thread cannot wait for events of several transports at once. So it sleeps on the last and polls the others often.
   bool wait_for_event(std::uint32_t timeout_us) const {
     constexpr std::uint32_t kLookUs = 200;
     return transports_.back()->wait_for_event(

@@ -1,9 +1,9 @@
-// The seam between what an operation means (rma) and how it gets there: from the cards by which PEs learn of each other
-// to the counters. One object serves all peers that it reaches; tests run one conformance suite over every
-// implementation. docs/DEVELOPING.md says how to add one.
+// The interface between the semantics of an operation (rma) and its implementation, from the connection data that PEs
+// exchange to the counters. One object serves all peers that it reaches. One conformance suite runs over every
+// implementation. docs/DEVELOPING.md explains how to add one.
 //
-// Threads: every function may be called from any thread; implementations lock as they need.
-// Data path: noexcept, no allocation in the steady state, `Status::Again` when a queue is full.
+// Threads: every function may be called from any thread; implementations lock as needed.
+// Data path: noexcept, no allocation in the steady state, `Status::Again` if a queue is full.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@
 
 namespace weft::transport {
 
-// A NIC of this PE, for counters and for people.
+// A NIC of this PE, for counters and for display.
 struct RailDescription {
   std::string nic;
   std::string address;
@@ -30,7 +30,7 @@ struct RailDescription {
   std::uint64_t rate_bits_per_s = 0;
 };
 
-// What a transport counts by. Nothing if it has no NICs.
+// The rails that a transport counts by. Empty if it has no NICs.
 struct RailDescriptions {
   std::vector<RailDescription> own;
   std::uint32_t peer_rail_count_max = 0;
@@ -43,70 +43,70 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  // ---- Setup. Collective, one thread of each PE. A transport is made with the regions that are there already, region 0
-  // first; the same list on every PE. Each throws Error.
+  // ---- Setup. Collective, by one thread of each PE. A transport is created with the existing regions, region 0 first;
+  // the list is the same on every PE. Each function throws Error.
 
-  // What peers need to know to reach this PE.
+  // The connection data that peers need to reach this PE.
   [[nodiscard]] virtual bootstrap::Blob describe() const = 0;
-  // What all PEs have said, by PE, and which of them this transport is to reach. Before any operation.
+  // The connection data of all PEs, by PE, and which of them this transport must reach. Call before any operation.
   virtual void connect(const std::vector<bootstrap::Blob>& cards,
                        const std::vector<bool>& reached) = 0;
 
-  // One more region, under a number that is free, the same on all PEs, while operations run. What peers need to know
-  // to reach it.
+  // Adds a region while operations run, under a free number that is the same on all PEs. Returns the data that peers
+  // need to access it.
   [[nodiscard]] virtual bootstrap::Blob add_region(RegionIndex index,
                                                    std::span<std::byte> memory) = 0;
-  // What all PEs have said of it, by PE. It may be used when all have returned from this.
+  // The region's data of all PEs, by PE. The region may be used after all PEs have returned from this call.
   virtual void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) = 0;
-  // Nothing of any PE is outstanding on it, and all have come here or are about to: its number is free.
+  // Call when no PE has an operation outstanding on the region, and all PEs make this call. Frees its number.
   virtual void remove_region(RegionIndex index) = 0;
 
-  // Opens what the first operation to `peers` would have to open; they must be making progress. Throws Error naming
-  // a peer that was not reached within `timeout_s`.
+  // Opens the connections that the first operation to `peers` would open; the peers must be making progress. Throws
+  // Error naming a peer that was not reached within `timeout_s`.
   virtual void warm_up(std::span<const Pe> /*peers*/, std::uint32_t /*timeout_s*/) {}
 
   // ---- Counters.
 
-  // After connect.
+  // Call after connect.
   [[nodiscard]] virtual RailDescriptions rails() const { return {}; }
 
-  // Where it counts: once, after connect and before anything else. The blocks are zero, and outlive this.
+  // Sets the memory to count in: once, after connect and before anything else. The blocks are zero, and outlive this.
   virtual void count_in(const CounterBlocks& /*blocks*/) {}
 
-  // One entry per rail of `peer`; empty if it is not reached by rails.
+  // One entry per rail of `peer`; empty if the transport uses no rails.
   [[nodiscard]] virtual std::vector<PeerRailCounters> peer_counters(Pe /*peer*/) const {
     return {};
   }
 
   // ---- Operations.
 
-  // Takes the operation, or returns Again and has taken nothing. On Ok the operation's counter has been
-  // issued, and will be completed exactly once, also if the peer is lost meanwhile.
+  // Accepts the operation, or returns Again and has done nothing. On Ok the operation's counter has been issued. It
+  // will be completed exactly once, even if the peer is lost meanwhile.
   virtual Status post(const Operation& operation) noexcept = 0;
 
-  // Asks that everything posted to `peer` become visible and be counted without further calls of
-  // post. Returns at once; needed before waiting on a counter. Cheap when nothing is outstanding.
+  // Makes everything posted to `peer` become visible and complete without further calls of post. Returns at once; call
+  // it before waiting on a counter. Cheap if nothing is outstanding.
   virtual void flush(Pe peer) noexcept = 0;
 
-  // Moves whatever can be moved. True if something did.
+  // Makes progress on all outstanding work. True if anything progressed.
   virtual bool progress() noexcept = 0;
 
-  // Sleeps until progress could do something, at most `timeout_us`. Spurious returns are normal. True
-  // if traffic ended the sleep.
+  // Sleeps until progress could do something, at most `timeout_us`. Spurious returns are allowed. True if traffic
+  // ended the sleep.
   virtual bool wait_for_event(std::uint32_t timeout_us) noexcept = 0;
 
-  // The calling thread makes progress from here on, or sleeps in wait_for_event, until it has called
-  // end_wait: nobody else needs to meanwhile.
+  // Until it calls end_wait, the calling thread makes progress or sleeps in wait_for_event: no other thread needs to
+  // make progress meanwhile.
   virtual void begin_wait() noexcept {}
 
   virtual void end_wait() noexcept {}
 
-  // ---- For the progress thread, which moves things while no caller does.
+  // ---- For the progress thread, which makes progress while no caller does.
 
-  // As progress, not counted as a caller's.
+  // As progress, but not counted as a caller's.
   virtual bool advance() noexcept { return progress(); }
 
-  // True if callers have made progress since the last call: then it need not.
+  // True if callers have made progress since the last call: then the progress thread need not.
   [[nodiscard]] virtual bool callers_have_polled() noexcept { return false; }
 
   // Sleeps while callers wait. Returns when the last of them has ended its wait, or on wake.
@@ -115,13 +115,13 @@ class Transport {
   // Wakes threads that sleep in wait_for_event or stand_by.
   virtual void wake() noexcept {}
 
-  // `peer` has sent what makes no sense, as `fault` says: it is lost from now on, and named in one warning.
+  // `peer` has violated the protocol, as `fault` describes: it is lost from now on, and named in one warning.
   virtual void blame(Pe /*peer*/, std::string_view /*fault*/) noexcept {}
 
   // Ok, or PeerLost (sticky).
   [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;
 
-  // Frees `memory` only after this transport: for counters that it has yet to complete when their owner goes.
+  // Keeps `memory` alive as long as this transport: for counters that it completes after their owner is gone.
   void keep(std::shared_ptr<void> memory) {
     const std::scoped_lock lock(kept_mutex_);
     kept_.push_back(std::move(memory));

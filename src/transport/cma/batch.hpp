@@ -1,7 +1,7 @@
-// Small copies towards one peer in one direction that wait for company: one system call for all of
-// them. process_vm_readv costs 1.25 us however little it moves, on a virtual machine with two cores.
+// Small copies to or from one peer, batched so that one system call serves all of them. process_vm_readv costs
+// 1.25 us regardless of size, on a virtual machine with two cores.
 //
-// Threads: any; whoever adds or takes holds `mutex`. has_items() needs no lock.
+// Threads: any; a thread that adds or takes holds `mutex`. has_items() needs no lock.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace weft::transport::cma {
 
-// What is left of a small operation that was taken and not copied yet.
+// The fields kept of a small operation that was accepted and not yet copied.
 struct BatchItem {
   RemoteAddress remote;
   void* local = nullptr;
@@ -30,7 +30,7 @@ class Batch {
 
   std::mutex mutex;
 
-  // What another thread adds meanwhile may be missed; what this thread added is not.
+  // May miss an item that another thread is adding; never misses an item of this thread.
   [[nodiscard]] bool has_items() const { return size() > 0; }
 
   [[nodiscard]] bool has_room(std::size_t bytes) const {
@@ -46,7 +46,7 @@ class Batch {
 
   [[nodiscard]] std::span<const BatchItem> items() const { return {items_.data(), size()}; }
 
-  // Forgets the oldest `count` items.
+  // Removes the oldest `count` items.
   void drop(std::size_t count) {
     const std::uint32_t before = size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -59,7 +59,7 @@ class Batch {
   }
 
  private:
-  // relaxed: the lock orders the items; without it the number is only a hint.
+  // relaxed: the lock orders the items; without the lock the number is only a hint.
   [[nodiscard]] std::uint32_t size() const {
     return AtomicRef(size_).load(std::memory_order_relaxed);
   }

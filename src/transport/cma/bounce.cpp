@@ -1,8 +1,8 @@
-// The sender's side of CmaTransport where the kernel forbids cross-memory attach: operations go in
-// pieces through chunks of this PE's mailbox, and the target copies. Its ring keeps the order, so that
-// the last piece carries the signal.
+// The sender's side of CmaTransport if the kernel forbids cross-memory attach: operations are copied in pieces
+// through chunks of this PE's mailbox (bounce buffers), and the target copies them out. The target's ring keeps
+// the order, so the last piece carries the signal.
 //
-// Everything here holds the send lock, but for forbid() and bounce().
+// All functions here hold the send lock, except forbid() and bounce().
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +13,7 @@ namespace weft::transport::cma {
 
 void CmaTransport::forbid(const Peer& peer) const {
   static std::uint32_t has_said = 0;
-  // relaxed: sticky; carries nothing. The same for the flag below.
+  // relaxed: sticky; publishes no other data. The same holds for the flag below.
   AtomicRef(peer.forbidden).store(1, std::memory_order_relaxed);
   if (AtomicRef(has_said).exchange(1, std::memory_order_relaxed) == 0) {
     log::warn(
@@ -37,7 +37,7 @@ Status CmaTransport::bounce(Peer& peer, const Operation& operation) {
   }
   send_pieces(peer, *index);
   if (operation.copy_source && !transfers_[*index].is_all_sent()) {
-    release_transfer(*index);  // it has one piece, which did not go
+    release_transfer(*index);  // its only piece was not sent
     return again(peer, operation);
   }
   operation.counter->issue();
@@ -50,7 +50,7 @@ std::optional<std::uint32_t> CmaTransport::start_transfer(const Operation& opera
   const std::optional<std::uint32_t> index = transfers_.reserve(count_max);
   if (index) {
     transfers_[*index].operation = operation;
-    // relaxed: a hint for who sleeps.
+    // relaxed: a hint for threads that sleep.
     AtomicRef(open_transfers_).store(transfers_.count(), std::memory_order_relaxed);
   }
   return index;

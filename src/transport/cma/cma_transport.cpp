@@ -11,9 +11,9 @@ namespace weft::transport::cma {
 namespace {
 
 constexpr std::uint64_t kDeathCheckNs = 10'000'000;
-// How long gathered operations wait for their caller's flush before the progress thread sends them.
+// The longest time that batched operations wait for their caller's flush before the progress thread sends them.
 constexpr std::uint32_t kBatchLookUs = 1000;
-// Room in a peer's ring comes without a bell.
+// A peer that frees room in its ring rings no bell, so waiters poll for it.
 constexpr std::uint32_t kRoomLookUs = 1000;
 
 Status complete_now(const Operation& operation, bool failed) {
@@ -22,7 +22,7 @@ Status complete_now(const Operation& operation, bool failed) {
   return Status::Ok;
 }
 
-// PutSignal is not: its signal would wait for company too.
+// PutSignal is not batched: its signal would be delayed as well.
 bool is_gathered(const Operation& operation, SlotPath slot_path, std::size_t bytes_max) {
   const bool is_put = operation.kind == OperationKind::Put && !operation.copy_source;
   return (is_put || operation.kind == OperationKind::Get) && operation.bytes <= bytes_max &&
@@ -135,7 +135,7 @@ Status CmaTransport::post_copy(Peer& peer, const Operation& operation) {
     return post_command(peer, operation, reads ? CommandKind::Read : CommandKind::Write);
   }
   switch (copy_now(peer, operation)) {
-    case CopyResult::Done:  // Again repeats the copy: harmless
+    case CopyResult::Done:  // Again repeats the copy, which is idempotent
       return operation.kind == OperationKind::PutSignal
                  ? post_command(peer, operation, CommandKind::Update)
                  : complete_now(operation, false);
@@ -182,13 +182,13 @@ Status CmaTransport::again(Peer& peer, const Operation& operation) {
 }
 
 void CmaTransport::lose(const Peer& peer) const {
-  // relaxed: sticky; carries nothing.
+  // relaxed: sticky; publishes no other data.
   AtomicRef(peer.lost).store(1, std::memory_order_relaxed);
 }
 
-// Once for each peer: what one bad address makes is often many operations.
+// Once per peer, because one bad address often affects many operations.
 void CmaTransport::log_fault(const Peer& peer, const Operation& operation) const {
-  // relaxed: a line too many does no harm.
+  // relaxed: a duplicate line does no harm.
   if (AtomicRef(peer.has_faulted).exchange(1, std::memory_order_relaxed) == 0) {
     log::error(
         "a copy of {} bytes between {} here and {:#x} of PE {} met memory that is not mapped on "
@@ -212,7 +212,7 @@ void CmaTransport::on_answer(Sent& sent, const Answer& given) {
   if (sent.transfer) {
     return end_piece(sent, failed);
   }
-  if (given.state == SlotState::Forbidden) {  // the target could not copy: then through chunks
+  if (given.state == SlotState::Forbidden) {  // the target could not copy: retry through chunks
     forbid(*find(sent.operation.peer));
     const auto index = start_transfer(sent.operation, TransferTable::kTransfersMax);
     WEFT_CHECK(index.has_value(), "{} transfers", transfers_.count());
@@ -266,7 +266,7 @@ bool CmaTransport::progress() noexcept {
   return fail_lost_peers() || drained || issued || collected;
 }
 
-// What callers have gathered is left to them: only what was there one turn ago already goes out.
+// Leaves batches to their callers; sends only those that were already open at the previous call.
 bool CmaTransport::advance() noexcept {
   const bool drained = drain();
   const bool collected = collect();
@@ -279,7 +279,7 @@ bool CmaTransport::advance() noexcept {
 }
 
 bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
-  // Room in a peer's ring comes without a bell.
+  // A peer that frees room in its ring rings no bell.
   // relaxed: a hint.
   if (AtomicRef(open_transfers_).load(std::memory_order_relaxed) != 0) {
     timeout_us = std::min(timeout_us, kRoomLookUs);
@@ -291,8 +291,8 @@ bool CmaTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   return sleep_at(own_.memory().bell, timeout_us, [this] { return has_news(); });
 }
 
-// Never waits for a lock: who holds one moves things, and might miss what comes just then, so that
-// the answer is yes.
+// Never blocks on a lock. A thread that holds one is making progress and may miss work that arrives just then, so
+// the answer is true.
 bool CmaTransport::has_news() {
   // SYNC cma-wake: pairs with wake.
   if (AtomicRef(is_woken_).exchange(0, std::memory_order_acquire) != 0) {

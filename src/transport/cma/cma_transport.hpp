@@ -1,9 +1,9 @@
-// The Transport to PEs of the same node whose memory cannot be mapped. Copies are done by the caller
-// through cross-memory attach, or left to the target where the sender fans out; atomics and signals
-// are always executed by the target, exactly once.
+// The Transport to PEs of the same node whose memory cannot be mapped. The caller copies through cross-memory
+// attach, or leaves the copy to the target if the sender fans out. The target always executes atomics and
+// signals, exactly once.
 //
-// Threads: any. One lock guards what this PE has sent as commands, another the draining of its ring;
-// small copies are gathered under a lock of each peer.
+// Threads: any. One lock guards the commands that this PE has sent, another the draining of its ring. Small
+// copies are batched under a lock per peer.
 #pragma once
 
 #include <array>
@@ -29,10 +29,10 @@ enum class SlotPath : std::uint8_t { ByFanOut, Always, Never };
 
 struct CmaOptions {
   SlotPath slot_path = SlotPath::ByFanOut;
-  std::uint32_t node_pes = 1;  // more than cores: targets have no core to copy with
+  std::uint32_t node_pes = 1;  // if more than cores: targets have no core to copy with
   std::uint32_t cores = 1;
-  std::size_t small_bytes_max = 4096;  // copied by the caller in any case, several at once
-  std::function<bool(Pe)> is_dead;     // asked rarely; empty: nobody dies
+  std::size_t small_bytes_max = 4096;  // always copied by the caller, several at once
+  std::function<bool(Pe)> is_dead;     // called rarely; empty: no peer dies
   bool pretend_forbidden = false;      // as if the kernel forbade cross-memory attach
 };
 
@@ -51,8 +51,8 @@ class CmaTransport final : public Transport {
                const std::vector<bool>& reached) override;
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
   void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) override;
-  // When it has returned, no peer's command touches this PE's part any more; direct copies of peers
-  // may, until they have called it too.
+  // After it returns, no peer's command accesses this PE's part any more. Direct copies by peers may still access
+  // it until those peers have called it too.
   void remove_region(RegionIndex index) override;
 
   Status post(const Operation& operation) noexcept override;
@@ -61,7 +61,7 @@ class CmaTransport final : public Transport {
   bool progress() noexcept override;
   bool advance() noexcept override;
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;
-  // The next call of wait_for_event returns at once if nobody sleeps now.
+  // If no thread sleeps now, the next call of wait_for_event returns at once.
   void wake() noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
@@ -72,7 +72,7 @@ class CmaTransport final : public Transport {
     Mailbox mailbox;
     RegionTable regions;
     mutable std::uint32_t lost = 0;       // sticky
-    mutable std::uint32_t forbidden = 0;  // cross-memory attach; sticky
+    mutable std::uint32_t forbidden = 0;  // cross-memory attach is forbidden; sticky
     mutable std::uint32_t has_faulted = 0;
     std::uint64_t next_check_ns = 0;
     std::array<Batch, 2> batches;  // by direction
@@ -86,7 +86,7 @@ class CmaTransport final : public Transport {
     return peer.value < peers_.size() ? peers_[peer.value].get() : nullptr;
   }
 
-  // relaxed: sticky; carries nothing. The next as well.
+  // relaxed: sticky; publishes no other data. The same for the next function.
   [[nodiscard]] static bool is_lost(const Peer& peer) {
     return AtomicRef(peer.lost).load(std::memory_order_relaxed) != 0;
   }
@@ -104,7 +104,7 @@ class CmaTransport final : public Transport {
   void lose(const Peer& peer) const;
   void log_fault(const Peer& peer, const Operation& operation) const;
   [[nodiscard]] Status gather(Peer& peer, const Operation& operation);
-  // Under the batch's lock. True if there was something.
+  // Called under the batch's lock. True if there were items.
   bool issue(Peer& peer, Direction direction);
   void copy_oldest(Peer& peer, Direction direction);
   [[nodiscard]] bool bounce_oldest(Peer& peer, Direction direction);
@@ -112,14 +112,14 @@ class CmaTransport final : public Transport {
   void flush_peer(Peer& peer);
   bool issue_all();
   Status post_command(Peer& peer, const Operation& operation, CommandKind kind);
-  // Under the send lock: Again, or the operation has failed because the peer is dead.
+  // Called under the send lock: returns Again, or fails the operation because the peer is dead.
   [[nodiscard]] Status again(Peer& peer, const Operation& operation);
   void on_answer(Sent& sent, const Answer& given);
   void fail_sent(Sent& sent);
 
   void forbid(const Peer& peer) const;
   [[nodiscard]] Status bounce(Peer& peer, const Operation& operation);
-  // The next under the send lock.
+  // The next functions are called under the send lock.
   [[nodiscard]] std::optional<std::uint32_t> start_transfer(const Operation& operation,
                                                             std::uint32_t count_max);
   void release_transfer(std::uint32_t index);
@@ -144,7 +144,7 @@ class CmaTransport final : public Transport {
   Mailbox own_;
   RegionTable regions_;
   std::vector<std::span<std::byte>> local_regions_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by PE; null: not reached this way
+  std::vector<std::unique_ptr<Peer>> peers_;  // by PE; null: not reached by cma
   std::uint64_t fan_out_ = FanOut{}.encode();
   mutable std::uint32_t open_batches_ = 0;
   std::mutex send_mutex_;
@@ -155,8 +155,8 @@ class CmaTransport final : public Transport {
   mutable std::uint32_t open_transfers_ = 0;
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t is_woken_ = 0;
-  bool had_batches_ = false;  // one turn of the progress thread ago; its own
-  std::mutex region_mutex_;   // where regions come and go
+  bool had_batches_ = false;  // at the previous turn of the progress thread, which owns it
+  std::mutex region_mutex_;   // guards adding and removing regions
   std::mutex drain_mutex_;
   RingConsumer<Command, kRingSlots> commands_;
 };

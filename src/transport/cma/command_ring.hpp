@@ -1,13 +1,13 @@
 // A ring of fixed-size commands in shared memory: many producers in many processes, one consumer.
-// Zeroed memory is an empty ring. A slot's commit word holds lap, owner and state; a producer claims
-// the slot itself and only then moves the tail, which anybody may do for it: no producer waits for
-// another, and the consumer sees who owns a slot that never becomes ready, and can skip a dead owner's.
+// Zeroed memory is an empty ring. A slot's commit word holds lap, owner and state. A producer claims the slot
+// itself and only then advances the tail, which any producer may do for it. So no producer waits for another.
+// The consumer sees the owner of a slot that never becomes ready, and can skip a dead owner's slot.
 //
-// Threads: push from any thread of any process; RingConsumer by one thread at a time. Templated on the
+// Threads: push from any thread of any process; RingConsumer by one thread at a time. A template over the
 // payload, so that the same ring runs between host threads under ThreadSanitizer.
 //
-// Rejected: to claim by the tail (fetch_add, then commit): a producer that dies in between is nobody,
-// and the ring stands still for ever.
+// Rejected design: claim by the tail (fetch_add, then commit). If a producer dies in between, its slot has no
+// known owner, and the ring blocks forever.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace weft::transport::cma {
 
 enum class SlotUse : std::uint8_t { Free, Claimed, Ready };
 
-// lap | owner (30 bits) | use (2 bits). The lap is that of the position, and wraps.
+// lap | owner (30 bits) | use (2 bits). The lap is that of the position, and wraps around.
 struct CommitWord {
   std::uint32_t lap = 0;
   std::uint32_t owner = 0;
@@ -55,11 +55,11 @@ struct RingMemory {
 
   [[nodiscard]] Slot& slot_at(std::uint64_t position) { return slots[position % kSlots]; }
 
-  alignas(kCacheLineBytes) std::uint64_t tail;  // position of the next claim, or a little behind it
+  alignas(kCacheLineBytes) std::uint64_t tail;  // position of the next claim, or slightly behind it
   std::array<Slot, kSlots> slots;
 };
 
-// False if the ring is full. `owner` is the PE that pushes.
+// False if the ring is full. `owner` is the pushing PE.
 template <typename Payload, std::uint32_t kSlots>
 [[nodiscard]] bool push(RingMemory<Payload, kSlots>& ring,
                         std::uint32_t owner,
@@ -72,16 +72,16 @@ template <typename Payload, std::uint32_t kSlots>
     auto& slot = ring.slot_at(position);
     const AtomicRef commit(slot.commit);
     const std::uint32_t lap = Memory::lap_of(position);
-    // SYNC ring-free: pairs with pop; its reads of the slot come before this use of it.
+    // SYNC ring-free: pairs with pop; its reads of the slot happen before this use of it.
     std::uint64_t word = commit.load(std::memory_order_acquire);
     const CommitWord now = CommitWord::decode(word);
     const CommitWord claim{.lap = lap, .owner = owner, .use = SlotUse::Claimed};
     if (now.lap == lap && now.use == SlotUse::Free) {
-      // SYNC ring-free: as the load above, which it confirms.
+      // SYNC ring-free: as for the load above, which it confirms.
       if (!commit.compare_exchange_strong(word, claim.encode(), std::memory_order_acquire)) {
         continue;
       }
-      // relaxed: the tail carries nothing; whoever comes first moves it.
+      // relaxed: the tail publishes nothing; the first thread to get here advances it.
       tail.compare_exchange_strong(position, position + 1, std::memory_order_relaxed);
       slot.payload = payload;
       // SYNC ring-ready: pairs with pop.
@@ -89,12 +89,12 @@ template <typename Payload, std::uint32_t kSlots>
                    std::memory_order_release);
       return true;
     }
-    if (now.lap == lap) {  // taken, and its owner has not moved the tail yet
+    if (now.lap == lap) {  // claimed, and its owner has not advanced the tail yet
       // relaxed: as above.
       tail.compare_exchange_strong(position, position + 1, std::memory_order_relaxed);
       continue;
     }
-    // relaxed: only whether the tail is still the one that was read.
+    // relaxed: only checks whether the tail is still the value that was read.
     if (now.lap == lap - 1 && tail.load(std::memory_order_relaxed) == position) {
       return false;
     }
@@ -110,7 +110,7 @@ class RingConsumer {
 
   [[nodiscard]] bool has_ready() const { return is(head_word(), SlotUse::Ready); }
 
-  // Takes the oldest command, if it is ready.
+  // Removes the oldest command if it is ready.
   [[nodiscard]] bool pop(Payload& payload) {
     if (!has_ready()) {
       return false;
@@ -120,13 +120,13 @@ class RingConsumer {
     return true;
   }
 
-  // The owner of the oldest slot while it is claimed and not ready.
+  // The owner of the oldest slot if it is claimed and not ready.
   [[nodiscard]] std::optional<std::uint32_t> blocked_by() const {
     const CommitWord word = head_word();
     return is(word, SlotUse::Claimed) ? std::optional(word.owner) : std::nullopt;
   }
 
-  // Passes over a slot whose owner is dead.
+  // Skips a slot whose owner is dead.
   void skip() { free_head(); }
 
  private:

@@ -1,4 +1,4 @@
-// The control path of CmaTransport: what PEs of a node tell each other about their memory.
+// The control path of CmaTransport: the PEs of a node exchange the locations of their memory.
 #include <unistd.h>
 
 #include "src/base/error.hpp"
@@ -87,7 +87,7 @@ void CmaTransport::remove_region(RegionIndex index) {
     }
   }
   regions_.clear(index);
-  const std::lock_guard drained(drain_mutex_);  // commands that looked the region up are done
+  const std::lock_guard drained(drain_mutex_);  // waits for commands that have looked up the region
 }
 
 }  // namespace weft::transport::cma

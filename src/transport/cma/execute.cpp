@@ -1,4 +1,4 @@
-// The target's side of CmaTransport: commands that peers left in this PE's mailbox.
+// The target's side of CmaTransport: executes commands that peers wrote into this PE's mailbox.
 #include <cstring>
 
 #include "src/transport/atomic_update.hpp"

@@ -1,8 +1,8 @@
-// Whether a PE talks to many peers in turn or to the same one again and again: the score goes up when
-// an operation goes to another peer than the last one, and decays when it repeats. Pure.
+// Tracks whether a PE addresses many peers in turn or the same peer repeatedly. The score increases when an
+// operation goes to another peer than the previous one, and decreases when it goes to the same. Pure.
 //
-// Who fans out leaves bulk copies to the targets (they work at the same time); who repeats copies
-// itself, without a detour.
+// A PE that fans out leaves bulk copies to the targets, which work in parallel. A PE that repeats copies itself,
+// without the extra hop.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace weft::transport::cma {
 struct FanOut {
   static constexpr std::uint32_t kScoreMax = 16;
   static constexpr std::uint32_t kScoreWide =
-      8;  // half way: neither one repeat nor one change decides
+      8;  // half way: one repeat or one change does not decide
 
   Pe last{~std::uint32_t{0}};
   std::uint32_t score = 0;
 
-  // After one more operation, towards `peer`.
+  // The state after one more operation, to `peer`.
   [[nodiscard]] constexpr FanOut after(Pe peer) const {
     const bool changed = peer != last && last != Pe(~std::uint32_t{0});
     return {.last = peer,
@@ -29,7 +29,7 @@ struct FanOut {
 
   [[nodiscard]] constexpr bool is_wide() const { return score >= kScoreWide; }
 
-  // One word, so that threads share it without a lock; a lost update does no harm.
+  // Encoded as one word, so that threads share it without a lock; a lost update does no harm.
   [[nodiscard]] constexpr std::uint64_t encode() const {
     return std::uint64_t{last.value} << 32U | score;
   }

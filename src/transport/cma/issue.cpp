@@ -1,4 +1,4 @@
-// The sender's side of CmaTransport for small copies: they are gathered, and issued together.
+// The sender's side of CmaTransport for small copies: they are batched, and issued together.
 #include <array>
 
 #include "src/transport/cma/cma_transport.hpp"
@@ -33,11 +33,11 @@ Status CmaTransport::gather(Peer& peer, const Operation& operation) {
   if (!batch.has_room(operation.bytes)) {
     issue(peer, direction);
   }
-  if (!batch.has_room(operation.bytes)) {  // what waits has to go through chunks, which are full
+  if (!batch.has_room(operation.bytes)) {  // the waiting items go through chunks, which are full
     return Status::Again;
   }
   if (!batch.has_items()) {
-    // relaxed: a thread sees its own batches; another thread's are seen a little later.
+    // relaxed: a thread sees its own batches; it sees those of another thread slightly later.
     AtomicRef(open_batches_).fetch_add(1, std::memory_order_relaxed);
   }
   operation.counter->issue();
@@ -68,7 +68,7 @@ bool CmaTransport::issue(Peer& peer, Direction direction) {
   return true;
 }
 
-// As many as the kernel copies; afterwards fewer items wait, or the peer is lost or forbidden.
+// Copies as many items as the kernel accepts. Afterwards fewer items wait, or the peer is lost or forbidden.
 void CmaTransport::copy_oldest(Peer& peer, Direction direction) {
   Batch& batch = peer.batch(direction);
   const Copied copied = copy_batch(peer, direction);
@@ -93,7 +93,7 @@ bool CmaTransport::bounce_oldest(Peer& peer, Direction direction) {
                       TransferTable::kNewMax)) {
     return false;
   }
-  batch.drop(1);  // progress sends it
+  batch.drop(1);  // progress will send it
   return true;
 }
 

@@ -1,5 +1,5 @@
-// What a PE shares with the peers of its node so that they can ask it to copy: a command ring that
-// all write, status slots that it owns as a sender, chunks for copies where the kernel forbids
+// The memory that a PE shares with the peers of its node so that they can ask it to copy: a command ring that
+// all peers write, status slots that it owns as a sender, chunks (bounce buffers) for copies if the kernel forbids
 // cross-memory attach, and a bell. Layout: plain structs, the same in all processes.
 //
 // A mailbox belongs to one PE and is mapped by the node's peers; it lives as long as its transport.
@@ -21,12 +21,12 @@ inline constexpr std::uint64_t kMailboxMagic = 0x31414d4354464557;  // "WEFTCMA1
 inline constexpr std::uint32_t kRingSlots = 512;
 inline constexpr std::uint32_t kStatusSlots = 256;
 inline constexpr std::uint32_t kChunkCount = 64;
-inline constexpr std::size_t kChunkBytes = 16384;  // a source that is copied fits one
+inline constexpr std::size_t kChunkBytes = 16384;  // a source with copy_source fits in one
 
 enum class CommandKind : std::uint8_t {
   Write,       // the target reads the sender's memory into its region
   Read,        // the target writes its region into the sender's memory
-  WriteChunk,  // the same through the sender's chunk
+  WriteChunk,  // as above, through the sender's chunk
   ReadChunk,
   Update,  // the atomic alone
 };
@@ -44,7 +44,7 @@ struct Command {
   std::uint32_t unused;
   std::uint64_t offset;
   std::uint64_t bytes;
-  std::uint64_t local;  // address in the sender
+  std::uint64_t local;  // address in the sender's process
   std::uint64_t word_offset;
   std::uint64_t operand;
   std::uint64_t compare;
@@ -55,7 +55,7 @@ using Statuses = StatusMemory<kStatusSlots>;
 using Chunk = std::array<std::byte, kChunkBytes>;
 
 struct MailboxMemory {
-  std::uint64_t magic;  // also what peers read to find out whether the kernel lets them
+  std::uint64_t magic;  // peers also read it to test whether the kernel permits access
   Bell bell;
   CommandRing ring;
   Statuses statuses;
@@ -74,7 +74,7 @@ class Mailbox {
  public:
   Mailbox() = default;
 
-  // Throws Error if there is no memory.
+  // Throws Error if out of memory.
   [[nodiscard]] static Mailbox create();
 
   // The mailbox that process `pid` has under `descriptor`. Throws Error.

@@ -1,7 +1,7 @@
-// Where the regions of one PE lie in its address space, and how far they reach. A region
-// without bytes is absent; nothing lies in it. At most kRegionCountMax.
+// The address and size of each region of one PE in that PE's address space. A region of zero bytes is absent:
+// no lookup finds it. At most kRegionCountMax.
 //
-// Threads: any may look up, also while one sets; `set` and `clear` by one thread at a time.
+// Threads: any thread may look up, also while another sets; `set` and `clear` by one thread at a time.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace weft::transport::cma {
 
-// A region in the address space of the PE that owns it; the number is no pointer elsewhere.
+// A region in the address space of its owner; the number is not a valid pointer elsewhere.
 struct RegionSpan {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
@@ -29,12 +29,12 @@ class RegionTable {
     }
     // relaxed: the size publishes it.
     AtomicRef(spans_[index.value].base).store(span.base, std::memory_order_relaxed);
-    // SYNC region-known: pairs with address_of; the base comes before.
+    // SYNC region-known: pairs with address_of; the base is stored first.
     AtomicRef(spans_[index.value].bytes).store(span.bytes, std::memory_order_release);
     return true;
   }
 
-  // From here on nothing lies in the region; who looked it up before may still use it.
+  // Lookups fail from now on; a thread that looked the region up earlier may still use it.
   void clear(RegionIndex index) {
     if (index.value < kRegionCountMax) {
       // SYNC region-known: pairs with address_of.
@@ -42,7 +42,7 @@ class RegionTable {
     }
   }
 
-  // The owner's address of `bytes` at `where`; 0 if they do not lie in the region.
+  // The owner's address of `bytes` at `where`; 0 if they are not inside the region.
   [[nodiscard]] std::uint64_t address_of(const RemoteAddress& where, std::uint64_t bytes) const {
     if (where.region.value >= kRegionCountMax) {
       return 0;
@@ -50,7 +50,7 @@ class RegionTable {
     RegionSpan& span = spans_[where.region.value];
     // SYNC region-known: pairs with set.
     const std::uint64_t size = AtomicRef(span.bytes).load(std::memory_order_acquire);
-    // relaxed: came before the size.
+    // relaxed: stored before the size.
     const std::uint64_t base = AtomicRef(span.base).load(std::memory_order_relaxed);
     const std::uint64_t offset = where.offset.value;
     return size > 0 && offset <= size && bytes <= size - offset ? base + offset : 0;

@@ -1,9 +1,9 @@
-// How a target tells a sender that a command is done: it writes the sender's slot and bumps the
-// sender's one counter. Slots are answered in any order, targets write different cache lines, and the
-// sender looks at one word until it moves. Zeroed memory is a board with nothing answered.
+// How a target notifies a sender that a command is complete: it writes the sender's slot and increments the
+// sender's single counter. Slots are answered in any order, targets write different cache lines, and the
+// sender polls only one word until it changes. Zeroed memory is a board without answers.
 //
-// Threads: answer from any thread of any process, once per reserved slot; StatusBoard is guarded by
-// the sender's lock.
+// Threads: answer from any thread of any process, once per reserved slot; the sender's lock guards
+// StatusBoard.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace weft::transport::cma {
 enum class SlotState : std::uint32_t {
   Open,  // not answered
   Done,
-  Failed,     // the target could not do it
+  Failed,     // the target could not execute it
   Forbidden,  // the kernel forbids the target to copy; nothing was done
 };
 
@@ -46,9 +46,9 @@ template <std::uint32_t kSlots>
 void answer(StatusMemory<kSlots>& memory, std::uint32_t slot_index, const Answer& given) {
   StatusSlot& slot = memory.slots[slot_index];
   slot.result = given.result;
-  // SYNC slot-answered: pairs with collect; result, copies and atomics come before.
+  // SYNC slot-answered: pairs with collect; result, copies and atomics happen before.
   AtomicRef(slot.state).store(given.state, std::memory_order_release);
-  // SYNC answers-moved: pairs with has_news, so that whoever sees the count sees the slot.
+  // SYNC answers-moved: pairs with has_news, so that a thread that sees the count sees the slot.
   AtomicRef(memory.answers).fetch_add(1, std::memory_order_release);
 }
 
@@ -57,7 +57,7 @@ class StatusBoard {
  public:
   explicit StatusBoard(StatusMemory<kSlots>& memory) : memory_(&memory) {}
 
-  // A slot that nobody writes until its command is posted; none if all are in use.
+  // A slot that no target writes until its command is posted; empty if all are in use.
   [[nodiscard]] std::optional<std::uint32_t> reserve() {
     for (std::uint32_t i = 0; i < busy_.size(); ++i) {
       if (busy_[i] != ~std::uint64_t{0}) {
@@ -82,7 +82,7 @@ class StatusBoard {
     return AtomicRef(memory_->answers).load(std::memory_order_acquire) != seen_;
   }
 
-  // Calls on_answer(slot index, Answer) for each answered slot and releases it. True if there was one.
+  // Calls on_answer(slot index, Answer) for each answered slot and releases the slot. True if there was one.
   template <typename OnAnswer>
   bool collect(OnAnswer&& on_answer) {
     // SYNC answers-moved: pairs with answer.
@@ -90,7 +90,7 @@ class StatusBoard {
     if (now == seen_) {
       return false;
     }
-    seen_ = now;  // before the scan: what is answered meanwhile moves the count again
+    seen_ = now;  // before the scan: a later answer changes the count again
     for (std::uint32_t i = 0; i < busy_.size(); ++i) {
       for (std::uint64_t rest = busy_[i]; rest != 0; rest &= rest - 1) {
         look_at(i * 64 + static_cast<std::uint32_t>(std::countr_zero(rest)), on_answer);

@@ -1,5 +1,5 @@
-// What a sender remembers of operations that go through its chunks in pieces, where the kernel forbids
-// cross-memory attach: how far each is, and which chunks are free. Values, no behaviour beyond.
+// The sender's state of operations that go through its chunks in pieces, if the kernel forbids cross-memory
+// attach: the progress of each, and the free chunks. Plain values.
 //
 // Threads: one at a time; CmaTransport holds its send lock.
 #pragma once
@@ -15,12 +15,12 @@
 namespace weft::transport::cma {
 
 struct Transfer {
-  static constexpr std::uint32_t kOpenPiecesMax = 16;  // one transfer does not take all chunks
+  static constexpr std::uint32_t kOpenPiecesMax = 16;  // a transfer must not take all chunks
 
   Operation operation;
   std::uint64_t sent_bytes = 0;
   std::uint32_t open_pieces = 0;  // sent and not answered
-  bool has_failed = false;        // then the rest is not sent
+  bool has_failed = false;        // then the remaining pieces are not sent
   bool is_used = false;
 
   [[nodiscard]] bool is_all_sent() const { return has_failed || sent_bytes == operation.bytes; }
@@ -28,7 +28,7 @@ struct Transfer {
 
 class TransferTable {
  public:
-  // New operations find no room beyond the first; what was sent otherwise and came back always does.
+  // The limit for new operations. A direct operation that came back Forbidden always finds room beyond it.
   static constexpr std::uint32_t kNewMax = 64;
   static constexpr std::uint32_t kTransfersMax = kNewMax + kStatusSlots;
 
@@ -76,12 +76,12 @@ class ChunkPool {
   std::uint64_t free_ = ~std::uint64_t{0};
 };
 
-// What a status slot stands for: a whole operation, or a piece of a transfer.
+// The owner of a status slot: a whole operation, or a piece of a transfer.
 struct Sent {
-  Operation operation;  // of a piece: only the peer
+  Operation operation;  // for a piece: only the peer is set
   std::optional<std::uint32_t> transfer;
   std::uint16_t chunk = 0;
-  std::byte* dest = nullptr;  // where a read piece goes
+  std::byte* dest = nullptr;  // where a read piece is copied to
   std::size_t bytes = 0;
   bool is_open = false;
 };

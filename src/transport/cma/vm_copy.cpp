@@ -39,7 +39,7 @@ Copied copy_pieces(const VmCopy& copy, std::span<iovec> local, std::span<iovec> 
     if (copied <= 0) {
       return {.result = copied < 0 ? result_of(errno) : CopyResult::Fault, .count = count};
     }
-    // Short where an address faults, and after 2 GiB.
+    // The count is short if an address faults, and for transfers above 2 GiB.
     auto bytes = static_cast<std::size_t>(copied);
     while (count < local.size() && bytes >= local[count].iov_len) {
       bytes -= local[count].iov_len;

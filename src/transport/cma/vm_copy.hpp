@@ -1,5 +1,5 @@
-// Copies between this process and another: process_vm_readv(2) and process_vm_writev(2), and what
-// their errors mean here. 1.25 us a call on a virtual machine with two cores, so calls are shared.
+// Copies between this process and another: process_vm_readv(2) and process_vm_writev(2), and the meaning of
+// their errors here. A call costs 1.25 us on a virtual machine with two cores, so calls are batched.
 //
 // Threads: any; no state.
 #pragma once
@@ -14,7 +14,7 @@ namespace weft::transport::cma {
 
 enum class CopyResult : std::uint8_t {
   Done,
-  Forbidden,  // the kernel does not let us (yama, seccomp, another user), or has no such call
+  Forbidden,  // the kernel denies access (yama, seccomp, another user), or lacks the call
   Gone,       // no such process
   Fault,      // an address of either side is not mapped
 };
@@ -28,10 +28,10 @@ struct VmCopy {
 
 struct Copied {
   CopyResult result = CopyResult::Done;
-  std::size_t count = 0;  // pieces copied whole, in order; all if Done
+  std::size_t count = 0;  // pieces copied completely, in order; all if Done
 };
 
-// Piece i is local[i] and remote[i], of equal length. The spans are used up: their values change.
+// Piece i is local[i] and remote[i], of equal length. The spans are consumed: their values change.
 [[nodiscard]] Copied copy_pieces(const VmCopy& copy,
                                  std::span<iovec> local,
                                  std::span<iovec> remote) noexcept;

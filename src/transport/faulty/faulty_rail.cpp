@@ -92,7 +92,7 @@ int FaultyRail::refusal_of(const Held& operation) noexcept {
   if (operation.kind == Kind::Write && plan_.no_inject && is_injected(operation)) {
     return kNoSuchCall;
   }
-  // Not the few bytes of a probe.
+  // Spares the few bytes of a probe.
   if (operation.kind != Kind::Send && plan_.deny > 0 && operation.local.bytes > 8 &&
       chance(plan_.deny)) {
     refused_action_ = fabric::kRegisterAction;
@@ -111,7 +111,7 @@ void FaultyRail::count_post() noexcept {
   }
 }
 
-// The owner's memory of an injected operation is free when we return, so a held one needs a copy.
+// The owner may reuse the memory of an injected operation when we return, so a held operation needs a copy.
 fabric::PostResult FaultyRail::accept(Held operation) noexcept {
   if (chance(plan_.refuse) || held_.size() >= kHeldMax) {
     return fabric::PostResult::Full;
@@ -180,7 +180,7 @@ void FaultyRail::release_some() noexcept {
   }
 }
 
-// Arrivals may overtake each other; a dying rail loses the news of completions, not the bytes.
+// Arrivals may be reordered. A dying rail loses completion events, not the bytes.
 void FaultyRail::keep_or_pass(const fabric::Event& event) noexcept {
   const bool arrived =
       event.kind == fabric::EventKind::Received || event.kind == fabric::EventKind::RemoteWrite;

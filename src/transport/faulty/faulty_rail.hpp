@@ -1,8 +1,8 @@
-// A rail that misbehaves by seed: refuses posts, delays and reorders what it hands on, and dies for a
-// while. A decorator of any Rail, so whole programs can run on it: WEFT_FAULTS.
+// A rail with seeded fault injection: rejects posts, delays and reorders operations and events, and dies
+// temporarily. A decorator of any Rail, so that whole programs can run on it: WEFT_FAULTS.
 //
-// Owner and threads: as Rail. What is held back is released by poll, so nothing is lost; an operation
-// that dies here fails like one that the NIC gave up: sometimes its bytes have arrived all the same.
+// Owner and threads: as Rail. poll releases what was held back, so nothing is lost. An operation that dies here
+// fails like one that the NIC gave up on: in some cases its bytes have arrived.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ namespace weft::transport::faulty {
 
 struct FaultPlan {
   std::uint64_t seed = 0;
-  double refuse = 0;                // share of posts answered with Full, receives as well
-  double delay = 0;                 // share of operations and arrivals that are held back
-  double reorder = 0;               // share of those released that are not the oldest
-  std::uint64_t kill_every = 0;     // the rail dies after so many posts; 0: never
-  std::uint64_t dead_polls = 2000;  // and returns after so many polls
-  double deny = 0;                  // share of writes and reads that are refused for good (Refused)
-  bool no_inject = false;           // claims injected writes and refuses them, as EFA (-FI_ENOSYS)
-  bool no_immediate = false;  // claims immediate data and refuses it, as Slingshot (-FI_EBADFLAGS)
+  double refuse = 0;                // fraction of posts answered with Full, including receives
+  double delay = 0;                 // fraction of operations and arrivals that are held back
+  double reorder = 0;               // fraction of those released that are not the oldest
+  std::uint64_t kill_every = 0;     // the rail dies after this many posts; 0: never
+  std::uint64_t dead_polls = 2000;  // and returns after this many polls
+  double deny = 0;                  // fraction of writes and reads that are rejected (Refused)
+  bool no_inject = false;           // claims injected writes and rejects them, as EFA (-FI_ENOSYS)
+  bool no_immediate = false;  // claims immediate data and rejects it, as Slingshot (-FI_EBADFLAGS)
 
   [[nodiscard]] bool is_active() const { return seed != 0; }
 };
 
-// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000,no_inject=1"; "" is no faults. Throws Error.
+// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000,no_inject=1"; "" means no faults. Throws Error.
 [[nodiscard]] FaultPlan parse_faults(std::string_view text);
 
 class FaultyRail final : public fabric::Rail {
  public:
-  // `number` makes the rails of a job differ under one seed.
+  // `number` makes the rails of a job behave differently under one seed.
   FaultyRail(std::unique_ptr<fabric::Rail> inner, FaultPlan plan, std::uint64_t number);
 
   [[nodiscard]] const fabric::RailLimits& limits() const override { return limits_; }
@@ -114,7 +114,7 @@ class FaultyRail final : public fabric::Rail {
   struct Held {
     Kind kind = Kind::Write;
     fabric::LocalMemory local;
-    std::vector<std::byte> injected;  // the caller may reuse its memory: what limits() promises
+    std::vector<std::byte> injected;  // the caller may reuse its memory, as limits() promises
     fabric::RemoteMemory remote;
     std::optional<std::uint32_t> immediate;
     fabric::PostContext* context = nullptr;
@@ -122,7 +122,7 @@ class FaultyRail final : public fabric::Rail {
 
   bool chance(double probability);
   [[nodiscard]] bool is_injected(const Held& operation) const;
-  // The error with which the operation is refused for good, or 0.
+  // The error with which the operation is permanently rejected, or 0.
   int refusal_of(const Held& operation) noexcept;
   fabric::PostResult accept(Held operation) noexcept;
   fabric::PostResult hand_on(Held& operation) noexcept;
@@ -133,13 +133,13 @@ class FaultyRail final : public fabric::Rail {
   std::unique_ptr<fabric::Rail> inner_;
   FaultPlan plan_;
   fabric::RailLimits limits_;
-  int refusal_ = 0;  // of the last post: ours, not the inner rail's
+  int refusal_ = 0;  // of the last post: injected here, not by the inner rail
   const char* refused_action_ = "";
   std::mt19937_64 random_;
-  std::deque<Held> held_;                           // posts not handed on yet
+  std::deque<Held> held_;                           // posts not yet passed on
   std::deque<fabric::Event> ready_;                 // events for the owner
   std::deque<fabric::Event> late_;                  // arrivals held back
-  std::deque<std::vector<std::byte>> sent_copies_;  // injected memory that is still with the NIC
+  std::deque<std::vector<std::byte>> sent_copies_;  // injected memory that the NIC may still read
   std::uint64_t posts_ = 0;
   std::uint64_t dead_polls_left_ = 0;
 };

@@ -1,6 +1,6 @@
-// Single words of mapped memory that peers poll: what signals, p and wait are made of, on the fast path
-// (api/fast_path.hpp) as behind the seam (mapped_transport.hpp). Atomics that fetch are in transport/atomic_update.hpp,
-// which serves all transports.
+// Single words of mapped memory that peers poll: the building blocks of signals, p and wait, both on the fast path
+// (api/fast_path.hpp) and in mapped_transport.hpp. Fetching atomics are in transport/atomic_update.hpp, which
+// serves all transports.
 //
 // Threads: any. Words are aligned to their size.
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace weft::transport {
 
-// A store that a waiting PE may see: what set does where nobody asks for the old value.
+// A store that a waiting PE may observe: implements a set without a fetched value.
 template <typename Word>
 void store_word(Word* word, Word value) noexcept {
-  // SYNC mapped-word: publishes what this PE wrote before.
+  // SYNC mapped-word: publishes this PE's earlier writes.
   AtomicRef(*word).store(value, std::memory_order_release);
 }
 
 template <typename Word>
 [[nodiscard]] Word load_word(const Word* word) noexcept {
-  // SYNC mapped-word: sees what the writer of the value published.
+  // SYNC mapped-word: observes what the writer of the value published.
   return AtomicRef(*const_cast<Word*>(word)).load(std::memory_order_acquire);
 }
 

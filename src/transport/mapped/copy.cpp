@@ -7,9 +7,9 @@
 //   16 MiB      15          15           14           20
 //   64 MiB       9           8           11           15
 //
-// glibc chooses rep movsb from 2 KiB on, which on this CPU loses to plain vector moves in the first
-// cache; at 64 KiB both vary from 27 to 48, so that is left to glibc; past the last cache, stores
-// that do not first read the line win.
+// glibc uses rep movsb from 2 KiB on, which on this CPU is slower than plain vector moves while the data fits in
+// the first-level cache. At 64 KiB both vary from 27 to 48, so that size is left to glibc. Beyond the last-level
+// cache, non-temporal stores win because they do not read the line first.
 #include "src/transport/mapped/copy.hpp"
 
 #if defined(__x86_64__)
@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::size_t kVectorBytesMin = 2048;
 constexpr std::size_t kVectorBytesMax = std::size_t{32} << 10U;
-// Source and destination no longer fit a cache of 32 MiB.
+// From here on source and destination do not fit together in a cache of 32 MiB.
 constexpr std::size_t kStreamBytesMin = std::size_t{12} << 20U;
 
 #if defined(__x86_64__)
 
-// Brings `dest` to a multiple of `alignment`; returns how far that was.
+// Copies until `dest` is a multiple of `alignment`; returns the number of bytes copied.
 std::size_t copy_head(std::byte* dest, const std::byte* source, std::size_t alignment) noexcept {
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(dest) % alignment;
   std::memcpy(dest, source, head);

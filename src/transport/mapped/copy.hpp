@@ -1,8 +1,8 @@
-// Copies between mapped memory, the method chosen by size. The CPU's side of every node-local put
+// Copies between mapped memories; the size selects the method. The CPU's part of every node-local put
 // and get.
 //
-// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary stores: a release that
-// follows publishes them (non-temporal stores are fenced inside).
+// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary stores: a later release
+// publishes them (non-temporal stores are fenced inside).
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace weft::transport {
 
-// For more than 64 bytes: memcpy, or non-temporal stores where that measured faster.
+// For more than 64 bytes: memcpy, or non-temporal stores where measurements showed them to be faster.
 void copy_large(void* dest, const void* source, std::size_t bytes) noexcept;
 
 namespace internal {
 
-// One element that a peer may be polling: stored whole when it is aligned.
+// One element that a peer may be polling: stored without tearing if it is aligned.
 template <typename Word>
 inline void copy_word(void* dest, const void* source) noexcept {
   Word value;

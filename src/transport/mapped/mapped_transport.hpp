@@ -1,8 +1,8 @@
-// The Transport to memory that is mapped here: load, store and CPU atomics, done when post returns. What rma posts to
-// where the fast path of the C interface (api/fast_path.hpp), which calls the same functions of copy.hpp and
-// atomics.hpp, has not done it already.
+// The Transport to memory that is mapped here: loads, stores and CPU atomics, complete when post returns. rma posts
+// here the operations that the fast path of the C interface (api/fast_path.hpp) did not handle; both call the same
+// functions of copy.hpp and atomics.hpp.
 //
-// Threads: any. What is mapped is the heap's knowledge; nothing is told to peers, and regions come and go with the heap's.
+// Threads: any. The heap knows the mappings; peers exchange no data, and regions are added and removed with the heap's.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ class MappedTransport final : public Transport {
   // `heap` outlives it.
   explicit MappedTransport(const heap::Heap& heap) : heap_(heap) {}
 
-  // Whether all that the operation touches on its peer is mapped here.
+  // Whether all memory that the operation accesses on its peer is mapped here.
   [[nodiscard]] bool reaches(const Operation& operation) const;
 
   [[nodiscard]] bootstrap::Blob describe() const override { return {}; }
@@ -36,7 +36,7 @@ class MappedTransport final : public Transport {
 
   void remove_region(RegionIndex /*index*/) override {}
 
-  // Never Again: there is no queue. Only what it reaches.
+  // Never returns Again, since there is no queue. Accepts only operations that it reaches.
   Status post(const Operation& operation) noexcept override;
 
   void flush(Pe /*peer*/) noexcept override {}
