@@ -191,9 +191,8 @@ void CmaTransport::log_fault(const Peer& peer, const Operation& operation) const
   // relaxed: a duplicate line does no harm.
   if (AtomicRef(peer.has_faulted).exchange(1, std::memory_order_relaxed) == 0) {
     log::error(
-        "a copy of {} bytes between {} here and {:#x} of PE {} met memory that is not mapped on "
-        "one "
-        "of the sides",
+        "a copy of {} bytes between {} here and {:#x} of PE {} accessed unmapped memory on "
+        "one of the sides",
         operation.bytes, operation.local,
         peer.regions.address_of(operation.remote, operation.bytes), peer.pe.value);
   }

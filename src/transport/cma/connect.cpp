@@ -61,7 +61,7 @@ bootstrap::Blob CmaTransport::add_region(RegionIndex index, std::span<std::byte>
   const std::lock_guard lock(region_mutex_);
   const auto base = reinterpret_cast<std::uint64_t>(memory.data());
   if (!regions_.set(index, {.base = base, .bytes = memory.size()})) {
-    fail(Status::OutOfMemory, "region {} is one too many: cma keeps {}", index.value,
+    fail(Status::OutOfMemory, "region {} exceeds the limit of cma, {} regions", index.value,
          kRegionCountMax);
   }
   return bootstrap::FieldWriter().u64(base).u64(memory.size()).bytes();

@@ -21,7 +21,8 @@ Mailbox Mailbox::open(std::int64_t pid, int descriptor) {
   Mailbox mailbox(heap::Segment::open(pid, descriptor, kSegmentBytes));
   if (mailbox.memory().magic != kMailboxMagic) {
     fail(Status::Mismatch,
-         "the mailbox of process {} has another layout; run the same Weft on all PEs", pid);
+         "the mailbox of process {} has a different layout; run the same Weft version on all PEs",
+         pid);
   }
   return mailbox;
 }
