@@ -1,10 +1,9 @@
-// Collectives of a team that spans nodes. Each begins with a sync, after which every `dest` may be
-// written. Data that has to reach every node goes there once, in as many lanes as the smallest node
-// has PEs, so that all of them send and receive over their rails; what arrived is passed on inside
-// the node by its mates, who read it where it lies.
+// Collectives of a team that spans nodes. Each begins with a sync, after which every `dest` may be written. Data
+// that has to reach every node is sent there once, in as many lanes as the smallest node has PEs, so that all
+// PEs send and receive over their rails. Inside the node, the mates then read the data from the memory where it
+// arrived.
 //
-// Pieces that arrive from other PEs are counted in TeamControl::arrivals by the signals that follow
-// them.
+// The signals that follow the pieces from other PEs count them in TeamControl::arrivals.
 #include "src/collectives/between_nodes.hpp"
 
 #include <algorithm>
@@ -32,8 +31,8 @@ Status copy_from_mate(
   return team.rma().get(team.context(), {dest, bytes}, source, team.pe(mate), rma::Blocking::Yes);
 }
 
-// The other nodes first, so that the copies on this one are made while the rails carry; on each node the
-// PE in this lane first, so that nobody is hit by all at once.
+// Other nodes first, so that the copies on this node overlap with the network transfers. On each node the PE in this
+// lane first, so that no PE is the target of all others at once.
 Status alltoall(Team& team, Sides sides, std::size_t bytes) {
   Status status = team.sync("alltoall");
   if (status != Status::Ok || bytes == 0) {
@@ -60,7 +59,7 @@ Status alltoall(Team& team, Sides sides, std::size_t bytes) {
   return status == Status::Ok ? heard : status;
 }
 
-// Element by element: right, not fast.
+// Element by element: correct, not fast.
 Status alltoalls(Team& team, Sides sides, const Strides& strides) {
   Status status = team.sync("alltoalls");
   const std::size_t dest_step = strides.dest * strides.element_bytes;
@@ -98,8 +97,8 @@ Slice slice_of(const Team& team, std::size_t bytes, std::uint32_t lane) {
   return {offset, std::min(share, bytes - offset)};
 }
 
-// A binomial tree over the nodes, seen from the root's: place p sends to p + 2^k for all 2^k above p's
-// highest bit, the farthest first, because it has the most to pass on.
+// A binomial tree over the nodes, relative to the root's: place p sends to p + 2^k for all 2^k above p's highest
+// bit. The farthest first, because it has the most to forward.
 Status forward(Team& team,
                std::uint32_t root_node,
                std::byte* dest,
@@ -124,7 +123,7 @@ Status forward(Team& team,
   return status;
 }
 
-// Takes the slices of the other lanes from the mates that got them.
+// Copies the slices of the other lanes from the mates that received them.
 Status gather_slices(Team& team, std::byte* dest, std::size_t bytes) {
   Status status = Status::Ok;
   for (std::uint32_t lane = 0; lane < team.lane_count() && status == Status::Ok; ++lane) {
@@ -179,7 +178,7 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
 
 namespace {
 
-// Who of the node receives what a member elsewhere sends there.
+// The PE of the node that receives what a member on another node sends there.
 std::uint32_t receiver_on(const Mates& node, std::uint32_t lane) {
   return node[lane % node.size()];
 }
@@ -195,7 +194,7 @@ Status send_to_nodes(Team& team, std::byte* dest, std::span<const std::byte> dat
   return status;
 }
 
-// Calls `each(member, mate)` for the members of other nodes whose blocks arrive at `mate` of this one.
+// Calls `each(member, mate)` for the members on other nodes whose blocks arrive at `mate` of this node.
 template <typename Each>
 void for_each_remote(const Team& team, Each&& each) {
   for (std::uint32_t node = 0; node < team.nodes().size(); ++node) {
@@ -205,7 +204,7 @@ void for_each_remote(const Team& team, Each&& each) {
   }
 }
 
-// The blocks of all members, at `offsets` of every dest; empty ones travel nowhere.
+// The blocks of all members, at `offsets` of every dest; empty blocks are not sent.
 Status collect_blocks(Team& team,
                       Sides sides,
                       std::span<const std::size_t> offsets,

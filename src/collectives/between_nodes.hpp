@@ -1,5 +1,5 @@
-// What the algorithms between nodes share: sending with a count, reading from mates, the end of a
-// call. For the files between_nodes*.cpp alone.
+// Shared by the algorithms between nodes: send with a count, read from mates, and the end of a call. Only for the
+// files between_nodes*.cpp.
 //
 // Threads: as Team.
 #pragma once
@@ -13,16 +13,16 @@
 
 namespace weft::collectives::between_nodes {
 
-// Shorter data takes one lane.
+// Shorter data uses one lane.
 inline constexpr std::size_t kLaneBytesMin = std::size_t{16} << 10U;
 
-// Puts `data` to `dest` of a member and then adds one to its arrivals.
+// Puts `data` to `dest` of a member, then adds one to its arrivals.
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data);
 
-// What this PE sent has left its source, and its mates have read what they read of it.
+// Waits until this PE's source may be reused, and until its mates have read what they need from it.
 Status finish(Team& team, std::string_view name);
 
-// From symmetric memory of a mate, or of this PE.
+// Copies from symmetric memory of a mate, or of this PE.
 Status copy_from_mate(
     Team& team, std::uint32_t mate, std::byte* dest, const std::byte* source, std::size_t bytes);
 

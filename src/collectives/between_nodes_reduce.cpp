@@ -1,10 +1,10 @@
-// Reductions of a team that spans nodes, in lanes: one PE of each node has the same slice of the
-// elements. It combines its mates' sources; the lane's PEs exchange shares of that (each combines one
-// share of all nodes and gives it back to all: every byte crosses the network twice, however many nodes
-// there are); what comes out goes to the mates. In chunks of what the inbox holds.
+// Reductions of a team that spans nodes, in lanes: one PE of each node has the same slice of the elements. It
+// combines its mates' sources. The lane's PEs then exchange shares of the result (reduce-scatter, then allgather):
+// each combines one share of all nodes and sends it back to all. So every byte crosses the network twice,
+// regardless of the number of nodes. The mates read the result. Data is processed in chunks that fit the inbox.
 //
-// The order is fixed, mates and then nodes, and each element is combined once: the same bits on every PE
-// and in every run.
+// The order is fixed, mates first and then nodes, and each element is combined once: the result has the same bits
+// on every PE and in every run.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +21,7 @@ struct Extent {
   std::size_t count = 0;
 };
 
-// Part `index` of `parts` of an extent, in whole cache lines.
+// Part `index` of `parts` of an extent, in multiples of a cache line.
 Extent part_of(const Extent& whole,
                std::size_t parts,
                std::size_t index,
@@ -37,7 +37,7 @@ class Lane {
   Lane(Team& team, Sides sides, Reducer reducer)
       : team_(team), sides_(sides), reducer_(reducer), nodes_(team.nodes().size()) {}
 
-  // The most elements of a chunk: each share fits a slot of the inbox, one slot for each node.
+  // The most elements in a chunk: each share fits a slot of the inbox, with one slot per node.
   [[nodiscard]] std::size_t chunk_count() const {
     const std::size_t line = kCacheLineBytes / std::min(kCacheLineBytes, reducer_.element_bytes);
     const std::size_t slot = slot_bytes() / reducer_.element_bytes;
@@ -121,7 +121,7 @@ class Lane {
     return status;
   }
 
-  // This PE's share of all nodes, in their order, into `dest`.
+  // Combines this PE's share of all nodes, in node order, into `dest`.
   void combine_nodes(const Extent& chunk, const Extent& mine) {
     const auto input = [&](std::size_t node) -> const std::byte* {
       return node == team_.node() ? partial_.data() + bytes(mine.first - chunk.first)
@@ -181,7 +181,7 @@ class Lane {
 
 }  // namespace
 
-// On a team of one node whose memory is not mapped, the lane's PEs are all there is: they have nothing to
+// If the team has one node whose memory is not mapped, the lane contains all of its PEs, and they have nothing to
 // exchange.
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
   Status status = team.sync("reduce");

@@ -1,5 +1,5 @@
-// Which algorithm a collective takes on one node: the one table, by PE count and bytes.
-// `bench/tune_collectives` measures both at each size on this machine and writes the rows anew.
+// The algorithm of a collective on one node: a single table, by PE count and size in bytes.
+// `bench/tune_collectives` measures both algorithms at each size on this machine and prints new rows.
 //
 // Pure.
 #pragma once
@@ -12,12 +12,12 @@ namespace weft::collectives {
 
 enum class Collective : std::uint8_t { Alltoall, Broadcast, Collect, Reduce };
 
-// A row holds for teams of at most `pe_count_max`; the first that fits counts.
+// A row applies to teams of at most `pe_count_max`; the first matching row is used.
 struct Choice {
   Collective collective;
   std::uint32_t pe_count_max;
-  std::size_t publish_bytes_max;  // of what one PE contributes: up to here copied and shown, beyond
-                                  // read by its peers where it lies, and one more wait
+  std::size_t publish_bytes_max;  // per PE: up to this size data is copied and published;
+                                  // larger data is read from the source, with one more wait
 };
 
 // clang-format off

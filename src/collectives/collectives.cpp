@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t kWorldId = 0;
 constexpr std::uint32_t kNodeId = 1;
 
-// Whether the algorithms for one node can be used: all can load and store what is named.
+// Whether the single-node algorithms can be used: all members can load and store the memory named.
 bool is_shared(const Team& team, Sides sides) {
   const std::uint32_t neighbour = (team.index() + 1) % team.size();
   return team.is_on_one_node() && team.view(sides.dest, neighbour) != nullptr &&
@@ -100,9 +100,9 @@ Status Collectives::scan(Team& team, Sides sides, std::size_t count, const Scan&
                                : between_nodes::scan(team, sides, count, scan);
 }
 
-// Three exchanges: what is asked for and which team numbers are free, whether all could take the
-// number that all have free, and where its control words stand. A number that another thread took in
-// between is tried again without it.
+// Three exchanges: the arguments and the free team numbers; whether all PEs could claim a number that all have
+// free; and the position of its control words. If another thread claimed the number in between, the split retries
+// without it.
 Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
   std::vector<CollectiveRequest> all(parent.size());
   const auto packed = [](std::int32_t value) { return static_cast<std::uint64_t>(value); };

@@ -1,11 +1,11 @@
-// The teams of one PE, and what is called on them. A team's collectives are written on rma alone; which
-// algorithm they take depends on where its members are (algorithms.hpp) and on sizes (choice.hpp).
+// The teams of one PE, and the collectives on them. A team's collectives use only rma. The algorithm depends on
+// where the members are (algorithms.hpp) and on sizes (choice.hpp).
 //
-// A collective that moves data waits until all who matter have entered before the first byte is
-// written, so a fast PE's next call cannot touch what a slow PE still reads.
+// A collective that moves data waits until all PEs concerned have entered before it writes the first byte. So a
+// fast PE's next call cannot overwrite data that a slow PE still reads.
 //
-// Threads: each team by one thread of each PE at a time, the same calls in the same order on all its
-// members. Several teams may be made and used by several threads at once.
+// Threads: each team by one thread of each PE at a time, with the same calls in the same order on all its
+// members. Several threads may create and use several teams at once.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ namespace weft::collectives {
 
 class Collectives {
  public:
-  // The heap has kControlBytes of control bytes. `node_of` is by PE, as Team; `publish_bytes_max` as
-  // Team::Identity's, for tuning runs.
+  // The heap has kControlBytes of control bytes. `node_of` is by PE, as for Team; `publish_bytes_max` is that of
+  // Team::Identity, for tuning runs.
   Collectives(rma::Rma& rma,
               Pe me,
               std::vector<std::uint32_t> node_of,
@@ -39,19 +39,19 @@ class Collectives {
   // The PEs of this node.
   [[nodiscard]] Team& node_team() { return *node_team_; }
 
-  // All PEs have entered. Says nothing about outstanding operations. PeerLost if any PE is lost.
+  // Returns when all PEs have entered. Does not complete outstanding operations. PeerLost if any PE is lost.
   Status sync_all() { return world_->sync("sync_all"); }
 
-  // As sync_all; `name` is what a long wait says it is in.
+  // As sync_all; `name` is the operation that a long wait reports.
   Status sync(std::string_view name) { return world_->sync(name); }
 
-  // The last sync of all, after which no signal of this PE is on the way any more.
+  // The last sync of all PEs. When it returns, no signal of this PE is in flight.
   Status leave();
 
   // quiet on `context`, then sync_all.
   Status barrier_all(rma::Context& context);
 
-  // Shows `mine` to all PEs; `all` gets everybody's, by PE.
+  // Sends `mine` to all PEs; `all` receives the requests of all, by PE.
   Status exchange(const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
     return exchange(*world_, mine, all);
   }
@@ -69,20 +69,20 @@ class Collectives {
   static Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
   static Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan);
 
-  // ---- Making teams.
+  // ---- Creating teams.
 
   struct Split {
     Status status =
         Status::Ok;        // Mismatch: ranges differ; OutOfMemory: no team is free. On all members
-    Team* team = nullptr;  // null on those outside the range
-    std::uint32_t other = 0;  // Mismatch: whose range differs from that of member 0
+    Team* team = nullptr;  // null on PEs outside the range
+    std::uint32_t other = 0;  // Mismatch: the member whose range differs from member 0's
   };
 
-  // Collective over `parent`; the range has been checked to lie in it.
+  // Collective over `parent`; the caller has checked that the range is inside it.
   Split split(Team& parent, const TeamRange& range);
-  // Collective over `team`, which is gone then. Not for the two that are always there.
+  // Collective over `team`, which no longer exists afterwards. Not for the two predefined teams.
   Status destroy(Team& team);
-  // True for a team that exists.
+  // True for an existing team.
   [[nodiscard]] bool is_team(const Team* team);
 
  private:
@@ -91,7 +91,7 @@ class Collectives {
     bool is_mine = false;
   };
 
-  // The lowest number that is free here and in `free`, bit by bit.
+  // Claims the lowest number that is free both here and in the bit mask `free`.
   Claim claim(std::uint64_t free);
   void give_back(std::uint32_t id);
   std::unique_ptr<Team> join(Team& parent, const TeamRange& range, std::uint32_t id);
@@ -102,7 +102,7 @@ class Collectives {
   std::int64_t publish_bytes_max_;
   std::unique_ptr<Team> world_;
   std::unique_ptr<Team> node_team_;
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards the two members below
   std::uint64_t free_ids_;
   std::vector<std::unique_ptr<Team>> teams_;
 };

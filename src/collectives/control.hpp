@@ -1,9 +1,9 @@
-// The words and buffers of the heap's control bytes by which PEs meet. They lie at the same offset on
-// every PE, so that one layout serves shared memory and fabric alike.
+// The words and buffers in the heap's control bytes by which PEs synchronize. They are at the same offset on
+// every PE, so that one layout serves both shared memory and the fabric.
 //
-// Two kinds of words, none of which ever shrinks. Those that peers on other nodes add to, because
-// signals of two calls may overtake each other and sums may not; and those that their own PE stores
-// and the PEs of its node read.
+// There are two kinds of words; neither ever decreases. PEs on other nodes add to the first kind, because signals
+// of two calls may be reordered, which a sum tolerates. Each PE stores its own words of the second kind, and the
+// PEs of its node read them.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@
 
 namespace weft::collectives {
 
-// Rounds of a dissemination over 2^32 PEs.
+// The rounds of a dissemination barrier over 2^32 PEs.
 inline constexpr std::uint32_t kRoundCountMax = 32;
-// Teams at a time, WEFT_TEAM_WORLD and WEFT_TEAM_NODE included.
+// Teams that exist at a time, WEFT_TEAM_WORLD and WEFT_TEAM_NODE included.
 inline constexpr std::uint32_t kTeamCountMax = 64;
 
 struct alignas(kCacheLineBytes) ControlWord {
   std::uint64_t value = 0;
 };
 
-// What a PE asks for in a collective allocation or a new team, for all to compare.
+// A PE's arguments in a collective allocation or team creation, for all PEs to compare.
 struct alignas(kCacheLineBytes) CollectiveRequest {
   std::uint64_t kind = 0;
   std::uint64_t bytes = 0;
@@ -37,11 +37,11 @@ struct alignas(kCacheLineBytes) CollectiveRequest {
 inline constexpr std::size_t kTeamBytes = std::size_t{256} << 10U;
 inline constexpr std::size_t kPublishBytes = std::size_t{64} << 10U;
 inline constexpr std::size_t kTeamInboxBytes = std::size_t{112} << 10U;
-// Of the team of all PEs, where reductions between nodes are worth more.
+// For the team of all PEs, where reductions between nodes benefit most from a large inbox.
 inline constexpr std::size_t kWorldInboxBytes = std::size_t{4} << 20U;
 
-// What a PE shows to its node in one call: first the bytes, then the call's position. Short data
-// lies in the position's own cache line.
+// The data that a PE publishes to its node in one call: first the bytes, then the call's position. Short data is
+// in the same cache line as the position.
 struct alignas(kCacheLineBytes) Publication {
   static constexpr std::size_t kDataBytes = kPublishBytes - 16;
 
@@ -50,16 +50,17 @@ struct alignas(kCacheLineBytes) Publication {
 };
 
 struct TeamControl {
-  // By their own PE, for its node.
+  // Written by the owning PE, for its node.
   std::array<Publication, 2> published;  // of even and odd calls
   ControlWord ready;                     // the last call in which others may read this PE's `dest`
-  ControlWord done;                      // the last call in which this PE has read all it reads
+  ControlWord done;                      // the last call in which this PE has finished reading
   ControlWord released;                  // the last sync that this leader's node may leave
-  // By PEs of other nodes.
-  std::array<ControlWord, kRoundCountMax> sync_arrivals;  // by round: how often the sender came
-  ControlWord arrivals;                                   // pieces of all calls that have come
-  ControlWord results;                                    // the same for results of reductions
-  CollectiveRequest request;                              // read by peers between two syncs
+  // Written by PEs of other nodes.
+  std::array<ControlWord, kRoundCountMax>
+      sync_arrivals;          // by round: the number of arrivals of its sender
+  ControlWord arrivals;       // the number of pieces that arrived, in all calls
+  ControlWord results;        // as above, for results of reductions
+  CollectiveRequest request;  // read by peers between two syncs
   alignas(kCacheLineBytes) std::array<std::byte, kTeamInboxBytes> inbox;
 };
 
@@ -71,14 +72,14 @@ union TeamSlot {
 };
 
 struct ControlPage {
-  WordBell doorbell;  // the first: rma finds it at the start of the control bytes
-  ControlWord probe;  // the target of writes that only open or try a connection; nobody reads it
+  WordBell doorbell;  // must be first: rma expects it at the start of the control bytes
+  ControlWord probe;  // target of writes that only open or test a connection; never read
   alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
   std::array<std::byte, kWorldInboxBytes> world_inbox;
 };
 
-// Bytes before the user's memory: whole huge pages, so that the heap itself starts on one. Nobody
-// touches most of them, and pages that nobody touches cost nothing.
+// The bytes before the user's memory: a multiple of the huge page size, so that the heap itself starts on one. Most
+// of them are never touched, and untouched pages cost nothing.
 inline constexpr std::uint64_t kControlBytes = std::uint64_t{22} << 20U;
 static_assert(sizeof(ControlPage) <= kControlBytes);
 

@@ -1,6 +1,6 @@
-// Collectives of a team whose members load and store each other's memory. Two ways each: short data
-// is copied into the sender's publication, where its mates read it, and the sender goes on; long data
-// is read by the mates where it lies, and the call ends when all have read.
+// Collectives of a team whose members load and store each other's memory. There are two algorithms each. Short
+// data is copied into the sender's publication, where its mates read it, and the sender continues. The mates read
+// long data directly from the source, and the call ends when all have read it.
 #include <cstring>
 #include <vector>
 
@@ -23,7 +23,7 @@ Status publish(Team& team, const void* data, std::size_t bytes, std::string_view
   return Status::Ok;
 }
 
-// Calls `read(mate)` for each other member once it has entered, the nearest behind first.
+// Calls `read(mate)` for each other member once that has entered, starting with the next one.
 template <typename Read>
 Status for_each_entered(Team& team, std::string_view name, Read&& read) {
   for (std::uint32_t step = 1; step < team.size(); ++step) {
@@ -37,7 +37,7 @@ Status for_each_entered(Team& team, std::string_view name, Read&& read) {
   return Status::Ok;
 }
 
-// All have read what they read of each other.
+// Waits until all members have finished reading.
 Status finish_reading(Team& team, std::string_view name) {
   team.show_word(&TeamControl::done);
   return team.await_all_words(&TeamControl::done, name);
@@ -131,7 +131,7 @@ Status fcollect(Team& team, Sides sides, std::size_t bytes) {
   return read == Status::Ok && !is_short ? finish_reading(team, "fcollect") : read;
 }
 
-// The lengths differ: each shows its own first, and its data with it if they are short.
+// The lengths differ: each PE publishes its length first, together with its data if that is short.
 Status collect(Team& team, Sides sides, std::size_t bytes) {
   constexpr std::size_t kHeaderBytes = sizeof(std::uint64_t);
   const auto is_short = [&](std::size_t length) {

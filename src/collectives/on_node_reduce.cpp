@@ -1,7 +1,7 @@
-// Reductions of a team whose members load and store each other's memory. Short ones: each shows its
-// elements and combines everybody's. Long ones: each combines one slice of all sources, in blocks that
-// stay in its first cache, and stores it into all dests. Always in the order of the members, so that
-// the bits are the same on every PE and in every run.
+// Reductions of a team whose members load and store each other's memory. Short ones: each PE publishes its
+// elements and combines those of all. Long ones: each PE combines one slice of all sources, in blocks that fit
+// its first-level cache, and stores it into all dests. Always in member order, so that the bits are the same on
+// every PE and in every run.
 #include <algorithm>
 
 #include "src/collectives/algorithms.hpp"
@@ -41,8 +41,8 @@ Status reduce_published(Team& team, Sides sides, std::size_t count, const Reduce
   return status;
 }
 
-// Elements [first, last) of all sources into all dests. `dest` may be `source`: nobody but this PE
-// reads these elements.
+// Combines elements [first, last) of all sources into all dests. `dest` may equal `source`: no other PE reads these
+// elements.
 void reduce_slice(
     Team& team, Sides sides, std::size_t first, std::size_t last, const Reducer& reducer) {
   alignas(kCacheLineBytes) std::byte block[kBlockBytes];
@@ -71,7 +71,7 @@ Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
   if (const Status status = team.await_all_entries("reduce"); status != Status::Ok) {
     return status;
   }
-  // Slices of whole cache lines, so that no two PEs write to one.
+  // Slices are multiples of a cache line, so that no two PEs write to the same line.
   const std::size_t line = kCacheLineBytes / std::min(kCacheLineBytes, reducer.element_bytes);
   const std::size_t share = (count / team.size() + line) / line * line;
   const std::size_t first = std::min(count, team.index() * share);

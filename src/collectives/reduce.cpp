@@ -1,5 +1,5 @@
-// Plain loops, which the compiler turns into vector code (this file is built with -O3). Integers wrap,
-// so they are added and multiplied as unsigned ones.
+// Plain loops, which the compiler vectorizes (this file is built with -O3). Integers wrap around, so they are
+// added and multiplied as unsigned types.
 #include "src/collectives/reduce.hpp"
 
 #include <complex>
@@ -8,13 +8,13 @@
 namespace weft::collectives {
 namespace {
 
-// The type in which sums and products of T are made.
+// The type in which sums and products of T are computed.
 template <typename T>
 struct Arithmetic {
   using Type = T;
 };
 
-// Not narrower than int: smaller ones would be promoted to int, whose products overflow.
+// Not narrower than int: smaller unsigned types are promoted to int, whose products can overflow.
 template <typename T>
   requires std::is_integral_v<T>
 struct Arithmetic<T> {
@@ -90,7 +90,7 @@ Combine combine_of(Reduction reduction) {
   return nullptr;
 }
 
-// Calls `visit` with a null pointer of the type's C++ type; `otherwise` for a number that is no type.
+// Calls `visit` with a null pointer to the type's C++ type; returns `otherwise` if the number is not a type.
 template <typename Result, typename Visit>
 Result visit_type(ElementType type, Result otherwise, Visit&& visit) {
   switch (type) {

@@ -1,5 +1,5 @@
-// Element-wise reductions: what each type and operation of weft/collectives.h means, as one function
-// on three arrays.
+// Elementwise reductions: the semantics of each type and operation of weft/collectives.h, as one function on
+// three arrays.
 //
 // Pure; any thread.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace weft::collectives {
 
-// The numbers of weft_type and weft_reduction in weft/collectives.h; src/api/teams.hpp asserts it.
+// The values of weft_type and weft_reduction in weft/collectives.h; src/api/teams.hpp asserts that they agree.
 enum class ElementType : std::uint8_t {
   Int8 = 1,
   Int16,
@@ -31,13 +31,13 @@ enum class Reduction : std::uint8_t { And = 1, Or, Xor, Min, Max, Sum, Prod };
 // result[i] = a[i] op b[i] for `count` elements. `result` may be `a` or `b`.
 using Combine = void (*)(void* result, const void* a, const void* b, std::size_t count);
 
-// 0 if there is no such type.
+// 0 if the type does not exist.
 [[nodiscard]] std::size_t element_bytes(ElementType type);
 
-// Null where the operation is not defined for the type, or there is no such type or operation.
+// Null if the operation is not defined for the type, or if either does not exist.
 [[nodiscard]] Combine combine_for(ElementType type, Reduction reduction);
 
-// What a reduction does to its elements.
+// The element type, size and function of a reduction.
 struct Reducer {
   Combine combine = nullptr;
   std::size_t element_bytes = 0;

@@ -1,10 +1,10 @@
-// Scans: member i gets the combination of what members 0 to i (or, exclusive, to i - 1) gave.
+// Scans: member i gets the combination of the inputs of members 0 to i (inclusive) or 0 to i - 1 (exclusive).
 //
-// On one node each shows its elements, and combines those of the members before it, in their order. Between
-// nodes in ceil(log2 n) rounds (Hillis, Steele 1986): in round k a member passes what it has of the 2^k
-// members up to itself to the one 2^k behind. In blocks, of what a publication or the inbox holds; a block is
-// read before the same block of `dest` is written, so that `dest` may be `source`. The order is fixed by the
-// team's shape: the same bits in every run.
+// On one node each member publishes its elements, and combines those of its predecessors in order. Between nodes
+// there are ceil(log2 n) rounds (Hillis, Steele 1986): in round k a member sends its combination of the 2^k
+// members up to itself to the member 2^k further on. Data is processed in blocks that fit a publication or the
+// inbox. A block is read before the same block of `dest` is written, so `dest` may equal `source`. The team's shape
+// fixes the order: the same bits in every run.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -23,7 +23,7 @@ struct Block {
   std::size_t count = 0;
 };
 
-// Calls body(Block) for blocks of at most `count_max` elements until one fails.
+// Calls body(Block) for blocks of at most `count_max` elements until a call fails.
 template <typename Body>
 Status for_each_block(std::size_t count, std::size_t count_max, Body&& body) {
   Status status = Status::Ok;
@@ -68,7 +68,7 @@ Status on_node::scan(Team& team, Sides sides, std::size_t count, const Scan& sca
 namespace between_nodes {
 namespace {
 
-// A block's rounds. What arrives in round k lies in slot k of the inbox, behind the word that counts blocks.
+// The rounds of a block. Data of round k arrives in slot k of the inbox, after the word that counts blocks.
 class Rounds {
  public:
   Rounds(Team& team, const Scan& scan)
@@ -78,19 +78,19 @@ class Rounds {
         slot_bytes_(team.inbox().size() / std::max(count_, 1U) / kCacheLineBytes * kCacheLineBytes),
         windows_(count_ + 1) {}
 
-  // The most elements of a block.
+  // The most elements in a block.
   [[nodiscard]] std::size_t block_count_max() const {
     return (slot_bytes_ - kCacheLineBytes) / scan_.reducer.element_bytes;
   }
 
-  // Before the sync that lets others send.
+  // Call before the sync that allows others to send.
   void clear() {
     for (std::uint32_t round = 0; round < count_; ++round) {
       rma::Rma::store_word(word(round), 0);
     }
   }
 
-  // What the members before this one gave is in `prefix`, unless it is the first.
+  // Leaves the combination of the inputs before this member in `prefix`, unless this is the first member.
   Status exchange(std::span<const std::byte> source, std::size_t count) {
     ++blocks_;
     windows_[0].assign(source.begin(), source.end());
@@ -105,7 +105,7 @@ class Rounds {
     return status == Status::Ok ? sent : status;
   }
 
-  // Into `dest`, with this member's own elements where the scan is inclusive.
+  // Writes the result to `dest`, including this member's own elements if the scan is inclusive.
   void finish(std::byte* dest, std::size_t count) const {
     const std::size_t bytes = windows_[0].size();
     const bool is_first = team_.index() == 0;
@@ -166,7 +166,7 @@ class Rounds {
   std::uint32_t count_;
   std::size_t slot_bytes_;
   std::uint64_t blocks_ = 0;
-  std::vector<std::vector<std::byte>> windows_;  // by round; what is sent stays until quiet
+  std::vector<std::vector<std::byte>> windows_;  // by round; sent data must stay until quiet
   std::vector<std::byte> prefix_;
 };
 

@@ -81,7 +81,7 @@ std::span<std::byte> Team::inbox() {
   return control().inbox;
 }
 
-// By its address in this PE's own memory, from which its offset is known.
+// The doorbell key, from the word's address in this PE's own memory, whose offset is known.
 WordPlace Team::place_of(const MemberWord& word) const {
   const auto* start = reinterpret_cast<const std::byte*>(controls_[word.index]);
   const std::ptrdiff_t offset = reinterpret_cast<const std::byte*>(&word.value) - start;
@@ -201,9 +201,9 @@ Status Team::leave(std::string_view name) {
   return status == Status::Ok ? disseminate(members_, index_, name) : status;
 }
 
-// In round k each tells the one 2^k ahead and hears the one 2^k behind; after ceil(log2 n) rounds each
-// has heard of all (Hensgen, Finkel, Manber 1988). Arrivals of one sender are counted, so its arrival
-// for the next call may come before this PE has left this one.
+// Dissemination barrier: in round k each PE signals the one 2^k ahead and waits for the one 2^k behind. After
+// ceil(log2 n) rounds each has heard from all (Hensgen, Finkel, Manber 1988). Arrivals are counted per sender,
+// because a sender may arrive for the next call before this PE has left the current one.
 Status Team::disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name) {
   const auto count = static_cast<std::uint32_t>(pes.size());
   for (std::uint32_t round = 0, distance = 1; distance < count; ++round, distance *= 2) {
