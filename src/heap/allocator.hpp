@@ -1,7 +1,7 @@
-// Hands out offsets inside a region: best fit, ties to the lowest offset, neighbours merged. Knows
-// no memory, only arithmetic, so that the same calls give the same offsets on every PE.
+// Allocates offsets inside a region: best fit, ties to the lowest offset, adjacent free blocks merged. It accesses
+// no memory, only computes offsets, so that the same calls give the same offsets on every PE.
 //
-// One thread at a time. Deterministic: depends on nothing but the sequence of calls.
+// One thread at a time. Deterministic: the result depends only on the sequence of calls.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ class Allocator {
  public:
   explicit Allocator(std::uint64_t size);
 
-  // The offset of `bytes` (at least 1) aligned to `alignment` (a power of two); empty if no room.
+  // The offset of `bytes` (at least 1) aligned to `alignment` (a power of two); empty if there is no room.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
 
-  // Gives a block back. False if `offset` is not the start of a block.
+  // Frees a block. False if `offset` is not the start of a block.
   [[nodiscard]] bool release(std::uint64_t offset);
 
-  // The size that was asked for at `offset`; empty if it is not the start of a block.
+  // The requested size of the block at `offset`; empty if it is not the start of a block.
   [[nodiscard]] std::optional<std::uint64_t> block_size(std::uint64_t offset) const;
 
-  // The block (offset, size asked for) that `offset` lies in; empty if it lies in none.
+  // The block (offset, requested size) that contains `offset`; empty if none does.
   [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> block_around(
       std::uint64_t offset) const;
 

@@ -12,7 +12,7 @@ DeviceHeap::DeviceHeap(std::unique_ptr<gpu::Segments> segments,
       control_bytes_(control_bytes),
       allocator_(segments_->size()),
       mapped_(pe_count, nullptr) {
-  // The control bytes are the first block; nobody has their offset to release it.
+  // The control bytes are the first block. It is never released, because no caller has its offset.
   const auto control = allocator_.allocate(control_bytes, 1);
   WEFT_CHECK(control == 0U, "control bytes at {}", control.value_or(UINT64_MAX));
   mapped_[me.value] = base();

@@ -1,5 +1,5 @@
-// The symmetric memory of one PE on its GPU: allocator and mappings. Laid out as the heap is: control bytes
-// first, which Weft's own device code uses, then the user's.
+// The symmetric memory of one PE on its GPU: allocator and mappings. Same layout as the heap: first the control
+// bytes, which Weft's own device code uses, then the user's memory.
 //
 // Threads: allocate and release by one thread at a time (they are collective); the rest is constant once the
 // peers are mapped.
@@ -20,13 +20,13 @@ namespace weft::heap {
 
 class DeviceHeap {
  public:
-  // `segments` has room for the control bytes and the user's.
+  // `segments` has room for the control bytes and the user's memory.
   DeviceHeap(std::unique_ptr<gpu::Segments> segments,
              Pe me,
              std::uint32_t pe_count,
              std::uint64_t control_bytes);
 
-  // A PE of my node; `slot` is its place in the range of addresses.
+  // Maps a PE of this node; `slot` is its index in the address range.
   void map_peer(Pe peer, std::uint32_t slot, const gpu::SegmentOffer& offer);
 
   [[nodiscard]] gpu::Segments& segments() { return *segments_; }
@@ -42,13 +42,13 @@ class DeviceHeap {
     return reinterpret_cast<std::uint64_t>(address) - reinterpret_cast<std::uint64_t>(base());
   }
 
-  // True if [address, address + bytes) is memory that programs may name.
+  // True if [address, address + bytes) is memory that programs may use.
   [[nodiscard]] bool contains(const void* address, std::size_t bytes) const {
     const std::uint64_t offset = offset_of(address);
     return offset >= control_bytes_ && offset < size() && bytes <= size() - offset;
   }
 
-  // Null where `peer` is not mapped.
+  // Null if `peer` is not mapped.
   [[nodiscard]] std::byte* mapped_base(Pe peer) const { return mapped_[peer.value]; }
 
   [[nodiscard]] std::byte* allocate(std::uint64_t bytes, std::uint64_t alignment);

@@ -32,7 +32,7 @@ std::string name_of(const dl_phdr_info& info) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// The object's dynamic section names libweft among what it needs.
+// Whether the object's dynamic section lists libweft among its dependencies.
 bool uses_weft(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
   std::uintptr_t strings = 0;
   for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
@@ -40,7 +40,7 @@ bool uses_weft(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
       strings = entry->d_un.d_ptr;
     }
   }
-  // The loader has made it an address, but on machines where this section is read-only.
+  // The loader has relocated it to an address, except on architectures where this section is read-only.
   strings += strings < info.dlpi_addr ? info.dlpi_addr : 0;
   for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
     const auto* name = reinterpret_cast<const char*>(strings + entry->d_un.d_val);
@@ -51,7 +51,7 @@ bool uses_weft(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
   return false;
 }
 
-// The last writable segment, from where the read-only part of it ends (elf(5), PT_GNU_RELRO).
+// The last writable segment, starting after its read-only part (elf(5), PT_GNU_RELRO).
 std::optional<std::span<std::byte>> writable_pages(const dl_phdr_info& info) {
   std::uintptr_t first = 0;
   std::uintptr_t last = 0;

@@ -1,10 +1,10 @@
-// The program's global and static variables as shared memory: the pages of its writable data (.data and
-// .bss, without what the loader made read-only) get a memfd behind them, with the same bytes at the
-// same addresses. Peers of the node map it; between nodes it is registered like the heap.
+// The program's global and static variables as shared memory. The pages of its writable data (.data and .bss,
+// without the parts that the loader made read-only) are backed by a memfd, with the same bytes at the same
+// addresses. Peers of the node map it; between nodes it is registered like the heap.
 //
-// An object is found by its distance from the start of that data, so PEs need not be loaded at the same
-// address, but must run the same program. What is written while the pages are exchanged is lost: call it
-// before other threads write to globals. A child of fork() shares them with its parent.
+// A variable is identified by its offset from the start of that data. So PEs may be loaded at different addresses,
+// but must run the same program. Writes during the exchange of the pages are lost: call it before other threads
+// write to globals. A child of fork() shares the pages with its parent.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace weft::heap {
 
 // The writable data of one loaded object.
 struct DataPages {
-  std::string object;  // the file's name without folders
+  std::string object;  // the file name without directories
   std::span<std::byte> pages;
 };
 
-// That of the program, and of the shared libraries that use Weft themselves (are linked with it), in the
-// order in which they were loaded. Others, such as the C library, keep their data private.
+// The writable data of the program and of the shared libraries that are linked with Weft, in load order. The data
+// of other libraries, such as the C library, stays private.
 [[nodiscard]] std::vector<DataPages> symmetric_data();
 
 struct SharedData {
@@ -31,7 +31,7 @@ struct SharedData {
   Segment segment;
 };
 
-// Puts shared memory behind the pages. They stay shared until the process ends. Throws Error.
+// Backs the pages with shared memory. They stay shared until the process ends. Throws Error.
 [[nodiscard]] SharedData share(const DataPages& data);
 
 }  // namespace weft::heap

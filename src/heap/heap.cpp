@@ -15,16 +15,16 @@ namespace {
 
 constexpr std::string_view kWindow = "a window";
 
-// A number of this process that no other has, also not one with the same pid in another container.
+// A unique number for this process, different even from one with the same pid in another container.
 std::uint64_t own_process() {
   static const std::uint64_t kNumber = [] {
     std::random_device random;
     return std::uint64_t{random()} << 32U | random();
   }();
-  return kNumber ^ static_cast<std::uint64_t>(::getpid());  // a forked child is another process
+  return kNumber ^ static_cast<std::uint64_t>(::getpid());  // a forked child is a different process
 }
 
-// Some offset in a heap of this size is a multiple of any power of two up to it.
+// Some offset in a heap of this size is a multiple of every power of two up to the result.
 std::uint64_t largest_alignment(std::uint64_t heap_bytes) {
   return std::max<std::uint64_t>(std::bit_floor(heap_bytes), Segment::kAlignment);
 }
@@ -51,7 +51,7 @@ Heap::Heap(Pe me,
       alignment_max_(std::min(alignment_of(reinterpret_cast<std::uint64_t>(base_)),
                               largest_alignment(heap_bytes))),
       mapped_(pe_count, nullptr) {
-  // The control bytes are the first block; nobody has their offset to release it.
+  // The control bytes are the first block. It is never released, because no caller has its offset.
   const auto control = allocator_.allocate(control_bytes, 1);
   WEFT_CHECK(control == 0U, "control bytes at {}", control.value_or(UINT64_MAX));
   mapped_[me.value] = base_;
@@ -85,7 +85,7 @@ void Heap::map_peers(const std::vector<SegmentOffer>& offers, const std::vector<
 
 std::byte* Heap::map_offer(const SegmentOffer& offer) {
   if (offer.process == own_process()) {
-    // One mapping for all threads, so that ThreadSanitizer sees who shares what.
+    // One mapping for all threads, so that ThreadSanitizer sees that they share it.
     return reinterpret_cast<std::byte*>(offer.base);
   }
   peer_segments_.push_back(Segment::open(offer.pid, offer.descriptor, offer.bytes, pages_));

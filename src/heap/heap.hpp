@@ -1,11 +1,11 @@
-// The symmetric memory of one PE: the heap (region 0) with its allocator, further regions such as the
-// program's globals, and all of that of the node's peers as mapped here.
+// The symmetric memory of one PE: the heap (region 0) with its allocator, further regions such as the program's
+// globals, and the local mappings of the memory of the node's peers.
 //
-// Layout of a segment: one control page (sync words that Weft itself uses), then the user's bytes.
-// Both are symmetric, so that collectives may use the control page through rma.
+// Layout of a segment: control bytes (sync words that Weft itself uses), then the user's bytes. Both are
+// symmetric, so that collectives may use the control bytes through rma.
 //
-// Threads: allocate and release by one thread at a time (they are collective); the rest is constant
-// after construction and free for all.
+// Threads: allocate and release by one thread at a time (they are collective); the rest is constant after
+// construction, and any thread may read it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace weft::heap {
 
-// How a PE of the node offers its segment to the others.
+// The data with which a PE of the node offers its segment to the others.
 struct SegmentOffer {
   std::int64_t pid = 0;
   std::int32_t descriptor = -1;
@@ -31,18 +31,18 @@ struct SegmentOffer {
   std::uint64_t base = 0;
 };
 
-// Symmetric memory besides the heap: the same bytes on every PE, at addresses that may differ.
+// Symmetric memory besides the heap: the same size on every PE, at addresses that may differ.
 struct Region {
   std::string name;
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
-  std::vector<std::byte*> mapped;  // by PE, as mapped here; null if it is not
+  std::vector<std::byte*> mapped;  // by PE, the local mapping; null if there is none
 
-  // The number is free: a window that was removed.
+  // Whether the number is free: the window was removed.
   [[nodiscard]] bool is_free() const { return name.empty(); }
 };
 
-// Where an address lies.
+// The location of an address.
 struct Place {
   RegionIndex region;
   HeapOffset offset;
@@ -51,7 +51,7 @@ struct Place {
 
 class Heap {
  public:
-  // `control_bytes` come first and are never allocated. Throws Error if it does not fit.
+  // `control_bytes` come first and are never allocated to users. Throws Error if it does not fit.
   Heap(Pe me,
        std::uint32_t pe_count,
        std::uint64_t heap_bytes,
@@ -60,7 +60,7 @@ class Heap {
 
   [[nodiscard]] SegmentOffer offer() const;
 
-  // Maps the segments of the peers of my node. `offers` is indexed by PE; `is_local` says which.
+  // Maps the segments of this node's peers. `offers` is indexed by PE; `is_local` tells which PEs to map.
   void map_peers(const std::vector<SegmentOffer>& offers, const std::vector<bool>& is_local);
 
   [[nodiscard]] std::uint32_t pe_count() const {
@@ -71,7 +71,7 @@ class Heap {
 
   [[nodiscard]] std::uint64_t size() const { return segment_.size(); }
 
-  // Bytes from the base; at least size() if `address` is outside (also below: it wraps).
+  // Bytes from the base; at least size() if `address` is outside (also if it is below: the subtraction wraps around).
   [[nodiscard]] std::uint64_t offset_of(const void* address) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
   }
@@ -81,41 +81,41 @@ class Heap {
     return offset < size() && bytes <= size() - offset;
   }
 
-  // The heap of `peer` as mapped here; null if it is on another node. No check of `peer`.
+  // The local mapping of the heap of `peer`; null if it is on another node. Does not check `peer`.
   [[nodiscard]] std::byte* mapped_base(Pe peer) const { return mapped_[peer.value]; }
 
   [[nodiscard]] std::uint64_t control_bytes() const { return control_bytes_; }
 
-  // The largest alignment that a block can have on all PEs: the largest power of two in the size of user
-  // memory (at least 2 MiB), unless a PE's address space has no such place.
+  // The largest alignment that a block can have on all PEs: the largest power of two in the size of user memory (at
+  // least 2 MiB), unless a PE's address space has no range with that alignment.
   [[nodiscard]] std::uint64_t alignment_max() const { return alignment_max_; }
 
-  // Local half of a collective allocation; the runtime compares the arguments of all PEs. An address is as
-  // aligned as its offset, up to alignment_max().
+  // The local half of a collective allocation; the runtime compares the arguments of all PEs. An address has the
+  // alignment of its offset, up to alignment_max().
   [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] bool release(const void* address);
 
   [[nodiscard]] const Allocator& allocator() const { return allocator_; }
 
-  // What programs may use: everything behind the control bytes.
+  // The memory that programs may use: everything after the control bytes.
   [[nodiscard]] std::byte* user() const { return base_ + control_bytes_; }
 
   [[nodiscard]] std::uint64_t user_bytes() const { return size() - control_bytes_; }
 
   // ---- Other regions; number them from 1, in the same order on every PE.
 
-  // What `segment` holds, as a region; `offers` and `is_local` as map_peers.
+  // Adds the contents of `segment` as a region; `offers` and `is_local` as for map_peers.
   void add_region(std::string name,
                   Segment segment,
                   const std::vector<SegmentOffer>& offers,
                   const std::vector<bool>& is_local);
 
-  // The number that the next window gets: the lowest that is free, the same on every PE. Empty if all
-  // kRegionCountMax are in use.
+  // The number for the next window: the lowest free number, the same on every PE. Empty if all kRegionCountMax are in
+  // use.
   [[nodiscard]] std::optional<RegionIndex> next_window() const;
-  // A region of this PE's own memory, which no peer maps. Returns its number; one must be free.
+  // Adds a region of this PE's own memory, which no peer maps. Returns its number; one must be free.
   RegionIndex add_window(std::byte* base, std::uint64_t bytes, Pe me);
-  // Nothing lies in it any more, and its number is free. Empty if no window starts there.
+  // Removes the window, and frees its number. Empty if no window starts at `base`.
   std::optional<RegionIndex> remove_window(const void* base);
 
   [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
@@ -125,7 +125,7 @@ class Heap {
   // Empty if the address is not symmetric.
   [[nodiscard]] std::optional<Place> place_of(const void* address) const;
 
-  // The same place on `peer` as mapped here; null if it is not mapped, or if the address is not
+  // The local mapping of the same location on `peer`; null if it is not mapped, or if the address is not
   // symmetric.
   [[nodiscard]] std::byte* view(const void* address, Pe peer) const {
     if (const std::uint64_t offset = offset_of(address); offset < size()) [[likely]] {
@@ -135,14 +135,14 @@ class Heap {
     return view_elsewhere(address, peer);
   }
 
-  // A place in a region that there is, on `peer` as mapped here; null if it is not mapped.
+  // The local mapping of a location in an existing region on `peer`; null if it is not mapped.
   [[nodiscard]] std::byte* view(RegionIndex region, HeapOffset offset, Pe peer) const {
     std::byte* base =
         region.value == 0 ? mapped_base(peer) : regions_[region.value - 1].mapped[peer.value];
     return base == nullptr ? nullptr : base + offset.value;
   }
 
-  // In a region other than the heap, of which `bytes` follow; null as view.
+  // For a region other than the heap, in which at least `bytes` follow; null as for view.
   [[nodiscard]] std::byte* view_elsewhere(const void* address,
                                           Pe peer,
                                           std::size_t bytes = 1) const;
@@ -162,7 +162,7 @@ class Heap {
   std::vector<Segment> peer_segments_;
   std::vector<std::byte*> mapped_;  // by PE
   std::vector<Region> regions_;     // region i is at i - 1
-  std::vector<Segment> segments_;   // behind them
+  std::vector<Segment> segments_;   // their memory
 };
 
 }  // namespace weft::heap

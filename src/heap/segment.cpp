@@ -32,7 +32,7 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
        what, format_bytes(bytes), errno_words(error));
 }
 
-// Addresses without memory, the first a multiple of `alignment`. Null: errno.
+// Reserves an address range without memory that starts at a multiple of `alignment`. Null: see errno.
 std::byte* reserve(std::size_t bytes, std::size_t alignment) {
   std::size_t with_room = 0;
   if (__builtin_add_overflow(bytes, alignment, &with_room)) {
@@ -53,8 +53,8 @@ std::byte* reserve(std::size_t bytes, std::size_t alignment) {
   return first + before;
 }
 
-// At a multiple of `alignment`, so that equal offsets are equally aligned on all PEs, or of a smaller power of
-// two where the address space has no such place. Null: `data` could not be mapped; errno.
+// Maps at a multiple of `alignment`, so that equal offsets are equally aligned on all PEs, or of a smaller power of two
+// if the address space has no such range. Null if mapping failed: see errno.
 std::byte* try_map(int descriptor, std::size_t bytes, std::size_t alignment) {
   std::byte* place = reserve(bytes, alignment);
   while (place == nullptr && alignment > Segment::kAlignment) {
@@ -85,7 +85,7 @@ std::byte* map(int descriptor,
   return data;
 }
 
-// A kernel without transparent huge pages, or one that is told not to use them here, does nothing.
+// No effect on a kernel without transparent huge pages, or if they are disabled.
 void advise(std::byte* data, std::size_t bytes, Pages pages) {
   if (pages != Pages::Small) {
     static_cast<void>(::madvise(data, bytes, MADV_HUGEPAGE));
@@ -111,7 +111,7 @@ int create_descriptor(const std::string& name, std::size_t bytes) {
   return descriptor;
 }
 
-// Pages that are all zero are left out: they need no memory.
+// Skips pages that are all zero: they need no memory.
 bool write_pages(int descriptor, std::span<const std::byte> pages) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t at = 0; at < pages.size(); at += page) {
@@ -137,7 +137,7 @@ Segment Segment::create(const std::string& name,
                         Pages pages,
                         std::size_t alignment) {
   if (pages == Pages::Reserved) {
-    // The kernel sets the pages aside when they are mapped, or says that there are too few.
+    // The kernel reserves the pages at mmap, or reports that there are too few.
     const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
     const std::size_t whole = round_up(bytes, kHugePage);
     if (descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(whole)) == 0) {
@@ -184,12 +184,12 @@ Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes, Pages pages) 
         "one user, in one pid namespace, with /proc mounted",
         path, errno_words(errno));
   }
-  // What its owner got is seen from the pages of the file itself.
+  // The file's own page size shows which pages its owner got.
   struct statfs file{};
   const bool is_reserved = ::fstatfs(descriptor, &file) == 0 && file.f_type == HUGETLBFS_MAGIC;
   const std::size_t page_bytes = is_reserved ? static_cast<std::size_t>(file.f_bsize) : 1;
   std::byte* data = map(descriptor, round_up(bytes, page_bytes), path);
-  ::close(descriptor);  // the mapping keeps the memory
+  ::close(descriptor);  // the mapping keeps the memory alive
   advise(data, bytes, is_reserved ? Pages::Small : pages);
   return {data, bytes, -1, page_bytes};
 }
