@@ -25,10 +25,10 @@ namespace weft::runtime {
 namespace {
 
 constexpr mode_t kMode = 0644;
-// A larger table of peers is kept private: the folder is memory, and a container may have 64 MiB of it.
+// A larger table of peers stays private: the folder is in memory, and a container may have only 64 MiB of it.
 constexpr std::size_t kPeerTableBytesMax = std::size_t{4} << 20U;
 
-// Ends with a NUL, and in front of a character that does not fit as a whole.
+// Ends with a NUL. Truncates before a character that does not fit completely.
 template <std::size_t kSize>
 void copy_text(std::array<char, kSize>& to, std::string_view from) {
   std::size_t size = std::min(from.size(), kSize - 1);
@@ -79,7 +79,7 @@ PageHeader header_of(const PageDescription& description) {
   return header;
 }
 
-// Takes the name away again unless the page got its final one.
+// Removes the temporary file unless the page was renamed to its final name.
 class Unfinished {
  public:
   Unfinished(int folder, std::string name) : folder_(folder), name_(std::move(name)) {}
@@ -93,7 +93,7 @@ class Unfinished {
     }
   }
 
-  // Whatever bears the name already is somebody else's: it is neither opened nor followed.
+  // A file that already has the name belongs to somebody else: it is neither opened nor followed.
   [[nodiscard]] FileDescriptor make() {
     FileDescriptor file(::openat(folder_, name_.c_str(),
                                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
@@ -125,7 +125,7 @@ FileDescriptor open_folder(const std::string& path) {
   return folder;
 }
 
-// Every page of the file exists afterwards, so that a full folder is an error here and no SIGBUS later.
+// Allocates every page of the file, so that a full folder is an error here, not a SIGBUS later.
 void reserve(int file, std::size_t bytes) {
   int error = EINTR;
   while (error == EINTR) {
@@ -136,7 +136,7 @@ void reserve(int file, std::size_t bytes) {
   }
 }
 
-// Private memory without a file.
+// Maps the file, or private memory without a file.
 std::byte* map(int file, std::size_t bytes) {
   const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
@@ -186,7 +186,7 @@ void CountersPage::publish(const PageDescription& description, const PageHeader&
         {.uid = header.uid, .job = description.job, .pe = description.pe, .pid = header.pid});
     Unfinished unfinished(folder.get(), unfinished_file_name(name));
     FileDescriptor file = unfinished.make();
-    static_cast<void>(::fchmod(file.get(), kMode));  // whatever the umask
+    static_cast<void>(::fchmod(file.get(), kMode));  // regardless of the umask
     static_cast<void>(::flock(file.get(), LOCK_EX | LOCK_NB));
     reserve(file.get(), bytes_);
     memory_ = map(file.get(), bytes_);
@@ -200,7 +200,7 @@ void CountersPage::publish(const PageDescription& description, const PageHeader&
     if (memory_ != nullptr) {
       ::munmap(std::exchange(memory_, nullptr), bytes_);
     }
-    // What is wrong with the folder is the same for all PEs of the machine; what is full is not.
+    // All PEs of the machine see the same problem with the folder, so only one reports it. Each reports a full folder.
     const bool speaks = description.is_first_on_machine || error.status() == Status::OutOfMemory;
     log::at(speaks ? log::Level::Warn : log::Level::Info,
             "no counters in {}: {}; the job goes on, but no other program sees its traffic. "
@@ -213,7 +213,7 @@ CountersPage::~CountersPage() {
   struct stat mine{};
   struct stat there{};
 
-  // Not in a child of the PE, and not what has taken the name since.
+  // Not in a forked child of the PE, and not a file that has taken the name since.
   const bool is_mine = !path_.empty() && header().pid == ::getpid() &&
                        ::fstat(file_.get(), &mine) == 0 && ::lstat(path_.c_str(), &there) == 0 &&
                        mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;

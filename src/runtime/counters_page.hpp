@@ -1,8 +1,8 @@
-// The memory in which one PE counts (base/counters.hpp has the layout), as a file that other programs of
-// this machine map and read while the PE runs: weft-top. docs/COUNTERS.md says how.
+// The memory for the counters of one PE (base/counters.hpp has the layout), as a file that other programs of this
+// machine, such as weft-top, map and read while the PE runs. docs/COUNTERS.md describes the protocol.
 //
-// Made at init and removed at finalize by one thread; the transport writes into it in between. A job
-// never fails for it: where the file cannot be made, one warning says why and the memory is private.
+// One thread creates it at init and removes it at finalize; the transport writes to it in between. A job never
+// fails because of it: if the file cannot be created, one warning gives the reason and the memory is private.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace weft::runtime {
 
 struct PageDescription {
-  std::string folder;  // "off" for a page that nobody else sees
+  std::string folder;  // "off" for a page that no other process sees
   std::string job;
   std::string policy;
   std::string host;
@@ -27,12 +27,12 @@ struct PageDescription {
   std::uint32_t node = 0;
   std::vector<transport::RailDescription> rails;
   std::uint32_t peer_rail_stride = 0;
-  bool is_first_on_machine = true;  // says for all what is wrong with the folder
+  bool is_first_on_machine = true;  // reports problems with the folder for all PEs
 };
 
 class CountersPage {
  public:
-  // Removes dead pages first. Throws Error only if there is no memory.
+  // First removes pages of dead processes. Throws Error only if out of memory.
   explicit CountersPage(const PageDescription& description);
   CountersPage(const CountersPage&) = delete;
   CountersPage& operator=(const CountersPage&) = delete;
@@ -41,13 +41,13 @@ class CountersPage {
   [[nodiscard]] CounterBlocks blocks();
   [[nodiscard]] const PageHeader& header() const;
 
-  // Empty if nobody else can read it.
+  // Empty if no other process can read it.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   void publish(const PageDescription& description, const PageHeader& header);
 
-  FileDescriptor file_;  // its lock tells others that the PE lives
+  FileDescriptor file_;  // its lock tells others that the PE is alive
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;
   std::string path_;

@@ -43,7 +43,7 @@ void read(bootstrap::FieldReader& reader, Value& value) {
   std::ranges::copy(reader.raw(bytes.size()), bytes.begin());
 }
 
-// An identity begins with the kernel's boot id; what follows are its namespaces.
+// An identity starts with the kernel's boot id, followed by its namespaces.
 std::string machine_of(const Member& member) {
   return member.node_identity.substr(0, member.node_identity.find('/'));
 }
@@ -66,7 +66,7 @@ void check_agreement(const std::vector<Member>& members) {
 
 }  // namespace
 
-// The version comes first, so that it can be read whatever follows in another one.
+// The version is first, so that it can be read even if another version encodes the rest differently.
 bootstrap::Blob encode(const Member& member) {
   bootstrap::FieldWriter writer;
   writer.text(member.version).text(member.node_identity).text(member.hostname);
@@ -85,7 +85,7 @@ Member decode(const bootstrap::Blob& blob, Pe pe) {
     Member member;
     member.version = reader.text();
     if (member.version != own_version()) {
-      return member;  // check_agreement says which PEs differ
+      return member;  // check_agreement reports which PEs differ
     }
     member.node_identity = reader.text();
     member.hostname = reader.text();
@@ -97,11 +97,10 @@ Member decode(const bootstrap::Blob& blob, Pe pe) {
     }
     return member;
   } catch (const Error& error) {
-    fail(
-        Status::Mismatch,
-        "PE {} joined with something that this version ({}) cannot read ({}); run the same Weft on "
-        "all PEs",
-        pe.value, own_version(), error.what());
+    fail(Status::Mismatch,
+         "PE {} joined with data that this version ({}) cannot read ({}); run the same Weft on "
+         "all PEs",
+         pe.value, own_version(), error.what());
   }
 }
 

@@ -1,7 +1,7 @@
-// Who is in the job and where: what every PE tells all others at init, checked for agreement, and
-// which of them share a node with this one.
+// The PEs of the job and their locations: the data that every PE sends to all others at init, checked for
+// agreement, and the PEs that share a node with this one.
 //
-// Built once at init by one thread; constant after.
+// Built once at init by one thread; constant afterwards.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace weft::runtime {
 
-// One bit for each core that a PE may run on.
+// One bit per core that a PE may run on.
 using CoreMask = std::array<std::uint64_t, 16>;
 
 // Symmetric memory besides the heap.
@@ -36,8 +36,8 @@ struct Member {
   std::vector<RegionOffer> regions;  // the same names and sizes on every PE
 };
 
-// The PEs of one machine, and the cores that they may run on together: right also where each is
-// bound to a core of its own.
+// The PEs of one machine, and the cores that they may run on together. Also correct if each PE is bound to a core
+// of its own.
 struct MachineLoad {
   std::uint32_t pes = 0;
   std::uint32_t cores = 0;
@@ -56,19 +56,19 @@ class Membership {
   [[nodiscard]] const topology::NodePlace& place(Pe pe) const { return places_[pe.value]; }
 
   [[nodiscard]] std::uint32_t node_count() const;
-  // Who shares this machine's cores, also where WEFT_NODE_SIZE or a lab makes several nodes of it.
+  // The PEs that share this machine's cores, even if WEFT_NODE_SIZE or a lab splits it into several nodes.
   [[nodiscard]] MachineLoad machine() const;
-  // My place among them, in the order of PEs.
+  // This PE's index among them, in PE order.
   [[nodiscard]] std::uint32_t machine_pe() const;
-  // By PE: whether it shares my node.
+  // By PE: whether it shares this PE's node.
   [[nodiscard]] std::vector<bool> locals() const;
   // By PE: the number of its node.
   [[nodiscard]] std::vector<std::uint32_t> nodes() const;
   // By PE.
   [[nodiscard]] std::vector<heap::SegmentOffer> offers() const;
-  // The same of region `index` of Member::regions.
+  // The same for region `index` of Member::regions.
   [[nodiscard]] std::vector<heap::SegmentOffer> offers_of_region(std::size_t index) const;
-  // A PE whose regions are not those of PE 0; empty if there is none.
+  // A PE whose regions differ from those of PE 0; empty if there is none.
   [[nodiscard]] std::optional<Pe> stranger() const;
 
  private:
@@ -77,7 +77,7 @@ class Membership {
   std::vector<topology::NodePlace> places_;
 };
 
-// One Member as bytes and back; throws Error for bytes that are not one. Pure.
+// Encodes a Member as bytes and decodes it; throws Error for invalid bytes. Pure.
 [[nodiscard]] bootstrap::Blob encode(const Member& member);
 [[nodiscard]] Member decode(const bootstrap::Blob& blob, Pe pe);
 

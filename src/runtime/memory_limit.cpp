@@ -13,7 +13,7 @@ std::uint64_t memory_limit(const std::string& root) {
   if (meminfo >> name >> kib && name == "MemTotal:") {
     limit = kib * 1024;
   }
-  // cgroup v2, as a container sees its own group; "max" does not parse and means no limit.
+  // cgroup v2, where a container sees its own group. "max" fails to parse and means no limit.
   std::ifstream cgroup(root + "/sys/fs/cgroup/memory.max");
   if (std::uint64_t bytes = 0; cgroup >> bytes) {
     limit = limit == 0 ? bytes : std::min(limit, bytes);

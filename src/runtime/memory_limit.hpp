@@ -1,7 +1,7 @@
-// What this machine's memory can hold, so that a heap that cannot fit is refused by a sentence and not by
-// the kernel's killer.
+// The memory that this machine can provide, so that a heap that cannot fit is rejected with an error message
+// instead of by the kernel's OOM killer.
 //
-// Any thread. Nothing is kept: each call asks the kernel.
+// Any thread. Nothing is cached: each call asks the kernel.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace weft::runtime {
 
-// Bytes that this process may have at most: the machine's memory, or its cgroup's limit if lower.
-// `root` is "" but in tests. 0 if neither can be read.
+// The most bytes that this process may have: the machine's memory, or its cgroup's limit if lower. 0 if neither can
+// be read. `root` is "" except in tests.
 [[nodiscard]] std::uint64_t memory_limit(const std::string& root = "");
 
 }  // namespace weft::runtime

@@ -9,7 +9,7 @@
 namespace weft::runtime {
 namespace {
 
-// Before the heap is made: memory that can never be filled fails here, by name, and not later by a
+// Called before the heap is created: a size that can never fit fails here with a message, instead of later with a
 // signal. Pages are not reserved, so the sum over the PEs of a node may exceed the machine.
 std::uint64_t checked_heap_size(const Config& config) {
   const std::uint64_t limit = memory_limit();
@@ -19,7 +19,7 @@ std::uint64_t checked_heap_size(const Config& config) {
          format_bytes(config.heap_size), format_bytes(limit));
   }
   if (config.heap_size == 0) {
-    fail(Status::InvalidArgument, "WEFT_HEAP_SIZE=0: the heap needs room for something");
+    fail(Status::InvalidArgument, "WEFT_HEAP_SIZE=0: the heap must not be empty");
   }
   constexpr std::uint64_t page = 4096;
   return (config.heap_size + page - 1) / page * page;
@@ -32,7 +32,7 @@ rma::WaitPolicy wait_policy(const Config& config, MachineLoad machine) {
   return rma::oversubscribed(policy, machine.pes, machine.cores);
 }
 
-// Before other threads of this process run.
+// Called before other threads of this process run.
 std::vector<heap::SharedData> share_data(const Config& config) {
   std::vector<heap::SharedData> shared;
   if (config.symmetric_globals == "yes") {
@@ -52,7 +52,7 @@ std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
   return offers;
 }
 
-// In the order (me + k) mod n, so that nobody is hit by all at once.
+// In the order (me + k) mod n, so that no PE is contacted by all others at once.
 std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
   std::vector<Pe> peers;
   for (std::uint32_t k = 1; k < bootstrap.pe_count(); ++k) {
@@ -61,7 +61,7 @@ std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
   return peers;
 }
 
-// At most what a publication holds.
+// At most the size of a publication.
 std::int64_t publish_bytes_max(const Config& config) {
   constexpr std::int64_t kMost = collectives::Publication::kDataBytes - 64;
   return std::min(config.publish_bytes_max, kMost);
@@ -86,7 +86,7 @@ Runtime::Objects::Objects(const Config& user_config,
       routes(bootstrap->pe_count()) {
   heap.map_peers(membership.offers(), mapped_pes());
   add_data_regions();
-  // Everybody has mapped everybody before anybody can fail and take its descriptor away.
+  // All PEs have mapped all others before any PE can fail and close its descriptor.
   bootstrap->barrier();
   open_transports(false);
   open_page();
@@ -141,7 +141,7 @@ void Runtime::Objects::start_transports(bool warms_up) {
                               static_cast<std::uint32_t>(config.bootstrap_timeout_s));
     }
   }
-  bootstrap->barrier();  // nobody's first operation meets a peer that does not know of it yet
+  bootstrap->barrier();  // a peer must know the region before the first operation on it
 }
 
 void Runtime::Objects::open_page() {
@@ -155,7 +155,7 @@ void Runtime::Objects::open_page() {
                        .node = membership.place(me).node_index,
                        .rails = {},
                        .is_first_on_machine = membership.machine_pe() == 0};
-  if (page.job.empty()) {  // another launcher's: the PEs must agree, and two jobs must differ
+  if (page.job.empty()) {  // other launchers: the same on all PEs, unique per job
     page.job = fmt::format("{}-{}", first.hostname, first.heap.pid);
   }
   const auto counting = std::ranges::find_if(
@@ -175,7 +175,8 @@ void Runtime::Objects::add_data_regions() {
   if (const auto stranger = membership.stranger()) {
     if (me.value == 0) {
       log::warn(
-          "PE {} runs another program than PE 0, or with other libraries: global variables are not "
+          "PE {} runs a different program than PE 0, or different libraries: global variables are "
+          "not "
           "symmetric in this job",
           stranger->value);
     }
@@ -203,7 +204,7 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
                 .bytes = memory.size()});
   if (!is_usable) {
     fail(Status::InvalidArgument,
-         "{}: {} bytes at {} are empty or symmetric already; a window is other memory", kName,
+         "{}: {} bytes at {} are empty or already symmetric; a window must be other memory", kName,
          memory.size(), static_cast<const void*>(memory.data()));
   }
   open_transports(true);
@@ -214,9 +215,9 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
 
 RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
   const auto next = heap.next_window();
-  if (!next) {  // on all PEs: windows come and go together
+  if (!next) {  // on all PEs: they register and unregister windows together
     fail(Status::OutOfMemory,
-         "no number is left for {} at {}: a PE has at most {} regions; unregister windows that are "
+         "no region is free for {} at {}: a PE has at most {} regions; unregister windows that are "
          "not "
          "needed any more",
          format_bytes(memory.size()), static_cast<const void*>(memory.data()), kRegionCountMax);
@@ -236,7 +237,7 @@ proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
   return {.region = index, .base = staging.data(), .bytes = staging.size()};
 }
 
-// The host's calls find nothing in a region of no bytes: device memory is not for them.
+// The region has zero bytes, so that host calls find nothing in it: they must not access device memory.
 DirectHeap Runtime::Objects::connect_heap(const DirectOffer& offer) {
   const RegionIndex index = heap.add_window(nullptr, 0, me);
   return connect_device_heap(*rails_transport(), *bootstrap, index, config.device_direct, offer);

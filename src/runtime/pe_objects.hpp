@@ -1,7 +1,7 @@
-// The objects of one PE, in the order in which they are built: from the bottom of the layers to the top. They
-// are taken down in reverse.
+// The objects of one PE, in construction order: from the bottom layer to the top. They are destroyed in reverse
+// order.
 //
-// Threads: as runtime.hpp says; only its own files include this one.
+// Threads: as in runtime.hpp; only the runtime's own files include this one.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace weft::runtime {
 struct OpenTransport {
   const TransportKind* kind = nullptr;
   std::unique_ptr<transport::Transport> transport;
-  // Null if WEFT_PROGRESS_THREAD=no, or where a GPU's proxy has taken over; goes first.
+  // Null if WEFT_PROGRESS_THREAD=no, or if a GPU's proxy has taken over; destroyed first.
   std::unique_ptr<proxy::ProgressThread> thread{};
   bool is_started = false;
 };
@@ -55,7 +55,7 @@ struct Runtime::Objects {
     return mapped;
   }
 
-  // By PE: a number that those share who map each other's memory.
+  // By PE: a group number, shared by PEs that map each other's memory.
   [[nodiscard]] std::vector<std::uint32_t> shared_memory_of() const {
     std::vector<std::uint32_t> groups = membership.nodes();
     if (config.node_local == "cma") {
@@ -76,12 +76,12 @@ struct Runtime::Objects {
     return {config, *bootstrap, heap, membership, has_windows};
   }
 
-  // Those of the kinds that the job needs and that are not open yet. They are not used before start_transports.
+  // Opens the transports that the job needs and that are not open yet. They are not used before start_transports.
   void open_transports(bool has_windows);
-  // Progress threads and, at init, connections of those that are not started yet. Collective.
+  // Starts progress threads and, at init, connections of transports that are not started yet. Collective.
   void start_transports(bool warms_up);
 
-  // For what only rails can do; null if there are none.
+  // For operations that only rails support; null if there are none.
   [[nodiscard]] OpenTransport* rails() {
     const auto found = std::ranges::find(transports, kRailsKind.name,
                                          [](const OpenTransport& open) { return open.kind->name; });
@@ -94,9 +94,9 @@ struct Runtime::Objects {
                            : dynamic_cast<transport::rails::RailsTransport*>(open->transport.get());
   }
 
-  // A PE may close its transports when nothing of its own is on the way any more, and nobody waits for its
-  // acknowledgements either. The second only the others know: they say so by the bootstrap, and until
-  // then progress threads answer them.
+  // A PE may close its transports when none of its operations is in flight and no peer waits for its acknowledgements.
+  // Only the peers know the latter: they confirm it by the bootstrap barrier, and until then progress threads answer
+  // them.
   void await_farewells() {
     for (OpenTransport& open : transports) {
       if (open.thread == nullptr) {
@@ -120,18 +120,18 @@ struct Runtime::Objects {
   [[nodiscard]] void* take_block(std::string_view name,
                                  std::uint64_t bytes,
                                  std::uint64_t alignment);
-  // Says which PE is lost.
+  // The message that names the lost PE.
   [[nodiscard]] std::string lost_peers() const;
-  // Empty if none is.
+  // Empty if no PE is lost.
   [[nodiscard]] std::optional<Pe> lost_pe() const;
   void add_data_regions();
-  // The page in which transports count; in a job of one node it has no rails.
+  // Opens the page in which transports count; in a job of one node it has no rails.
   void open_page();
   void register_window(std::span<std::byte> memory);
   void unregister_window(void* address);
-  // Shows `mine` to all PEs and throws Mismatch if they differ.
+  // Sends `mine` to all PEs and throws Mismatch if they differ.
   void agree(std::string_view name, const collectives::CollectiveRequest& mine);
-  // Makes `memory` a region that all PEs reach by the transports that are open. Its number.
+  // Makes `memory` a region that all PEs reach through the open transports. Returns its number.
   RegionIndex connect_region(std::span<std::byte> memory);
   [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
   [[nodiscard]] DirectHeap connect_heap(const DirectOffer& offer);
@@ -143,7 +143,7 @@ struct Runtime::Objects {
   std::vector<heap::SharedData> data;
   Membership membership;
   std::optional<CountersPage> counters;
-  gpu::PinnedBuffer staging;  // registered with the rails, so gone after them
+  gpu::PinnedBuffer staging;  // registered with the rails, so destroyed after them
   std::span<const TransportKind> kinds;
   std::vector<OpenTransport> transports;  // in the order of the kinds
   transport::Routes routes;
@@ -151,7 +151,7 @@ struct Runtime::Objects {
   std::optional<rma::Rma> rma;
   std::optional<rma::Context> default_context;
   std::optional<collectives::Collectives> collectives;
-  mutable std::mutex allocator_mutex;  // block_of may be asked while another thread allocates
+  mutable std::mutex allocator_mutex;  // block_of may run while another thread allocates
   std::unique_ptr<DeviceJob> device;
 };
 

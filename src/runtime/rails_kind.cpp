@@ -1,4 +1,4 @@
-// Rails: to PEs of other nodes, over the NICs of this PE. Finds the NICs, chooses this PE's, and opens them.
+// Rails: to PEs of other nodes, over the NICs of this PE. Discovers the NICs, selects this PE's, and opens them.
 
 #include <algorithm>
 #include <cstdlib>
@@ -41,9 +41,9 @@ std::vector<topology::NicCandidate> candidates_of(const std::vector<fabric::NicI
   return candidates;
 }
 
-// Where a PE runs, as it tells the others.
+// Where a PE runs, as sent to the others.
 struct PlaceCard {
-  std::int64_t numa = -1;  // -1: bound to none
+  std::int64_t numa = -1;  // -1: not bound
   std::uint32_t has_gpu = 0;
   PciAddress gpu;
 };
@@ -64,7 +64,7 @@ topology::PePlace place_on(const bootstrap::Blob& blob) {
 std::optional<PciAddress> my_gpu(const Config& config,
                                  const Membership& membership,
                                  const topology::Machine& machine) {
-  const char* rank = std::getenv("LOCAL_RANK");  // NOLINT(concurrency-mt-unsafe): init is alone
+  const char* rank = std::getenv("LOCAL_RANK");  // NOLINT(concurrency-mt-unsafe): only init runs
   topology::GpuQuestion question{.setting = config.gpu,
                                  .machine_gpu_count = machine.gpus.size(),
                                  .local_rank = rank == nullptr ? "" : rank,
@@ -83,7 +83,7 @@ std::optional<PciAddress> my_gpu(const Config& config,
   return guess.gpu;
 }
 
-// The PEs of my node tell each other where they run: NICs are shared out by that.
+// The PEs of this node exchange where they run: the NICs are assigned accordingly.
 std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap,
                                            const Membership& membership,
                                            const std::optional<PciAddress>& gpu) {
@@ -153,7 +153,7 @@ std::unique_ptr<transport::Transport> make(const TransportSite& site) {
   const topology::Machine machine = topology::read_machine();
   const std::vector<topology::PePlace> places =
       node_places(site.bootstrap, site.membership, my_gpu(site.config, site.membership, machine));
-  // Only now can rails be told that they may have to take memory of GPUs.
+  // Only now is it known whether rails may have to register GPU memory.
   const bool may_use_gpu = site.config.device_direct != "off" && gpu::has_driver();
   const std::vector<fabric::NicInfo> nics =
       fabric::discover(site.config, may_use_gpu ? fabric::DeviceUse::ByNic : fabric::DeviceUse::No);

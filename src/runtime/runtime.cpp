@@ -20,7 +20,7 @@ Runtime::Runtime(const Config& config,
 
 Runtime::~Runtime() {
   Objects& objects = *objects_;
-  // Kernels of this PE have ended; those of others may still reach its memory until all have met.
+  // Kernels of this PE have finished. Kernels of others may access its memory until all PEs have synchronized.
   Status status = objects.rma->quiet(*objects.default_context);
   if (status == Status::Ok && objects.device != nullptr) {
     objects.device->quiet();
@@ -71,7 +71,7 @@ std::uint32_t Runtime::machine_pe() const {
 
 void Runtime::open_device() {
   if (objects_->device != nullptr) {
-    fail(Status::InvalidArgument, "the GPU of this PE is open already");
+    fail(Status::InvalidArgument, "the GPU of this PE is already open");
   }
   Objects& objects = *objects_;
   objects.device = std::make_unique<DeviceJob>(DeviceDependencies{
@@ -108,7 +108,7 @@ void* Runtime::allocate(std::uint64_t bytes,
                                      .alignment = alignment},
                                     requests),
       name);
-  // From here on every PE decides alike: same arguments, same allocator.
+  // From here on every PE makes the same decisions: same arguments, same allocator.
   if (const auto text = disagreement(name, requests)) {
     fail(Status::Mismatch, "{}", *text);
   }

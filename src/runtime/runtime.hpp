@@ -1,7 +1,7 @@
-// Builds the object graph of one PE and takes it down again. An object, not a global: tests make
-// several in one process; only the C interface (src/api/process.cpp) keeps one in a variable.
+// Builds the object graph of one PE and destroys it. An object, not a global: tests create several in one
+// process; only the C interface (src/api/process.cpp) keeps one in a variable.
 //
-// Threads: constructor, allocate, release and the destructor are collective, one thread per PE.
+// Threads: constructor, allocate, release and the destructor are collective, by one thread per PE.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace weft::runtime {
 class DeviceJob;
 struct TransportKind;
 
-// A block of the heap: where it starts in the region and how much was asked for.
+// A block of the heap: its start in the region and the requested size.
 struct Block {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -33,14 +33,14 @@ class Runtime {
  public:
   // Joins the job through `bootstrap`. Throws Error.
   Runtime(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap);
-  // With these transports in place of transport_kinds(); they outlive it.
+  // Uses these transports in place of transport_kinds(); they outlive it.
   Runtime(const Config& config,
           std::unique_ptr<bootstrap::Bootstrap> bootstrap,
           std::span<const TransportKind> kinds);
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Collective when all PEs live: completes everything, waits for all. Never throws, and does not
-  // wait for the others once one of them is lost.
+  // Collective if all PEs are alive: completes everything and waits for all. Never throws, and does not wait for the
+  // others once one of them is lost.
   ~Runtime();
 
   [[nodiscard]] Pe pe() const;
@@ -50,31 +50,31 @@ class Runtime {
   [[nodiscard]] std::uint32_t node_pe() const;
   [[nodiscard]] std::uint32_t node_pe_count() const;
   [[nodiscard]] std::uint32_t node_of(Pe pe) const;
-  // My place among the PEs of this machine.
+  // This PE's index among the PEs of this machine.
   [[nodiscard]] std::uint32_t machine_pe() const;
 
-  // Collective. `zeroed` fills this PE's block before the closing barrier. Throws Error (OutOfMemory,
-  // Mismatch naming the PEs that asked for something else, InvalidArgument); the heap is then as it
-  // was, on all PEs, and the program may go on. `name` is the function that the user called.
+  // Collective. `zeroed` clears this PE's block before the final barrier. `name` is the function that the user called.
+  // Throws Error (OutOfMemory, Mismatch naming the PEs with different arguments, InvalidArgument); the heap is then
+  // unchanged on all PEs, and the program may continue.
   [[nodiscard]] void* allocate(std::uint64_t bytes,
                                std::uint64_t alignment,
                                bool zeroed,
                                std::string_view name = "weft_malloc");
   // Collective. Throws Error (InvalidArgument if `address` is not a block, Mismatch).
   void release(void* address);
-  // Collective. Makes this PE's own memory symmetric, of the same size on all PEs. Throws Error
-  // (InvalidArgument for memory that is empty or symmetric already, Mismatch); nothing has changed
-  // then, on any PE. Not while other threads of this PE are in calls.
+  // Collective. Makes this PE's own memory symmetric, with the same size on all PEs. Throws Error (InvalidArgument for
+  // memory that is empty or already symmetric, Mismatch); nothing has then changed on any PE. No other thread of this
+  // PE may be in a call meanwhile.
   void register_window(void* address, std::uint64_t bytes);
-  // Collective, after what was outstanding on it. Throws Error (InvalidArgument, Mismatch).
+  // Collective, after all operations on it are complete. Throws Error (InvalidArgument, Mismatch).
   void unregister_window(void* address);
-  // The block that `address` lies in. Any thread.
+  // The block that contains `address`. Any thread.
   [[nodiscard]] std::optional<Block> block_of(const void* address) const;
 
-  // Which PE is lost, and why, in one sentence. Slow; any thread. Does not return if the PEs end
-  // because one of them called end_job.
+  // The error message that names the lost PE and the reason. Slow; any thread. Does not return if the PEs are
+  // terminating because one of them called end_job.
   [[nodiscard]] std::string lost_peers() const;
-  // Has the launcher end all PEs and return `status`, as far as it can. Any thread.
+  // Makes the launcher terminate all PEs and return `status`, as far as it can. Any thread.
   void end_job(int status);
 
   [[nodiscard]] rma::Rma& rma();
@@ -84,7 +84,7 @@ class Runtime {
 
   // ---- The GPU of this PE.
 
-  // Collective. Takes the current GPU. Throws Error, on all PEs alike.
+  // Collective. Opens the current GPU. Throws the same Error on all PEs.
   void open_device();
   // Null before open_device.
   [[nodiscard]] DeviceJob* device() const;

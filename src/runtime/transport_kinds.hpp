@@ -1,5 +1,5 @@
-// The transports that a PE may have besides memory that is mapped here: for each, whether the job needs it, whom it
-// reaches, and how it is made. A row of transport_kinds.cpp is all that the runtime knows of one.
+// The transports that a PE may have besides mapped memory: for each, whether the job needs it, which PEs it reaches,
+// and how it is created. The runtime knows a transport only through its row of transport_kinds.cpp.
 //
 // Collective: each function gives the same answer, or takes part, on all PEs; one thread of each.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace weft::runtime {
 
-// What a transport is made from.
+// The inputs for creating a transport.
 struct TransportSite {
   const Config& config;
   bootstrap::Bootstrap& bootstrap;
@@ -25,22 +25,22 @@ struct TransportSite {
   const Membership& membership;
   bool has_windows = false;  // there are, or will be, regions that no peer maps
 
-  // What peers may reach: region 0 is the heap.
+  // The memory that peers may access: region 0 is the heap.
   [[nodiscard]] std::vector<std::span<std::byte>> regions() const;
 };
 
 struct TransportKind {
   std::string_view name;
   bool (*is_needed)(const TransportSite& site);
-  // By PE; of those that no other kind reaches.
+  // By PE; only PEs that no other kind reaches.
   std::vector<bool> (*reaches)(const TransportSite& site);
   // May throw Error.
   std::unique_ptr<transport::Transport> (*make)(const TransportSite& site);
-  // Its progress thread polls for WEFT_SPIN_US before it sleeps.
+  // Whether its progress thread polls for WEFT_SPIN_US before it sleeps.
   bool spins = false;
 };
 
-// In the order in which a waiting thread looks at them; it sleeps on the events of the last.
+// In the order in which a waiting thread polls them; it sleeps on the events of the last.
 [[nodiscard]] std::span<const TransportKind> transport_kinds();
 
 // The rows: cma_kind.cpp and rails_kind.cpp.

@@ -13,10 +13,10 @@ using fabric::DeviceWay;
 using transport::rails::DeviceRail;
 using transport::rails::RailsTransport;
 
-// What a PE says of itself.
+// The information that a PE sends about itself.
 struct Card {
   bool must = false;    // its mode is "on"
-  std::string refusal;  // empty: all its rails have taken its heap
+  std::string refusal;  // empty: all its rails have registered its heap
   bootstrap::Blob keys;
 };
 
@@ -34,13 +34,13 @@ Card decode(const bootstrap::Blob& blob) {
   return card;
 }
 
-// Of the first rail that has not taken it.
+// The reason of the first rail that has not registered the heap.
 std::string refusal_of(const std::vector<DeviceRail>& rails) {
   const auto refused = std::ranges::find(rails, DeviceWay::None, &DeviceRail::way);
   return refused == rails.end() ? "" : fmt::format("rail {}: {}", refused->nic, refused->why);
 }
 
-// Empty if every PE has what any of them insists on.
+// Empty unless a PE requires direct access and another PE lacks it.
 std::string disappointment(const std::vector<Card>& cards) {
   const auto asks = std::ranges::find(cards, true, &Card::must);
   const auto cannot =

@@ -1,5 +1,5 @@
-// Whether the NICs carry data from GPU to GPU: the device heap is offered to all rails of all PEs, and every
-// pair of PEs whose rails have all taken it goes without staging (docs/decisions/0011).
+// Decides whether the NICs carry data from GPU to GPU. The device heap is offered to all rails of all PEs. A pair
+// of PEs whose rails have all registered it bypasses staging (docs/decisions/0011).
 //
 // Threads: as the runtime's setup. Collective.
 #pragma once
@@ -18,15 +18,15 @@
 
 namespace weft::runtime {
 
-// What became of it. Empty: no peer is reached by rails.
+// The result of the offer. Empty if no peer is reached by rails.
 struct DirectHeap {
   RegionIndex region;
-  std::vector<bool> peers;  // by PE: data goes there, and comes from there, directly
-  std::vector<transport::rails::DeviceRail> rails;  // of this PE, and why
-  std::string refusal;  // why this PE offered no rail its heap; else empty
+  std::vector<bool> peers;                          // by PE: data is exchanged directly with it
+  std::vector<transport::rails::DeviceRail> rails;  // of this PE, with the reason for each
+  std::string refusal;  // why this PE offered the heap to no rail; else empty
 };
 
-// The device heap as rails are asked to take it. Holds the dma-buf, if there is one, until it goes.
+// The device heap in the form in which rails register it. Holds the dma-buf, if there is one.
 struct DirectOffer {
   fabric::DeviceMemory memory;
   gpu::DmaBuf pages;
@@ -39,8 +39,8 @@ struct DirectOffer {
                                             gpu::MemoryKind kind,
                                             std::span<std::byte> heap);
 
-// All PEs tell each other. `region` is the next number of a region. Throws Error, the same on all PEs, if the
-// mode of any PE is "on" and a PE cannot.
+// All PEs exchange their results. `region` is the next region number. Throws Error, the same on all PEs, if any PE's
+// mode is "on" and a PE does not support it.
 [[nodiscard]] DirectHeap connect_device_heap(transport::rails::RailsTransport& rails,
                                              bootstrap::Bootstrap& bootstrap,
                                              RegionIndex region,

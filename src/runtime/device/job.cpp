@@ -22,18 +22,18 @@ using device::TeamState;
 
 constexpr std::uint64_t kAlignment = 256;
 
-// In the pinned page.
+// The contents of the pinned page.
 struct PinnedPage {
   device::AbortWord abort;
   alignas(64) device::FailureRecord failure;
 };
 
-// In the GPU's own memory.
+// Words in the GPU's own memory.
 struct DeviceWords {
   std::uint32_t failure_claim = 0;
 };
 
-// What a PE tells the others about its GPU: a reason why it cannot go on, or its memory.
+// The information that a PE sends to the others about its GPU: an error, or its memory.
 struct Card {
   std::string error;
   std::uint32_t status = 0;
@@ -81,7 +81,7 @@ std::vector<Card> gather(bootstrap::Bootstrap& bootstrap, const Card& mine) {
   return cards;
 }
 
-// The first PE that could not go on ends the call on all.
+// Fails on all PEs with the error of the first PE that has one.
 void require_all(const std::vector<Card>& cards, Pe me) {
   for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
     if (!cards[pe].error.empty()) {
@@ -122,7 +122,7 @@ void DeviceJob::make_heap() {
          device_.index, device_.name);
   }
   if (with_.config.device_heap_size == 0) {
-    fail(Status::InvalidArgument, "WEFT_DEVICE_HEAP_SIZE=0: the heap needs room for something");
+    fail(Status::InvalidArgument, "WEFT_DEVICE_HEAP_SIZE=0: the heap must not be empty");
   }
   constexpr std::uint64_t kPage = std::uint64_t{2} << 20U;
   const std::uint64_t user = (with_.config.device_heap_size + kPage - 1) / kPage * kPage;
@@ -214,7 +214,7 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
     gpu::clear(heap_->base() + state.id * device::kTeamControlBytes, device::kTeamControlBytes);
     team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
     teams_.push_back(&team);
-    // Nobody's first call comes before everybody's words are zero.
+    // No PE may make its first call before the words of all PEs are zero.
     with_.check(team.sync("weft_device_team"), "weft_device_team");
   }
   return team.id();
@@ -308,7 +308,7 @@ void DeviceJob::start() {
     }
     connect_heap();
     with_.take_over_progress();
-    // Nobody's proxy sends before everybody's staging is there; make_staging has met all PEs.
+    // No proxy may send before the staging of all PEs exists; make_staging has synchronized all PEs.
     proxy_->start(
         {.me = me_,
          .is_remote = is_remote,
@@ -319,8 +319,8 @@ void DeviceJob::start() {
          .device = device_,
          .pass_begin_ns = &proxy_pass_ns_,
          .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
-           log::warn("device: a command ({}) to PE {} could not be carried out: {}",
-                     static_cast<int>(kind), pe.value, to_string(status));
+           log::warn("device: a command ({}) to PE {} failed: {}", static_cast<int>(kind), pe.value,
+                     to_string(status));
          }});
   }
   with_.bootstrap.barrier();
@@ -347,7 +347,7 @@ void DeviceJob::stop_proxy() {
 }
 
 void DeviceJob::fill_addresses() {
-  // One stride, where the node's PEs follow each other and are mapped so; else a table.
+  // One stride if the node's PEs are consecutive and mapped at equal distances; otherwise a table.
   const topology::NodePlace& place = with_.membership.place(me_);
   const std::uint32_t first = me_.value - std::min(me_.value, place.local_index);
   bool in_a_row = heap_->segments().stride() != 0;

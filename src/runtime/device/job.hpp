@@ -1,8 +1,8 @@
-// What a PE has once it has taken a GPU: the device heap with its node's peers, and what kernels are told
-// (weft::device::DeviceState). Made by weft_device_init, gone at weft_finalize.
+// The state of a PE that has opened a GPU: the device heap with those of its node's peers, and the state that
+// kernels get (weft::device::DeviceState). Created by weft_device_init, destroyed by weft_finalize.
 //
-// Threads: constructor and destructor as the runtime's; allocate and release by one thread at a time; the
-// rest by any.
+// Threads: constructor and destructor as the runtime's; allocate and release by one thread at a time; the rest by
+// any thread.
 #pragma once
 
 #include <weft/device/control.hpp>
@@ -30,23 +30,23 @@
 
 namespace weft::runtime {
 
-// What a DeviceJob is built from, and which outlives it.
+// The objects that a DeviceJob depends on; they outlive it.
 struct DeviceDependencies {
   const Config& config;
   bootstrap::Bootstrap& bootstrap;
   const Membership& membership;
   collectives::Collectives& collectives;
   transport::Transport* rails;  // to other nodes; null if there are none
-  // Pinned memory of so many bytes that peers of other nodes reach; it stays until the rails are gone.
+  // Pinned memory of the given size that peers of other nodes can reach. It lives until the rails are destroyed.
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
-  // Offers the device heap to the rails; collective, throws the same on all PEs. Its registration ends by
-  // drop_heap.
+  // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_heap ends the
+  // registration.
   std::function<DirectHeap(const DirectOffer& offer)> connect_heap;
   std::function<void(std::span<std::byte> heap)> drop_heap;
-  // The proxy's thread moves the rails from here on.
+  // The proxy's thread makes progress on the rails from here on.
   std::function<void()> take_over_progress;
-  std::function<std::optional<Pe>()> lost_pe;  // one that is lost, if any
-  // Throws the sentence for a status other than Ok, in the call of that name.
+  std::function<std::optional<Pe>()> lost_pe;  // a lost PE, if there is one
+  // Throws the error message for a status other than Ok, in the named call.
   std::function<void(Status, std::string_view)> check;
 };
 
@@ -60,18 +60,18 @@ class DeviceJob {
 
   [[nodiscard]] const device::DeviceState& state() const { return state_; }
 
-  // The files of device code have been told of `state`: commands may be taken. Collective.
+  // The device modules have received `state`: commands may be accepted. Collective.
   void start();
 
-  // Waits a while for what kernels have posted. No kernel runs any more.
+  // Waits a limited time for what kernels have posted. No kernel may be running.
   void quiet();
 
-  // Nothing moves any more. At the process's end only.
+  // Stops all progress. Only at process exit.
   void stop_proxy();
 
   [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
 
-  // How the rails have taken the device heap, and which peers are reached so. Since start.
+  // How the rails have registered the device heap, and which peers are reached directly. Valid after start.
   [[nodiscard]] const DirectHeap& direct() const { return direct_; }
 
   [[nodiscard]] const gpu::Device& device() const { return device_; }
@@ -80,12 +80,12 @@ class DeviceJob {
   [[nodiscard]] void* allocate(std::uint64_t bytes, bool zeroed, std::string_view name);
   void release(void* address);
 
-  // The number by which kernels know the team. Collective over it the first time.
+  // The team's number in kernels. Collective over the team the first time.
   [[nodiscard]] std::uint32_t enter(collectives::Team& team);
-  // The team is going to be destroyed.
+  // Call before the team is destroyed.
   void leave(const collectives::Team& team);
 
-  // Why a kernel of this PE ended; empty if none has failed.
+  // Why a kernel of this PE aborted; empty if none has failed.
   [[nodiscard]] std::optional<std::string> failure() const { return watch_->failure(); }
 
   // The same as a status.
@@ -107,10 +107,10 @@ class DeviceJob {
   std::unique_ptr<heap::DeviceHeap> heap_;
   gpu::PinnedBuffer pinned_;      // AbortWord and FailureRecord
   gpu::DeviceBuffer words_;       // claims and locks
-  gpu::DeviceBuffer team_table_;  // TeamState by number
+  gpu::DeviceBuffer team_table_;  // TeamState, by team number
   gpu::DeviceBuffer delta_table_;
   std::vector<gpu::DeviceBuffer> pe_lists_;
-  std::vector<const collectives::Team*> teams_;  // that were entered
+  std::vector<const collectives::Team*> teams_;  // that have been entered
   device::DeviceState state_;
   std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;

@@ -19,7 +19,7 @@ using device::kPayloadBytes;
 using device::Reply;
 using device::RingView;
 
-// Words that different sides write lie in lines of their own.
+// Words that different sides write are in separate cache lines.
 constexpr std::size_t kLine = 128;
 constexpr std::size_t kWordsOfRing = 2;
 
@@ -27,8 +27,8 @@ constexpr std::size_t rounded(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// Nothing is there that the engine has not taken, and what it has taken is complete. Asks no GPU: a synchronous copy
-// would wait for kernels of the program.
+// True if the engine has taken all commands and completed them. Makes no CUDA call: a synchronous copy would wait for
+// kernels of the program.
 bool is_quiet(const RingView& ring) {
   using proxy::HostMemory;
   const std::uint64_t consumed = HostMemory::load_far(ring.consumed);
@@ -79,7 +79,8 @@ RingView DeviceProxy::take_ring(std::uint64_t capacity, bool is_inbox) {
     ring.next = device_word();
   } else {
     ring.completed = pinned_word();
-    // One line, so that quiet sees head and completed_seen by one look; what many poll lies in another.
+    // One line, so that quiet reads head and completed_seen with one load. The words that many threads poll are in
+    // another.
     ring.head = reinterpret_cast<std::uint64_t*>(take_device(2 * sizeof(std::uint64_t)));
     ring.completed_seen = ring.head + 1;
     ring.consumed_seen = reinterpret_cast<std::uint64_t*>(take_device(2 * sizeof(std::uint64_t)));
@@ -104,7 +105,7 @@ void DeviceProxy::quiet(std::uint32_t timeout_ms) {
   for (const RingView& ring : rings_) {
     while (!is_quiet(ring)) {
       if (now_ns() > end_ns) {
-        log::warn("what kernels had posted was not complete after {} ms; it is given up",
+        log::warn("commands posted by kernels were not complete after {} ms; they are abandoned",
                   timeout_ms);
         return;
       }

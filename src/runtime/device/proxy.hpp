@@ -1,4 +1,4 @@
-// The way from this PE's kernels to the GPUs of other nodes: the command rings and the inbox in pinned memory,
+// The path from this PE's kernels to the GPUs of other nodes: the command rings and the inbox in pinned memory,
 // the engine that drains them, and its thread.
 //
 // Threads: constructor and destructor as the runtime's; quiet by one thread, while no kernel runs.
@@ -19,7 +19,7 @@
 
 namespace weft::runtime {
 
-// How many rings, and how long.
+// The number and size of the rings.
 struct RingPlan {
   std::uint32_t rings = 8;
   std::uint64_t capacity = 1024;
@@ -39,22 +39,22 @@ class DeviceProxy {
     proxy::FailureHook on_failed;
   };
 
-  // Makes the rings, and tells `state` where they are.
+  // Creates the rings, and stores their addresses in `state`.
   DeviceProxy(const RingPlan& plan, device::DeviceState& state);
   DeviceProxy(const DeviceProxy&) = delete;
   DeviceProxy& operator=(const DeviceProxy&) = delete;
   ~DeviceProxy() = default;
 
-  // The files of device code know the state; all PEs have made their rings and staging.
+  // Call when the device modules have the state, and all PEs have created their rings and staging.
   void start(Parts parts);
 
-  // Waits until all that kernels have posted is visible, or `timeout_ms` is over.
+  // Waits until everything that kernels have posted is visible, or until `timeout_ms` has passed.
   void quiet(std::uint32_t timeout_ms);
 
   void stop() { thread_.reset(); }
 
  private:
-  // Where the parts of one ring lie, in pinned and in device memory.
+  // Allocates the parts of one ring in pinned and in device memory.
   device::RingView take_ring(std::uint64_t capacity, bool is_inbox);
   std::byte* take_pinned(std::size_t bytes);
   std::byte* take_device(std::size_t bytes);
@@ -68,7 +68,7 @@ class DeviceProxy {
   std::unique_ptr<proxy::GpuCopier> copier_;
   std::unique_ptr<proxy::GpuApplier> applier_;
   std::unique_ptr<proxy::Engine> engine_;
-  std::unique_ptr<proxy::ProxyThread> thread_;  // last: stops before the rest goes
+  std::unique_ptr<proxy::ProxyThread> thread_;  // last: stops before the rest is destroyed
 };
 
 }  // namespace weft::runtime

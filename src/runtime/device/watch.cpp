@@ -18,7 +18,7 @@ using device::FailureKind;
 using device::OperationName;
 
 constexpr auto kPeriod = std::chrono::milliseconds(50);
-// A pass of the proxy takes microseconds.
+// A normal pass of the proxy takes microseconds.
 constexpr std::uint64_t kPassNsMax = 2'000'000'000;
 
 std::string_view name_of(OperationName operation) {
@@ -139,8 +139,8 @@ void DeviceWatch::run() {
   }
 }
 
-// A CUDA call of the proxy waits while another thread of the process is in a synchronous copy that waits for a kernel:
-// measured on an H200, where launches and copies of other threads go on in every other case.
+// A CUDA call of the proxy blocks while another thread of the process is in a synchronous copy that waits for a kernel.
+// Measured on an H200; launches and copies of other threads proceed in every other case.
 void DeviceWatch::look_at_proxy() {
   // relaxed: a number that is only compared with the clock
   const std::uint64_t pass_ns =
@@ -150,10 +150,10 @@ void DeviceWatch::look_at_proxy() {
   }
   said_of_pass_ns_ = pass_ns;
   log::warn(
-      "the proxy has waited {} s for a CUDA call to return, and kernels that wait for other nodes "
-      "wait with it. "
+      "the proxy has been blocked in a CUDA call for {} s, and blocks kernels that wait for other "
+      "nodes. "
       "Probably another thread of this process is in cudaMemcpy, cudaMemset or another synchronous "
-      "call behind such a "
+      "call that waits for such a "
       "kernel; wait for the kernel first (cudaStreamSynchronize), or use cudaMemcpyAsync",
       kPassNsMax / 1'000'000'000);
 }
@@ -169,7 +169,7 @@ void DeviceWatch::look() {
   }
   if (const auto lost = lost_pe_()) {
     abort_.pe = static_cast<std::int32_t>(lost->value);
-    // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads who.
+    // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads `pe`.
     AtomicRef(abort_.is_set).store(1, std::memory_order_release);
   }
 }

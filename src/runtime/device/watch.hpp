@@ -1,7 +1,7 @@
-// Looks after kernels from the host: tells those that wait that a PE is lost, so that they end, and says why
-// a kernel has ended. A thread that sleeps between looks.
+// Monitors kernels from the host: tells waiting kernels that a PE is lost, so that they abort, and reports why a
+// kernel has aborted. A thread that sleeps between polls.
 //
-// Threads: its own, and any for `failure`.
+// Threads: its own, and any thread for `failure`.
 #pragma once
 
 #include <weft/device/state.hpp>
@@ -20,8 +20,8 @@ namespace weft::runtime {
 
 class DeviceWatch {
  public:
-  // `abort` and `record` are in memory that kernels reach; `lost_pe` names a PE that is lost; `proxy_pass_ns` is
-  // when the proxy's thread began its present pass, 0 if there is none.
+  // `abort` and `record` are in memory that kernels can access. `lost_pe` returns a lost PE. `proxy_pass_ns` is the
+  // time at which the proxy's thread began its current pass, 0 if there is none.
   DeviceWatch(device::AbortWord& abort,
               const device::FailureRecord& record,
               std::function<std::optional<Pe>()> lost_pe,
@@ -47,10 +47,10 @@ class DeviceWatch {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last: starts when everything else is constructed
 };
 
-// The record as a sentence. Pure.
+// The record as an error message. Pure.
 [[nodiscard]] std::string describe_failure(const device::FailureRecord& record);
 
 }  // namespace weft::runtime
