@@ -1,13 +1,13 @@
-// How a rail takes memory of a GPU: by dma-buf, by libfabric's interface for the GPU's driver, or not.
+// How a rail registers GPU memory: by dma-buf, by libfabric's interface to the GPU's driver, or not at all.
 //
-// Control path, under the owner's lock. A rail takes it only where the NIC itself reaches it: a provider
-// that copies with CUDA from the thread that moves the rails may wait for the kernel that waits for it.
+// Control path, under the owner's lock. A rail registers it only if the NIC itself can access it. A provider that
+// copies with CUDA from the progress thread may wait for a kernel that waits for that thread: a deadlock.
 #include <cerrno>
 
 #include "src/fabric/libfabric_rail.hpp"
 #include "src/fabric/quirks.hpp"
 
-// Sizes and memory fields are those of the headers; options came with 1.18 (fi_endpoint(3)).
+// Sizes and memory fields are those of the headers; the options came with 1.18 (fi_endpoint(3)).
 #define WEFT_FABRIC_HEADERS FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 namespace weft::fabric {
@@ -40,14 +40,14 @@ std::string_view to_string(DeviceWay way) {
   return "";
 }
 
-// Before the endpoint is enabled (fi_endpoint(3)).
+// Must be called before the endpoint is enabled (fi_endpoint(3)).
 void LibfabricRail::require_nic_access() {
   int required = FI_HMEM_P2P_REQUIRED;
   nic_access_error_ =
       -fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &required, sizeof(required));
 #if WEFT_FABRIC_HEADERS >= FI_VERSION(1, 18)
   bool permitted = false;
-  // Where it is refused, the provider needs CUDA for messages; those are host memory here.
+  // If it is rejected, the provider needs CUDA for messages; those are in host memory here.
   static_cast<void>(fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_CUDA_API_PERMITTED,
                               &permitted, sizeof(permitted)));
 #endif
@@ -61,7 +61,7 @@ std::string LibfabricRail::device_refusal() const {
   if (!has_hmem_) {
     return "provider " + provider_ + " offers no FI_HMEM here";
   }
-  // Providers that always let the NIC do it need not know the option.
+  // Providers that always let the NIC access the memory need not know the option.
   const bool is_unknown_option = nic_access_error_ == FI_ENOPROTOOPT;
   if (nic_access_error_ != 0 && !(is_unknown_option && copies == DeviceCopies::Nic)) {
     return "provider " + provider_ + " cannot leave GPU memory to the NIC (FI_OPT_FI_HMEM_P2P: " +

@@ -22,9 +22,9 @@
 namespace weft::fabric {
 namespace {
 
-// What Weft can live with; the provider clears what it does not need (fi_getinfo(3)). FI_RX_CQ_DATA is left
-// out: an EFA that is given it turns off what lets immediate data arrive without a receive buffer, and every
-// piece of a put_signal would use one up; an EFA that has no such thing then offers its fabric "efa", which
+// The modes and capabilities that Weft supports; the provider clears those that it does not need (fi_getinfo(3)).
+// FI_RX_CQ_DATA is left out. An EFA that is given it disables delivery of immediate data without a receive buffer, so
+// every piece of a put_signal would consume one. An EFA without that feature then offers its fabric "efa", which
 // keeps buffers of its own (fi_efa(7); prov/efa/src/efa_user_info.c of libfabric 2.6).
 InfoHandle make_hints(const std::string& provider, bool on_device) {
   InfoHandle hints(fi_allocinfo());
@@ -47,7 +47,7 @@ InfoHandle make_hints(const std::string& provider, bool on_device) {
   return hints;
 }
 
-// A registration by dma-buf is of a later interface than the rest. So it needs its headers and its library.
+// Registration by dma-buf belongs to a later API version, so it needs headers and a library of that version.
 std::uint32_t api_version(bool on_device) {
 #ifdef FI_MR_DMABUF
   if (on_device && FI_VERSION_GE(fi_version(), FI_VERSION(1, 20))) {
@@ -88,7 +88,7 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
-// IFF_RUNNING of a network interface (netdevice(7)); true for what is not one.
+// IFF_RUNNING of a network interface (netdevice(7)); true if `name` is not a network interface.
 bool interface_is_up(const std::string& name) {
   if (name.empty() || name.size() >= IFNAMSIZ) {
     return true;
@@ -134,7 +134,7 @@ NicInfo describe(const fi_info& info) {
   return nic;
 }
 
-// Sorts "nic10" behind "nic9": digits count by value. libfabric gives interfaces in no fixed order.
+// Sorts "nic10" after "nic9": digits count by value. libfabric returns interfaces in no fixed order.
 std::vector<std::pair<std::string, std::uint64_t>> natural_key(const std::string& name) {
   std::vector<std::pair<std::string, std::uint64_t>> key;
   for (std::size_t i = 0; i < name.size();) {
@@ -187,7 +187,7 @@ std::string choose_provider(const fi_info* list) {
   return best;
 }
 
-// Opens `nic` as the entry of `list` that is the same.
+// Replaces `nic` by the same NIC's entry of `list`.
 bool take_entry(const fi_info* list, NicInfo& nic) {
   for (const fi_info* info = list; info != nullptr; info = info->next) {
     const NicInfo found = describe(*info);
@@ -201,7 +201,7 @@ bool take_entry(const fi_info* list, NicInfo& nic) {
   return false;
 }
 
-// The NICs that can do so are opened with FI_HMEM; the others stay as they are.
+// NICs that support FI_HMEM are opened with it; the others stay unchanged.
 void take_device_memory(const std::string& provider, std::vector<NicInfo>& nics) {
   const InfoHandle all = get_info(provider, nullptr, true);
   for (NicInfo& nic : nics) {
@@ -211,7 +211,7 @@ void take_device_memory(const std::string& provider, std::vector<NicInfo>& nics)
   }
 }
 
-// WEFT_NICS entries that are addresses no NIC has as its first one.
+// Entries for addresses in WEFT_NICS that are not the first address of any NIC.
 void add_named_addresses(const Config& config,
                          const std::string& provider,
                          std::vector<NicInfo>& nics) {

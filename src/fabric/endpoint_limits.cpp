@@ -9,7 +9,7 @@ constexpr std::size_t kGuardedEntries = 4096;
 constexpr std::size_t kUnguardedEntries = 32768;
 constexpr std::size_t kLeastEntries = 1024;
 
-// What the endpoint says to the option, or `otherwise`.
+// The endpoint's value of the option, or `otherwise` if it does not know it.
 std::size_t ask(fid_ep& endpoint, EndpointOption option, std::size_t otherwise) {
   std::size_t value = 0;
   std::size_t bytes = sizeof(value);
@@ -33,7 +33,7 @@ QueueSize queue_size_for(const fi_info& info) {
   if (info.domain_attr->resource_mgmt == FI_RM_ENABLED) {
     return {.wanted = kGuardedEntries, .least = kGuardedEntries};
   }
-  // Fewer than what this side posts itself would overrun without any peer.
+  // With fewer entries, the queue could overrun from this side's own posts alone.
   const std::size_t least = std::max(kLeastEntries, own);
   return {.wanted = std::max(kUnguardedEntries, least), .least = least};
 }

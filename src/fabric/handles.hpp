@@ -1,6 +1,6 @@
-// RAII over libfabric's objects: closed in the reverse order of their members.
+// RAII over libfabric's objects. Members are closed in reverse order.
 //
-// Each has a single owner, who closes it from one thread.
+// Each object has a single owner, which closes it from one thread.
 // Private to this folder: no libfabric type leaves it.
 #pragma once
 

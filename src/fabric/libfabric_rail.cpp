@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::uint64_t kLocalAccess = FI_READ | FI_WRITE | FI_SEND | FI_RECV;
 
-// Sources up to the inject size are free when the post returns (fi_rma(3), FI_INJECT).
-// For that the CPU copies them, so memory of a GPU is never injected.
+// Sources up to the inject size may be reused when the post returns (fi_rma(3), FI_INJECT). The CPU copies them for
+// that, so GPU memory is never injected.
 bool is_injected(const LocalMemory& source, std::size_t inject_bytes) {
   return source.bytes <= inject_bytes && !source.on_device;
 }
 
-// What a provider says to an argument or a kind of operation, whoever the peer is (fi_errno(3)).
+// Errors about an argument or a kind of operation, independent of the peer (fi_errno(3)).
 bool is_about_operation(ssize_t code) {
   switch (code) {
     case -FI_EINVAL:
@@ -132,7 +132,7 @@ void LibfabricRail::open_queue(const fi_info& info, RailOptions options) {
 
 void LibfabricRail::read_address() {
   std::size_t bytes = 0;
-  static_cast<void>(fi_getname(&endpoint_->fid, nullptr, &bytes));  // asks for the size
+  static_cast<void>(fi_getname(&endpoint_->fid, nullptr, &bytes));  // queries the size
   address_.resize(std::max<std::size_t>(bytes, 64));
   bytes = address_.size();
   check(fi_getname(&endpoint_->fid, address_.data(), &bytes), "fi_getname", object_,
@@ -222,7 +222,7 @@ bool LibfabricRail::describe(const LocalMemory& memory,
   }
   last_action_ = kRegisterAction;
   if (memory.on_device) {
-    last_error_ = FI_EINVAL;  // not of add_device_region: nobody knows whose GPU it is
+    last_error_ = FI_EINVAL;  // not of add_device_region: the GPU is unknown
     return false;
   }
   Handle<fid_mr> registration;
@@ -360,7 +360,7 @@ Event LibfabricRail::take_error() noexcept {
 
 bool LibfabricRail::may_sleep() noexcept {
   if (wait_descriptor_ < 0) {
-    return true;  // nobody sleeps on it: and fi_trywait(3) is only for queues with a wait object
+    return true;  // nobody sleeps on it; fi_trywait(3) is only for queues with a wait object
   }
   fid* object = &queue_->fid;
   return fi_trywait(fabric_.get(), &object, 1) == 0;

@@ -1,8 +1,8 @@
 // A rail over libfabric: fabric, domain, endpoint, address vector and completion queue of one NIC.
 //
-// Called under the owner's lock, so the domain is opened FI_THREAD_DOMAIN: the provider needs no
-// locks of its own. Writes and sends ask for delivery completion: a Completed event means that the
-// peer's memory (or receive buffer) has the bytes. What is about GPUs' memory: device_region.cpp.
+// Called under the owner's lock, so the domain is opened with FI_THREAD_DOMAIN: the provider needs no locks of its
+// own. Writes and sends request delivery completion: a Completed event means that the bytes are in the peer's memory
+// (or receive buffer). GPU memory is handled in device_region.cpp.
 #pragma once
 
 #include <map>
@@ -62,7 +62,7 @@ class LibfabricRail final : public Rail {
 
   [[nodiscard]] bool may_sleep() noexcept override;
 
-  // Registrations made for operations that are outstanding.
+  // Registrations made for outstanding operations.
   [[nodiscard]] std::size_t operation_registrations() const { return for_operations_.size(); }
 
   [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
@@ -81,17 +81,16 @@ class LibfabricRail final : public Rail {
   void read_address();
   // A libfabric error number, or 0.
   int enter(std::span<std::byte> memory, std::uint64_t access, Handle<fid_mr>& result) noexcept;
-  // Takes over what fi_mr_reg or fi_mr_regattr gave.
+  // Takes ownership of the result of fi_mr_reg or fi_mr_regattr.
   int adopt(int code, fid_mr* registration, Handle<fid_mr>& result) noexcept;
   void require_nic_access();
-  // Why this rail cannot take memory of a GPU; empty if it can.
+  // Why this rail cannot register GPU memory; empty if it can.
   [[nodiscard]] std::string device_refusal() const;
   int enter_dma_buf(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept;
   int enter_interface(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept;
   [[nodiscard]] RegionKey key_of(const std::byte* first, fid_mr* registration) const;
-  // The descriptor for an operation on `memory`; what is injected needs none (fi_msg(3)). False if it
-  // could not be registered: last_error_.
-  // `access`: what the operation does with it, and no more, so that memory which may only be read can be sent.
+  // The descriptor for an operation on `memory`; injected operations need none (fi_msg(3)). False if registration
+  // failed: see last_error_. `access` is exactly what the operation needs, so that read-only memory can be sent.
   bool describe(const LocalMemory& memory,
                 std::uint64_t access,
                 PostContext* context,
@@ -107,21 +106,21 @@ class LibfabricRail final : public Rail {
   RailLimits limits_;
   bool virtual_addresses_ = false;
   bool endpoint_regions_ = false;
-  bool has_hmem_ = false;     // FI_HMEM was asked for and granted
+  bool has_hmem_ = false;     // FI_HMEM was requested and granted
   int nic_access_error_ = 0;  // of FI_OPT_FI_HMEM_P2P
   int wait_descriptor_ = -1;
   int last_error_ = 0;
   const char* last_action_ = "";
   std::uint64_t next_key_ = 1;
   std::vector<std::byte> address_;
-  std::unique_ptr<SocketWatch> sockets_;  // only where connections are sockets of this process
+  std::unique_ptr<SocketWatch> sockets_;  // only if connections are sockets of this process
 
-  // Destroyed from the last to the first: libfabric wants children closed before parents.
+  // Destroyed in reverse order: libfabric requires children to be closed before parents.
   Handle<fid_fabric> fabric_;
   Handle<fid_domain> domain_;
   Handle<fid_cq> queue_;
   Handle<fid_av> vector_;
-  std::map<const std::byte*, Region> regions_;  // by first byte; they do not overlap
+  std::map<const std::byte*, Region> regions_;  // by first byte; no overlap
   std::unordered_map<const PostContext*, Handle<fid_mr>> for_operations_;
   Handle<fid_ep> endpoint_;
 };

@@ -1,7 +1,7 @@
-// The fi_info behind a NicInfo, and how an error of libfabric becomes one of ours.
+// The fi_info behind a NicInfo, and the conversion of libfabric errors to Weft's Error.
 //
 // Private to this folder: no libfabric type leaves it.
-// Constant once made; any thread. Control path only.
+// Constant after creation; any thread. Control path only.
 #pragma once
 
 #include "src/fabric/handles.hpp"

@@ -1,5 +1,5 @@
-// What is known of providers and cannot be asked of them: the one place with provider names. Every
-// row says where the knowledge comes from; everything else is a capability of fi_getinfo(3).
+// Provider properties that cannot be queried. This is the only place with provider names. Every row names its
+// source; everything else is a capability of fi_getinfo(3).
 // Constant data; any thread.
 #pragma once
 
@@ -9,18 +9,19 @@
 
 namespace weft::fabric {
 
-// Who moves the bytes where a provider offers FI_HMEM.
+// Which component moves the bytes if a provider offers FI_HMEM.
 enum class DeviceCopies : std::uint8_t {
-  Unknown,  // only what it answers to FI_OPT_FI_HMEM_P2P counts
+  Unknown,  // only its answer to FI_OPT_FI_HMEM_P2P counts
   Nic,      // the NIC itself, in RMA
-  Host,     // the provider, with calls of CUDA: these may wait for the kernel that waits for them
+  Host,     // the provider, with CUDA calls: they may deadlock with a waiting kernel
 };
 
 struct ProviderQuirk {
   std::string_view name;  // provider name, as fi_getinfo reports it
-  std::int32_t rank;      // "auto" takes the usable provider of the highest rank; < 0: only by name
-  bool kernel_sockets;    // connections are TCP sockets of this process: see socket_watch.hpp
-  bool is_tried;  // Weft's own suites run on it; what any other claims is tried at start: trial.hpp
+  std::int32_t rank;    // "auto" uses the available provider of the highest rank; < 0: only by name
+  bool kernel_sockets;  // connections are TCP sockets of this process: see socket_watch.hpp
+  bool
+      is_tried;  // Weft's own suites run on it; claims of all others are tested at start: trial.hpp
   DeviceCopies device;
   std::string_view notes;
   std::string_view source;
@@ -28,7 +29,7 @@ struct ProviderQuirk {
 
 [[nodiscard]] std::span<const ProviderQuirk> provider_quirks();
 
-// The row of a provider; a neutral one of rank 0 for a name that is not in the table.
+// The row of a provider; a neutral one of rank 0 for an unknown name.
 [[nodiscard]] const ProviderQuirk& quirk_of(std::string_view provider);
 
 }  // namespace weft::fabric

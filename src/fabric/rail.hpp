@@ -1,9 +1,9 @@
-// The NIC seam: one NIC opened by one PE. Knows peers' addresses and keys, knows no PE and no policy.
+// The NIC interface: one NIC opened by one PE. It knows peers' addresses and keys, but no PEs and no policy.
 //
-// Owner: the rails transport, which calls every function under its own lock (so implementations need
-// none); wait_descriptor alone may be polled outside of it. Data path: noexcept, no allocation by us.
+// Owner: the rails transport, which calls every function under its own lock, so implementations need none. Only
+// wait_descriptor may be polled outside of the lock. Data path: noexcept, no allocation by Weft.
 //
-// Implementations: LibfabricRail; in tests SimulatedRail and FaultyRail, a decorator.
+// Implementations: LibfabricRail; in tests SimulatedRail, and the decorator FaultyRail.
 #pragma once
 
 #include <array>
@@ -23,26 +23,25 @@ namespace weft::fabric {
 // A peer's rail in this rail's address vector.
 using PeerHandle = StrongId<struct PeerHandleTag, std::uint64_t>;
 
-// The owner derives from this and gives its address with each post; it comes back in the event.
+// The owner derives from this and passes its address with each post; the event returns it.
 // The provider may use the scratch space while the operation is outstanding (fi_cq(3), FI_CONTEXT2).
 struct PostContext {
   std::array<void*, 8> provider_scratch{};
 };
 
-// After Refused and Failed, last_error() and last_action() say what the provider said to what.
+// After Refused and Failed, last_error() and last_action() tell the error and the call that returned it.
 enum class PostResult : std::uint8_t {
   Posted,
-  Full,  // nothing was taken: poll, then try again (-FI_EAGAIN)
-  Refused,  // this operation for good, because of its memory or its arguments; the link is as good as before
-  Failed,  // the link: the peer cannot be reached this way
+  Full,     // nothing was posted: poll, then try again (-FI_EAGAIN)
+  Refused,  // permanent: bad memory or arguments; the link works
+  Failed,   // the link failed: the peer cannot be reached this way
 };
 
 inline constexpr const char* kRegisterAction = "fi_mr_reg";
 
-// Local memory of an operation: any of this process. Where the provider wants it registered
-// (FI_MR_LOCAL) and it is not, the rail registers it for the operation, which costs some µs.
-// With `on_device` it lies in a region of add_device_region: only the NIC touches it, so it is never
-// injected, whatever its size.
+// The local memory of an operation: any memory of this process. If the provider requires registration (FI_MR_LOCAL)
+// and it is not registered, the rail registers it for the operation, which costs some µs. With `on_device` it lies in
+// a region of add_device_region: only the NIC accesses it, so it is never injected, whatever its size.
 struct LocalMemory {
   void* address = nullptr;
   std::size_t bytes = 0;
@@ -51,42 +50,42 @@ struct LocalMemory {
 
 struct RemoteMemory {
   PeerHandle peer;
-  std::uint64_t address = 0;  // as the peer's RegionKey says: virtual address or offset
+  std::uint64_t address = 0;  // relative to the peer's RegionKey: virtual address or offset
   RemoteKey key;
 };
 
-// What a peer needs to reach a region of this rail.
+// What a peer needs to access a region of this rail.
 struct RegionKey {
   RemoteKey key;
   std::uint64_t base = 0;  // remote address of the region's first byte
 };
 
-// A GPU's memory, as a rail is asked to take it.
+// GPU memory that a rail is asked to register.
 struct DeviceMemory {
   std::span<std::byte> memory;
-  std::int32_t gpu = -1;   // as CUDA numbers it here; -1: host memory that stands for a GPU's
+  std::int32_t gpu = -1;   // CUDA's index here; -1: host memory that stands for a GPU's
   int dma_buf = -1;        // a descriptor of exactly this memory; -1: there is none
-  std::string no_dma_buf;  // why there is none, for people
+  std::string no_dma_buf;  // why there is none, for display
 };
 
-// How a rail has taken it.
+// How a rail has registered it.
 enum class DeviceWay : std::uint8_t {
-  None,       // not at all: what goes there is staged
+  None,       // not registered: transfers are staged
   DmaBuf,     // the kernel gave the NIC the GPU's pages (FI_MR_DMABUF)
   Interface,  // libfabric asked the GPU's driver (fi_mr_attr.iface)
 };
 
 struct DeviceRegion {
   DeviceWay way = DeviceWay::None;
-  RegionKey key;    // None: of no use
-  std::string why;  // one sentence, for people: what was found, or what is missing
+  RegionKey key;    // None: unused
+  std::string why;  // one sentence for display: what was found, or what is missing
 };
 
 enum class EventKind : std::uint8_t {
-  Completed,    // a write, read or send of ours; a write or send has been delivered
+  Completed,    // our write, read or send; a write or send has been delivered
   Received,     // a posted receive buffer holds a message of `bytes`
-  RemoteWrite,  // a peer's write with `immediate` has arrived in full
-  Failed,       // the operation of `context` did not happen, or not in full; `error` says why
+  RemoteWrite,  // a peer's write with `immediate` has arrived completely
+  Failed,       // the operation of `context` did not happen, or only in part; see `error`
 };
 
 struct Event {
@@ -98,19 +97,19 @@ struct Event {
 };
 
 struct RailLimits {
-  std::size_t inject_bytes = 0;        // up to this size a message is free when post returns
-  std::size_t inject_write_bytes = 0;  // the same for the source of a write: often less
+  std::size_t inject_bytes = 0;        // up to this size a message may be reused when post returns
+  std::size_t inject_write_bytes = 0;  // as above, for the source of a write: often less
   std::size_t message_bytes_max = std::numeric_limits<std::size_t>::max();  // of one send
   std::size_t rma_bytes_max = std::numeric_limits<std::size_t>::max();      // of one write or read
   std::size_t transmit_depth = 0;     // operations that may be outstanding
   std::size_t receive_depth = 0;      // receive buffers that may be posted
   bool has_immediate = true;          // writes can carry 32 bits to the target's queue
   bool registers_local = false;       // local memory must be registered (FI_MR_LOCAL)
-  bool is_claim = false;              // what is said of writes has not been tried: see trial.hpp
+  bool is_claim = false;              // the limits of writes have not been tested: see trial.hpp
   std::uint64_t rate_bits_per_s = 0;  // 0 if unknown
 };
 
-// What is known of a connection without using it.
+// What can be determined about a connection without using it.
 enum class LinkHealth : std::uint8_t {
   Unknown,
   Alive,
@@ -126,9 +125,9 @@ class Rail {
   virtual ~Rail() = default;
 
   [[nodiscard]] virtual const RailLimits& limits() const = 0;
-  // From now on the rail does no more than this, which is part of what it claimed.
+  // Restricts the rail to these limits, which are a subset of what it claimed.
   virtual void restrict_to(const RailLimits& limits) noexcept = 0;
-  // For people: NIC and address ("eth0", "10.0.0.1").
+  // For display: NIC and address ("eth0", "10.0.0.1").
   [[nodiscard]] virtual const std::string& nic() const = 0;
   [[nodiscard]] virtual const std::string& address_text() const = 0;
   [[nodiscard]] virtual const std::string& provider() const = 0;
@@ -137,15 +136,15 @@ class Rail {
   [[nodiscard]] virtual std::span<const std::byte> address() const = 0;
   // Throws Error.
   virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
-  // Registers memory for remote access, until drop_region or the end of the rail. Throws Error.
+  // Registers memory for remote access, until drop_region or the destruction of the rail. Throws Error.
   virtual RegionKey add_region(std::span<std::byte> memory) = 0;
-  // The same for memory of a GPU; the answer may be that it cannot be done. Control path.
+  // The same for GPU memory; the result may be that it is not possible. Control path.
   virtual DeviceRegion add_device_region(const DeviceMemory& memory) = 0;
-  // Ends what add_region or add_device_region began, before the memory goes: the key is of no use any
-  // more, and other memory may come to lie there. If it was not taken, nothing happens.
+  // Ends a registration of add_region or add_device_region. Call it before the memory is freed: the key becomes
+  // invalid, and other memory may get the same address. No effect if the memory was not registered.
   virtual void drop_region(std::span<std::byte> memory) noexcept = 0;
-  // Memory that will be used again and again, and lives as long as the rail: where registration is
-  // needed, it is done once, here. If that fails, it is done for each operation.
+  // For memory that is used repeatedly and lives as long as the rail: if registration is required, it is done once,
+  // here. If that fails, it is done per operation.
   virtual void keep_registered(std::span<std::byte> memory) noexcept = 0;
 
   virtual PostResult post_write(const LocalMemory& source,
@@ -160,32 +159,32 @@ class Rail {
                                PostContext* context) noexcept = 0;
   virtual PostResult post_receive(const LocalMemory& buffer, PostContext* context) noexcept = 0;
 
-  // Takes events from the queue, at most events.size(); returns how many.
+  // Takes at most events.size() events from the queue; returns their number.
   virtual std::size_t poll(std::span<Event> events) noexcept = 0;
 
-  // The libfabric error number of the last post that was Refused or Failed, and the call that gave it:
-  // kRegisterAction, or one that posts.
+  // The libfabric error number of the last post that was Refused or Failed, and the call that returned it:
+  // kRegisterAction, or a posting call.
   [[nodiscard]] virtual int last_error() const noexcept = 0;
   [[nodiscard]] virtual const char* last_action() const noexcept = 0;
 
   // A descriptor that becomes readable when poll has work; -1 if there is none.
   [[nodiscard]] virtual int wait_descriptor() const noexcept = 0;
-  // False if poll has work already, so that sleeping on the descriptor would miss it.
+  // False if poll already has work, which a sleep on the descriptor would miss.
   [[nodiscard]] virtual bool may_sleep() noexcept = 0;
 
-  // Looks at the connection to a peer's rail from outside; with an empty address, at the NIC alone.
-  // Unknown where nothing can be seen.
+  // Examines the connection to a peer's rail from outside; with an empty address, only the NIC. Unknown if the state
+  // cannot be observed.
   [[nodiscard]] virtual LinkHealth examine(std::span<const std::byte> peer_address,
                                            std::uint32_t silent_ms) noexcept = 0;
-  // Ends the connection to a peer's rail so that nothing of it arrives later; its outstanding
-  // operations fail, or never come back. False where the NIC does that by itself: nothing was done.
+  // Closes the connection to a peer's rail so that nothing arrives over it later; its outstanding operations fail, or
+  // never complete. False if the NIC does that by itself: nothing was done.
   virtual bool cut(std::span<const std::byte> peer_address) noexcept = 0;
 };
 
 // "dma-buf", "interface", "staged".
 [[nodiscard]] std::string_view to_string(DeviceWay way);
 
-// The words for a libfabric error number.
+// The text of a libfabric error number.
 [[nodiscard]] std::string error_words(int error);
 
 }  // namespace weft::fabric

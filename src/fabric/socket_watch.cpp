@@ -60,7 +60,7 @@ bool is_dead(const tcp_info& info, std::uint32_t silent_ms) {
   if (info.tcpi_state == TCP_SYN_SENT) {
     return info.tcpi_retransmits > 0;
   }
-  // Two timeouts in a row: a single one is what a queue that overflowed does to a living connection.
+  // Two timeouts in a row: a single one also occurs on a live connection after a queue overflow.
   return info.tcpi_unacked > 0 && info.tcpi_retransmits > 1 && info.tcpi_last_ack_recv > silent_ms;
 }
 
@@ -77,7 +77,7 @@ void SocketWatch::for_each_socket(std::span<const std::byte> peer_address,
   if (!mine.known || !theirs.known || folder == nullptr) {
     return;
   }
-  // concurrency: the stream is ours alone, which is what readdir(3) asks for.
+  // concurrency: only this thread uses the stream, as readdir(3) requires.
   while (const dirent* entry = ::readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
     const std::string_view name(entry->d_name);
     int descriptor = -1;
@@ -89,7 +89,7 @@ void SocketWatch::for_each_socket(std::span<const std::byte> peer_address,
     const Endpoint remote = endpoint_of_socket(descriptor, &::getpeername);
     const bool same_hosts =
         local.known && remote.known && local.host == mine.host && remote.host == theirs.host;
-    // Ours to them goes to their listening port; theirs to us came in on ours.
+    // Our connections go to their listening port; theirs come in on our listening port.
     if (same_hosts && (remote.port == theirs.port || local.port == mine.port)) {
       visit(descriptor);
     }

@@ -1,11 +1,11 @@
-// For providers whose connections are TCP sockets of this process (tcp, net, ofi_rxm over tcp): looks
-// at the kernel's own state of a connection, and ends it for good.
+// For providers whose connections are TCP sockets of this process (tcp, net, ofi_rxm over tcp): reads the kernel's
+// state of a connection, and closes it for good.
 //
-// Why: TCP keeps a cut connection for a quarter of an hour without an error, and delivers what it
-// has queued when the cable comes back, long after the bytes were sent again on another rail. The
-// sockets belong to the provider; they are found by their addresses among our descriptors.
+// Reason: TCP keeps a cut connection for a quarter of an hour without an error. It delivers the queued data when the
+// cable is reconnected, long after the bytes were resent on another rail. The sockets belong to the provider; they
+// are found by their addresses among this process's descriptors.
 //
-// Called under the rail's lock. Costs a walk over /proc/self/fd, so only when a link is suspected.
+// Called under the rail's lock. Costs a walk over /proc/self/fd, so it is called only if a link is suspect.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ namespace weft::fabric {
 
 class SocketWatch {
  public:
-  // `address`: what fi_getname gave, a sockaddr. `nic`: the interface's name, or anything else.
+  // `address`: the result of fi_getname, a sockaddr. `nic`: the interface's name, or any other text.
   SocketWatch(std::string nic, std::span<const std::byte> address);
 
   // NicDown: the interface has no carrier. Dead: the peer's kernel has acknowledged nothing for
-  // `silent_ms` although bytes are on the way (tcp(7), TCP_INFO).
+  // `silent_ms` although bytes are in flight (tcp(7), TCP_INFO).
   [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
                                    std::uint32_t silent_ms) const noexcept;
 
-  // Resets every connection between the two addresses: unsent bytes are dropped (socket(7),
-  // SO_LINGER of 0), the provider sees the end at once.
+  // Resets every connection between the two addresses: unsent bytes are dropped (socket(7), SO_LINGER of 0), and the
+  // provider sees the close at once.
   void cut(std::span<const std::byte> peer_address) const noexcept;
 
  private:

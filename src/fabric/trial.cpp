@@ -15,9 +15,9 @@ constexpr std::size_t kWordBytes = 8;
 
 enum class Outcome : std::uint8_t {
   Worked,
-  Refused,      // by the provider, in so many words
-  LostItsData,  // complete, but its immediate data never came
-  Unknown,      // no room or no answer in time: says nothing about the claim
+  Refused,      // the provider returned an error
+  LostItsData,  // complete, but its immediate data did not arrive
+  Unknown,      // no room, or no answer in time: the claim is neither confirmed nor refuted
 };
 
 class Trial {
