@@ -1,7 +1,7 @@
-// How the PEs of a job find each other before there is any fabric: rank, size, allgather, barrier.
+// How the PEs of a job find each other before the fabric is available: rank, size, allgather, barrier.
 //
-// Control path only: used at init, at collective allocation's checks and at finalize. One thread at
-// a time. Every wait has a deadline and its error names the PEs that did not come.
+// Control path only: used at init, in the checks of collective allocations and at finalize. One thread at a
+// time. Every wait has a deadline, and its error names the PEs that did not arrive.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Bootstrap {
 
   [[nodiscard]] virtual Pe pe() const = 0;
   [[nodiscard]] virtual std::uint32_t pe_count() const = 0;
-  // "tcp", "pmix", "torchrun", "in-process", "single": for weft-info and messages.
+  // "tcp", "pmix", "torchrun", "in-process", "single": for weft-info and log messages.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   // Collective. Returns every PE's blob, indexed by PE. Blobs may differ in size.
@@ -37,17 +37,17 @@ class Bootstrap {
   // Collective. Throws as allgather does.
   virtual void barrier() { static_cast<void>(allgather({})); }
 
-  // Tells whoever started the job to end all its PEs and to return `status`; returns when it has heard
-  // so, or when there is nobody to tell. Not collective; any thread.
+  // Tells the launcher to terminate all PEs and to return `status`. Returns when the launcher has confirmed, or if
+  // there is none. Not collective; any thread.
   virtual void end_job(int status) { static_cast<void>(status); }
 
-  // Ends this process, quietly, if a PE has called end_job; waits a little for that news. Whoever finds
-  // a peer lost calls it first. Any thread.
+  // Exits this process silently if a PE has called end_job; waits briefly for that notification. Code that finds a peer
+  // lost calls it first. Any thread.
   virtual void follow_end() {}
 };
 
-// Picks what the environment offers, in the order: WEFT_RENDEZVOUS (weft-run), PMIx, torchrun's
-// variables, alone. WEFT_BOOTSTRAP overrules. Blocks until all PEs have come, or throws.
+// Selects the method that the environment offers, in this order: WEFT_RENDEZVOUS (weft-run), PMIx, torchrun's
+// variables, single process. WEFT_BOOTSTRAP overrides it. Blocks until all PEs have joined, or throws.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect(const Config& config);
 
 }  // namespace weft::bootstrap

@@ -113,7 +113,7 @@ std::unique_ptr<Bootstrap> connect(const Config& config, const Lookup& lookup) {
 
 std::unique_ptr<Bootstrap> connect(const Config& config) {
   return connect(config, [](std::string_view name) -> std::optional<std::string> {
-    // Init is single-threaded with respect to setenv, as POSIX asks of programs.
+    // Init is single-threaded with respect to setenv, as POSIX requires.
     const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });

@@ -1,7 +1,7 @@
-// How connect() chooses; apart from it so that tests can give it an environment of their own.
+// How connect() selects the method; separate so that tests can supply their own environment.
 //
-// Any thread; the choice depends on nothing but its arguments.
-// The public connect() of bootstrap.hpp is this with the process environment.
+// Any thread; the result depends only on the arguments.
+// The public connect() of bootstrap.hpp uses it with the process environment.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace weft::bootstrap {
 
 enum class Method { Tcp, Pmix, Torchrun, Single };
 
-// Pure. Throws Error (InvalidArgument) naming the variables that a method chosen by WEFT_BOOTSTRAP
-// needs and the environment lacks.
+// Pure. Throws Error (InvalidArgument) naming the environment variables that the method chosen by WEFT_BOOTSTRAP
+// requires and that are not set.
 [[nodiscard]] Method choose_method(const Config& config, const Lookup& lookup);
 
 [[nodiscard]] std::unique_ptr<Bootstrap> connect(const Config& config, const Lookup& lookup);

@@ -21,7 +21,7 @@ void make_nonblocking(int fd) {
   }
 }
 
-// A closed peer must be an error code, not SIGPIPE: this runs inside the user's program.
+// A closed peer must yield an error code, not SIGPIPE: this runs inside the user's program.
 ssize_t write_some(int fd, std::span<const std::byte> bytes) {
   const ssize_t written = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   // Pipes exist only between weft-run and its agents, which ignore SIGPIPE.
@@ -43,7 +43,7 @@ Connection::Connection(FileDescriptor input, FileDescriptor output, std::size_t 
 }
 
 bool Connection::receive() {
-  std::array<std::byte, kReadBytes> bytes;  // not zeroed: read fills what is used
+  std::array<std::byte, kReadBytes> bytes;  // not zeroed: read fills the used part
   for (int i = 0; i < kReadsPerCall; ++i) {
     const ssize_t count = ::read(input_.get(), bytes.data(), bytes.size());
     if (count > 0) {
@@ -73,7 +73,7 @@ void Connection::flush() {
       return;
     }
     if (written < 0) {
-      unsent_.clear();  // broken; receive() will say so
+      unsent_.clear();  // broken; receive() will report it
       sent_bytes_ = 0;
       return;
     }

@@ -1,7 +1,7 @@
-// One connection of the rendezvous, or of weft-run to an agent: whole frames out of a non-blocking
-// socket, and a queue of frames that wait to be written. Broadcast frames are shared, not copied.
+// One connection of the rendezvous, or of weft-run to an agent: reads complete frames from a non-blocking socket, and
+// queues frames to be written. Broadcast frames are shared, not copied.
 //
-// One owner thread. A broken socket is not an error here: receive() says that it is over.
+// One owner thread. A broken socket is not an error here: receive() returns false.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ using SharedFrame = std::shared_ptr<const Blob>;
 
 class Connection {
  public:
-  // Any descriptor that read(2) and write(2) take: sockets, or a pipe for each direction.
+  // Any descriptors that read(2) and write(2) accept: sockets, or one pipe per direction.
   Connection(FileDescriptor input, FileDescriptor output, std::size_t payload_bytes_max);
 
   Connection(FileDescriptor socket, std::size_t payload_bytes_max)
@@ -32,17 +32,17 @@ class Connection {
 
   [[nodiscard]] int output() const { return output_.is_open() ? output_.get() : input_.get(); }
 
-  // Reads what is there, up to 1 MiB. False when the other end has closed or the socket is broken;
-  // frames that came before that are still handed out by next_frame.
+  // Reads the available bytes, up to 1 MiB. False if the other end has closed or the socket is broken; next_frame still
+  // returns frames that arrived before.
   [[nodiscard]] bool receive();
 
-  // Throws Error (InvalidArgument) if the other end speaks something else.
+  // Throws Error (InvalidArgument) if the other end uses a different protocol.
   [[nodiscard]] std::optional<Frame> next_frame() { return reader_.next(); }
 
-  // Queues a frame and writes as much as the socket takes.
+  // Queues a frame and writes as much as the socket accepts.
   void send(SharedFrame frame);
 
-  // Writes on; call it when the socket is writable.
+  // Continues writing; call it when the socket is writable.
   void flush();
 
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
@@ -51,7 +51,7 @@ class Connection {
 
  private:
   FileDescriptor input_;
-  FileDescriptor output_;  // not open: input_ is a socket and serves both ways
+  FileDescriptor output_;  // not open if input_ is a socket, used in both directions
   FrameReader reader_;
   std::deque<SharedFrame> unsent_;
   std::size_t sent_bytes_ = 0;  // of unsent_.front()

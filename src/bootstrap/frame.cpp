@@ -41,7 +41,7 @@ void FrameReader::append(std::span<const std::byte> bytes) {
 std::optional<Frame> FrameReader::next() {
   const std::span rest = std::span(buffer_).subspan(begin_);
   if (rest.size() < kFrameHeaderBytes) {
-    // A stranger's few bytes are told from a frame as soon as they differ, not when 12 have come.
+    // Detects a foreign protocol as soon as the bytes differ, without waiting for a whole header of 12 bytes.
     if (rest.size() >= 4 && load_little_endian(rest.first(4)) != kFrameMagic) {
       fail(Status::InvalidArgument, "these bytes are not Weft's protocol");
     }

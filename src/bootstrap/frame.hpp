@@ -1,5 +1,5 @@
-// What travels between a PE and the rendezvous, and between weft-run and its agents: frames of
-// {magic, version, type, payload bytes}, all little-endian, with a limit on the payload.
+// The messages between a PE and the rendezvous, and between weft-run and its agents: frames of {magic, version, type,
+// payload bytes}, all little-endian, with a limit on the payload.
 //
 // Pure bytes, no sockets. A FrameReader belongs to one connection and one thread.
 #pragma once
@@ -17,7 +17,7 @@
 namespace weft::bootstrap {
 
 inline constexpr std::uint32_t kFrameMagic = 0x54464557;  // "WEFT"
-// Raised whenever a frame's meaning changes; both ends must have the same.
+// Incremented whenever a frame's meaning changes; both ends must have the same version.
 inline constexpr std::uint16_t kFrameVersion = 2;
 inline constexpr std::size_t kFrameHeaderBytes = 12;
 
@@ -28,24 +28,24 @@ struct Frame {
 
 [[nodiscard]] Blob encode_frame(std::uint16_t type, std::span<const std::byte> payload);
 
-// Cuts a stream of bytes into frames.
+// Splits a byte stream into frames.
 class FrameReader {
  public:
   explicit FrameReader(std::size_t payload_bytes_max) : payload_bytes_max_(payload_bytes_max) {}
 
-  // The limit for frames not yet begun: small until the other end has shown who it is.
+  // The limit for frames that have not begun: small until the other end has authenticated.
   void set_payload_bytes_max(std::size_t bytes) { payload_bytes_max_ = bytes; }
 
   void append(std::span<const std::byte> bytes);
 
-  // The next whole frame, if it is there. Throws Error (InvalidArgument) if this is no Weft stream,
-  // another version, or longer than the limit.
+  // The next complete frame, if available. Throws Error (InvalidArgument) if the stream is not Weft's protocol, has
+  // another version, or exceeds the limit.
   [[nodiscard]] std::optional<Frame> next();
 
  private:
   std::size_t payload_bytes_max_;
   Blob buffer_;
-  std::size_t begin_ = 0;  // bytes before it have been handed out
+  std::size_t begin_ = 0;  // bytes before it have been returned
 };
 
 // Appends fields to a payload.
@@ -64,7 +64,7 @@ class FieldWriter {
   Blob bytes_;
 };
 
-// Takes them out again. Every call throws Error (InvalidArgument) if the payload is too short.
+// Reads the fields of a payload. Every call throws Error (InvalidArgument) if the payload is too short.
 class FieldReader {
  public:
   explicit FieldReader(std::span<const std::byte> bytes) : rest_(bytes) {}

@@ -9,19 +9,19 @@
 
 namespace weft::bootstrap {
 
-// Two rounds of results at most are alive: a PE may be a round ahead of one that still copies.
+// At most two rounds of results exist: a PE may be one round ahead of a PE that is still copying.
 struct InProcessGroup::Shared {
   std::mutex mutex;
   std::condition_variable changed;
   std::chrono::milliseconds timeout{};
   std::uint64_t round = 0;
-  std::vector<std::optional<Blob>> arrived;  // by PE, in this round
+  std::vector<std::optional<Blob>> arrived;  // by PE, in the current round
   std::vector<bool> is_taken;
   std::vector<bool> has_left;
-  std::shared_ptr<const std::vector<Blob>> gathered;  // of the round before
+  std::shared_ptr<const std::vector<Blob>> gathered;  // of the previous round
   std::optional<Error> failure;
 
-  // Both with the mutex held.
+  // Both require the mutex.
   [[nodiscard]] std::vector<Pe> missing() const {
     std::vector<Pe> pes;
     for (std::uint32_t i = 0; i < arrived.size(); ++i) {
@@ -32,7 +32,7 @@ struct InProcessGroup::Shared {
     return pes;
   }
 
-  // Ends the round if all are there; fails it if somebody will never come.
+  // Ends the round if all PEs have arrived; fails it if a PE will never arrive.
   void settle() {
     const auto absent = missing();
     if (absent.size() == arrived.size()) {
@@ -74,7 +74,8 @@ class InProcessBootstrap final : public Bootstrap {
   [[nodiscard]] Pe pe() const override { return pe_; }
 
   [[nodiscard]] std::uint32_t pe_count() const override {
-    return static_cast<std::uint32_t>(shared_->is_taken.size());  // fixed when the group was made
+    return static_cast<std::uint32_t>(
+        shared_->is_taken.size());  // fixed when the group was created
   }
 
   [[nodiscard]] std::string_view name() const override { return "in-process"; }

@@ -1,7 +1,7 @@
 // A job whose PEs are threads of one process, for tests.
 //
-// The group outlives nothing: each Bootstrap keeps what it needs. Each Bootstrap belongs to one
-// thread at a time. A PE whose Bootstrap goes away (its thread threw) fails the others, none hangs.
+// The group need not outlive its Bootstraps: each keeps the state it needs. Each Bootstrap belongs to one thread at a
+// time. If a PE's Bootstrap is destroyed (its thread threw), the others fail; none hangs.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class InProcessGroup {
   explicit InProcessGroup(std::uint32_t pe_count,
                           std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-  // This PE's end. Once for each PE.
+  // Returns this PE's Bootstrap. Once per PE.
   [[nodiscard]] std::unique_ptr<Bootstrap> take(Pe pe);
 
  private:

@@ -13,13 +13,13 @@
 namespace weft::bootstrap {
 namespace {
 
-// While a call of the PE reads the connection, what is there to read says nothing to this thread.
+// While a call of the PE reads the connection, its readability means nothing to this thread.
 constexpr int kBusyPauseMs = 50;
 
 [[noreturn]] void end_process(Pe pe, const Error& failure) {
   log::error("PE {} ends, because its job cannot go on: {}", pe.value, failure.what());
   static_cast<void>(std::fflush(nullptr));
-  // Without destructors: other threads still use what they would take down.
+  // Exits without running destructors: other threads still use the objects.
   std::_Exit(EXIT_FAILURE);
 }
 

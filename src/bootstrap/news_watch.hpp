@@ -1,7 +1,7 @@
-// Hears, between a PE's calls, that the job has ended or cannot go on, and ends this process: for launchers
-// that do not do so themselves. A PE that computes for an hour calls nothing in which it would be told.
+// Detects, between a PE's calls, that the job has ended or cannot continue, and exits this process. For launchers that
+// do not terminate it themselves. A PE that computes for an hour makes no call that would report it.
 //
-// A thread of its own, asleep until the rendezvous says something; the owner makes it and takes it down.
+// A thread of its own, asleep until the rendezvous sends something; the owner creates and destroys it.
 #pragma once
 
 #include <thread>

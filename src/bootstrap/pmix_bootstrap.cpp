@@ -59,8 +59,8 @@ pmix_proc_t process(const pmix_proc_t& self, pmix_rank_t rank) {
   return named;
 }
 
-// Where a fence's callback, on PMIx's own thread, tells the waiter that it is done. Shared, because
-// a fence that missed its deadline may still complete later.
+// The completion state of a fence, set by its callback on PMIx's own thread. Shared, because a fence that missed its
+// deadline may still complete later.
 struct FenceResult {
   std::mutex mutex;
   std::condition_variable done;
@@ -90,7 +90,7 @@ class PmixBootstrap final : public Bootstrap {
 
   std::vector<Blob> allgather(std::span<const std::byte> mine) override;
 
-  // The launcher ends the others; it may end this process before PMIx_Abort returns.
+  // The launcher terminates the others; it may terminate this process before PMIx_Abort returns.
   void end_job(int status) override {
     static_cast<void>(::PMIx_Abort(status, "a PE ended the job", nullptr, 0));
   }
@@ -119,12 +119,12 @@ PmixBootstrap::PmixBootstrap(std::chrono::seconds timeout) : timeout_(timeout) {
   check(::PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the job's size");
   pe_count_ = value->data.uint32;
   PMIX_VALUE_RELEASE(value);
-  barrier();  // so that a PE that never comes is named here, as with the other bootstraps
+  barrier();  // so that a PE that never arrives is named here, as with the other bootstraps
 }
 
 PmixBootstrap::~PmixBootstrap() {
-  // PMIx_Finalize is a barrier with OpenMPI's server unless told otherwise; after a failure it
-  // would hang until the launcher kills the job.
+  // PMIx_Finalize is a barrier with OpenMPI's server unless disabled; after a failure it would hang until the launcher
+  // kills the job.
   bool waits = false;
   pmix_info_t info{};
   PMIX_INFO_LOAD(&info, PMIX_EMBED_BARRIER, &waits, PMIX_BOOL);
@@ -146,7 +146,7 @@ std::vector<Blob> PmixBootstrap::allgather(std::span<const std::byte> mine) {
   return blobs;
 }
 
-// A first byte of ours, because PMIx does not carry empty values.
+// Prepends one byte, because PMIx does not transfer empty values.
 void PmixBootstrap::publish(const std::string& key, std::span<const std::byte> mine) {
   Blob bytes{std::byte{1}};
   bytes.insert(bytes.end(), mine.begin(), mine.end());
@@ -158,8 +158,8 @@ void PmixBootstrap::publish(const std::string& key, std::span<const std::byte> m
   check(::PMIx_Commit(), "PMIx_Commit");
 }
 
-// The non-blocking form with a deadline of ours: OpenMPI 4.1's server ignores PMIX_TIMEOUT in a
-// fence (seen with Debian 12's), others honour it.
+// Uses the non-blocking form with its own deadline: OpenMPI 4.1's server ignores PMIX_TIMEOUT in a fence (seen with
+// Debian 12's), others honor it.
 void PmixBootstrap::fence(const std::string& key) {
   bool collects = true;
   int seconds = static_cast<int>(timeout_.count());
@@ -172,7 +172,7 @@ void PmixBootstrap::fence(const std::string& key) {
   const pmix_status_t begun =
       ::PMIx_Fence_nb(&job, 1, info.data(), info.size(), fence_done, owned_by_callback);
   if (begun == PMIX_OPERATION_SUCCEEDED) {
-    delete owned_by_callback;  // done at once; PMIx does not call back then
+    delete owned_by_callback;  // completed immediately; PMIx then makes no callback
     return;
   }
   if (begun != PMIX_SUCCESS) {
@@ -192,8 +192,8 @@ void PmixBootstrap::fence(const std::string& key) {
   check(*result->code, "PMIx_Fence");
 }
 
-// Who has not published. The server answers for each after a second at most; PEs that were not asked
-// about within 5 s in all are left out, as the launcher will not wait for us much longer.
+// The PEs that have not published. The server answers for each within a second. The search stops after 5 s in all,
+// because the launcher will not wait much longer; PEs not queried by then are not listed.
 std::vector<Pe> PmixBootstrap::missing(const std::string& key) const {
   std::vector<Pe> pes;
   const auto deadline = Clock::now() + std::chrono::seconds(5);

@@ -1,7 +1,7 @@
-// Joining a job through PMIx (https://pmix.github.io/standard, version 3 or later), as OpenMPI's
-// mpirun and `srun --mpi=pmix` offer it.
+// Joins a job through PMIx (https://pmix.github.io/standard, version 3 or later), as provided by OpenMPI's mpirun and
+// `srun --mpi=pmix`.
 //
-// Always declared, so that callers need no #if; built only where libpmix was found.
+// Always declared, so that callers need no #if; implemented only if libpmix was found.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace weft::bootstrap {
 
 [[nodiscard]] bool pmix_is_built();
 
-// Blocks until all PEs have come. Throws Error: Timeout, PeerLost, or Internal with PMIx's words.
+// Blocks until all PEs have joined. Throws Error: Timeout, PeerLost, or Internal with PMIx's error text.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect_pmix(const Config& config);
 
 }  // namespace weft::bootstrap

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNamedMax = 16;
 
-// The role comes first, so that one side's proof is never the other's.
+// The role comes first, so that one side's proof is never valid as the other's.
 Digest proof(std::string_view secret, std::string_view role, const Handshake& handshake) {
   FieldWriter transcript;
   transcript.text(role).raw(handshake.server_nonce).raw(handshake.client_nonce);

@@ -1,22 +1,22 @@
-// What the frames between a PE and the rendezvous mean, and the proofs by which both show that they
-// know the job's secret. Pure; any thread.
+// The messages between a PE and the rendezvous, and the proofs by which both show that they know the job's secret.
+// Pure; any thread.
 //
 //   PE                                  rendezvous
 //      <- Challenge {server's nonce}            on connecting
-//      -> Hello {PE, count, nonce, proof}       within the handshake's time
+//      -> Hello {PE, count, nonce, proof}       within the handshake timeout
 //      <- Welcome {proof}, or Refused {why}
-//      <- Start                                 when every PE has come
+//      <- Start                                 when every PE has joined
 //      -> Gather {round, blob}                  any number of rounds, 1, 2, ...
 //      <- Gathered {round, blobs of all}
-//      -> Leave                                 before it closes; closing without it is a death
-//      <- Abort {status, why}                   at any time: the job cannot go on
-//      -> End {status}                          at any time: all PEs are to end
-//      <- End {status}                          to all, before the launcher ends them
-//      <- Leave                                 the host has no more news; its closing is no loss
+//      -> Leave                                 before it closes; closing without it means death
+//      <- Abort {status, why}                   at any time: the job cannot continue
+//      -> End {status}                          at any time: all PEs are to terminate
+//      <- End {status}                          to all, before the launcher terminates them
+//      <- Leave                                 the host sends no more; its closing is not a loss
 //
-// Both proofs cover both nonces, so neither can be replayed, and the secret never travels. Frames
-// after the handshake are neither signed nor encrypted: addresses and keys are public to whoever
-// can read the job's network, as with MPI.
+// Both proofs cover both nonces, so neither can be replayed, and the secret is never transmitted. Frames after the
+// handshake are neither signed nor encrypted: anyone who can read the job's network sees addresses and keys, as with
+// MPI.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ enum class Message : std::uint16_t {
   End = 10,
 };
 
-// A stranger may make the rendezvous keep this much, and no more.
+// The most that an unauthenticated client can make the rendezvous buffer.
 inline constexpr std::size_t kHandshakeBytesMax = 256;
 inline constexpr std::size_t kBlobBytesMax = std::size_t{64} << 20U;
 inline constexpr std::size_t kGatheredBytesMax = std::size_t{1} << 30U;
@@ -59,7 +59,7 @@ struct Handshake {
 [[nodiscard]] Digest client_proof(std::string_view secret, const Handshake& handshake);
 [[nodiscard]] Digest server_proof(std::string_view secret, const Handshake& handshake);
 
-// All PEs' blobs as one payload, and back. unpack throws Error (InvalidArgument) for nonsense.
+// Packs all PEs' blobs into one payload, and unpacks them. unpack throws Error (InvalidArgument) for invalid input.
 [[nodiscard]] Blob pack_blobs(std::span<const Blob> blobs);
 [[nodiscard]] std::vector<Blob> unpack_blobs(std::span<const std::byte> packed);
 

@@ -1,4 +1,4 @@
-// What PEs say to the rendezvous: who may join, and the rounds in which their blobs are gathered.
+// The rendezvous' handling of messages from PEs: admission, and the rounds in which their blobs are gathered.
 #include "src/base/log.hpp"
 #include "src/bootstrap/frame.hpp"
 #include "src/bootstrap/rendezvous_server.hpp"
@@ -54,7 +54,7 @@ void RendezvousServer::handle_hello(Client& client, const Frame& frame) {
   handshake.client_nonce = to_digest(fields.raw(sizeof(Digest)));
   const std::span proof = fields.raw(sizeof(Digest));
   if (!equal_in_constant_time(proof, client_proof(options_.secret, handshake))) {
-    // It is told, because it may be a PE with the wrong environment; a guesser knows it anyway.
+    // The client is told, because it may be a PE with the wrong environment; an attacker learns nothing new.
     send(client, message(Message::Refused,
                          FieldWriter().text("wrong job secret (WEFT_JOB_SECRET)").bytes()));
     fail(Status::InvalidArgument, "wrong job secret");
@@ -120,7 +120,7 @@ void RendezvousServer::handle_member(Client& client, Frame frame) {
   const bool is_expected = frame.type == static_cast<std::uint16_t>(Message::Gather) &&
                            fields.u32() == round_ && !has_arrived_[client.pe->value];
   if (failure_ || end_status_) {
-    return;  // its Abort or End is on the way, and ends the round that it begins
+    return;  // its Abort or End is in flight, and ends the round that it begins
   }
   if (!is_expected) {
     fail(Status::InvalidArgument, "a frame out of turn");
@@ -128,9 +128,9 @@ void RendezvousServer::handle_member(Client& client, Frame frame) {
   arrive(*client.pe, Blob(fields.rest().begin(), fields.rest().end()));
 }
 
-// All are told before the first of them is gone, so that none takes another for lost.
+// All PEs are told before the first one exits, so that none takes another for lost.
 void RendezvousServer::end_all(int status) {
-  end_status_ = end_status_.value_or(status);  // the first of several
+  end_status_ = end_status_.value_or(status);  // the first status wins
   broadcast(Message::End, end_payload(*end_status_));
 }
 
@@ -161,7 +161,7 @@ void RendezvousServer::complete_round() {
   blobs_.assign(options_.pe_count, {});
 }
 
-// A round has begun, and somebody will never come to it: no need to wait for the deadline.
+// Fails a round that a PE can no longer join, without waiting for the deadline.
 void RendezvousServer::check_absent() {
   if (arrived_count_ == 0 || failure_ || end_status_) {
     return;

@@ -1,4 +1,4 @@
-// The rendezvous' connections and its clock; what PEs say to it is in rendezvous_rounds.cpp.
+// The connections and the timer of the rendezvous; messages from PEs are handled in rendezvous_rounds.cpp.
 #include "src/bootstrap/rendezvous_server.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace weft::bootstrap {
 namespace {
 
-// Connections beyond the job's own that may be waiting to show who they are.
+// The most connections, beyond the job's own, that may be waiting to authenticate.
 constexpr std::size_t kStrangersMax = 64;
 
 timespec to_timespec(std::chrono::nanoseconds time) {
@@ -76,7 +76,7 @@ void RendezvousServer::accept_all() {
     if (socket.is_open()) {
       add_client(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {
-      drop_oldest_stranger();  // one place for the next one; PEs themselves are never dropped
+      drop_oldest_stranger();  // makes room for the next one; PEs themselves are never dropped
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
@@ -126,7 +126,7 @@ void RendezvousServer::handle_client(int fd, std::uint32_t events) {
       lose(fd);
       return;
     }
-  } catch (const Error& error) {  // it does not speak the protocol
+  } catch (const Error& error) {  // it does not use the protocol
     if (client.pe) {
       lose(fd);
     } else {
@@ -157,7 +157,7 @@ void RendezvousServer::update_interest(Client& client) {
 void RendezvousServer::turn_away(int fd, const std::string& why) {
   const Client& client = *clients_.at(fd);
   ++stranger_count_;
-  // One line for all of them: a scanner must not fill the job's log.
+  // One line for all of them: a port scanner must not fill the job's log.
   log::at(stranger_count_ == 1 ? log::Level::Warn : log::Level::Debug,
           "the rendezvous at {} turned away {}: {}; the job goes on{}", to_string(address()),
           client.name, why, stranger_count_ == 1 ? " (later ones are only counted)" : "");
@@ -212,7 +212,7 @@ void RendezvousServer::arm_timer() {
   if (round_deadline_ && !failure_ && !end_status_) {
     next = std::min(next, *round_deadline_);
   }
-  itimerspec when{};  // zero disarms; an armed timer also stops being readable when it is set anew
+  itimerspec when{};  // zero disarms; setting an armed timer also clears its readability
   if (next != Clock::time_point::max()) {
     // steady_clock is CLOCK_MONOTONIC; at least 1 ns, as 0 would disarm.
     when.it_value = to_timespec(std::max(next.time_since_epoch(), Clock::duration(1)));

@@ -1,8 +1,8 @@
-// Where the PEs of a job meet: gathers a blob from each and gives all of them to each. weft-run
-// hosts it, or PE 0 under torchrun.
+// The rendezvous of a job's PEs: gathers a blob from each and sends all of them to each. weft-run hosts it, or PE 0
+// under torchrun.
 //
-// One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per
-// server. A job fails once and for good; every PE is told why. Strangers are turned away.
+// One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per server. A job
+// fails once and permanently; every PE is told the reason. Unauthenticated clients are rejected.
 #pragma once
 
 #include <chrono>
@@ -27,46 +27,46 @@ class RendezvousServer {
   struct Options {
     std::uint32_t pe_count = 0;
     std::string secret;
-    // From the first PE of a round to the last: then the missing ones are named.
+    // From the first PE of a round to the last; on timeout the error names the missing ones.
     std::chrono::milliseconds timeout{60'000};
-    // The PE whose process this is, if it is one: it hears of an end last, since it may end the rendezvous.
+    // The PE that runs in this process, if any. It is notified of an end last, since it may end the rendezvous.
     std::optional<Pe> host;
-    // What a new connection has to show who it is.
+    // How long a new connection may take to authenticate.
     std::chrono::milliseconds handshake_timeout{10'000};
   };
 
   // Listens. Throws Error (a port in use, ...).
   RendezvousServer(const Address& address, Options options);
 
-  // With the port that port 0 became.
+  // With the port actually chosen if port 0 was requested.
   [[nodiscard]] const Address& address() const { return listener_.address; }
 
   // Readable when serve() has something to do, deadlines included. For the owner's poll.
   [[nodiscard]] int event_fd() const { return epoll_.get(); }
 
-  // Handles what is ready; waits for it up to `wait`. Throws Error only if the kernel refuses.
+  // Handles ready events; waits for them up to `wait`. Throws Error only if the kernel returns an error.
   void serve(std::chrono::milliseconds wait);
 
-  // The launcher saw this PE's process end: one that had not joined will not come any more. `how`
-  // completes "PE 3 ...", for example "exited with status 0".
+  // The launcher saw this PE's process exit: if it had not joined, it will not join any more. `how` completes
+  // "PE 3 ...", for example "exited with status 0".
   void note_exit(Pe pe, const std::string& how);
 
-  // The host goes on with something else: those who are still here need not take its end for a loss.
+  // The host stops serving: remaining PEs must not treat its closing as a loss.
   void say_goodbye();
 
-  // The PE whose loss broke the job, as far as the rendezvous can tell.
+  // The PE whose loss broke the job, as far as the rendezvous knows.
   [[nodiscard]] std::optional<Pe> first_lost() const { return first_lost_; }
 
-  // Why the job cannot go on; nothing while it can.
+  // Why the job cannot continue; empty while it can.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
-  // What a PE that ended the whole job (Bootstrap::end_job) wants the launcher to return.
+  // The status that a PE that ended the whole job (Bootstrap::end_job) wants the launcher to return.
   [[nodiscard]] std::optional<int> end_status() const { return end_status_; }
 
-  // Connections that are open, strangers included.
+  // The number of open connections, including unauthenticated ones.
   [[nodiscard]] std::size_t connection_count() const { return clients_.size(); }
 
-  // Connections that were turned away so far.
+  // The number of connections rejected so far.
   [[nodiscard]] std::uint64_t stranger_count() const { return stranger_count_; }
 
  private:
@@ -76,15 +76,15 @@ class RendezvousServer {
     Digest nonce{};
     Clock::time_point deadline;  // of the handshake
     std::optional<Pe> pe;        // once it has joined
-    bool is_refused = false;     // goes when the refusal is written
-    bool wants_write = false;    // what epoll was told
+    bool is_refused = false;     // closed when the refusal has been written
+    bool wants_write = false;    // as registered with epoll
   };
 
   struct Member {
     Client* client = nullptr;
     bool has_joined = false;
     bool has_left = false;
-    std::string exit;  // how its process ended, if the launcher said so
+    std::string exit;  // how its process exited, if the launcher reported it
   };
 
   using Clients = std::map<int, std::unique_ptr<Client>>;
@@ -100,7 +100,7 @@ class RendezvousServer {
   void turn_away(int fd, const std::string& why);
   void lose(int fd);
 
-  // What they say.
+  // Messages.
   void handle_frames(Client& client);
   void handle_hello(Client& client, const Frame& frame);
   [[nodiscard]] std::string reason_to_refuse(Pe pe, std::uint32_t pe_count) const;

@@ -26,7 +26,7 @@ RendezvousThread::RendezvousThread(const Address& address, RendezvousServer::Opt
   thread_ = std::thread([this] {
     try {
       run();
-    } catch (const Error& error) {  // PEs see the connection close, and say so
+    } catch (const Error& error) {  // PEs see the connection close and report it
       log::error("the rendezvous at {} stops: {}", to_string(address_), error.what());
     }
   });
@@ -44,7 +44,7 @@ void RendezvousThread::run() {
     ::poll(entries.data(), entries.size(), -1);
     server_.serve(std::chrono::milliseconds(0));
   }
-  server_.serve(std::chrono::milliseconds(0));  // what its own PE said last
+  server_.serve(std::chrono::milliseconds(0));  // the last message of the PE in this process
   server_.say_goodbye();
   const auto deadline = Clock::now() + kLinger;
   while (server_.connection_count() > 0 && Clock::now() < deadline) {

@@ -1,7 +1,7 @@
-// A rendezvous that serves from a thread of its own, for a host that has other things to do: PE 0
-// under torchrun, and tests.
+// A rendezvous that runs in its own thread, for a host that has other work: PE 0 under torchrun, and
+// tests.
 //
-// The server belongs to the thread from start to end; the owner only knows its address.
+// The server belongs to the thread for its whole life. The owner only knows its address.
 #pragma once
 
 #include <thread>
@@ -17,8 +17,7 @@ class RendezvousThread {
   RendezvousThread(const Address& address, RendezvousServer::Options options);
   RendezvousThread(const RendezvousThread&) = delete;
   RendezvousThread& operator=(const RendezvousThread&) = delete;
-  // Goes on until all PEs have closed their connections, 5 s at most: the last answer may still be
-  // on its way to them.
+  // Continues until all PEs have closed their connections, 5 s at most: the last answer may still be in flight.
   ~RendezvousThread();
 
   [[nodiscard]] const Address& address() const { return address_; }

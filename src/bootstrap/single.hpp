@@ -1,6 +1,6 @@
-// A job of one PE: every collective is its own answer.
+// A job of one PE: every collective returns its own input.
 //
-// One thread at a time, as every Bootstrap.
+// One thread at a time, as for every Bootstrap.
 // Never waits, never fails.
 #pragma once
 

@@ -24,7 +24,7 @@
 namespace weft::bootstrap {
 namespace {
 
-constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr int kBacklog = 4096;  // the kernel limits it to net.core.somaxconn
 constexpr auto kRetryInterval = std::chrono::milliseconds(50);
 
 struct FreeAddresses {
@@ -33,7 +33,7 @@ struct FreeAddresses {
 
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// Null when the name does not resolve; `error` then has getaddrinfo's code.
+// Null if the name does not resolve; `error` is then getaddrinfo's code.
 Addresses resolve(const Address& address, int flags, int& error) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -63,14 +63,14 @@ UnixName unix_name(const Address& address) {
   std::memcpy(name.name.sun_path, address.path.c_str(), address.path.size() + 1);
   name.size = sizeof(name.name);
   if (address.path.front() == '@') {
-    // All bytes up to the end of the name count, so it has no NUL behind it.
+    // An abstract name includes all bytes up to its length, so it has no terminating NUL.
     name.name.sun_path[0] = '\0';
     name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.path.size());
   }
   return name;
 }
 
-// The user at the other end, when it listened or connected; empty if the kernel does not say.
+// The user at the other end, as of listen or connect; empty if the kernel does not report it.
 std::optional<uid_t> peer_user(int socket) {
   ucred user{};
   socklen_t size = sizeof(user);
@@ -87,14 +87,14 @@ FileDescriptor make_socket(int family) {
 }
 
 void set_option(int socket, int level, int name, int value) {
-  // A refused option costs speed or a wait for a port, never correctness.
+  // An unsupported option costs speed or a wait for a port, never correctness.
   static_cast<void>(::setsockopt(socket, level, name, &value, sizeof(value)));
 }
 
 void prepare_tcp(int socket) {
   // Without it, two small frames in a row cost 40 ms: Nagle's algorithm waits for a delayed ACK.
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  // A host that loses its power says nothing; nobody writes here for hours. tcp(7): 10 s + 4 x 5 s.
+  // A host that loses power sends nothing, and connections here may be idle for hours. tcp(7): 10 s + 4 x 5 s.
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
@@ -132,7 +132,7 @@ Listener listen_unix(const Address& address) {
   return {std::move(socket), address};
 }
 
-// Every interface means the IPv6 wildcard where there is one, as that takes IPv4 connections too.
+// "Every interface" is the IPv6 wildcard if there is one, as that also accepts IPv4 connections.
 std::vector<const addrinfo*> in_listening_order(const addrinfo* list, bool is_wildcard) {
   std::vector<const addrinfo*> entries;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
@@ -171,7 +171,7 @@ Listener listen_tcp(const Address& address) {
   fail_listen(address, error);
 }
 
-// 0, or the errno of the attempt.
+// Returns 0, or the errno of the attempt.
 int finish_connect(int socket, const sockaddr* name, socklen_t size, Clock::time_point deadline) {
   if (::connect(socket, name, size) == 0) {
     return 0;
@@ -188,7 +188,7 @@ int finish_connect(int socket, const sockaddr* name, socklen_t size, Clock::time
   return error;
 }
 
-// One attempt; an open descriptor, or `error`.
+// One attempt; returns an open descriptor, or sets `error`.
 FileDescriptor try_unix(const Address& address, Clock::time_point deadline, int& error) {
   const UnixName name = unix_name(address);
   FileDescriptor socket = make_socket(AF_UNIX);
@@ -325,7 +325,7 @@ std::string source_host_towards(const std::string& host) {
   int code = 0;
   const Addresses list = resolve({.host = host, .port = 9, .path = {}}, 0, code);
   for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
-    // A connected UDP socket sends nothing, but the kernel has chosen its source address.
+    // Connecting a UDP socket sends nothing, but makes the kernel choose its source address.
     const FileDescriptor probe(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage name{};
     socklen_t size = sizeof(name);

@@ -1,11 +1,11 @@
-// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any. A path that begins
-// with '@' is a name in Linux's abstract namespace (unix(7)): it is no file, and gone with its owner.
+// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any free port. A path that
+// begins with '@' is a name in Linux's abstract namespace (unix(7)): it is not a file, and vanishes with its owner.
 //
-// The two ends of a unix socket belong to one user: whoever else connects, or has taken the name, is refused
-// (SO_PEERCRED, unix(7)). A TCP connection whose other host is silently gone breaks within half a minute.
+// The two ends of a unix socket must belong to one user: a connection from another user, or to another user's socket
+// of that name, is rejected (SO_PEERCRED, unix(7)). A TCP connection whose remote host silently disappears breaks
+// within half a minute.
 //
-// Any thread; no state. All descriptors are close-on-exec and non-blocking, so that no wait is
-// without a deadline.
+// Any thread; no state. All descriptors are close-on-exec and non-blocking, so that every wait has a deadline.
 #pragma once
 
 #include <chrono>
@@ -28,31 +28,31 @@ struct Address {
   [[nodiscard]] bool is_unix() const { return !path.empty(); }
 };
 
-// Throws Error (InvalidArgument) and shows the forms that are understood.
+// Throws Error (InvalidArgument) that lists the accepted forms.
 [[nodiscard]] Address parse_address(std::string_view text);
 [[nodiscard]] std::string to_string(const Address& address);
 
 struct Listener {
   FileDescriptor socket;
-  Address address;  // with the port that port 0 became
+  Address address;  // with the port actually chosen if port 0 was requested
 };
 
-// Throws Error; a port that is in use says so and what to do. An empty host means every interface.
+// Throws Error; if the port is in use the message says so and what to do. An empty host means every interface.
 [[nodiscard]] Listener listen_on(const Address& address);
 
-// Connects, and tries again until `deadline` while nobody listens there yet. Throws Error (Timeout;
-// InvalidArgument if another user listens there).
+// Connects, and retries until `deadline` while nobody listens there yet. Throws Error (Timeout; InvalidArgument if
+// another user listens there).
 [[nodiscard]] FileDescriptor dial(const Address& address, Clock::time_point deadline);
 
-// The next connection of a listener, or not open: errno says why, EAGAIN that there is none, ECONNABORTED
-// that it was another user's.
+// The next connection of a listener. If the result is not open, see errno: EAGAIN means that there is none,
+// ECONNABORTED that it belonged to another user.
 [[nodiscard]] FileDescriptor accept_from(const Listener& listener);
 
-// "10.0.0.7:4711" of the other end, for messages.
+// The remote address, such as "10.0.0.7:4711", for messages.
 [[nodiscard]] std::string peer_name(int socket);
 
-// The address that this machine would use as its source towards `host`: what a PE there can reach.
-// Empty if the name does not resolve.
+// The source address that this machine would use towards `host`, which a PE there can reach. Empty if the name does
+// not resolve.
 [[nodiscard]] std::string source_host_towards(const std::string& host);
 
 // poll(2) for one descriptor; false when `deadline` passed. `events` are poll's.

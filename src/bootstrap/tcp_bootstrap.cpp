@@ -12,22 +12,22 @@
 namespace weft::bootstrap {
 namespace {
 
-// The rendezvous knows who is missing, this end does not: its word comes first.
+// The rendezvous knows which PEs are missing and this end does not, so its error must arrive first.
 constexpr std::chrono::seconds kServersHeadStart{5};
 
-// From the first PE's end by end_job to the news of it everywhere, generously.
+// The time from the first PE's exit by end_job until all PEs know of it, with a generous margin.
 constexpr std::chrono::milliseconds kNewsLimit{300};
-// A thread that watches for news holds the connection for a moment only; a call, for as long as it takes.
+// A watching thread holds the connection only briefly; a call holds it for its whole duration.
 constexpr std::chrono::milliseconds kBusyLimit{100};
-// The rendezvous may be on a host that no longer answers; the PE ends all the same.
+// The rendezvous may be on a host that no longer answers; the PE exits in any case.
 constexpr std::chrono::milliseconds kEndLimit{2000};
 
-// Another PE has ended the job: not an error of this one, so nothing is said.
+// Another PE has ended the job: not an error of this one, so nothing is logged.
 [[noreturn]] void end_process(const Frame& end) {
   FieldReader fields(end.payload);
   const int status = static_cast<int>(fields.u32());
   static_cast<void>(std::fflush(nullptr));
-  // Without destructors: other threads still use what they would take down.
+  // Exits without running destructors: other threads still use the objects.
   std::_Exit(status);
 }
 
@@ -44,7 +44,7 @@ TcpBootstrap::TcpBootstrap(Options options) : options_(std::move(options)) {
 }
 
 TcpBootstrap::~TcpBootstrap() {
-  // Not after a failure: then this PE's leaving is no news. A full socket must not delay an exit.
+  // Not after a failure: then leaving means nothing any more. A full socket must not delay an exit.
   if (!failure_) {
     connection_->send(share_frame(static_cast<std::uint16_t>(Message::Leave), {}));
   }
@@ -94,7 +94,7 @@ std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
 void TcpBootstrap::end_job(int status) {
   const std::unique_lock lock(call_, kBusyLimit);
   if (!lock.owns_lock() || failure_) {
-    return;  // init or finalize is under way in another thread, or the job has failed anyway
+    return;  // init or finalize is in progress in another thread, or the job has already failed
   }
   try {
     deadline_ = Clock::now() + kEndLimit;
@@ -108,7 +108,7 @@ void TcpBootstrap::end_job(int status) {
 void TcpBootstrap::follow_end() {
   const std::unique_lock lock(call_, std::try_to_lock);
   if (!lock.owns_lock() || failure_) {
-    return;  // the call in progress reads the news, or has read worse
+    return;  // the call in progress reads the message, or has already failed
   }
   try {
     listen_for_end(kNewsLimit);
@@ -159,7 +159,7 @@ bool TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
     if (failure_ || !is_open || !wait_ready(connection_->input(), POLLIN, deadline)) {
       return is_open;
     }
-    is_open = connection_->receive();  // what came before the end is in the next frames
+    is_open = connection_->receive();  // data that arrived before the close is in the next frames
   }
 }
 

@@ -1,7 +1,7 @@
-// A PE's end of the rendezvous: joins in the constructor, leaves in the destructor.
+// A PE's connection to the rendezvous: joins in the constructor, leaves in the destructor.
 //
-// One thread at a time, as for every Bootstrap, but for end_job, follow_end and read_news. After one failure
-// every later call fails the same way, because the PEs no longer agree on the round.
+// One thread at a time, as for every Bootstrap, except for end_job, follow_end and read_news. After one failure every
+// later call fails in the same way, because the PEs no longer agree on the round.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,8 @@ class TcpBootstrap final : public Bootstrap {
     std::string_view name = "tcp";
   };
 
-  // Blocks until all PEs have come. Throws Error: Timeout naming the missing PEs, InvalidArgument
-  // if the rendezvous refuses this PE, PeerLost if one died on the way.
+  // Blocks until all PEs have joined. Throws Error: Timeout naming the missing PEs, InvalidArgument if the rendezvous
+  // rejects this PE, PeerLost if one died meanwhile.
   explicit TcpBootstrap(Options options);
   TcpBootstrap(const TcpBootstrap&) = delete;
   TcpBootstrap& operator=(const TcpBootstrap&) = delete;
@@ -47,19 +47,19 @@ class TcpBootstrap final : public Bootstrap {
   void end_job(int status) override;
   void follow_end() override;
 
-  // What has come outside of any call, for a thread that watches (NewsWatch). An End ends this process.
+  // What has arrived outside of any call, for a watching thread (NewsWatch). An End exits this process.
   enum class News : std::uint8_t {
     None,
-    Busy,     // a call is in progress, and reads for itself
-    Failure,  // the job cannot go on: failure() says why
-    Over,     // nothing more will come: the host has said goodbye, or a call has failed
+    Busy,     // a call is in progress, and reads itself
+    Failure,  // the job cannot continue: failure() has the reason
+    Over,     // nothing more will arrive: the host has left, or a call has failed
   };
   [[nodiscard]] News read_news();
 
-  // Set once read_news has said Failure.
+  // Set once read_news has returned Failure.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
-  // Readable when there may be news.
+  // Readable when there may be a message.
   [[nodiscard]] int news_fd() const { return connection_->input(); }
 
  private:
@@ -70,8 +70,8 @@ class TcpBootstrap final : public Bootstrap {
   [[noreturn]] void fail_for_good(Status status, const std::string& why);
   [[nodiscard]] std::string where() const;
 
-  // Reads on until `limit`, for an End, which ends this process, or an Abort, or the connection's end:
-  // then it is false.
+  // Reads until `limit`, for an End (exits this process), an Abort (sets failure_) or the close of the connection. False
+  // if the connection has closed.
   bool listen_for_end(std::chrono::milliseconds limit);
 
   Options options_;

@@ -41,8 +41,8 @@ std::uint32_t required_number(const Lookup& lookup, std::string_view name, std::
   return number;
 }
 
-// The same for all PEs of a job, and no secret: it keeps jobs apart that do not mean each other. The restart
-// count keeps a PE of torchrun's previous attempt out of the new one.
+// The same for all PEs of a job. Not a secret: it separates jobs that could meet by accident. The restart count keeps
+// a PE of torchrun's previous attempt out of the new one.
 std::string job_digest(const Lookup& lookup) {
   FieldWriter fields;
   for (const std::string_view name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
@@ -52,8 +52,8 @@ std::string job_digest(const Lookup& lookup) {
   return to_hex(sha256(fields.bytes()));
 }
 
-// torchrun says how many of the job's processes are on this host. Without that (variables set by hand) an
-// address that does not leave the host says it.
+// torchrun tells how many of the job's processes are on this host. Without that (variables set by hand), a loopback
+// address tells it.
 bool is_on_one_host(const TorchrunJob& job, const Lookup& lookup, std::string_view master) {
   if (const auto local = lookup("LOCAL_WORLD_SIZE")) {
     return *local == std::to_string(job.pe_count);
@@ -88,14 +88,15 @@ std::string secret_of(const TorchrunJob& job, const Config& config, const Lookup
        to_string(job.rendezvous));
 }
 
-// PE 0 hosts the rendezvous beside its own end of it. Members go in reverse: it leaves, then the
-// host waits for the others to leave. The watch goes first, as from then on a closed connection is no loss.
+// PE 0 hosts the rendezvous beside its own connection to it. Members are destroyed in reverse order: it leaves, then
+// the host waits for the others to leave. The watch is destroyed first, since from then on a closed connection is not
+// a loss.
 class TorchrunBootstrap final : public Bootstrap {
  public:
   TorchrunBootstrap(const TorchrunJob& job, std::chrono::milliseconds timeout) {
     Address address = job.rendezvous;
     if (job.pe.value == 0) {
-      // Every interface: MASTER_ADDR may resolve to a loopback address on its own host.
+      // Listens on every interface: MASTER_ADDR may resolve to a loopback address on its own host.
       host_.emplace(
           Address{.host = {}, .port = address.port, .path = address.path},
           RendezvousServer::Options{
