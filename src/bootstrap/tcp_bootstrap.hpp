@@ -70,8 +70,8 @@ class TcpBootstrap final : public Bootstrap {
   [[noreturn]] void fail_for_good(Status status, const std::string& why);
   [[nodiscard]] std::string where() const;
 
-  // Reads until `limit`, for an End (exits this process), an Abort (sets failure_) or the close of the connection. False
-  // if the connection has closed.
+  // Reads until `limit`, for an End (exits this process), an Abort (sets failure_) or the close of the connection.
+  // False if the connection has closed.
   bool listen_for_end(std::chrono::milliseconds limit);
 
   Options options_;

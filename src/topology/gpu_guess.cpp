@@ -36,7 +36,7 @@ GpuGuess guess_among_visible(const GpuQuestion& question) {
   if (const auto rank = number_in(question.local_rank); rank && *rank < visible.size()) {
     return {visible[*rank], "the one that LOCAL_RANK numbers"};
   }
-  // A single GPU says nothing: a program for CPUs runs there, too.
+  // A single GPU is no evidence: programs that use only the CPU run on such machines, too.
   if (visible.size() > 1 && visible.size() == question.machine_pe_count) {
     return {visible[question.machine_pe], "the machine has as many GPUs as PEs"};
   }

@@ -35,7 +35,7 @@ class Socket {
     }
   }
 
-  // ethtool's ioctl on `name`; false when the driver does not answer it.
+  // Calls ethtool's ioctl on `name`; false if the driver does not support it.
   bool ethtool(const std::string& name, void* command) const {
     ifreq request{};
     const std::size_t length = std::min(name.size(), sizeof request.ifr_name - 1);
@@ -48,8 +48,8 @@ class Socket {
   int fd_;
 };
 
-// Bits per second, 0 when the driver does not say. ETHTOOL_GSET, because GLINKSETTINGS needs a
-// buffer sized by a first call and adds only link modes.
+// Bits per second, 0 if the driver does not report it. Uses ETHTOOL_GSET, because GLINKSETTINGS needs a buffer sized by
+// a first call and adds only link modes.
 std::uint64_t read_rate(const Socket& socket, const std::string& name) {
   ethtool_cmd command{};
   command.cmd = ETHTOOL_GSET;

@@ -1,4 +1,4 @@
-// Facts about a Machine: pure, no hwloc. Reading one is in read_machine.cpp.
+// Properties of a Machine: pure, no hwloc. read_machine.cpp reads one.
 #include "src/topology/machine.hpp"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ std::string_view to_string(NicKind kind) {
 std::vector<PePlace> assumed_places(const Machine& machine, std::uint32_t local_count) {
   std::vector<PePlace> places(local_count);
   for (std::size_t i = 0; i < places.size() && !machine.gpus.empty(); ++i) {
-    // With more PEs than GPUs several share one; with fewer, they spread over both sockets.
+    // With more PEs than GPUs, several PEs share one; with fewer, the PEs spread over both sockets.
     places[i].gpu = machine.gpus[i * machine.gpus.size() / local_count].pci;
   }
   return places;

@@ -47,8 +47,7 @@ void check(const NicQuestion& question) {
   }
 }
 
-// Where a candidate leads: the smaller, the better; only the best kind that is here is used, unless
-// WEFT_NICS names others.
+// What a candidate reaches; smaller is better. Only the best kind available is used, unless WEFT_NICS names others.
 enum class Reach : std::uint8_t { Network, Bridge, Loopback };
 
 Reach reach_of(const Machine& machine, const NicCandidate& nic) {
@@ -71,7 +70,7 @@ std::string_view words(Reach reach) {
   return "?";
 }
 
-// The whole decision for one node; the verdicts of one PE are read out of it.
+// The decision for a whole node; the verdicts for one PE are derived from it.
 class Node {
  public:
   Node(const Machine& machine, const NicQuestion& question)
@@ -101,8 +100,8 @@ class Node {
   const Machine& machine_;
   const NicQuestion& question_;
   NicList usable_;
-  std::map<std::size_t, std::string> refusals_;  // of the NICs that are not usable
-  std::vector<PeList> users_;                    // of each NIC, before the limit on rails
+  std::map<std::size_t, std::string> refusals_;  // for NICs that are not usable
+  std::vector<PeList> users_;                    // per NIC, before the limit on rails
 };
 
 void Node::keep_usable() {
@@ -254,7 +253,7 @@ NicChoice Node::choice() const {
     }
     choice.verdicts.push_back(std::move(verdict));
   }
-  // The limit keeps the nearest; those that stay keep the order of the candidates.
+  // The limit keeps the nearest NICs, in the order of the candidates.
   std::ranges::stable_sort(mine, {},
                            [&](std::size_t nic) { return choice.verdicts[nic].distance; });
   for (std::size_t i = 0; i < mine.size(); ++i) {

@@ -13,7 +13,7 @@
 namespace weft::topology {
 namespace {
 
-// The namespace's inode is its name for as long as anything holds it: namespaces(7).
+// The namespace's inode identifies it while anything holds it open: namespaces(7).
 std::string namespace_inode(const std::string& path) {
   struct stat status{};
 
@@ -42,7 +42,7 @@ NodeIdentity node_identity(const std::string& proc) {
 std::vector<NodePlace> group_nodes(std::span<const std::string> identities,
                                    std::uint32_t node_size) {
   std::vector<NodePlace> places;
-  std::map<std::string_view, std::uint32_t> seen;  // PEs so far of each real node
+  std::map<std::string_view, std::uint32_t> seen;  // PEs so far, per real node
   std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> nodes;  // (real node, block)
   std::vector<std::uint32_t> counts;
   for (const std::string& identity : identities) {

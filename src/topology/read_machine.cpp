@@ -1,5 +1,5 @@
-// Reads a Machine through hwloc; the only file that includes its header. An hwloc topology lives
-// only inside these functions: what leaves is plain data.
+// Reads a Machine through hwloc; the only file that includes hwloc's header. An hwloc topology exists only inside
+// these functions: the results are plain data.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -25,12 +25,12 @@ struct BitmapDeleter {
 
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
 
-// The kernel's sysfs tells all we need. GPU and display components would open drivers and X servers
-// in every PE, and "pci" (libpciaccess, where hwloc's plugins are installed) leaks: found by our
-// address sanitizer build with hwloc 2.9.0.
+// The kernel's sysfs provides everything needed. GPU and display components would open drivers and X servers in every
+// PE. "pci" (libpciaccess, if hwloc's plugins are installed) leaks memory: found by our address sanitizer build with
+// hwloc 2.9.0.
 void leave_out_slow_components(hwloc_topology_t topology) {
   for (const char* name : {"pci", "opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"}) {
-    // Fails for a component that is not installed, which is as good.
+    // Fails for a component that is not installed, which has the same effect.
     static_cast<void>(
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, name));
   }
@@ -38,7 +38,7 @@ void leave_out_slow_components(hwloc_topology_t topology) {
 
 using PciAttributes = hwloc_obj_attr_u::hwloc_pcidev_attr_s;
 
-// `xml` empty: the live machine.
+// `xml` empty: reads the live machine.
 Topology load(const std::string& xml, bool with_devices) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) {
@@ -51,7 +51,7 @@ Topology load(const std::string& xml, bool with_devices) {
   }
   leave_out_slow_components(raw);
   if (with_devices) {
-    // Bridges with one child are kept: they are root ports, and a distance counts them.
+    // Bridges with one child are kept: they are root ports, and distances depend on them.
     hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
@@ -62,8 +62,8 @@ Topology load(const std::string& xml, bool with_devices) {
   return topology;
 }
 
-// The NUMA node whose cores include all of `cpus`: the tightest one, then the lowest number, so
-// that a node of GPU or high-bandwidth memory beside the same cores is never taken for them.
+// The NUMA node whose cores include all of `cpus`: the one with the fewest cores, then the lowest index. So a node of
+// GPU or high-bandwidth memory next to the same cores is never chosen.
 std::optional<std::uint32_t> node_around(hwloc_topology_t topology, hwloc_const_bitmap_t cpus) {
   hwloc_obj_t best = nullptr;
   for (hwloc_obj_t node = nullptr;
@@ -82,7 +82,7 @@ std::optional<std::uint32_t> node_around(hwloc_topology_t topology, hwloc_const_
 void read_numa_nodes(hwloc_topology_t topology, Machine& machine) {
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
-    // Memory beside the cores of another node (GPU memory, HBM) is not a place of its own.
+    // Memory attached to the cores of another node (GPU memory, HBM) is not a location of its own.
     if (node_around(topology, node->cpuset) == node->os_index) {
       machine.numa_nodes.push_back(
           {node->os_index, static_cast<std::uint32_t>(hwloc_bitmap_weight(node->cpuset))});
@@ -108,8 +108,8 @@ PciDevice make_device(hwloc_topology_t topology, hwloc_obj_t object) {
   return device;
 }
 
-// 3D controllers, other display controllers and processing accelerators are GPUs; a VGA controller
-// is one only from NVIDIA, because servers have one on the BMC.
+// 3D controllers, other display controllers and processing accelerators are GPUs. A VGA controller is one only if it is
+// from NVIDIA, because servers have one on the BMC.
 bool is_gpu(const PciAttributes& pci) {
   constexpr unsigned kVga = 0x0300;
   constexpr unsigned kThreeD = 0x0302;
@@ -159,7 +159,7 @@ void read_nics(hwloc_topology_t topology, Machine& machine, hwloc_obj_osdev_type
                : nic.name == "lo"                  ? NicKind::Loopback
                                                    : NicKind::Net;
     nic.pci = pci_of(object);
-    // hwloc writes the first port's state as the kernel numbers it: 4 is active.
+    // hwloc reports the first port's state as the kernel's number: 4 is active.
     const char* state = hwloc_obj_get_info_by_name(object, "Port1State");
     nic.up = state == nullptr || std::string_view(state) == "4";
     machine.nics.push_back(std::move(nic));
@@ -179,8 +179,8 @@ Machine read(hwloc_topology_t topology) {
   return machine;
 }
 
-// Replaces hwloc's network interfaces (sysfs's) by those of the caller's namespace, and keeps
-// hwloc's word on where one sits if the driver does not say.
+// Replaces hwloc's network interfaces (from sysfs) by those of the caller's namespace. Keeps hwloc's location if the
+// driver does not report one.
 void merge_interfaces(Machine& machine, std::vector<Nic> interfaces) {
   for (Nic& nic : interfaces) {
     const Nic* known = find_nic(machine, nic.name);
