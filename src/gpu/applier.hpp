@@ -1,6 +1,6 @@
-// Has the GPU apply what lies in its inbox when none of its threads waits: a kernel of one warp on a stream of
-// its own. It gets onto the GPU as soon as the program's kernels leave room; if they leave none they are
-// either going to end, or they wait, and then they apply it themselves.
+// Makes the GPU apply the commands in its inbox when none of its threads waits: a kernel of one warp on its own
+// stream. It is scheduled as soon as the program's kernels leave room. If they leave none, they either finish, or
+// they wait and then apply the inbox themselves.
 //
 // Threads: one at a time.
 #pragma once
@@ -13,14 +13,14 @@ namespace weft::gpu {
 
 class Applier {
  public:
-  // Runs the kernel once, so that nothing is loaded later while other kernels run (lazy loading waits for
-  // them). After the device state has been uploaded.
+  // Runs the kernel once, so that nothing is loaded later while other kernels run (lazy loading waits for them). Call
+  // it after the device state has been uploaded.
   explicit Applier(const Device& device);
   Applier(const Applier&) = delete;
   Applier& operator=(const Applier&) = delete;
   ~Applier();
 
-  // Does nothing while the last one is still on its way.
+  // Does nothing while the previous kernel is still pending.
   void wake() noexcept;
 
  private:

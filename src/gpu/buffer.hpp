@@ -1,5 +1,5 @@
-// Memory that the CPU and this PE's GPU share, and small pieces of the GPU's own: RAII.
-// Both begin as zeros and keep their place.
+// Memory that the CPU and this PE's GPU share, and small buffers in the GPU's own memory: RAII. Both start zeroed and
+// keep their address.
 //
 // Threads: as the memory is used. Errors: Error.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace weft::gpu {
 
-// Zeroed host memory that kernels reach under the same address (cudaHostAlloc), for as long as they run.
+// Zeroed host memory that kernels access under the same address (cudaHostAlloc), as long as it lives.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -51,14 +51,14 @@ class DeviceBuffer {
 
   [[nodiscard]] std::byte* data() const { return memory_.data(); }
 
-  // Waits until the bytes are there; kernels that start later see them.
+  // Returns when the bytes are written; kernels that start later see them.
   void write(std::size_t offset, std::span<const std::byte> bytes);
 
  private:
   std::span<std::byte> memory_;
 };
 
-// Fills device memory with zeros and waits for it.
+// Zeroes device memory and waits for completion.
 void clear(std::byte* device_memory, std::size_t bytes);
 
 }  // namespace weft::gpu

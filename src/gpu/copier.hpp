@@ -1,9 +1,9 @@
-// Copies between pinned host memory and device memory by the GPU's copy engines, on two streams of their own
-// (one for each direction), which no kernel of the program delays.
+// Copies between pinned host memory and device memory by the GPU's copy engines, on two dedicated streams (one per
+// direction), which no kernel of the program delays.
 //
-// Copies of one direction end in the order in which they were started.
+// Copies of one direction complete in the order in which they were started.
 //
-// Threads: one at a time. Errors: a failed copy is never done, and has_failed says so.
+// Threads: one at a time. Errors: a failed copy never completes; has_failed reports it.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ enum class Direction : std::uint8_t { ToDevice, FromDevice };
 
 class Copier {
  public:
-  // Makes its streams on `device`.
+  // Creates its streams on `device`.
   explicit Copier(const Device& device);
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
   ~Copier();
 
-  // Numbers of a direction count from 1.
+  // Returns the copy's number; the numbers of a direction start at 1.
   [[nodiscard]] std::uint64_t start(Direction direction,
                                     void* dest,
                                     const void* source,

@@ -1,8 +1,8 @@
-// The GPU that this PE has taken: what it is, and whether Weft can use it. No CUDA type leaves this folder
-// in a header, so that everything above is compiled alike with and without CUDA: gpu/cuda implements
-// it, gpu/none says that there is none.
+// The GPU that this PE has opened: its properties, and whether Weft can use it. No header of this folder exposes a CUDA
+// type, so everything above compiles identically with and without CUDA. gpu/cuda implements it; gpu/none reports that
+// there is no GPU.
 //
-// Threads: any. Errors: Error, one sentence with CUDA's words and what to do.
+// Threads: any. Errors: Error, one message with CUDA's error text and what to do.
 #pragma once
 
 #include <array>
@@ -12,38 +12,38 @@
 namespace weft::gpu {
 
 struct Device {
-  std::int32_t index = -1;  // as CUDA numbers those that this process sees
+  std::int32_t index = -1;  // CUDA's index among the GPUs visible to this process
   std::string name;
   std::array<std::uint8_t, 16> uuid{};
   std::string pci;  // "0000:1b:00.0"
   std::uint64_t bytes = 0;
-  std::int32_t driver_version = 0;  // as CUDA counts: 13000 is 13.0
+  std::int32_t driver_version = 0;  // CUDA's encoding: 13000 is 13.0
   bool has_posix_handles = false;   // memory whose handle is a file descriptor
   bool has_fabric_handles =
       false;                      // memory whose handle other nodes of an NVLink domain may import
   bool has_rdma = false;          // NICs may read and write its memory
-  bool has_dma_buf = false;       // and take it as a dma-buf
-  bool needs_rdma_flush = false;  // what a NIC wrote is not at once visible to kernels
+  bool has_dma_buf = false;       // and can register it as a dma-buf
+  bool needs_rdma_flush = false;  // NIC writes are not immediately visible to kernels
 };
 
-// The calling thread's current one. Throws if there is none, or the driver is older than 12.4.
+// The calling thread's current device. Throws if there is none, or if the driver is older than 12.4.
 [[nodiscard]] Device current_device();
 
-// Of the GPUs that this process sees. Throws as current_device does.
+// The number of GPUs that this process sees. Throws as current_device does.
 [[nodiscard]] std::int32_t device_count();
 
-// The GPU that CUDA calls `index`; makes no context on it. Throws if CUDA has no such GPU.
+// The GPU with CUDA's index `index`; creates no context on it. Throws if there is no such GPU.
 [[nodiscard]] Device describe_device(std::int32_t index);
 
-// False where libweft was built without CUDA.
+// False if libweft was built without CUDA.
 [[nodiscard]] bool is_built_in();
 
-// Makes `device` the calling thread's. Throws.
+// Makes `device` current in the calling thread. Throws.
 void use_device(const Device& device);
-// The same on a path that is taken often: asks CUDA only the first time in each thread.
+// The same for hot paths: calls CUDA only the first time in each thread.
 void use_device_once(const Device& device) noexcept;
 
-// Whether `address` is memory of a GPU. False also where there is no CUDA.
+// Whether `address` is GPU memory. False also without CUDA.
 [[nodiscard]] bool is_device_memory(const void* address);
 
 }  // namespace weft::gpu

@@ -1,8 +1,9 @@
-// What NICs need to reach the memory of this PE's GPU: permission, pages, and an order of their writes.
+// The requirements for NIC access (GPUDirect RDMA) to the memory of this PE's GPU: permission, pages, and write
+// ordering.
 //
-// Where the platform does not order a NIC's writes before what the GPU reads later (device attribute
-// GPU_DIRECT_RDMA_WRITES_ORDERING), they are flushed after the NIC has reported them and before any thread of
-// the GPU is told of them (CUDA driver API, cuFlushGPUDirectRDMAWrites).
+// If the platform does not order a NIC's writes before later reads by the GPU (device attribute
+// GPU_DIRECT_RDMA_WRITES_ORDERING), they are flushed after the NIC has reported them and before any thread of the GPU
+// is told of them (CUDA driver API, cuFlushGPUDirectRDMAWrites).
 //
 // Threads: any.
 #pragma once
@@ -17,23 +18,23 @@
 
 namespace weft::gpu {
 
-// True if a GPU may be found here: there is a driver. Asks nothing that takes long.
+// Whether a GPU may be present: there is a driver. Makes no slow query.
 [[nodiscard]] bool has_driver();
 
-// Why NICs may not reach memory of this kind on the GPU, in one sentence; empty if they may.
+// Why NICs may not access memory of this kind on the GPU, in one sentence; empty if they may.
 [[nodiscard]] std::string nic_refusal(const Device& device, MemoryKind kind);
 
-// The pages of device memory, for the kernel to hand to a NIC.
+// A dma-buf of device memory, for the kernel to pass to a NIC.
 struct DmaBuf {
-  FileDescriptor descriptor;  // needed until the memory is registered
-  std::string why_not;        // if there is no descriptor
+  FileDescriptor descriptor;  // required until the memory is registered
+  std::string why_not;        // set if there is no descriptor
 };
 
-// Exactly `memory`, which begins and ends with a page.
+// For exactly `memory`, which starts and ends at page boundaries.
 [[nodiscard]] DmaBuf dma_buf_of(const Device& device, std::span<std::byte> memory);
 
-// What NICs have reported as written to this GPU is visible to its threads when it returns. Does nothing
-// where the platform sees to that. False: it could not be done.
+// Makes the writes to this GPU that NICs have reported visible to its threads before it returns. Does nothing if the
+// platform guarantees that. False if it failed.
 [[nodiscard]] bool show_nic_writes(const Device& device) noexcept;
 
 }  // namespace weft::gpu

@@ -1,10 +1,9 @@
-// What libweft puts on a CUDA stream: kernels on <weft/device.cuh>, and copies by the copy engines. Launchers
-// only: arguments are checked above.
+// The work that libweft enqueues on a CUDA stream: kernels based on <weft/device.cuh>, and copies by the copy engines.
+// Launchers only: the callers have checked the arguments.
 //
-// All can be captured in a CUDA graph: nothing here allocates or waits, and what counts calls lies in GPU
-// memory.
+// All can be captured in a CUDA graph: no function here allocates or waits, and call counters are in GPU memory.
 //
-// Threads: any. Each returns CUDA's error as a number, 0 if the work is on the stream.
+// Threads: any. Each function returns CUDA's error as a number, 0 if the work is on the stream.
 #pragma once
 
 #include <weft/device.h>
@@ -15,11 +14,11 @@
 
 namespace weft::gpu::on_stream {
 
-// CUDA's words for what a launcher returned.
+// CUDA's error text for a launcher's result.
 [[nodiscard]] std::string words_of(int error);
 
-// Loads all kernels of this folder. CUDA loads a kernel at its first launch otherwise, and may wait with
-// that for kernels that run, which may wait for the PE whose kernel is not loaded. Throws Error.
+// Loads all kernels of this folder. Otherwise CUDA loads a kernel at its first launch, which may wait for running
+// kernels. Those may wait for the PE whose kernel is not loaded: a deadlock. Throws Error.
 void preload_kernels();
 
 struct Transfer {
@@ -27,7 +26,7 @@ struct Transfer {
   const void* source = nullptr;
   std::size_t bytes = 0;
   int pe = 0;
-  // The peer's side as it is mapped here; null if only commands reach it.
+  // The local mapping of the peer's side; null if only commands reach it.
   void* mapped = nullptr;
 };
 
@@ -43,7 +42,7 @@ struct Transfer {
                              weft_stream_t stream);
 [[nodiscard]] int quiet(weft_stream_t stream);
 
-// ---- Collectives; `number` is the team's as kernels know it.
+// ---- Collectives; `number` is the team's number in kernels.
 
 struct Collective {
   int number = 0;
@@ -65,7 +64,7 @@ struct ReduceOptions {
   bool scatters = false;
 };
 
-// Integers of 4 and 8 bytes, float and double; and, or and xor of integers alone.
+// Integers of 4 and 8 bytes, float and double; and, or and xor for integers only.
 [[nodiscard]] bool can_reduce(weft_type type, weft_reduction reduction);
 [[nodiscard]] int reduce(const Collective& call,
                          const ReduceOptions& options,

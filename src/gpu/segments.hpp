@@ -1,10 +1,10 @@
-// The device memory of a PE and of its node's peers as its GPU sees them: own memory is allocated once and
-// offered, that of a peer is mapped at a slot.
+// The device memory of a PE and of its node's peers as its GPU sees them: the PE's own memory is allocated once and
+// offered, a peer's memory is mapped at a slot.
 //
-// With virtual memory management (CUDA driver API, "Virtual Memory Management") all slots lie at one stride
-// in one reserved range, so that a peer's address is an addition; the handle is a file descriptor, which
-// peers take over through pidfd_getfd(2), or a fabric handle. With CUDA's older IPC handles the mappings lie
-// anywhere.
+// With virtual memory management (CUDA driver API, "Virtual Memory Management") all slots have one stride in one
+// reserved range, so that a peer's address is computed by an addition. The handle is a file descriptor, which peers
+// duplicate with pidfd_getfd(2), or a fabric handle. With CUDA's older IPC handles the mappings have arbitrary
+// addresses.
 //
 // Threads: one at a time; constant once all peers are mapped. Errors: Error.
 #pragma once
@@ -21,7 +21,7 @@ namespace weft::gpu {
 
 enum class HandleKind : std::uint32_t { Descriptor, Fabric, Ipc };
 
-// How a PE offers its memory; a plain value that travels as bytes.
+// The data with which a PE offers its memory; a plain value that is sent as bytes.
 struct SegmentOffer {
   HandleKind kind = HandleKind::Descriptor;
   std::int32_t descriptor = -1;
@@ -42,11 +42,11 @@ class Segments {
   [[nodiscard]] virtual std::byte* base() const = 0;  // own memory
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   [[nodiscard]] virtual SegmentOffer offer() const = 0;
-  // `whose` is for the error's sentence.
+  // `whose` is for the error message.
   virtual std::byte* map(std::uint32_t slot, const SegmentOffer& offer, std::string_view whose) = 0;
-  // Everybody has mapped: the descriptor that was offered may go.
+  // All peers have mapped the memory: the offered descriptor may be closed.
   virtual void close_offer() = 0;
-  // From one slot to the next; 0 if there is no such distance.
+  // The distance from one slot to the next; 0 if it is not constant.
   [[nodiscard]] virtual std::uint64_t stride() const = 0;
 };
 
@@ -57,7 +57,7 @@ struct SegmentPlan {
   MemoryKind kind = MemoryKind::Virtual;
 };
 
-// Of zeroed memory. Throws OutOfMemory if the GPU has not so much.
+// Allocates zeroed memory. Throws OutOfMemory if the GPU does not have enough.
 [[nodiscard]] std::unique_ptr<Segments> make_segments(const Device& device,
                                                       const SegmentPlan& plan);
 

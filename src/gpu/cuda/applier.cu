@@ -6,7 +6,7 @@
 namespace weft::gpu {
 namespace {
 
-// Enough to empty an inbox that was full.
+// Enough rounds to empty a full inbox.
 constexpr std::uint32_t kRounds = 16;
 
 __global__ void apply_inbox() {
@@ -33,10 +33,10 @@ Applier::Applier(const Device& device) : stream_(std::make_unique<Stream>()) {
   stream_->device = device;
   int lowest = 0;
   int highest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for priorities of streams");
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "querying stream priorities");
   check(cudaStreamCreateWithPriority(&stream_->stream, cudaStreamNonBlocking, highest),
-        "making a stream");
-  check(cudaEventCreateWithFlags(&stream_->last, cudaEventDisableTiming), "making an event");
+        "creating a stream");
+  check(cudaEventCreateWithFlags(&stream_->last, cudaEventDisableTiming), "creating an event");
   wake();
   check(cudaStreamSynchronize(stream_->stream), "running the kernel that applies the inbox");
 }

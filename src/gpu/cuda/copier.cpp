@@ -8,7 +8,7 @@
 namespace weft::gpu {
 namespace {
 
-// Copies that are started and not known to be done; more wait for the oldest.
+// The most copies that are started and not known to be complete; a further one waits for the oldest.
 constexpr std::size_t kInFlightMax = 256;
 
 struct Lane {
@@ -27,7 +27,7 @@ struct Copier::Streams {
 
   Lane& lane(Direction direction) { return lanes[static_cast<std::size_t>(direction)]; }
 
-  // Looks which of the oldest have ended.
+  // Checks which of the oldest copies have completed.
   void advance(Lane& lane) {
     while (!failed && lane.done < lane.started) {
       const cudaError_t error = cudaEventQuery(lane.events[lane.done % kInFlightMax]);
@@ -45,12 +45,12 @@ Copier::Copier(const Device& device) : streams_(std::make_unique<Streams>()) {
   streams_->device = device;
   int lowest = 0;
   int highest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for priorities of streams");
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "querying stream priorities");
   for (Lane& lane : streams_->lanes) {
     check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest),
-          "making a stream for copies");
+          "creating a stream for copies");
     for (cudaEvent_t& event : lane.events) {
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event");
     }
   }
 }

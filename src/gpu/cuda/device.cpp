@@ -13,10 +13,10 @@ std::string version_words(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// How many GPUs there are. Throws unless this process has a driver, and the driver a GPU.
+// The number of GPUs. Throws if this process has no driver, or the driver no GPU.
 std::int32_t require_gpu() {
   int version = 0;
-  check(cudaDriverGetVersion(&version), "asking for the NVIDIA driver's version");
+  check(cudaDriverGetVersion(&version), "querying the NVIDIA driver's version");
   if (version == 0) {
     fail(Status::InvalidArgument,
          "no NVIDIA driver was found (libcuda.so.1); install one, or do without weft_device_init: "
@@ -37,7 +37,7 @@ std::int32_t require_gpu() {
 
 bool has(CUdevice_attribute attribute, int device) {
   int value = 0;
-  // A driver that does not know the attribute does not have what it stands for.
+  // A driver that does not know the attribute does not support the feature.
   return driver().device_get_attribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
 }
 
@@ -54,8 +54,8 @@ std::int32_t device_count() {
 Device current_device() {
   require_gpu();
   std::int32_t index = -1;
-  check(cudaGetDevice(&index), "asking for the current GPU");
-  check(cudaFree(nullptr), fmt::format("making a CUDA context on GPU {}", index));
+  check(cudaGetDevice(&index), "querying the current GPU");
+  check(cudaFree(nullptr), fmt::format("creating a CUDA context on GPU {}", index));
   return describe_device(index);
 }
 
@@ -63,14 +63,14 @@ Device describe_device(std::int32_t index) {
   Device device;
   device.index = index;
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device.index), "asking what the GPU is");
+  check(cudaGetDeviceProperties(&properties, device.index), "querying the properties of the GPU");
   device.name = properties.name;
   std::copy_n(reinterpret_cast<const std::uint8_t*>(properties.uuid.bytes), device.uuid.size(),
               device.uuid.begin());
   device.pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID,
                            properties.pciDeviceID);
   device.bytes = properties.totalGlobalMem;
-  check(cudaDriverGetVersion(&device.driver_version), "asking for the NVIDIA driver's version");
+  check(cudaDriverGetVersion(&device.driver_version), "querying the NVIDIA driver's version");
   device.has_posix_handles =
       has(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device.index) &&
       has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device.index);
@@ -85,7 +85,7 @@ Device describe_device(std::int32_t index) {
 }
 
 void use_device(const Device& device) {
-  check(cudaSetDevice(device.index), fmt::format("taking GPU {}", device.index));
+  check(cudaSetDevice(device.index), fmt::format("selecting GPU {}", device.index));
 }
 
 void use_device_once(const Device& device) noexcept {

@@ -3,7 +3,7 @@
 namespace weft::gpu {
 namespace {
 
-// The versions of the functions as they were in CUDA 12.4, the oldest that Weft takes.
+// The function versions of CUDA 12.4, the oldest that Weft supports.
 constexpr unsigned int kVersion = 12040;
 
 template <typename Function>

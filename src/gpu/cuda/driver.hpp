@@ -1,5 +1,5 @@
-// CUDA's driver functions by their entry points, and the words for CUDA's errors. Asked for at run time, so
-// that libweft loads on a machine that has no driver.
+// CUDA's driver functions by their entry points, and the texts of CUDA's errors. Resolved at run time, so that libweft
+// loads on a machine without a driver.
 //
 // Threads: any.
 #pragma once
@@ -33,13 +33,13 @@ struct Driver {
   decltype(&::cuGetErrorString) get_error_string;
 };
 
-// Throws if there is no driver, or one that lacks a function.
+// Throws if there is no driver, or if it lacks a function.
 [[nodiscard]] const Driver& driver();
 
 [[nodiscard]] std::string words(cudaError_t error);
 [[nodiscard]] std::string words(CUresult error);
 
-// Throws "`action` failed: CUDA's words" unless it succeeded.
+// Throws "`action` failed: CUDA's error text" unless the call succeeded.
 inline void check(cudaError_t error, std::string_view action, Status status = Status::Internal) {
   if (error != cudaSuccess) {
     fail(status, "{} failed: {}", action, words(error));

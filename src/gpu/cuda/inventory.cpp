@@ -9,7 +9,7 @@
 namespace weft::gpu {
 namespace {
 
-// 0 for what this driver does not know.
+// 0 if this driver does not know the attribute.
 std::int32_t attribute(cudaDeviceAttr which, std::int32_t device) {
   int value = 0;
   return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
@@ -62,7 +62,7 @@ bool has_context() {
   try {
     CUcontext context = nullptr;
     return driver().ctx_get_current(&context) == CUDA_SUCCESS && context != nullptr;
-  } catch (const Error&) {  // a driver that is too old for everything else as well
+  } catch (const Error&) {  // a driver that is also too old for everything else
     return false;
   }
 }

@@ -7,7 +7,7 @@ namespace {
 
 int attribute(CUdevice_attribute which, const Device& device) {
   int value = 0;
-  // A driver that does not know the attribute does not have what it stands for.
+  // A driver that does not know the attribute does not support the feature.
   return driver().device_get_attribute(&value, which, device.index) == CUDA_SUCCESS ? value : 0;
 }
 

@@ -1,6 +1,6 @@
-// The interface is NVML's C API ("NVML API Reference Guide", docs.nvidia.com/deploy/nvml-api), declared
-// here because its header comes with another package than CUDA's compiler. Types and numbers of that API do
-// not change: functions that do get a new name.
+// The interface is NVML's C API ("NVML API Reference Guide", docs.nvidia.com/deploy/nvml-api). It is declared here,
+// because its header is in a different package than CUDA's compiler. Types and constants of that API are stable:
+// changed functions get a new name.
 #include "src/gpu/cuda/nvlink.hpp"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ struct Nvml::Functions {
     return p2p_status(from, to, kP2pNvlink, &status) == kSuccess && status == kP2pOk;
   }
 
-  // Where the links that are up end.
+  // The devices at the other ends of the links that are up.
   [[nodiscard]] std::vector<std::optional<PciAddress>> link_ends(DeviceHandle device) const {
     std::vector<std::optional<PciAddress>> ends;
     for (unsigned int link = 0; link < kLinksMax; ++link) {
@@ -115,7 +115,7 @@ struct Nvml::Functions {
 
 Nvml::Nvml() : functions_(std::make_unique<Functions>()) {
   if (!functions_->load()) {
-    functions_.reset();  // the library stays loaded, which costs nothing
+    functions_.reset();  // the library stays loaded, at no cost
   }
 }
 

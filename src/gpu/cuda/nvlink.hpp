@@ -1,5 +1,5 @@
-// What only NVIDIA's management library knows: the driver's release, and NVLinks. Loaded at run time
-// (libnvidia-ml.so.1 comes with the driver); without it nothing is known and nothing fails.
+// Information that only NVIDIA's management library (NVML) has: the driver's release, and NVLinks. Loaded at run time
+// (libnvidia-ml.so.1 comes with the driver); without it the information is missing and nothing fails.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,7 +19,7 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml();
 
-  // Fills in what CUDA cannot tell: release, counts and rates of links, which peers they lead to.
+  // Adds what CUDA cannot report: the release, the number and rate of links, and the peers that they connect.
   void complete(Inventory& inventory) const;
 
  private:

@@ -1,4 +1,4 @@
-// The host's part of on_stream.hpp: which file of kernels a reduction is in, and errors' words.
+// The host's part of on_stream.hpp: selects the kernel file of a reduction, and formats errors.
 #include "src/gpu/on_stream.hpp"
 
 #include "src/gpu/cuda/driver.hpp"

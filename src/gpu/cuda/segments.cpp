@@ -17,7 +17,7 @@
 namespace weft::gpu {
 namespace {
 
-// Fabric handles need a channel of the IMEX service; its devices are listed here.
+// Fabric handles require a channel of the IMEX service; its devices are listed here.
 constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
 
 [[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
@@ -31,7 +31,7 @@ constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
        format_bytes(free_bytes), why);
 }
 
-// A copy of descriptor `descriptor` of process `pid`.
+// Duplicates descriptor `descriptor` of process `pid`.
 FileDescriptor take_descriptor(const SegmentOffer& offer, std::string_view whose) {
   const FileDescriptor process(
       static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(offer.pid), 0)));
@@ -61,7 +61,7 @@ CUmemAllocationProp properties_of(const Device& device, CUmemAllocationHandleTyp
 class VirtualSegments final : public Segments {
  public:
   VirtualSegments(const Device& device, const SegmentPlan& plan) : device_(device), plan_(plan) {
-    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // so that peers may take the descriptor
+    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // so that peers may duplicate the descriptor
     allocate();
     check(driver().mem_address_reserve(&range_, plan_.slot_count * bytes_, granularity_, 0, 0),
           fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
@@ -128,16 +128,16 @@ class VirtualSegments final : public Segments {
     return reinterpret_cast<std::byte*>(range_ + slot * bytes_);
   }
 
-  // Physical memory with a handle that peers can import.
+  // Allocates physical memory with a handle that peers can import.
   void allocate() {
     CUmemAllocationProp properties =
         properties_of(device_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     check(driver().mem_get_allocation_granularity(&granularity_, &properties,
                                                   CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-          "asking for the granularity of device memory");
+          "querying the granularity of device memory");
     bytes_ = (plan_.bytes + granularity_ - 1) / granularity_ * granularity_;
     if (device_.has_fabric_handles && std::filesystem::exists(kFabricChannels)) {
-      // Where no channel was granted, these fail, and descriptors do.
+      // If no channel was granted, fabric handles fail, and file descriptors are used.
       const CUmemAllocationProp fabric = properties_of(device_, CU_MEM_HANDLE_TYPE_FABRIC);
       is_fabric_ = driver().mem_create(&own_, bytes_, &fabric, 0) == CUDA_SUCCESS;
     }
@@ -155,7 +155,7 @@ class VirtualSegments final : public Segments {
     descriptor_ = FileDescriptor(descriptor);
   }
 
-  // Maps `handle` at `slot` for this GPU; takes it over.
+  // Maps `handle` at `slot` for this GPU; takes ownership of it.
   void place(std::uint32_t slot, CUmemGenericAllocationHandle handle) {
     mapped_.resize(plan_.slot_count, 0);
     const CUdeviceptr address = range_ + slot * bytes_;

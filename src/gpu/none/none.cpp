@@ -1,4 +1,4 @@
-// What stands for the GPU where libweft is built without CUDA: one sentence.
+// The implementation of the GPU interface in a libweft built without CUDA: it only reports that.
 #include "src/base/error.hpp"
 #include "src/gpu/applier.hpp"
 #include "src/gpu/buffer.hpp"
@@ -127,7 +127,7 @@ bool Copier::has_failed() const noexcept {
   return true;
 }
 
-// ---- On streams: weft_device_init has said why they are not reached.
+// ---- On streams: not reached, because weft_device_init has failed.
 
 namespace on_stream {
 

@@ -1,10 +1,10 @@
-// Collectives on a stream that move bytes, sync and barrier.
+// Collectives on a stream that move bytes; sync and barrier.
 #include "src/gpu/on_stream/launch.cuh"
 
 namespace weft::gpu::on_stream {
 namespace {
 
-// Enough for a flag of each PE of a node; more PEs take turns.
+// Enough for one flag per PE of a node; with more PEs a thread handles several.
 constexpr int kMeetingThreads = 128;
 
 __global__ void __launch_bounds__(kMeetingThreads, 1) barrier_kernel() {
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kMeetingThreads, 1) sync_kernel(device::Team t
   device::sync<device::Block>(team);
 }
 
-// The widest unit that both sides and the size allow is found in the kernel, from bytes.
+// The kernel derives the widest unit that both sides and the size allow from the byte count.
 template <typename Scope>
 __global__ void __launch_bounds__(kThreads, 1) alltoall_kernel(device::Team team,
                                                                std::byte* dest,

@@ -1,7 +1,7 @@
-// What the files with kernels of this folder have for gpu/cuda/on_stream.cpp: their part of loading kernels,
-// and reductions by type.
+// The interface of this folder's kernel files to gpu/cuda/on_stream.cpp: loading of kernels, and reductions by type.
 //
-// Threads: any. Errors: CUDA's as a number, 0 for none.
+// Threads: any.
+// Errors: CUDA's as a number, 0 for none.
 #pragma once
 
 #include "src/gpu/on_stream.hpp"
@@ -11,7 +11,7 @@ namespace weft::gpu::on_stream {
 [[nodiscard]] int preload_data();
 [[nodiscard]] int preload_exchanges();
 
-// ---- Reductions: one file a type, all of one form (reduce.cuh).
+// ---- Reductions: one file per type, all of the same form (reduce.cuh).
 
 using Reduce = int (*)(const Collective& call, const ReduceOptions& options, weft_stream_t stream);
 

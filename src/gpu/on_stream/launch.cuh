@@ -1,8 +1,8 @@
-// How many blocks a call on a stream takes, and how they are started.
+// The number of blocks of a call on a stream, and how they are launched.
 //
-// One block up to kOneBlockBytes: that is where the block-scope collectives are at their best, and one block
-// waits for no SM. Above, grid scope: a block for each kBytesPerBlock, up to half of an H200's SMs, which
-// already is what NVLink takes (docs/PERFORMANCE.md); the others stay with the program's own kernels.
+// One block up to kOneBlockBytes: block-scope collectives are most efficient there, and one block does not wait for
+// SMs. Above that, grid scope: one block per kBytesPerBlock, up to half of an H200's SMs, which already saturate NVLink
+// (docs/PERFORMANCE.md). The other SMs stay available to the program's own kernels.
 #pragma once
 
 #include <weft/device.cuh>
@@ -24,7 +24,7 @@ inline constexpr std::size_t kBytesPerBlock = std::size_t{16} << 10U;
 inline constexpr std::size_t kBlocksMax = 64;
 inline constexpr int kThreads = 512;
 
-// `bytes` is what a PE receives.
+// `bytes` is the number of bytes that a PE receives.
 inline unsigned blocks_for(std::size_t bytes) {
   if (bytes <= kOneBlockBytes) {
     return 1;
@@ -33,7 +33,7 @@ inline unsigned blocks_for(std::size_t bytes) {
   int processors = 1;
   if (cudaGetDevice(&gpu) != cudaSuccess ||
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, gpu) != cudaSuccess) {
-    return 1;  // the launch says what is wrong
+    return 1;  // the launch reports the error
   }
   const std::size_t wanted = (bytes + kBytesPerBlock - 1) / kBytesPerBlock;
   return static_cast<unsigned>(
@@ -53,7 +53,7 @@ int launch(void (*kernel)(Parameters...),
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// Blocks that wait for each other.
+// For blocks that wait for each other, which must be co-resident.
 template <typename... Parameters, typename... Arguments>
 int launch_together(void (*kernel)(Parameters...),
                     unsigned blocks,
@@ -63,7 +63,7 @@ int launch_together(void (*kernel)(Parameters...),
                                    std::forward<Arguments>(arguments)...);
 }
 
-// The first error of several.
+// Returns the first error of several.
 template <typename... Kernels>
 int preload(Kernels... kernels) {
   int error = 0;

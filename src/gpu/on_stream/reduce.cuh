@@ -1,5 +1,5 @@
-// Reductions on a stream of one type: what the files reduce_*.cu fill in. A file a type, since each kernel
-// takes the compiler seconds.
+// Reductions on a stream for one type, instantiated by the files reduce_*.cu. One file per type, since each kernel
+// takes seconds to compile.
 //
 // Threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
@@ -8,15 +8,15 @@
 
 namespace weft::gpu::on_stream {
 
-// Both reductions in one kernel, since they are one function but for the stride.
+// Both reductions in one kernel, since they differ only in the stride.
 template <typename Scope, typename Op, typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     reduce_kernel(device::Team team, device::detail::ReduceCall<T> call) {
   device::detail::reduce<Scope, Op, T>(team, call);
 }
 
-// Sums, the usual ones, have kernels of block scope for what one block does; the others run one block in
-// grid scope there, which costs a meeting with itself.
+// Sums, the most frequent reductions, have kernels of block scope for calls of one block. The others use grid scope
+// with one block there, which costs a synchronization with itself.
 template <typename Op>
 using ScopeOfOneBlock =
     std::conditional_t<std::is_same<Op, device::Sum>::value, device::Block, device::Grid>;
@@ -30,7 +30,7 @@ int launch_reduce(const Collective& call, const ReduceOptions& options, weft_str
       static_cast<T*>(call.dest), static_cast<const T*>(call.source), count,
       options.scatters ? count : 0,
       options.scatters ? device::OperationName::ReduceScatter : device::OperationName::Reduce};
-  // Parcels (a block's way) receive the whole of all members.
+  // In the parcel protocol (one block) a PE receives the whole data of all members.
   const unsigned blocks = blocks_for(call.bytes * call.size);
   return blocks == 1
              ? launch(&reduce_kernel<One, Op, T>, 1, kThreads, stream, team, what)
@@ -47,7 +47,7 @@ int preload_reduce() {
   return error;
 }
 
-// Those of all types.
+// The operations that all types support.
 template <typename T>
 int launch_arithmetic(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
   switch (options.reduction) {

@@ -1,4 +1,4 @@
-// Reductions on a stream: what depends on the sign of an integer.
+// Reductions on a stream: operations that depend on the sign of an integer.
 #include "src/gpu/on_stream/reduce.cuh"
 
 namespace weft::gpu::on_stream {

@@ -1,4 +1,4 @@
-// Reductions on a stream: uint32_t; also what does not depend on the sign.
+// Reductions on a stream: uint32_t; also operations that do not depend on the sign.
 #include "src/gpu/on_stream/reduce.cuh"
 
 namespace weft::gpu::on_stream {
