@@ -1,5 +1,5 @@
-// A first-in-first-out queue of fixed capacity. It never allocates after its construction: what the
-// proxy holds for one peer is bounded, and its steady state calls no allocator.
+// A FIFO queue of fixed capacity. It never allocates after construction: the proxy's memory per peer is bounded, and
+// the steady state calls no allocator.
 //
 // Threads: one at a time. Invariant: size() <= capacity(); push on a full queue aborts.
 #pragma once
@@ -26,7 +26,7 @@ class BoundedQueue {
 
   [[nodiscard]] T& front() { return items_[first_]; }
 
-  // The new last item, still with the values of whatever lay there before.
+  // The new last item, still with the values of the item that was in its place before.
   T& push() {
     WEFT_CHECK(!full(), "a queue of {} items overflows", items_.size());
     const std::size_t at = first_ + size_;

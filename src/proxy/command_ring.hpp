@@ -1,8 +1,8 @@
-// The proxy's side of one command ring: takes commands in order, remembers which are complete, and
-// tells the GPU the position below which all are.
+// The proxy's side of one command ring: takes commands in order, tracks which are complete, and tells the GPU the
+// position below which all are complete.
 //
-// Threads: the proxy's only. Invariant: completed <= released <= taken, and taken - completed is at
-// most the window; a full window stops taking, so nothing here grows.
+// Threads: only the proxy's. Invariant: completed <= released <= taken, and taken - completed is at most the window. A
+// full window stops taking, so memory is bounded.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace weft::proxy {
 
 class CommandRing {
  public:
-  // `window`: how many commands may be taken and not complete; a power of two.
+  // `window`: the most commands that may be taken and incomplete; a power of two.
   CommandRing(const device::RingView& view, std::uint64_t window)
       : consumer_(view), done_(window, 0) {}
 
-  // True if the next command is there and the window has room.
+  // True if the next command is available and the window has room.
   [[nodiscard]] bool peek(device::Command& command) const {
     return taken_ - completed_ < done_.size() && consumer_.peek(taken_, command);
   }
@@ -27,11 +27,11 @@ class CommandRing {
 
   [[nodiscard]] std::uint64_t position() const { return taken_; }
 
-  // The command that peek showed, and its payload, have been copied.
+  // Call after copying the command returned by peek, and its payload.
   void take() { ++taken_; }
 
-  // A command is complete, with `value` for whoever waits for a reply. False: the slot's last reply has
-  // not been read yet, so nothing was done.
+  // Completes a command, with `value` for a thread that waits for its reply. False if the slot's last reply has not
+  // been read yet; then nothing was done.
   [[nodiscard]] bool finish(std::uint64_t position, bool wants_reply, std::uint64_t value) {
     if (wants_reply) {
       if (!consumer_.can_reply(position)) {
@@ -43,7 +43,7 @@ class CommandRing {
     return true;
   }
 
-  // Tells the GPU what has been taken since, and what is complete. True if anything is new.
+  // Tells the GPU the positions taken and completed since the last call. True if either changed.
   bool publish() {
     const bool has_taken = released_ != taken_;
     if (has_taken) {
@@ -65,7 +65,7 @@ class CommandRing {
 
  private:
   device::RingConsumer<HostMemory> consumer_;
-  std::vector<std::uint8_t> done_;  // by position modulo the window
+  std::vector<std::uint8_t> done_;  // indexed by position modulo the window
   std::uint64_t taken_ = 0;
   std::uint64_t released_ = 0;
   std::uint64_t completed_ = 0;

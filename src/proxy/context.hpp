@@ -1,7 +1,7 @@
-// What the streams of one engine share: its seams, its memory, its rings. References only; the engine
-// owns what they point to, or was given it.
+// State shared by the streams of one engine: its interfaces, memory and rings. References only; the engine owns the
+// objects, or was given them.
 //
-// Threads: the proxy's only.
+// Threads: only the proxy's.
 #pragma once
 
 #include <algorithm>
@@ -20,23 +20,23 @@
 
 namespace weft::proxy {
 
-// A symmetric region as it lies here.
+// The local memory of a symmetric region.
 struct RegionMemory {
   RegionIndex region;
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
 };
 
-// A command could not be done: its peer is lost (PeerLost), or it names memory or a PE that cannot be
-// reached this way (InvalidArgument). Called by the proxy's thread for each such command, and with Nop when
-// a peer is found to be lost; must not block.
+// Called if a command failed: its peer is lost (PeerLost), or it names memory or a PE that cannot be reached by command
+// (InvalidArgument). The proxy's thread calls it for each such command, and with Nop when a peer is found to be lost.
+// It must not block.
 using FailureHook = std::function<void(Pe, device::CommandKind, Status)>;
 
-// What is kept for one peer, so that it stays bounded however many there are. The same on all PEs.
+// Limits per peer, so that memory is bounded for any number of peers. The same on all PEs.
 struct PeerLimits {
-  std::uint32_t commands = 256;  // queued, taken out of the rings
+  std::uint32_t commands = 256;  // queued after removal from the rings
   std::uint32_t requests =
-      256;  // gets and fetching atomics outstanding: a peer keeps so many answers ready
+      256;  // outstanding gets and fetching atomics: a peer reserves as many answers
 
   static constexpr PeerLimits of(std::uint32_t pe_count) {
     constexpr std::uint32_t kAll = 32768;
@@ -54,11 +54,11 @@ struct Context {
   StagingLayout layout;
   PeerLimits limits;
   RegionMemory staging;
-  // The symmetric device heap: an address of the GPU, never touched by this thread. `region` is that
-  // of peers that are direct.
+  // The symmetric device heap: GPU addresses, never accessed by this thread. `region` is its number for peers that are
+  // direct.
   RegionMemory heap;
   Pe me;
-  std::vector<bool> is_direct;  // by PE: NICs take data from GPU to GPU
+  std::vector<bool> is_direct;  // by PE: NICs transfer data from GPU to GPU
   std::uint64_t direct_bytes_min = 0;
 
   [[nodiscard]] std::uint64_t& word(std::size_t offset) const {
@@ -69,7 +69,7 @@ struct Context {
     return {.region = staging.region, .offset = HeapOffset(offset)};
   }
 
-  // An address of this PE's GPU.
+  // Whether the range is inside this PE's device heap.
   [[nodiscard]] bool is_own_heap(std::uint64_t address, std::uint64_t bytes) const {
     const auto base = reinterpret_cast<std::uint64_t>(heap.base);
     return address >= base && is_in_heap(address - base, bytes);

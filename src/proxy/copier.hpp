@@ -1,7 +1,7 @@
-// The proxy's seam to its GPU: who moves bulk data between pinned host memory and GPU memory, and who
-// applies small things where no GPU thread waits. CUDA implements it; tests do with threads and memcpy.
+// The proxy's interface to its GPU: bulk copies between pinned host memory and GPU memory, and the application of small
+// operations when no GPU thread waits. Implemented with CUDA, and in tests with threads and memcpy.
 //
-// Threads: the proxy's thread only, unless the implementation says more.
+// Threads: only the proxy's thread, unless the implementation allows more.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace weft::proxy {
 
 enum class Direction : std::uint8_t { ToGpu, FromGpu };
 
-// Copies of one direction are done in the order in which they were asked for; those of different
-// directions in any order.
+// Copies of one direction complete in the order in which they were started; those of different directions in any
+// order.
 class Copier {
  public:
-  // Per direction 1, 2, 3, ... Ticket 0 is always done.
+  // Numbered 1, 2, 3, ... per direction. Ticket 0 is always complete.
   using Ticket = std::uint64_t;
 
   Copier() = default;
@@ -23,19 +23,18 @@ class Copier {
   Copier& operator=(const Copier&) = delete;
   virtual ~Copier() = default;
 
-  // Starts a copy, and returns at once. Both sides stay untouched by the caller until it is done.
+  // Starts a copy, and returns at once. The caller must not touch either side until it is complete.
   virtual Ticket copy(Direction direction,
                       void* dest,
                       const void* source,
                       std::size_t bytes) noexcept = 0;
 
-  // True if the copy is done, and so are all before it in its direction; what it wrote to the GPU is
-  // then visible to the GPU's threads. Called often: an implementation asks the driver only about
-  // what it has not seen done yet.
+  // True if the copy and all earlier ones in its direction are complete; what it wrote to the GPU is then visible to
+  // the GPU's threads. Called often: an implementation queries the driver only for copies not yet known to be complete.
   [[nodiscard]] virtual bool is_done(Direction direction, Ticket ticket) noexcept = 0;
 
-  // What NICs have written to the GPU, and reported, before the call is visible to the GPU's threads when
-  // it returns. Nothing to do where the GPU's platform orders that by itself.
+  // Makes NIC writes to the GPU that were reported before the call visible to the GPU's threads before it returns.
+  // No-op if the GPU's platform orders them itself.
   virtual void show_nic_writes() noexcept {}
 };
 
@@ -46,9 +45,8 @@ class Applier {
   Applier& operator=(const Applier&) = delete;
   virtual ~Applier() = default;
 
-  // Records have lain in the inbox for a while: have the GPU drain it once, with device::InboxConsumer.
-  // Returns at once. Called again, every so often, until they are applied; a call while an earlier one
-  // is still on its way does nothing.
+  // Called when records have been in the inbox for a while: makes the GPU drain it once, as device::InboxConsumer does.
+  // Returns at once. Called repeatedly until the records are applied. No effect while an earlier drain is pending.
   virtual void wake_applier() noexcept = 0;
 };
 

@@ -17,7 +17,7 @@ Direct::Direct(Context& context, Pe peer)
 
 Direct::~Direct() {
   if (!is_quiet()) {
-    // As in Outgoing: the transport will still write there.
+    // As in Outgoing: the transport will still write to the counters.
     context_.transport.keep(std::move(counters_));
   }
 }
@@ -73,7 +73,7 @@ Status Direct::post_put(const Command& command) {
   return status;
 }
 
-// The peer's credit says that the data has arrived; the counter, that no rail will send it again.
+// The peer's credit shows that the data has arrived; the counter shows that no rail will resend it.
 bool Direct::finish_put(std::uint64_t number, bool lost) {
   if (number < finished_) {
     return true;

@@ -1,10 +1,10 @@
-// Puts and gets whose data the NICs carry from GPU memory to GPU memory: what one stream has on its way.
+// The outstanding puts and gets of one stream whose data the NICs transfer from GPU memory to GPU memory.
 //
-// A put is a put_signal of the rails: the data into the peer's device heap, and a word of the peer's staging
-// that says "number so-and-so is there". A record of the stream names the number, so the peer knows what has
-// to be there before it applies what follows. A get is a get; the peer's CPU has no part in it.
+// A put is a put_signal on the rails: the data goes to the peer's device heap, and then a word of the peer's staging is
+// set to the number of the put. A record of the stream carries that number, so the peer knows which data must have
+// arrived before it applies what follows. A get is a get of the rails, without any part of the peer's CPU.
 //
-// Threads: the proxy's only. Numbers of puts: finished_ <= posted_ <= finished_ + kDirectWindow, so a word is
+// Threads: only the proxy's. Numbers of puts: finished_ <= posted_ <= finished_ + kDirectWindow, so a word is
 // not set again before the peer has seen it.
 #pragma once
 
@@ -30,35 +30,35 @@ class Direct {
   Direct(Context& context, Pe peer);
   Direct(const Direct&) = delete;
   Direct& operator=(const Direct&) = delete;
-  // Operations that the transport still has are left with their counters; see is_quiet.
+  // Operations that the transport still holds keep their counters; see is_quiet.
   ~Direct();
 
-  // True if NICs can do it: the peer is reached so, there is enough data, and this side of it lies in
-  // the own device heap, which is what the rails know of.
+  // True if NICs can transfer it: the peer is direct, the size is large enough, and the local side is in this PE's
+  // device heap, which is the memory that the rails know.
   [[nodiscard]] bool takes(const device::Command& command) const;
 
-  // Starts a put; its number is `posted() - 1` then. Again: nothing was taken. The source must stay as it is
-  // until finish_put.
+  // Starts a put; its number is then `posted() - 1`. Again: nothing was posted. The source must not change until
+  // finish_put.
   [[nodiscard]] Status post_put(const device::Command& command);
 
   [[nodiscard]] std::uint64_t posted() const { return posted_; }
 
-  // The peer has applied put `number`. False: the NICs may still read its source. Puts are finished in
-  // order; asking again is harmless. With `lost` nothing is waited for.
+  // The peer has applied put `number`. False: the NICs may still read its source. Puts finish in order; repeating the
+  // call is harmless. With `lost` it does not wait.
   [[nodiscard]] bool finish_put(std::uint64_t number, bool lost);
 
   [[nodiscard]] Status post_get(const device::Command& command, const Get& get);
 
   [[nodiscard]] bool has_gets() const { return get_count_ > 0; }
 
-  // Hands gets whose data is here to `on_done`, in any order; false from it means "later". True if any was
-  // taken. With `lost` nothing is waited for.
+  // Passes gets whose data has arrived to `on_done`, in any order; if that returns false the get is passed again later.
+  // True if any was accepted. With `lost` it does not wait.
   bool reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done);
 
-  // True once after puts were posted: the transport is to be asked to count them soon.
+  // True once after puts were posted: the transport should be flushed soon.
   [[nodiscard]] bool wants_flush();
 
-  // The transport holds nothing of ours any more.
+  // The transport holds no operation of this object any more.
   [[nodiscard]] bool is_quiet() const;
 
  private:
@@ -69,7 +69,7 @@ class Direct {
 
   Context& context_;
   Pe peer_;
-  // Of puts by number, then of gets by slot. The transport writes them, so they may have to outlive this.
+  // Counters of puts by number, then of gets by slot. The transport writes them, so they may have to outlive this.
   std::unique_ptr<Counters> counters_;
   std::uint64_t posted_ = 0;
   std::uint64_t finished_ = 0;

@@ -24,7 +24,7 @@ static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Se
 
 namespace {
 
-// From one ring, before the others have their turn.
+// The most commands taken from one ring before the others have their turn.
 constexpr int kCommandsPerTurn = 64;
 constexpr std::uint64_t kDrainNs = 1'000'000'000;
 
@@ -124,7 +124,7 @@ bool Engine::drain(std::uint32_t ring) {
   return count > 0;
 }
 
-// False: it cannot be taken now.
+// False: the command cannot be taken now.
 bool Engine::take(std::uint32_t ring, const Command& command) {
   CommandRing& from = rings_[ring];
   const bool wants_reply = (command.flags & device::kReplyWanted) != 0;
@@ -150,7 +150,7 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
   return true;
 }
 
-// The first is explained; a kernel that is wrong once is mostly wrong often.
+// Only the first is logged: a faulty kernel usually repeats its error.
 void Engine::refuse(const Command& command) {
   if (!has_refused_) {
     has_refused_ = true;
@@ -193,17 +193,17 @@ bool Engine::is_valid(const Command& command) const {
   return false;
 }
 
-// Costs no message and no wait: the streams are ordered already. A flag on each stream's next record
-// has the target finish small things before bulk data that follows.
+// Costs no message and no wait, because the streams are ordered. A flag on each stream's next record makes the target
+// finish small operations before bulk data that follows.
 void Engine::fence() {
   for (const Pe peer : peers_) {
     outgoing_[peer.value]->fence();
   }
 }
 
-// ---- Peers that are gone.
+// ---- Lost peers.
 
-// One after the other: the question takes the transport's lock.
+// One peer per call: the query takes the transport's lock.
 void Engine::check_a_peer(std::uint64_t now_ns) {
   if (now_ns < next_check_ns_ || peers_.empty()) {
     return;

@@ -1,14 +1,13 @@
-// Carries out what a PE's GPU asks of PEs whose GPU memory is not mapped here, and what they ask of
-// it: through pinned host memory (staging), the rails between the hosts, and copies at both ends.
+// Executes the operations of a PE's GPU on PEs whose GPU memory is not mapped here, and their operations on this PE:
+// through pinned host memory (staging), the rails between the hosts, and copies at both ends.
 //
 //   command rings -> Outgoing (one per peer) -> rails -> staging slots -> Incoming (one per peer)
 //     -> copier (bulk data) or inbox (small puts, signals, atomics), and back: credit -> `completed`
 //
-// A peer, a rail or an inbox that is full holds up its own streams only. A ring stops while the command at
-// its front has a peer whose queue is full; other rings go on. All memory is bounded and allocated in
-// the constructor.
+// A full peer, rail or inbox blocks only its own streams. A ring stops while the command at its head is for a
+// peer whose queue is full; other rings continue. All memory is bounded and allocated in the constructor.
 //
-// Threads: poll by one thread at a time (ProxyThread). The GPU and the transport's threads touch only rings,
+// Threads: poll by one thread at a time (ProxyThread). The GPU and the transport's threads access only rings,
 // staging words and counters, all of them atomically.
 #pragma once
 
@@ -24,11 +23,11 @@ namespace weft::proxy {
 
 struct EngineOptions {
   StagingOptions staging;
-  std::uint64_t window = 4096;        // commands of one ring that may be taken and not complete
-  std::uint32_t wake_us = 20;         // how long the inbox may lie before the applier is woken
-  std::uint32_t peer_check_us = 500;  // how often one of the peers is asked about
-  // From this size on data goes from GPU to GPU by the NICs alone, where they can. More than a command
-  // carries itself.
+  std::uint64_t window = 4096;  // commands of one ring that may be taken and incomplete
+  std::uint32_t wake_us = 20;   // how long records wait in the inbox before the applier is woken
+  std::uint32_t peer_check_us = 500;  // the interval between queries of one peer's status
+  // From this size on the NICs transfer data from GPU to GPU, if they can. Larger than the payload that a command
+  // carries inline.
   std::uint64_t direct_bytes_min = device::kPayloadBytes + 1;
 };
 
@@ -42,18 +41,19 @@ struct EngineSeams {
 struct EngineMemory {
   RegionMemory staging;  // StagingLayout(pe_count, options.staging).region_bytes(), zeroed, pinned,
                          // reachable by all peers under one region number, page-aligned
-  RegionMemory heap;     // the symmetric device heap; `region` is its number with the rails, where
-                         // a peer is direct
+  RegionMemory heap;  // the symmetric device heap; `region` is its number on the rails, for peers
+                      // that are direct
   device::RingView inbox;
   std::vector<device::RingView> rings;
-  std::vector<bool> is_direct;  // by PE: the rails take data from heap to heap; empty: none does
+  std::vector<bool>
+      is_direct;  // by PE: the rails transfer data from heap to heap; empty: none does
 };
 
 class Engine {
  public:
-  // `is_remote` by PE: whom commands may name. All rings and the staging are zeroed, and no peer has
-  // sent anything yet: a barrier lies between the constructors and the first poll of all PEs.
-  // What is referred to outlives this; the staging must stay until the transport is gone.
+  // `is_remote`, by PE: the PEs that commands may name. All rings and the staging are zeroed, and no peer has sent
+  // anything yet: a barrier separates the constructors from the first poll of all PEs. All references outlive this; the
+  // staging must outlive the transport.
   Engine(Pe me,
          const std::vector<bool>& is_remote,
          const EngineOptions& options,
@@ -61,13 +61,13 @@ class Engine {
          const EngineMemory& memory);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  // Gives the transport a second to finish what it still has. Not while poll runs.
+  // Gives the transport one second to finish outstanding operations. Not while poll runs.
   ~Engine();
 
-  // Moves whatever can be moved. True if something did.
+  // Makes progress on all streams and rings. True if anything progressed.
   bool poll() noexcept;
 
-  // All commands that were taken are complete, and all that arrived is applied.
+  // All commands that were taken are complete, and everything that arrived is applied.
   [[nodiscard]] bool is_idle() const;
 
  private:

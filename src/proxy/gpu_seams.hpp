@@ -1,5 +1,5 @@
-// The proxy's seams to its GPU, by CUDA: copies by the copy engines, and the kernel that applies the
-// inbox where no thread of the GPU waits.
+// The proxy's interface to its GPU, implemented with CUDA: copies by the copy engines, and the kernel that applies the
+// inbox when no thread of the GPU waits.
 //
 // Threads: the proxy's.
 #pragma once
@@ -28,7 +28,7 @@ class GpuCopier final : public Copier {
   }
 
   void show_nic_writes() noexcept override {
-    // Without it kernels might see a signal before its data, and nobody could tell.
+    // If this fails, kernels might see a signal before its data, without any means to detect it.
     WEFT_CHECK(gpu::show_nic_writes(device_), "GPU {} did not flush what NICs wrote",
                device_.index);
   }

@@ -9,7 +9,7 @@ using device::CommandKind;
 
 namespace {
 
-// The record as the GPU gets it: offsets become addresses here.
+// Converts a record to a command for the GPU: offsets become local addresses.
 Command command_of(const Record& record, std::uint64_t heap) {
   Command command;
   command.element_bytes = record.element_bytes;
@@ -18,7 +18,7 @@ Command command_of(const Record& record, std::uint64_t heap) {
   command.operand = record.operand;
   command.compare = record.compare;
   command.word = heap + record.word;
-  // Those who apply several at once begin anew with it.
+  // Threads that apply several commands at once start a new group with it.
   const std::uint8_t fence = (record.flags & kFenced) != 0 ? device::kFenceBefore : 0;
   if (record.kind == RecordKind::Atomic || record.kind == RecordKind::DirectPut) {
     command.kind = CommandKind::Atomic;
@@ -43,12 +43,12 @@ ParcelView Incoming::parcel(std::uint64_t number) const {
 
 bool Incoming::has_arrived(std::uint64_t number) const {
   const auto slot = static_cast<std::uint32_t>(number % goals_.size());
-  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the parcel lies there.
+  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the parcel has arrived.
   return AtomicRef(context_.word(context_.layout.arrival(peer_, slot)))
              .load(std::memory_order_acquire) == number + 1;
 }
 
-// Whoever is lost may be asked no more, and gives no more: its answers may be to what has ended.
+// Nothing is requested of a lost peer or accepted from it: its answers may refer to requests that have ended.
 bool Incoming::pump() {
   if (outgoing_.is_lost()) {
     return false;
@@ -60,9 +60,9 @@ bool Incoming::pump() {
   return (credited_ != applied_ && !outgoing_.is_lost() && post_credit()) || moved;
 }
 
-// ---- Handling: everything is started, in order.
+// ---- Handling: everything is started in order.
 
-// What a header or record says is read once: the peer's NIC could change it meanwhile.
+// Each field of a header or record is read only once, since the peer's NIC could change it meanwhile.
 bool Incoming::begin_parcel() {
   const ParcelHeader header = parcel(next_).header();
   if (header.sequence != next_ || header.bytes < sizeof(ParcelHeader) ||
@@ -116,7 +116,7 @@ std::string_view Incoming::fault_of(const Record& record) const {
              : std::string_view{};
 }
 
-// False: it has to wait, and so does all behind it.
+// False: the record has to wait, and so do all records after it.
 bool Incoming::handle(const Record& record, const std::byte* payload) {
   if ((record.flags & kFenced) != 0) {
     fence_inbox_ = now_.inbox;
@@ -173,18 +173,18 @@ bool Incoming::handle_small(const Record& record, const std::byte* payload) {
   return true;
 }
 
-// The data comes, or came, by itself. Its signal waits for it as every small thing does.
+// The data arrives on its own. Its signal waits for it, as every small operation does.
 bool Incoming::handle_direct(const Record& record) {
   now_.direct = record.dest + 1;
   return (record.flags & kUpdates) == 0 || handle_small(record, nullptr);
 }
 
-// The words are set in any order, each when all of its data is in the GPU's memory.
+// The words are set in any order, each one after all of its data is in the GPU's memory.
 bool Incoming::has_direct(std::uint64_t below) {
   const std::uint64_t before = direct_;
   while (direct_ < below) {
     const auto slot = static_cast<std::uint32_t>(direct_ % kDirectWindow);
-    // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the data is there.
+    // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the data has arrived.
     const std::uint64_t arrived =
         AtomicRef(context_.word(context_.layout.direct_arrival(peer_, slot)))
             .load(std::memory_order_acquire);
@@ -206,7 +206,7 @@ bool Incoming::is_update_sane(const Record& record) const {
          context_.is_in_heap(record.word, record.element_bytes);
 }
 
-// What is small fits into a slot of the inbox.
+// A small record fits into a slot of the inbox.
 bool Incoming::is_sane(const Record& record) const {
   const bool is_small = record.payload_bytes <= device::kPayloadBytes;
   switch (record.kind) {
@@ -219,7 +219,7 @@ bool Incoming::is_sane(const Record& record) const {
              is_update_sane(record);
     case RecordKind::Atomic:
       return record.payload_bytes == 0 && is_update_sane(record);
-    case RecordKind::DirectPut:  // what it has written, the rails have checked
+    case RecordKind::DirectPut:  // the rails have checked what it wrote
       return record.payload_bytes == 0 && (record.flags & kFetches) == 0 &&
              (record.dest == now_.direct || record.dest + 1 == now_.direct) &&
              ((record.flags & kUpdates) == 0 || is_update_sane(record));
@@ -229,7 +229,7 @@ bool Incoming::is_sane(const Record& record) const {
       return is_small;
     case RecordKind::GetReplyBulk:
     case RecordKind::FetchReply:
-      return true;  // our own request says where to
+      return true;  // our own request determines the destination
   }
   return false;
 }
@@ -251,7 +251,7 @@ bool Incoming::apply_parcels() {
   return applied_ != before;
 }
 
-// What our own gets and fetches have waited for is here now.
+// The answers that our own gets and fetches waited for have arrived.
 bool Incoming::finish_answers(std::uint64_t number) {
   const ParcelView view = parcel(number);
   if (view.header().answer_count == 0) {
@@ -271,7 +271,7 @@ bool Incoming::finish_answers(std::uint64_t number) {
   return true;
 }
 
-// Adds what is new instead of setting the sum: atomics to one peer may overtake each other.
+// Adds the difference instead of setting the sum, because atomics to one peer may be reordered.
 bool Incoming::post_credit() {
   const Status status = context_.transport.post(
       {.kind = transport::OperationKind::Atomic,

@@ -1,10 +1,10 @@
-// The ordered stream of parcels from one peer: handles their records in order, as they arrive in our
-// staging slots, and gives the peer credit for those whose effects are visible at this PE's GPU.
+// The ordered stream of parcels from one peer: handles their records in order, as they arrive in our staging slots, and
+// gives the peer credit for parcels whose effects are visible at this PE's GPU.
 //
-// Bulk data goes straight from the slot to the GPU by the copier; small things go to the inbox once the
-// bulk copies before them are done. A record that has to wait holds up this stream only.
+// The copier moves bulk data directly from the slot to the GPU. Small operations go to the inbox once the bulk copies
+// before them are complete. A record that has to wait blocks only this stream.
 //
-// Threads: the proxy's only. Numbers of parcels: credited_ <= applied_ <= next_ <= applied_ + slots.
+// Threads: only the proxy's. Numbers of parcels: credited_ <= applied_ <= next_ <= applied_ + slots.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ namespace weft::proxy {
 
 class Incoming {
  public:
-  // `outgoing` is the stream to the same peer: answers go there.
+  // `outgoing` is the stream to the same peer: answers are sent there.
   Incoming(Context& context, Pe peer, Outgoing& outgoing);
 
-  // Moves what can be moved. True if anything did.
+  // Makes progress. True if anything progressed.
   bool pump();
 
-  // All that has arrived is applied, and the peer knows. What comes from a lost peer is left where it is.
+  // Everything that has arrived is applied, and the peer has been notified. Data from a lost peer is ignored.
   [[nodiscard]] bool is_idle() const {
     return (credited_ == next_ && offset_ == 0) || outgoing_.is_lost();
   }
 
  private:
-  // How far the GPU has to be for a parcel to be applied.
+  // The progress that the GPU must have made for a parcel to count as applied.
   struct Goal {
     std::size_t bytes = 0;  // of the parcel
     Copier::Ticket ticket = 0;
@@ -60,11 +60,11 @@ class Incoming {
   Context& context_;
   Pe peer_;
   Outgoing& outgoing_;
-  std::vector<Goal> goals_;         // by slot: what its parcel and all before it need
-  Goal now_;                        // what everything handled so far needs
-  std::uint64_t fence_inbox_ = 0;   // bulk data waits until the inbox has come here
-  std::uint64_t fence_direct_ = 0;  // and until direct puts below this are there
-  std::uint64_t direct_ = 0;        // direct puts below this are there, and visible to the GPU
+  std::vector<Goal> goals_;         // by slot: what its parcel and all earlier ones require
+  Goal now_;                        // what everything handled so far requires
+  std::uint64_t fence_inbox_ = 0;   // bulk data waits until the inbox has reached this position
+  std::uint64_t fence_direct_ = 0;  // and until direct puts below this number have arrived
+  std::uint64_t direct_ = 0;  // direct puts below this have arrived and are visible to the GPU
 
   std::uint64_t next_ = 0;
   std::uint64_t applied_ = 0;

@@ -13,10 +13,10 @@ using transport::OperationCounter;
 
 namespace {
 
-// Parcels up to this size the transport copies at post; their slots wait for the credit only.
+// The transport copies parcels of up to this size at post; their slots wait only for the credit.
 constexpr std::size_t kCopiedBytesMax = 1024;
 
-// What a record was part of, for the one who is told that it failed.
+// The kind of the command that a record was part of, for reporting its failure.
 CommandKind command_kind_of(const Record& record) {
   switch (record.kind) {
     case RecordKind::SmallPut:
@@ -57,7 +57,7 @@ Outgoing::Outgoing(Context& context, Pe peer)
 
 Outgoing::~Outgoing() {
   if (!is_quiet()) {
-    // The transport will still write there; it may outlive us by far, and nothing says when it is done.
+    // The transport will still write to the counters; it may outlive this object, and nothing tells when it is done.
     context_.transport.keep(std::move(counter_memory_));
   }
 }
@@ -143,7 +143,7 @@ bool Outgoing::is_awaited(const Record& reply) {
 bool Outgoing::on_answer(const Record& reply) {
   Request* request = find_request(reply.request);
   if (request == nullptr) {
-    return true;  // completed meanwhile, because the peer was taken for lost
+    return true;  // completed meanwhile, because the peer was considered lost
   }
   if (request->bytes_left > reply.payload_bytes) {
     request->bytes_left -= reply.payload_bytes;
@@ -170,10 +170,10 @@ bool Outgoing::pump() {
   return post() || moved;
 }
 
-// ---- What the target has applied.
+// ---- Parcels that the target has applied.
 
 bool Outgoing::reap() {
-  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the peer has applied so many.
+  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the number of parcels that the peer has applied.
   const std::uint64_t credit =
       AtomicRef(context_.word(context_.layout.credit(peer_))).load(std::memory_order_acquire);
   if (!lost_ && credit > posted_) {
@@ -191,7 +191,7 @@ bool Outgoing::reap() {
   return finished_ != before;
 }
 
-// Our copy of the parcel still says which commands end in it. False: try again from where it stopped.
+// Our copy of the parcel shows which commands end in it. False: retry later from where it stopped.
 bool Outgoing::finish_parcel(std::uint64_t parcel) {
   const ParcelView view(memory_of(parcel));
   if (finish_offset_ == 0) {
@@ -200,7 +200,7 @@ bool Outgoing::finish_parcel(std::uint64_t parcel) {
   while (finish_offset_ < view.header().bytes) {
     const Record& record = view.record(finish_offset_);
     if (record.kind == RecordKind::DirectPut && !direct_.finish_put(record.dest, lost_)) {
-      return false;  // its source is not free yet
+      return false;  // its source may not be reused yet
     }
     if ((record.flags & kLastOfCommand) != 0 &&
         !finish({.ring = record.ring, .position = record.position}, command_kind_of(record),
@@ -256,7 +256,8 @@ bool Outgoing::post() {
     has_large = has_large || !slot.copied;
   }
   if (direct_.wants_flush() || has_large) {
-    context_.transport.flush(peer_);  // or the transport would keep the slot long after the credit
+    context_.transport.flush(
+        peer_);  // otherwise the transport would hold the slot long after the credit
   }
   return posted_ != before;
 }
@@ -280,7 +281,7 @@ Status Outgoing::post_parcel(std::uint64_t parcel) {
        .counter = slot.copied ? loose_counter() : &counter_of(parcel)});
 }
 
-// ---- A lost peer, and the end.
+// ---- Loss of the peer, and shutdown.
 
 void Outgoing::blame(std::string_view fault) {
   context_.transport.blame(peer_, fault);
@@ -295,7 +296,7 @@ void Outgoing::lose() {
   }
 }
 
-// True if anything was completed. Slots whose last reply nobody has read yet are left for the next call.
+// True if anything was completed. Slots whose last reply has not been read yet are left for the next call.
 bool Outgoing::fail_queued() {
   bool moved = false;
   while (!answers_.empty()) {

@@ -1,11 +1,11 @@
-// The ordered stream of parcels to one peer: takes commands and answers into bounded queues, packs them
-// into the slots that are free, and posts a slot when the GPU's bulk data in it has been copied.
+// The ordered stream of parcels to one peer: accepts commands and answers into bounded queues, packs them into free
+// slots, and posts a slot when the bulk data that the GPU copies into it is complete.
 //
-// A parcel stays open while its copies go on, so a burst of small commands shares a parcel. A slot is free
-// again when the target has applied it (credit) and the transport no longer needs it. Fences cost
-// nothing here: the stream is ordered already, a flag tells the target that it matters.
+// A parcel stays open while its copies are in progress, so that a burst of small commands shares a parcel. A slot is
+// free again when the target has applied it (credit) and the transport no longer needs it. Fences cost nothing here:
+// the stream is already ordered, and a flag tells the target where the order matters.
 //
-// Threads: the proxy's only. Numbers of parcels: freed_ <= finished_ <= posted_ <= opened_, and
+// Threads: only the proxy's. Numbers of parcels: freed_ <= finished_ <= posted_ <= opened_, and
 // opened_ - freed_ <= slots. Nothing allocates after the constructor.
 #pragma once
 
@@ -27,48 +27,48 @@ class Outgoing {
   Outgoing(Context& context, Pe peer);
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
-  // Operations that the transport still has are left with their memory; see is_quiet.
+  // Operations that the transport still holds keep their memory; see is_quiet.
   ~Outgoing();
 
   [[nodiscard]] bool has_room() const { return !queue_.full(); }
 
-  // `payload` is copied if the command has its payload in the slot. Needs has_room.
+  // Copies `payload` if the command has its payload in the slot. Requires has_room.
   void enqueue(const device::Command& command,
                const std::byte* payload,
                const CommandOrigin& origin);
 
-  // Whatever is enqueued from now on follows what was enqueued before.
+  // Commands enqueued from now on are ordered after those enqueued before.
   void fence() { fence_next_ = true; }
 
-  // The peer asks for one answer more. False if it has more outstanding than any PE may have: nonsense.
+  // The peer requests one more answer. False if it exceeds the outstanding requests allowed per PE: a protocol error.
   [[nodiscard]] bool expect_answer();
-  // Answers to the peer, each expected.
+  // Answers to the peer; each must have been expected.
   void answer_get(const Record& get);
   void answer_fetch(std::uint32_t request, std::uint64_t value);
 
-  // An answer has come: `bytes` of a get (now in the GPU's memory), or an old value. False: the waiting
-  // thread's slot is not free yet; call again.
+  // Handles an answer: `bytes` of a get (now in the GPU's memory), or an old value. False: the waiting thread's slot is
+  // not free yet; call again.
   [[nodiscard]] bool on_answer(const Record& reply);
 
-  // The answer is to a request of ours that is open, and fits into it.
+  // Whether the answer belongs to an open request of ours, and fits into it.
   [[nodiscard]] bool is_awaited(const Record& reply);
 
-  // Moves what can be moved. True if anything did.
+  // Makes progress. True if anything progressed.
   bool pump();
 
-  // The peer has sent what makes no sense: it is lost, for everybody in this PE.
+  // The peer has violated the protocol: it is lost for the whole PE.
   void blame(std::string_view fault);
-  // The peer will never answer: everything is complete, as failed.
+  // The peer will never answer: completes everything as failed.
   void lose();
 
   [[nodiscard]] bool is_lost() const { return lost_; }
 
-  // Nothing queued, nothing on its way.
+  // Nothing is queued or in flight.
   [[nodiscard]] bool is_idle() const;
-  // The transport holds nothing of ours any more.
+  // The transport holds no operation of this object any more.
   [[nodiscard]] bool is_quiet() const;
 
-  // Counts operations that are never waited for, such as the credits that Incoming posts.
+  // Counts operations that nobody waits for, such as the credits that Incoming posts.
   [[nodiscard]] transport::OperationCounter* loose_counter() { return &counters_[0]; }
 
  private:
@@ -76,21 +76,21 @@ class Outgoing {
     device::Command command;
     CommandOrigin origin;
     std::uint64_t packed_bytes = 0;  // of a bulk put
-    bool begun = false;              // its fence has been seen
+    bool begun = false;              // its fence has been handled
     std::array<std::byte, device::kPayloadBytes> payload;
   };
 
   struct Answer {
-    Record asked;                    // of the peer: a Get or, with `operand` the value, a fetch
+    Record asked;                    // by the peer: a Get or, with `operand` the value, a fetch
     std::uint64_t packed_bytes = 0;  // of a get
   };
 
   struct Request {
     CommandOrigin origin;
-    std::uint64_t dest = 0;  // Get: our own address, and how much comes there
+    std::uint64_t dest = 0;  // Get: our own address, followed by the size
     std::uint64_t bytes = 0;
     std::uint64_t bytes_left = 0;
-    std::uint32_t use = 0;  // how often the place has been used: a part of what the peer is told
+    std::uint32_t use = 0;  // how often the entry has been used: part of the token
     device::CommandKind kind = device::CommandKind::Nop;  // Nop: free
     bool answers = false;
   };
@@ -100,7 +100,7 @@ class Outgoing {
     bool copied = false;        // by the transport, at post
   };
 
-  // A request's token: its place, and above that how often the place was used.
+  // A request's token: its index, and above that the number of uses of the entry.
   static constexpr std::uint32_t kRequestsMax = 1U << 12U;
 
   [[nodiscard]] std::uint32_t slot_of(std::uint64_t parcel) const;
@@ -127,7 +127,7 @@ class Outgoing {
   [[nodiscard]] Record* append_for(const Queued& queued, RecordKind kind, std::size_t bytes);
   [[nodiscard]] std::size_t chunk_bytes(std::uint64_t bytes_left) const;
   void copy_in(std::uint64_t source, std::size_t bytes);
-  // What the peer is told of a new request, and the open request that it means by it; null: none.
+  // Creates a request and returns its token; finds the open request with the token that the peer sent, null if none.
   [[nodiscard]] std::uint32_t take_request(const Queued& queued);
   [[nodiscard]] Request* find_request(std::uint32_t token);
   void end_request(Request& request);
@@ -141,9 +141,9 @@ class Outgoing {
   BoundedQueue<Answer> answers_;
   std::vector<Request> requests_;
   std::vector<std::uint32_t> free_requests_;
-  std::size_t expected_answers_ = 0;  // that the peer waits for, and are not in a parcel yet
+  std::size_t expected_answers_ = 0;  // that the peer waits for, and that are not in a parcel yet
   std::vector<Slot> slots_;
-  // Of loose operations, then by slot. The transport writes them, so they may have to outlive this.
+  // Counters of loose operations, then by slot. The transport writes them, so they may have to outlive this.
   std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;
   std::vector<transport::OperationCounter>& counters_;
   Direct direct_;
@@ -154,7 +154,7 @@ class Outgoing {
   std::uint64_t opened_ = 0;
   std::size_t finish_offset_ = 0;  // in parcel finished_
   std::size_t open_bytes_ = 0;     // of parcel opened_ - 1
-  std::uint64_t fence_ = 0;        // direct puts and gets wait until finished_ is here
+  std::uint64_t fence_ = 0;        // direct puts and gets wait until finished_ has reached this
   std::byte* payload_ = nullptr;   // of the record appended last
   std::uint64_t packed_records_ = 0;
   bool is_open_ = false;

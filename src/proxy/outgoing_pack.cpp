@@ -1,4 +1,4 @@
-// How commands and answers become records of a parcel.
+// Packs commands and answers into records of a parcel.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace {
 using device::Command;
 using device::CommandKind;
 
-// A put does not begin in a parcel that has less room than this left for it.
+// A put does not start in a parcel with less room than this for it.
 constexpr std::size_t kChunkBytesMin = 4096;
 
 bool wants_reply(const Command& command) {
@@ -52,7 +52,7 @@ bool Outgoing::pack() {
   return packed_records_ != before || queue_.size() != queued;
 }
 
-// False: there is no room now; it goes on where it stopped.
+// False: there is no room now; the next call continues where it stopped.
 bool Outgoing::pack_command(Queued& queued) {
   if (!queued.begun) {
     queued.begun = true;
@@ -126,8 +126,8 @@ bool Outgoing::pack_put(Queued& queued) {
   return true;
 }
 
-// NICs know nothing of streams, so what is behind a fence is not even posted before the peer has applied
-// what was before it. All of that is in parcels below fence_.
+// NICs do not know the order of streams. So a put after a fence is not even posted before the peer has applied
+// everything before the fence. All of that is in parcels below fence_.
 bool Outgoing::pack_direct_put(Queued& queued) {
   const Command& command = queued.command;
   if (finished_ < fence_) {
@@ -258,7 +258,7 @@ bool Outgoing::open() {
   return true;
 }
 
-// The next record, its payload at payload_; null if there is no free slot.
+// Returns the next record, with its payload at payload_; null if there is no free slot.
 Record* Outgoing::append(RecordKind kind, std::size_t payload_bytes) {
   const std::size_t bytes = sizeof(Record) + padded_payload(payload_bytes);
   if (is_open_ && open_bytes_ + bytes > context_.layout.slot_bytes()) {
@@ -283,7 +283,8 @@ Record* Outgoing::append_for(const Queued& queued, RecordKind kind, std::size_t 
   if (record != nullptr) {
     record->ring = queued.origin.ring;
     record->position = queued.origin.position;
-    const bool is_first = queued.packed_bytes == 0;  // what follows it is behind the fence as well
+    const bool is_first =
+        queued.packed_bytes == 0;  // the following records are after the fence as well
     record->flags = is_first && (queued.command.flags & device::kFenceBefore) != 0 ? kFenced : 0;
   }
   return record;

@@ -11,12 +11,11 @@
 namespace weft::proxy {
 namespace {
 
-// How long it stands by before it looks again whether callers still poll: each look costs a core that
-// they share two context switches. Doubles while they do, so only a long phase of communication is
-// followed by a late takeover.
+// How long it stands by before it checks again whether callers still poll. Each check costs a core that they share two
+// context switches. The interval doubles while they do, so only a long phase of communication delays the takeover.
 constexpr std::uint32_t kStandbyUs = 250;
 constexpr std::uint32_t kStandbyUsMax = 1000;
-// How long it may sleep when nothing happens at all: the transport's own timers need a pass.
+// The longest sleep if nothing happens at all: the transport's own timers require periodic progress.
 constexpr std::uint32_t kSleepUsMax = 50'000;
 
 }  // namespace

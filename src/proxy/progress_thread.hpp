@@ -1,11 +1,10 @@
-// The thread that makes progress when no caller does: so that a PE that computes still serves its
-// peers. One for each transport that needs it. A GPU's command rings have a thread of their own
-// (proxy_thread.hpp), which then moves the rails too.
+// The thread that makes progress when no caller does, so that a computing PE still serves its peers. One for each
+// transport that needs it. A GPU's command rings have their own thread (proxy_thread.hpp), which then makes progress on
+// the rails too.
 //
-// While callers wait (they poll, and are faster at it), it stands by: it sleeps until a long wait has
-// ended, and between short ones looks now and then whether they go on; it takes over within 1 ms of
-// the last. When there is nothing to do it spins for a short time and then sleeps on the rails' wait
-// objects.
+// While callers wait (they poll, and have lower latency), it stands by: it sleeps until a long wait has ended, and
+// between short waits checks periodically whether they continue. It takes over within 1 ms of the last. When idle it
+// spins briefly and then sleeps on the rails' wait objects.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ class ProgressThread {
   ProgressThread(transport::Transport& transport, std::uint32_t spin_us);
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
-  // Stops and joins; takes no longer than one pass.
+  // Stops and joins; takes at most one pass.
   ~ProgressThread();
 
  private:
@@ -31,7 +30,7 @@ class ProgressThread {
   transport::Transport& transport_;
   std::uint32_t spin_us_;
   mutable std::uint32_t stop_ = 0;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last: starts when everything else is constructed
 };
 
 }  // namespace weft::proxy

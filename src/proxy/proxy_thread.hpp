@@ -1,7 +1,7 @@
-// The thread that drains a PE's GPU command rings. Nothing can wake a host thread from a GPU, so it
-// polls: without pause while anything happens, then in naps that grow up to a bound.
+// The thread that drains a PE's GPU command rings. A GPU cannot wake a host thread, so it polls: without pause while
+// there is activity, then with naps that grow up to a limit.
 //
-// Threads: constructed and destroyed by one thread. The engine is this thread's alone meanwhile.
+// Threads: constructed and destroyed by one thread. Meanwhile only this thread uses the engine.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@
 namespace weft::proxy {
 
 struct ProxyThreadOptions {
-  std::uint32_t spin_us = 200;    // how long to poll on after the last thing that happened
-  std::uint32_t nap_us_max = 50;  // the longest nap; what the first command after a pause may wait
-  // For who watches the thread: it writes when its present pass began, and 0 at its end. Null: nobody does.
+  std::uint32_t spin_us = 200;  // how long to poll after the last activity
+  std::uint32_t nap_us_max =
+      50;  // the longest nap: extra latency of the first command after a pause
+  // For a monitor: the thread writes when its current pass began, and 0 at its end. Null: no monitor.
   std::uint64_t* pass_begin_ns = nullptr;
 };
 
 class ProxyThread {
  public:
-  // Both outlive this. The transport is advanced in the same loop, whoever else does it too.
+  // Both outlive this. The transport is advanced in the same loop, even if other threads advance it too.
   ProxyThread(Engine& engine, transport::Transport& transport, const ProxyThreadOptions& options);
   ProxyThread(const ProxyThread&) = delete;
   ProxyThread& operator=(const ProxyThread&) = delete;
-  // Stops and joins; takes no longer than one pass and a nap. Commands still in rings stay there.
+  // Stops and joins; takes at most one pass and a nap. Commands still in rings stay there.
   ~ProxyThread();
 
  private:
@@ -36,7 +37,7 @@ class ProxyThread {
   transport::Transport& transport_;
   ProxyThreadOptions options_;
   mutable std::uint32_t stop_ = 0;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last: starts when everything else is constructed
 };
 
 }  // namespace weft::proxy

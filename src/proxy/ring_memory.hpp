@@ -1,8 +1,8 @@
-// The host's way to a ring's memory (see weft/device/ring.hpp): std::atomic_ref on plain words. Used
-// by the proxy's side of all rings, and by tests whose "GPU" is a thread.
+// The host's access to a ring's memory (see weft/device/ring.hpp): std::atomic_ref on plain words. Used by the proxy's
+// side of all rings, and by tests whose "GPU" is a thread.
 //
-// Every access to a shared word is an atomic of its own, without stand-alone fences, so that
-// ThreadSanitizer sees all of the order. On x86 none costs more than a plain load or store.
+// Every access to a shared word is an atomic of its own, without stand-alone fences, so that ThreadSanitizer sees the
+// whole order. On x86 none costs more than a plain load or store.
 #pragma once
 
 #include <weft/device/ring.hpp>
@@ -40,7 +40,7 @@ struct HostMemory {
   static void store_near(Word* word, Word value) { store_far(word, value); }
 
   static Word add_near(Word* word, Word count) {
-    // relaxed: the number only hands out positions.
+    // relaxed: the number only assigns positions.
     return AtomicRef(*word).fetch_add(count, std::memory_order_relaxed);
   }
 

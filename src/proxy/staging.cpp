@@ -21,7 +21,7 @@ StagingLayout::StagingLayout(std::uint32_t pe_count, const StagingOptions& optio
       slot_bytes_(options.slot_bytes / kPageBytes * kPageBytes) {
   if (slots_ < kSlotsMin || slot_bytes_ < kSlotBytesMin) {
     fail(Status::InvalidArgument,
-         "staging of {} slots of {} bytes a peer is too small; {} of {} are the least",
+         "staging of {} slots of {} bytes per peer is too small; the minimum is {} of {}",
          options.slots_per_peer, options.slot_bytes, kSlotsMin, kSlotBytesMin);
   }
   const auto slot_total = [this] { return 2 * peer_bytes() * pe_count_; };

@@ -1,9 +1,9 @@
-// The pinned host memory through which a PE's GPU and its remote peers' GPUs exchange data where the NIC
-// cannot reach GPU memory: a symmetric region, its sizes, and where everything lies in it. Pure.
+// The pinned host memory through which a PE's GPU and its remote peers' GPUs exchange data if the NIC cannot access GPU
+// memory: a symmetric region, its sizes, and its layout. Pure.
 //
-// Layout: credits[pe] (words), arrivals[pe][slot] (words), direct arrivals[pe][slot] (words), then per PE the slots that it writes into,
-// then per PE the slots that we fill for it. The PE's number is the index on both sides, so a sender
-// knows the place without asking; those of PEs that are not remote stay unused.
+// Layout: credits[pe] (words), arrivals[pe][slot] (words), direct arrivals[pe][slot] (words), then per PE the slots
+// that it writes into, then per PE the slots that we fill for it. The PE's number is the index on both sides, so a
+// sender computes the location without a query; the entries of PEs that are not remote stay unused.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ struct StagingOptions {
   std::size_t total_bytes_max = std::size_t{64} << 20U;
 };
 
-// Direct puts to one peer that may be on their way.
+// The most direct puts to one peer in flight.
 inline constexpr std::uint32_t kDirectWindow = 32;
 
 class StagingLayout {
  public:
-  // The sizes shrink until everything fits into `total_bytes_max`: slots down to 4 KiB, then their number
-  // down to 2. Jobs for which that is still too much (beyond 4096 PEs by default) get more memory. The
-  // same arguments give the same layout on every PE. Throws Error if the options make no sense.
+  // The sizes shrink until everything fits into `total_bytes_max`: slots down to 4 KiB, then their number down to 2.
+  // Jobs that still exceed it (more than 4096 PEs by default) use more memory. The same arguments give the same
+  // layout on every PE. Throws Error if the options are invalid.
   StagingLayout(std::uint32_t pe_count, const StagingOptions& options);
 
   [[nodiscard]] std::size_t region_bytes() const { return send_offset_ + peer_bytes() * pe_count_; }
@@ -35,16 +35,16 @@ class StagingLayout {
 
   [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
 
-  // How many of our parcels `peer` has applied; it adds to this word of ours.
+  // The number of our parcels that `peer` has applied; the peer adds to this word of ours.
   [[nodiscard]] std::size_t credit(Pe peer) const { return peer.value * kWordBytes; }
 
-  // 1 + the number of the parcel that `sender` put into slot `slot`; it sets this word of ours.
+  // 1 + the number of the parcel that `sender` put into slot `slot`; the sender sets this word of ours.
   [[nodiscard]] std::size_t arrival(Pe sender, std::uint32_t slot) const {
     return (pe_count_ + std::size_t{sender.value} * slots_ + slot) * kWordBytes;
   }
 
-  // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; it sets this word of
-  // ours. `slot` is the number modulo kDirectWindow.
+  // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; the sender sets this word of ours.
+  // `slot` is the number modulo kDirectWindow.
   [[nodiscard]] std::size_t direct_arrival(Pe sender, std::uint32_t slot) const {
     return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * kDirectWindow +
             slot) *
