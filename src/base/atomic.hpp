@@ -1,7 +1,7 @@
-// The only place from which the project takes atomics on memory that it shares with other
-// processes or, later, with a GPU. Objects there are plain integers; an access names its order.
+// The project's only source of atomics on memory that it shares with other processes or, later, with a GPU. Objects
+// there are plain integers; each access names its order.
 //
-// Host code uses std::atomic_ref (C++20); code shared with CUDA will take cuda::atomic_ref here.
+// Host code uses std::atomic_ref (C++20); code shared with CUDA will use cuda::atomic_ref here.
 #pragma once
 
 #include <atomic>
@@ -9,23 +9,23 @@
 
 namespace weft {
 
-// All words that PEs share are lock-free; without that, two processes could not share them.
+// All words that PEs share are lock-free: otherwise two processes could not share them.
 static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 
 template <typename T>
 using AtomicRef = std::atomic_ref<T>;
 
-// Orders everything before it and everything after it, for all who look. ThreadSanitizer does not see
-// it; docs/MEMORY_MODEL.md lists its uses.
+// Orders everything before it and everything after it, for all observers. ThreadSanitizer does not see it;
+// docs/MEMORY_MODEL.md lists its uses.
 inline void full_fence() {
-  // SYNC full-fence: both sides of whatever pairs across it.
+  // SYNC full-fence: both sides of any pair across it.
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// Publishes stores before it to whoever sees a store after it.
+// Publishes earlier stores to a thread that sees a store after it.
 inline void ordering_fence() {
-  // SYNC ordering-fence: both sides of whatever pairs across it.
+  // SYNC ordering-fence: both sides of any pair across it.
   std::atomic_thread_fence(std::memory_order_acq_rel);
 }
 

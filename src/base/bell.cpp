@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kNsPerUs = 1'000;
 constexpr std::uint64_t kNsPerS = 1'000'000'000;
 
-// Not FUTEX_PRIVATE: the sleeper and who rings are different processes.
+// Not FUTEX_PRIVATE: the sleeper and the ringer are different processes.
 long futex(std::uint32_t& word,
            int operation,
            std::uint32_t value,
@@ -28,13 +28,13 @@ long futex(std::uint32_t& word,
 }  // namespace
 
 void wake_sleepers(Bell& bell, std::uint32_t groups) noexcept {
-  // relaxed: the kernel compares the word under its own lock; a sleeper looks for news itself.
+  // relaxed: the kernel compares the word under its own lock; the sleeper itself checks for events.
   AtomicRef(bell.rings).fetch_add(1, std::memory_order_relaxed);
   futex(bell.rings, FUTEX_WAKE_BITSET, INT_MAX, nullptr, groups);
 }
 
 void ring(Bell& bell) noexcept {
-  full_fence();  // between what was published and the look for sleepers; sleep_at has the other half
+  full_fence();  // between the publication and the check for sleepers; sleep_at has the other half
   // relaxed: ordered by the fence.
   if (AtomicRef(bell.sleepers).load(std::memory_order_relaxed) != 0) [[unlikely]] {
     wake_sleepers(bell);
@@ -42,7 +42,7 @@ void ring(Bell& bell) noexcept {
 }
 
 std::uint32_t rings_of(const Bell& bell) noexcept {
-  // relaxed: a ring after this load makes the sleep return at once; news before it is seen by the look.
+  // relaxed: a ring after this load makes the sleep return at once; the check sees events before it.
   return AtomicRef(const_cast<std::uint32_t&>(bell.rings)).load(std::memory_order_relaxed);
 }
 
@@ -60,9 +60,9 @@ bool sleep_at(Bell& bell, std::uint32_t timeout_us, FunctionRef<bool()> has_news
   const std::uint32_t rings = rings_of(bell);
   // relaxed: ordered by the fence below.
   AtomicRef(bell.sleepers).fetch_add(1, std::memory_order_relaxed);
-  full_fence();  // between becoming a sleeper and the look for news; ring has the other half
+  full_fence();  // between becoming a sleeper and the check for events; ring has the other half
   const bool woken = has_news() || sleep_since(bell, rings, kEveryGroup, timeout_us);
-  // relaxed: a ring too many costs one system call.
+  // relaxed: a superfluous ring costs one system call.
   AtomicRef(bell.sleepers).fetch_sub(1, std::memory_order_relaxed);
   return woken;
 }

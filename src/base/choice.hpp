@@ -1,6 +1,6 @@
-// One of the values that a setting takes, and what it means: for errors, docs/ENV.md and `weft-info --env`.
+// One value of a setting, and its meaning: for error messages, docs/ENV.md and `weft-info --env`.
 //
-// A list of them takes the place of `choices` in a Setting (config.hpp).
+// A list of them replaces `choices` in a Setting (config.hpp).
 //
 // Threads: any; constant.
 #pragma once

@@ -11,7 +11,7 @@
 #include "src/base/units.hpp"
 
 extern "C" {
-extern char** environ;  // NOLINT: the name is POSIX's
+extern char** environ;  // NOLINT: POSIX defines the name
 }
 
 namespace weft {
@@ -198,7 +198,7 @@ void assign(Config& config, const Setting& setting, std::string_view value) {
   std::visit(Visitor{config, setting, value}, setting.field);
 }
 
-// Levenshtein's distance, one row at a time.
+// Levenshtein distance, one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -256,7 +256,7 @@ Config load_config_from_environment() {
     }
   }
   return load_config([](std::string_view name) -> std::optional<std::string> {
-    // concurrency: init is single-threaded with respect to setenv, as POSIX asks of programs.
+    // concurrency: init is single-threaded with respect to setenv, as POSIX requires.
     const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });

@@ -1,7 +1,7 @@
-// All configuration: one table, one struct. Read once at init from variables WEFT_*; an unknown one
-// is an error that names the nearest. docs/ENV.md and `weft-info --env` are printed from the table.
+// All configuration: one table, one struct. Read once at init from variables WEFT_*. An unknown variable is an error
+// that names the nearest known one. docs/ENV.md and `weft-info --env` are generated from the table.
 //
-// Adding a setting: a field here, a row in config.cpp, `scripts/generate_docs`.
+// To add a setting: a field here, a row in config.cpp, `scripts/generate_docs`.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ struct Config {
   bool progress_thread = true;
   std::int64_t spin_us = 0;
   std::int64_t wait_report_s = 0;
-  // Looking inside.
+  // Diagnostics.
   std::int64_t publish_bytes_max = -1;
   std::string log;
   std::string counters_dir;
@@ -66,38 +66,37 @@ struct Setting {
                              std::uint64_t Config::*,
                              std::int64_t Config::*,
                              bool Config::*>;
-  std::string_view name;                // "WEFT_HEAP_SIZE"
-  Field field;                          // where the value goes; uint64 fields are sizes ("64MiB")
-  std::string_view unit;                // "bytes", "ms", "s", "us", "" for names and switches
-  std::string_view default_value;       // as a user would write it
-  std::string_view choices;             // "a|b|c", or "" when any value of the type is accepted
-  std::string_view text;                // one sentence
-  std::span<const Choice> explained{};  // in place of `choices`: each with a sentence of its own
+  std::string_view name;           // "WEFT_HEAP_SIZE"
+  Field field;                     // where the value is stored; uint64 fields are sizes ("64MiB")
+  std::string_view unit;           // "bytes", "ms", "s", "us", "" for names and switches
+  std::string_view default_value;  // as a user would write it
+  std::string_view choices;        // "a|b|c", or "" if any value of the type is accepted
+  std::string_view text;           // one sentence
+  std::span<const Choice> explained{};  // replaces `choices`: each with its own sentence
 };
 
-// The values that it takes; empty when any value of its type is accepted.
+// The accepted values; empty if any value of its type is accepted.
 [[nodiscard]] std::vector<std::string_view> choices_of(const Setting& setting);
 
 // The table, sorted as docs/ENV.md prints it.
 [[nodiscard]] std::span<const Setting> settings();
 
-// Variables that belong to the tools (weft-run, weft-lab), not to the library; known, never an error.
+// Variables of the tools (weft-run, weft-lab), not of the library; known, never an error.
 [[nodiscard]] std::span<const std::string_view> tool_variables();
 
-// Reads a variable of the environment; empty when it is not set. Injected, so that tests need no
-// process environment.
+// Reads an environment variable; empty if it is not set. Injected, so that tests need no process environment.
 using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 
-// Defaults, then the variables. Throws Error (InvalidArgument) for a value that does not parse.
+// Defaults, overridden by the variables. Throws Error (InvalidArgument) for a value that does not parse.
 [[nodiscard]] Config load_config(const Lookup& lookup);
 
 // Reads the process environment; throws for an unknown WEFT_ variable and names the nearest one.
 [[nodiscard]] Config load_config_from_environment();
 
-// The name in the table that is nearest to `name` by edit distance. Pure.
+// The name in the table with the smallest edit distance to `name`. Pure.
 [[nodiscard]] std::string_view nearest_setting(std::string_view name);
 
-// docs/ENV.md, from the table. Pure.
+// The text of docs/ENV.md, generated from the table. Pure.
 [[nodiscard]] std::string settings_markdown();
 
 }  // namespace weft

@@ -1,8 +1,8 @@
-// What each rail of a PE has done, as it lies in memory that other processes may read: a header, a
-// block per rail, a table of the peers. docs/COUNTERS.md is the same layout for those who read it.
+// The counters of each rail of a PE, in memory that other processes may read: a header, a block per rail, a table of
+// peers. docs/COUNTERS.md documents the same layout for readers.
 //
-// Written with relaxed stores, the rails' numbers under the transport's lock. A reader sees each number
-// whole, not all of one instant. A change of the layout is a new kVersion.
+// Written with relaxed stores; the rails' numbers under the transport's lock. A reader sees each number untorn, but not
+// all from the same moment. A change of the layout requires a new kVersion.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct alignas(kCacheLineBytes) PageHeader {
   std::uint32_t pe = 0;
   std::uint32_t pe_count = 0;
   std::int32_t pid = 0;
-  std::uint64_t process_start_ticks = 0;  // field 22 of /proc/PID/stat; 0: not known
+  std::uint64_t process_start_ticks = 0;  // field 22 of /proc/PID/stat; 0: unknown
   std::uint64_t file_bytes = 0;
   std::uint64_t rails_offset = 384;
   std::uint64_t peers_offset = 0;  // 0: there is no table of peers
@@ -49,30 +49,31 @@ struct alignas(kCacheLineBytes) PageHeader {
 struct alignas(kCacheLineBytes) RailCounters {
   std::array<char, 32> nic{};
   std::array<char, 64> address{};
-  std::uint64_t tx_bytes = 0;       // puts and messages, when they are handed to the NIC
-  std::uint64_t rx_bytes = 0;       // gets likewise, and messages that arrived
+  std::uint64_t tx_bytes = 0;       // puts and messages, counted when they are handed to the NIC
+  std::uint64_t rx_bytes = 0;       // gets, counted likewise, and messages that arrived
   std::uint64_t tx_operations = 0;  // puts, gets and messages
   std::uint64_t rx_operations = 0;  // messages
   std::uint64_t tx_signals = 0;
   std::uint64_t rx_signals = 0;
   std::uint64_t outstanding_bytes = 0;
-  std::uint64_t retries = 0;          // posts that the NIC's full queue refused
-  std::uint64_t errors = 0;           // operations and messages that failed; they go out again
+  std::uint64_t retries = 0;          // posts rejected because the NIC's queue was full
+  std::uint64_t errors = 0;           // operations and messages that failed; they are resent
   std::uint32_t up = 0;               // 1 while it reaches any rail of any peer
   std::uint32_t warm = 0;             // 1 once all connections that the policy uses have been open
-  std::uint64_t rate_bits_per_s = 0;  // 0: not known
+  std::uint64_t rate_bits_per_s = 0;  // 0: unknown
   std::array<char, 32> provider{};
-  std::uint64_t rx_message_bytes = 0;  // of rx_bytes: what stands in the senders' put_bytes, too
+  std::uint64_t rx_message_bytes =
+      0;  // of rx_bytes: the part that the senders' put_bytes also count
   std::array<char, 32> reserved{};
 };
 
-// What this PE has exchanged with one rail of one peer; a put leaves no trace at its target.
+// Traffic of this PE with one rail of one peer; a put generates no event at its target.
 struct PeerRailCounters {
   std::uint64_t put_bytes = 0;
   std::uint64_t get_bytes = 0;
 };
 
-// Where a transport counts: a block per rail of its own, and pe_count x stride entries for the rails of
+// The memory that a transport counts in: a block per local rail, and pe_count x stride entries for the rails of
 // peers.
 struct CounterBlocks {
   std::span<RailCounters> rails;
@@ -80,7 +81,7 @@ struct CounterBlocks {
   std::uint32_t peer_rail_stride = 0;
 };
 
-// One writer at a time. Relaxed: a statistic; a reader wants it whole, not in order with others.
+// One writer at a time. Relaxed: a statistic; a reader needs it untorn, not ordered with others.
 inline void add_to(std::uint64_t& counter, std::uint64_t value) {
   AtomicRef(counter).store(counter + value, std::memory_order_relaxed);  // as above
 }
@@ -95,7 +96,7 @@ template <typename Integer>
   return AtomicRef(const_cast<Integer&>(counter)).load(std::memory_order_relaxed);  // as above
 }
 
-// One rail's, while its writer goes on.
+// Reads the counters of one rail, while its writer continues.
 [[nodiscard]] inline RailCounters read_counters(const RailCounters& from) {
   return {.nic = from.nic,
           .address = from.address,
@@ -115,7 +116,7 @@ template <typename Integer>
           .rx_message_bytes = read_counter(from.rx_message_bytes)};
 }
 
-// The layout is a contract with programs that are not built with this one.
+// The layout is a contract with programs that are built separately.
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(PageHeader) == 384 && sizeof(RailCounters) == 256);
 static_assert(sizeof(PeerRailCounters) == 16 && offsetof(PeerRailCounters, get_bytes) == 8);

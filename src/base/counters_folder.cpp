@@ -28,7 +28,7 @@ bool may_stand_in_name(char character) {
          character == '-';
 }
 
-// 0 if the page says nothing that this version reads.
+// 0 if this version cannot read the page.
 std::uint64_t start_ticks_in(int page) {
   PageHeader header;
   const bool is_whole = ::pread(page, &header, sizeof(header), 0) == sizeof(header);
@@ -37,7 +37,7 @@ std::uint64_t start_ticks_in(int page) {
              : 0;
 }
 
-// Nonblocking: what has the name of a page may be a pipe.
+// Nonblocking: a file with the name of a page may be a pipe.
 bool is_dead_page(int folder, const std::string& name, std::int64_t pid) {
   const FileDescriptor page(
       ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -57,7 +57,7 @@ bool is_dead_page(int folder, const std::string& name, std::int64_t pid) {
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
-  // Opened anew, because a descriptor's position in its folder is shared with its copies.
+  // Opened again, because the read position of a directory descriptor is shared with its duplicates.
   const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(own < 0 ? nullptr : ::fdopendir(own),
                                                     &::closedir);

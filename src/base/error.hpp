@@ -1,5 +1,5 @@
-// Errors of the control path (init, allocate, register, connect): `weft::Error` carries what was
-// tried, on what, the native words and a hint, in one line. Broken invariants abort.
+// Errors of the control path (init, allocate, register, connect): `weft::Error` contains the action, its object, the
+// native error text and a hint, in one line. Broken invariants abort.
 //
 // The data path does not use this file: it returns `Status` (base/status.hpp).
 #pragma once
@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
-// "Too many open files" for EMFILE: the C library's words, safe from any thread.
+// "Too many open files" for EMFILE: the C library's text, safe from any thread.
 [[nodiscard]] std::string errno_words(int error_number);
 
 // Throws Error with the formatted message.
@@ -50,7 +50,7 @@ namespace internal {
 
 }  // namespace weft
 
-// A broken invariant of ours: prints the condition and the state, then aborts. Never for user input.
+// Checks an internal invariant: if it is broken, prints the condition and the state, then aborts. Never for user input.
 #define WEFT_CHECK(condition, ...)                                                              \
   do {                                                                                          \
     if (!(condition)) [[unlikely]] {                                                            \

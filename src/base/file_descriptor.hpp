@@ -1,7 +1,7 @@
 // Owns one file descriptor and closes it: sockets, pipes, epoll, timers.
 //
 // Any thread, one at a time.
-// Always: get() is -1 or a descriptor that nobody else closes.
+// Invariant: get() is -1 or a descriptor that nobody else closes.
 #pragma once
 
 #include <utility>
@@ -28,7 +28,7 @@ class FileDescriptor {
 
   ~FileDescriptor() { reset(); }
 
-  // -1 when it owns nothing.
+  // -1 if it owns none.
   [[nodiscard]] int get() const { return fd_; }
 
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }

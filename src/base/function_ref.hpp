@@ -1,7 +1,7 @@
-// A callable borrowed for the length of one call: two words, no allocation. What the data path takes
-// where a std::function would allocate for a capture of more than two words.
+// A callable borrowed for the duration of one call: two words, no allocation. The data path uses it where a
+// std::function would allocate for a capture of more than two words.
 //
-// The callable must outlive the reference; a parameter of this type therefore is never stored.
+// The callable must outlive the reference, so a parameter of this type is never stored.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@ class FunctionRef;
 template <typename Result, typename... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
-  // Implicit, so that a lambda can stand where a FunctionRef is asked for.
+  // Implicit, so that a lambda can be passed as a FunctionRef.
   template <typename Callable>
     requires(!std::same_as<std::remove_cvref_t<Callable>, FunctionRef> &&
              std::is_invocable_r_v<Result, Callable&, Arguments...>)

@@ -1,7 +1,7 @@
-// Strong types for the numbers that must not be mixed, and the field's words for them.
+// Strong types for numbers that must not be mixed, with the standard terms as names.
 //
-// A value is built and read explicitly; two of the same type compare, nothing else is implied.
-// docs/GLOSSARY.md says what each word means.
+// Construction and access are explicit. Values of the same type compare; nothing else is implied.
+// docs/GLOSSARY.md defines each term.
 #pragma once
 
 #include <compare>
@@ -30,12 +30,12 @@ using RailIndex = StrongId<struct RailTag, std::uint32_t>;
 using RegionIndex = StrongId<struct RegionTag, std::uint32_t>;
 // Bytes from the start of a region; the same on every PE.
 using HeapOffset = StrongId<struct HeapOffsetTag, std::uint64_t>;
-// What a NIC asks for before it lets a peer touch a region.
+// The key that a NIC requires before a peer may access a region.
 using RemoteKey = StrongId<struct RemoteKeyTag, std::uint64_t>;
 
 inline constexpr std::size_t kCacheLineBytes = 64;
 inline constexpr std::size_t kRailCountMax = 32;
-// Regions of one PE at a time: the heap, the globals, windows. Numbers are used again.
+// The most regions of one PE at a time: the heap, the globals, windows. Numbers are reused.
 inline constexpr std::size_t kRegionCountMax = 1024;
 
 }  // namespace weft

@@ -25,7 +25,7 @@ spdlog::level::level_enum native(Level level) {
   return spdlog::level::info;
 }
 
-// A logger of our own, so that a program that uses spdlog itself keeps its default logger.
+// A separate logger, so that a program that uses spdlog itself keeps its default logger.
 spdlog::logger& logger() {
   static const auto kLogger = [] {
     auto made =

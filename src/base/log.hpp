@@ -1,8 +1,8 @@
-// The library's log: one line to stderr, prefixed with the PE. Control path and rare events only;
-// the data path counts instead (base/counters.hpp). Any thread may call.
+// The library's log: one line to stderr, prefixed with the PE. Control path and rare events only; the data path uses
+// counters instead (base/counters.hpp). Any thread may call.
 //
-// WEFT_LOG chooses the level: error, warn (default), info, debug. Nothing is printed twice: the
-// first function that decides what an error means logs it, callers do not.
+// WEFT_LOG selects the level: error, warn (default), info, debug. Nothing is logged twice: the first function that
+// decides what an error means logs it; its callers do not.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
-// What the kernel says of another process: whether it still runs, and what /proc/PID/stat has
+// The kernel's information about another process: whether it still runs, and the fields of /proc/PID/stat
 // (proc_pid_stat(5)).
 //
-// Any thread; nothing is kept. A process may go while it is read: then there is nothing, and no error.
+// Any thread; nothing is cached. A process may exit while it is read: then the result is empty, not an error.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace weft {
 struct ProcessStat {
   char state = 0;
   std::int64_t parent = 0;
-  std::uint64_t start_ticks = 0;  // since the machine started; a number used again has another one
+  std::uint64_t start_ticks = 0;  // since boot; distinguishes processes that reuse a pid
 
-  // A zombie is one too.
+  // A zombie has ended, too.
   [[nodiscard]] bool has_ended() const { return state == 'Z' || state == 'X'; }
 };
 
-// Pure. Empty for what is cut short.
+// Pure. Empty if the text is truncated.
 [[nodiscard]] std::optional<ProcessStat> parse_process_stat(std::string_view text);
 
-// Empty if there is no such process (any more), or no /proc.
+// Empty if the process does not exist (any more), or without /proc.
 [[nodiscard]] std::optional<ProcessStat> read_process_stat(std::int64_t pid);
 
 // False once the process has ended, reaped or not. A few microseconds: slow paths only.
 [[nodiscard]] bool is_process_alive(std::int64_t pid);
 
-// So that a number given to another process is noticed. 0 if there is no such process, or no /proc.
+// Detects that a process id was reused. 0 if there is no such process, or no /proc.
 [[nodiscard]] std::uint64_t process_start_ticks(std::int64_t pid);
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // The result of a data-path call: no exception, no allocation, no text.
 //
-// `Again` is a normal result ("full, make progress and call again"), not an error. The numbers are
-// those of `weft_status` in weft/weft.h; a test compares them.
+// `Again` is a normal result ("full, make progress and call again"), not an error. The values are those of
+// `weft_status` in weft/weft.h; a test compares them.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace weft {
 
 enum class [[nodiscard]] Status : std::int32_t {
   Ok = 0,
-  Again = 1,             // a queue is full; nothing was taken
-  InvalidArgument = -1,  // a PE, an address or a size that the call does not accept
+  Again = 1,             // a queue is full; nothing was done
+  InvalidArgument = -1,  // the call does not accept a PE, an address or a size
   NotInitialized = -2,   // before init or after finalize
   PeerLost = -3,         // the peer is dead or cannot be reached on any rail; sticky
   OutOfMemory = -4,      // the heap has no room

@@ -20,7 +20,7 @@ constexpr char upper(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
 
-// The shift that a suffix stands for, or -1.
+// The shift for a suffix, or -1.
 int shift_of(std::string_view suffix) {
   if (suffix.empty() || suffix == "B" || suffix == "b") {
     return 0;

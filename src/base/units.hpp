@@ -1,7 +1,7 @@
-// Sizes as people write them: "64MiB", "1G".
+// Human-readable sizes: "64MiB", "1G".
 //
-// Pure functions: any thread may call them. Memory counts in powers of 1024, with or without the
-// "i"; rates and measured GB (1e9) are another matter and do not pass through here.
+// Pure functions: any thread may call them. Memory sizes are powers of 1024, with or without the "i"; rates and
+// measured GB (1e9) are not handled here.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace weft {
 
 std::optional<std::string> read_whole(int file) {
   std::string text;
-  std::array<char, 4096> chunk;  // not zeroed: read fills what is used
+  std::array<char, 4096> chunk;  // not zeroed: read fills the used part
   while (true) {
     const ssize_t count = ::read(file, chunk.data(), chunk.size());
     if (count == 0) {

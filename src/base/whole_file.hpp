@@ -1,8 +1,8 @@
-// Reads a small file in one go, for what the kernel writes about itself under /proc and /sys.
+// Reads a small file completely: for the kernel's files under /proc and /sys.
 //
-// Any thread; nothing is kept. Such a file may go at any moment, also between open and read, when read(2)
-// answers ESRCH or ENODEV. A std::ifstream throws there as soon as it is read through an iterator, so what
-// describes another process or a device is read by this.
+// Any thread; nothing is cached. Such a file may disappear at any time, also between open and read; read(2) then
+// returns ESRCH or ENODEV. A std::ifstream read through an iterator throws in that case, so files that describe
+// another process or a device are read with this.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace weft {
 
-// Up to the end, from the descriptor's position; empty when a read fails.
+// Reads to the end, from the descriptor's position; empty if a read fails.
 [[nodiscard]] std::optional<std::string> read_whole(int file);
 
-// Empty when there is no such file, when it may not be read, or when it goes meanwhile; errno says which.
+// Empty if there is no such file, if it may not be read, or if it disappears meanwhile; see errno.
 [[nodiscard]] std::optional<std::string> read_whole_file(const std::string& path);
 
 }  // namespace weft

@@ -6,14 +6,14 @@ namespace {
 // Flags are in memory that processes share.
 static_assert(AtomicRef<std::uint8_t>::is_always_lock_free);
 
-// The kernel tells 32 groups of sleepers apart.
+// The kernel distinguishes 32 groups of sleepers.
 std::uint32_t group_of(WordPlace place) {
   return std::uint32_t{1} << place.value % 32;
 }
 
 template <typename Flag>
 bool lower(Flag& flag) {
-  // SYNC word-bell: pairs with raise, so that who is woken had read `rings` before it moves.
+  // SYNC word-bell: pairs with raise, so that a woken sleeper has read `rings` before it changes.
   return AtomicRef(flag).exchange(0, std::memory_order_acquire) != 0;
 }
 
@@ -53,7 +53,7 @@ bool sleep_at(WordBell& bell,
               FunctionRef<bool()> has_news) noexcept {
   const std::uint32_t rings = rings_of(bell.bell);
   const std::uint32_t groups = announce(bell, words);
-  full_fence();  // between becoming a sleeper and the look for news; who rings has the other half
+  full_fence();  // between becoming a sleeper and the check for events; ringers have the other half
   return has_news() || sleep_since(bell.bell, rings, groups, timeout_us);
 }
 
