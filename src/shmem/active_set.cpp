@@ -1,9 +1,8 @@
-// Active sets by additions to the words of pSync: what arrives is subtracted again by who awaited it, so
-// that the array is left as it was found. Each data-moving call begins with a sync, so that pSync may be
-// used again at once.
+// Active sets, implemented by additions to the words of pSync. The PE that awaits a count subtracts it afterwards, so
+// that the array is restored. Each data-moving call begins with a sync, so that pSync may be reused at once.
 //
-// These are right for every set and size, and simple. The set of all PEs, which most programs use, goes
-// to the team of all PEs and its faster algorithms, and leaves pSync alone.
+// These algorithms are correct for every set and size, and simple. The set of all PEs, which most programs use, is
+// mapped to the team of all PEs and its faster algorithms, and does not touch pSync.
 #include "src/shmem/active_set.hpp"
 
 #include <algorithm>
@@ -19,12 +18,12 @@ using collectives::Collectives;
 using collectives::Team;
 using runtime::Runtime;
 
-// Words of pSync: one for each round of the sync, then these.
+// Words of pSync: one per round of the sync, then these.
 enum Word : std::size_t { kArrivals = 32, kOffset = 33, kWordsUsed = 34 };
 
 static_assert(kWordsUsed <= kActiveSetWords && sizeof(long) == sizeof(std::uint64_t));
 
-// One call on a set, as one of its PEs sees it.
+// One call on a set, from the view of one of its PEs.
 class Call {
  public:
   Call(Runtime& runtime, const char* name, const ActiveSet& set)
@@ -42,7 +41,7 @@ class Call {
     return Pe(static_cast<std::uint32_t>(set_.start + (place % set_.size << set_.log2_stride)));
   }
 
-  // Dissemination, as Team::sync between leaders.
+  // A dissemination barrier, as in Team::sync between leaders.
   Status sync() {
     Status status = Status::Ok;
     std::size_t round = 0;
@@ -64,14 +63,14 @@ class Call {
     return rma_.get(context_, dest, source, pe(from), rma::Blocking::Yes);
   }
 
-  // All that was sent may be reused, and `count` pieces have come from the others.
+  // Waits until the sources of all sends may be reused, and until `count` pieces have arrived from the others.
   Status finish(std::uint64_t count, int from) {
     const Status sent = rma_.quiet(context_);
     const Status heard = count == 0 ? Status::Ok : take(kArrivals, count, pe(from));
     return sent == Status::Ok ? heard : sent;
   }
 
-  // The sum of `mine` of all places before this one.
+  // The sum of `mine` over all places before this one.
   Status offset_of(std::uint64_t mine, std::uint64_t* offset) {
     Status status = Status::Ok;
     *offset = 0;
@@ -140,7 +139,7 @@ bool is_everybody(Runtime& runtime, const ActiveSet& set) {
   return set.size == static_cast<int>(runtime.pe_count());
 }
 
-// Runs team(Team&) on the team of all PEs where the set is that, else body(Call&).
+// Runs team(Team&) on the team of all PEs if the set contains all PEs, else body(Call&).
 template <typename OnTeam, typename Body>
 int call(const char* name, const ActiveSet& set, OnTeam&& on_team, Body&& body) {
   return guarded(name, [&](Runtime& runtime) {
@@ -158,7 +157,7 @@ int call(const char* name, const ActiveSet& set, OnTeam&& on_team, Body&& body) 
   });
 }
 
-// The same after a check of both sides.
+// As above, after checking both sides.
 template <typename OnTeam, typename Body>
 int call(const char* name,
          const ActiveSet& set,
@@ -176,7 +175,7 @@ std::size_t blocks_of(const ActiveSet& set, std::size_t bytes) {
   return times(bytes, static_cast<std::size_t>(std::max(set.size, 0)));
 }
 
-// Puts block k of `source`, at k * step, to `to` of place k, for all others; then copies its own.
+// Puts block k of `source`, at k * step, to `to` at place k, for all others; then copies its own block.
 Status exchange_blocks(
     Call& one, std::byte* to, const std::byte* source, std::size_t step, std::size_t bytes) {
   Status status = one.sync();
@@ -243,7 +242,7 @@ int active_alltoalls(
 
 namespace {
 
-// A binomial tree, seen from the root; `dest` of the root is left alone.
+// A binomial tree, relative to the root; `dest` of the root is unchanged.
 Status broadcast(Call& one, collectives::Sides sides, std::size_t bytes, int root) {
   Status status = one.sync();
   const int place = (one.place() + one.size() - root) % one.size();
@@ -277,7 +276,7 @@ Status reduce(Call& one,
     reducer.combine(result.data(), result.data(), other.data(), count);
   }
   if (status == Status::Ok) {
-    status = one.sync();  // all have read; `dest` may be `source`
+    status = one.sync();  // all have read, since `dest` may equal `source`
   }
   std::ranges::copy(result, sides.dest);
   return status;
@@ -300,7 +299,7 @@ int active_broadcast(const char* name,
   return call(
       name, set, {dest, bytes}, {source, bytes},
       [&](Team& team) {
-        // The root's `dest` stays as it is: it gets its own source back.
+        // The root's `dest` must not change: it is restored, or gets the root's own source.
         const bool is_root = static_cast<int>(team.index()) == root && team.is_on_one_node();
         std::vector<std::byte> kept;
         if (static_cast<int>(team.index()) == root && !is_root) {
@@ -354,7 +353,7 @@ int active_reduce(const char* name,
   const collectives::Reducer reducer = reducer_of(elements.type, reduction);
   if (reducer.combine == nullptr) {
     return report(Status::InvalidArgument,
-                  fmt::format("{}: type {} has no reduction {}", name,
+                  fmt::format("{}: type {} does not support reduction {}", name,
                               static_cast<int>(elements.type), static_cast<int>(reduction)));
   }
   const std::size_t bytes = times(elements.count, reducer.element_bytes);

@@ -1,9 +1,9 @@
-// The collectives of OpenSHMEM's deprecated active sets: every 2^k-th PE from a first one on, and a
-// work array of the user (pSync) in which they meet. Needed by the front door shmem.h alone.
+// The collectives on OpenSHMEM's deprecated active sets: every 2^k-th PE, starting at a given one, with a work array of
+// the user (pSync) for synchronization. Only shmem.h needs them.
 //
-// Threads: one of each PE of the set, in the same order. The words of pSync are as they were (0) when a
-// call returns, except for what PEs of the next call have added already.
-// Errors: as in weft.h; weft_last_error has the sentence.
+// Threads: one thread of each PE of the set, in the same order. When a call returns, the words of pSync are restored
+// (0), except for additions by PEs that are already in the next call.
+// Errors: as in weft.h; weft_last_error returns the message.
 #pragma once
 
 #include <weft/collectives.h>
@@ -19,7 +19,7 @@ struct ActiveSet {
   long* psync = nullptr;  // kActiveSetWords words
 };
 
-// What SHMEM_*_SYNC_SIZE say: the most that any of these needs.
+// The value of SHMEM_*_SYNC_SIZE: the most that any of these needs.
 inline constexpr std::size_t kActiveSetWords = 128;
 
 int active_barrier(const char* name, const ActiveSet& set);
@@ -28,7 +28,7 @@ int active_alltoall(
     const char* name, const ActiveSet& set, void* dest, const void* source, std::size_t bytes);
 int active_alltoalls(
     const char* name, const ActiveSet& set, void* dest, const void* source, weft_stride stride);
-// `root` is a place in the set. Unlike a team's broadcast, `dest` of the root is left alone.
+// `root` is a place in the set. Unlike a team's broadcast, it leaves the root's `dest` unchanged.
 int active_broadcast(const char* name,
                      const ActiveSet& set,
                      void* dest,

@@ -1,5 +1,5 @@
-// What of OpenSHMEM's contexts is not weft_context_* already: contexts know their team, and
-// SHMEM_CTX_INVALID is accepted where the specification says so.
+// The part of OpenSHMEM's contexts that weft_context_* does not provide: contexts know their team, and
+// SHMEM_CTX_INVALID is accepted where the specification requires it.
 //
 // Threads: any.
 #pragma once
@@ -10,18 +10,18 @@
 
 namespace weft::api::shmem {
 
-// 0, or an error and *context invalid.
+// Returns 0, or an error with *context set to the invalid context.
 int create_context(weft_team_t team, weft_context_t* context);
-// Nothing for an invalid one.
+// No effect for an invalid context.
 int destroy_context(weft_context_t context);
-// 0 and the team that the context was made on; an error and no team for an invalid one.
+// 0 and the context's team; an error and no team for an invalid context.
 int team_of_context(weft_context_t context, weft_team_t* team);
-// Nothing for an invalid one.
+// No effect for an invalid context.
 int fence_context(const Caller& caller);
 int quiet_context(const Caller& caller);
 int pe_quiet_context(const Caller& caller, std::span<const int> pes);
-// A session begins or ends. It changes nothing: what may be delayed or sent together is, always, and a quiet
-// sends it. Nothing for an invalid context.
+// Starts or stops a session. It has no effect: operations that may be delayed or combined always are, and a quiet sends
+// them. An invalid context is ignored.
 int check_session(const Caller& caller);
 
 }  // namespace weft::api::shmem

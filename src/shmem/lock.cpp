@@ -14,10 +14,10 @@ using rma::AtomicCode;
 constexpr std::uint32_t kWaiting = std::uint32_t{1} << 31U;
 constexpr int kHome = 0;
 
-// The two halves of a lock; a PE is written as its number + 1, and nobody as 0.
+// The two halves of a lock. A PE is stored as its number + 1, and no PE as 0.
 struct Halves {
-  std::uint32_t* own;   // who is next, and kWaiting
-  std::uint32_t* last;  // counts at the home only
+  std::uint32_t* own;   // the next PE in the queue, and kWaiting
+  std::uint32_t* last;  // the last PE in the queue; used on the home PE only
 };
 
 Halves halves_of(long* lock) {
@@ -30,7 +30,7 @@ std::uint32_t me() {
   return runtime().pe().value + 1;
 }
 
-// One atomic on a half of `pe`; the old value goes to `old`.
+// One atomic on a half at `pe`; stores the old value to `old`.
 int update(const Caller& caller,
            std::uint32_t* word,
            int pe,
@@ -48,7 +48,7 @@ rma::Atomic atomic_of(AtomicCode code, std::uint32_t operand, std::uint32_t comp
   return {.code = code, .element_bytes = 4, .operand = operand, .compare = compare};
 }
 
-// A lock that all PEs have, aligned.
+// The lock must be symmetric and aligned.
 int check_lock(const Caller& caller, const long* lock) {
   return static_cast<int>(check({.name = caller.name,
                                  .address = lock,
@@ -57,7 +57,7 @@ int check_lock(const Caller& caller, const long* lock) {
                                  .alignment = alignof(long)}));
 }
 
-// Waits until PE `awaited` (as written in halves; 0: nobody in particular) has changed this PE's half.
+// Waits until PE `awaited` (as stored in the halves; 0: unspecified) has changed this PE's half.
 template <typename Done>
 int wait_for(const Caller& caller,
              std::uint32_t awaited,
@@ -87,7 +87,7 @@ int set_lock(const Caller& caller, long* lock) {
     return status;
   }
   if (previous == 0) {
-    // Not a store: who comes next may have left its number here already.
+    // An atomic instead of a store: the next PE in the queue may already have written its number here.
     return update(caller, halves.own, static_cast<int>(me() - 1),
                   atomic_of(AtomicCode::And, ~kWaiting), old);
   }
@@ -120,7 +120,7 @@ int clear_lock(const Caller& caller, long* lock) {
                     fmt::format("{}: nobody holds the lock at {}", caller.name,
                                 static_cast<const void*>(lock)));
     }
-    // Somebody is in the queue and about to say so.
+    // Another PE has entered the queue and is about to write its number here.
     status = wait_for(caller, last, " or one before it to enter the lock's queue", halves.own,
                       [&] { return transport::load_word(halves.own) != 0; });
   }

@@ -1,19 +1,19 @@
-// OpenSHMEM's locks: a fair queue of PEs (after Mellor-Crummey and Scott) in the one `long` that a lock
-// is on each PE. The upper half of PE 0's says who is last in the queue; the lower half of each PE's own
-// says who comes behind it, and whether it still waits. So everybody waits on memory of its own.
+// OpenSHMEM's locks: a fair queue lock (after Mellor-Crummey and Scott) in the single `long` that a lock has on each
+// PE. The upper half on PE 0 names the last PE in the queue. The lower half on each PE names its successor, and tells
+// whether the PE still waits. So every PE waits on its own memory.
 //
-// Threads: any; a lock belongs to a PE, so that two threads of one PE must not ask for it at once.
+// Threads: any. A lock is owned by a PE, so two threads of one PE must not request it at the same time.
 #pragma once
 
 #include "src/api/errors.hpp"
 
 namespace weft::api::shmem {
 
-// Waits until the lock is this PE's.
+// Waits until this PE holds the lock.
 int set_lock(const Caller& caller, long* lock);
-// Completes what this PE has written (quiet), then gives the lock to the next in the queue.
+// Completes this PE's writes (quiet), then passes the lock to the next PE in the queue.
 int clear_lock(const Caller& caller, long* lock);
-// 0 if the lock is now this PE's, 1 if another PE has it; a negative status on an error.
+// 0 if this PE now holds the lock, 1 if another PE holds it; a negative status on an error.
 int test_lock(const Caller& caller, long* lock);
 
 }  // namespace weft::api::shmem

@@ -17,10 +17,10 @@ namespace {
 constexpr int kThreadLevelMax = 3;  // SHMEM_THREAD_MULTIPLE
 
 int provided_level = kThreadLevelMax;
-int init_count = 0;  // calls of init that no call of finalize has answered
+int init_count = 0;  // calls of init without a matching call of finalize
 
 const char* variable(const char* name) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment while a job starts
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread writes the environment while a job starts
   const char* value = std::getenv(name);
   if (const std::string_view whole = name; value == nullptr && whole.starts_with("SHMEM_")) {
     const std::string deprecated = "SMA_" + std::string(whole.substr(6));
@@ -30,7 +30,7 @@ const char* variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// OpenSHMEM's switches are on when they have any value.
+// OpenSHMEM's switches are on if they have any value.
 bool is_set(const char* name) {
   return *variable(name) != '\0';
 }
@@ -68,8 +68,8 @@ void print_information() {
   }
 }
 
-// A program that returns from main has nothing more to say to its peers, and may finalize with them;
-// one that exits with an error may have left them anywhere, and must not wait for them.
+// A program that returns from main has no further communication with its peers, and may finalize with them. One that
+// exits with an error may leave its peers in any state, and must not wait for them.
 void finalize_at_exit(int status, void* /*unused*/) {
   init_count = std::min(init_count, 1);
   if (status == 0) {
@@ -107,7 +107,7 @@ int init_thread(const Caller& caller, int requested, int* provided) {
                     caller.name, requested));
     return rename_on_error(caller.name, status);
   }
-  const int status = init(caller, requested);  // says by itself what failed
+  const int status = init(caller, requested);  // reports its own errors
   if (status == WEFT_OK) {
     *provided = provided_level;
   }
@@ -168,7 +168,8 @@ std::optional<std::uint64_t> parse_symmetric_size(std::string_view text) {
   }
   if (rest != end) {
     constexpr std::string_view kSuffixes = "KMGT";
-    const std::size_t power = kSuffixes.find(static_cast<char>(*rest & ~0x20));  // either case
+    const std::size_t power =
+        kSuffixes.find(static_cast<char>(*rest & ~0x20));  // upper or lower case
     if (power == std::string_view::npos) {
       return std::nullopt;
     }

@@ -9,7 +9,7 @@
 namespace weft::api::shmem {
 namespace {
 
-// The configurations of the teams that were made with one.
+// The configurations of teams that were created with one.
 struct Configurations {
   std::mutex mutex;
   std::map<weft_team_t, shmem_team_config_t> by_team;
@@ -55,7 +55,7 @@ int destroy_team(weft_team_t team) {
     return WEFT_OK;
   }
   {
-    // Not while the team is destroyed, which waits for other PEs, whose threads may destroy another.
+    // Not held while the team is destroyed: that waits for other PEs, whose threads may be destroying another team.
     const std::unique_lock lock(configurations().mutex);
     configurations().by_team.erase(team);
   }

@@ -13,7 +13,7 @@
 
 namespace weft::api::typed {
 
-// Which of weft_type an element is.
+// The weft_type of an element.
 template <typename T>
 [[nodiscard]] constexpr weft_type type_of() {
   if constexpr (std::is_same_v<T, float>) {
@@ -48,7 +48,7 @@ int exscan(weft_team_t team, T* dest, const T* source, std::size_t count) {
   return weft_team_exclusive_scan(team, dest, source, {type_of<T>(), count}, WEFT_SUM);
 }
 
-// On an active set.
+// For active sets.
 template <weft_reduction kReduction, typename T>
 int set_reduce(const Caller& caller, const ActiveSet& set, T* dest, const T* source, int count) {
   if (count < 0) {
