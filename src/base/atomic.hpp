@@ -1,7 +1,7 @@
-// The project's only source of atomics on memory that it shares with other processes or, later, with a GPU. Objects
+// The project's only source of host atomics on memory that it shares with other processes or with a GPU. Objects
 // there are plain integers; each access names its order.
 //
-// Host code uses std::atomic_ref (C++20); code shared with CUDA will use cuda::atomic_ref here.
+// Host code uses std::atomic_ref (C++20). Device code uses the functions of include/weft/device/access.cuh.
 #pragma once
 
 #include <atomic>
