@@ -35,7 +35,8 @@ bool InboxWriter::poll(std::uint64_t now_ns,
     moved_ns_ = now_ns;
     return false;
   }
-  // SYNC ring-progress (pairs with include/weft/device/ring.hpp): what was applied, and its replies, happened before the number.
+  // SYNC ring-progress (pairs with include/weft/device/ring.hpp): everything below the number has been
+  // applied, and its replies are written.
   const std::uint64_t consumed = HostMemory::load_far(view_.consumed);
   if (consumed == applied_) {
     if (now_ns - moved_ns_ >= wake_ns_) {
