@@ -6,6 +6,7 @@ namespace weft::fabric {
 namespace {
 
 constexpr std::size_t kGuardedEntries = 4096;
+// An unguarded queue must hold the immediate data that all peers may send between two polls.
 constexpr std::size_t kUnguardedEntries = 32768;
 constexpr std::size_t kLeastEntries = 1024;
 
