@@ -10,6 +10,7 @@
 namespace weft::transport::cma {
 namespace {
 
+// Asking whether a process is alive is a system call, so peers are checked only this often.
 constexpr std::uint64_t kDeathCheckNs = 10'000'000;
 // The longest time that batched operations wait for their caller's flush before the progress thread sends them.
 constexpr std::uint32_t kBatchLookUs = 1000;
