@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/error.hpp"
+#include "src/base/rail_policies.hpp"
 #include "src/fabric/discovery.hpp"
 #include "tests/support/thread_job.hpp"
 
@@ -88,7 +89,7 @@ TEST_P(RailsLoopback, PutAndGetMoveEveryByteOfEverySize) {
 }
 
 TEST_P(RailsLoopback, SignalsComeAfterTheirDataUnderEveryPolicy) {
-  for (const char* policy : {"single", "coupled", "offset", "balanced", "aligned"}) {
+  for (const Choice& policy : kRailPolicies) {
     run_pes(
         2,
         [](runtime::Runtime& runtime) {
@@ -115,7 +116,7 @@ TEST_P(RailsLoopback, SignalsComeAfterTheirDataUnderEveryPolicy) {
             ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
           }
         },
-        config(policy));
+        config(std::string(policy.name)));
   }
 }
 

@@ -86,6 +86,13 @@ def rows_of(output):
     return [json.loads(line) for line in output.splitlines()]
 
 
+def test_every_benchmark_of_the_host_is_run_here(bin_dir):
+    help_text = subprocess.run([bin_dir / "weft-perf", "--help"], capture_output=True, text=True, check=True).stdout
+    _, _, listed = help_text.partition("Subcommands:\n")
+    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    assert set(SUBCOMMANDS) == names - {"device", "stream"}
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("subcommand", SUBCOMMANDS)
 def test_each_subcommand_prints_its_table(perf, subcommand, place):

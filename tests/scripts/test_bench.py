@@ -66,3 +66,14 @@ def test_peers_stand_beside_weft_however_their_benchmarks_write_their_names(proj
     program = project / "bench" / "compare_device.py"
     table = subprocess.run([sys.executable, program, tmp_path / "rows.jsonl"], capture_output=True, text=True, check=True).stdout
     assert "| 128 B | 2 | 8 |  | 4.00 |" in table
+
+
+PROGRAMS = ("bare_flows.py", "compare_device.py", "record_traffic", "tcp_goodput.py", "tune_collectives", "weft_top_cost.py",
+            "weft_top_slowdown.py")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_program_says_what_it_is_for(project, name):
+    done = subprocess.run([sys.executable, project / "bench" / name, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: {name}")

@@ -1,7 +1,7 @@
 // The registry of weft-perf's benchmarks: a name, a sentence, what it does unless told otherwise, and a function.
 // `weft-perf device` and `weft-perf stream` have theirs in gpu/benchmark.hpp, with the same command line, tables and JSON.
 //
-// To add one: its row in benchmarks.cpp, its function in runs.hpp and a file of its own.
+// To add one: docs/DEVELOPING.md, "A benchmark of weft-perf".
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@ struct Run {
   Job& job;
   const Options& options;
   Report& report;
-  NicCounters* counters = nullptr;  // told which parts are measured; none under --no-counters
+  // Told which parts are measured, by what gives a share of the rails; none under --no-counters.
+  NicCounters* counters = nullptr;
 
   [[nodiscard]] std::string_view name() const { return options.benchmark->name; }
 };

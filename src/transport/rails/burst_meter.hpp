@@ -1,4 +1,4 @@
-// How much a PE posts before it waits: the bytes from one moment at which nothing is on its way to the next. If all
+// How much a PE posts before it waits: the bytes from one moment at which nothing is in flight to the next. If all
 // is done while the PE goes on posting, as on a busy machine that takes its core away, that is the same burst.
 // What bursts were so far tells what this one will be, and so whether one message has all rails for itself or
 // shares them with messages that are still to come.
@@ -26,9 +26,11 @@ class BurstMeter {
   // An operation was accepted: towards its peer, or waiting to be planned. `large_bytes`: those of it that
   // count as work to be shared; 0 for what is too small to matter.
   void on_accepted(std::uint64_t large_bytes, PostMoment moment) {
-    if (open_operations_ == 0 && !goes_on(moment)) {
-      begin();
-      began_ns_ = moment.now_ns;
+    if (open_operations_ == 0) {
+      if (!goes_on(moment)) {
+        begin();
+      }
+      busy_since_ns_ = moment.now_ns;
     }
     caller_polls_ = moment.caller_polls;
     ++open_operations_;
@@ -80,11 +82,11 @@ class BurstMeter {
   // So much that each of 32 rails has room for a whole operation of the size of those so far.
   static constexpr std::uint64_t kLonger = 32;
 
-  // Nobody has waited since the last operation, and the pause is not long beside what went before it. (Seen with 8 PEs on 2
-  // cores: up to 1.0 of it.)
+  // Nobody has waited since the last operation, and the pause is not long beside the time before it in which something was
+  // in flight. (Seen with 8 PEs on 2 cores: up to 1.0 of it.)
   [[nodiscard]] bool goes_on(PostMoment moment) const {
     return accepted_bytes_ > 0 && moment.caller_polls == caller_polls_ &&
-           moment.now_ns - idle_since_ns_ <= kPauseMax * (idle_since_ns_ - began_ns_);
+           moment.now_ns - idle_since_ns_ <= kPauseMax * (idle_since_ns_ - busy_since_ns_);
   }
 
   void begin() {
@@ -101,7 +103,7 @@ class BurstMeter {
 
   std::uint64_t open_operations_ = 0;
   std::uint64_t caller_polls_ = 0;  // when the last operation was accepted
-  std::uint64_t began_ns_ = 0;
+  std::uint64_t busy_since_ns_ = 0;
   std::uint64_t idle_since_ns_ = 0;
   std::uint64_t accepted_bytes_ = 0;  // since the burst began
   std::uint64_t planned_bytes_ = 0;

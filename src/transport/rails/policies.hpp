@@ -1,6 +1,6 @@
 // A rail policy is a value: which links it may use, and how a piece finds its rails.
 //
-// Adding one: its name and what it does in base/rail_policies.hpp, its row in policies.cpp, `scripts/generate_docs`.
+// To add one: docs/DEVELOPING.md, "A rail policy".
 //
 // Threads: any; all of it is constant.
 #pragma once

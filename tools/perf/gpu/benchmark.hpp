@@ -1,7 +1,7 @@
 // The registry of `weft-perf device NAME` and `weft-perf stream NAME`: benchmarks of kernels that call Weft, and of what the
 // host puts on a CUDA stream.
 //
-// To add one: its row in benchmarks.cpp, its function in session.hpp (and in none.cpp), and a file of its own.
+// To add one: docs/DEVELOPING.md, "A benchmark of weft-perf".
 #pragma once
 
 #include <cstddef>
