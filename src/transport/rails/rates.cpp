@@ -79,7 +79,9 @@ void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
       rail.weighed_ns = end.now_ns;
       const RailPace& pace = rail.paces[index];
       const double share = rate_of(rail) / fastest;
-      const std::uint32_t needed = late_bursts_that_tell(lateness_beside(rails, rail));
+      const bool is_late = share < kSlowBelow;
+      const std::uint32_t needed =
+          is_late ? late_bursts_that_tell(lateness_beside(rails, rail)) : 0;
       if (end.peer_count > 1 && pace.peers() == 1) {
         rail.load.weight.update_lone(share, pace, needed);
       } else {
