@@ -171,7 +171,7 @@ bool RailsTransport::advance_locked() {
   if (!state_.faulty.empty()) {
     recovery_.lose_faulty();
   }
-  if (!inbox_.recover_replies.empty() || !state_.recover_requests.empty()) {
+  if (!receiver_.recover_replies.empty() || !state_.recover_requests.empty()) {
     recovery_.serve_requests();
     moved = true;
   }
@@ -218,7 +218,7 @@ bool RailsTransport::poll_rail(std::uint32_t local) {
 
 void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
   if (event.kind == fabric::EventKind::RemoteWrite) {
-    inbox_.on_immediate(event.immediate);
+    receiver_.on_immediate(event.immediate);
     return;
   }
   if (event.context == nullptr || state_.rails[local].trial->owns(event.context)) {
@@ -228,7 +228,7 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
   if (posted.kind == PostedKind::Receive) {
     auto& buffer = static_cast<ReceiveBuffer&>(posted);
     if (event.kind == fabric::EventKind::Received) {
-      inbox_.on_message({buffer.memory.data(), event.bytes}, RailIndex(local));
+      receiver_.on_message({buffer.memory.data(), event.bytes}, RailIndex(local));
     }
     state_.rails[local].unposted.push_back(&buffer);
     post_receives(state_.rails[local]);
@@ -315,7 +315,7 @@ bool RailsTransport::post_work() {
 void RailsTransport::blame(Pe peer, std::string_view fault) noexcept {
   const std::lock_guard lock(mutex_);
   if (Peer* target = state_.peers[peer.value].get(); target != nullptr) {
-    inbox_.blame(*target, fault);
+    receiver_.blame(*target, fault);
     recovery_.lose_faulty();
   }
 }

@@ -1,5 +1,5 @@
 // Transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the peers' state and
-// the one lock that guards both; the work is done by Links, Outbox, Sender, Inbox and Recovery.
+// the one lock that guards both; the work is done by Links, Outbox, Sender, Receiver and Recovery.
 //
 // Threads: any. Callers post under the lock from their own thread; whoever waits makes progress, the
 // progress thread does when nobody else has. docs/LIFE_OF_A_PUT.md walks through it.
@@ -16,9 +16,9 @@
 
 #include "src/base/counters.hpp"
 #include "src/bootstrap/bootstrap.hpp"
-#include "src/transport/rails/inbox.hpp"
 #include "src/transport/rails/links.hpp"
 #include "src/transport/rails/outbox.hpp"
+#include "src/transport/rails/receiver.hpp"
 #include "src/transport/rails/recovery.hpp"
 #include "src/transport/rails/sender.hpp"
 #include "src/transport/rails/state.hpp"
@@ -120,8 +120,8 @@ class RailsTransport final : public Transport {
   Links links_{state_};
   Outbox outbox_{state_, links_};
   Sender sender_{state_, links_, outbox_};
-  Inbox inbox_{state_, links_, outbox_, sender_};
-  Recovery recovery_{state_, links_, outbox_, sender_, inbox_};
+  Receiver receiver_{state_, links_, outbox_, sender_};
+  Recovery recovery_{state_, links_, outbox_, sender_, receiver_};
   std::vector<DeviceRail> device_rails_;
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;

@@ -73,10 +73,10 @@ void Recovery::end_connection(Peer& peer, const RecoverFrame& frame) {
 }
 
 void Recovery::serve_requests() {
-  for (const Inbox::RecoverReply& reply : inbox_.recover_replies) {
+  for (const Receiver::RecoverReply& reply : receiver_.recover_replies) {
     on_recover_reply(*state_.peers[reply.from.value], reply.frame);
   }
-  inbox_.recover_replies.clear();
+  receiver_.recover_replies.clear();
   std::vector<RecoverRequest> requests;
   requests.swap(state_.recover_requests);
   for (RecoverRequest& request : requests) {
@@ -91,7 +91,7 @@ void Recovery::serve_requests() {
       continue;
     }
     const bool was_applied =
-        frame.is_sequenced != 0 && !inbox_.refuse_until_forced(peer, frame.sequence);
+        frame.is_sequenced != 0 && !receiver_.refuse_until_forced(peer, frame.sequence);
     outbox_.append(peer,
                    RecoverReplyFrame{.was_applied = static_cast<std::uint8_t>(was_applied ? 1 : 0),
                                      .token = frame.token});

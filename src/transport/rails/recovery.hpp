@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "src/transport/rails/inbox.hpp"
 #include "src/transport/rails/links.hpp"
 #include "src/transport/rails/outbox.hpp"
+#include "src/transport/rails/receiver.hpp"
 #include "src/transport/rails/sender.hpp"
 #include "src/transport/rails/state.hpp"
 
@@ -21,8 +21,8 @@ namespace weft::transport::rails {
 
 class Recovery {
  public:
-  Recovery(State& state, Links& links, Outbox& outbox, Sender& sender, Inbox& inbox)
-      : state_(state), links_(links), outbox_(outbox), sender_(sender), inbox_(inbox) {}
+  Recovery(State& state, Links& links, Outbox& outbox, Sender& sender, Receiver& receiver)
+      : state_(state), links_(links), outbox_(outbox), sender_(sender), receiver_(receiver) {}
 
   // The operation of `posted` did not happen. `error` is libfabric's.
   void on_failed(Posted& posted, int error);
@@ -59,7 +59,7 @@ class Recovery {
   Links& links_;
   Outbox& outbox_;
   Sender& sender_;
-  Inbox& inbox_;
+  Receiver& receiver_;
 };
 
 }  // namespace weft::transport::rails

@@ -1,5 +1,5 @@
 // What the rails transport knows: its rails, its peers, the operations on their way. Plain data; the
-// parts that act on it are Links, Outbox, Sender, Inbox and Recovery.
+// parts that act on it are Links, Outbox, Sender, Receiver and Recovery.
 //
 // Everything here is guarded by RailsTransport's one lock. A record is owned by a Pool; pointers to
 // it stay valid until it is given back.
@@ -188,7 +188,7 @@ struct Probe : Posted {
   std::uint64_t word = 0;
 };
 
-// What a peer has sent us: see Inbox.
+// What a peer has sent us: see Receiver.
 struct Arrivals {
   SequenceWindow batches;
   SequenceWindow applied;

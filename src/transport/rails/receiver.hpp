@@ -19,9 +19,9 @@
 
 namespace weft::transport::rails {
 
-class Inbox {
+class Receiver {
  public:
-  Inbox(State& state, Links& links, Outbox& outbox, Sender& sender)
+  Receiver(State& state, Links& links, Outbox& outbox, Sender& sender)
       : state_(state), links_(links), outbox_(outbox), sender_(sender) {}
 
   // A message arrived on local rail `local`. A peer whose message makes no sense is entered into

@@ -1,4 +1,4 @@
-#include "src/transport/rails/inbox.hpp"
+#include "src/transport/rails/receiver.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +24,7 @@ bool is_ahead(std::uint32_t floor, std::uint32_t next) {
 
 }  // namespace
 
-Arrivals& Inbox::arrivals_of(Peer& peer) {
+Arrivals& Receiver::arrivals_of(Peer& peer) {
   if (peer.arrivals == nullptr) {
     peer.arrivals = std::make_unique<Arrivals>();
     peer.arrivals->tallies.resize(SequenceWindow::kSpan);
@@ -32,7 +32,7 @@ Arrivals& Inbox::arrivals_of(Peer& peer) {
   return *peer.arrivals;
 }
 
-Peer* Inbox::sender_of(std::span<const std::byte> message, RailIndex local) {
+Peer* Receiver::sender_of(std::span<const std::byte> message, RailIndex local) {
   BatchHeader header{.magic = 0};
   if (message.size() >= sizeof(header)) {
     std::memcpy(&header, message.data(), sizeof(header));
@@ -53,9 +53,9 @@ Peer* Inbox::sender_of(std::span<const std::byte> message, RailIndex local) {
   return &peer;
 }
 
-std::string_view Inbox::fault_of_message(const Peer& peer,
-                                         std::span<const std::byte> message,
-                                         const BatchHeader& header) const {
+std::string_view Receiver::fault_of_message(const Peer& peer,
+                                            std::span<const std::byte> message,
+                                            const BatchHeader& header) const {
   if (is_ahead(header.applied_floor, peer.next_sequence)) {
     return "it has applied what was never sent to it";
   }
@@ -69,14 +69,14 @@ std::string_view Inbox::fault_of_message(const Peer& peer,
                    .peer_rails = peer.rails.size()});
 }
 
-void Inbox::blame(Peer& peer, std::string_view fault) {
+void Receiver::blame(Peer& peer, std::string_view fault) {
   if (!peer.is_gone()) {
     peer.fault = fault;
     state_.faulty.push_back(peer.pe.value);
   }
 }
 
-void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
+void Receiver::on_message(std::span<const std::byte> message, RailIndex local) {
   Peer* const sender = sender_of(message, local);
   if (sender == nullptr) {
     return;
@@ -110,7 +110,7 @@ void Inbox::on_message(std::span<const std::byte> message, RailIndex local) {
   }
 }
 
-void Inbox::handle(Peer& peer, const ReceivedFrame& received) {
+void Receiver::handle(Peer& peer, const ReceivedFrame& received) {
   const Frame& frame = received.frame;
   switch (frame.kind) {
     case FrameKind::Atomic:
@@ -145,7 +145,7 @@ void Inbox::handle(Peer& peer, const ReceivedFrame& received) {
   }
 }
 
-void Inbox::handle_signal(Peer& peer, const UpdateFrame& frame) {
+void Receiver::handle_signal(Peer& peer, const UpdateFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
     return;  // forced meanwhile
@@ -165,7 +165,7 @@ void Inbox::handle_signal(Peer& peer, const UpdateFrame& frame) {
   }
 }
 
-void Inbox::on_immediate(std::uint32_t immediate) {
+void Receiver::on_immediate(std::uint32_t immediate) {
   const Immediate decoded = decode_immediate(immediate);
   if (decoded.source.value >= state_.pe_count || state_.peers[decoded.source.value] == nullptr) {
     ++state_.dropped.strangers;
@@ -186,7 +186,7 @@ void Inbox::on_immediate(std::uint32_t immediate) {
   }
 }
 
-bool Inbox::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
+bool Receiver::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(sequence)) {
     return false;
@@ -196,15 +196,15 @@ bool Inbox::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
   return true;
 }
 
-void Inbox::forget_signal(Arrivals& arrivals, std::uint32_t sequence) {
+void Receiver::forget_signal(Arrivals& arrivals, std::uint32_t sequence) {
   if (tally_of(arrivals, sequence).has_signal()) {
     std::erase_if(arrivals.waiting,
                   [&](const UpdateFrame& signal) { return signal.sequence == sequence; });
   }
 }
 
-std::optional<std::uint64_t> Inbox::update(const UpdateFrame& frame,
-                                           std::span<const std::byte> data) const {
+std::optional<std::uint64_t> Receiver::update(const UpdateFrame& frame,
+                                              std::span<const std::byte> data) const {
   std::byte* word = memory_at(state_.regions, frame.region, frame.offset, frame.element_bytes);
   std::byte* dest = memory_at(state_.regions, frame.data_region, frame.data_offset, data.size());
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(word) % frame.element_bytes == 0;
@@ -220,7 +220,7 @@ std::optional<std::uint64_t> Inbox::update(const UpdateFrame& frame,
                              .compare = frame.compare});
 }
 
-void Inbox::apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data) {
+void Receiver::apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
     return;
@@ -233,20 +233,20 @@ void Inbox::apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byt
   settle(peer, frame.sequence);
 }
 
-void Inbox::skip(Peer& peer, std::uint32_t sequence) {
+void Receiver::skip(Peer& peer, std::uint32_t sequence) {
   if (!arrivals_of(peer).applied.is_done(sequence)) {
     settle(peer, sequence);
   }
 }
 
-void Inbox::settle(Peer& peer, std::uint32_t sequence) {
+void Receiver::settle(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = arrivals_of(peer);
   forget_signal(arrivals, sequence);
   tally_of(arrivals, sequence) = {};
   mark_applied(peer, sequence);
 }
 
-void Inbox::mark_applied(Peer& peer, std::uint32_t sequence) {
+void Receiver::mark_applied(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = *peer.arrivals;
   arrivals.applied.mark(sequence);
   const std::uint32_t floor = arrivals.applied.floor();
@@ -259,7 +259,7 @@ void Inbox::mark_applied(Peer& peer, std::uint32_t sequence) {
   }
 }
 
-void Inbox::handle_flush(Peer& peer, const FlushFrame& frame) {
+void Receiver::handle_flush(Peer& peer, const FlushFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
   if (static_cast<std::int32_t>(arrivals.applied.floor() - frame.sequence) >= 0) {
     peer.announce_floor = true;
