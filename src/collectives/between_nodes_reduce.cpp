@@ -1,7 +1,8 @@
 // Reductions of a team that spans nodes, in lanes: one PE of each node has the same slice of the elements. It
 // combines its mates' sources. The lane's PEs then exchange shares of the result (reduce-scatter, then allgather):
 // each combines one share of all nodes and sends it back to all. So every byte crosses the network twice,
-// regardless of the number of nodes. The mates read the result. Data is processed in chunks that fit the inbox.
+// regardless of the number of nodes. The mates read the result. Data is processed in chunks that fit the scratch
+// memory.
 //
 // The order is fixed, mates first and then nodes, and each element is combined once: the result has the same bits
 // on every PE and in every run.
@@ -37,12 +38,12 @@ class Lane {
   Lane(Team& team, Sides sides, Reducer reducer)
       : team_(team), sides_(sides), reducer_(reducer), nodes_(team.nodes().size()) {}
 
-  // The most elements in a chunk: each share fits a slot of the inbox, with one slot per node.
+  // The most elements in a chunk: each share fits a slot of the scratch memory, with one slot per node.
   [[nodiscard]] std::size_t chunk_count() const {
     const std::size_t line = kCacheLineBytes / std::min(kCacheLineBytes, reducer_.element_bytes);
     const std::size_t slot = slot_bytes() / reducer_.element_bytes;
-    WEFT_CHECK(slot > line, "{} nodes are too many for an inbox of {} bytes", nodes_,
-               team_.inbox().size());
+    WEFT_CHECK(slot > line, "{} nodes are too many for scratch memory of {} bytes", nodes_,
+               team_.scratch().size());
     return (slot - line) * nodes_;
   }
 
@@ -72,7 +73,7 @@ class Lane {
 
  private:
   [[nodiscard]] std::size_t slot_bytes() const {
-    return team_.inbox().size() / nodes_ / kCacheLineBytes * kCacheLineBytes;
+    return team_.scratch().size() / nodes_ / kCacheLineBytes * kCacheLineBytes;
   }
 
   [[nodiscard]] Extent share(const Extent& chunk, std::size_t node) const {
@@ -114,7 +115,7 @@ class Lane {
       const std::size_t node = (team_.node() + step) % nodes_;
       const Extent part = share(chunk, node);
       if (part.count > 0) {
-        status = send(team_, peer(node), team_.inbox().data() + team_.node() * slot_bytes(),
+        status = send(team_, peer(node), team_.scratch().data() + team_.node() * slot_bytes(),
                       {partial_.data() + bytes(part.first - chunk.first), bytes(part.count)});
       }
     }
@@ -125,7 +126,7 @@ class Lane {
   void combine_nodes(const Extent& chunk, const Extent& mine) {
     const auto input = [&](std::size_t node) -> const std::byte* {
       return node == team_.node() ? partial_.data() + bytes(mine.first - chunk.first)
-                                  : team_.inbox().data() + node * slot_bytes();
+                                  : team_.scratch().data() + node * slot_bytes();
     };
     std::byte* result = sides_.dest + bytes(mine.first);
     if (nodes_ == 1) {

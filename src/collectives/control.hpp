@@ -36,9 +36,9 @@ struct alignas(kCacheLineBytes) CollectiveRequest {
 
 inline constexpr std::size_t kTeamBytes = std::size_t{256} << 10U;
 inline constexpr std::size_t kPublishBytes = std::size_t{64} << 10U;
-inline constexpr std::size_t kTeamInboxBytes = std::size_t{112} << 10U;
-// For the team of all PEs, where reductions between nodes benefit most from a large inbox.
-inline constexpr std::size_t kWorldInboxBytes = std::size_t{4} << 20U;
+inline constexpr std::size_t kTeamScratchBytes = std::size_t{112} << 10U;
+// For the team of all PEs, where reductions between nodes benefit most from large scratch memory.
+inline constexpr std::size_t kWorldScratchBytes = std::size_t{4} << 20U;
 
 // The data that a PE publishes to its node in one call: first the bytes, then the call's position. Short data is
 // in the same cache line as the position.
@@ -61,7 +61,7 @@ struct TeamControl {
   ControlWord arrivals;       // the number of pieces that arrived, in all calls
   ControlWord results;        // as above, for results of reductions
   CollectiveRequest request;  // read by peers between two syncs
-  alignas(kCacheLineBytes) std::array<std::byte, kTeamInboxBytes> inbox;
+  alignas(kCacheLineBytes) std::array<std::byte, kTeamScratchBytes> scratch;
 };
 
 static_assert(sizeof(TeamControl) <= kTeamBytes);
@@ -75,7 +75,7 @@ struct ControlPage {
   WordBell doorbell;  // must be first: rma expects it at the start of the control bytes
   ControlWord probe;  // target of writes that only open or test a connection; never read
   alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
-  std::array<std::byte, kWorldInboxBytes> world_inbox;
+  std::array<std::byte, kWorldScratchBytes> world_scratch;
 };
 
 // The bytes before the user's memory: a multiple of the huge page size, so that the heap itself starts on one. Most

@@ -3,8 +3,8 @@
 // On one node each member publishes its elements, and combines those of its predecessors in order. Between nodes
 // there are ceil(log2 n) rounds (Hillis, Steele 1986): in round k a member sends its combination of the 2^k
 // members up to itself to the member 2^k further on. Data is processed in blocks that fit a publication or the
-// inbox. A block is read before the same block of `dest` is written, so `dest` may equal `source`. The team's shape
-// fixes the order: the same bits in every run.
+// scratch memory. A block is read before the same block of `dest` is written, so `dest` may equal `source`. The
+// team's shape fixes the order: the same bits in every run.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -68,14 +68,15 @@ Status on_node::scan(Team& team, Sides sides, std::size_t count, const Scan& sca
 namespace between_nodes {
 namespace {
 
-// The rounds of a block. Data of round k arrives in slot k of the inbox, after the word that counts blocks.
+// The rounds of a block. Data of round k arrives in slot k of the scratch memory, after the word that counts blocks.
 class Rounds {
  public:
   Rounds(Team& team, const Scan& scan)
       : team_(team),
         scan_(scan),
         count_(static_cast<std::uint32_t>(std::bit_width(team.size() - 1))),
-        slot_bytes_(team.inbox().size() / std::max(count_, 1U) / kCacheLineBytes * kCacheLineBytes),
+        slot_bytes_(team.scratch().size() / std::max(count_, 1U) / kCacheLineBytes *
+                    kCacheLineBytes),
         windows_(count_ + 1) {}
 
   // The most elements in a block.
@@ -120,7 +121,7 @@ class Rounds {
 
  private:
   [[nodiscard]] std::byte* slot(std::uint32_t round) const {
-    return team_.inbox().data() + round * slot_bytes_;
+    return team_.scratch().data() + round * slot_bytes_;
   }
 
   [[nodiscard]] std::uint64_t* word(std::uint32_t round) const {

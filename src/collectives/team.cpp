@@ -74,11 +74,11 @@ std::uint32_t Team::index_of(Pe pe) const {
   return static_cast<std::uint32_t>(std::ranges::find(members_, pe) - members_.begin());
 }
 
-std::span<std::byte> Team::inbox() {
+std::span<std::byte> Team::scratch() {
   if (id_ == 0) {
-    return reinterpret_cast<ControlPage*>(rma_.heap().control())->world_inbox;
+    return reinterpret_cast<ControlPage*>(rma_.heap().control())->world_scratch;
   }
-  return control().inbox;
+  return control().scratch;
 }
 
 // The doorbell key, from the word's address in this PE's own memory, whose offset is known.

@@ -95,7 +95,7 @@ class Team {
   [[nodiscard]] TeamControl& control(std::uint32_t index) { return *controls_[index]; }
 
   // The buffer for partial results of other nodes; at the same offset on every member.
-  [[nodiscard]] std::span<std::byte> inbox();
+  [[nodiscard]] std::span<std::byte> scratch();
 
   // The local mapping of a mate's memory; null if it is not mapped here.
   [[nodiscard]] void* view(const void* address, std::uint32_t index) const {

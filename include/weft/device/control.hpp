@@ -57,7 +57,7 @@ enum MeetingKind : std::uint32_t {
 inline constexpr std::uint32_t kExchangeParcels = 16384;
 inline constexpr std::uint32_t kBroadcastParcels = 4096;
 // Holds incoming data of reductions on teams with members that are not mapped.
-inline constexpr std::size_t kInboxBytes = std::size_t{256} << 10U;
+inline constexpr std::size_t kScratchBytes = std::size_t{256} << 10U;
 
 struct TeamControl {
   // Written by this PE only: the number of calls so far, per kind.
@@ -80,7 +80,7 @@ struct TeamControl {
   // Written by members: [epoch & 1].
   alignas(1024) Parcel exchange[2][kExchangeParcels];
   alignas(1024) Parcel broadcast[2][kBroadcastParcels];
-  alignas(1024) std::byte inbox[kInboxBytes];
+  alignas(1024) std::byte scratch[kScratchBytes];
 };
 
 static_assert(sizeof(TeamControl) <= kTeamControlBytes, "a team's block of the control bytes");

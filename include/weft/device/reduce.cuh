@@ -2,7 +2,7 @@
 //
 // Algorithm by size. Small: parcels, every member combines all data. Larger: each member combines its share of
 // the elements, reading them on all members, and (reduce) stores the results to all, between entering and
-// leaving. Rounds through the inbox if a member is not mapped.
+// leaving. Rounds through the scratch memory if a member is not mapped.
 #ifndef WEFT_DEVICE_REDUCE_CUH
 #define WEFT_DEVICE_REDUCE_CUH
 
@@ -44,22 +44,23 @@ __device__ void reduce_by_loads(const TeamState& team,
   leave<Scope>(team, meeting);
 }
 
-// Chunk by chunk: every member's part of this PE's block is put into the inbox and combined from there.
+// Chunk by chunk: every member's part of this PE's block is put into its scratch memory and combined from there.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceCall<T>& call) {
   const TeamState& members = members_of(team);
-  auto* inbox = reinterpret_cast<T*>(control->inbox);
-  const std::size_t room = kInboxBytes / sizeof(T) / members.size;
+  auto* scratch = reinterpret_cast<T*>(control->scratch);
+  const std::size_t room = kScratchBytes / sizeof(T) / members.size;
   if (room == 0) {
     fail({FailureKind::Misuse, call.operation, -1, call.dest, members.size});
   }
   for (std::size_t first = 0; first < call.count; first += room) {
     const std::size_t count = call.count - first < room ? call.count - first : room;
-    sync<Scope>(team);  // the inboxes have been read
+    sync<Scope>(team);  // the scratch memory has been read
     for (std::uint32_t k = 1; k < members.size; ++k) {
       const std::uint32_t i = member_after(members, k);
-      put_signal_nbi<Scope>(inbox + members.me * room, call.source + i * call.source_stride + first,
-                            count, {&control->arrivals.value, 1, SignalOp::Add}, pe_of(members, i));
+      put_signal_nbi<Scope>(scratch + members.me * room,
+                            call.source + i * call.source_stride + first, count,
+                            {&control->arrivals.value, 1, SignalOp::Add}, pe_of(members, i));
     }
     Scope::sync();
     await_arrivals<Scope>(control, members.size - 1, call.operation);
@@ -67,7 +68,7 @@ __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceC
     for (std::size_t e = Scope::rank(); e < count; e += Scope::size()) {
       T result{};
       for (std::uint32_t i = 0; i < members.size; ++i) {
-        const T value = i == members.me ? mine[e] : load_from(inbox + i * room + e);
+        const T value = i == members.me ? mine[e] : load_from(scratch + i * room + e);
         result = i == 0 ? value : Op::apply(result, value);
       }
       call.dest[first + e] = result;
