@@ -120,7 +120,7 @@ std::string_view Incoming::fault_of(const Record& record) const {
 bool Incoming::handle(const Record& record, const std::byte* payload) {
   if ((record.flags & kFenced) != 0) {
     fence_inbox_ = now_.inbox;
-    fence_direct_ = now_.direct;
+    fence_direct_puts_ = now_.direct_puts;
   }
   switch (record.kind) {
     case RecordKind::SmallPut:
@@ -141,14 +141,15 @@ bool Incoming::handle(const Record& record, const std::byte* payload) {
     case RecordKind::FetchReply:
       return true;  // see finish_answers
     case RecordKind::DirectPut:
-      return handle_direct(record);
+      return handle_direct_put(record);
   }
   return true;
 }
 
 bool Incoming::handle_bulk(const Record& record, const std::byte* payload) {
   const bool is_reply = record.kind == RecordKind::GetReplyBulk;
-  if (!is_reply && (context_.inbox.applied() < fence_inbox_ || !has_direct(fence_direct_))) {
+  if (!is_reply &&
+      (context_.inbox.applied() < fence_inbox_ || !has_direct_puts(fence_direct_puts_))) {
     return false;
   }
   std::byte* base = is_reply ? nullptr : context_.heap.base;
@@ -159,7 +160,7 @@ bool Incoming::handle_bulk(const Record& record, const std::byte* payload) {
 
 bool Incoming::handle_small(const Record& record, const std::byte* payload) {
   if (!context_.inbox.has_room() || !context_.copier.is_done(Direction::ToGpu, now_.ticket) ||
-      !has_direct(now_.direct)) {
+      !has_direct_puts(now_.direct_puts)) {
     return false;
   }
   if (record.kind == RecordKind::Atomic && (record.flags & kFetches) != 0 &&
@@ -174,29 +175,29 @@ bool Incoming::handle_small(const Record& record, const std::byte* payload) {
 }
 
 // The data arrives on its own. Its signal waits for it, as every small operation does.
-bool Incoming::handle_direct(const Record& record) {
-  now_.direct = record.dest + 1;
+bool Incoming::handle_direct_put(const Record& record) {
+  now_.direct_puts = record.dest + 1;
   return (record.flags & kUpdates) == 0 || handle_small(record, nullptr);
 }
 
 // The words are set in any order, each one after all of its data is in the GPU's memory.
-bool Incoming::has_direct(std::uint64_t below) {
-  const std::uint64_t before = direct_;
-  while (direct_ < below) {
-    const auto slot = static_cast<std::uint32_t>(direct_ % kDirectWindow);
+bool Incoming::has_direct_puts(std::uint64_t below) {
+  const std::uint64_t before = direct_puts_;
+  while (direct_puts_ < below) {
+    const auto slot = static_cast<std::uint32_t>(direct_puts_ % kGpuDirectWindow);
     // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the data has arrived.
     const std::uint64_t arrived =
         AtomicRef(context_.word(context_.layout.direct_arrival(peer_, slot)))
             .load(std::memory_order_acquire);
-    if (arrived != direct_ + 1) {
+    if (arrived != direct_puts_ + 1) {
       break;
     }
-    ++direct_;
+    ++direct_puts_;
   }
-  if (direct_ != before) {
+  if (direct_puts_ != before) {
     context_.copier.show_nic_writes();
   }
-  return direct_ >= below;
+  return direct_puts_ >= below;
 }
 
 bool Incoming::is_update_sane(const Record& record) const {
@@ -221,7 +222,7 @@ bool Incoming::is_sane(const Record& record) const {
       return record.payload_bytes == 0 && is_update_sane(record);
     case RecordKind::DirectPut:  // the rails have checked what it wrote
       return record.payload_bytes == 0 && (record.flags & kFetches) == 0 &&
-             (record.dest == now_.direct || record.dest + 1 == now_.direct) &&
+             (record.dest == now_.direct_puts || record.dest + 1 == now_.direct_puts) &&
              ((record.flags & kUpdates) == 0 || is_update_sane(record));
     case RecordKind::Get:
       return record.payload_bytes == 0 && context_.is_in_heap(record.dest, record.bytes);
@@ -241,8 +242,8 @@ bool Incoming::apply_parcels() {
   while (applied_ < next_) {
     const Goal& goal = goals_[applied_ % goals_.size()];
     if (context_.inbox.applied() < goal.inbox ||
-        !context_.copier.is_done(Direction::ToGpu, goal.ticket) || !has_direct(goal.direct) ||
-        !finish_answers(applied_)) {
+        !context_.copier.is_done(Direction::ToGpu, goal.ticket) ||
+        !has_direct_puts(goal.direct_puts) || !finish_answers(applied_)) {
       break;
     }
     ++applied_;

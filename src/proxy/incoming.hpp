@@ -36,7 +36,7 @@ class Incoming {
     std::size_t bytes = 0;  // of the parcel
     Copier::Ticket ticket = 0;
     std::uint64_t inbox = 0;
-    std::uint64_t direct = 0;  // direct puts below this number
+    std::uint64_t direct_puts = 0;  // direct puts below this number
   };
 
   [[nodiscard]] ParcelView parcel(std::uint64_t number) const;
@@ -48,8 +48,8 @@ class Incoming {
   [[nodiscard]] bool handle(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_bulk(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_small(const Record& record, const std::byte* payload);
-  [[nodiscard]] bool handle_direct(const Record& record);
-  [[nodiscard]] bool has_direct(std::uint64_t below);
+  [[nodiscard]] bool handle_direct_put(const Record& record);
+  [[nodiscard]] bool has_direct_puts(std::uint64_t below);
   [[nodiscard]] bool is_update_sane(const Record& record) const;
   [[nodiscard]] bool is_sane(const Record& record) const;
 
@@ -60,11 +60,11 @@ class Incoming {
   Context& context_;
   Pe peer_;
   Outgoing& outgoing_;
-  std::vector<Goal> goals_;         // by slot: what its parcel and all earlier ones require
-  Goal now_;                        // what everything handled so far requires
-  std::uint64_t fence_inbox_ = 0;   // bulk data waits until the inbox has reached this position
-  std::uint64_t fence_direct_ = 0;  // and until direct puts below this number have arrived
-  std::uint64_t direct_ = 0;  // direct puts below this have arrived and are visible to the GPU
+  std::vector<Goal> goals_;        // by slot: what its parcel and all earlier ones require
+  Goal now_;                       // what everything handled so far requires
+  std::uint64_t fence_inbox_ = 0;  // bulk data waits until the inbox has reached this position
+  std::uint64_t fence_direct_puts_ = 0;  // and until direct puts below this number have arrived
+  std::uint64_t direct_puts_ = 0;  // direct puts below this have arrived and are visible to the GPU
 
   std::uint64_t next_ = 0;
   std::uint64_t applied_ = 0;

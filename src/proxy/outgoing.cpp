@@ -49,7 +49,7 @@ Outgoing::Outgoing(Context& context, Pe peer)
       slots_(context.layout.slots()),
       counter_memory_(std::make_unique<std::vector<OperationCounter>>(1 + context.layout.slots())),
       counters_(*counter_memory_),
-      direct_(context, peer) {
+      gpu_direct_(context, peer) {
   for (std::uint32_t i = 0; i < context.limits.requests; ++i) {
     free_requests_.push_back(i);
   }
@@ -158,11 +158,12 @@ bool Outgoing::on_answer(const Record& reply) {
 }
 
 bool Outgoing::pump() {
-  if (queue_.empty() && answers_.empty() && freed_ == opened_ && !direct_.has_gets() && !lost_) {
+  if (queue_.empty() && answers_.empty() && freed_ == opened_ && !gpu_direct_.has_gets() &&
+      !lost_) {
     return false;
   }
   bool moved = reap();
-  moved = (direct_.has_gets() && reap_direct_gets()) || moved;
+  moved = (gpu_direct_.has_gets() && reap_direct_gets()) || moved;
   if (lost_) {
     return fail_queued() || moved;
   }
@@ -199,7 +200,7 @@ bool Outgoing::finish_parcel(std::uint64_t parcel) {
   }
   while (finish_offset_ < view.header().bytes) {
     const Record& record = view.record(finish_offset_);
-    if (record.kind == RecordKind::DirectPut && !direct_.finish_put(record.dest, lost_)) {
+    if (record.kind == RecordKind::DirectPut && !gpu_direct_.finish_put(record.dest, lost_)) {
       return false;  // its source may not be reused yet
     }
     if ((record.flags & kLastOfCommand) != 0 &&
@@ -213,7 +214,7 @@ bool Outgoing::finish_parcel(std::uint64_t parcel) {
 }
 
 bool Outgoing::reap_direct_gets() {
-  return direct_.reap_gets(lost_, [this](const Direct::Get& get) {
+  return gpu_direct_.reap_gets(lost_, [this](const GpuDirectTransfers::Get& get) {
     if (get.failed) {
       lose();
     }
@@ -255,7 +256,7 @@ bool Outgoing::post() {
     }
     has_large = has_large || !slot.copied;
   }
-  if (direct_.wants_flush() || has_large) {
+  if (gpu_direct_.wants_flush() || has_large) {
     context_.transport.flush(
         peer_);  // otherwise the transport would hold the slot long after the credit
   }
@@ -322,7 +323,7 @@ bool Outgoing::fail_queued() {
 
 bool Outgoing::is_idle() const {
   return queue_.empty() && answers_.empty() && free_requests_.size() == requests_.size() &&
-         finished_ == opened_ && !direct_.has_gets();
+         finished_ == opened_ && !gpu_direct_.has_gets();
 }
 
 bool Outgoing::is_quiet() const {
@@ -331,7 +332,7 @@ bool Outgoing::is_quiet() const {
       return false;
     }
   }
-  return direct_.is_quiet();
+  return gpu_direct_.is_quiet();
 }
 
 }  // namespace weft::proxy

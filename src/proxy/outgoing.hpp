@@ -17,7 +17,7 @@
 
 #include "src/proxy/bounded_queue.hpp"
 #include "src/proxy/context.hpp"
-#include "src/proxy/direct.hpp"
+#include "src/proxy/gpu_direct_transfers.hpp"
 #include "src/proxy/parcel.hpp"
 
 namespace weft::proxy {
@@ -146,7 +146,7 @@ class Outgoing {
   // Counters of loose operations, then by slot. The transport writes them, so they may have to outlive this.
   std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;
   std::vector<transport::OperationCounter>& counters_;
-  Direct direct_;
+  GpuDirectTransfers gpu_direct_;
 
   std::uint64_t freed_ = 0;
   std::uint64_t finished_ = 0;

@@ -58,7 +58,7 @@ bool Outgoing::pack_command(Queued& queued) {
     queued.begun = true;
     fence_ = (queued.command.flags & device::kFenceBefore) != 0 ? opened_ : fence_;
   }
-  if (direct_.takes(queued.command)) {
+  if (gpu_direct_.takes(queued.command)) {
     return queued.command.kind == CommandKind::Get ? start_direct_get(queued)
                                                    : pack_direct_put(queued);
   }
@@ -134,7 +134,7 @@ bool Outgoing::pack_direct_put(Queued& queued) {
     return false;
   }
   if (queued.packed_bytes == 0) {
-    const Status status = direct_.post_put(command);
+    const Status status = gpu_direct_.post_put(command);
     if (status != Status::Ok) {
       if (status != Status::Again) {
         lose();
@@ -151,7 +151,7 @@ bool Outgoing::pack_direct_put(Queued& queued) {
     set_update(*record, command);
     record->flags |= kUpdates;
   }
-  record->dest = direct_.posted() - 1;
+  record->dest = gpu_direct_.posted() - 1;
   end_command(*record, command);
   return true;
 }
@@ -160,7 +160,7 @@ bool Outgoing::start_direct_get(const Queued& queued) {
   if (finished_ < fence_) {
     return false;
   }
-  const Status status = direct_.post_get(
+  const Status status = gpu_direct_.post_get(
       queued.command, {.origin = queued.origin, .answers = wants_reply(queued.command)});
   if (status != Status::Ok && status != Status::Again) {
     lose();

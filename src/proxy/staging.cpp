@@ -31,7 +31,7 @@ StagingLayout::StagingLayout(std::uint32_t pe_count, const StagingOptions& optio
   while (slot_total() > options.total_bytes_max && slots_ / 2 >= kSlotsMin) {
     slots_ /= 2;
   }
-  const std::size_t words_per_pe = 1 + std::size_t{slots_} + kDirectWindow;
+  const std::size_t words_per_pe = 1 + std::size_t{slots_} + kGpuDirectWindow;
   receive_offset_ = rounded_up(words_per_pe * pe_count_ * kWordBytes, kPageBytes);
   send_offset_ = receive_offset_ + peer_bytes() * pe_count_;
 }

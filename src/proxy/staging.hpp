@@ -20,7 +20,7 @@ struct StagingOptions {
 };
 
 // The most direct puts to one peer in flight.
-inline constexpr std::uint32_t kDirectWindow = 32;
+inline constexpr std::uint32_t kGpuDirectWindow = 32;
 
 class StagingLayout {
  public:
@@ -44,9 +44,9 @@ class StagingLayout {
   }
 
   // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; the sender sets this word of ours.
-  // `slot` is the number modulo kDirectWindow.
+  // `slot` is the number modulo kGpuDirectWindow.
   [[nodiscard]] std::size_t direct_arrival(Pe sender, std::uint32_t slot) const {
-    return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * kDirectWindow +
+    return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * kGpuDirectWindow +
             slot) *
            kWordBytes;
   }

@@ -238,7 +238,7 @@ proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
 }
 
 // The region has zero bytes, so that host calls find nothing in it: they must not access device memory.
-DirectHeap Runtime::Objects::connect_heap(const DirectOffer& offer) {
+GpuDirectHeap Runtime::Objects::connect_heap(const GpuDirectOffer& offer) {
   const RegionIndex index = heap.add_window(nullptr, 0, me);
   return connect_device_heap(*rails_transport(), *bootstrap, index, config.device_direct, offer);
 }

@@ -134,7 +134,7 @@ struct Runtime::Objects {
   // Makes `memory` a region that all PEs reach through the open transports. Returns its number.
   RegionIndex connect_region(std::span<std::byte> memory);
   [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
-  [[nodiscard]] DirectHeap connect_heap(const DirectOffer& offer);
+  [[nodiscard]] GpuDirectHeap connect_heap(const GpuDirectOffer& offer);
 
   Config config;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;

@@ -81,7 +81,8 @@ void Runtime::open_device() {
       .collectives = *objects.collectives,
       .rails = objects.rails_transport(),
       .make_staging = [&objects](std::uint64_t bytes) { return objects.make_staging(bytes); },
-      .connect_heap = [&objects](const DirectOffer& offer) { return objects.connect_heap(offer); },
+      .connect_heap =
+          [&objects](const GpuDirectOffer& offer) { return objects.connect_heap(offer); },
       .drop_heap =
           [&objects](std::span<std::byte> heap) {
             objects.rails_transport()->drop_device_region(heap);

@@ -17,7 +17,7 @@ std::vector<Piece> pieces_of(const StagingLayout& layout, std::uint32_t pe_count
   std::vector<Piece> pieces;
   for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
     pieces.emplace_back(layout.credit(Pe(pe)), layout.credit(Pe(pe)) + 8);
-    for (std::uint32_t slot = 0; slot < kDirectWindow; ++slot) {
+    for (std::uint32_t slot = 0; slot < kGpuDirectWindow; ++slot) {
       const std::size_t word = layout.direct_arrival(Pe(pe), slot);
       pieces.emplace_back(word, word + 8);
     }

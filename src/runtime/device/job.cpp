@@ -101,7 +101,7 @@ DeviceJob::DeviceJob(DeviceDependencies surroundings)
 
 DeviceJob::~DeviceJob() {
   proxy_.reset();
-  if (!direct_.peers.empty()) {
+  if (!gpu_direct_.peers.empty()) {
     with_.drop_heap({heap_->base(), heap_->size()});
   }
 }
@@ -314,8 +314,8 @@ void DeviceJob::start() {
          .is_remote = is_remote,
          .transport = *with_.rails,
          .staging = staging,
-         .heap = {.region = direct_.region, .base = heap_->base(), .bytes = heap_->size()},
-         .is_direct = direct_.peers,
+         .heap = {.region = gpu_direct_.region, .base = heap_->base(), .bytes = heap_->size()},
+         .is_direct = gpu_direct_.peers,
          .device = device_,
          .pass_begin_ns = &proxy_pass_ns_,
          .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
@@ -329,8 +329,8 @@ void DeviceJob::start() {
 void DeviceJob::connect_heap() {
   const gpu::MemoryKind kind =
       heap_->segments().stride() != 0 ? gpu::MemoryKind::Virtual : gpu::MemoryKind::Ipc;
-  direct_ = with_.connect_heap(
-      make_direct_offer(with_.config.device_direct, device_, kind, {heap_->base(), heap_->size()}));
+  gpu_direct_ = with_.connect_heap(make_gpu_direct_offer(with_.config.device_direct, device_, kind,
+                                                         {heap_->base(), heap_->size()}));
 }
 
 void DeviceJob::quiet() {

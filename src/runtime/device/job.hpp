@@ -23,7 +23,7 @@
 #include "src/gpu/device.hpp"
 #include "src/heap/device_heap.hpp"
 #include "src/proxy/context.hpp"
-#include "src/runtime/device/direct.hpp"
+#include "src/runtime/device/gpu_direct.hpp"
 #include "src/runtime/device/proxy.hpp"
 #include "src/runtime/device/watch.hpp"
 #include "src/runtime/membership.hpp"
@@ -41,7 +41,7 @@ struct DeviceDependencies {
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
   // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_heap ends the
   // registration.
-  std::function<DirectHeap(const DirectOffer& offer)> connect_heap;
+  std::function<GpuDirectHeap(const GpuDirectOffer& offer)> connect_heap;
   std::function<void(std::span<std::byte> heap)> drop_heap;
   // The proxy's thread makes progress on the rails from here on.
   std::function<void()> take_over_progress;
@@ -72,7 +72,7 @@ class DeviceJob {
   [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
 
   // How the rails have registered the device heap, and which peers are reached directly. Valid after start.
-  [[nodiscard]] const DirectHeap& direct() const { return direct_; }
+  [[nodiscard]] const GpuDirectHeap& gpu_direct() const { return gpu_direct_; }
 
   [[nodiscard]] const gpu::Device& device() const { return device_; }
 
@@ -114,7 +114,7 @@ class DeviceJob {
   device::DeviceState state_;
   std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;
-  DirectHeap direct_;
+  GpuDirectHeap gpu_direct_;
   std::unique_ptr<DeviceProxy> proxy_;  // null if there are no rails
 };
 

@@ -1,4 +1,6 @@
 // PEs agree which of them reach each other's GPU memory by NICs, and on what to say if one must and cannot.
+#include "src/runtime/device/gpu_direct.hpp"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,21 +12,20 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/in_process.hpp"
-#include "src/runtime/device/direct.hpp"
 #include "tests/support/rails_pes.hpp"
 #include "tests/support/simulated_network.hpp"
 
 namespace weft::test {
 namespace {
 
-using runtime::DirectHeap;
-using runtime::DirectOffer;
+using runtime::GpuDirectHeap;
+using runtime::GpuDirectOffer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // What became of one PE: its heap, or the sentence of the error.
 struct Outcome {
-  DirectHeap heap;
+  GpuDirectHeap heap;
   std::string error;
 };
 
@@ -50,9 +51,9 @@ std::vector<Outcome> connect(const std::vector<PePlan>& plans) {
     threads.emplace_back([&, pe] {
       const auto bootstrap = group.take(Pe(pe));
       std::vector<std::byte> memory(4096);
-      const DirectOffer offer{.memory = {.memory = memory},
-                              .pages = {},
-                              .refusal = plans[pe].mode == "off" ? "off" : plans[pe].refusal};
+      const GpuDirectOffer offer{.memory = {.memory = memory},
+                                 .pages = {},
+                                 .refusal = plans[pe].mode == "off" ? "off" : plans[pe].refusal};
       try {
         outcomes[pe].heap = runtime::connect_device_heap(*pes[pe]->transport, *bootstrap,
                                                          RegionIndex(1), plans[pe].mode, offer);
@@ -65,7 +66,7 @@ std::vector<Outcome> connect(const std::vector<PePlan>& plans) {
   return outcomes;
 }
 
-TEST(DeviceDirect, AllPairsAreDirectWhereAllRailsTakeTheHeap) {
+TEST(GpuDirect, AllPairsAreDirectWhereAllRailsTakeTheHeap) {
   const auto outcomes = connect({{}, {.mode = "on"}, {}});
   EXPECT_THAT(outcomes[0].heap.peers, ElementsAre(false, true, true));
   EXPECT_THAT(outcomes[1].heap.peers, ElementsAre(true, false, true));
@@ -73,7 +74,7 @@ TEST(DeviceDirect, AllPairsAreDirectWhereAllRailsTakeTheHeap) {
             "nic1: interface (this rail takes anything)");
 }
 
-TEST(DeviceDirect, ARailThatRefusesAPeThatIsOffAndAGpuThatCannotAreStagedOnBothSides) {
+TEST(GpuDirect, ARailThatRefusesAPeThatIsOffAndAGpuThatCannotAreStagedOnBothSides) {
   const auto outcomes = connect(
       {{}, {.second_takes = false}, {.mode = "off"}, {.refusal = "the GPU lets no NIC in"}, {}});
   EXPECT_THAT(outcomes[0].heap.peers, ElementsAre(false, false, false, false, true));
@@ -84,7 +85,7 @@ TEST(DeviceDirect, ARailThatRefusesAPeThatIsOffAndAGpuThatCannotAreStagedOnBothS
   EXPECT_EQ(outcomes[3].heap.refusal, "the GPU lets no NIC in");
 }
 
-TEST(DeviceDirect, WhoInsistsGetsOneSentenceOnAllPesWithThePeTheRailAndTheReason) {
+TEST(GpuDirect, WhoInsistsGetsOneSentenceOnAllPesWithThePeTheRailAndTheReason) {
   const auto outcomes = connect({{}, {.second_takes = false}, {.mode = "on"}});
   EXPECT_EQ(outcomes[0].error,
             "WEFT_DEVICE_DIRECT=on (PE 2), but the NICs of PE 1 do not reach its GPU: rail nic1: "

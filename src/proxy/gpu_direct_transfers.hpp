@@ -4,7 +4,7 @@
 // set to the number of the put. A record of the stream carries that number, so the peer knows which data must have
 // arrived before it applies what follows. A get is a get of the rails, without any part of the peer's CPU.
 //
-// Threads: only the proxy's. Numbers of puts: finished_ <= posted_ <= finished_ + kDirectWindow, so a word is
+// Threads: only the proxy's. Numbers of puts: finished_ <= posted_ <= finished_ + kGpuDirectWindow, so a word is
 // not set again before the peer has seen it.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace weft::proxy {
 
-class Direct {
+class GpuDirectTransfers {
  public:
   struct Get {
     CommandOrigin origin;
@@ -27,11 +27,11 @@ class Direct {
     bool failed = false;
   };
 
-  Direct(Context& context, Pe peer);
-  Direct(const Direct&) = delete;
-  Direct& operator=(const Direct&) = delete;
+  GpuDirectTransfers(Context& context, Pe peer);
+  GpuDirectTransfers(const GpuDirectTransfers&) = delete;
+  GpuDirectTransfers& operator=(const GpuDirectTransfers&) = delete;
   // Operations that the transport still holds keep their counters; see is_quiet.
-  ~Direct();
+  ~GpuDirectTransfers();
 
   // True if NICs can transfer it: the peer is direct, the size is large enough, and the local side is in this PE's
   // device heap, which is the memory that the rails know.
@@ -73,8 +73,8 @@ class Direct {
   std::unique_ptr<Counters> counters_;
   std::uint64_t posted_ = 0;
   std::uint64_t finished_ = 0;
-  std::array<Get, kDirectWindow> gets_;
-  std::array<bool, kDirectWindow> has_get_{};
+  std::array<Get, kGpuDirectWindow> gets_;
+  std::array<bool, kGpuDirectWindow> has_get_{};
   std::uint32_t get_count_ = 0;
   bool wants_flush_ = false;
 };

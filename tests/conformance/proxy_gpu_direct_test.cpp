@@ -24,7 +24,7 @@ constexpr std::size_t kDest = 8192;
 constexpr std::uint64_t kHeapKey = 3;  // of a simulated rail: after the probe's and the staging's
 constexpr std::byte kFill{0x5C};
 
-class ProxyDirect : public ::testing::Test {
+class ProxyGpuDirect : public ::testing::Test {
  protected:
   // The rail of PE `refuses` does not take its GPU's memory.
   void start(std::uint32_t pe_count, std::uint32_t refuses = ~0U) {
@@ -94,7 +94,7 @@ class ProxyDirect : public ::testing::Test {
   std::unique_ptr<ProxyPes> pes_;
 };
 
-TEST_F(ProxyDirect, ASignalWaitsForTheDataThatNicsBringAndThenForItsFlush) {
+TEST_F(ProxyGpuDirect, ASignalWaitsForTheDataThatNicsBringAndThenForItsFlush) {
   start(2);
   network_.hold_writes(1, kHeapKey);
   GpuThread gpu = at(0).thread();
@@ -116,7 +116,7 @@ TEST_F(ProxyDirect, ASignalWaitsForTheDataThatNicsBringAndThenForItsFlush) {
   EXPECT_EQ(copies(0) + copies(1), 0U);
 }
 
-TEST_F(ProxyDirect, APutIsCompleteWhenItsDataIsThereAndShown) {
+TEST_F(ProxyGpuDirect, APutIsCompleteWhenItsDataIsThereAndShown) {
   start(2);
   network_.hold_writes(1, kHeapKey);
   const std::uint64_t position = put(heap(0) + kSource);
@@ -130,7 +130,7 @@ TEST_F(ProxyDirect, APutIsCompleteWhenItsDataIsThereAndShown) {
   EXPECT_EQ(copies(0) + copies(1), 0U);
 }
 
-TEST_F(ProxyDirect, SmallThingsWaitForTheDataBeforeThem) {
+TEST_F(ProxyGpuDirect, SmallThingsWaitForTheDataBeforeThem) {
   start(2);
   network_.hold_writes(1, kHeapKey);
   put(heap(0) + kSource);
@@ -142,7 +142,7 @@ TEST_F(ProxyDirect, SmallThingsWaitForTheDataBeforeThem) {
   EXPECT_EQ(apply(1), 1U);
 }
 
-TEST_F(ProxyDirect, DataOvertakesSmallThingsUnlessAFenceIsBetween) {
+TEST_F(ProxyGpuDirect, DataOvertakesSmallThingsUnlessAFenceIsBetween) {
   start(2);
   GpuThread gpu = at(0).thread();
   gpu.signal_add(at(0).word(64), 1, Pe(1));
@@ -161,7 +161,7 @@ TEST_F(ProxyDirect, DataOvertakesSmallThingsUnlessAFenceIsBetween) {
   EXPECT_TRUE(has_data(1, 3 * kDest));
 }
 
-TEST_F(ProxyDirect, AFenceBeforeASmallThingAlsoHoldsBackTheDataBehindIt) {
+TEST_F(ProxyGpuDirect, AFenceBeforeASmallThingAlsoHoldsBackTheDataBehindIt) {
   start(2);
   GpuThread gpu = at(0).thread();
   gpu.signal_add(at(0).word(64), 1, Pe(1));
@@ -178,7 +178,7 @@ TEST_F(ProxyDirect, AFenceBeforeASmallThingAlsoHoldsBackTheDataBehindIt) {
   EXPECT_TRUE(is_complete(0, got));
 }
 
-TEST_F(ProxyDirect, StagedDataBehindAFenceWaitsForDirectDataBeforeIt) {
+TEST_F(ProxyGpuDirect, StagedDataBehindAFenceWaitsForDirectDataBeforeIt) {
   start(2);
   network_.hold_writes(1, kHeapKey);
   const std::vector<std::byte> elsewhere(kBulk, kFill);
@@ -193,7 +193,7 @@ TEST_F(ProxyDirect, StagedDataBehindAFenceWaitsForDirectDataBeforeIt) {
   EXPECT_TRUE(has_data(1, 2 * kDest));
 }
 
-TEST_F(ProxyDirect, MemoryOutsideTheHeapIsStaged) {
+TEST_F(ProxyGpuDirect, MemoryOutsideTheHeapIsStaged) {
   start(2);
   std::vector<std::byte> elsewhere(kBulk, kFill);
   const std::uint64_t position = put(elsewhere.data());
@@ -210,7 +210,7 @@ TEST_F(ProxyDirect, MemoryOutsideTheHeapIsStaged) {
 }
 
 // Nobody polls the engine of PE 1: only its NIC is there.
-TEST_F(ProxyDirect, AGetNeedsNothingOfTheTargetsProxyAndIsShownBeforeItIsComplete) {
+TEST_F(ProxyGpuDirect, AGetNeedsNothingOfTheTargetsProxyAndIsShownBeforeItIsComplete) {
   start(2);
   const std::uint64_t got = at(0).thread().issue(get_command(heap(0) + kDest));
   for (int i = 0; i < 3000; ++i) {
@@ -224,7 +224,7 @@ TEST_F(ProxyDirect, AGetNeedsNothingOfTheTargetsProxyAndIsShownBeforeItIsComplet
   EXPECT_EQ(copies(0) + copies(1), 0U);
 }
 
-TEST_F(ProxyDirect, APairWithOneRailThatRefusesIsStagedAndOthersAreNot) {
+TEST_F(ProxyGpuDirect, APairWithOneRailThatRefusesIsStagedAndOthersAreNot) {
   start(3, 1);
   EXPECT_FALSE(at(0).is_direct[1]);
   EXPECT_TRUE(at(0).is_direct[2]);
@@ -240,22 +240,22 @@ TEST_F(ProxyDirect, APairWithOneRailThatRefusesIsStagedAndOthersAreNot) {
   EXPECT_EQ(copies(0) + copies(2), 1U);
 }
 
-TEST_F(ProxyDirect, NoMorePutsAreOnTheirWayThanThePeerCanTell) {
+TEST_F(ProxyGpuDirect, NoMorePutsAreOnTheirWayThanThePeerCanTell) {
   start(2);
   network_.hold_writes(1, kHeapKey);
   std::uint64_t last = 0;
-  for (std::uint32_t i = 0; i < 2 * proxy::kDirectWindow - 4; ++i) {
+  for (std::uint32_t i = 0; i < 2 * proxy::kGpuDirectWindow - 4; ++i) {
     last = put(heap(0) + kSource, kDest + i * std::size_t{4096});
   }
   poll();
-  EXPECT_EQ(network_.held(), proxy::kDirectWindow);
+  EXPECT_EQ(network_.held(), proxy::kGpuDirectWindow);
   network_.let_go();
   poll(6000);
   EXPECT_TRUE(is_complete(0, last));
-  EXPECT_TRUE(has_data(1, kDest + (2 * proxy::kDirectWindow - 5) * std::size_t{4096}));
+  EXPECT_TRUE(has_data(1, kDest + (2 * proxy::kGpuDirectWindow - 5) * std::size_t{4096}));
 }
 
-TEST_F(ProxyDirect, WhatGoesToALostPeerCompletesAsFailed) {
+TEST_F(ProxyGpuDirect, WhatGoesToALostPeerCompletesAsFailed) {
   start(2);
   network_.hold_writes(1, kHeapKey);
   GpuThread gpu = at(0).thread();

@@ -1,4 +1,4 @@
-#include "src/proxy/direct.hpp"
+#include "src/proxy/gpu_direct_transfers.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,28 +9,28 @@ using device::Command;
 using device::CommandKind;
 using transport::OperationCounter;
 
-Direct::Direct(Context& context, Pe peer)
+GpuDirectTransfers::GpuDirectTransfers(Context& context, Pe peer)
     : context_(context),
       peer_(peer),
-      counters_(std::make_unique<Counters>(context.is_direct[peer.value] ? 2 * kDirectWindow : 0)) {
-}
+      counters_(
+          std::make_unique<Counters>(context.is_direct[peer.value] ? 2 * kGpuDirectWindow : 0)) {}
 
-Direct::~Direct() {
+GpuDirectTransfers::~GpuDirectTransfers() {
   if (!is_quiet()) {
     // As in Outgoing: the transport will still write to the counters.
     context_.transport.keep(std::move(counters_));
   }
 }
 
-OperationCounter& Direct::put_counter(std::uint64_t number) const {
-  return (*counters_)[number % kDirectWindow];
+OperationCounter& GpuDirectTransfers::put_counter(std::uint64_t number) const {
+  return (*counters_)[number % kGpuDirectWindow];
 }
 
-OperationCounter& Direct::get_counter(std::size_t slot) const {
-  return (*counters_)[kDirectWindow + slot];
+OperationCounter& GpuDirectTransfers::get_counter(std::size_t slot) const {
+  return (*counters_)[kGpuDirectWindow + slot];
 }
 
-bool Direct::takes(const Command& command) const {
+bool GpuDirectTransfers::takes(const Command& command) const {
   if (counters_->empty() || command.bytes < context_.direct_bytes_min) {
     return false;
   }
@@ -49,11 +49,11 @@ bool Direct::takes(const Command& command) const {
   return false;
 }
 
-Status Direct::post_put(const Command& command) {
-  if (posted_ - finished_ == kDirectWindow) {
+Status GpuDirectTransfers::post_put(const Command& command) {
+  if (posted_ - finished_ == kGpuDirectWindow) {
     return Status::Again;
   }
-  const auto slot = static_cast<std::uint32_t>(posted_ % kDirectWindow);
+  const auto slot = static_cast<std::uint32_t>(posted_ % kGpuDirectWindow);
   const Status status = context_.transport.post(
       {.kind = transport::OperationKind::PutSignal,
        .on_device = true,
@@ -74,7 +74,7 @@ Status Direct::post_put(const Command& command) {
 }
 
 // The peer's credit shows that the data has arrived; the counter shows that no rail will resend it.
-bool Direct::finish_put(std::uint64_t number, bool lost) {
+bool GpuDirectTransfers::finish_put(std::uint64_t number, bool lost) {
   if (number < finished_) {
     return true;
   }
@@ -85,8 +85,8 @@ bool Direct::finish_put(std::uint64_t number, bool lost) {
   return true;
 }
 
-Status Direct::post_get(const Command& command, const Get& get) {
-  if (get_count_ == kDirectWindow) {
+Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
+  if (get_count_ == kGpuDirectWindow) {
     return Status::Again;
   }
   const auto slot = static_cast<std::size_t>(std::ranges::find(has_get_, false) - has_get_.begin());
@@ -106,10 +106,10 @@ Status Direct::post_get(const Command& command, const Get& get) {
   return status;
 }
 
-bool Direct::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
+bool GpuDirectTransfers::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
   bool has_shown = false;
   const std::uint32_t before = get_count_;
-  for (std::size_t slot = 0; slot < kDirectWindow && get_count_ > 0; ++slot) {
+  for (std::size_t slot = 0; slot < kGpuDirectWindow && get_count_ > 0; ++slot) {
     if (!has_get_[slot] || (!lost && !get_counter(slot).is_idle())) {
       continue;
     }
@@ -125,11 +125,11 @@ bool Direct::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
   return get_count_ != before;
 }
 
-bool Direct::wants_flush() {
+bool GpuDirectTransfers::wants_flush() {
   return std::exchange(wants_flush_, false);
 }
 
-bool Direct::is_quiet() const {
+bool GpuDirectTransfers::is_quiet() const {
   return std::ranges::all_of(*counters_,
                              [](const OperationCounter& counter) { return counter.is_idle(); });
 }

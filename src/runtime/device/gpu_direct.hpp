@@ -19,7 +19,7 @@
 namespace weft::runtime {
 
 // The result of the offer. Empty if no peer is reached by rails.
-struct DirectHeap {
+struct GpuDirectHeap {
   RegionIndex region;
   std::vector<bool> peers;                          // by PE: data is exchanged directly with it
   std::vector<transport::rails::DeviceRail> rails;  // of this PE, with the reason for each
@@ -27,25 +27,25 @@ struct DirectHeap {
 };
 
 // The device heap in the form in which rails register it. Holds the dma-buf, if there is one.
-struct DirectOffer {
+struct GpuDirectOffer {
   fabric::DeviceMemory memory;
   gpu::DmaBuf pages;
   std::string refusal;  // why it is not offered at all; else empty
 };
 
 // `mode` is WEFT_DEVICE_DIRECT.
-[[nodiscard]] DirectOffer make_direct_offer(std::string_view mode,
-                                            const gpu::Device& device,
-                                            gpu::MemoryKind kind,
-                                            std::span<std::byte> heap);
+[[nodiscard]] GpuDirectOffer make_gpu_direct_offer(std::string_view mode,
+                                                   const gpu::Device& device,
+                                                   gpu::MemoryKind kind,
+                                                   std::span<std::byte> heap);
 
 // All PEs exchange their results. `region` is the next region number. Throws Error, the same on all PEs, if any PE's
 // mode is "on" and a PE does not support it.
-[[nodiscard]] DirectHeap connect_device_heap(transport::rails::RailsTransport& rails,
-                                             bootstrap::Bootstrap& bootstrap,
-                                             RegionIndex region,
-                                             std::string_view mode,
-                                             const DirectOffer& offer);
+[[nodiscard]] GpuDirectHeap connect_device_heap(transport::rails::RailsTransport& rails,
+                                                bootstrap::Bootstrap& bootstrap,
+                                                RegionIndex region,
+                                                std::string_view mode,
+                                                const GpuDirectOffer& offer);
 
 // One line for a rail: "nic0: dma-buf (...)".
 [[nodiscard]] std::string describe(const transport::rails::DeviceRail& rail);

@@ -1,4 +1,4 @@
-#include "src/runtime/device/direct.hpp"
+#include "src/runtime/device/gpu_direct.hpp"
 
 #include <algorithm>
 
@@ -57,11 +57,11 @@ std::string disappointment(const std::vector<Card>& cards) {
 
 }  // namespace
 
-DirectOffer make_direct_offer(std::string_view mode,
-                              const gpu::Device& device,
-                              gpu::MemoryKind kind,
-                              std::span<std::byte> heap) {
-  DirectOffer offer{.memory = {.memory = heap, .gpu = device.index}, .pages = {}, .refusal = ""};
+GpuDirectOffer make_gpu_direct_offer(std::string_view mode,
+                                     const gpu::Device& device,
+                                     gpu::MemoryKind kind,
+                                     std::span<std::byte> heap) {
+  GpuDirectOffer offer{.memory = {.memory = heap, .gpu = device.index}, .pages = {}, .refusal = ""};
   offer.refusal = mode == "off" ? "WEFT_DEVICE_DIRECT=off" : gpu::nic_refusal(device, kind);
   if (offer.refusal.empty()) {
     offer.pages = gpu::dma_buf_of(device, heap);
@@ -71,12 +71,12 @@ DirectOffer make_direct_offer(std::string_view mode,
   return offer;
 }
 
-DirectHeap connect_device_heap(RailsTransport& rails,
-                               bootstrap::Bootstrap& bootstrap,
-                               RegionIndex region,
-                               std::string_view mode,
-                               const DirectOffer& offer) {
-  DirectHeap result{.region = region, .peers = {}, .rails = {}, .refusal = offer.refusal};
+GpuDirectHeap connect_device_heap(RailsTransport& rails,
+                                  bootstrap::Bootstrap& bootstrap,
+                                  RegionIndex region,
+                                  std::string_view mode,
+                                  const GpuDirectOffer& offer) {
+  GpuDirectHeap result{.region = region, .peers = {}, .rails = {}, .refusal = offer.refusal};
   const bool is_offered = offer.refusal.empty();
   Card mine{.must = mode == "on", .refusal = offer.refusal, .keys = {}};
   mine.keys = rails.add_device_region(region, is_offered ? &offer.memory : nullptr);
