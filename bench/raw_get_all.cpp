@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kProcessesMax = 64;
 
-struct Card {
+struct Endpoint {
   char address[256];
   std::uint64_t key;
   std::uint64_t base;
@@ -37,7 +37,7 @@ struct Card {
 
 struct Shared {
   std::uint64_t arrived;
-  Card cards[kProcessesMax];
+  Endpoint endpoints[kProcessesMax];
 };
 
 void require(long result, const char* what) {
@@ -65,10 +65,11 @@ class Shm {
 
   void post(int peer, std::size_t bytes) {
     const auto index = static_cast<std::size_t>(peer);
-    const Card& card = shared_.cards[index];
+    const Endpoint& endpoint = shared_.endpoints[index];
     long result = 0;
     while ((result = fi_read(endpoint_, here_.data(), bytes, descriptor_, peers_[index],
-                             has_addresses_ ? card.base : 0, card.key, nullptr)) == -FI_EAGAIN) {
+                             has_addresses_ ? endpoint.base : 0, endpoint.key, nullptr)) ==
+           -FI_EAGAIN) {
       poll();
     }
     require(result, "fi_read");
@@ -94,11 +95,11 @@ class Shm {
   }
 
   double largest(double mine) {
-    shared_.cards[me_].seconds = mine;
+    shared_.endpoints[me_].seconds = mine;
     barrier();
-    double most = shared_.cards[0].seconds;
+    double most = shared_.endpoints[0].seconds;
     for (int i = 0; i < size_; ++i) {
-      most = std::max(most, shared_.cards[i].seconds);
+      most = std::max(most, shared_.endpoints[i].seconds);
     }
     barrier();
     return most;
@@ -133,7 +134,7 @@ class Shm {
   }
 
   void publish() {
-    Card& mine = shared_.cards[me_];
+    Endpoint& mine = shared_.endpoints[me_];
     fid_mr* region = nullptr;
     require(fi_mr_reg(domain_, memory_.data(), memory_.size(), FI_REMOTE_READ, 0,
                       static_cast<std::uint64_t>(me_) + 1, 0, &region, nullptr),
@@ -153,7 +154,7 @@ class Shm {
   void enter_peers() {
     peers_.resize(static_cast<std::size_t>(size_));
     for (int i = 0; i < size_; ++i) {
-      require(fi_av_insert(vector_, shared_.cards[i].address, 1,
+      require(fi_av_insert(vector_, shared_.endpoints[i].address, 1,
                            &peers_[static_cast<std::size_t>(i)], 0, nullptr) == 1
                   ? 0
                   : -FI_EINVAL,

@@ -89,7 +89,7 @@ std::string default_provider() {
 }
 
 // What one side tells the other.
-struct Card {
+struct EndpointInfo {
   std::array<std::byte, 64> address{};
   std::size_t address_bytes = 64;
   std::uint64_t key = 0;
@@ -109,16 +109,16 @@ class Side {
     region_.reset(region);
   }
 
-  [[nodiscard]] Card card() {
-    Card card;
-    check(fi_getname(&endpoint_->fid, card.address.data(), &card.address_bytes), "fi_getname");
-    card.key = fi_mr_key(region_.get());
+  [[nodiscard]] EndpointInfo endpoint_info() {
+    EndpointInfo info;
+    check(fi_getname(&endpoint_->fid, info.address.data(), &info.address_bytes), "fi_getname");
+    info.key = fi_mr_key(region_.get());
     const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-    card.base = virtual_addresses ? reinterpret_cast<std::uint64_t>(buffer_.data()) : 0;
-    return card;
+    info.base = virtual_addresses ? reinterpret_cast<std::uint64_t>(buffer_.data()) : 0;
+    return info;
   }
 
-  void connect(const Card& peer) {
+  void connect(const EndpointInfo& peer) {
     peer_ = peer;
     if (fi_av_insert(vector_.get(), peer.address.data(), 1, &peer_handle_, 0, nullptr) != 1) {
       fail("fi_av_insert: the address was not accepted");
@@ -213,15 +213,15 @@ class Side {
   std::unique_ptr<fid_mr, CloseFid> region_;
   std::unique_ptr<fid_ep, CloseFid> endpoint_;
   std::array<fi_context2, 256> contexts_{};
-  Card peer_;
+  EndpointInfo peer_;
   fi_addr_t peer_handle_ = FI_ADDR_UNSPEC;
   std::uint64_t posted_ = 0;
   std::uint64_t completed_ = 0;
 };
 
 void exchange(int socket, Side& side) {
-  const Card mine = side.card();
-  Card theirs;
+  const EndpointInfo mine = side.endpoint_info();
+  EndpointInfo theirs;
   if (::write(socket, &mine, sizeof(mine)) != sizeof(mine) ||
       ::read(socket, &theirs, sizeof(theirs)) != sizeof(theirs)) {
     fail("the other process is gone");

@@ -111,9 +111,9 @@ void Runtime::Objects::open_transports(bool has_windows) {
       open.push_back(std::move(*before));
     } else if (kind.is_needed(where)) {
       open.push_back({.kind = &kind, .transport = kind.make(where)});
-      const std::vector<bootstrap::Blob> cards =
+      const std::vector<bootstrap::Blob> connection_data =
           bootstrap->allgather(open.back().transport->describe());
-      open.back().transport->connect(cards, kind.reaches(where));
+      open.back().transport->connect(connection_data, kind.reaches(where));
     }
   }
   transports = std::move(open);
@@ -223,8 +223,8 @@ RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
          format_bytes(memory.size()), static_cast<const void*>(memory.data()), kRegionCountMax);
   }
   for (const OpenTransport& open : transports) {
-    const bootstrap::Blob card = open.transport->add_region(*next, memory);
-    open.transport->connect_region(*next, bootstrap->allgather(card));
+    const bootstrap::Blob region_data = open.transport->add_region(*next, memory);
+    open.transport->connect_region(*next, bootstrap->allgather(region_data));
   }
   const RegionIndex index = heap.add_window(memory.data(), memory.size(), me);
   rma->renew();

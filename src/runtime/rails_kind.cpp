@@ -42,21 +42,21 @@ std::vector<topology::NicCandidate> candidates_of(const std::vector<fabric::NicI
 }
 
 // Where a PE runs, as sent to the others.
-struct PlaceCard {
+struct PlaceDescription {
   std::int64_t numa = -1;  // -1: not bound
   std::uint32_t has_gpu = 0;
   PciAddress gpu;
 };
 
 topology::PePlace place_on(const bootstrap::Blob& blob) {
-  PlaceCard card;
-  std::memcpy(&card, blob.data(), std::min(blob.size(), sizeof(card)));
+  PlaceDescription description;
+  std::memcpy(&description, blob.data(), std::min(blob.size(), sizeof(description)));
   topology::PePlace place;
-  if (card.has_gpu != 0) {
-    place.gpu = card.gpu;
+  if (description.has_gpu != 0) {
+    place.gpu = description.gpu;
   }
-  if (card.numa >= 0) {
-    place.numa = static_cast<std::uint32_t>(card.numa);
+  if (description.numa >= 0) {
+    place.numa = static_cast<std::uint32_t>(description.numa);
   }
   return place;
 }
@@ -87,7 +87,7 @@ std::optional<PciAddress> my_gpu(const Config& config,
 std::vector<topology::PePlace> node_places(bootstrap::Bootstrap& bootstrap,
                                            const Membership& membership,
                                            const std::optional<PciAddress>& gpu) {
-  PlaceCard mine{.has_gpu = gpu ? 1U : 0U, .gpu = gpu.value_or(PciAddress{})};
+  PlaceDescription mine{.has_gpu = gpu ? 1U : 0U, .gpu = gpu.value_or(PciAddress{})};
   if (const auto numa = topology::bound_numa_node()) {
     mine.numa = *numa;
   }

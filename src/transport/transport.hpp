@@ -49,7 +49,7 @@ class Transport {
   // The connection data that peers need to reach this PE.
   [[nodiscard]] virtual bootstrap::Blob describe() const = 0;
   // The connection data of all PEs, by PE, and which of them this transport must reach. Call before any operation.
-  virtual void connect(const std::vector<bootstrap::Blob>& cards,
+  virtual void connect(const std::vector<bootstrap::Blob>& connection_data,
                        const std::vector<bool>& reached) = 0;
 
   // Adds a region while operations run, under a free number that is the same on all PEs. Returns the data that peers
@@ -57,7 +57,8 @@ class Transport {
   [[nodiscard]] virtual bootstrap::Blob add_region(RegionIndex index,
                                                    std::span<std::byte> memory) = 0;
   // The region's data of all PEs, by PE. The region may be used after all PEs have returned from this call.
-  virtual void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) = 0;
+  virtual void connect_region(RegionIndex index,
+                              const std::vector<bootstrap::Blob>& region_data) = 0;
   // Call when no PE has an operation outstanding on the region, and all PEs make this call. Frees its number.
   virtual void remove_region(RegionIndex index) = 0;
 

@@ -29,12 +29,12 @@ class CmaRegions : public ::testing::TestWithParam<cma::SlotPath> {
 
   // PE 1's part is `window`; PE 0 has none of its own that is read.
   void add(std::vector<std::byte>& window) {
-    std::vector<bootstrap::Blob> cards;
+    std::vector<bootstrap::Blob> region_data;
     for (std::uint32_t pe = 0; pe < 2; ++pe) {
-      cards.push_back(pes_.transport(Pe(pe)).add_region(kWindow, window));
+      region_data.push_back(pes_.transport(Pe(pe)).add_region(kWindow, window));
     }
     for (std::uint32_t pe = 0; pe < 2; ++pe) {
-      pes_.transport(Pe(pe)).connect_region(kWindow, cards);
+      pes_.transport(Pe(pe)).connect_region(kWindow, region_data);
     }
   }
 

@@ -14,24 +14,24 @@ using transport::rails::DeviceRail;
 using transport::rails::RailsTransport;
 
 // The information that a PE sends about itself.
-struct Card {
+struct HeapRegistration {
   bool must = false;    // its mode is "on"
   std::string refusal;  // empty: all its rails have registered its heap
   bootstrap::Blob keys;
 };
 
-bootstrap::Blob encode(const Card& card) {
+bootstrap::Blob encode(const HeapRegistration& registration) {
   bootstrap::FieldWriter writer;
-  writer.u32(card.must ? 1 : 0).text(card.refusal).blob(card.keys);
+  writer.u32(registration.must ? 1 : 0).text(registration.refusal).blob(registration.keys);
   return writer.bytes();
 }
 
-Card decode(const bootstrap::Blob& blob) {
+HeapRegistration decode(const bootstrap::Blob& blob) {
   bootstrap::FieldReader reader(blob);
-  Card card{.must = reader.u32() != 0, .refusal = reader.text(), .keys = {}};
+  HeapRegistration registration{.must = reader.u32() != 0, .refusal = reader.text(), .keys = {}};
   const auto keys = reader.blob();
-  card.keys.assign(keys.begin(), keys.end());
-  return card;
+  registration.keys.assign(keys.begin(), keys.end());
+  return registration;
 }
 
 // The reason of the first rail that has not registered the heap.
@@ -41,18 +41,19 @@ std::string refusal_of(const std::vector<DeviceRail>& rails) {
 }
 
 // Empty unless a PE requires direct access and another PE lacks it.
-std::string disappointment(const std::vector<Card>& cards) {
-  const auto asks = std::ranges::find(cards, true, &Card::must);
-  const auto cannot =
-      std::ranges::find_if(cards, [](const Card& card) { return !card.refusal.empty(); });
-  if (asks == cards.end() || cannot == cards.end()) {
+std::string unmet_requirement(const std::vector<HeapRegistration>& registrations) {
+  const auto asks = std::ranges::find(registrations, true, &HeapRegistration::must);
+  const auto cannot = std::ranges::find_if(registrations, [](const HeapRegistration& registration) {
+    return !registration.refusal.empty();
+  });
+  if (asks == registrations.end() || cannot == registrations.end()) {
     return "";
   }
   return fmt::format(
       "WEFT_DEVICE_DIRECT=on (PE {}), but the NICs of PE {} do not reach its GPU: {}; set auto, "
       "and "
       "such PEs are staged",
-      asks - cards.begin(), cannot - cards.begin(), cannot->refusal);
+      asks - registrations.begin(), cannot - registrations.begin(), cannot->refusal);
 }
 
 }  // namespace
@@ -78,19 +79,19 @@ GpuDirectHeap connect_device_heap(RailsTransport& rails,
                                   const GpuDirectOffer& offer) {
   GpuDirectHeap result{.region = region, .peers = {}, .rails = {}, .refusal = offer.refusal};
   const bool is_offered = offer.refusal.empty();
-  Card mine{.must = mode == "on", .refusal = offer.refusal, .keys = {}};
+  HeapRegistration mine{.must = mode == "on", .refusal = offer.refusal, .keys = {}};
   mine.keys = rails.add_device_region(region, is_offered ? &offer.memory : nullptr);
   result.rails = rails.device_rails();
   if (is_offered) {
     mine.refusal = refusal_of(result.rails);
   }
-  std::vector<Card> cards;
+  std::vector<HeapRegistration> registrations;
   std::vector<bootstrap::Blob> keys;
   for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
-    cards.push_back(decode(blob));
-    keys.push_back(cards.back().keys);
+    registrations.push_back(decode(blob));
+    keys.push_back(registrations.back().keys);
   }
-  if (const std::string text = disappointment(cards); !text.empty()) {
+  if (const std::string text = unmet_requirement(registrations); !text.empty()) {
     rails.drop_device_region(offer.memory.memory);
     fail(Status::InvalidArgument, "{}", text);
   }

@@ -34,7 +34,7 @@ struct DeviceWords {
 };
 
 // The information that a PE sends to the others about its GPU: an error, or its memory.
-struct Card {
+struct GpuDescription {
   std::string error;
   std::uint32_t status = 0;
   std::array<std::uint8_t, 16> uuid{};
@@ -48,10 +48,13 @@ std::span<const std::byte> bytes_of(const Value& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-bootstrap::Blob encode(const Card& card) {
+bootstrap::Blob encode(const GpuDescription& description) {
   bootstrap::FieldWriter writer;
-  writer.text(card.error).u32(card.status).raw(bytes_of(card.uuid)).u32(card.index);
-  writer.raw(bytes_of(card.heap_size)).raw(bytes_of(card.offer));
+  writer.text(description.error)
+      .u32(description.status)
+      .raw(bytes_of(description.uuid))
+      .u32(description.index);
+  writer.raw(bytes_of(description.heap_size)).raw(bytes_of(description.offer));
   return writer.bytes();
 }
 
@@ -61,32 +64,32 @@ void read(bootstrap::FieldReader& reader, Value& value) {
   std::ranges::copy(reader.raw(to.size()), to.begin());
 }
 
-Card decode(const bootstrap::Blob& blob) {
+GpuDescription decode(const bootstrap::Blob& blob) {
   bootstrap::FieldReader reader(blob);
-  Card card;
-  card.error = reader.text();
-  card.status = reader.u32();
-  read(reader, card.uuid);
-  card.index = reader.u32();
-  read(reader, card.heap_size);
-  read(reader, card.offer);
-  return card;
+  GpuDescription description;
+  description.error = reader.text();
+  description.status = reader.u32();
+  read(reader, description.uuid);
+  description.index = reader.u32();
+  read(reader, description.heap_size);
+  read(reader, description.offer);
+  return description;
 }
 
-std::vector<Card> gather(bootstrap::Bootstrap& bootstrap, const Card& mine) {
-  std::vector<Card> cards;
+std::vector<GpuDescription> gather(bootstrap::Bootstrap& bootstrap, const GpuDescription& mine) {
+  std::vector<GpuDescription> descriptions;
   for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
-    cards.push_back(decode(blob));
+    descriptions.push_back(decode(blob));
   }
-  return cards;
+  return descriptions;
 }
 
 // Fails on all PEs with the error of the first PE that has one.
-void require_all(const std::vector<Card>& cards, Pe me) {
-  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
-    if (!cards[pe].error.empty()) {
-      fail(static_cast<Status>(static_cast<std::int32_t>(cards[pe].status)), "{}{}",
-           pe == me.value ? "" : fmt::format("PE {}: ", pe), cards[pe].error);
+void require_all(const std::vector<GpuDescription>& descriptions, Pe me) {
+  for (std::uint32_t pe = 0; pe < descriptions.size(); ++pe) {
+    if (!descriptions[pe].error.empty()) {
+      fail(static_cast<Status>(static_cast<std::int32_t>(descriptions[pe].status)), "{}{}",
+           pe == me.value ? "" : fmt::format("PE {}: ", pe), descriptions[pe].error);
     }
   }
 }
@@ -137,7 +140,7 @@ void DeviceJob::make_heap() {
 
 // In two rounds, since a PE that fails must not leave the others waiting.
 void DeviceJob::exchange() {
-  Card mine{.heap_size = with_.config.device_heap_size};
+  GpuDescription mine{.heap_size = with_.config.device_heap_size};
   const auto attempt = [&mine](auto&& step) {
     try {
       step();
@@ -153,18 +156,18 @@ void DeviceJob::exchange() {
     mine.index = static_cast<std::uint32_t>(device_.index);
     mine.offer = heap_->segments().offer();
   });
-  const std::vector<Card> cards = gather(with_.bootstrap, mine);
-  require_all(cards, me_);
+  const std::vector<GpuDescription> descriptions = gather(with_.bootstrap, mine);
+  require_all(descriptions, me_);
   attempt([&] {
-    for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
-      if (cards[pe].heap_size != mine.heap_size) {
+    for (std::uint32_t pe = 0; pe < descriptions.size(); ++pe) {
+      if (descriptions[pe].heap_size != mine.heap_size) {
         fail(
             Status::Mismatch,
             "PE {} wants a device heap of {}, this PE one of {}; WEFT_DEVICE_HEAP_SIZE must be the "
             "same on all PEs",
-            pe, format_bytes(cards[pe].heap_size), format_bytes(mine.heap_size));
+            pe, format_bytes(descriptions[pe].heap_size), format_bytes(mine.heap_size));
       }
-      if (pe != me_.value && cards[pe].uuid == mine.uuid && !with_.config.device_shared) {
+      if (pe != me_.value && descriptions[pe].uuid == mine.uuid && !with_.config.device_shared) {
         fail(Status::InvalidArgument,
              "PE {} has taken this PE's GPU {} ({}); call cudaSetDevice(weft_machine_pe()) before "
              "weft_device_init, and start no more PEs than the machine has GPUs "
@@ -172,9 +175,9 @@ void DeviceJob::exchange() {
              pe, device_.index, device_.name);
       }
     }
-    for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+    for (std::uint32_t pe = 0; pe < descriptions.size(); ++pe) {
       if (pe != me_.value && with_.membership.locals()[pe]) {
-        heap_->map_peer(Pe(pe), with_.membership.place(Pe(pe)).local_index, cards[pe].offer);
+        heap_->map_peer(Pe(pe), with_.membership.place(Pe(pe)).local_index, descriptions[pe].offer);
       }
     }
   });

@@ -47,10 +47,10 @@ class CmaTransport final : public Transport {
 
   [[nodiscard]] bootstrap::Blob describe() const override;
   // Throws Error if a mailbox cannot be mapped.
-  void connect(const std::vector<bootstrap::Blob>& cards,
+  void connect(const std::vector<bootstrap::Blob>& connection_data,
                const std::vector<bool>& reached) override;
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
-  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) override;
+  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& region_data) override;
   // After it returns, no peer's command accesses this PE's part any more. Direct copies by peers may still access
   // it until those peers have called it too.
   void remove_region(RegionIndex index) override;

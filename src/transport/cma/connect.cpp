@@ -19,15 +19,15 @@ bootstrap::Blob CmaTransport::describe() const {
   return writer.bytes();
 }
 
-void CmaTransport::connect(const std::vector<bootstrap::Blob>& cards,
+void CmaTransport::connect(const std::vector<bootstrap::Blob>& connection_data,
                            const std::vector<bool>& reached) {
-  peers_.resize(cards.size());
-  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+  peers_.resize(connection_data.size());
+  for (std::uint32_t pe = 0; pe < connection_data.size(); ++pe) {
     if (!reached[pe]) {
       continue;
     }
     try {
-      enter(Pe(pe), cards[pe]);
+      enter(Pe(pe), connection_data[pe]);
     } catch (const Error& error) {
       fail(error.status(), "PE {} cannot be reached by cross-memory attach: {}", pe, error.what());
     }
@@ -67,11 +67,12 @@ bootstrap::Blob CmaTransport::add_region(RegionIndex index, std::span<std::byte>
   return bootstrap::FieldWriter().u64(base).u64(memory.size()).bytes();
 }
 
-void CmaTransport::connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) {
+void CmaTransport::connect_region(RegionIndex index,
+                                  const std::vector<bootstrap::Blob>& region_data) {
   const std::lock_guard lock(region_mutex_);
-  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+  for (std::uint32_t pe = 0; pe < region_data.size(); ++pe) {
     if (Peer* peer = find(Pe(pe)); peer != nullptr) {
-      bootstrap::FieldReader reader(cards[pe]);
+      bootstrap::FieldReader reader(region_data[pe]);
       const std::uint64_t base = reader.u64();
       WEFT_CHECK(peer->regions.set(index, {.base = base, .bytes = reader.u64()}), "region {}",
                  index.value);

@@ -23,7 +23,7 @@ class MappedTransport final : public Transport {
 
   [[nodiscard]] bootstrap::Blob describe() const override { return {}; }
 
-  void connect(const std::vector<bootstrap::Blob>& /*cards*/,
+  void connect(const std::vector<bootstrap::Blob>& /*connection_data*/,
                const std::vector<bool>& /*reached*/) override {}
 
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex /*index*/,
@@ -32,7 +32,7 @@ class MappedTransport final : public Transport {
   }
 
   void connect_region(RegionIndex /*index*/,
-                      const std::vector<bootstrap::Blob>& /*cards*/) override {}
+                      const std::vector<bootstrap::Blob>& /*region_data*/) override {}
 
   void remove_region(RegionIndex /*index*/) override {}
 

@@ -13,28 +13,28 @@
 namespace weft::transport::rails {
 namespace {
 
-struct RailCard {
+struct RailEndpoint {
   std::vector<std::byte> address;
   bool has_immediate = true;
   std::vector<fabric::RegionKey> regions;
 };
 
 // What a peer's describe() said.
-struct PeerCard {
+struct PeerEndpoints {
   std::string provider;
-  std::vector<RailCard> rails;
+  std::vector<RailEndpoint> rails;
 };
 
-PeerCard read_card(const bootstrap::Blob& blob, Pe pe) {
+PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
   try {
     bootstrap::FieldReader reader(blob);
-    PeerCard card{.provider = reader.text(), .rails = {}};
+    PeerEndpoints endpoints{.provider = reader.text(), .rails = {}};
     const std::uint32_t rail_count = reader.u32();
     if (rail_count > kRailCountMax) {
       fail("{} rails are more than {}", rail_count, kRailCountMax);
     }
-    card.rails.resize(rail_count);
-    for (RailCard& rail : card.rails) {
+    endpoints.rails.resize(rail_count);
+    for (RailEndpoint& rail : endpoints.rails) {
       const auto address = reader.blob();
       rail.address.assign(address.begin(), address.end());
       rail.has_immediate = reader.u32() != 0;
@@ -42,7 +42,7 @@ PeerCard read_card(const bootstrap::Blob& blob, Pe pe) {
         rail.regions.push_back({.key = RemoteKey(reader.u64()), .base = reader.u64()});
       }
     }
-    return card;
+    return endpoints;
   } catch (const Error& error) {
     fail(Status::Mismatch,
          "PE {} described its rails in a way that this version does not read ({}); run the same "
@@ -69,37 +69,37 @@ bootstrap::Blob RailsTransport::describe() const {
   return writer.bytes();
 }
 
-void RailsTransport::connect(const std::vector<bootstrap::Blob>& cards,
+void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data,
                              const std::vector<bool>& reached) {
   const std::lock_guard lock(mutex_);
-  state_.pe_count = static_cast<std::uint32_t>(cards.size());
+  state_.pe_count = static_cast<std::uint32_t>(connection_data.size());
   state_.near_count = std::max(static_cast<std::uint32_t>(std::ranges::count(reached, false)), 1U);
-  state_.peers.resize(cards.size());
-  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+  state_.peers.resize(connection_data.size());
+  for (std::uint32_t pe = 0; pe < connection_data.size(); ++pe) {
     if (!reached[pe]) {
       continue;
     }
     auto peer = std::make_unique<Peer>();
     peer->pe = Pe(pe);
-    PeerCard card = read_card(cards[pe], Pe(pe));
-    peer->rails.resize(card.rails.size());
+    PeerEndpoints endpoints = read_endpoints(connection_data[pe], Pe(pe));
+    peer->rails.resize(endpoints.rails.size());
     if (peer->rails.empty() || state_.rails.empty()) {
       fail("PE {} is on another node and {} has no NIC that can be a rail; weft-info says why", pe,
            peer->rails.empty() ? fmt::format("PE {}", pe)
                                : fmt::format("this PE ({})", state_.me.value));
     }
-    if (card.provider != state_.rails.front().rail->provider()) {
+    if (endpoints.provider != state_.rails.front().rail->provider()) {
       fail(Status::Mismatch, "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all", pe,
-           card.provider, state_.rails.front().rail->provider());
+           endpoints.provider, state_.rails.front().rail->provider());
     }
-    for (const RailCard& rail : card.rails) {
+    for (const RailEndpoint& rail : endpoints.rails) {
       if (rail.regions.size() != state_.regions.size()) {
         fail(Status::Mismatch, "PE {} offers {} regions on a rail, this PE has {}", pe,
              rail.regions.size(), state_.regions.size());
       }
     }
     for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
-      peer->rails[remote].address = std::move(card.rails[remote].address);
+      peer->rails[remote].address = std::move(endpoints.rails[remote].address);
     }
     for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
       LinkMask mask = 0;
@@ -108,9 +108,10 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& cards,
             {.local = RailIndex(local),
              .remote = RailIndex(remote),
              .address = state_.rails[local].rail->add_peer(peer->rails[remote].address),
-             .regions = {card.rails[remote].regions.begin(), card.rails[remote].regions.end()},
+             .regions = {endpoints.rails[remote].regions.begin(),
+                         endpoints.rails[remote].regions.end()},
              .has_immediate = state_.rails[local].rail->limits().has_immediate &&
-                              card.rails[remote].has_immediate});
+                              endpoints.rails[remote].has_immediate});
         mask |= LinkMask{1} << remote;
       }
       peer->masks.push_back(mask);
@@ -180,14 +181,15 @@ bootstrap::Blob RailsTransport::add_region(RegionIndex index, std::span<std::byt
   return writer.bytes();
 }
 
-void RailsTransport::connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) {
+void RailsTransport::connect_region(RegionIndex index,
+                                    const std::vector<bootstrap::Blob>& region_data) {
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t pe = 0; pe < cards.size(); ++pe) {
+  for (std::uint32_t pe = 0; pe < region_data.size(); ++pe) {
     if (state_.peers[pe] == nullptr) {
       continue;
     }
     Peer& peer = *state_.peers[pe];
-    bootstrap::FieldReader reader(cards[pe]);
+    bootstrap::FieldReader reader(region_data[pe]);
     std::vector<fabric::RegionKey> keys(peer.rails.size());
     for (fabric::RegionKey& key : keys) {
       key.key = RemoteKey(reader.u64());

@@ -51,10 +51,10 @@ class RailsTransport final : public Transport {
   // Rails' addresses and regions' keys.
   [[nodiscard]] bootstrap::Blob describe() const override;
   // Throws Error if a peer has no rail, or rails of another provider.
-  void connect(const std::vector<bootstrap::Blob>& cards,
+  void connect(const std::vector<bootstrap::Blob>& connection_data,
                const std::vector<bool>& reached) override;
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
-  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& cards) override;
+  void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& region_data) override;
   // The NICs forget it, and peers' keys of it are of no use.
   void remove_region(RegionIndex index) override;
   // Opens every connection that the policy may use.

@@ -35,14 +35,14 @@ bootstrap::Blob FileTransport::describe() const {
   return bootstrap::FieldWriter().text(path_).bytes();
 }
 
-void FileTransport::connect(const std::vector<bootstrap::Blob>& cards,
+void FileTransport::connect(const std::vector<bootstrap::Blob>& connection_data,
                             const std::vector<bool>& reached) {
-  peers_.resize(cards.size());
-  for (std::size_t pe = 0; pe < cards.size(); ++pe) {
+  peers_.resize(connection_data.size());
+  for (std::size_t pe = 0; pe < connection_data.size(); ++pe) {
     if (!reached[pe]) {
       continue;
     }
-    const std::string path = bootstrap::FieldReader(cards[pe]).text();
+    const std::string path = bootstrap::FieldReader(connection_data[pe]).text();
     peers_[pe] = FileDescriptor(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     if (peers_[pe].get() < 0) {
       fail("open failed on {}, the file of PE {}: {}", path, pe, errno_words(errno));

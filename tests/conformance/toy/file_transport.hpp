@@ -23,14 +23,14 @@ class FileTransport final : public transport::Transport {
 
   // The path of this PE's file.
   [[nodiscard]] bootstrap::Blob describe() const override;
-  void connect(const std::vector<bootstrap::Blob>& cards,
+  void connect(const std::vector<bootstrap::Blob>& connection_data,
                const std::vector<bool>& reached) override;
 
   // A target finds its own memory by (region, offset): peers need to know nothing.
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
 
   void connect_region(RegionIndex /*index*/,
-                      const std::vector<bootstrap::Blob>& /*cards*/) override {}
+                      const std::vector<bootstrap::Blob>& /*region_data*/) override {}
 
   void remove_region(RegionIndex index) override;
 

@@ -38,14 +38,14 @@ class FilePes final : public TransportPes {
  public:
   FilePes(std::uint32_t pe_count, std::size_t heap_bytes)
       : heaps_(pe_count, std::vector<std::byte>(heap_bytes)) {
-    std::vector<bootstrap::Blob> cards;
+    std::vector<bootstrap::Blob> connection_data;
     for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
       transports_.push_back(std::make_unique<FileTransport>(
           folder_.path(), Pe(pe), std::vector<std::span<std::byte>>{heaps_[pe]}));
-      cards.push_back(transports_.back()->describe());
+      connection_data.push_back(transports_.back()->describe());
     }
     for (const auto& each : transports_) {
-      each->connect(cards, std::vector<bool>(pe_count, true));
+      each->connect(connection_data, std::vector<bool>(pe_count, true));
     }
   }
 
