@@ -12,7 +12,7 @@
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
-#include "src/proxy/command_ring.hpp"
+#include "src/proxy/command_consumer.hpp"
 #include "src/proxy/copier.hpp"
 #include "src/proxy/inbox_writer.hpp"
 #include "src/proxy/staging.hpp"
@@ -49,7 +49,7 @@ struct Context {
   transport::Transport& transport;
   Copier& copier;
   InboxWriter& inbox;
-  std::vector<CommandRing>& rings;
+  std::vector<CommandConsumer>& rings;
   const FailureHook& on_failed;
   StagingLayout layout;
   PeerLimits limits;

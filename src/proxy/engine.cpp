@@ -28,9 +28,9 @@ namespace {
 constexpr int kCommandsPerTurn = 64;
 constexpr std::uint64_t kDrainNs = 1'000'000'000;
 
-std::vector<CommandRing> make_rings(const std::vector<device::RingView>& views,
-                                    std::uint64_t window) {
-  std::vector<CommandRing> rings;
+std::vector<CommandConsumer> make_rings(const std::vector<device::RingView>& views,
+                                        std::uint64_t window) {
+  std::vector<CommandConsumer> rings;
   for (const device::RingView& view : views) {
     rings.emplace_back(view, window);
   }
@@ -106,7 +106,7 @@ bool Engine::poll() noexcept {
   for (const Pe peer : peers_) {
     moved = outgoing_[peer.value]->pump() || moved;
   }
-  for (CommandRing& ring : rings_) {
+  for (CommandConsumer& ring : rings_) {
     moved = ring.publish() || moved;
   }
   check_a_peer(now);
@@ -126,7 +126,7 @@ bool Engine::drain(std::uint32_t ring) {
 
 // False: the command cannot be taken now.
 bool Engine::take(std::uint32_t ring, const Command& command) {
-  CommandRing& from = rings_[ring];
+  CommandConsumer& from = rings_[ring];
   const bool wants_reply = (command.flags & device::kReplyWanted) != 0;
   const bool is_remote = is_valid(command);
   if (is_remote) {
@@ -222,7 +222,7 @@ bool Engine::is_idle() const {
       return false;
     }
   }
-  for (const CommandRing& ring : rings_) {
+  for (const CommandConsumer& ring : rings_) {
     if (!ring.is_idle()) {
       return false;
     }

@@ -80,7 +80,7 @@ class Engine {
 
   FailureHook on_failed_;
   InboxWriter inbox_;
-  std::vector<CommandRing> rings_;
+  std::vector<CommandConsumer> rings_;
   Context context_;
   std::uint64_t peer_check_ns_;
   std::vector<Pe> peers_;

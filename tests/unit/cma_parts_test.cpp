@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "src/transport/cma/batch.hpp"
-#include "src/transport/cma/command_ring.hpp"
 #include "src/transport/cma/fan_out.hpp"
+#include "src/transport/cma/mpsc_ring.hpp"
 #include "src/transport/cma/regions.hpp"
 #include "src/transport/cma/status_slots.hpp"
 #include "src/transport/cma/transfers.hpp"
@@ -33,9 +33,9 @@ TEST(FanOut, RisesOnChangeFallsOnRepeatAndStaysInItsBoundsFromEveryState) {
   }
 }
 
-TEST(CommandRing, RefusesWhenFullAndGoesOnAfterADeadOwner) {
-  RingMemory<std::uint64_t, 4> memory{};
-  RingConsumer<std::uint64_t, 4> consumer(memory);
+TEST(MpscRing, RefusesWhenFullAndGoesOnAfterADeadOwner) {
+  MpscRing<std::uint64_t, 4> memory{};
+  MpscConsumer<std::uint64_t, 4> consumer(memory);
   const CommitWord claim{.lap = 0, .owner = 7, .use = SlotUse::Claimed};
   memory.slots[0].commit = claim.encode();  // its owner died before it moved the tail
   for (std::uint64_t i = 1; i < 4; ++i) {
@@ -53,10 +53,10 @@ TEST(CommandRing, RefusesWhenFullAndGoesOnAfterADeadOwner) {
   EXPECT_TRUE(push(memory, 1, std::uint64_t{9}));
 }
 
-TEST(CommandRing, CommandsOfManyThreadsArriveOnceAndAreAnsweredOnce) {
+TEST(MpscRing, CommandsOfManyThreadsArriveOnceAndAreAnsweredOnce) {
   constexpr std::uint64_t kEach = 20'000;
   constexpr std::uint32_t kProducers = 3;
-  RingMemory<std::uint64_t, 8> ring{};
+  MpscRing<std::uint64_t, 8> ring{};
   std::vector<StatusMemory<64>> statuses(kProducers);
   std::vector<std::jthread> threads;
   for (std::uint32_t producer = 0; producer < kProducers; ++producer) {
@@ -78,7 +78,7 @@ TEST(CommandRing, CommandsOfManyThreadsArriveOnceAndAreAnsweredOnce) {
       }
     });
   }
-  RingConsumer<std::uint64_t, 8> consumer(ring);
+  MpscConsumer<std::uint64_t, 8> consumer(ring);
   for (std::uint64_t taken = 0; taken < kProducers * kEach;) {
     std::uint64_t value = 0;
     if (consumer.pop(value)) {

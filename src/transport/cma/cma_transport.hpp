@@ -158,7 +158,7 @@ class CmaTransport final : public Transport {
   bool had_batches_ = false;  // at the previous turn of the progress thread, which owns it
   std::mutex region_mutex_;   // guards adding and removing regions
   std::mutex drain_mutex_;
-  RingConsumer<Command, kRingSlots> commands_;
+  MpscConsumer<Command, kRingSlots> commands_;
 };
 
 }  // namespace weft::transport::cma

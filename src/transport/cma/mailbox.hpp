@@ -11,7 +11,7 @@
 
 #include "src/base/bell.hpp"
 #include "src/heap/segment.hpp"
-#include "src/transport/cma/command_ring.hpp"
+#include "src/transport/cma/mpsc_ring.hpp"
 #include "src/transport/cma/status_slots.hpp"
 #include "src/transport/operation.hpp"
 
@@ -50,7 +50,7 @@ struct Command {
   std::uint64_t compare;
 };
 
-using CommandRing = RingMemory<Command, kRingSlots>;
+using CommandRing = MpscRing<Command, kRingSlots>;
 using Statuses = StatusMemory<kStatusSlots>;
 using Chunk = std::array<std::byte, kChunkBytes>;
 

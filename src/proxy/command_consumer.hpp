@@ -12,10 +12,10 @@
 
 namespace weft::proxy {
 
-class CommandRing {
+class CommandConsumer {
  public:
   // `window`: the most commands that may be taken and incomplete; a power of two.
-  CommandRing(const device::RingView& view, std::uint64_t window)
+  CommandConsumer(const device::RingView& view, std::uint64_t window)
       : consumer_(view), done_(window, 0) {}
 
   // True if the next command is available and the window has room.

@@ -3,7 +3,7 @@
 // itself and only then advances the tail, which any producer may do for it. So no producer waits for another.
 // The consumer sees the owner of a slot that never becomes ready, and can skip a dead owner's slot.
 //
-// Threads: push from any thread of any process; RingConsumer by one thread at a time. A template over the
+// Threads: push from any thread of any process; MpscConsumer by one thread at a time. A template over the
 // payload, so that the same ring runs between host threads under ThreadSanitizer.
 //
 // Rejected design: claim by the tail (fetch_add, then commit). If a producer dies in between, its slot has no
@@ -41,7 +41,7 @@ struct CommitWord {
 };
 
 template <typename Payload, std::uint32_t kSlots>
-struct RingMemory {
+struct MpscRing {
   static_assert(std::has_single_bit(kSlots));
 
   struct alignas(kCacheLineBytes) Slot {
@@ -61,10 +61,10 @@ struct RingMemory {
 
 // False if the ring is full. `owner` is the pushing PE.
 template <typename Payload, std::uint32_t kSlots>
-[[nodiscard]] bool push(RingMemory<Payload, kSlots>& ring,
+[[nodiscard]] bool push(MpscRing<Payload, kSlots>& ring,
                         std::uint32_t owner,
                         const Payload& payload) {
-  using Memory = RingMemory<Payload, kSlots>;
+  using Memory = MpscRing<Payload, kSlots>;
   const AtomicRef tail(ring.tail);
   while (true) {
     // relaxed: a hint; the slot's own word decides.
@@ -102,11 +102,11 @@ template <typename Payload, std::uint32_t kSlots>
 }
 
 template <typename Payload, std::uint32_t kSlots>
-class RingConsumer {
+class MpscConsumer {
  public:
-  using Memory = RingMemory<Payload, kSlots>;
+  using Memory = MpscRing<Payload, kSlots>;
 
-  explicit RingConsumer(Memory& ring) : ring_(&ring) {}
+  explicit MpscConsumer(Memory& ring) : ring_(&ring) {}
 
   [[nodiscard]] bool has_ready() const { return is(head_word(), SlotUse::Ready); }
 
