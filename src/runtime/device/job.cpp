@@ -96,8 +96,8 @@ void require_all(const std::vector<GpuDescription>& descriptions, Pe me) {
 
 }  // namespace
 
-DeviceJob::DeviceJob(DeviceDependencies surroundings)
-    : with_(std::move(surroundings)), me_(with_.bootstrap.pe()) {
+DeviceJob::DeviceJob(DeviceDependencies dependencies)
+    : with_(std::move(dependencies)), me_(with_.bootstrap.pe()) {
   exchange();
   fill_state();
 }

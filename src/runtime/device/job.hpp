@@ -53,7 +53,7 @@ struct DeviceDependencies {
 class DeviceJob {
  public:
   // Collective. Throws Error, the same on all PEs.
-  explicit DeviceJob(DeviceDependencies surroundings);
+  explicit DeviceJob(DeviceDependencies dependencies);
   DeviceJob(const DeviceJob&) = delete;
   DeviceJob& operator=(const DeviceJob&) = delete;
   ~DeviceJob();
