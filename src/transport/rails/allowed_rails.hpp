@@ -1,7 +1,7 @@
-// What the choosers of a plan share: which rails are there for a peer under the policy and are up.
+// Shared by all choosers: which rails may carry data to a peer. The policy must allow the link, and it must be up.
 //
-// Pure, as planner.hpp: any thread, no clock, no memory.
-// Local rails and the peer's are named by their index on either side.
+// Pure, like planner.hpp: any thread, no clock, no state.
+// A local rail and a peer's rail are each identified by their index on their own side.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace weft::transport::rails {
          ((input.links[local] >> remote) & 1U) != 0;
 }
 
-// The peer's rails that local rail `local` may use under the policy, as a mask.
+// A mask of the peer's rails to which local rail `local` may send under the policy.
 [[nodiscard]] inline LinkMask allowed_remotes(const PlanInput& input, std::uint32_t local) {
   LinkMask mask = 0;
   for (std::uint32_t remote = 0; remote < count_of(input.remote); ++remote) {

@@ -1,4 +1,4 @@
-// The chooser of the policies that count bytes. docs/decisions/0002-balanced-policy.md says what was tried.
+// The chooser of the policies that balance by bytes. docs/decisions/0002-balanced-policy.md lists what was tried.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,20 +9,23 @@
 namespace weft::transport::rails {
 namespace {
 
-// How far the peer's rail to which one of ours goes may be ahead of the others in a burst. On the slowest of the lab
-// 256 KiB or 1 MiB, where flows change over while others do not yet: 0.70 of the rails instead of 0.94.
+// How far ahead of the peer's least loaded rail the rail paired with one of ours may be, within a burst. On the
+// slowest NICs of the lab, 256 KiB or 1 MiB gave 0.70 of the rails' rate instead of 0.94: flows changed rails at
+// different times.
 constexpr double kLeadBytesMax = 4.0 * 1024 * 1024;
-// What is less than this apart is even: a few signals do not change whose turn it is.
+// Loads are compared in units of this: a few signals do not change whose turn it is.
 constexpr std::uint64_t kGrainBytes = 4096;
-// Parts that are so close to a whole number count as it.
+// A number of parts this close to an integer is rounded to it.
 constexpr double kFitSlack = 0.125;
-// So many operations for each rail even out by themselves between sides that differ in rails: each one whole is fewer
-// connections at once (an all-to-all of 64 KiB, 8 for each rail, 4 NICs against 3: 0.58 of the rails instead of 0.49).
+// With at least this many operations for each rail, the load evens out although the two sides have different numbers of
+// rails. Whole operations then keep fewer connections busy at once (all-to-all of 64 KiB, 8 operations for each rail,
+// 4 NICs against 3: 0.58 of the rails' rate instead of 0.49).
 constexpr double kManyOperations = 4;
-// A rail with less than this share of its window on the way is about to run dry.
+// A rail with less than 1 / kStarvingDivisor of its window outstanding is about to become idle.
 constexpr std::uint64_t kStarvingDivisor = 4;
 
-// When the rail would be done with what it has had in this burst and `bytes` more, on the scale of the others.
+// The rail's load with `bytes` more: the bytes of this burst divided by its weight. Proportional to when it would
+// finish.
 double load_with(const RailState& rail, std::uint64_t bytes) {
   const std::uint64_t before = (rail.sent_bytes + rail.awaited_bytes) / kGrainBytes * kGrainBytes;
   return static_cast<double>(before + bytes) / rail.weight;
@@ -44,7 +47,7 @@ struct Search {
   std::uint64_t bytes = 0;
 };
 
-// The rail that would be done first; ties go to the first from `start` on.
+// The rail that would finish first. A tie goes to the first one from `start` on.
 template <typename IsCandidate>
 std::optional<std::uint32_t> first_done(const Search& search, IsCandidate is_candidate) {
   std::optional<std::uint32_t> best;
@@ -64,7 +67,7 @@ std::optional<std::uint32_t> first_done(const Search& search) {
   return first_done(search, [](const RailState&) { return true; });
 }
 
-// The rail with the least on its way; ties go to the first from `start` on.
+// The rail with the fewest outstanding bytes. A tie goes to the first one from `start` on.
 std::optional<std::uint32_t> least_outstanding(const Search& search) {
   std::optional<std::uint32_t> best;
   for (std::uint32_t k = 0; k < count_of(search.side); ++k) {
@@ -81,7 +84,7 @@ bool has_slow_rail(std::span<const RailState> side) {
   return std::ranges::any_of(side, [](const RailState& rail) { return rail.weight < 1; });
 }
 
-// The peer's rails to which none of ours but `local` goes.
+// The peer's rails that are not paired with any of our rails, or only with `local`.
 LinkMask without_paired(const PlanInput& input, std::uint32_t local, LinkMask remotes) {
   for (std::uint32_t other = 0; other < input.pairing.size(); ++other) {
     if (other != local && input.pairing[other] != kUnpaired) {
@@ -91,8 +94,9 @@ LinkMask without_paired(const PlanInput& input, std::uint32_t local, LinkMask re
   return remotes;
 }
 
-// The rail to which `local` has gone in this burst; or in the last one, if one of ours is slow: whichever of two
-// rails is slow, it is the same of ours that carries less.
+// The rail with which `local` is paired in this burst. If it is not paired yet and one of our rails is slow, the
+// pairing of the last burst is kept: the slow rail may be ours or the peer's, and in both cases the same rail of ours
+// carries less.
 std::uint32_t usual_remote(const PlanInput& input, std::uint32_t local) {
   const std::uint32_t now = input.pairing.empty() ? kUnpaired : input.pairing[local];
   const bool lasts = now == kUnpaired && input.keeps_pairs && !input.last_pairing.empty() &&
@@ -102,9 +106,9 @@ std::uint32_t usual_remote(const PlanInput& input, std::uint32_t local) {
                                                                                  : usual;
 }
 
-// The rail to which `local` goes, while it is not far ahead of the others: few connections are busy at once, and
-// those that send to one peer do not stray into each other's way. Then the one that would be done first, of those
-// to which no other of ours goes if there is one.
+// The rail with which `local` is paired, unless its load is too far ahead of the others. Pairs keep few connections
+// busy at once, and senders to one peer do not collide on its rails. Otherwise the rail that would finish first,
+// preferably one that no other rail of ours is paired with.
 std::optional<std::uint32_t> remote_in_turn(const PlanInput& input,
                                             std::uint32_t local,
                                             std::uint64_t bytes) {
@@ -117,7 +121,7 @@ std::optional<std::uint32_t> remote_in_turn(const PlanInput& input,
   if (!first || usual == *first) {
     return first;
   }
-  // Where one of ours is slow, its partner carries less as well: no reason for the others to go there.
+  // If one of our rails is slow, the rail paired with it carries less too. The others must not move there.
   const double lead_max =
       has_slow_rail(input.local) ? std::numeric_limits<double>::max() : kLeadBytesMax;
   const double lead = input.keeps_pairs ? lead_max : 0;
@@ -140,8 +144,8 @@ double share_by_weight(const PlanInput& input, std::uint32_t local) {
   return input.local[local].weight / weights;
 }
 
-// What local rail `local` carries in this burst if all carry the same for their weights, with what is still
-// expected to come.
+// The bytes that local rail `local` carries in this burst if the whole burst, including what is still expected, is
+// divided by weight.
 double share_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
   double sent = 0;
   for (const RailState& rail : input.local) {
@@ -151,20 +155,22 @@ double share_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
   return (sent + left) * share_by_weight(input, local);
 }
 
-// What is left of that.
+// The part of that share that is not posted yet.
 double room_in_burst(const PlanInput& input, std::uint32_t local, Rest rest) {
   const RailState& rail = input.local[local];
   return share_in_burst(input, local, rest) -
          static_cast<double>(rail.sent_bytes + rail.awaited_bytes);
 }
 
-// In how many equal parts the rest goes over as many rails; 0: every rail takes its part by weight.
+// The number of equal parts into which the operation is split, one for each of as many rails. 0: it is striped over all
+// rails, by weight.
 //
-// One, while there is room for all of it in the rail's share of the burst. If the burst is less than one such
-// operation for each rail, as many as fill the shares exactly. Otherwise this is what is left over when all
-// rails have had the same, and all take part: operations that are cut unevenly meet unevenly at their targets.
-// If sizes differ, all take part in every one: nobody can tell which operations will make up for which (Pareto
-// sizes up to 1 MiB, an all-to-all of 8 PEs with 4 NICs each: 0.67 of the rails instead of 0.19).
+// 1 while the rail's share of the burst has room for all of the rest. If the burst has less than one such operation
+// for each rail, the number that fills the shares exactly, if there is one. Otherwise the operation is what remains
+// after all rails have carried the same, and it is striped: operations that are split unevenly load the targets
+// unevenly. If sizes differ, every operation is striped, since nobody can predict which later operations would even
+// out the load (Pareto sizes up to 1 MiB, all-to-all of 8 PEs with 4 NICs each: 0.67 of the rails' rate instead of
+// 0.19). The same if the peer has another number of rails and there are fewer than kManyOperations for each rail.
 double parts_of(const PlanInput& input, std::uint32_t local, Rest rest) {
   if (rest.offset > 0 && rest.lane.is_striped) {
     return 0;
@@ -184,7 +190,7 @@ double parts_of(const PlanInput& input, std::uint32_t local, Rest rest) {
   return std::abs(parts - std::round(parts)) <= kFitSlack ? std::round(parts) : 0;
 }
 
-// How much of the operation goes over this pair of rails: a part, or what the rail has room for.
+// The part of the operation that goes over this pair of rails.
 Lane open_lane(const PlanInput& input, RailPair pair, Rest rest) {
   const std::uint32_t local = pair.local.value;
   const auto total = static_cast<double>(rest.total);
@@ -210,12 +216,12 @@ Piece piece_of(const PlanInput& input, Rest rest, Lane lane) {
   std::uint64_t bytes =
       std::min(lane.end - rest.offset, std::max(input.piece_bytes_max, input.stripe_bytes_min));
   if (bytes + input.stripe_bytes_min / 2 >= left) {
-    bytes = left;  // a rest too small to be worth an operation of its own goes with this piece
+    bytes = left;  // the rest is too small for a post of its own
   }
   return {lane.local, lane.remote, rest.offset, bytes, lane};
 }
 
-// Whole, and no window holds it back.
+// A small operation: one piece, which ignores the windows.
 std::optional<Piece> next_small(const PlanInput& input, const Search& locals, Rest rest) {
   const auto local = first_done(locals);
   const auto remote = local ? remote_in_turn(input, *local, locals.bytes) : std::nullopt;
@@ -232,11 +238,12 @@ Search local_search(const PlanInput& input, Rest rest) {
   for (std::uint32_t local = 0; local < count_of(input.local); ++local) {
     mask |= allowed_remotes(input, local) != 0 ? LinkMask{1} << local : 0;
   }
-  return {.side = input.local,
-          .mask = mask,
-          // Where our rail names the peer's, it is the one that must differ between senders.
-          .start = input.policy->names_remote ? input.remote_start : input.local_start,
-          .bytes = std::min(rest.total - rest.offset, input.piece_bytes_max)};
+  return {
+      .side = input.local,
+      .mask = mask,
+      // If our rail determines the peer's, senders must begin with different rails of their own.
+      .start = input.policy->names_remote ? input.remote_start : input.local_start,
+      .bytes = std::min(rest.total - rest.offset, input.piece_bytes_max)};
 }
 
 std::optional<std::uint32_t> local_in_turn(const PlanInput& input,
@@ -247,8 +254,9 @@ std::optional<std::uint32_t> local_in_turn(const PlanInput& input,
 
 }  // namespace
 
-// If the queue of the rail in turn is full, everybody waits for it, so that luck in the network does not
-// become imbalance; except that no rail may run dry meanwhile, so that a slow rail does not hold up the others.
+// If the window of the rail in turn is full, the operation waits for that rail, although others may have room.
+// Otherwise random delays in the network would unbalance the rails. The exception is a rail that is about to become
+// idle: it takes the piece, so that a slow rail does not block the others.
 std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
   const Search locals = local_search(input, rest);
   if (rest.total < input.stripe_bytes_min) {
@@ -266,8 +274,8 @@ std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest) {
                 : std::nullopt;
 }
 
-// The rails on which the least of ours is on the way, so the peer's rail with which this PE begins as long as that is
-// free: the others are those that other senders are using.
+// The rails with the fewest outstanding bytes of ours. While nothing is outstanding, that is the peer's rail with which
+// this PE begins; other senders are using the other rails.
 std::optional<Piece> message_by_bytes(const PlanInput& input, std::uint64_t bytes) {
   const Rest rest{.total = bytes, .offset = 0, .lane = {}};
   const Search locals = local_search(input, rest);

@@ -1,4 +1,4 @@
-// The chooser of the policies that count operations: each names a link for the n-th one.
+// The chooser of the policies that count operations: each policy names a link for the n-th operation.
 #include "src/transport/rails/allowed_rails.hpp"
 #include "src/transport/rails/choosers.hpp"
 
@@ -21,7 +21,7 @@ RailPair by_sum(const PlanInput& input) {
           RailIndex(static_cast<std::uint32_t>(remote))};
 }
 
-// The whole operation on the named link; if that is down, on the next one that is up.
+// The whole operation on the named link or, if that is down, on the next link that is up.
 std::optional<Piece> whole_on(const PlanInput& input, RailPair named, Rest rest) {
   for (std::uint32_t local = 0; local < count_of(input.local); ++local) {
     for (std::uint32_t remote = 0; remote < count_of(input.remote); ++remote) {

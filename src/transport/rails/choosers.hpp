@@ -1,7 +1,8 @@
-// How a piece finds its rails. Two ways: by the bytes that the rails of both sides have had, and by the number of the
-// operation. A policy (policies.cpp) takes one of them, or brings its own with these signatures.
+// How the rails of a piece are chosen. There are two ways: by the bytes that the rails of both sides have carried,
+// and by the number of the operation. A policy (policies.cpp) uses one of them, or its own functions with these
+// signatures.
 //
-// Pure, as planner.hpp.
+// Pure, like planner.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,17 @@
 
 namespace weft::transport::rails {
 
-// ---- By bytes: rails that would be done first, senders apart at each moment.
+// ---- By bytes: the rail that would finish first, with different senders on different rails at each moment.
 
 [[nodiscard]] std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest);
 [[nodiscard]] std::optional<Piece> message_by_bytes(const PlanInput& input, std::uint64_t bytes);
 [[nodiscard]] std::optional<RailIndex> awaited_by_bytes(const PlanInput& input, Rest rest);
 
-// ---- By the number of the operation (PlanInput::counter), which names its link.
+// ---- By the number of the operation (PlanInput::counter), which determines its link.
 
 [[nodiscard]] RailPair rail_zero(const PlanInput& input);
 [[nodiscard]] RailPair same_index(const PlanInput& input);
-// Our rail in turn, the peer's (me + peer + counter) mod n.
+// Our rail: counter mod our rails. The peer's: (me + peer + counter) mod its rails.
 [[nodiscard]] RailPair by_sum(const PlanInput& input);
 
 [[nodiscard]] std::optional<Piece> whole_on(const PlanInput& input, RailPair named, Rest rest);
@@ -36,7 +37,7 @@ template <RailPair (*kLink)(const PlanInput&)>
   return whole_on(input, kLink(input), {.total = bytes, .offset = 0, .lane = {}});
 }
 
-// It waits for no rail in particular.
+// For policies whose operations wait for no rail in particular.
 [[nodiscard]] inline std::optional<RailIndex> awaits_none(const PlanInput& /*input*/,
                                                           Rest /*rest*/) {
   return std::nullopt;

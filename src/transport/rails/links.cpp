@@ -10,19 +10,19 @@
 namespace weft::transport::rails {
 namespace {
 
-// A window holds what a rail moves in this time. Long enough that a PE which shares its core with
-// others, and is late to see completions, does not let the rail run dry (30 ms: half the rate with 8
-// PEs on 2 cores).
+// A window holds what a rail transfers in this time. A PE that shares its core with others sees completions late, and
+// the rail must not become idle meanwhile (30 ms gave half the rate with 8 PEs on 2 cores).
 constexpr double kWindowSeconds = 0.250;
-// A window that is full breaks the order in which PEs visit each other: 0.60 of the rails instead of 0.94.
+// A full window breaks the order in which PEs send to each other: with windows of 1 MiB, 0.60 of the rails' rate
+// instead of 0.94.
 constexpr std::uint64_t kWindowBytesMin = 16U << 20U;
 constexpr std::uint64_t kWindowBytesMax = 32U << 20U;
 constexpr std::uint64_t kWindowBytesUnknown = 16U << 20U;
 constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
-// A peer that has less than this part of a rail's window outstanding may use the rail also while
-// the others fill the window: one whose NICs are busy must not stop the traffic to the rest.
+// Prevents head-of-line blocking: a peer with less than 1 / kPeerShare of a rail's window outstanding may use the
+// rail even if other peers, whose NICs are busy, have filled the window.
 constexpr std::uint64_t kPeerShare = 4;
-// Where bursts to one peer do not reach all rails, so many begin with the same one.
+// With a single peer, the rail with which bursts begin changes once it is this many bursts ahead of the others.
 constexpr std::uint64_t kLeadBursts = 32;
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
@@ -39,11 +39,11 @@ std::uint64_t Links::window_of(const LocalRail& rail) const {
                     kWindowBytesMax);
 }
 
-// Each burst begins even, and always with the same rail of the peer: whatever PEs have sent before, those that
-// begin together begin with different rails. (To begin where the fewest bytes have gone so far lets them drift
-// into each other's way: half the rate.) It also begins with the same rail of ours, so that the same connections
-// are used again (a turn for each burst: 0.62 of the rails instead of 0.93), until that is far ahead.
-// docs/decisions/0002.
+// At the begin of a burst the bytes of the last one are forgotten. Bursts to a peer always begin with the same one of
+// its rails, except with a single peer (first_of). So PEs that begin together use different rails, whatever they sent
+// before. (If a burst began with the rail that has carried the fewest bytes, PEs would drift until they collide: half
+// the rate.) A burst also begins with the same rail of ours, so that connections are reused, until that rail is far
+// ahead of the others. (Another rail for each burst: 0.62 of the rails' rate instead of 0.93.) docs/decisions/0002.
 void Links::begin_burst(Peer& peer, Direction direction) {
   const std::size_t index = index_of(direction);
   Turn& ours = state_.turns[index];
@@ -75,9 +75,10 @@ void Links::begin_burst(Peer& peer, Direction direction) {
   }
 }
 
-// While all rails of the job are as fast as the others, as far as is known: senders that keep pairs fill what others
-// leave free for them, and must all do so. And where there is no other peer, as then it is all the same which of two
-// rails is the slow one.
+// Whether each rail of ours stays paired with one rail of the peer during a burst. With several peers all senders
+// must do so, since each uses what the others leave free. So it needs operations of one size, senders that cover the
+// peer's rails evenly, and no slow rail that is known in the job. With a single peer it is always right, as it does
+// not matter which rail of a pair is the slow one. Both sides need the same number of rails.
 bool Links::may_keep_pairs(const Peer& peer, Direction direction) const {
   const bool is_even =
       peer.is_covered && state_.bursts[index_of(direction)].is_regular() && state_.is_job_even;
@@ -85,14 +86,14 @@ bool Links::may_keep_pairs(const Peer& peer, Direction direction) const {
          (state_.turns[index_of(direction)].last_peer_count <= 1 || is_even);
 }
 
-// With one peer alone its rail moves on with ours: if bursts do not reach all rails, one that is slow is not always
-// the one.
+// With a single peer, its first rail changes with ours. Then bursts too short to use all rails do not always use a
+// slow one.
 std::uint32_t Links::first_of(const Peer& peer, Direction direction) const {
   const Turn& ours = state_.turns[index_of(direction)];
   return peer.turns[index_of(direction)].start + (ours.last_peer_count <= 1 ? ours.start : 0);
 }
 
-// Messages of one size fill rails that are as fast as each other.
+// True if all operations have one size and the peer has no slow rail: whole operations can then fill rails evenly.
 bool Links::is_regular(Direction direction, const PlanInput& input) const {
   const auto is_slow = [](const RailState& rail) { return rail.weight < 1; };
   return state_.bursts[index_of(direction)].is_regular() &&
@@ -125,7 +126,8 @@ PlanInput Links::describe(const Peer& peer, Direction direction, Sides& sides) c
   }
   const bool keeps_pairs = may_keep_pairs(peer, direction);
   for (std::size_t i = 0; keeps_pairs && i < peer.rails.size(); ++i) {
-    sides.remote[i].weight = 1;  // the rail of ours that is paired with it carries less
+    sides.remote[i].weight =
+        1;  // if it is slow, the rail of ours that is paired with it carries less
   }
   const std::uint64_t stripe = state_.options.stripe_bytes_min;
   PlanInput input{
@@ -167,7 +169,8 @@ std::optional<Piece> Links::choose(Peer& peer,
   return piece;
 }
 
-// Bursts of small operations go on where the last one ended, as their number seldom fits that of the rails.
+// Small operations use the rails round-robin across bursts, since a burst's number of them is seldom a multiple of the
+// number of rails.
 std::optional<Piece> Links::choose_small(Peer& peer,
                                          Direction direction,
                                          Rest rest,
@@ -190,7 +193,7 @@ std::optional<Piece> Links::choose_small(Peer& peer,
   return piece;
 }
 
-// These messages do not advance the counter of operations that the counting policies use.
+// Messages do not advance the operation counter of the policies that count operations.
 std::optional<Piece> Links::choose_for_message(const Peer& peer, std::uint64_t bytes) const {
   Sides sides;
   PlanInput input = describe(peer, Direction::Write, sides);
@@ -318,7 +321,7 @@ void Links::on_completed(Peer& peer, const Posted& posted) {
 
 void Links::on_failed(Peer& peer, const Posted& posted) {
   take_back(peer, posted, false);
-  if (posted.kind != PostedKind::Probe) {  // a probe of a dead link does what it is for
+  if (posted.kind != PostedKind::Probe) {  // the failed probe of a dead link is not an error
     add_to(state_.rails[peer.links[posted.link].local.value].counters->errors, 1);
   }
 }
@@ -399,14 +402,14 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   if (!is_reachable(peer)) {
     peer.unreachable_since_ns = state_.now_ns;
   }
-  // A cable takes many links with it: one warning, the others for those who look closer.
+  // One failed cable takes down many links: one warning a second, the other links at level info.
   const bool is_news = state_.now_ns - state_.warned_ns > kWarnIntervalNs || !is_reachable(peer);
   state_.warned_ns = is_news ? state_.now_ns : state_.warned_ns;
   const fabric::Rail& rail = *state_.rails[link.local.value].rail;
   log::at(is_news ? log::Level::Warn : log::Level::Info,
           "rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
           rail.address_text(), link.remote.value, peer.pe.value, reason,
-          is_reachable(peer) ? "going on with the others" : "no other rail is left, trying again");
+          is_reachable(peer) ? "continuing on the other rails" : "no other rail is left, retrying");
 }
 
 std::span<RailLoad* const> Links::local_loads() {

@@ -1,5 +1,5 @@
-// Bookkeeping of rails and links: what the planner is told, what is counted at post, completion and
-// failure, and which links are up. The only place that changes these numbers.
+// The state of rails and links: the planner's input, the counts at post, completion and failure, and which links are
+// up. Only this class changes these numbers.
 //
 // Called under the transport's lock.
 #pragma once
@@ -19,25 +19,26 @@ class Links {
  public:
   explicit Links(State& state) : state_(state), rates_(state) {}
 
-  // All peers are known: finds out with which of its rails bursts to each begin. Before the first post.
+  // Computes for each peer the rail with which bursts to it begin. Call when all peers are known, before the first
+  // post.
   void place_senders();
 
-  // The next piece towards `peer` for what is left of an operation, or empty if it has to wait.
+  // The next piece of the rest of an operation to `peer`. Empty if the operation has to wait.
   [[nodiscard]] std::optional<Piece> choose(Peer& peer,
                                             Direction direction,
                                             Rest rest,
                                             std::uint64_t counter);
 
-  // Where a message of Weft's own goes, or empty if no rail reaches the peer now.
+  // The rails for one of Weft's own messages. Empty if no rail reaches the peer now.
   [[nodiscard]] std::optional<Piece> choose_for_message(const Peer& peer,
                                                         std::uint64_t bytes) const;
 
-  // `choose` was empty for the oldest operation towards `peer`: what comes after it counts its bytes on the rail
-  // that it waits for, until the oldest are looked at again.
+  // Call when `choose` was empty for the oldest operation to `peer`. Its bytes then count on the rail that it waits for
+  // when later operations are planned, until look_again().
   void wait_for_room(Peer& peer, Direction direction, Rest rest);
   void look_again();
 
-  // An operation of `total` bytes was accepted; `bytes` of it are with a rail; all of it is done, or failed.
+  // Call when an operation of `total` bytes was accepted; when `bytes` of it were posted; when it completed or failed.
   void on_accepted(Direction direction, std::uint64_t total);
   void on_planned(Direction direction, std::uint64_t total, std::uint64_t bytes);
   void on_finished(Direction direction);
@@ -48,20 +49,20 @@ class Links {
     return peer.links[posted.link];
   }
 
-  // Where all of this is counted from now on; before the first post, after all peers are known.
+  // The counters to update from now on. Call when all peers are known, before the first post.
   void count_in(const CounterBlocks& blocks);
 
-  // A post was accepted: fills `posted` with where it went.
+  // The rail accepted a post: counts it, and fills `posted` with its peer, link and bytes.
   void on_posted(
       Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted);
   void on_completed(Peer& peer, const Posted& posted);
   void on_failed(Peer& peer, const Posted& posted);
-  // A post was not accepted: for now, or for good.
+  // The rail did not accept a post: its queue is full, or the link failed.
   static void on_full(LocalRail& local);
   void on_refused(Peer& peer, RailLink& link);
 
   void set_up(Peer& peer, RailLink& link);
-  // Logs and counts the first failure; later ones of the same link are silent.
+  // Logs when a link that was up goes down. If it was down already, this only postpones its next probe.
   void set_down(Peer& peer, RailLink& link, const std::string& reason);
 
   [[nodiscard]] Rates& rates() { return rates_; }
@@ -74,7 +75,7 @@ class Links {
   void begin_burst(Peer& peer, Direction direction);
   std::optional<Piece> choose_small(Peer& peer, Direction direction, Rest rest, PlanInput& input);
 
-  // What the planner is told, in arrays of the caller's.
+  // The planner's view of both sides, in arrays that the caller provides.
   struct Sides {
     std::array<RailState, kRailCountMax> local;
     std::array<RailState, kRailCountMax> remote;
@@ -84,7 +85,7 @@ class Links {
   [[nodiscard]] std::uint32_t first_of(const Peer& peer, Direction direction) const;
   [[nodiscard]] bool is_regular(Direction direction, const PlanInput& input) const;
   [[nodiscard]] PlanInput describe(const Peer& peer, Direction direction, Sides& sides) const;
-  // The loads of one side, valid until the next call of either.
+  // The loads of one side. Valid until the next call of either function.
   [[nodiscard]] std::span<RailLoad* const> local_loads();
   [[nodiscard]] std::span<RailLoad* const> loads_of(Peer& peer);
 

@@ -1,7 +1,8 @@
-// Which rail of ours and which rail of the peer carry the next piece of an operation: what a plan is made of, and
-// the questions that the transport asks; each policy (policies.hpp) has its own answers.
+// Load balancing: decides which rail of ours and which rail of the peer carry the next piece of an operation.
+// Declares the input of a plan and the functions that the transport calls. Each policy (policies.hpp) implements them
+// in its own way.
 //
-// Pure: functions of their arguments, no clock, no memory, no communication.
+// Pure functions of their arguments: no clock, no state, no communication.
 #pragma once
 
 #include <array>
@@ -14,10 +15,10 @@
 
 namespace weft::transport::rails {
 
-// What the planner knows of one rail, ours or the peer's.
+// What the planner knows about one rail, ours or the peer's.
 struct RailState {
   std::uint64_t sent_bytes = 0;         // in this burst (to this peer, for a peer's rail)
-  std::uint64_t awaited_bytes = 0;      // of older operations that wait for room on it
+  std::uint64_t awaited_bytes = 0;      // of older operations that wait for room in its window
   std::uint64_t outstanding_bytes = 0;  // posted, not complete
   std::uint64_t window_bytes = 0;       // most that may be outstanding
   double weight = 1.0;                  // rate relative to the fastest rail of the same side
@@ -35,7 +36,7 @@ struct RailPair {
 
 struct Policy;  // policies.hpp
 
-// The peer's rail to which a local rail goes in this burst, by local rail.
+// The peer's rail with which a local rail is paired in a burst, by local rail.
 using Pairing = std::span<const std::uint8_t>;
 inline constexpr std::uint8_t kUnpaired = 0xFF;
 
@@ -46,23 +47,23 @@ struct PlanInput {
   std::span<const RailState> local;
   std::span<const RailState> remote;
   std::span<const LinkMask> links;  // by local rail
-  std::uint64_t counter = 0;        // operations planned so far by this PE
+  std::uint64_t counter = 0;  // operations that this PE accepted before this one, without atomics
   std::uint64_t stripe_bytes_min = 16U << 10U;
   std::uint64_t piece_bytes_max = 1U << 20U;
-  std::uint32_t local_start = 0;   // whose turn it is when all have carried the same: ours
-  std::uint32_t remote_start = 0;  // and the peer's: see first_remote
-  bool keeps_pairs = false;        // see covers; and all operations have one size
-  Pairing pairing;                 // empty: nothing has gone to this peer in this burst
-  Pairing last_pairing;            // and in the burst before
-  bool is_regular = true;          // all operations have one size, and go to rails that are as fast
-  bool is_even = true;             // the peer has as many rails
-  // Still to be planned before this PE waits, as far as one can tell, this operation included.
+  std::uint32_t local_start = 0;   // our rail that comes first when all have carried the same
+  std::uint32_t remote_start = 0;  // the same of the peer's rails: see first_remote
+  bool keeps_pairs = false;        // see Links::may_keep_pairs
+  Pairing pairing;                 // empty: nothing was sent to this peer in this burst
+  Pairing last_pairing;            // in the previous burst
+  bool is_regular = true;          // all operations have one size, and the peer has no slow rail
+  bool is_even = true;             // the peer has as many rails as this PE
+  // Estimate of the bytes still to be planned in this burst, including this operation.
   std::uint64_t expected_bytes = 0;
 };
 
-// The peer's rail with which `me` begins, so that the PEs that send to one peer at the same moment begin with
-// different rails. They are neighbours: those of a node, or those that visit me + k in turn. Where they are
-// fewer than the rails, they keep apart by as many rails as there are for each.
+// The arguments of first_remote, which returns the peer's rail with which bursts from `me` begin. PEs that send to
+// one peer at the same moment get different rails. Such PEs are neighbours: PEs of one node, or PEs that each
+// send to the PEs after them in turn. If there are fewer senders than rails, they begin rails / senders apart.
 struct FirstRemote {
   Pe me;
   Pe peer;
@@ -71,24 +72,24 @@ struct FirstRemote {
 };
 
 [[nodiscard]] std::uint32_t first_remote(const FirstRemote& of, std::uint32_t remote_count);
-// Whether the senders to one peer are as many for each of its rails, or each has as many rails.
+// True if senders and rails of the peer divide evenly: each rail has as many senders, or each sender as many rails.
 [[nodiscard]] bool covers(const FirstRemote& of, std::uint32_t remote_count);
 
-// The part of an operation that goes over one pair of rails, in pieces of at most piece_bytes_max.
+// A part of an operation that goes over one pair of rails, in pieces of at most piece_bytes_max.
 struct Lane {
   RailIndex local;
   RailIndex remote;
   std::uint64_t end = 0;    // offset in the operation
-  bool is_striped = false;  // every rail takes its part of this operation
+  bool is_striped = false;  // the operation is striped over all rails
 
   friend bool operator==(const Lane&, const Lane&) = default;
 };
 
-// The rest of an operation: `total` bytes in all, of which [offset, total) is not planned yet.
+// The rest of an operation of `total` bytes: [offset, total) is not planned yet.
 struct Rest {
   std::uint64_t total = 0;
   std::uint64_t offset = 0;
-  Lane lane;  // of the piece before
+  Lane lane;  // of the previous piece
 };
 
 struct Piece {
@@ -101,23 +102,24 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-// The next piece, or empty if every rail that the policy allows is full or down. Small pieces (below
-// stripe_bytes_min) ignore the windows, so that control messages do not wait behind bulk data.
+// The next piece. Empty if the operation has to wait: no allowed rail is usable, or there is no room in the window of
+// the rail that the policy chooses. Operations below stripe_bytes_min ignore the windows, so that they do not wait
+// behind bulk data.
 [[nodiscard]] std::optional<Piece> next_piece(const PlanInput& input, Rest rest);
 
-// Where a message of Weft's own goes: barriers, signals and replies, for which somebody waits. The rails on which
-// the least of ours is on the way, so the peer's rail with which this PE begins as long as that is free: the
-// others are those that other senders are using.
+// The rails for one of Weft's own messages. These carry signals, atomics and acknowledgements, for which somebody
+// waits. The policies that balance bytes use the rails with the fewest outstanding bytes of this PE. While nothing is
+// outstanding, that is the peer's rail with which this PE begins; other senders are using the other rails.
 [[nodiscard]] std::optional<Piece> next_message(const PlanInput& input, std::uint64_t bytes);
 
-// The local rail that the rest waits for after next_piece was empty; empty if every rail is down, or if the policy
+// The local rail for which the rest waits after next_piece was empty. Empty if no rail is usable, or if the policy
 // waits for no rail in particular.
 [[nodiscard]] std::optional<RailIndex> awaited_rail(const PlanInput& input, Rest rest);
 
-// True if some link that the policy may use is up: false means waiting is useless.
+// True if a link that the policy may use is up. If not, waiting is useless.
 [[nodiscard]] bool is_reachable(const PlanInput& input);
 
-// The whole operation, as if nothing completed meanwhile and windows had no end.
+// All pieces of the operation, as if nothing completed meanwhile and windows were unlimited.
 [[nodiscard]] std::vector<Piece> plan(const PlanInput& input, std::uint64_t total);
 
 }  // namespace weft::transport::rails

@@ -31,7 +31,7 @@ constexpr Policy by_bytes(std::string_view name, bool (*may_use)(RailPair, std::
           .awaited = awaited_by_bytes};
 }
 
-// If the link that it names is down, the next one that is up: it may use any.
+// If the link for an operation is down, the next one that is up is used. So every link may be used.
 template <RailPair (*kLink)(const PlanInput&)>
 constexpr Policy by_count(std::string_view name, bool (*is_first_choice)(RailPair, std::size_t)) {
   return {.name = name,
@@ -54,7 +54,7 @@ constexpr std::array kPolicies{
 };
 
 static_assert(std::ranges::equal(kPolicies, kRailPolicies, {}, &Policy::name, &Choice::name),
-              "the policies that users can name are those that there are");
+              "base/rail_policies.hpp lists the policies that exist, in the same order");
 
 }  // namespace
 

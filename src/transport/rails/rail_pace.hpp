@@ -1,5 +1,5 @@
-// How fast a rail of ours is beside the others, told from bursts: by the best average rate that it had from the first
-// piece of a burst on to any completion. What waits for a peer whose NIC is busy comes late and does not lower it.
+// Finds out how fast a rail of ours is, relative to the others. The measure is the best average rate in a burst, from
+// its first piece to any completion. Pieces that complete late because a peer's NIC is busy do not lower it.
 //
 // Pure apart from their own state; time is an argument. Called under the transport's lock.
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace weft::transport::rails {
 
-// One rail in one burst.
+// The progress of one rail in one burst.
 class RailPace {
  public:
-  // `to_new_peer`: the rail has not sent to it before in this burst.
+  // `to_new_peer`: the first piece of this burst from the rail to that peer.
   void on_post(std::uint64_t now_ns, std::uint64_t bytes, bool to_new_peer) {
     peers_ += to_new_peer ? 1 : 0;
     began_ns_ = posted_bytes_ == 0 ? now_ns : began_ns_;
@@ -30,7 +30,8 @@ class RailPace {
     remember({.done_bytes = done_bytes_, .busy_ns = busy_ns_});
   }
 
-  // Begins anew, with the last completion, while the burst goes on. What is left then, when it ends, tells nothing.
+  // Starts a new measurement at the last completion while the burst continues. The rest, when the burst ends, is not
+  // judged.
   void restart() {
     posted_bytes_ -= std::min(done_bytes_, posted_bytes_);
     done_bytes_ = 0;
@@ -51,11 +52,12 @@ class RailPace {
 
   [[nodiscard]] std::uint64_t began_ns() const { return began_ns_; }
 
-  // With something on its way.
+  // The time in which something was outstanding.
   [[nodiscard]] std::uint64_t busy_ns() const { return busy_ns_; }
 
-  // The best average up to a completion with which half of `bytes` or more were done, until all of them were; 0 if it did
-  // not come so far. Rails compare at the same bytes: what a NIC lets through at once counts less the longer it is used.
+  // The best average up to any completion at which at least half of `bytes` were done, until all of them were. 0 if
+  // there is none. Rails are compared at the same bytes: the initial burst that a NIC lets through counts less and
+  // less.
   [[nodiscard]] double best_average(std::uint64_t bytes) const {
     double best = 0;
     for (const Moment& moment : std::span(moments_).first(count_)) {
@@ -69,13 +71,13 @@ class RailPace {
     return best;
   }
 
-  // Up to the last completion.
+  // The average up to the last completion.
   [[nodiscard]] double average() const {
     return Moment{.done_bytes = done_bytes_, .busy_ns = busy_ns_}.average();
   }
 
  private:
-  // A completion: what was done with it.
+  // The totals at a completion.
   struct Moment {
     std::uint64_t done_bytes = 0;
     std::uint64_t busy_ns = 0;
@@ -90,7 +92,7 @@ class RailPace {
     busy_since_ns_ = now_ns;
   }
 
-  // All of a short burst, of a longer one every second, fourth, and so on.
+  // Keeps all completions of a short burst, and every second, fourth, ... of a longer one.
   void remember(const Moment& now) {
     const bool is_close =
         count_ > 1 && now.done_bytes - moments_[count_ - 2].done_bytes <= apart_bytes_;
@@ -108,7 +110,7 @@ class RailPace {
     moments_[count_++] = now;
   }
 
-  // The first completions come in a bunch: they say little.
+  // The first completions arrive together and say little about the rate.
   static constexpr std::uint64_t kEarlyDivisor = 2;
 
   std::uint32_t peers_ = 0;
@@ -120,15 +122,16 @@ class RailPace {
   bool is_rest_ = false;
   std::array<Moment, 16> moments_{};
   std::size_t count_ = 0;          // of them
-  std::uint64_t apart_bytes_ = 0;  // so much lies between two of them, or more
+  std::uint64_t apart_bytes_ = 0;  // the least distance of two of them
 };
 
-// Below this share of the fastest rail's pace a rail is late, and slow if it stays there; above the other it is not.
+// A rail is late in a burst if its rate is below kSlowBelow of the fastest rail's, and slow if that persists. From
+// kEqualAbove on it is as fast.
 inline constexpr double kSlowBelow = 0.65;
 inline constexpr double kEqualAbove = 0.80;
 inline constexpr double kWeightMin = 0.02;
 
-// How often a rail was late in the last bursts: the older, the less they count.
+// How often a rail was late in recent bursts. Older bursts count less.
 class Lateness {
  public:
   void add(bool is_late) {
@@ -152,8 +155,9 @@ class Lateness {
   double seen_ = 0;
 };
 
-// Late bursts in a row that are not chance: so many that a rail like `others`, of which none is slow, hardly ever
-// has them. 4 at first and where nothing is ever late, 10 where every second burst is, as on a machine with too few cores.
+// The number of late bursts in a row that cannot be chance: a rail that is late as often as `others`, none of which
+// is slow, hardly ever has so many. 4 at first and where rails are never late. 11 to 13 where each of 1 to 7 others
+// is late in every second burst, as on an oversubscribed machine. At most 42.
 [[nodiscard]] inline std::uint32_t late_bursts_that_tell(const Lateness& others) {
   constexpr double kChance = 1e-4;
   constexpr double kPriorLate = 1;
@@ -167,11 +171,11 @@ class Lateness {
   return std::max(static_cast<std::uint32_t>(needed), kNeededMin);
 }
 
-// The weight of a rail beside the fastest of its side.
+// The weight of a rail: its rate relative to the fastest rail of its side.
 class RailWeight {
  public:
-  // A burst is over: `share` is the rail's pace in it, divided by the fastest rail's. `needed` late ones in a row
-  // make it a slow one. Chance makes rails slower, never faster, so the best of several bursts counts.
+  // A burst is over. `share` is the rail's rate in it, divided by the fastest rail's. `needed` late bursts in a row
+  // make it a slow rail. Chance makes rails slower, never faster, so the best of several bursts counts.
   void update(double share, const RailPace& pace, std::uint32_t needed) {
     count_lateness(share);
     if (share >= kEqualAbove) {
@@ -183,8 +187,8 @@ class RailWeight {
     }
   }
 
-  // The same of a burst in which the rail went to one of several peers, which may be the slow one. So the rail is only
-  // suspected, until the rails have been shifted and it is as slow with another peer.
+  // The same for a burst in which the rail sent to only one of several peers; that peer may be the slow one. So the
+  // rail is only suspected, until the rails have been shifted and it is late with another peer as well.
   void update_lone(double share, const RailPace& pace, std::uint32_t needed) {
     if (share >= kEqualAbove || is_slow()) {
       shifts_ = 0;
@@ -210,22 +214,22 @@ class RailWeight {
     lone_row_ = {};
   }
 
-  // What the PE says whose rail it is.
+  // For a peer's rail: sets the value that the peer sent.
   void set(double value) { value_ = std::clamp(value, kWeightMin, 1.0); }
 
-  // Nothing was learnt for a while, because a slow rail gets little or nothing: it is tried with more.
+  // A slow rail was not judged for a while because it carries too little. Its weight is raised, to try it again.
   void forget() { value_ = std::min(1.0, value_ * kForgetting); }
 
-  // 1 for a rail as fast as the others, or of which too little is known.
+  // 1 for a rail that is as fast as the others, or of which too little is known.
   [[nodiscard]] double value() const { return value_; }
 
   [[nodiscard]] bool is_slow() const { return value_ < 1; }
 
-  // While it was not slow.
+  // Of the bursts in which the rail was not slow.
   [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
  private:
-  // The best share of some bursts. A long one counts twice.
+  // The best share of several bursts, and their number. A long burst counts twice.
   struct Evidence {
     static constexpr std::uint64_t kLongNs = 100'000'000;
 
@@ -237,7 +241,7 @@ class RailWeight {
       count += pace.busy_ns() < kLongNs ? 1 : 2;
     }
 
-    // Late bursts in a row: true when there are enough of them.
+    // Counts late bursts in a row. True when there are enough of them.
     bool goes_on_with(double share, const RailPace& pace, std::uint32_t needed) {
       if (share >= kSlowBelow) {
         *this = {};
@@ -262,7 +266,7 @@ class RailWeight {
     lone_row_ = {};
   }
 
-  // A slow rail: by the best of its last bursts, four to seven.
+  // A slow rail follows the best share of its last four to seven bursts.
   void follow(double share, const RailPace& pace) {
     now_.add(share, pace);
     if (now_.count >= kFollowed) {
@@ -275,16 +279,16 @@ class RailWeight {
 
   static constexpr std::uint32_t kFollowed = 4;
   static constexpr double kSmoothing = 0.5;
-  // Rails that carry the less the slower they look are done together whatever they could do: a little more each
-  // time shows what they can.
+  // Rails that are loaded by their weights all finish together, whatever their real rates are. A slightly higher weight
+  // each time shows whether the rail can carry more.
   static constexpr double kGrowth = 1.002;
   static constexpr double kForgetting = 2.0;
 
   double value_ = 1.0;
   Lateness lateness_;
-  Evidence row_;       // late bursts, up to the last one
-  Evidence lone_row_;  // of those in which the rail went to one of several peers
-  Evidence now_;       // of a slow rail
+  Evidence row_;       // late bursts in a row, up to the last burst
+  Evidence lone_row_;  // the same of bursts in which the rail sent to one of several peers
+  Evidence now_;       // of a slow rail: see follow
   double best_before_ = 0;
   std::uint32_t shifts_ = 0;  // since it was first suspected
   bool is_suspected_ = false;

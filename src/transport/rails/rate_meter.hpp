@@ -1,6 +1,6 @@
-// How fast a rail completes while it has a backlog: bytes over that time, sampled. Idle time does not count, nor
-// does the time of messages, which is their latency: a rail that is seldom used, or used for barriers, is not
-// taken for a slow one (measured: 0.3 of its rate, and the all-to-all at half).
+// Measures the rate at which a rail completes while it has a backlog. Idle time does not count. Neither does the time
+// of small messages, which is only latency. Otherwise a rail that is seldom used, or used for barriers only, would
+// look slow (measured: 0.3 of its rate, and an all-to-all at half of its throughput).
 //
 // Pure apart from its own state; time is an argument. Called under the transport's lock.
 #pragma once
@@ -31,20 +31,20 @@ class RateMeter {
     }
   }
 
-  // The operation failed: its bytes are gone, its time says nothing.
+  // The operation failed. Its bytes are no longer outstanding, and its time says nothing about the rate.
   void on_failure(std::uint64_t bytes) {
     outstanding_bytes_ -= std::min(bytes, outstanding_bytes_);
   }
 
-  // Of the last full sample; 0 until there is one.
+  // The rate of the last complete sample; 0 until there is one.
   [[nodiscard]] double bytes_per_s() const { return bytes_per_s_; }
 
  private:
-  // Long enough that senders who meet on a NIC by chance even out.
+  // Long enough that random collisions of senders on a NIC average out.
   static constexpr std::uint64_t kSampleNs = 40'000'000;
   static constexpr std::uint64_t kSampleBytes = 192U << 10U;
 
-  // More than one message of ours: see Outbox.
+  // 16 full batches, the most that Outbox has in flight to one peer.
   static constexpr std::uint64_t kBacklogBytes = 128U << 10U;
 
   [[nodiscard]] bool is_busy() const { return outstanding_bytes_ >= kBacklogBytes; }

@@ -11,27 +11,28 @@
 namespace weft::transport::rails {
 namespace {
 
-// A rail that is taken for a slow one and carries too little to be judged is tried again after this time.
+// A slow rail that carries too little to be judged is tried again after this time.
 constexpr std::uint64_t kForgetNs = 2'000'000'000;
-// Rails that carry less in a burst show the latency of the fabric, and what it lets through at once, and not their
-// rate (20 KiB: pairs of 4 KiB operations took even rails for slow and had 0.68 of them instead of 0.90).
+// With fewer bytes in a burst, a rail shows the latency and the initial burst of the fabric, not its rate (with 20 KiB,
+// pairs of 4 KiB operations classified equal rails as slow: 0.68 of their rate instead of 0.90).
 constexpr std::uint64_t kJudgedBytesMin = 32U << 10U;
-// Bursts of less are barriers, say, and tell nothing of the traffic.
+// Smaller bursts, such as barriers, say nothing about the traffic.
 constexpr std::uint64_t kTrafficBytesMin = 16U << 10U;
-// Rails with less than this share of the most, for their weights, do not compare with it.
+// By a burst that is over, a rail is not judged if it posted less than this part of what the busiest rail posted, each
+// divided by its weight.
 constexpr double kComparable = 0.5;
-// What peers are told of our rails is this much out of date at most.
+// Peers are told again when a weight has changed by more than this.
 constexpr double kToldChange = 0.05;
-// Bursts between two shifts of rails that are suspected.
+// The most bursts between two shifts of suspected rails.
 constexpr std::uint64_t kShiftIntervalMax = 4096;
-// A burst that goes on for longer is judged so often.
+// A burst that lasts longer is judged once in each such interval.
 constexpr std::uint64_t kJudgeIntervalNs = 200'000'000;
 
 double fair_bytes(const LocalRail& rail, const RailPace& pace) {
   return static_cast<double>(pace.posted_bytes()) / rail.load.weight.value();
 }
 
-// How often rails were late that are not `rail`, and are not slow.
+// How often the other rails were late, without those that are slow.
 Lateness lateness_beside(std::span<const LocalRail> rails, const LocalRail& rail) {
   Lateness others;
   for (const LocalRail& other : rails) {
@@ -42,9 +43,9 @@ Lateness lateness_beside(std::span<const LocalRail> rails, const LocalRail& rail
   return others;
 }
 
-// What a burst that is over, or has lasted for long, tells of our rails.
-// With several peers a rail that went to one of them alone is only suspected: that one may look late at what comes (an
-// all-to-all of 16 KiB on a busy machine: 0.63 of the rails instead of 0.96).
+// Judges our rails by a burst that is over or has lasted for long.
+// If there are several peers, a rail that sent to only one of them is only suspected. That peer may be late to poll (an
+// all-to-all of 16 KiB on a busy machine: 0.63 of the rails' rate instead of 0.96).
 void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
   const std::size_t index = index_of(direction);
   double most = 0;
@@ -64,7 +65,7 @@ void judge(std::span<LocalRail> rails, Direction direction, BurstEnd end) {
       ++count;
     }
   }
-  // Rails that carry what suits their weights are done together: each is looked at as a whole.
+  // Rails that are loaded by their weights finish together, so each is judged by all of its bytes.
   const bool any_slow = has_slow_rail(rails);
   const auto rate_of = [&](const LocalRail& rail) {
     const RailPace& pace = rail.paces[index];
@@ -98,7 +99,7 @@ void say_change(std::ptrdiff_t index, std::uint8_t told_rate, double weight) {
   if (weight == 1) {
     log::info("rail {} is as fast as the others again", index);
   } else if (told_rate == kFullRate) {
-    log::info("rail {} is slower than the others: it gets {:.2f} of what they get", index, weight);
+    log::info("rail {} is slower than the others: its share is {:.2f} of theirs", index, weight);
   }
 }
 
@@ -125,7 +126,7 @@ void Rates::end_burst(Direction direction) {
   }
 }
 
-// Each shift in vain doubles the bursts up to the next one: other connections cost time.
+// Each shift doubles the number of bursts until the next one, because using other connections costs time.
 void Rates::shift_suspects(Turn& ours) {
   const auto is_suspected = [](const LocalRail& rail) { return rail.load.weight.is_suspected(); };
   if (ours.burst < ours.next_shift || std::ranges::none_of(state_.rails, is_suspected)) {
@@ -139,8 +140,8 @@ void Rates::shift_suspects(Turn& ours) {
   }
 }
 
-// Weights of our rails, and what peers are told of them: only what was seen with several peers, as with one alone it
-// may be that one's rail which is slow.
+// Updates the weights of our rails, and what peers are told. Peers are told of a slow rail only if it sent to several
+// peers: with a single one, that peer's rail may be the slow one.
 void Rates::judge_rails(Direction direction, BurstEnd end) {
   judge(state_.rails, direction, end);
   bool has_changed = false;

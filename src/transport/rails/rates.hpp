@@ -1,5 +1,5 @@
-// How fast our rails are beside each other, and what is told of it: judged from bursts, sent to peers, heard from
-// peers. Sets the weights by which Links shares out what is sent.
+// Judges from bursts how fast our rails are relative to each other, sends that to peers, and receives theirs. Sets the
+// weights by which the planner divides data among the rails.
 //
 // Called under the transport's lock.
 #pragma once
@@ -13,20 +13,20 @@ namespace weft::transport::rails {
 struct BurstEnd {
   std::uint64_t now_ns = 0;
   std::uint32_t peer_count = 0;  // PEs that it went to
-  bool is_over = true;           // else it goes on, and rails are done with more or less of it
+  bool is_over = true;  // false: it continues, and rails have completed different parts of it
 };
 
 class Rates {
  public:
   explicit Rates(State& state) : state_(state) {}
 
-  // A burst is over: what it tells of our rails, which then begin the next one.
+  // A burst is over: judges our rails by it, and resets their paces for the next one.
   void end_burst(Direction direction);
 
-  // Bursts that have lasted for long are judged before they end. Now and then.
+  // Judges bursts that have lasted for long before they end. Call periodically.
   void judge_long_bursts();
 
-  // What peers are told; anew when State::rates_version has changed.
+  // The frame for peers. It is sent again when State::rates_version has changed.
   [[nodiscard]] RatesFrame frame() const;
   void on_told(Peer& peer, const RatesFrame& told);
 

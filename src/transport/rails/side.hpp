@@ -1,7 +1,7 @@
-// The rails of one side, ours or a peer's, beside each other: which of them has carried less, and whether one of them
-// is slow.
+// Compares the rails of one side, ours or a peer's: which has carried the least, and whether one of them is slow.
 //
-// Functions of the loads they are given: no state of their own, no clock. Called under the transport's lock.
+// Functions of their arguments: no state, no clock.
+// Called under the transport's lock.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Side = std::span<RailLoad* const>;
   return static_cast<std::size_t>(direction);
 }
 
-// From now on the rails of this side are even: what one of them missed is not made up for.
+// Resets the counts of the rails of this side, so that a rail that carried less so far does not have to catch up.
 template <typename Rails>
 void start_even(Rails& rails) {
   for (auto& rail : rails) {
@@ -28,10 +28,10 @@ void start_even(Rails& rails) {
   }
 }
 
-// What the rail has carried since its side started even, for its weight.
+// The bytes that the rail has carried since start_even, divided by its weight.
 [[nodiscard]] double turn_load(const RailLoad& load, Direction direction);
 
-// The rail with the least of it.
+// The rail with the smallest turn_load.
 [[nodiscard]] std::uint32_t fewest_turn_bytes(Side side, Direction direction);
 
 template <typename Rails>
@@ -39,7 +39,7 @@ template <typename Rails>
   return std::ranges::any_of(rails, [](const auto& rail) { return rail.load.weight.is_slow(); });
 }
 
-// A new burst begins: forgets the bytes of the last one. False if it had begun.
+// Begins a burst: forgets the bytes of the last one. False if this burst has begun already.
 bool begin_turn(Turn& turn, Side side, Direction direction, std::uint64_t burst);
 
 }  // namespace weft::transport::rails
