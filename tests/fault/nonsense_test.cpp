@@ -60,58 +60,59 @@ const std::vector<Nonsense>& all_nonsense() {
                   [](UpdateFrame& frame) { frame.element_bytes = 0; }),
       update_case("unaligned", "not aligned", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.offset = kWord + 4; }),
-      update_case("unknown_code", "does not exist", FrameKind::Signal,
+      update_case("unknown_code", "unknown atomic operation", FrameKind::Signal,
                   [](UpdateFrame& frame) { frame.code = 9; }),
-      update_case("unknown_region", "in no region", FrameKind::Atomic,
+      update_case("unknown_region", "word lies outside of all regions", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.region = 7; }),
-      update_case("word_behind_the_region", "in no region", FrameKind::Atomic,
+      update_case("word_behind_the_region", "word lies outside of all regions", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.offset = RawScene::kHeapBytes; }),
-      update_case("word_far_away", "in no region", FrameKind::Atomic,
+      update_case("word_far_away", "word lies outside of all regions", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.offset = ~std::uint64_t{7}; }),
-      update_case("data_behind_the_region", "data for no region", FrameKind::EagerSignal,
+      update_case("data_behind_the_region", "data lies outside of all regions",
+                  FrameKind::EagerSignal,
                   [](UpdateFrame& frame) {
                     frame.count = 64;
                     frame.data_offset = RawScene::kHeapBytes - 63;
                   }),
-      update_case("data_for_no_region", "data for no region", FrameKind::EagerSignal,
+      update_case("data_for_no_region", "data lies outside of all regions", FrameKind::EagerSignal,
                   [](UpdateFrame& frame) {
                     frame.count = 64;
                     frame.data_region = 300;
                   }),
-      update_case("data_beyond_the_message", "longer than the message", FrameKind::EagerSignal,
+      update_case("data_beyond_the_message", "extends beyond the message", FrameKind::EagerSignal,
                   [](UpdateFrame& frame) { frame.count = 5000; }),
-      update_case("sequence_far_ahead", "far from those before", FrameKind::Atomic,
+      update_case("sequence_far_ahead", "outside of the window", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.sequence = SequenceWindow::kSpan; }),
-      update_case("more_pieces_than_can_be", "more pieces", FrameKind::Signal,
+      update_case("more_pieces_than_can_be", "exceeds the limit", FrameKind::Signal,
                   [](UpdateFrame& frame) { frame.count = 0xFFFF'FFFF; }),
-      update_case("unknown_kind", "kind that does not exist", FrameKind::Atomic,
+      update_case("unknown_kind", "unknown kind of frame", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.kind = static_cast<FrameKind>(77); }),
-      {"a_signal_twice", "does not fit",
+      {"a_signal_twice", "does not match",
        [](MessageWriter& message) {
          message.add(with(FrameKind::Signal, [](UpdateFrame& frame) { frame.count = 2; }));
          message.add(with(FrameKind::Signal, [](UpdateFrame& frame) { frame.count = 2; }));
        }},
-      {"flush_of_what_was_never_sent", "a flush",
+      {"flush_of_what_was_never_sent", "flush of operations",
        [](MessageWriter& message) { message.add(FlushFrame{.sequence = 5000}); }},
-      {"unknown_rail", "a rail that does not exist",
+      {"unknown_rail", "unknown rail",
        [](MessageWriter& message) { message.add(RecoverFrame{.target_rail = 31}); }},
-      {"rates_of_too_many_rails", "rates of rails",
+      {"rates_of_too_many_rails", "wrong number of rails",
        [](MessageWriter& message) { message.add(RatesFrame{.rail_count = 200}); }},
       {"question_about_the_future", "never sent",
        [](MessageWriter& message) {
          message.add(RecoverFrame{.is_sequenced = 1, .sequence = 100'000});
        }},
       {"too_long", "its length", [](MessageWriter& message) { message.header().bytes += 8; }},
-      {"too_few_frames", "as many frames",
+      {"too_few_frames", "number of frames",
        [](MessageWriter& message) {
          message.add(update_of(FrameKind::Atomic));
          message.header().frame_count = 2;
        }},
-      {"applied_what_was_never_sent", "applied what was never sent",
+      {"applied_what_was_never_sent", "operations that were never sent",
        [](MessageWriter& message) { message.header().applied_floor = 2; }},
       {"got_what_was_never_sent", "messages that were never sent",
        [](MessageWriter& message) { message.header().batch_floor = 9; }},
-      {"good_frames_before_a_bad_one", "in no region",
+      {"good_frames_before_a_bad_one", "word lies outside of all regions",
        [](MessageWriter& message) {
          message.add(update_of(FrameKind::Atomic));
          message.add(with(FrameKind::Atomic, [](UpdateFrame& frame) {

@@ -1,5 +1,5 @@
-// The control path of RailsTransport: what PEs tell each other about their rails, and the opening of
-// connections before anybody has to wait for one.
+// The control path of RailsTransport: PEs exchange the addresses of their rails and the keys of their regions, and
+// warm-up opens connections before the first operation needs them.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -19,7 +19,7 @@ struct RailEndpoint {
   std::vector<fabric::RegionKey> regions;
 };
 
-// What a peer's describe() said.
+// The decoded result of a peer's describe().
 struct PeerEndpoints {
   std::string provider;
   std::vector<RailEndpoint> rails;
@@ -45,8 +45,7 @@ PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
     return endpoints;
   } catch (const Error& error) {
     fail(Status::Mismatch,
-         "PE {} described its rails in a way that this version does not read ({}); run the same "
-         "Weft on all PEs",
+         "cannot decode the rail addresses of PE {} ({}); run the same version of Weft on all PEs",
          pe.value, error.what());
   }
 }
@@ -199,7 +198,7 @@ void RailsTransport::connect_region(RegionIndex index,
   }
 }
 
-// Here the region is empty: frames, which are carried out by the CPU, find no memory in it.
+// The region is entered as empty: the CPU carries out frames, and must not access GPU memory.
 bootstrap::Blob RailsTransport::add_device_region(RegionIndex index,
                                                   const fabric::DeviceMemory* memory) {
   const std::lock_guard lock(mutex_);
@@ -266,7 +265,7 @@ void RailsTransport::remove_region(RegionIndex index) {
   }
 }
 
-// Takes from `cold` the links whose probe was posted or that are known to be down.
+// Removes from `cold` the links that need no probe any more: warm, being probed, or found to be down.
 void RailsTransport::start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold) {
   const std::lock_guard lock(mutex_);
   state_.now_ns = now_ns();
@@ -284,7 +283,7 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
       continue;
     }
     for (RailLink& link : peer->links) {
-      // No connection is opened that the policy would leave idle.
+      // Connections that the policy would leave idle are not opened.
       if (state_.options.policy->is_first_choice(link.pair(), peer->rails.size())) {
         wanted.emplace_back(peer, &link);
       }
@@ -310,8 +309,8 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
     const bool reached = std::ranges::any_of(peer->links, &RailLink::warm);
     if (!reached) {
       fail(Status::PeerLost,
-           "PE {} was not reached over any of {} x {} rails (ours: {} {}; is there a route, is a "
-           "firewall in between?)",
+           "PE {} was not reached over any of {} x {} rails (ours: {} {}); check the routes and "
+           "firewalls between the NICs",
            peer->pe.value, state_.rails.size(), peer->rails.size(),
            state_.rails.front().rail->nic(), state_.rails.front().rail->address_text());
     }

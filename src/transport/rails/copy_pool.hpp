@@ -1,8 +1,8 @@
-// Memory for copies of sources: cut from slabs that every rail keeps registered, so that a copied source costs
-// no registration where the provider wants one (FI_MR_LOCAL). docs/decisions/0013 says why nothing else of a
-// caller's memory is kept registered.
+// Buffers for copies of sources. They are parts of slabs that stay registered with every rail, so a copied source
+// needs no registration where the provider requires one (FI_MR_LOCAL). docs/decisions/0013 explains why callers'
+// memory is not kept registered in the same way.
 //
-// Guarded by RailsTransport's one lock. Slabs live as long as the pool.
+// Guarded by RailsTransport's lock. Slabs live as long as the pool.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace weft::transport::rails {
 
-// A copy of a source: `capacity` bytes of a slab, of which `size()` are used.
+// A buffer for one copy of a source: `capacity()` bytes of a slab.
 class SourceCopy {
  public:
   SourceCopy(std::span<std::byte> memory, std::uint32_t size_class)
@@ -35,7 +35,8 @@ class SourceCopy {
 
 class CopyPool {
  public:
-  // Room for `bytes`, at most four times as much. Allocates only while the pool grows.
+  // A buffer of at least `bytes`: 256 bytes, or at most four times as much as asked. Allocates only while the pool
+  // grows.
   [[nodiscard]] SourceCopy* take(std::size_t bytes) {
     const std::uint32_t size_class = class_of(bytes);
     std::vector<SourceCopy*>& free = free_[size_class];
@@ -49,7 +50,7 @@ class CopyPool {
 
   void give(SourceCopy* copy) noexcept { free_[copy->size_class()].push_back(copy); }
 
-  // Called for each slab when it is made.
+  // `callback` is called for each new slab.
   void on_slab(std::function<void(std::span<std::byte>)> callback) {
     on_slab_ = std::move(callback);
   }
@@ -77,7 +78,7 @@ class CopyPool {
     if (on_slab_) {
       on_slab_(slab);
     }
-    free_[size_class].reserve(all_.size() + count);  // so that give never allocates
+    free_[size_class].reserve(all_.size() + count);  // so that give() never allocates
     for (std::size_t i = 0; i < count; ++i) {
       all_.push_back(std::make_unique<SourceCopy>(slab.subspan(i * each, each), size_class));
       free_[size_class].push_back(all_.back().get());

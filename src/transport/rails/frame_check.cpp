@@ -5,7 +5,7 @@
 namespace weft::transport::rails {
 namespace {
 
-// A region that is gone is no nonsense: the operation was late, and finds no memory.
+// A region that was removed is not an error: a late operation may name it, and then finds no memory.
 bool is_possible(const FrameBounds& bounds,
                  std::uint32_t region,
                  std::uint64_t offset,
@@ -15,7 +15,7 @@ bool is_possible(const FrameBounds& bounds,
           memory_at(bounds.regions, region, offset, bytes) != nullptr);
 }
 
-// Below the floor: it is done. Further ahead than that no sender goes.
+// An operation below the floor is done. No sender is further ahead than the window.
 bool is_in_window(std::uint32_t sequence, std::uint32_t floor) {
   return static_cast<std::int32_t>(sequence - floor) <
          static_cast<std::int32_t>(SequenceWindow::kSpan);
@@ -23,27 +23,27 @@ bool is_in_window(std::uint32_t sequence, std::uint32_t floor) {
 
 std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bounds) {
   if (frame.code > static_cast<std::uint8_t>(AtomicCode::Fetch)) {
-    return "an atomic that does not exist";
+    return "unknown atomic operation";
   }
   if (frame.element_bytes != 4 && frame.element_bytes != 8) {
-    return "a word that has neither 4 nor 8 bytes";
+    return "the word has neither 4 nor 8 bytes";
   }
   if (!is_possible(bounds, frame.region, frame.offset, frame.element_bytes)) {
-    return "a word that is in no region";
+    return "the word lies outside of all regions";
   }
-  // Of windows only the sender knows where it has them.
+  // In a window the address at the target decides, which the offset does not tell: checked when it is applied.
   if (frame.region == 0 && frame.offset % frame.element_bytes != 0) {
-    return "a word that is not aligned";
+    return "the word is not aligned";
   }
   if (!is_in_window(frame.sequence, bounds.applied_floor)) {
-    return "a sequence number that is far from those before";
+    return "the sequence number is outside of the window";
   }
   if (frame.kind == FrameKind::Signal && frame.count > kPiecesMax) {
-    return "more pieces than can be";
+    return "the number of pieces exceeds the limit";
   }
   if (frame.kind == FrameKind::EagerSignal &&
       !is_possible(bounds, frame.data_region, frame.data_offset, frame.count)) {
-    return "data for no region";
+    return "the data lies outside of all regions";
   }
   return {};
 }
@@ -82,7 +82,7 @@ std::optional<ReceivedFrame> BatchReader::next() {
 
 std::string_view fault_of(const ReceivedFrame& received, const FrameBounds& bounds) {
   if (static_cast<std::uint8_t>(received.frame.kind) >= kFrameKindCount) {
-    return "a frame of a kind that does not exist";
+    return "unknown kind of frame";
   }
   switch (received.frame.kind) {
     case FrameKind::Atomic:
@@ -94,23 +94,23 @@ std::string_view fault_of(const ReceivedFrame& received, const FrameBounds& boun
     case FrameKind::Flush:
       return is_in_window(frame_as<FlushFrame>(received.frame).sequence - 1, bounds.applied_floor)
                  ? std::string_view{}
-                 : "a flush of what was never sent";
+                 : "flush of operations that were never sent";
     case FrameKind::Recover: {
       const auto frame = frame_as<RecoverFrame>(received.frame);
       if (frame.target_rail >= bounds.rails || frame.sender_rail >= bounds.peer_rails) {
-        return "a rail that does not exist";
+        return "unknown rail";
       }
       return frame.is_sequenced == 0 || is_in_window(frame.sequence, bounds.applied_floor)
                  ? std::string_view{}
-                 : "a question about what was never sent";
+                 : "recovery of an operation that was never sent";
     }
     case FrameKind::Rates:
       return frame_as<RatesFrame>(received.frame).rail_count == bounds.peer_rails
                  ? std::string_view{}
-                 : "rates of rails that it does not have";
+                 : "rates for a wrong number of rails";
     case FrameKind::Reply:
     case FrameKind::RecoverReply:
-      return {};  // the token says whether it is one to us
+      return {};  // the lookup of the token decides whether it answers a request of ours
   }
   return {};
 }
@@ -119,7 +119,7 @@ std::string_view fault_of(std::span<const std::byte> message,
                           const BatchHeader& header,
                           const FrameBounds& bounds) {
   if (header.bytes != message.size()) {
-    return "its length is not the one that it names";
+    return "its length differs from the one in its header";
   }
   BatchReader reader(message.subspan(sizeof(BatchHeader)));
   std::uint32_t count = 0;
@@ -130,9 +130,10 @@ std::string_view fault_of(std::span<const std::byte> message,
     }
   }
   if (!reader.at_end()) {
-    return "a frame is longer than the message";
+    return "a frame extends beyond the message";
   }
-  return count == header.frame_count ? std::string_view{} : "it has not as many frames as it names";
+  return count == header.frame_count ? std::string_view{}
+                                     : "its number of frames differs from the one in its header";
 }
 
 }  // namespace weft::transport::rails

@@ -1,7 +1,7 @@
-// Whether what a peer sent makes sense. Nothing of a message is carried out before all of it has been
-// looked at: a peer that sends nonsense is lost, and leaves no trace of it in memory.
+// Validates messages from peers. The whole message is validated before any of its frames is applied. So a message
+// that fails these checks changes no memory. Its sender is lost.
 //
-// Pure functions; any thread.
+// Pure functions. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ struct ReceivedFrame {
   std::span<const std::byte> data;
 };
 
-// The frames of a message, one after the other.
+// Iterates over the frames of a message.
 class BatchReader {
  public:
   explicit BatchReader(std::span<const std::byte> frames) : rest_(frames) {}
 
-  // Empty at the end, and where what is left is no whole frame.
+  // Empty at the end, or if the rest is not a whole frame.
   [[nodiscard]] std::optional<ReceivedFrame> next();
 
   [[nodiscard]] bool at_end() const { return rest_.empty(); }
@@ -34,7 +34,7 @@ class BatchReader {
   std::span<const std::byte> rest_;
 };
 
-// What the target knows, against which a frame is held.
+// What the target knows, against which it validates frames.
 struct FrameBounds {
   std::span<const std::span<std::byte>> regions;
   std::uint32_t applied_floor = 0;
@@ -42,14 +42,14 @@ struct FrameBounds {
   std::size_t peer_rails = 0;  // of the sender
 };
 
-// What is wrong, to stand behind a colon; empty if nothing is.
+// What is wrong with the frame, as part of an error message. Empty if it is valid.
 [[nodiscard]] std::string_view fault_of(const ReceivedFrame& received, const FrameBounds& bounds);
-// `message` has at least the bytes of a header, which is `header`.
+// The same for a whole message. It is at least as long as a header, and begins with `header`.
 [[nodiscard]] std::string_view fault_of(std::span<const std::byte> message,
                                         const BatchHeader& header,
                                         const FrameBounds& bounds);
 
-// `bytes` at (region, offset) of this PE; null where there is no such memory, or not any more.
+// The address of `bytes` at (region, offset) of this PE. Null if they are not inside the region, or it was removed.
 [[nodiscard]] std::byte* memory_at(std::span<const std::span<std::byte>> regions,
                                    std::uint32_t region,
                                    std::uint64_t offset,

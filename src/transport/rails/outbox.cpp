@@ -47,7 +47,7 @@ void Outbox::append_frame(Peer& peer, const Frame& frame, std::span<const std::b
 
 void Outbox::post(Peer& peer, bool urgent) {
   if (peer.announce_floor && peer.open == nullptr && peer.closed.empty()) {
-    open_batch(peer);  // an empty batch: its header says how far we have got
+    open_batch(peer);  // an empty batch: its header carries the acknowledgements
   }
   const bool gather = !urgent && peer.batches_in_flight >= kGatherAbove;
   if (peer.open != nullptr && !gather) {
@@ -88,8 +88,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
       case fabric::PostResult::Full:
         Links::on_full(local);
         break;
-      case fabric::PostResult::
-          Refused:  // its memory is ours and its form is known: the link's fault
+      case fabric::PostResult::Refused:  // memory and size are valid, so the link is at fault
       case fabric::PostResult::Failed:
         links_.on_refused(peer, link);
         break;
@@ -142,7 +141,7 @@ bool Outbox::has_kept(const Peer& peer, const RailLink& link) const {
 void Outbox::check_kept(Peer& peer) {
   const std::uint64_t patience_ns = std::uint64_t{state_.options.rail_stall_ms} * 1'000'000 / 2;
   for (auto batch = peer.kept.rbegin(); batch != peer.kept.rend(); ++batch) {
-    // Old ones go out again as well: a copy too many is dropped, one too few stops everything.
+    // Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall the peer forever.
     const bool is_old = state_.now_ns - (*batch)->posted_ns > 4 * patience_ns;
     if ((*batch)->delivered && (is_old || !peer.links[(*batch)->link].up)) {
       (*batch)->delivered = false;
@@ -169,7 +168,7 @@ void Outbox::tell_rates() {
 }
 
 void Outbox::drop(Peer& peer) {
-  // What the provider has said is delivered is ours alone; the rest is in `closed` or comes back.
+  // A delivered batch is in `kept` only. The others are in `closed`, or their completion is still to come.
   for (Batch* batch : peer.kept) {
     if (batch->delivered) {
       state_.batches.give(batch);

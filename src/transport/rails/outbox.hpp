@@ -1,7 +1,7 @@
-// Messages to peers: frames are gathered into batches, a batch is one send on one rail. The first
-// message goes out at once; while two batches are on their way, later ones gather, so that the rate
-// of messages is not that of sends. A batch whose send fails goes out again on another rail; the
-// receiver drops what it has seen.
+// Messages to peers. Frames are aggregated into batches; a batch is one send on one rail. The first frame is sent at
+// once. While two batches are in flight to a peer, later frames are aggregated, so that the rate of frames is not
+// limited by the rate of sends. A batch whose send fails is retransmitted on another rail. The receiver drops
+// duplicates.
 //
 // Called under the transport's lock.
 #pragma once
@@ -19,41 +19,41 @@ class Outbox {
  public:
   Outbox(State& state, Links& links) : state_(state), links_(links) {}
 
-  // Adds a frame, with data behind it if there is any (at most RailsOptions::eager_bytes_max). Always
-  // succeeds.
+  // Appends a frame, followed by its data if there is any (at most RailsOptions::eager_bytes_max). Always succeeds.
   template <FrameView View>
   void append(Peer& peer, const View& frame, std::span<const std::byte> data = {}) {
     append_frame(peer, std::bit_cast<Frame>(frame), data);
   }
 
-  // Posts what may go now. `urgent` posts also what would rather gather.
+  // Posts what may be posted now. `urgent`: also the open batch, if it would be held for aggregation.
   void post(Peer& peer, bool urgent);
 
   [[nodiscard]] bool has_work(const Peer& peer) const {
     return peer.open != nullptr || !peer.closed.empty() || peer.announce_floor;
   }
 
-  // All batches below `floor` have arrived at the peer.
+  // The peer acknowledged all batches below `floor`.
   void on_arrived(Peer& peer, std::uint32_t floor);
 
-  // Sends again what went over links that are down, whatever the provider said of it: some report a
-  // send as complete when it is in the socket. Asks for news of what has been kept for long.
+  // Retransmits unacknowledged batches that went over a link that is down, or that are old. Their completion proves
+  // nothing: some providers report a send as complete when it is in the socket. Asks the peer for an acknowledgement if
+  // the oldest one is overdue.
   void check_kept(Peer& peer);
 
-  // True if something that went over the link has not been said to have arrived.
+  // True if a batch that completed on the link is not acknowledged yet.
   [[nodiscard]] bool has_kept(const Peer& peer, const RailLink& link) const;
 
-  // True if so much is waiting that callers should hold back.
+  // True if the backlog is so large that no more operations should be accepted.
   [[nodiscard]] bool is_congested(const Peer& peer) const {
     return peer.closed.size() >= kClosedMax || peer.kept.size() >= kKeptMax;
   }
 
-  // Tells peers that we have to do with how fast our rails are, if that has changed.
+  // Sends the rates of our rails to the peers that we communicate with, if they have changed.
   void tell_rates();
 
   void on_delivered(Peer& peer, Batch* batch);
   void on_failed(Peer& peer, Batch* batch);
-  // The peer is lost: nothing will go there.
+  // The peer is lost: discards everything that is queued for it.
   void drop(Peer& peer);
 
  private:

@@ -1,8 +1,8 @@
-// How far one put_signal has come at its target: the pieces that have arrived, and, once its signal is here,
-// those that are missing. Whichever comes last completes it.
+// Counts the pieces of one put_signal at its target: those that have arrived and, once the signal has arrived, those
+// that are missing. The last arrival, piece or signal, completes it.
 //
-// Where a piece may come twice, because its rail died, counting says nothing any more: then the sender says
-// when all are there (Force). Guarded by the transport's lock.
+// After a rail has failed, a piece may arrive twice, so the count is useless. Then the sender tells when all pieces
+// have been delivered (Force). Guarded by the transport's lock.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace weft::transport::rails {
 
 class PieceTally {
  public:
-  // What a signal that says how many pieces it has means.
+  // What to do with a signal, which names its number of pieces.
   enum class Answer : std::uint8_t {
-    Complete,  // all are here: apply it
-    Wait,      // keep it until on_piece says so
+    Complete,  // all pieces have arrived: apply it
+    Wait,      // keep it until on_piece returns true
     Ignore,    // only Force applies it
-    Nonsense,  // it was said before, or more pieces than that are here already
+    Nonsense,  // a duplicate signal, or more pieces than it names have arrived
   };
 
   Answer on_signal(std::uint32_t pieces) {
@@ -35,7 +35,7 @@ class PieceTally {
     return Answer::Wait;
   }
 
-  // True if it is the last one of a signal that waits.
+  // True if this was the last missing piece of a signal that waits.
   bool on_piece() {
     switch (state()) {
       case State::Arrived:
@@ -50,10 +50,10 @@ class PieceTally {
     return false;
   }
 
-  // From now on only Force applies it.
+  // A piece is retransmitted: from now on only Force applies the signal.
   void on_recovery() { set(State::Forced, 0); }
 
-  // A signal is kept for it.
+  // True if a signal waits for pieces.
   [[nodiscard]] bool has_signal() const { return state() == State::Missing; }
 
  private:
@@ -63,7 +63,7 @@ class PieceTally {
 
   [[nodiscard]] State state() const { return static_cast<State>(bits_ >> kCountBits); }
 
-  // Of pieces that have arrived, or are missing.
+  // The number of pieces that have arrived, or that are missing.
   [[nodiscard]] std::uint32_t count() const { return bits_ & ((1U << kCountBits) - 1); }
 
   void set(State state, std::uint32_t count) {

@@ -1,9 +1,9 @@
-// Records that are used again: no allocation once the traffic has reached its usual depth. Addresses
-// are stable, and a record given back is not destroyed.
+// A pool of records that are reused, so that nothing is allocated in the steady state. Addresses are stable, and a
+// record that is given back is not destroyed.
 //
-// A record that peers name in their answers is `Tokened`: what travels is a token, its place in the pool
-// and which use of the place this is. So an answer that is late, or not to a question of ours, finds nothing.
-// Not thread-safe; guarded by the transport's lock.
+// A record that peers name in their answers is `Tokened`. Its token has the index of its place in the pool and a
+// generation count, which changes with each use of the place. So a stale answer, or an answer to no request of ours,
+// finds no record. Not thread-safe: guarded by the transport's lock.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@
 
 namespace weft::transport::rails {
 
-// Stays with the place: assigning one record to another copies everything but this.
+// The identity of a place. Assigning one record to another copies everything except this.
 class Tokened {
  public:
   Tokened() = default;
@@ -27,7 +27,7 @@ class Tokened {
 
   ~Tokened() = default;
 
-  // Never 0. Good until the record is given back.
+  // Never 0. Valid until the record is given back.
   [[nodiscard]] std::uint64_t token() const { return (std::uint64_t{use_} << 32U) | index_; }
 
  private:
@@ -35,7 +35,7 @@ class Tokened {
   friend class Pool;
 
   std::uint32_t index_ = 0;
-  std::uint32_t use_ = 0;  // odd while the record is taken
+  std::uint32_t use_ = 0;  // the generation; odd while the record is in use
 };
 
 template <typename Record>
@@ -43,7 +43,7 @@ class Pool {
  public:
   static constexpr bool kHasTokens = std::derived_from<Record, Tokened>;
 
-  // A record in whatever state it was left; the caller sets every field that it uses.
+  // A record in the state in which it was given back. The caller sets every field that it uses.
   [[nodiscard]] Record* take() {
     if (free_.empty()) {
       make();
@@ -59,7 +59,7 @@ class Pool {
     free_.push_back(record);
   }
 
-  // The record that is taken and has this token; null if there is none.
+  // The record in use with this token. Null if there is none.
   [[nodiscard]] Record* find(std::uint64_t token) const
     requires kHasTokens
   {
@@ -72,7 +72,7 @@ class Pool {
     return identity.token() == token && identity.use_ % 2 == 1 ? record : nullptr;
   }
 
-  // Called for each record when it is made.
+  // `callback` is called for each new record.
   void on_new(std::function<void(Record&)> callback) { on_new_ = std::move(callback); }
 
   [[nodiscard]] std::size_t in_use() const { return all_.size() - free_.size(); }
@@ -87,7 +87,7 @@ class Pool {
     if (on_new_) {
       on_new_(record);
     }
-    free_.reserve(all_.capacity());  // so that give never allocates
+    free_.reserve(all_.capacity());  // so that give() never allocates
     free_.push_back(&record);
   }
 

@@ -62,7 +62,7 @@ RailsTransport::~RailsTransport() {
   ::close(wake_);
 }
 
-// Any message and any piece may go out on any rail.
+// Takes the smallest limits of all rails, because any message and any piece may be posted on any rail.
 void RailsTransport::fit_to_rails() {
   for (const LocalRail& local : state_.rails) {
     const fabric::RailLimits& limits = local.rail->limits();
@@ -71,9 +71,11 @@ void RailsTransport::fit_to_rails() {
     state_.rma_bytes_max = std::min<std::uint64_t>(state_.rma_bytes_max, limits.rma_bytes_max);
     if (limits.message_bytes_max < kBatchBytesMin || limits.rma_bytes_max == 0) {
       fail(
-          "rail {} ({}) sends messages up to {} bytes; Weft needs {}: choose other NICs "
-          "(WEFT_NICS)",
-          local.rail->nic(), local.rail->provider(), limits.message_bytes_max, kBatchBytesMin);
+          "rail {} ({}) sends messages of up to {} bytes and writes of up to {} bytes; Weft needs "
+          "{} "
+          "and 1; choose other NICs (WEFT_NICS)",
+          local.rail->nic(), local.rail->provider(), limits.message_bytes_max, limits.rma_bytes_max,
+          kBatchBytesMin);
     }
   }
   state_.options.eager_bytes_max = std::min<std::uint64_t>(
@@ -101,8 +103,8 @@ void RailsTransport::make_receives() {
   }
 }
 
-// What the NIC has no room for now stays in the list: a buffer that is forgotten is gone for good, and a rail
-// without any hears nothing.
+// Buffers for which the NIC has no room now stay in the list. A buffer that is not reposted is lost for good, and a
+// rail without receive buffers receives nothing.
 void RailsTransport::post_receives(LocalRail& local) {
   while (!local.unposted.empty() && !local.refuses_receives) {
     ReceiveBuffer& buffer = *local.unposted.back();
@@ -127,7 +129,7 @@ Status RailsTransport::post(const Operation& operation) noexcept {
     return Status::InvalidArgument;
   }
   state_.now_ns = now_ns();
-  // relaxed: a poll that is seen late makes two bursts one, or one two.
+  // relaxed: a poll that is seen late merges two bursts, or splits one.
   state_.caller_polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const Status status = sender_.accept(*peer, operation);
   if (status == Status::Again) {
@@ -153,7 +155,7 @@ bool RailsTransport::progress() noexcept {
 }
 
 bool RailsTransport::callers_have_polled() noexcept {
-  // relaxed: a wrong answer costs one look more or one wait of a millisecond.
+  // relaxed: a stale value costs one more poll, or one wait of a millisecond.
   const std::uint64_t polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const bool polled = polls != seen_caller_polls_;
   seen_caller_polls_ = polls;
@@ -189,7 +191,7 @@ bool RailsTransport::advance_locked() {
 }
 
 bool RailsTransport::poll_rails() {
-  // relaxed: only a hint; a rail that is left out now is polled in the next pass, which has none.
+  // relaxed: only a hint. The next pass has none and polls the rails that this one skips.
   const std::uint32_t ready = AtomicRef(ready_rails_).exchange(0, std::memory_order_relaxed);
   bool moved = false;
   for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
@@ -222,7 +224,7 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
     return;
   }
   if (event.context == nullptr || state_.rails[local].trial->owns(event.context)) {
-    return;  // a connection's own error: the operations on it are reported one by one; or late
+    return;  // an error of a connection, whose operations fail one by one; or a late event of the trial
   }
   auto& posted = static_cast<Posted&>(*event.context);
   if (posted.kind == PostedKind::Receive) {
@@ -263,8 +265,8 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
   }
 }
 
-// The oldest operation goes first, whosever it is: so messages leave in the order in which the program gave
-// them, and PEs that send in the same order do not stray into each other's way.
+// The oldest operation goes first, whichever peer it is for. So data leaves in the order in which the program posted
+// it, and PEs that send to their peers in a coordinated order do not collide.
 bool RailsTransport::post_queues() {
   bool moved = false;
   links_.look_again();
@@ -338,12 +340,12 @@ bool RailsTransport::may_sleep() noexcept {
 }
 
 void RailsTransport::begin_wait() noexcept {
-  // relaxed: seen late, the progress thread makes a pass too many.
+  // relaxed: if it is seen late, the progress thread makes one more pass.
   AtomicRef(waiting_callers_).fetch_add(1, std::memory_order_relaxed);
 }
 
 void RailsTransport::end_wait() noexcept {
-  // SYNC duty: pairs with stand_by; whoever sees the new epoch sees that nobody waits.
+  // SYNC duty: pairs with stand_by; a thread that sees the new epoch also sees that nobody waits.
   if (AtomicRef(waiting_callers_).fetch_sub(1, std::memory_order_release) == 1) {
     next_duty();
   }
@@ -356,7 +358,7 @@ void RailsTransport::next_duty() noexcept {
 }
 
 void RailsTransport::stand_by() noexcept {
-  // SYNC duty: pairs with next_duty. The epoch is read first: an end after it ends the wait.
+  // SYNC duty: pairs with next_duty. The epoch is read first, so an end_wait() after this ends the wait.
   const std::uint32_t epoch = AtomicRef(duty_epoch_).load(std::memory_order_acquire);
   // SYNC duty: pairs with end_wait.
   if (AtomicRef(waiting_callers_).load(std::memory_order_acquire) > 0) {
@@ -367,9 +369,9 @@ void RailsTransport::stand_by() noexcept {
 
 bool RailsTransport::wait_for_event(std::uint32_t timeout_us) noexcept {
   constexpr std::uint32_t kBusySleepUs = 5;
-  constexpr std::uint32_t kBlindSleepUs = 50;  // where no descriptor tells of new events
+  constexpr std::uint32_t kBlindSleepUs = 50;  // if a rail has no wait descriptor
   if (!may_sleep()) {
-    // Another thread is at it, or there is work: a short rest instead of a fight for the lock.
+    // Another thread holds the lock, or there is work: a short sleep avoids contention on the lock.
     std::this_thread::sleep_for(std::chrono::microseconds(kBusySleepUs));
     return false;
   }

@@ -1,8 +1,8 @@
-// Transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the peers' state and
-// the one lock that guards both; the work is done by Links, Outbox, Sender, Receiver and Recovery.
+// The transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the state of the peers, and the
+// one lock that guards both. Links, Outbox, Sender, Receiver and Recovery do the work.
 //
-// Threads: any. Callers post under the lock from their own thread; whoever waits makes progress, the
-// progress thread does when nobody else has. docs/LIFE_OF_A_PUT.md walks through it.
+// Threads: any. Callers post under the lock from their own thread. Waiting callers make progress; the progress thread
+// does so when no caller has. docs/LIFE_OF_A_PUT.md explains the path of an operation.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace weft::transport::rails {
 
-// What became of a device region on one rail; for people.
+// How a rail registered the device region, for logs and reports.
 struct DeviceRail {
   std::string nic;
   fabric::DeviceWay way = fabric::DeviceWay::None;
@@ -37,8 +37,7 @@ class RailsTransport final : public Transport {
  public:
   using Rails = std::vector<std::unique_ptr<fabric::Rail>>;
 
-  // `regions` is what peers may reach, the same list on every PE. Throws Error if memory cannot be
-  // registered.
+  // `regions`: the memory that peers may access, the same list on every PE. Throws Error if a rail cannot be used.
   RailsTransport(RailsOptions options,
                  Pe me,
                  Rails rails,
@@ -48,33 +47,33 @@ class RailsTransport final : public Transport {
   RailsTransport& operator=(const RailsTransport&) = delete;
   ~RailsTransport() override;
 
-  // Rails' addresses and regions' keys.
+  // The addresses of the rails and the keys of the regions. Throws Error if memory cannot be registered.
   [[nodiscard]] bootstrap::Blob describe() const override;
-  // Throws Error if a peer has no rail, or rails of another provider.
+  // Throws Error if a peer has no rails, rails of another provider, or another number of regions.
   void connect(const std::vector<bootstrap::Blob>& connection_data,
                const std::vector<bool>& reached) override;
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
   void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& region_data) override;
-  // The NICs forget it, and peers' keys of it are of no use.
+  // Deregisters it from all rails. The peers' keys of it become invalid.
   void remove_region(RegionIndex index) override;
-  // Opens every connection that the policy may use.
+  // Opens the connections that the policy uses while every link is up.
   void warm_up(std::span<const Pe> peers, std::uint32_t timeout_s) override;
 
   [[nodiscard]] RailDescriptions rails() const override;
   void count_in(const CounterBlocks& blocks) override;
   [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const override;
 
-  // As add_region, for memory of a GPU, where any rail may refuse; never throws for that. The region takes part in
-  // puts, gets and the data of put_signals with `on_device`: no word of it is updated by this transport.
-  // Null: this PE has none to offer, but takes part.
+  // Like add_region, for GPU memory. A rail may refuse it, which throws no Error. The region can be used by puts,
+  // gets and the data of put_signals with `on_device`. This transport never updates a word of it. Null: this PE
+  // offers no memory, but takes part in the collective call.
   [[nodiscard]] bootstrap::Blob add_device_region(RegionIndex index,
                                                   const fabric::DeviceMemory* memory);
-  // By PE: whether all rails of this PE and all of that one have taken it, so that it may be used.
+  // By PE: whether all rails of this PE and all of that PE have registered it, so that it may be used.
   [[nodiscard]] std::vector<bool> connect_device_region(RegionIndex index,
                                                         const std::vector<bootstrap::Blob>& blobs);
-  // By rail: how it has taken the device region added last, and why so. Empty before add_device_region.
+  // By rail: how it registered the last device region, and why. Empty before add_device_region.
   [[nodiscard]] std::vector<DeviceRail> device_rails() const;
-  // The memory is about to go, and no operation of any PE reaches it any more.
+  // Deregisters it. Call before the memory is freed, when no operation of any PE accesses it any more.
   void drop_device_region(std::span<std::byte> memory) noexcept;
   Status post(const Operation& operation) noexcept override;
   void flush(Pe peer) noexcept override;
@@ -96,7 +95,7 @@ class RailsTransport final : public Transport {
     return *state_.rails[index.value].rail;
   }
 
-  // What has come in and was not carried out.
+  // What was received and not carried out.
   [[nodiscard]] Dropped dropped() const;
 
  private:
@@ -127,7 +126,8 @@ class RailsTransport final : public Transport {
   std::uint64_t caller_polls_ = 0;
   std::uint64_t seen_caller_polls_ = 0;  // progress thread only
   std::uint32_t waiting_callers_ = 0;
-  std::uint32_t duty_epoch_ = 0;   // moves when the progress thread is to look again
+  std::uint32_t duty_epoch_ =
+      0;  // incremented when the progress thread should check for work again
   std::uint32_t ready_rails_ = 0;  // bits of rails whose descriptors were readable; 0: poll all
   std::vector<pollfd> wait_descriptors_;  // of rail i at i; wake_ is the last. Constant
   int wake_ = -1;

@@ -9,7 +9,8 @@
 namespace weft::transport::rails {
 namespace {
 
-// Without traffic of our own to carry it, the floor is announced after so many operations.
+// Acknowledgements travel in the headers of our own batches. Without such traffic, one is sent after this many
+// operations or batches.
 constexpr std::uint32_t kAnnounceEvery = SequenceWindow::kSpan / 4;
 constexpr std::uint32_t kAnnounceBatches = 64;
 
@@ -17,7 +18,7 @@ PieceTally& tally_of(Arrivals& arrivals, std::uint32_t sequence) {
   return arrivals.tallies[sequence % SequenceWindow::kSpan];
 }
 
-// Floors may arrive out of order, but none is ahead of what was sent.
+// Acknowledgements may arrive out of order, but none is ahead of what was sent.
 bool is_ahead(std::uint32_t floor, std::uint32_t next) {
   return static_cast<std::int32_t>(floor - next) > 0;
 }
@@ -40,7 +41,7 @@ Peer* Receiver::sender_of(std::span<const std::byte> message, RailIndex local) {
   if (header.magic != kBatchMagic || header.source_pe >= state_.pe_count ||
       state_.peers[header.source_pe] == nullptr) {
     if (++state_.dropped.strangers == 1) {
-      log::warn("dropped a message of {} bytes on rail {} that is of no PE of this job",
+      log::warn("dropped a message of {} bytes on rail {}: its sender is no PE of this job",
                 message.size(), local.value);
     }
     return nullptr;
@@ -57,10 +58,10 @@ std::string_view Receiver::fault_of_message(const Peer& peer,
                                             std::span<const std::byte> message,
                                             const BatchHeader& header) const {
   if (is_ahead(header.applied_floor, peer.next_sequence)) {
-    return "it has applied what was never sent to it";
+    return "it acknowledges operations that were never sent to it";
   }
   if (is_ahead(header.batch_floor, peer.next_batch)) {
-    return "it has got messages that were never sent to it";
+    return "it acknowledges messages that were never sent to it";
   }
   return fault_of(message, header,
                   {.regions = state_.regions,
@@ -92,7 +93,7 @@ void Receiver::on_message(std::span<const std::byte> message, RailIndex local) {
   sender_.on_acked(peer, header.applied_floor);
   outbox_.on_arrived(peer, header.batch_floor);
   if (header.frame_count > 0 && !arrivals.batches.mark(header.batch_sequence)) {
-    ++state_.dropped.late;  // sent again because its rail died after all
+    ++state_.dropped.late;  // a duplicate: it was retransmitted although it had arrived
     return;
   }
   if (arrivals.batches.floor() - arrivals.announced_batches >= kAnnounceBatches) {
@@ -148,7 +149,7 @@ void Receiver::handle(Peer& peer, const ReceivedFrame& received) {
 void Receiver::handle_signal(Peer& peer, const UpdateFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
-    return;  // forced meanwhile
+    return;  // Force has applied it
   }
   switch (tally_of(arrivals, frame.sequence).on_signal(frame.count)) {
     case PieceTally::Answer::Complete:
@@ -160,7 +161,7 @@ void Receiver::handle_signal(Peer& peer, const UpdateFrame& frame) {
     case PieceTally::Answer::Ignore:
       break;
     case PieceTally::Answer::Nonsense:
-      blame(peer, "a signal that does not fit the pieces that came");
+      blame(peer, "the number of pieces of a signal does not match those that arrived");
       break;
   }
 }
@@ -176,7 +177,7 @@ void Receiver::on_immediate(std::uint32_t immediate) {
   const std::uint32_t sequence = arrivals.applied.widen(decoded.sequence_low);
   const bool in_window = sequence - arrivals.applied.floor() < SequenceWindow::kSpan;
   if (peer.is_gone() || !in_window || arrivals.applied.is_done(sequence)) {
-    ++state_.dropped.late;  // of a peer that is lost, or an operation that was recovered
+    ++state_.dropped.late;  // of a lost peer, or of an operation that is done after a recovery
     return;
   }
   if (tally_of(arrivals, sequence).on_piece()) {

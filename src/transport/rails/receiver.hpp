@@ -1,7 +1,7 @@
-// What peers send us: batches of frames, and the arrival of their pieces. Applies signals when all of
-// their data is here, and atomics at once; each exactly once, whatever is sent again.
+// Receives what peers send: batches of frames, and immediate data of pieces. Applies a signal when all of its data has
+// arrived, and an atomic at once. Each is applied exactly once, whatever is retransmitted.
 //
-// This is the target's progress engine for atomics: it uses the same instructions as node-local PEs.
+// This is the target's progress engine for atomics. It uses the same CPU instructions as PEs of the same node.
 // Called under the transport's lock, by whichever thread makes progress.
 #pragma once
 
@@ -24,18 +24,19 @@ class Receiver {
   Receiver(State& state, Links& links, Outbox& outbox, Sender& sender)
       : state_(state), links_(links), outbox_(outbox), sender_(sender) {}
 
-  // A message arrived on local rail `local`. A peer whose message makes no sense is entered into
-  // State::faulty, and nothing of the message is carried out.
+  // A message arrived on local rail `local`. If it fails the checks of frame_check.hpp, none of it is applied. The
+  // sender of an invalid message is added to State::faulty.
   void on_message(std::span<const std::byte> message, RailIndex local);
 
   // A piece of a put with signal arrived.
   void on_immediate(std::uint32_t immediate);
 
-  // A piece of the signal `sequence` will be sent again: from now on only Force applies it, because a
-  // count could be complete before that piece has come. False if it was applied already.
+  // A piece of the put_signal `sequence` will be retransmitted. From now on only Force applies its signal, because a
+  // duplicate could complete the count before that piece has arrived. False if the signal was applied already.
   bool refuse_until_forced(Peer& peer, std::uint32_t sequence);
 
-  // The peer has sent nonsense: it will be lost, once nobody is in the middle of its queues.
+  // The peer sent an invalid message. It is lost once the rails have been polled, when nothing iterates over its
+  // queues.
   void blame(Peer& peer, std::string_view fault);
 
   struct RecoverReply {
@@ -43,12 +44,12 @@ class Receiver {
     RecoverReplyFrame frame;
   };
 
-  // Answers to Recovery, to be matched by it.
+  // Answers to requests of Recovery, which takes them from here.
   std::vector<RecoverReply> recover_replies;
 
  private:
   static Arrivals& arrivals_of(Peer& peer);
-  // The peer that sent it, or null if that is none of ours, or one that is lost.
+  // The sender. Null if it is no peer of this transport, or is lost.
   [[nodiscard]] Peer* sender_of(std::span<const std::byte> message, RailIndex local);
   [[nodiscard]] std::string_view fault_of_message(const Peer& peer,
                                                   std::span<const std::byte> message,
@@ -57,11 +58,11 @@ class Receiver {
   void handle_signal(Peer& peer, const UpdateFrame& frame);
   void handle_flush(Peer& peer, const FlushFrame& frame);
   void apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data = {});
-  // The old value; nothing if there is no such memory here.
+  // The old value. Empty if there is no such memory here, or the word is not aligned.
   [[nodiscard]] std::optional<std::uint64_t> update(const UpdateFrame& frame,
                                                     std::span<const std::byte> data) const;
   static void forget_signal(Arrivals& arrivals, std::uint32_t sequence);
-  // The operation was given up at its source: its sequence counts as applied.
+  // The source abandoned the operation: its sequence counts as applied.
   void skip(Peer& peer, std::uint32_t sequence);
   void settle(Peer& peer, std::uint32_t sequence);
   void mark_applied(Peer& peer, std::uint32_t sequence);

@@ -34,7 +34,7 @@ void Recovery::on_failed(Posted& posted, int error) {
   }
 }
 
-// Gets may simply be done again. For the rest the target ends the connection from its side first.
+// A get is simply repeated. Before a piece of a put is retransmitted, the target closes the connection from its side.
 void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
   OperationRecord& record = *piece->operation;
   if (peer.status != Status::Ok) {
@@ -60,15 +60,15 @@ void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
                    .is_nic_down = static_cast<std::uint8_t>(is_nic_down(link.local) ? 1 : 0)});
 }
 
-// What we had sent over it went with it: our own link is down, too, until a probe comes through.
-// If the peer's NIC is down, so are all links to it.
+// Our own data on the connection is lost as well, so our link is down, too, until a probe succeeds. If the peer's NIC
+// is down, all links to it are.
 void Recovery::end_connection(Peer& peer, const RecoverFrame& frame) {
   const RailIndex ours(frame.target_rail);
   const RailIndex theirs(frame.sender_rail);
   if (frame.is_nic_down != 0) {
-    set_peer_rail_down(peer, theirs, "the peer says that its NIC is down");
+    set_peer_rail_down(peer, theirs, "the peer reports that its NIC is down");
   }
-  links_.set_down(peer, peer.link(ours, theirs), "the peer found the connection dead");
+  links_.set_down(peer, peer.link(ours, theirs), "the peer reports that the connection failed");
   state_.rails[ours.value].rail->cut(peer.rails[theirs.value].address);
 }
 
@@ -142,7 +142,7 @@ void Recovery::on_probe_delivered(Probe& probe) {
   state_.activate(peer);
 }
 
-// The records stay with the provider; copies of them fail in their place.
+// The provider still owns the records, so copies of them are failed instead.
 void Recovery::abandon_posts(Peer& peer, RailLink& link) {
   const std::vector<Posted*> posts = link.posts;
   for (Posted* posted : posts) {
@@ -189,8 +189,8 @@ void Recovery::on_abandoned(Posted& posted) {
   }
 }
 
-// One dead connection to a peer's rail, while our own NIC has its carrier: the others are examined by
-// probes, which bring back those that live within a quarter of a second.
+// One connection to the peer's rail is dead although our NIC has its carrier, or the peer reports that its NIC is down.
+// All links to that rail are set down. Probes bring back those that work within 250 ms.
 void Recovery::set_peer_rail_down(Peer& peer, RailIndex remote, const std::string& reason) {
   for (RailLink& link : peer.links) {
     if (link.remote == remote) {
@@ -223,12 +223,12 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
   const bool is_used = !link.posts.empty() || outbox_.has_kept(peer, link);
   if (link.up && is_used && silent_ns > state_.options.rail_stall_ms * kNsPerMs) {
     if (rail.examine(address, state_.options.rail_stall_ms) == fabric::LinkHealth::Dead) {
-      set_peer_rail_down(peer, link.remote, "the connection is silent");
+      set_peer_rail_down(peer, link.remote, "the connection makes no progress");
     }
-    link.progress_ns = state_.now_ns;  // look again after as long
+    link.progress_ns = state_.now_ns;  // examine it again after the same time
   }
-  // tcp;ofi_rxm of libfabric 1.17 reports some operations of a lost connection, but not those that
-  // waited for their acknowledgement: what is left after a while goes on without their events.
+  // When a connection is lost, tcp;ofi_rxm of libfabric 1.17 reports some of its operations as failed, but not those
+  // that waited for an acknowledgement. After a while the rest is recovered without their events.
   if (!link.up && !link.posts.empty() && state_.now_ns - link.down_ns > kAbandonNs &&
       rail.cut(address)) {
     abandon_posts(peer, link);
@@ -255,9 +255,8 @@ void Recovery::tick() {
     const bool unreachable = peer->unreachable_since_ns != 0;
     if (unreachable &&
         state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
-      log::error(
-          "PE {} is lost: none of its {} rails was reached for {} ms; operations towards it fail",
-          peer->pe.value, peer->rails.size(), state_.options.peer_lost_ms);
+      log::error("PE {} is lost: none of its {} rails was reached for {} ms; operations to it fail",
+                 peer->pe.value, peer->rails.size(), state_.options.peer_lost_ms);
       lose(*peer);
     }
   }
@@ -268,10 +267,10 @@ void Recovery::lose_faulty() {
     Peer& peer = *state_.peers[pe];
     if (peer.status == Status::Ok) {
       log::warn(
-          "PE {} is lost: it sent a message that makes no sense ({}); is its Weft the same as this "
-          "PE's, "
-          "and is its memory sound? Operations towards it fail",
-          pe, peer.fault);
+          "PE {} is lost: it sent an invalid message ({}); operations to it fail. Run the same "
+          "version "
+          "of Weft on all PEs; if it is the same, look for memory corruption in PE {}",
+          pe, peer.fault, pe);
       lose(peer);
     }
   }

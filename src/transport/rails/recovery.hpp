@@ -1,10 +1,9 @@
-// When a rail dies: takes its links out of the plan, ends the connection on both sides so that
-// nothing of it arrives later, sends what was on it again over the others, and tries the link until
-// it is back. A peer without any link for long enough is lost for good.
+// Failover. When a link fails, the planner stops using it. Both sides close the connection, so that none of its data
+// arrives later. Its operations are retransmitted over the other links, and it is probed until it is back. A peer
+// that no link reaches for long enough is lost for good.
 //
-// A piece of a put_signal may have been counted by the target before its completion was lost; so the
-// target is asked first, and a piece is never sent again for a signal that was applied.
-// Called under the transport's lock.
+// The target may have counted a piece of a put_signal although its completion was lost. So the target is asked first,
+// and no piece is retransmitted for a signal that was applied. Called under the transport's lock.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +23,23 @@ class Recovery {
   Recovery(State& state, Links& links, Outbox& outbox, Sender& sender, Receiver& receiver)
       : state_(state), links_(links), outbox_(outbox), sender_(sender), receiver_(receiver) {}
 
-  // The operation of `posted` did not happen. `error` is libfabric's.
+  // The provider reported that `posted` failed. `error` is libfabric's.
   void on_failed(Posted& posted, int error);
   void on_probe_delivered(Probe& probe);
-  // The provider has let go of a record whose work went on elsewhere.
+  // The provider has released a record whose work continued on another link.
   void on_abandoned(Posted& posted);
 
-  // Posts a tiny write over the link: opens its connection, or finds out that it is back.
-  // False if the rail has no room now.
+  // Posts a small write over the link, which opens its connection or finds out that the link is back. False if the
+  // rail's queue is full.
   bool probe(Peer& peer, RailLink& link);
 
-  // Answers and serves what peers asked since the last pass; the rails have been drained since.
+  // Handles the recovery requests and answers of peers. Call after the rails have been polled.
   void serve_requests();
 
-  // Peers that have sent nonsense are lost from here on; each is named once.
+  // Peers that sent an invalid message are lost from here on. Logs each once.
   void lose_faulty();
 
-  // Looks for links that are silent, links that may be tried again, peers that are lost. At most
-  // every few tens of milliseconds.
+  // Checks for links without progress, links to probe, and peers to give up. Call every few tens of milliseconds.
   void tick();
 
  private:

@@ -14,9 +14,9 @@ namespace weft::transport::rails {
 namespace {
 
 constexpr std::size_t kQueuedOperationsMax = 1024;
-// Sequences the target may not have applied yet; the rest of its window is slack for what is late.
+// The most sequence numbers that are not acknowledged. The rest of the target's window is slack for late arrivals.
 constexpr std::uint32_t kUnackedMax = SequenceWindow::kSpan - 512;
-// The largest put that is copied rather than registered: its copy takes 1 to 2 us.
+// The largest put that is copied instead of registered. The copy takes 1 to 2 us.
 constexpr std::size_t kCopiedBytesMax = std::size_t{16} << 10U;
 // The largest operation that is copied because its memory cannot be registered.
 constexpr std::size_t kRescuedBytesMax = std::size_t{4} << 20U;
@@ -27,7 +27,7 @@ bool is_sequenced(OperationKind kind) {
   return kind == OperationKind::PutSignal || kind == OperationKind::Atomic;
 }
 
-// What the peer would otherwise be asked to do in memory of which it never told.
+// True if the peer has sent the keys of the regions that the operation uses.
 bool has_regions(const Peer& peer, const Operation& operation) {
   return (operation.kind == OperationKind::Atomic || peer.has_region(operation.remote.region)) &&
          (!is_sequenced(operation.kind) || peer.has_region(operation.update.word.region));
@@ -39,7 +39,8 @@ Direction direction_of(const Operation& operation) {
 
 }  // namespace
 
-// Where every source has to be registered (FI_MR_LOCAL), a small one that is not is copied to memory that is.
+// If the provider requires every source to be registered (FI_MR_LOCAL), a small source outside of the regions is
+// copied to registered memory.
 bool Sender::is_better_copied(const Operation& operation) const {
   const bool is_small_put =
       (operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal) &&
@@ -60,10 +61,10 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   if (state_.registers_local && !operation.copy_source) {
     record->operation.copy_source = is_better_copied(operation);
   }
-  // Atomics travel in messages of ours: they do not turn the wheel of the counting policies.
+  // Atomics travel in Weft's own messages, so they do not advance the operation counter of the policies.
   record->number = state_.operation_count;
   state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
-  record->parts = 1;  // being planned
+  record->parts = 1;  // until it is planned in full
   operation.counter->issue();
   return record;
 }
@@ -103,7 +104,7 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   return Status::Ok;
 }
 
-// Atomics and small put_signals are one frame; larger put_signals are pieces, then a frame.
+// An atomic or a small put_signal is one frame. A larger put_signal is pieces, then a frame.
 Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
   record.sequenced = true;
@@ -156,7 +157,7 @@ UpdateFrame Sender::frame_of(const OperationRecord& record, FrameKind kind) cons
           .compare = update.compare};
 }
 
-// The caller may reuse its buffer while this operation waits, and until no piece may go out again.
+// The caller may reuse its buffer at once, while the copy stays until no piece can be retransmitted any more.
 void Sender::copy_source(OperationRecord& record) {
   if (record.copy != nullptr) {
     return;
@@ -166,7 +167,7 @@ void Sender::copy_source(OperationRecord& record) {
   record.operation.local = record.copy->data();
 }
 
-// As copy_source, for memory that may not be there at all: the kernel looks (process_vm_readv(2)).
+// Like copy_source, for memory that may be unmapped: process_vm_readv(2) reports that instead of raising a signal.
 bool Sender::copy_readable(OperationRecord& record) {
   const std::size_t bytes = record.operation.bytes;
   SourceCopy* copy = state_.copies.take(bytes);
@@ -200,7 +201,7 @@ bool Sender::dispatch_retries(Peer& peer) {
   while (!peer.retry.empty()) {
     PieceRecord& piece = *peer.retry.front();
     const Direction direction = direction_of(piece.operation->operation);
-    // A retried piece goes out whole: small for the planner, so that no window holds it back.
+    // A retransmitted piece is posted whole. The planner is told a size of 1, so that no window holds it back.
     auto where = links_.choose(peer, direction, {.total = 1}, piece.operation->number);
     if (!where) {
       break;
@@ -232,7 +233,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
       return false;
     }
     where->bytes = std::min(where->bytes, state_.rma_bytes_max);
-    // Also where the rail injects it: a piece whose rail dies is sent again, from the copy.
+    // Even if the rail injects the data: a piece whose link fails is retransmitted from the copy.
     if (operation.copy_source) {
       copy_source(record);
     }
@@ -254,7 +255,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
       return true;
     }
     if (result != fabric::PostResult::Posted) {
-      continue;  // that rail is full or down now, the planner knows; or it is another source
+      continue;  // the rail is now marked as full or down; or the source is now a copy
     }
     record.lane = where->lane;
     links_.on_planned(direction_of(operation), operation.bytes, where->bytes);
@@ -304,8 +305,8 @@ fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piec
   return result;
 }
 
-// Some providers register every source for writing (EFA): pages that may only be read are then sent from a
-// copy, as long as it is not too large to be kept.
+// Some providers register every source with write access (EFA), which fails for read-only pages. Those are then sent
+// from a copy, unless they are too large.
 bool Sender::go_on_from_copy(OperationRecord& record, const fabric::Rail& rail) {
   const Operation& operation = record.operation;
   const bool may_help = operation.kind != OperationKind::Get && !operation.on_device &&
@@ -323,17 +324,18 @@ void Sender::refuse(OperationRecord& record, const fabric::Rail& rail) {
   state_.refused_ns = state_.now_ns;
   const Operation& operation = record.operation;
   const std::string_view action = rail.last_action();
-  log::error("{} of {} bytes at {} for PE {} failed: {} on rail {} ({}) says {}; {}",
-             operation.kind == OperationKind::Get ? "get" : "put", operation.bytes, operation.local,
-             operation.peer.value, action, rail.nic(), rail.address_text(),
-             fabric::error_words(rail.last_error()),
-             action == fabric::kRegisterAction
-                 ? "is all of it mapped? raise RLIMIT_MEMLOCK (ulimit -l), or use memory of the "
-                   "symmetric heap, which needs no registration"
-                 : "the provider takes no such operation: WEFT_PROVIDER chooses another");
+  log::error(
+      "{} of {} bytes at {} for PE {} failed: {} on rail {} ({}) says {}; {}",
+      operation.kind == OperationKind::Get ? "get" : "put", operation.bytes, operation.local,
+      operation.peer.value, action, rail.nic(), rail.address_text(),
+      fabric::error_words(rail.last_error()),
+      action == fabric::kRegisterAction
+          ? "check that all of it is mapped; raise RLIMIT_MEMLOCK (ulimit -l), or use memory "
+            "of the symmetric heap, which is already registered"
+          : "the provider does not support this operation; WEFT_PROVIDER selects another");
 }
 
-// Every byte is with a rail. The signal may overtake them: it names how many pieces belong to it.
+// All pieces are posted. The signal may overtake them, so it names their number.
 void Sender::on_planned(Peer& peer, OperationRecord& record) {
   record.planned = true;
   if (record.operation.kind == OperationKind::PutSignal && !record.forced) {
@@ -363,7 +365,7 @@ void Sender::drop_piece(PieceRecord* piece) {
   on_piece_delivered(piece);
 }
 
-// `parts` is at 1 when only the acknowledgement is missing: all pieces are known to be delivered.
+// When `parts` is 1, only the acknowledgement is missing: all pieces are known to be delivered.
 void Sender::finish_part(OperationRecord& record) {
   --record.parts;
   const bool is_last = record.planned && record.parts == 1;
@@ -383,7 +385,7 @@ void Sender::finish_part(OperationRecord& record) {
   state_.operations.give(&record);
 }
 
-// All pieces are where they can be: the target applies the signal now, or never.
+// No piece is in flight any more: the target applies the signal now (Force), or never (Skip).
 void Sender::end_sequence(OperationRecord& record) {
   if (Peer& peer = *state_.peers[record.operation.peer.value]; peer.status == Status::Ok) {
     outbox_.append(peer, frame_of(record, record.refused ? FrameKind::Skip : FrameKind::Force));
@@ -393,7 +395,7 @@ void Sender::end_sequence(OperationRecord& record) {
 }
 
 void Sender::on_acked(Peer& peer, std::uint32_t floor) {
-  // Floors may arrive out of order: only growth counts.
+  // Acknowledgements may arrive out of order: a stale one changes nothing.
   while (static_cast<std::int32_t>(floor - peer.acked_floor) > 0 && !peer.unacked.empty()) {
     OperationRecord* record = peer.unacked.front();
     peer.unacked.pop_front();
@@ -406,7 +408,8 @@ void Sender::on_acked(Peer& peer, std::uint32_t floor) {
   }
 }
 
-// A reply is processed once, while the record waits for it: late ones find no record, or another's.
+// A reply is processed once, while the record waits for it. A stale one finds no record, or one that waits for no
+// reply.
 bool Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
   OperationRecord* record = state_.operations.find(token);
   if (record == nullptr || !record->wants_reply || record->operation.peer != peer.pe) {
@@ -423,7 +426,7 @@ bool Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
   return true;
 }
 
-// Pieces that are still with a rail fail there, and come here through Recovery.
+// Pieces that are still posted on a rail fail there, and then reach drop_piece through Recovery.
 void Sender::fail_all(Peer& peer) {
   peer.late_replies.insert(peer.late_replies.end(), peer.unacked.begin(), peer.unacked.end());
   peer.unacked.clear();

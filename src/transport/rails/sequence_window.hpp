@@ -1,5 +1,5 @@
-// A sliding window over 32-bit sequence numbers that arrive in any order: which are done, and up to
-// where all are. Used twice: to drop messages that arrive again, and to know what is visible.
+// A sliding window over 32-bit sequence numbers that arrive in any order. It knows which are done, and below which
+// number all are. Used to drop duplicate messages, and to know which operations are visible.
 //
 // Invariant: everything below floor() is done; nothing at or above floor() + kSpan has been seen.
 // Sequence numbers wrap; the window is far smaller than half of their range. One thread at a time.
@@ -14,7 +14,7 @@ class SequenceWindow {
  public:
   static constexpr std::uint32_t kSpan = 4096;
 
-  // Marks `sequence` as done. False if it was done before or lies outside of the window.
+  // Marks `sequence` as done. False if it is a duplicate or outside of the window.
   bool mark(std::uint32_t sequence) {
     if (sequence - floor_ >= kSpan || test(sequence)) {
       return false;
@@ -28,7 +28,7 @@ class SequenceWindow {
   }
 
   [[nodiscard]] bool is_done(std::uint32_t sequence) const {
-    // Below the floor: a distance that wraps to the upper half.
+    // A number below the floor has a distance that wraps to the upper half of the range.
     return static_cast<std::int32_t>(sequence - floor_) < 0 ||
            (sequence - floor_ < kSpan && test(sequence));
   }
@@ -36,7 +36,7 @@ class SequenceWindow {
   // The first sequence number that is not done.
   [[nodiscard]] std::uint32_t floor() const { return floor_; }
 
-  // The full number of a sequence of which 16 bits arrived; it lies within half of 65536 from floor.
+  // The full sequence number from its lower 16 bits: the one within 32768 of the floor.
   [[nodiscard]] std::uint32_t widen(std::uint16_t low) const {
     const auto distance = static_cast<std::int16_t>(
         static_cast<std::uint16_t>(low - static_cast<std::uint16_t>(floor_)));

@@ -1,8 +1,8 @@
-// What the rails transport knows: its rails, its peers, the operations on their way. Plain data; the
-// parts that act on it are Links, Outbox, Sender, Receiver and Recovery.
+// The state of the rails transport: its rails, its peers, and the operations in flight. Plain data. Links, Outbox,
+// Sender, Receiver and Recovery act on it.
 //
-// Everything here is guarded by RailsTransport's one lock. A record is owned by a Pool; pointers to
-// it stay valid until it is given back.
+// RailsTransport's lock guards everything here. A Pool owns each record; pointers to it stay valid until it is given
+// back.
 #pragma once
 
 #include <array>
@@ -51,48 +51,50 @@ inline constexpr std::uint64_t kPieceBytesUnbounded = std::numeric_limits<std::u
 struct Posted;
 struct ReceiveBuffer;
 
-// With which rail of a side a burst begins; of ours, or of a peer's.
+// The rail of one side, ours or a peer's, with which a burst begins.
 struct Turn {
-  std::uint64_t burst = 0;  // of which the rails' burst_bytes are
+  std::uint64_t burst = 0;  // the burst that the rails' burst_bytes belong to
   std::uint32_t start = 0;
-  std::uint32_t small_count = 0;  // operations too small to be cut, so far: they take turns
-  // Ours: peers in this burst, and in the last one that was not too small to tell anything.
+  std::uint32_t small_count =
+      0;  // operations too small to be split, so far: they use rails round-robin
+  // Ours: the number of peers in this burst, and in the last burst that was not too small to be judged.
   std::uint32_t peer_count = 0;
   std::uint32_t last_peer_count = 0;
-  // Ours: the burst from which on rails may be shifted again, to find a slow one.
+  // Ours: the burst from which on rails may be shifted again, to identify a slow one.
   std::uint64_t next_shift = 0;
   std::uint64_t shift_interval = 4;
 };
 
-// One local rail to one rail of a peer: everything that an operation needs to be posted there. One
-// value, never parallel arrays: an operation cannot take its key from another rail.
+// One local rail with one rail of a peer: all that is needed to post an operation there. It is one value instead of
+// parallel arrays, so that an operation cannot use the key of another rail.
 struct RailLink {
   RailIndex local;
   RailIndex remote;
   fabric::PeerHandle address;
-  // Of the peer, as its rail `remote` exposes them; none where a number is free.
+  // The peer's regions, as its rail `remote` exposes them. Empty where a number is free.
   std::vector<std::optional<fabric::RegionKey>> regions;
 
   bool has_immediate = true;  // both ends carry immediate data
   bool up = true;
-  bool warm = false;     // something has been delivered
+  bool warm = false;     // something was delivered over it
   bool probing = false;  // a probe is outstanding
 
   [[nodiscard]] RailPair pair() const { return {local, remote}; }
 
-  std::vector<Posted*> posts;     // outstanding, in no order
-  std::uint64_t progress_ns = 0;  // last completion, or the post that ended idleness
+  std::vector<Posted*> posts;  // outstanding, in no order
+  std::uint64_t progress_ns =
+      0;  // the last completion or examination, or the first post after an idle time
   std::uint64_t down_ns = 0;      // when it went down
-  std::uint64_t probe_at_ns = 0;  // while down: when to try again
+  std::uint64_t probe_at_ns = 0;  // while down: the time of the next probe
 };
 
-// What is counted per rail, ours or one of a peer's.
+// Counts of one rail, ours or a peer's.
 struct RailLoad {
-  // By direction: since the rails of this side last started even, and of these in the current burst.
+  // By direction: since the last start_even, and in the current burst.
   std::array<std::uint64_t, 2> turn_bytes{};
   std::array<std::uint64_t, 2> burst_bytes{};
   std::uint64_t outstanding_bytes = 0;  // posted, not complete
-  RailWeight weight;                    // of a peer's: what it has told us
+  RailWeight weight;                    // for a peer's rail: as the peer reported it
 };
 
 struct LocalRail {
@@ -101,17 +103,17 @@ struct LocalRail {
   RailLoad load;
   RateMeter meter;
   std::array<RailPace, 2> paces;       // in this burst, by direction
-  std::uint64_t weighed_ns = 0;        // when its weight was last renewed
-  std::uint8_t told_rate = kFullRate;  // what peers are told of its weight: see RatesFrame
+  std::uint64_t weighed_ns = 0;        // when it was last judged
+  std::uint8_t told_rate = kFullRate;  // its weight as peers are told: see RatesFrame
   RailCounters* counters = nullptr;    // null until Links::count_in
-  // Bytes of operations that wait for room here, of those that may go first: who comes after them looks elsewhere.
+  // Bytes of the peers' oldest operations that wait for room on this rail. Later operations prefer other rails.
   std::array<std::uint64_t, 2> awaited_bytes{};  // by direction
   bool full = false;  // refused a post in this pass; cleared by the next completion or pass
-  std::vector<ReceiveBuffer*> unposted;  // receives that the NIC did not take: to be posted again
-  bool refuses_receives = false;         // for good, it said: asked again at the next tick
+  std::vector<ReceiveBuffer*> unposted;  // receive buffers to be posted
+  bool refuses_receives = false;  // the provider refused one for good; tried again at the next tick
   std::uint32_t outstanding = 0;
-  std::uint32_t links_up = 0;    // of those that the policy may use
-  std::uint32_t links_cold = 0;  // of those that the policy uses while all are up
+  std::uint32_t links_up = 0;    // among those that the policy may use
+  std::uint32_t links_cold = 0;  // among those that the policy uses while all are up
 };
 
 struct PeerRail {
@@ -120,27 +122,27 @@ struct PeerRail {
   RailLoad load;
 };
 
-// An accepted operation until its counter has moved. `parts` counts what it still waits for: pieces
-// on rails, the acknowledgement of its sequence, and being cut up at all.
+// An accepted operation, until its counter is completed. `parts` counts what it still waits for: pieces in flight, the
+// acknowledgement or reply, and its planning.
 struct OperationRecord : Tokened {
   Operation operation;
-  std::uint64_t number = 0;  // how many operations this PE had accepted before
+  std::uint64_t number = 0;  // operations that this PE accepted before, without atomics
   std::uint64_t planned_bytes = 0;
   std::uint32_t parts = 0;
   std::uint32_t pieces = 0;  // posted with immediate data
   std::uint32_t sequence = 0;
   bool sequenced = false;    // has a sequence number: PutSignal, Atomic
-  bool wants_reply = false;  // done when the old value comes, not when it is acknowledged
-  bool planned = false;      // every byte has been handed to a rail
-  bool forced = false;       // the target cannot count its pieces: send Force when all are there
+  bool wants_reply = false;  // done when the old value arrives, not when it is acknowledged
+  bool planned = false;      // all pieces are posted
+  bool forced = false;  // the target cannot count its pieces: send Force when all are delivered
   bool failed = false;
-  bool refused = false;   // a rail refused it for good: the target is told to Skip its sequence
-  bool in_burst = false;  // counted by State::bursts
-  Lane lane;              // of the last piece
+  bool refused = false;        // a rail refused it for good: the target must Skip its sequence
+  bool in_burst = false;       // counted by State::bursts
+  Lane lane;                   // of its last piece
   SourceCopy* copy = nullptr;  // of the source, from State::copies
 };
 
-// What came back from a rail: which of these is it?
+// What a post to a rail is: an event of the rail names the Posted.
 enum class PostedKind : std::uint8_t { Piece, Batch, Receive, Probe };
 
 struct Posted : fabric::PostContext {
@@ -148,7 +150,7 @@ struct Posted : fabric::PostContext {
 
   PostedKind kind;
   Direction direction = Direction::Write;
-  bool abandoned = false;  // its work goes on elsewhere; only the provider still knows it
+  bool abandoned = false;  // its work continues elsewhere; only the provider still uses this record
   std::uint32_t peer = 0;
   std::uint32_t slot = 0;  // in RailLink::posts
   std::uint32_t link = 0;  // index into Peer::links
@@ -166,8 +168,8 @@ struct PieceRecord : Posted, Tokened {
 struct Batch : Posted {
   Batch() : Posted(PostedKind::Batch) { memory.resize(kBatchBytes); }
 
-  bool delivered = false;  // says the provider; the peer has not said so yet
-  bool arrived = false;    // says the peer, before the provider
+  bool delivered = false;  // completed by the provider, which does not prove that it has arrived
+  bool arrived = false;    // acknowledged by the peer
   std::uint64_t posted_ns = 0;
   std::uint32_t signals = 0;  // among its frames
 
@@ -188,85 +190,85 @@ struct Probe : Posted {
   std::uint64_t word = 0;
 };
 
-// What a peer has sent us: see Receiver.
+// What a peer has sent to this PE: see Receiver.
 struct Arrivals {
   SequenceWindow batches;
   SequenceWindow applied;
   std::vector<PieceTally> tallies;      // by sequence modulo the window's span
-  std::vector<UpdateFrame> waiting;     // signals whose data has not all arrived
-  std::uint32_t announced_floor = 0;    // the last applied.floor() that the peer was told
-  std::uint32_t announced_batches = 0;  // and the last batches.floor()
-  std::uint32_t flush_below = 0;        // the peer wants to hear when the floor reaches this
+  std::vector<UpdateFrame> waiting;     // signals that wait for pieces
+  std::uint32_t announced_floor = 0;    // the last applied.floor() that was sent to the peer
+  std::uint32_t announced_batches = 0;  // the last batches.floor() that was sent to it
+  std::uint32_t flush_below = 0;  // acknowledge when applied.floor() reaches this, if flush_wanted
   bool flush_wanted = false;
 };
 
 struct Peer {
   Pe pe;
   Status status = Status::Ok;
-  std::string fault;  // it sent nonsense, this: it will be lost at the end of the pass
+  std::string fault;  // why its message was invalid; it is lost once the rails have been polled
   std::vector<PeerRail> rails;
-  std::vector<RailLink> links;                   // local * rails.size() + remote
-  std::vector<LinkMask> masks;                   // links that are up, by local rail
-  std::vector<std::uint64_t> outstanding_bytes;  // by local rail
-  bool is_covered = false;                       // its rails and those that send to it: see covers
-  std::array<Turn, 2> turns;                     // of its rails, by direction
-  std::array<LinkMask, 2> burst_rails{};         // of ours that sent to it in that burst
-  std::array<std::vector<std::uint8_t>, 2> pairings;  // in that burst, by direction and local rail
-  std::array<std::vector<std::uint8_t>, 2> last_pairings;   // in the one before
-  std::array<std::vector<std::uint8_t>, 2> small_pairings;  // of small operations, for good
+  std::vector<RailLink> links;                        // local * rails.size() + remote
+  std::vector<LinkMask> masks;                        // links that are up, by local rail
+  std::vector<std::uint64_t> outstanding_bytes;       // by local rail
+  bool is_covered = false;                            // see covers
+  std::array<Turn, 2> turns;                          // for its rails, by direction
+  std::array<LinkMask, 2> burst_rails{};              // our rails that sent to it in that burst
+  std::array<std::vector<std::uint8_t>, 2> pairings;  // of that burst, by direction and local rail
+  std::array<std::vector<std::uint8_t>, 2> last_pairings;   // of the burst before
+  std::array<std::vector<std::uint8_t>, 2> small_pairings;  // of small operations, in all bursts
   std::uint64_t unreachable_since_ns = 0;                   // 0: reachable
 
-  // Operations on their way there.
-  std::deque<OperationRecord*> queue;          // not planned in full, oldest first
-  std::deque<PieceRecord*> retry;              // pieces that failed and may go out again
-  std::vector<PieceRecord*> recovering;        // pieces that failed; the target has been asked
-  std::deque<OperationRecord*> unacked;        // from acked_floor on; null once answered by a reply
-  std::vector<OperationRecord*> late_replies;  // acknowledged, but the old value is not here yet
+  // Operations to this peer.
+  std::deque<OperationRecord*> queue;    // not planned in full; the oldest first
+  std::deque<PieceRecord*> retry;        // failed pieces to be retransmitted
+  std::vector<PieceRecord*> recovering;  // failed pieces about which the target was asked
+  std::deque<OperationRecord*> unacked;  // by sequence, from acked_floor on; null after a reply
+  std::vector<OperationRecord*> late_replies;  // acknowledged, but the reply has not arrived
   std::uint32_t next_sequence = 0;
   std::uint32_t acked_floor = 0;
-  std::uint32_t flush_asked = 0;  // the sequence that the last Flush named
+  std::uint32_t flush_asked = 0;  // the sequence that request_flush last named
 
-  // Messages on their way there.
+  // Messages to this peer.
   Batch* open = nullptr;      // being filled
   std::deque<Batch*> closed;  // to be posted
-  std::deque<Batch*> kept;    // posted, until the peer says that they have arrived; by sequence
+  std::deque<Batch*> kept;    // closed or posted, until the peer acknowledges them; by sequence
   std::uint32_t next_batch = 0;
   std::uint32_t batches_in_flight = 0;
   bool announce_floor = false;
-  std::uint32_t rates_told = 0;  // the last State::rates_version that the peer was told
-  bool knows_slow = false;       // it has told us that it has a slow rail, or a peer that has one
-  std::uint64_t kept_asked_ns = 0;  // when the peer was last asked what has arrived
+  std::uint32_t rates_told = 0;     // the last State::rates_version that was sent to the peer
+  bool knows_slow = false;          // it reported that it or one of its peers has a slow rail
+  std::uint64_t kept_asked_ns = 0;  // when the peer was last asked to acknowledge batches
 
-  std::unique_ptr<Arrivals> arrivals;  // made when the peer first sends something
+  std::unique_ptr<Arrivals> arrivals;  // created when the peer first sends something
   bool active = false;                 // is in State::active
 
   [[nodiscard]] RailLink& link(RailIndex local, RailIndex remote) {
     return links[local.value * rails.size() + remote.value];
   }
 
-  // It has told us how to reach the region.
+  // True if the peer has sent its keys of the region.
   [[nodiscard]] bool has_region(RegionIndex index) const {
     const auto& known = links.front().regions;
     return index.value < known.size() && known[index.value].has_value();
   }
 
-  // Nothing that comes from it counts any more.
+  // True if everything that arrives from it is dropped.
   [[nodiscard]] bool is_gone() const { return status != Status::Ok || !fault.empty(); }
 };
 
-// A peer's request to end a connection; served after the rails have been drained.
+// A peer's request to close a connection. It is answered after the rails have been polled several times.
 struct RecoverRequest {
   std::uint32_t peer = 0;
-  std::uint32_t passes_left = 8;  // passes over all rails between the cut and the answer
+  std::uint32_t passes_left = 8;  // passes between closing the connection and the answer
   RecoverFrame frame;
 };
 
-// What this PE has received and not carried out.
+// Counts of what this PE has received and not carried out.
 struct Dropped {
-  std::uint64_t strangers = 0;  // messages and pieces that are not of a peer of this job
-  std::uint64_t late = 0;       // of peers that are lost, and batches that came twice
-  std::uint64_t answers = 0;    // to questions that nobody asks, or not any more
-  std::uint64_t updates = 0;    // for memory that is not there any more, or not aligned here
+  std::uint64_t strangers = 0;  // messages and pieces whose sender is not a peer of this job
+  std::uint64_t late = 0;  // of lost peers; duplicate batches; pieces of operations that are done
+  std::uint64_t answers = 0;  // stale, or to no request of this PE
+  std::uint64_t updates = 0;  // of memory that was removed, or of words that are not aligned here
 };
 
 // A peer with operations in its queue, and the number of the oldest.
@@ -281,31 +283,31 @@ struct State {
   RailsOptions options;
   Pe me;
   std::uint32_t pe_count = 0;
-  std::uint32_t near_count = 1;               // PEs of this node, this one included
-  std::vector<std::span<std::byte>> regions;  // what peers may reach: region 0 is the heap
-  std::uint64_t probe_offset = 0;             // 8 bytes of region 0 that nobody reads
-  std::size_t batch_bytes = kBatchBytes;      // of one message: what all rails send in one piece
-  std::uint64_t rma_bytes_max = kPieceBytesUnbounded;  // of one piece: the same
-  bool registers_local = false;  // some rail wants all local memory registered
+  std::uint32_t near_count = 1;               // PEs that rails do not reach, this one included
+  std::vector<std::span<std::byte>> regions;  // memory that peers may access: region 0 is the heap
+  std::uint64_t probe_offset = 0;             // of 8 bytes in region 0 that nobody reads
+  std::size_t batch_bytes = kBatchBytes;      // the largest batch that all rails can send
+  std::uint64_t rma_bytes_max = kPieceBytesUnbounded;  // the largest piece that all rails can post
+  bool registers_local = false;  // a rail requires local memory to be registered
 
   std::vector<LocalRail> rails;
-  std::vector<std::unique_ptr<Peer>> peers;  // by PE; null for those reached otherwise
+  std::vector<std::unique_ptr<Peer>> peers;  // by PE; null for those that rails do not reach
   std::vector<std::uint32_t> active;         // peers with work to post
-  std::vector<Waiting> waiting;              // of those, in post_work: a heap, the oldest first
-  std::vector<std::uint32_t> faulty;         // peers that sent nonsense in this pass
+  std::vector<Waiting> waiting;              // used in post_work: a heap, the oldest first
+  std::vector<std::uint32_t> faulty;         // peers that sent an invalid message in this pass
   std::vector<RecoverRequest> recover_requests;
   Dropped dropped;
   std::uint64_t operation_count = 0;
   std::array<BurstMeter, 2> bursts;  // by direction
-  std::array<Turn, 2> turns;         // of our rails, by direction
-  std::uint32_t rates_version = 0;   // of LocalRail::told_rate, all together
-  bool has_slow_peer = false;        // some peer has told us of a slow rail, of its own
-  bool is_job_even = true;           // nobody knows of a slow rail, as far as we have been told
-  std::uint64_t outstanding = 0;     // posts that have not come back, receives not counted
+  std::array<Turn, 2> turns;         // for our rails, by direction
+  std::uint32_t rates_version = 0;   // incremented when the content of RatesFrame changes
+  bool has_slow_peer = false;        // a peer reported a slow rail of its own
+  bool is_job_even = true;           // neither this PE nor any peer has reported a slow rail
+  std::uint64_t outstanding = 0;     // posts without a completion yet, receives not counted
   std::uint64_t now_ns = 0;          // of the current pass
-  std::uint64_t caller_polls = 0;    // by the last post
-  std::uint64_t warned_ns = 0;       // when the last dead link was reported
-  std::uint64_t refused_ns = 0;      // when the last refused operation was reported
+  std::uint64_t caller_polls = 0;    // at the last post
+  std::uint64_t warned_ns = 0;       // when a failed link was last reported as a warning
+  std::uint64_t refused_ns = 0;      // when a refused operation was last reported
 
   Pool<OperationRecord> operations;
   Pool<PieceRecord> pieces;

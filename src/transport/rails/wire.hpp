@@ -1,8 +1,8 @@
-// The messages between two PEs' rails: a batch is a header and frames of one fixed size, some with
-// data behind them. Stated once; both sides use these structs. Little-endian hosts only, so far.
+// The wire format of messages between rails. A batch is a header and frames of one fixed size, some of them followed by
+// data. Both sides use these structs. Only little-endian hosts are supported.
 //
-// A put's immediate data names the operation that the piece belongs to: 16 bits of the source PE, 16
-// bits of the operation's sequence number. 32 bits is what EFA carries.
+// The immediate data of a write names the put_signal that the piece belongs to: 16 bits of the source PE and 16 bits
+// of the sequence number. EFA carries 32 bits.
 #pragma once
 
 #include <array>
@@ -19,34 +19,36 @@ namespace weft::transport::rails {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr std::size_t kBatchBytes = 8U << 10U;
-// What a NIC must send in one message: a header, a frame and a little data.
+// The least that a NIC must be able to send in one message: a header, a frame and some data.
 inline constexpr std::size_t kBatchBytesMin = 512;
 inline constexpr std::uint32_t kBatchMagic = 0x57455404;  // "WET", version 4
 
 struct BatchHeader {
   std::uint32_t magic = kBatchMagic;
   std::uint32_t source_pe = 0;
-  std::uint32_t batch_sequence = 0;  // per (source, target); a batch may arrive twice, counts once;
-                                     // one without frames only announces and has no number
-  std::uint32_t applied_floor = 0;   // all operations of the target below it are visible here
-  std::uint32_t bytes = 0;           // with the header
+  std::uint32_t batch_sequence = 0;  // per (source, target); identifies duplicates. A batch without
+                                     // frames only acknowledges and has no number
+  std::uint32_t applied_floor =
+      0;                    // acknowledges the target's operations below it: they are visible here
+  std::uint32_t bytes = 0;  // of the message, header included
   std::uint32_t frame_count = 0;
-  std::uint32_t batch_floor = 0;  // all batches of the target below it have arrived here
+  std::uint32_t batch_floor =
+      0;  // acknowledges the target's batches below it: they have arrived here
   std::uint32_t reserved = 0;
 };
 
 static_assert(sizeof(BatchHeader) == 32 && std::is_trivially_copyable_v<BatchHeader>);
 
 enum class FrameKind : std::uint8_t {
-  Atomic,       // UpdateFrame: apply it to the word; answered with Reply if token != 0
-  Signal,       // UpdateFrame: the same, once `count` pieces of this sequence have arrived
-  EagerSignal,  // UpdateFrame: the data follows the frame: copy it, then apply
-  Force,        // UpdateFrame: apply the Signal of `sequence` now: all pieces are known to be there
-  Flush,        // FlushFrame
-  Reply,        // ReplyFrame
-  Recover,      // RecoverFrame
+  Atomic,        // UpdateFrame: apply it to the word; answer with Reply if token != 0
+  Signal,        // UpdateFrame: the same, once `count` pieces of this sequence have arrived
+  EagerSignal,   // UpdateFrame: the data follows the frame: copy it, then apply the update
+  Force,         // UpdateFrame: apply the signal of `sequence` now: all pieces are delivered
+  Flush,         // FlushFrame
+  Reply,         // ReplyFrame
+  Recover,       // RecoverFrame
   RecoverReply,  // RecoverReplyFrame
-  Skip,          // UpdateFrame: never apply the Signal of `sequence`: its operation was given up
+  Skip,          // UpdateFrame: never apply the signal of `sequence`: its operation has failed
   Rates,         // RatesFrame
 };
 
@@ -58,13 +60,13 @@ inline constexpr std::uint8_t kFrameKindCount = 10;
 
 inline constexpr std::size_t kFrameBytes = 56;
 
-// A frame of which only the kind is known; frame_as shows it as the struct of its kind.
+// A frame of any kind. frame_as converts it to the struct of its kind.
 struct alignas(std::uint64_t) Frame {
   FrameKind kind = FrameKind::Atomic;
   std::array<std::byte, kFrameBytes - 1> rest{};
 };
 
-// An atomic on one word: by itself, or as the signal of a put. Each has a sequence number.
+// An atomic update of one word, on its own or as the signal of a put. Each has a sequence number.
 struct UpdateFrame {
   FrameKind kind = FrameKind::Atomic;
   std::uint8_t code = 0;           // AtomicCode
@@ -77,11 +79,11 @@ struct UpdateFrame {
   std::uint64_t offset = 0;       // of the word
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
-  std::uint64_t token = 0;        // of the sender's operation; comes back in the Reply
+  std::uint64_t token = 0;        // of the sender's operation; returned in the Reply
   std::uint64_t data_offset = 0;  // EagerSignal
 };
 
-// Tell me as soon as all below `sequence` are visible.
+// Asks for an acknowledgement as soon as all operations below `sequence` are visible.
 struct FlushFrame {
   FrameKind kind = FrameKind::Flush;
   std::array<std::uint8_t, 3> reserved{};
@@ -98,15 +100,16 @@ struct ReplyFrame {
   std::array<std::uint64_t, 4> unused{};
 };
 
-// Ends the connection between two rails, then asks whether `sequence` was applied.
+// Closes the connection between two rails, then asks whether `sequence` was applied.
 struct RecoverFrame {
   FrameKind kind = FrameKind::Recover;
   std::uint8_t sender_rail = 0;
   std::uint8_t target_rail = 0;
-  std::uint8_t is_sequenced = 0;  // 0: a put without a sequence, which was never applied
+  std::uint8_t is_sequenced =
+      0;  // 0: a put without a sequence number; the answer is always "not applied"
   std::uint32_t sequence = 0;
-  std::uint64_t token = 0;       // of the sender's piece; comes back
-  std::uint8_t is_nic_down = 0;  // not the connection alone: the sender's NIC
+  std::uint64_t token = 0;       // of the sender's piece; returned in the RecoverReply
+  std::uint8_t is_nic_down = 0;  // the sender's NIC is down, not only the connection
   std::array<std::uint8_t, 7> reserved{};
   std::array<std::uint64_t, 4> unused{};
 };
@@ -119,15 +122,15 @@ struct RecoverReplyFrame {
   std::array<std::uint64_t, 5> unused{};
 };
 
-// How fast each rail of the sender is beside its fastest.
+// The rate of each of the sender's rails relative to its fastest one.
 inline constexpr std::uint8_t kFullRate = 255;
 
 struct RatesFrame {
   FrameKind kind = FrameKind::Rates;
   std::uint8_t rail_count = 0;
-  std::uint8_t knows_slow = 0;  // of a rail of the sender's, or of one that a peer of its has told
+  std::uint8_t knows_slow = 0;  // the sender or one of its peers has a slow rail
   std::array<std::uint8_t, 5> reserved{};
-  std::array<std::uint8_t, kRailCountMax> rates{};  // of kFullRate
+  std::array<std::uint8_t, kRailCountMax> rates{};  // kFullRate: as fast as the fastest
   std::array<std::uint8_t, 48 - kRailCountMax> unused{};
 };
 
@@ -147,10 +150,10 @@ template <FrameView View>
   return std::bit_cast<View>(frame);
 }
 
-// The pieces of one put_signal that can be counted; a longer one is signalled by Force.
+// The most pieces of one put_signal that can be counted. A longer one is signalled by Force.
 inline constexpr std::uint32_t kPiecesMax = (1U << 30U) - 1;
 
-// Data behind a frame is padded, so that frames stay aligned.
+// Data that follows a frame is padded, so that frames stay aligned.
 [[nodiscard]] constexpr std::size_t padded(std::size_t bytes) {
   return (bytes + 7U) & ~std::size_t{7};
 }
@@ -168,7 +171,7 @@ struct Immediate {
   return {Pe(immediate >> 16U), static_cast<std::uint16_t>(immediate & 0xFFFFU)};
 }
 
-// The most PEs that fit into an immediate.
+// The most PEs that immediate data can name.
 inline constexpr std::uint32_t kPeCountMax = 1U << 16U;
 
 }  // namespace weft::transport::rails
