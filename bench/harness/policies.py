@@ -237,5 +237,5 @@ def main(words):
     for text in summary["shares_missed"]:
         print(f"share below its target: {text}")
     print(f"{summary['rows']} rows in {summary['minutes']} minutes; median ratio {summary['median_ratio']:.3f}; data: {data.path}")
-    print(f"regret {summary['regret']:.3f} (reach {REGRET_REACH}), in: {summary['regret_row']}")
+    print(f"regret {summary['regret']:.3f} (target {REGRET_REACH}), in: {summary['regret_row']}")
     return 0

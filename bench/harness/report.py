@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from .places import ROOT
 
-TABLE_HEAD = ["| measured | Weft | compared with | ratio or value | reach | |", "|---|---|---|---|---|---|"]
+TABLE_HEAD = ["| measured | Weft | compared with | ratio or value | target | |", "|---|---|---|---|---|---|"]
 
 
 # Sides whose samples differ by more were disturbed: whatever their ratio says, it is no evidence.
