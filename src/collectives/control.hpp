@@ -71,7 +71,8 @@ union TeamSlot {
   std::array<std::byte, kTeamBytes> bytes;
 };
 
-struct ControlPage {
+// The layout of the control bytes of the heap.
+struct HeapControl {
   WordBell doorbell;  // must be first: rma expects it at the start of the control bytes
   ControlWord probe;  // target of writes that only open or test a connection; never read
   alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
@@ -81,6 +82,6 @@ struct ControlPage {
 // The bytes before the user's memory: a multiple of the huge page size, so that the heap itself starts on one. Most
 // of them are never touched, and untouched pages cost nothing.
 inline constexpr std::uint64_t kControlBytes = std::uint64_t{22} << 20U;
-static_assert(sizeof(ControlPage) <= kControlBytes);
+static_assert(sizeof(HeapControl) <= kControlBytes);
 
 }  // namespace weft::collectives

@@ -18,7 +18,7 @@ Team::Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_
   WEFT_CHECK(index_ < size(), "PE {} is not a member of the team that it joins", me.value);
   find_nodes(node_of);
   controls_.resize(members_.size());
-  auto* mine = reinterpret_cast<ControlPage*>(rma.heap().control());
+  auto* mine = reinterpret_cast<HeapControl*>(rma.heap().control());
   for (const std::uint32_t mate : mates()) {
     controls_[mate] =
         static_cast<TeamControl*>(rma.view(&mine->teams[id_].control, members_[mate]));
@@ -43,8 +43,8 @@ void Team::start(std::uint64_t position) {
 }
 
 std::uint64_t Team::published_position(rma::Rma& rma, std::uint32_t id) {
-  const auto* page = reinterpret_cast<const ControlPage*>(rma.heap().control());
-  const auto& published = page->teams[id].control.published;
+  const auto* control = reinterpret_cast<const HeapControl*>(rma.heap().control());
+  const auto& published = control->teams[id].control.published;
   return std::max(published[0].position, published[1].position);
 }
 
@@ -76,7 +76,7 @@ std::uint32_t Team::index_of(Pe pe) const {
 
 std::span<std::byte> Team::scratch() {
   if (id_ == 0) {
-    return reinterpret_cast<ControlPage*>(rma_.heap().control())->world_scratch;
+    return reinterpret_cast<HeapControl*>(rma_.heap().control())->world_scratch;
   }
   return control().scratch;
 }

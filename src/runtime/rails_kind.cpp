@@ -166,7 +166,7 @@ std::unique_ptr<transport::Transport> make(const TransportSite& site) {
   return std::make_unique<RailsTransport>(options_of(site.config), site.bootstrap.pe(),
                                           open_rails(site.config, machine, question, nics),
                                           site.regions(),
-                                          offsetof(collectives::ControlPage, probe));
+                                          offsetof(collectives::HeapControl, probe));
 }
 
 }  // namespace

@@ -136,9 +136,9 @@ void sleep_for_each(Words* words) {
 
 // PE 1 is in a barrier and waits for PE 0.
 void wake_from_barrier(Words* words) {
-  const auto* page = reinterpret_cast<const weft::collectives::ControlPage*>(
+  const auto* control = reinterpret_cast<const weft::collectives::HeapControl*>(
       weft::api::current()->heap().control());
-  const auto& published = page->teams[0].control.published;
+  const auto& published = control->teams[0].control.published;
   // The call that comes next.
   const std::uint64_t next = std::max(published[0].position, published[1].position) + 1;
   await_sleep_for(weft::api::current()->place_of_word(&published[next % 2].position, Pe(0)));

@@ -73,7 +73,7 @@ TEST(WordPlace, NoUserWordSharesOneWithAWordOfWeft) {
 }
 
 TEST(WordPlace, TheSameWordOfEightMatesHasEightInEveryTeam) {
-  using collectives::ControlPage;
+  using collectives::HeapControl;
   for (std::uint64_t team = 0; team < collectives::kTeamCountMax; ++team) {
     std::set<std::uint32_t> places;
     for (std::uint32_t owner = 0; owner < 8; ++owner) {
