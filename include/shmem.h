@@ -42,8 +42,8 @@ typedef weft_team_t shmem_team_t;
 typedef struct shmem_team_config_t { int num_contexts; } shmem_team_config_t;
 
 /* Contexts and their options. */
-typedef weft_context_t shmem_ctx_t;
-#define SHMEM_CTX_DEFAULT WEFT_CONTEXT_DEFAULT
+typedef weft_ctx_t shmem_ctx_t;
+#define SHMEM_CTX_DEFAULT WEFT_CTX_DEFAULT
 #define SHMEM_CTX_INVALID ((shmem_ctx_t) - 1)
 #define SHMEM_CTX_SERIALIZED 1L
 #define SHMEM_CTX_PRIVATE 2L

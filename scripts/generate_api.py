@@ -117,7 +117,7 @@ def signatures(group):
             call = typed(function.call, c_type)
             yield f"{returns} weft_{name}_{function.name}({parameters})", call.replace("CALL", f'{{"weft_{name}_{function.name}"}}')
             if function.context:
-                yield (f"{returns} weft_ctx_{name}_{function.name}(weft_context_t context, {parameters})",
+                yield (f"{returns} weft_ctx_{name}_{function.name}(weft_ctx_t context, {parameters})",
                        call.replace("CALL", f'{{"weft_ctx_{name}_{function.name}", context}}'))
 
 

@@ -54,7 +54,7 @@ def text(prototype):
 
 
 def caller(name, context=None):
-    return f'{{"{name}", {context or "WEFT_CONTEXT_DEFAULT"}, OnError::EndJob}}'
+    return f'{{"{name}", {context or "WEFT_CTX_DEFAULT"}, OnError::EndJob}}'
 
 
 def one(prototype, body):

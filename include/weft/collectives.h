@@ -46,7 +46,7 @@ WEFT_EXPORT int weft_team_split_2d(weft_team_t parent,
                                    int x_size,
                                    weft_team_t* x_team,
                                    weft_team_t* y_team);
-/* Collective over the team. Also destroys its contexts (weft_team_context_create). */
+/* Collective over the team. Also destroys its contexts (weft_team_ctx_create). */
 WEFT_EXPORT int weft_team_destroy(weft_team_t team);
 
 /* This PE's number in the team and the team's size; -1 for WEFT_TEAM_INVALID. */
@@ -56,7 +56,7 @@ WEFT_EXPORT int weft_team_pe_count(weft_team_t team);
 WEFT_EXPORT int weft_team_translate(weft_team_t from, int pe, weft_team_t to);
 
 /* A context that uses the team's PE numbers. */
-WEFT_EXPORT int weft_team_context_create(weft_team_t team, weft_context_t* context);
+WEFT_EXPORT int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context);
 
 /* ---- Collectives --------------------------------------------------------------------------------- */
 

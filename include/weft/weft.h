@@ -130,12 +130,12 @@ WEFT_EXPORT void* weft_ptr(const void* address, int pe);
 /* ---- Contexts ---------------------------------------------------------------------------------- */
 
 /* An independent stream of operations: fence and quiet on one context do not wait for another. */
-typedef struct weft_context* weft_context_t;
-#define WEFT_CONTEXT_DEFAULT ((weft_context_t)0)
+typedef struct weft_ctx* weft_ctx_t;
+#define WEFT_CTX_DEFAULT ((weft_ctx_t)0)
 
-WEFT_EXPORT int weft_context_create(weft_context_t* context);
+WEFT_EXPORT int weft_ctx_create(weft_ctx_t* context);
 /* Waits for the context's operations (quiet), then frees it. */
-WEFT_EXPORT int weft_context_destroy(weft_context_t context);
+WEFT_EXPORT int weft_ctx_destroy(weft_ctx_t context);
 
 /* ---- Remote memory access ---------------------------------------------------------------------- *
  * `dest` of a put and `source` of a get are symmetric addresses; the other side is any memory.
@@ -149,13 +149,13 @@ WEFT_EXPORT int weft_put_nbi(void* dest, const void* source, size_t bytes, int p
 WEFT_EXPORT int weft_get_nbi(void* dest, const void* source, size_t bytes, int pe);
 
 WEFT_EXPORT int weft_ctx_put(
-    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe);
 WEFT_EXPORT int weft_ctx_get(
-    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe);
 WEFT_EXPORT int weft_ctx_put_nbi(
-    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe);
 WEFT_EXPORT int weft_ctx_get_nbi(
-    weft_context_t context, void* dest, const void* source, size_t bytes, int pe);
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe);
 
 /* The shape of a strided transfer: `count` elements of `element_bytes`, strides in elements. */
 typedef struct weft_stride {
@@ -168,9 +168,9 @@ typedef struct weft_stride {
 WEFT_EXPORT int weft_iput(void* dest, const void* source, weft_stride stride, int pe);
 WEFT_EXPORT int weft_iget(void* dest, const void* source, weft_stride stride, int pe);
 WEFT_EXPORT int weft_ctx_iput(
-    weft_context_t context, void* dest, const void* source, weft_stride stride, int pe);
+    weft_ctx_t context, void* dest, const void* source, weft_stride stride, int pe);
 WEFT_EXPORT int weft_ctx_iget(
-    weft_context_t context, void* dest, const void* source, weft_stride stride, int pe);
+    weft_ctx_t context, void* dest, const void* source, weft_stride stride, int pe);
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -187,22 +187,14 @@ WEFT_EXPORT int weft_put_signal(
     void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
 WEFT_EXPORT int weft_put_signal_nbi(
     void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
-WEFT_EXPORT int weft_ctx_put_signal(weft_context_t context,
-                                    void* dest,
-                                    const void* source,
-                                    size_t bytes,
-                                    weft_signal signal,
-                                    int pe);
-WEFT_EXPORT int weft_ctx_put_signal_nbi(weft_context_t context,
-                                        void* dest,
-                                        const void* source,
-                                        size_t bytes,
-                                        weft_signal signal,
-                                        int pe);
+WEFT_EXPORT int weft_ctx_put_signal(
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
+WEFT_EXPORT int weft_ctx_put_signal_nbi(
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, weft_signal signal, int pe);
 
 /* Updates a signal word without data. */
 WEFT_EXPORT int weft_signal_post(weft_signal signal, int pe);
-WEFT_EXPORT int weft_ctx_signal_post(weft_context_t context, weft_signal signal, int pe);
+WEFT_EXPORT int weft_ctx_signal_post(weft_ctx_t context, weft_signal signal, int pe);
 
 /* Reads a signal word of this PE; the data of the put_signal that wrote it is visible afterwards. */
 WEFT_EXPORT uint64_t weft_signal_fetch(const uint64_t* word);
@@ -216,10 +208,10 @@ WEFT_EXPORT int weft_signal_wait_until(uint64_t* word,
 
 /* Operations before the fence are visible at each target before operations after it to the same target. */
 WEFT_EXPORT int weft_fence(void);
-WEFT_EXPORT int weft_ctx_fence(weft_context_t context);
+WEFT_EXPORT int weft_ctx_fence(weft_ctx_t context);
 /* Returns when all operations before it are visible at their targets. */
 WEFT_EXPORT int weft_quiet(void);
-WEFT_EXPORT int weft_ctx_quiet(weft_context_t context);
+WEFT_EXPORT int weft_ctx_quiet(weft_ctx_t context);
 
 /* ---- Collectives over all PEs; team collectives are in weft/collectives.h ------------------------- */
 

@@ -150,9 +150,9 @@ class SymmetricArray {
 // the functions below take as their last argument.
 class Context {
  public:
-  Context() { check(weft_context_create(&handle_)); }
+  Context() { check(weft_ctx_create(&handle_)); }
 
-  Context(Context&& other) noexcept : handle_(std::exchange(other.handle_, WEFT_CONTEXT_DEFAULT)) {}
+  Context(Context&& other) noexcept : handle_(std::exchange(other.handle_, WEFT_CTX_DEFAULT)) {}
 
   Context& operator=(Context&& other) noexcept {
     std::swap(handle_, other.handle_);
@@ -163,20 +163,20 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   ~Context() {
-    if (handle_ != WEFT_CONTEXT_DEFAULT) {
-      weft_context_destroy(handle_);
+    if (handle_ != WEFT_CTX_DEFAULT) {
+      weft_ctx_destroy(handle_);
     }
   }
 
-  // NOLINTNEXTLINE(google-explicit-constructor): it is a weft_context_t, with an owner
-  operator weft_context_t() const noexcept { return handle_; }
+  // NOLINTNEXTLINE(google-explicit-constructor): it is a weft_ctx_t, with an owner
+  operator weft_ctx_t() const noexcept { return handle_; }
 
   void fence() const { check(weft_ctx_fence(handle_)); }
 
   void quiet() const { check(weft_ctx_quiet(handle_)); }
 
  private:
-  weft_context_t handle_ = WEFT_CONTEXT_DEFAULT;
+  weft_ctx_t handle_ = WEFT_CTX_DEFAULT;
 };
 
 // ---- Remote memory access ----------------------------------------------------------------------------
@@ -184,52 +184,40 @@ class Context {
 // when its destination is filled. The _nbi forms complete at quiet.
 
 template <Transferable T>
-void put(std::span<const T> source,
-         T* dest,
-         int pe,
-         weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void put(std::span<const T> source, T* dest, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_put(context, dest, source.data(), source.size_bytes(), pe));
 }
 
 template <Transferable T>
-void put(std::span<T> source, T* dest, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT)
+void put(std::span<T> source, T* dest, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT)
   requires(!std::is_const_v<T>)
 {
   put(std::span<const T>(source), dest, pe, context);
 }
 
 template <Transferable T>
-void put_nbi(std::span<const T> source,
-             T* dest,
-             int pe,
-             weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void put_nbi(std::span<const T> source, T* dest, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_put_nbi(context, dest, source.data(), source.size_bytes(), pe));
 }
 
 template <Transferable T>
-void get(std::span<T> dest,
-         const T* source,
-         int pe,
-         weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void get(std::span<T> dest, const T* source, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_get(context, dest.data(), source, dest.size_bytes(), pe));
 }
 
 template <Transferable T>
-void get_nbi(std::span<T> dest,
-             const T* source,
-             int pe,
-             weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void get_nbi(std::span<T> dest, const T* source, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_get_nbi(context, dest.data(), source, dest.size_bytes(), pe));
 }
 
 // One element.
 template <Transferable T>
-void p(T* dest, const T& value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void p(T* dest, const T& value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_put(context, dest, &value, sizeof value, pe));
 }
 
 template <Transferable T>
-[[nodiscard]] T g(const T* source, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+[[nodiscard]] T g(const T* source, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   T value;
   check(weft_ctx_get(context, &value, source, sizeof value, pe));
   return value;
@@ -243,7 +231,7 @@ void put_signal(std::span<const T> source,
                 T* dest,
                 const weft_signal& signal,
                 int pe,
-                weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+                weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_put_signal(context, dest, source.data(), source.size_bytes(), signal, pe));
 }
 
@@ -252,7 +240,7 @@ void put_signal_nbi(std::span<const T> source,
                     T* dest,
                     const weft_signal& signal,
                     int pe,
-                    weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+                    weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_put_signal_nbi(context, dest, source.data(), source.size_bytes(), signal, pe));
 }
 
@@ -300,28 +288,28 @@ auto fetched(Function function, Arguments... arguments) {
 // Functions that return the old value are complete when they return; the others are complete after quiet.
 
 template <AtomicElement T>
-void atomic_set(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void atomic_set(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(detail::CFunctions<T>::atomic_set(context, detail::word(dest), value, pe));
 }
 
 template <AtomicElement T>
-[[nodiscard]] T atomic_fetch(T* source, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+[[nodiscard]] T atomic_fetch(T* source, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_fetch, context, detail::word(source), pe);
 }
 
 template <AtomicElement T>
-T atomic_swap(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+T atomic_swap(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_swap, context, detail::word(dest), value,
                          pe);
 }
 
 template <AtomicInteger T>
-void atomic_add(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+void atomic_add(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(detail::CFunctions<T>::atomic_add(context, detail::word(dest), value, pe));
 }
 
 template <AtomicInteger T>
-T atomic_fetch_add(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+T atomic_fetch_add(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_fetch_add, context, detail::word(dest),
                          value, pe);
 }
@@ -338,25 +326,25 @@ template <AtomicInteger T>
 T atomic_compare_swap(T* dest,
                       Exchange<T> exchange,
                       int pe,
-                      weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+                      weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_compare_swap, context, detail::word(dest),
                          exchange.condition, exchange.value, pe);
 }
 
 template <AtomicInteger T>
-T atomic_fetch_and(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+T atomic_fetch_and(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_fetch_and, context, detail::word(dest),
                          value, pe);
 }
 
 template <AtomicInteger T>
-T atomic_fetch_or(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+T atomic_fetch_or(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_fetch_or, context, detail::word(dest), value,
                          pe);
 }
 
 template <AtomicInteger T>
-T atomic_fetch_xor(T* dest, T value, int pe, weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+T atomic_fetch_xor(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
   return detail::fetched(detail::CFunctions<T>::atomic_fetch_xor, context, detail::word(dest),
                          value, pe);
 }
@@ -388,11 +376,11 @@ template <AtomicInteger T>
 
 // ---- Order, completion, collectives --------------------------------------------------------------------------
 
-inline void fence(weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+inline void fence(weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_fence(context));
 }
 
-inline void quiet(weft_context_t context = WEFT_CONTEXT_DEFAULT) {
+inline void quiet(weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_quiet(context));
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // The context is valid and contains the PE.
 Status check_context_pe(const Access& access) {
-  if (access.context == WEFT_CONTEXT_DEFAULT) {
+  if (access.context == WEFT_CTX_DEFAULT) {
     return Status::Ok;
   }
   if (const Status status = check_context({access.name, access.context}); status != Status::Ok) {
@@ -63,7 +63,7 @@ Status report_device_memory(const char* name, const void* address) {
 }  // namespace
 
 Status check_context(const Caller& caller) {
-  const bool is_known = caller.context == WEFT_CONTEXT_DEFAULT ||
+  const bool is_known = caller.context == WEFT_CTX_DEFAULT ||
                         (caller.context != kInvalidContext &&
                          (check_level() < 2 || contexts().team_of(caller.context).has_value()));
   if (is_known) {

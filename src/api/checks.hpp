@@ -23,7 +23,7 @@ struct Access {
   std::size_t bytes;
   int pe;  // in the numbering of the context
   std::size_t alignment = 1;
-  weft_context_t context = WEFT_CONTEXT_DEFAULT;
+  weft_ctx_t context = WEFT_CTX_DEFAULT;
 };
 
 // Ok, or NotInitialized or InvalidArgument with its message set, as far as WEFT_CHECK_LEVEL requires.

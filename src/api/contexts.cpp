@@ -37,11 +37,11 @@ std::vector<std::uint32_t> world_pes(const collectives::Team& team) {
 
 Status destroy_contexts_of(weft_team_t team) {
   return quiet_all(
-      contexts().take([&](weft_context_t /*handle*/, weft_team_t own) { return own == team; }));
+      contexts().take([&](weft_ctx_t /*handle*/, weft_team_t own) { return own == team; }));
 }
 
 Status destroy_all_contexts() {
-  return quiet_all(contexts().take([](weft_context_t, weft_team_t) { return true; }));
+  return quiet_all(contexts().take([](weft_ctx_t, weft_team_t) { return true; }));
 }
 
 }  // namespace weft::api
@@ -51,19 +51,19 @@ using weft::api::contexts;
 using weft::api::guarded;
 using weft::api::report;
 
-int weft_context_create(weft_context_t* context) {
-  return guarded("weft_context_create", [&](weft::runtime::Runtime& runtime) {
+int weft_ctx_create(weft_ctx_t* context) {
+  return guarded("weft_ctx_create", [&](weft::runtime::Runtime& runtime) {
     *context =
         contexts().adopt(std::make_unique<weft::rma::Context>(runtime.pe_count()), WEFT_TEAM_WORLD);
     return static_cast<int>(WEFT_OK);
   });
 }
 
-int weft_team_context_create(weft_team_t team, weft_context_t* context) {
-  return guarded("weft_team_context_create", [&](weft::runtime::Runtime& runtime) {
+int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context) {
+  return guarded("weft_team_ctx_create", [&](weft::runtime::Runtime& runtime) {
     const weft::collectives::Team* object = weft::api::team_of(runtime, team);
     if (object == nullptr) {
-      return report(Status::InvalidArgument, "weft_team_context_create: not a team of this PE");
+      return report(Status::InvalidArgument, "weft_team_ctx_create: not a team of this PE");
     }
     *context = contexts().adopt(
         std::make_unique<weft::rma::Context>(runtime.pe_count(), weft::api::world_pes(*object)),
@@ -72,15 +72,15 @@ int weft_team_context_create(weft_team_t team, weft_context_t* context) {
   });
 }
 
-int weft_context_destroy(weft_context_t context) {
-  return guarded("weft_context_destroy", [&](weft::runtime::Runtime& /*runtime*/) {
-    const auto taken = contexts().take(
-        [&](weft_context_t handle, weft_team_t /*team*/) { return handle == context; });
+int weft_ctx_destroy(weft_ctx_t context) {
+  return guarded("weft_ctx_destroy", [&](weft::runtime::Runtime& /*runtime*/) {
+    const auto taken =
+        contexts().take([&](weft_ctx_t handle, weft_team_t /*team*/) { return handle == context; });
     if (taken.empty()) {
       return report(Status::InvalidArgument,
-                    "weft_context_destroy: not a context that weft_context_create returned, or one "
+                    "weft_ctx_destroy: not a context that weft_ctx_create returned, or one "
                     "that was destroyed, maybe with its team");
     }
-    return weft::api::finish(weft::api::quiet_all(taken), "weft_context_destroy");
+    return weft::api::finish(weft::api::quiet_all(taken), "weft_ctx_destroy");
   });
 }

@@ -18,14 +18,14 @@ namespace weft::api {
 class Contexts {
  public:
   // Adds a context; returns its handle.
-  weft_context_t adopt(std::unique_ptr<rma::Context> context, weft_team_t team) {
+  weft_ctx_t adopt(std::unique_ptr<rma::Context> context, weft_team_t team) {
     const std::unique_lock lock(mutex_);
     owned_.push_back({std::move(context), team});
     return handle_of(owned_.back());
   }
 
   // The team of an existing context.
-  [[nodiscard]] std::optional<weft_team_t> team_of(weft_context_t context) {
+  [[nodiscard]] std::optional<weft_team_t> team_of(weft_ctx_t context) {
     const std::unique_lock lock(mutex_);
     for (const Owned& owned : owned_) {
       if (handle_of(owned) == context) {
@@ -56,8 +56,8 @@ class Contexts {
     weft_team_t team;
   };
 
-  [[nodiscard]] static weft_context_t handle_of(const Owned& owned) {
-    return reinterpret_cast<weft_context_t>(owned.context.get());
+  [[nodiscard]] static weft_ctx_t handle_of(const Owned& owned) {
+    return reinterpret_cast<weft_ctx_t>(owned.context.get());
   }
 
   std::mutex mutex_;  // guards the members below

@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"weft_init ", "shmem_init "},
     {"weft_finalize", "shmem_finalize"},
     {"weft_malloc", "shmem_malloc"},
-    {"weft_context_create", "shmem_ctx_create"},
+    {"weft_ctx_create", "shmem_ctx_create"},
 };
 
 // Translates the message to OpenSHMEM's names.

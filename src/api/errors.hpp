@@ -19,7 +19,7 @@ enum class OnError : bool { Return, EndJob };
 // The function that the user called.
 struct Caller {
   const char* name;
-  weft_context_t context = WEFT_CONTEXT_DEFAULT;
+  weft_ctx_t context = WEFT_CTX_DEFAULT;
   OnError on_error = OnError::Return;
 };
 

@@ -66,7 +66,7 @@ struct Exchange {
                                                             int pe) {
   const rma::Rma* rma = current();
   // A context may be dereferenced only if the check level does not require its handle to be validated first.
-  if (rma == nullptr || (caller.context != WEFT_CONTEXT_DEFAULT && !rma->has_fast_path()))
+  if (rma == nullptr || (caller.context != WEFT_CTX_DEFAULT && !rma->has_fast_path()))
       [[unlikely]] {
     return nullptr;
   }

@@ -54,9 +54,9 @@ std::span<const Pe> others() {
   return job->others;
 }
 
-rma::Context& context_of(weft_context_t context) {
-  return context == WEFT_CONTEXT_DEFAULT ? job->runtime.default_context()
-                                         : *reinterpret_cast<rma::Context*>(context);
+rma::Context& context_of(weft_ctx_t context) {
+  return context == WEFT_CTX_DEFAULT ? job->runtime.default_context()
+                                     : *reinterpret_cast<rma::Context*>(context);
 }
 
 Contexts& contexts() {

@@ -55,14 +55,14 @@ int finalize(LinkUse use);
 void leave_job();
 
 // OpenSHMEM's SHMEM_CTX_INVALID.
-inline const weft_context_t kInvalidContext = reinterpret_cast<weft_context_t>(UINTPTR_MAX);
+inline const weft_ctx_t kInvalidContext = reinterpret_cast<weft_ctx_t>(UINTPTR_MAX);
 
 // Device modules that register later get no state.
 void forget_device();
 
 // The object behind a handle. Undefined for a handle that no function returned, except for kInvalidContext,
 // which check rejects.
-[[nodiscard]] rma::Context& context_of(weft_context_t context);
+[[nodiscard]] rma::Context& context_of(weft_ctx_t context);
 
 // All contexts except the default one.
 [[nodiscard]] Contexts& contexts();
@@ -71,8 +71,8 @@ Status destroy_contexts_of(weft_team_t team);
 Status destroy_all_contexts();
 
 // The job's number of PE `pe` of the context; kNoPe if there is none.
-[[nodiscard]] inline std::uint32_t world_pe(weft_context_t context, int pe) {
-  if (context == WEFT_CONTEXT_DEFAULT) [[likely]] {
+[[nodiscard]] inline std::uint32_t world_pe(weft_ctx_t context, int pe) {
+  if (context == WEFT_CTX_DEFAULT) [[likely]] {
     return static_cast<std::uint32_t>(pe);
   }
   return context == kInvalidContext ? rma::kNoPe

@@ -158,7 +158,7 @@ int order(const Caller& caller) {
   if (rma == nullptr) [[unlikely]] {
     return report_not_initialized(caller.name);
   }
-  if (caller.context != WEFT_CONTEXT_DEFAULT) {
+  if (caller.context != WEFT_CTX_DEFAULT) {
     if (const Status status = check_context(caller); status != Status::Ok) {
       return static_cast<int>(status);
     }
@@ -289,7 +289,7 @@ using weft::rma::Rma;
 namespace api = weft::api;
 namespace typed = weft::api::typed;
 
-int weft_ctx_put(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+int weft_ctx_put(weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe) {
   return typed::put_bytes<Blocking::Yes>({"weft_ctx_put", context}, dest, source, bytes, pe);
 }
 
@@ -297,7 +297,7 @@ int weft_put(void* dest, const void* source, size_t bytes, int pe) {
   return typed::put_bytes<Blocking::Yes>({"weft_put"}, dest, source, bytes, pe);
 }
 
-int weft_ctx_put_nbi(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+int weft_ctx_put_nbi(weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe) {
   return typed::put_bytes<Blocking::No>({"weft_ctx_put_nbi", context}, dest, source, bytes, pe);
 }
 
@@ -305,7 +305,7 @@ int weft_put_nbi(void* dest, const void* source, size_t bytes, int pe) {
   return typed::put_bytes<Blocking::No>({"weft_put_nbi"}, dest, source, bytes, pe);
 }
 
-int weft_ctx_get(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+int weft_ctx_get(weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe) {
   return typed::get_bytes<Blocking::Yes>({"weft_ctx_get", context}, dest, source, bytes, pe);
 }
 
@@ -313,7 +313,7 @@ int weft_get(void* dest, const void* source, size_t bytes, int pe) {
   return typed::get_bytes<Blocking::Yes>({"weft_get"}, dest, source, bytes, pe);
 }
 
-int weft_ctx_get_nbi(weft_context_t context, void* dest, const void* source, size_t bytes, int pe) {
+int weft_ctx_get_nbi(weft_ctx_t context, void* dest, const void* source, size_t bytes, int pe) {
   return typed::get_bytes<Blocking::No>({"weft_ctx_get_nbi", context}, dest, source, bytes, pe);
 }
 
@@ -321,8 +321,7 @@ int weft_get_nbi(void* dest, const void* source, size_t bytes, int pe) {
   return typed::get_bytes<Blocking::No>({"weft_get_nbi"}, dest, source, bytes, pe);
 }
 
-int weft_ctx_iput(
-    weft_context_t context, void* dest, const void* source, weft_stride stride, int pe) {
+int weft_ctx_iput(weft_ctx_t context, void* dest, const void* source, weft_stride stride, int pe) {
   return api::iput({"weft_ctx_iput", context}, dest, source, stride, pe);
 }
 
@@ -330,8 +329,7 @@ int weft_iput(void* dest, const void* source, weft_stride stride, int pe) {
   return api::iput({"weft_iput"}, dest, source, stride, pe);
 }
 
-int weft_ctx_iget(
-    weft_context_t context, void* dest, const void* source, weft_stride stride, int pe) {
+int weft_ctx_iget(weft_ctx_t context, void* dest, const void* source, weft_stride stride, int pe) {
   return api::iget({"weft_ctx_iget", context}, dest, source, stride, pe);
 }
 
@@ -339,12 +337,8 @@ int weft_iget(void* dest, const void* source, weft_stride stride, int pe) {
   return api::iget({"weft_iget"}, dest, source, stride, pe);
 }
 
-int weft_ctx_put_signal(weft_context_t context,
-                        void* dest,
-                        const void* source,
-                        size_t bytes,
-                        weft_signal signal,
-                        int pe) {
+int weft_ctx_put_signal(
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, weft_signal signal, int pe) {
   return typed::put_signal_bytes<Blocking::Yes>({"weft_ctx_put_signal", context}, {dest, bytes, pe},
                                                 source, signal);
 }
@@ -354,12 +348,8 @@ int weft_put_signal(void* dest, const void* source, size_t bytes, weft_signal si
                                                 signal);
 }
 
-int weft_ctx_put_signal_nbi(weft_context_t context,
-                            void* dest,
-                            const void* source,
-                            size_t bytes,
-                            weft_signal signal,
-                            int pe) {
+int weft_ctx_put_signal_nbi(
+    weft_ctx_t context, void* dest, const void* source, size_t bytes, weft_signal signal, int pe) {
   return typed::put_signal_bytes<Blocking::No>({"weft_ctx_put_signal_nbi", context},
                                                {dest, bytes, pe}, source, signal);
 }
@@ -369,7 +359,7 @@ int weft_put_signal_nbi(void* dest, const void* source, size_t bytes, weft_signa
                                                signal);
 }
 
-int weft_ctx_signal_post(weft_context_t context, weft_signal signal, int pe) {
+int weft_ctx_signal_post(weft_ctx_t context, weft_signal signal, int pe) {
   return api::signal_post({"weft_ctx_signal_post", context}, signal, pe);
 }
 
@@ -385,7 +375,7 @@ int weft_fence(void) {
   return api::fence({"weft_fence"});
 }
 
-int weft_ctx_fence(weft_context_t context) {
+int weft_ctx_fence(weft_ctx_t context) {
   return api::fence({"weft_ctx_fence", context});
 }
 
@@ -393,6 +383,6 @@ int weft_quiet(void) {
   return api::quiet({"weft_quiet"});
 }
 
-int weft_ctx_quiet(weft_context_t context) {
+int weft_ctx_quiet(weft_ctx_t context) {
   return api::quiet({"weft_ctx_quiet", context});
 }

@@ -8,18 +8,18 @@
 
 namespace weft::api::shmem {
 
-int create_context(weft_team_t team, weft_context_t* context) {
+int create_context(weft_team_t team, weft_ctx_t* context) {
   *context = kInvalidContext;
-  return weft_team_context_create(team, context);
+  return weft_team_ctx_create(team, context);
 }
 
-int destroy_context(weft_context_t context) {
-  return context == kInvalidContext ? static_cast<int>(WEFT_OK) : weft_context_destroy(context);
+int destroy_context(weft_ctx_t context) {
+  return context == kInvalidContext ? static_cast<int>(WEFT_OK) : weft_ctx_destroy(context);
 }
 
-int team_of_context(weft_context_t context, weft_team_t* team) {
+int team_of_context(weft_ctx_t context, weft_team_t* team) {
   *team = WEFT_TEAM_WORLD;
-  if (context == WEFT_CONTEXT_DEFAULT) {
+  if (context == WEFT_CTX_DEFAULT) {
     return WEFT_OK;
   }
   const auto found = current() == nullptr ? std::nullopt : contexts().team_of(context);

@@ -35,11 +35,11 @@ TEST(Context, NumbersThePesOfATeamThatAreNotEvenlySpaced) {
 TEST(Contexts, KnowTheirTeamUntilTheyAreTaken) {
   api::Contexts contexts;
   auto* team = reinterpret_cast<weft_team_t>(std::uintptr_t{8});
-  const weft_context_t first = contexts.adopt(std::make_unique<rma::Context>(2), team);
-  const weft_context_t second = contexts.adopt(std::make_unique<rma::Context>(2), WEFT_TEAM_WORLD);
+  const weft_ctx_t first = contexts.adopt(std::make_unique<rma::Context>(2), team);
+  const weft_ctx_t second = contexts.adopt(std::make_unique<rma::Context>(2), WEFT_TEAM_WORLD);
   EXPECT_EQ(contexts.team_of(first), team);
   const auto taken =
-      contexts.take([&](weft_context_t /*handle*/, weft_team_t own) { return own == team; });
+      contexts.take([&](weft_ctx_t /*handle*/, weft_team_t own) { return own == team; });
   EXPECT_EQ(taken.size(), 1U);
   EXPECT_EQ(contexts.team_of(first), std::nullopt);
   EXPECT_EQ(contexts.team_of(second), WEFT_TEAM_WORLD);

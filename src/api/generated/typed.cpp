@@ -8,277 +8,277 @@ using weft::rma::AtomicCode;
 // clang-format off
 
 int weft_int32_p(int32_t *dest, int32_t value, int pe) { return typed::p({"weft_int32_p"}, dest, value, pe); }
-int weft_ctx_int32_p(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::p({"weft_ctx_int32_p", context}, dest, value, pe); }
+int weft_ctx_int32_p(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::p({"weft_ctx_int32_p", context}, dest, value, pe); }
 int32_t weft_int32_g(const int32_t *source, int pe) { return typed::g({"weft_int32_g"}, source, pe); }
-int32_t weft_ctx_int32_g(weft_context_t context, const int32_t *source, int pe) { return typed::g({"weft_ctx_int32_g", context}, source, pe); }
+int32_t weft_ctx_int32_g(weft_ctx_t context, const int32_t *source, int pe) { return typed::g({"weft_ctx_int32_g", context}, source, pe); }
 int weft_int64_p(int64_t *dest, int64_t value, int pe) { return typed::p({"weft_int64_p"}, dest, value, pe); }
-int weft_ctx_int64_p(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::p({"weft_ctx_int64_p", context}, dest, value, pe); }
+int weft_ctx_int64_p(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::p({"weft_ctx_int64_p", context}, dest, value, pe); }
 int64_t weft_int64_g(const int64_t *source, int pe) { return typed::g({"weft_int64_g"}, source, pe); }
-int64_t weft_ctx_int64_g(weft_context_t context, const int64_t *source, int pe) { return typed::g({"weft_ctx_int64_g", context}, source, pe); }
+int64_t weft_ctx_int64_g(weft_ctx_t context, const int64_t *source, int pe) { return typed::g({"weft_ctx_int64_g", context}, source, pe); }
 int weft_uint32_p(uint32_t *dest, uint32_t value, int pe) { return typed::p({"weft_uint32_p"}, dest, value, pe); }
-int weft_ctx_uint32_p(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::p({"weft_ctx_uint32_p", context}, dest, value, pe); }
+int weft_ctx_uint32_p(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::p({"weft_ctx_uint32_p", context}, dest, value, pe); }
 uint32_t weft_uint32_g(const uint32_t *source, int pe) { return typed::g({"weft_uint32_g"}, source, pe); }
-uint32_t weft_ctx_uint32_g(weft_context_t context, const uint32_t *source, int pe) { return typed::g({"weft_ctx_uint32_g", context}, source, pe); }
+uint32_t weft_ctx_uint32_g(weft_ctx_t context, const uint32_t *source, int pe) { return typed::g({"weft_ctx_uint32_g", context}, source, pe); }
 int weft_uint64_p(uint64_t *dest, uint64_t value, int pe) { return typed::p({"weft_uint64_p"}, dest, value, pe); }
-int weft_ctx_uint64_p(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::p({"weft_ctx_uint64_p", context}, dest, value, pe); }
+int weft_ctx_uint64_p(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::p({"weft_ctx_uint64_p", context}, dest, value, pe); }
 uint64_t weft_uint64_g(const uint64_t *source, int pe) { return typed::g({"weft_uint64_g"}, source, pe); }
-uint64_t weft_ctx_uint64_g(weft_context_t context, const uint64_t *source, int pe) { return typed::g({"weft_ctx_uint64_g", context}, source, pe); }
+uint64_t weft_ctx_uint64_g(weft_ctx_t context, const uint64_t *source, int pe) { return typed::g({"weft_ctx_uint64_g", context}, source, pe); }
 int weft_float_p(float *dest, float value, int pe) { return typed::p({"weft_float_p"}, dest, value, pe); }
-int weft_ctx_float_p(weft_context_t context, float *dest, float value, int pe) { return typed::p({"weft_ctx_float_p", context}, dest, value, pe); }
+int weft_ctx_float_p(weft_ctx_t context, float *dest, float value, int pe) { return typed::p({"weft_ctx_float_p", context}, dest, value, pe); }
 float weft_float_g(const float *source, int pe) { return typed::g({"weft_float_g"}, source, pe); }
-float weft_ctx_float_g(weft_context_t context, const float *source, int pe) { return typed::g({"weft_ctx_float_g", context}, source, pe); }
+float weft_ctx_float_g(weft_ctx_t context, const float *source, int pe) { return typed::g({"weft_ctx_float_g", context}, source, pe); }
 int weft_double_p(double *dest, double value, int pe) { return typed::p({"weft_double_p"}, dest, value, pe); }
-int weft_ctx_double_p(weft_context_t context, double *dest, double value, int pe) { return typed::p({"weft_ctx_double_p", context}, dest, value, pe); }
+int weft_ctx_double_p(weft_ctx_t context, double *dest, double value, int pe) { return typed::p({"weft_ctx_double_p", context}, dest, value, pe); }
 double weft_double_g(const double *source, int pe) { return typed::g({"weft_double_g"}, source, pe); }
-double weft_ctx_double_g(weft_context_t context, const double *source, int pe) { return typed::g({"weft_ctx_double_g", context}, source, pe); }
+double weft_ctx_double_g(weft_ctx_t context, const double *source, int pe) { return typed::g({"weft_ctx_double_g", context}, source, pe); }
 
 int weft_int32_put(int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::put({"weft_int32_put"}, dest, source, count, pe); }
-int weft_ctx_int32_put(weft_context_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::put({"weft_ctx_int32_put", context}, dest, source, count, pe); }
+int weft_ctx_int32_put(weft_ctx_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::put({"weft_ctx_int32_put", context}, dest, source, count, pe); }
 int weft_int32_get(int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::get({"weft_int32_get"}, dest, source, count, pe); }
-int weft_ctx_int32_get(weft_context_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::get({"weft_ctx_int32_get", context}, dest, source, count, pe); }
+int weft_ctx_int32_get(weft_ctx_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::get({"weft_ctx_int32_get", context}, dest, source, count, pe); }
 int weft_int32_put_nbi(int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::put_nbi({"weft_int32_put_nbi"}, dest, source, count, pe); }
-int weft_ctx_int32_put_nbi(weft_context_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_int32_put_nbi", context}, dest, source, count, pe); }
+int weft_ctx_int32_put_nbi(weft_ctx_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_int32_put_nbi", context}, dest, source, count, pe); }
 int weft_int32_get_nbi(int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::get_nbi({"weft_int32_get_nbi"}, dest, source, count, pe); }
-int weft_ctx_int32_get_nbi(weft_context_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_int32_get_nbi", context}, dest, source, count, pe); }
+int weft_ctx_int32_get_nbi(weft_ctx_t context, int32_t *dest, const int32_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_int32_get_nbi", context}, dest, source, count, pe); }
 int weft_int64_put(int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::put({"weft_int64_put"}, dest, source, count, pe); }
-int weft_ctx_int64_put(weft_context_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::put({"weft_ctx_int64_put", context}, dest, source, count, pe); }
+int weft_ctx_int64_put(weft_ctx_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::put({"weft_ctx_int64_put", context}, dest, source, count, pe); }
 int weft_int64_get(int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::get({"weft_int64_get"}, dest, source, count, pe); }
-int weft_ctx_int64_get(weft_context_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::get({"weft_ctx_int64_get", context}, dest, source, count, pe); }
+int weft_ctx_int64_get(weft_ctx_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::get({"weft_ctx_int64_get", context}, dest, source, count, pe); }
 int weft_int64_put_nbi(int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::put_nbi({"weft_int64_put_nbi"}, dest, source, count, pe); }
-int weft_ctx_int64_put_nbi(weft_context_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_int64_put_nbi", context}, dest, source, count, pe); }
+int weft_ctx_int64_put_nbi(weft_ctx_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_int64_put_nbi", context}, dest, source, count, pe); }
 int weft_int64_get_nbi(int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::get_nbi({"weft_int64_get_nbi"}, dest, source, count, pe); }
-int weft_ctx_int64_get_nbi(weft_context_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_int64_get_nbi", context}, dest, source, count, pe); }
+int weft_ctx_int64_get_nbi(weft_ctx_t context, int64_t *dest, const int64_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_int64_get_nbi", context}, dest, source, count, pe); }
 int weft_uint32_put(uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::put({"weft_uint32_put"}, dest, source, count, pe); }
-int weft_ctx_uint32_put(weft_context_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::put({"weft_ctx_uint32_put", context}, dest, source, count, pe); }
+int weft_ctx_uint32_put(weft_ctx_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::put({"weft_ctx_uint32_put", context}, dest, source, count, pe); }
 int weft_uint32_get(uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::get({"weft_uint32_get"}, dest, source, count, pe); }
-int weft_ctx_uint32_get(weft_context_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::get({"weft_ctx_uint32_get", context}, dest, source, count, pe); }
+int weft_ctx_uint32_get(weft_ctx_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::get({"weft_ctx_uint32_get", context}, dest, source, count, pe); }
 int weft_uint32_put_nbi(uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::put_nbi({"weft_uint32_put_nbi"}, dest, source, count, pe); }
-int weft_ctx_uint32_put_nbi(weft_context_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_uint32_put_nbi", context}, dest, source, count, pe); }
+int weft_ctx_uint32_put_nbi(weft_ctx_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_uint32_put_nbi", context}, dest, source, count, pe); }
 int weft_uint32_get_nbi(uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::get_nbi({"weft_uint32_get_nbi"}, dest, source, count, pe); }
-int weft_ctx_uint32_get_nbi(weft_context_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_uint32_get_nbi", context}, dest, source, count, pe); }
+int weft_ctx_uint32_get_nbi(weft_ctx_t context, uint32_t *dest, const uint32_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_uint32_get_nbi", context}, dest, source, count, pe); }
 int weft_uint64_put(uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::put({"weft_uint64_put"}, dest, source, count, pe); }
-int weft_ctx_uint64_put(weft_context_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::put({"weft_ctx_uint64_put", context}, dest, source, count, pe); }
+int weft_ctx_uint64_put(weft_ctx_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::put({"weft_ctx_uint64_put", context}, dest, source, count, pe); }
 int weft_uint64_get(uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::get({"weft_uint64_get"}, dest, source, count, pe); }
-int weft_ctx_uint64_get(weft_context_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::get({"weft_ctx_uint64_get", context}, dest, source, count, pe); }
+int weft_ctx_uint64_get(weft_ctx_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::get({"weft_ctx_uint64_get", context}, dest, source, count, pe); }
 int weft_uint64_put_nbi(uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::put_nbi({"weft_uint64_put_nbi"}, dest, source, count, pe); }
-int weft_ctx_uint64_put_nbi(weft_context_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_uint64_put_nbi", context}, dest, source, count, pe); }
+int weft_ctx_uint64_put_nbi(weft_ctx_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_uint64_put_nbi", context}, dest, source, count, pe); }
 int weft_uint64_get_nbi(uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::get_nbi({"weft_uint64_get_nbi"}, dest, source, count, pe); }
-int weft_ctx_uint64_get_nbi(weft_context_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_uint64_get_nbi", context}, dest, source, count, pe); }
+int weft_ctx_uint64_get_nbi(weft_ctx_t context, uint64_t *dest, const uint64_t *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_uint64_get_nbi", context}, dest, source, count, pe); }
 int weft_float_put(float *dest, const float *source, size_t count, int pe) { return typed::put({"weft_float_put"}, dest, source, count, pe); }
-int weft_ctx_float_put(weft_context_t context, float *dest, const float *source, size_t count, int pe) { return typed::put({"weft_ctx_float_put", context}, dest, source, count, pe); }
+int weft_ctx_float_put(weft_ctx_t context, float *dest, const float *source, size_t count, int pe) { return typed::put({"weft_ctx_float_put", context}, dest, source, count, pe); }
 int weft_float_get(float *dest, const float *source, size_t count, int pe) { return typed::get({"weft_float_get"}, dest, source, count, pe); }
-int weft_ctx_float_get(weft_context_t context, float *dest, const float *source, size_t count, int pe) { return typed::get({"weft_ctx_float_get", context}, dest, source, count, pe); }
+int weft_ctx_float_get(weft_ctx_t context, float *dest, const float *source, size_t count, int pe) { return typed::get({"weft_ctx_float_get", context}, dest, source, count, pe); }
 int weft_float_put_nbi(float *dest, const float *source, size_t count, int pe) { return typed::put_nbi({"weft_float_put_nbi"}, dest, source, count, pe); }
-int weft_ctx_float_put_nbi(weft_context_t context, float *dest, const float *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_float_put_nbi", context}, dest, source, count, pe); }
+int weft_ctx_float_put_nbi(weft_ctx_t context, float *dest, const float *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_float_put_nbi", context}, dest, source, count, pe); }
 int weft_float_get_nbi(float *dest, const float *source, size_t count, int pe) { return typed::get_nbi({"weft_float_get_nbi"}, dest, source, count, pe); }
-int weft_ctx_float_get_nbi(weft_context_t context, float *dest, const float *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_float_get_nbi", context}, dest, source, count, pe); }
+int weft_ctx_float_get_nbi(weft_ctx_t context, float *dest, const float *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_float_get_nbi", context}, dest, source, count, pe); }
 int weft_double_put(double *dest, const double *source, size_t count, int pe) { return typed::put({"weft_double_put"}, dest, source, count, pe); }
-int weft_ctx_double_put(weft_context_t context, double *dest, const double *source, size_t count, int pe) { return typed::put({"weft_ctx_double_put", context}, dest, source, count, pe); }
+int weft_ctx_double_put(weft_ctx_t context, double *dest, const double *source, size_t count, int pe) { return typed::put({"weft_ctx_double_put", context}, dest, source, count, pe); }
 int weft_double_get(double *dest, const double *source, size_t count, int pe) { return typed::get({"weft_double_get"}, dest, source, count, pe); }
-int weft_ctx_double_get(weft_context_t context, double *dest, const double *source, size_t count, int pe) { return typed::get({"weft_ctx_double_get", context}, dest, source, count, pe); }
+int weft_ctx_double_get(weft_ctx_t context, double *dest, const double *source, size_t count, int pe) { return typed::get({"weft_ctx_double_get", context}, dest, source, count, pe); }
 int weft_double_put_nbi(double *dest, const double *source, size_t count, int pe) { return typed::put_nbi({"weft_double_put_nbi"}, dest, source, count, pe); }
-int weft_ctx_double_put_nbi(weft_context_t context, double *dest, const double *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_double_put_nbi", context}, dest, source, count, pe); }
+int weft_ctx_double_put_nbi(weft_ctx_t context, double *dest, const double *source, size_t count, int pe) { return typed::put_nbi({"weft_ctx_double_put_nbi", context}, dest, source, count, pe); }
 int weft_double_get_nbi(double *dest, const double *source, size_t count, int pe) { return typed::get_nbi({"weft_double_get_nbi"}, dest, source, count, pe); }
-int weft_ctx_double_get_nbi(weft_context_t context, double *dest, const double *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_double_get_nbi", context}, dest, source, count, pe); }
+int weft_ctx_double_get_nbi(weft_ctx_t context, double *dest, const double *source, size_t count, int pe) { return typed::get_nbi({"weft_ctx_double_get_nbi", context}, dest, source, count, pe); }
 
 int weft_int32_atomic_set(int32_t *dest, int32_t value, int pe) { return typed::set({"weft_int32_atomic_set"}, dest, value, pe); }
-int weft_ctx_int32_atomic_set(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::set({"weft_ctx_int32_atomic_set", context}, dest, value, pe); }
+int weft_ctx_int32_atomic_set(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::set({"weft_ctx_int32_atomic_set", context}, dest, value, pe); }
 int32_t weft_int32_atomic_fetch(const int32_t *source, int pe) { return typed::fetch({"weft_int32_atomic_fetch"}, source, pe); }
-int32_t weft_ctx_int32_atomic_fetch(weft_context_t context, const int32_t *source, int pe) { return typed::fetch({"weft_ctx_int32_atomic_fetch", context}, source, pe); }
+int32_t weft_ctx_int32_atomic_fetch(weft_ctx_t context, const int32_t *source, int pe) { return typed::fetch({"weft_ctx_int32_atomic_fetch", context}, source, pe); }
 int weft_int32_atomic_fetch_nbi(int32_t *fetch, const int32_t *source, int pe) { return typed::fetch_nbi({"weft_int32_atomic_fetch_nbi"}, fetch, source, pe); }
-int weft_ctx_int32_atomic_fetch_nbi(weft_context_t context, int32_t *fetch, const int32_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_int32_atomic_fetch_nbi", context}, fetch, source, pe); }
+int weft_ctx_int32_atomic_fetch_nbi(weft_ctx_t context, int32_t *fetch, const int32_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_int32_atomic_fetch_nbi", context}, fetch, source, pe); }
 int32_t weft_int32_atomic_swap(int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_int32_atomic_swap"}, dest, value, pe); }
-int32_t weft_ctx_int32_atomic_swap(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_int32_atomic_swap", context}, dest, value, pe); }
+int32_t weft_ctx_int32_atomic_swap(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_int32_atomic_swap", context}, dest, value, pe); }
 int weft_int32_atomic_swap_nbi(int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_int32_atomic_swap_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int32_atomic_swap_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_int32_atomic_swap_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int32_atomic_swap_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_int32_atomic_swap_nbi", context}, fetch, dest, value, pe); }
 int weft_int64_atomic_set(int64_t *dest, int64_t value, int pe) { return typed::set({"weft_int64_atomic_set"}, dest, value, pe); }
-int weft_ctx_int64_atomic_set(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::set({"weft_ctx_int64_atomic_set", context}, dest, value, pe); }
+int weft_ctx_int64_atomic_set(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::set({"weft_ctx_int64_atomic_set", context}, dest, value, pe); }
 int64_t weft_int64_atomic_fetch(const int64_t *source, int pe) { return typed::fetch({"weft_int64_atomic_fetch"}, source, pe); }
-int64_t weft_ctx_int64_atomic_fetch(weft_context_t context, const int64_t *source, int pe) { return typed::fetch({"weft_ctx_int64_atomic_fetch", context}, source, pe); }
+int64_t weft_ctx_int64_atomic_fetch(weft_ctx_t context, const int64_t *source, int pe) { return typed::fetch({"weft_ctx_int64_atomic_fetch", context}, source, pe); }
 int weft_int64_atomic_fetch_nbi(int64_t *fetch, const int64_t *source, int pe) { return typed::fetch_nbi({"weft_int64_atomic_fetch_nbi"}, fetch, source, pe); }
-int weft_ctx_int64_atomic_fetch_nbi(weft_context_t context, int64_t *fetch, const int64_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_int64_atomic_fetch_nbi", context}, fetch, source, pe); }
+int weft_ctx_int64_atomic_fetch_nbi(weft_ctx_t context, int64_t *fetch, const int64_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_int64_atomic_fetch_nbi", context}, fetch, source, pe); }
 int64_t weft_int64_atomic_swap(int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_int64_atomic_swap"}, dest, value, pe); }
-int64_t weft_ctx_int64_atomic_swap(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_int64_atomic_swap", context}, dest, value, pe); }
+int64_t weft_ctx_int64_atomic_swap(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_int64_atomic_swap", context}, dest, value, pe); }
 int weft_int64_atomic_swap_nbi(int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_int64_atomic_swap_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int64_atomic_swap_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_int64_atomic_swap_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int64_atomic_swap_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_int64_atomic_swap_nbi", context}, fetch, dest, value, pe); }
 int weft_uint32_atomic_set(uint32_t *dest, uint32_t value, int pe) { return typed::set({"weft_uint32_atomic_set"}, dest, value, pe); }
-int weft_ctx_uint32_atomic_set(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::set({"weft_ctx_uint32_atomic_set", context}, dest, value, pe); }
+int weft_ctx_uint32_atomic_set(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::set({"weft_ctx_uint32_atomic_set", context}, dest, value, pe); }
 uint32_t weft_uint32_atomic_fetch(const uint32_t *source, int pe) { return typed::fetch({"weft_uint32_atomic_fetch"}, source, pe); }
-uint32_t weft_ctx_uint32_atomic_fetch(weft_context_t context, const uint32_t *source, int pe) { return typed::fetch({"weft_ctx_uint32_atomic_fetch", context}, source, pe); }
+uint32_t weft_ctx_uint32_atomic_fetch(weft_ctx_t context, const uint32_t *source, int pe) { return typed::fetch({"weft_ctx_uint32_atomic_fetch", context}, source, pe); }
 int weft_uint32_atomic_fetch_nbi(uint32_t *fetch, const uint32_t *source, int pe) { return typed::fetch_nbi({"weft_uint32_atomic_fetch_nbi"}, fetch, source, pe); }
-int weft_ctx_uint32_atomic_fetch_nbi(weft_context_t context, uint32_t *fetch, const uint32_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_uint32_atomic_fetch_nbi", context}, fetch, source, pe); }
+int weft_ctx_uint32_atomic_fetch_nbi(weft_ctx_t context, uint32_t *fetch, const uint32_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_uint32_atomic_fetch_nbi", context}, fetch, source, pe); }
 uint32_t weft_uint32_atomic_swap(uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_uint32_atomic_swap"}, dest, value, pe); }
-uint32_t weft_ctx_uint32_atomic_swap(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_uint32_atomic_swap", context}, dest, value, pe); }
+uint32_t weft_ctx_uint32_atomic_swap(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_uint32_atomic_swap", context}, dest, value, pe); }
 int weft_uint32_atomic_swap_nbi(uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_uint32_atomic_swap_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint32_atomic_swap_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_uint32_atomic_swap_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint32_atomic_swap_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_uint32_atomic_swap_nbi", context}, fetch, dest, value, pe); }
 int weft_uint64_atomic_set(uint64_t *dest, uint64_t value, int pe) { return typed::set({"weft_uint64_atomic_set"}, dest, value, pe); }
-int weft_ctx_uint64_atomic_set(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::set({"weft_ctx_uint64_atomic_set", context}, dest, value, pe); }
+int weft_ctx_uint64_atomic_set(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::set({"weft_ctx_uint64_atomic_set", context}, dest, value, pe); }
 uint64_t weft_uint64_atomic_fetch(const uint64_t *source, int pe) { return typed::fetch({"weft_uint64_atomic_fetch"}, source, pe); }
-uint64_t weft_ctx_uint64_atomic_fetch(weft_context_t context, const uint64_t *source, int pe) { return typed::fetch({"weft_ctx_uint64_atomic_fetch", context}, source, pe); }
+uint64_t weft_ctx_uint64_atomic_fetch(weft_ctx_t context, const uint64_t *source, int pe) { return typed::fetch({"weft_ctx_uint64_atomic_fetch", context}, source, pe); }
 int weft_uint64_atomic_fetch_nbi(uint64_t *fetch, const uint64_t *source, int pe) { return typed::fetch_nbi({"weft_uint64_atomic_fetch_nbi"}, fetch, source, pe); }
-int weft_ctx_uint64_atomic_fetch_nbi(weft_context_t context, uint64_t *fetch, const uint64_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_uint64_atomic_fetch_nbi", context}, fetch, source, pe); }
+int weft_ctx_uint64_atomic_fetch_nbi(weft_ctx_t context, uint64_t *fetch, const uint64_t *source, int pe) { return typed::fetch_nbi({"weft_ctx_uint64_atomic_fetch_nbi", context}, fetch, source, pe); }
 uint64_t weft_uint64_atomic_swap(uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_uint64_atomic_swap"}, dest, value, pe); }
-uint64_t weft_ctx_uint64_atomic_swap(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_uint64_atomic_swap", context}, dest, value, pe); }
+uint64_t weft_ctx_uint64_atomic_swap(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_uint64_atomic_swap", context}, dest, value, pe); }
 int weft_uint64_atomic_swap_nbi(uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_uint64_atomic_swap_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint64_atomic_swap_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_uint64_atomic_swap_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint64_atomic_swap_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_uint64_atomic_swap_nbi", context}, fetch, dest, value, pe); }
 int weft_float_atomic_set(float *dest, float value, int pe) { return typed::set({"weft_float_atomic_set"}, dest, value, pe); }
-int weft_ctx_float_atomic_set(weft_context_t context, float *dest, float value, int pe) { return typed::set({"weft_ctx_float_atomic_set", context}, dest, value, pe); }
+int weft_ctx_float_atomic_set(weft_ctx_t context, float *dest, float value, int pe) { return typed::set({"weft_ctx_float_atomic_set", context}, dest, value, pe); }
 float weft_float_atomic_fetch(const float *source, int pe) { return typed::fetch({"weft_float_atomic_fetch"}, source, pe); }
-float weft_ctx_float_atomic_fetch(weft_context_t context, const float *source, int pe) { return typed::fetch({"weft_ctx_float_atomic_fetch", context}, source, pe); }
+float weft_ctx_float_atomic_fetch(weft_ctx_t context, const float *source, int pe) { return typed::fetch({"weft_ctx_float_atomic_fetch", context}, source, pe); }
 int weft_float_atomic_fetch_nbi(float *fetch, const float *source, int pe) { return typed::fetch_nbi({"weft_float_atomic_fetch_nbi"}, fetch, source, pe); }
-int weft_ctx_float_atomic_fetch_nbi(weft_context_t context, float *fetch, const float *source, int pe) { return typed::fetch_nbi({"weft_ctx_float_atomic_fetch_nbi", context}, fetch, source, pe); }
+int weft_ctx_float_atomic_fetch_nbi(weft_ctx_t context, float *fetch, const float *source, int pe) { return typed::fetch_nbi({"weft_ctx_float_atomic_fetch_nbi", context}, fetch, source, pe); }
 float weft_float_atomic_swap(float *dest, float value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_float_atomic_swap"}, dest, value, pe); }
-float weft_ctx_float_atomic_swap(weft_context_t context, float *dest, float value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_float_atomic_swap", context}, dest, value, pe); }
+float weft_ctx_float_atomic_swap(weft_ctx_t context, float *dest, float value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_float_atomic_swap", context}, dest, value, pe); }
 int weft_float_atomic_swap_nbi(float *fetch, float *dest, float value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_float_atomic_swap_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_float_atomic_swap_nbi(weft_context_t context, float *fetch, float *dest, float value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_float_atomic_swap_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_float_atomic_swap_nbi(weft_ctx_t context, float *fetch, float *dest, float value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_float_atomic_swap_nbi", context}, fetch, dest, value, pe); }
 int weft_double_atomic_set(double *dest, double value, int pe) { return typed::set({"weft_double_atomic_set"}, dest, value, pe); }
-int weft_ctx_double_atomic_set(weft_context_t context, double *dest, double value, int pe) { return typed::set({"weft_ctx_double_atomic_set", context}, dest, value, pe); }
+int weft_ctx_double_atomic_set(weft_ctx_t context, double *dest, double value, int pe) { return typed::set({"weft_ctx_double_atomic_set", context}, dest, value, pe); }
 double weft_double_atomic_fetch(const double *source, int pe) { return typed::fetch({"weft_double_atomic_fetch"}, source, pe); }
-double weft_ctx_double_atomic_fetch(weft_context_t context, const double *source, int pe) { return typed::fetch({"weft_ctx_double_atomic_fetch", context}, source, pe); }
+double weft_ctx_double_atomic_fetch(weft_ctx_t context, const double *source, int pe) { return typed::fetch({"weft_ctx_double_atomic_fetch", context}, source, pe); }
 int weft_double_atomic_fetch_nbi(double *fetch, const double *source, int pe) { return typed::fetch_nbi({"weft_double_atomic_fetch_nbi"}, fetch, source, pe); }
-int weft_ctx_double_atomic_fetch_nbi(weft_context_t context, double *fetch, const double *source, int pe) { return typed::fetch_nbi({"weft_ctx_double_atomic_fetch_nbi", context}, fetch, source, pe); }
+int weft_ctx_double_atomic_fetch_nbi(weft_ctx_t context, double *fetch, const double *source, int pe) { return typed::fetch_nbi({"weft_ctx_double_atomic_fetch_nbi", context}, fetch, source, pe); }
 double weft_double_atomic_swap(double *dest, double value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_double_atomic_swap"}, dest, value, pe); }
-double weft_ctx_double_atomic_swap(weft_context_t context, double *dest, double value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_double_atomic_swap", context}, dest, value, pe); }
+double weft_ctx_double_atomic_swap(weft_ctx_t context, double *dest, double value, int pe) { return typed::fetch_update<AtomicCode::Set>({"weft_ctx_double_atomic_swap", context}, dest, value, pe); }
 int weft_double_atomic_swap_nbi(double *fetch, double *dest, double value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_double_atomic_swap_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_double_atomic_swap_nbi(weft_context_t context, double *fetch, double *dest, double value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_double_atomic_swap_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_double_atomic_swap_nbi(weft_ctx_t context, double *fetch, double *dest, double value, int pe) { return typed::fetch_update_nbi<AtomicCode::Set>({"weft_ctx_double_atomic_swap_nbi", context}, fetch, dest, value, pe); }
 
 int weft_int32_atomic_add(int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_int32_atomic_add"}, dest, value, pe); }
-int weft_ctx_int32_atomic_add(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int32_atomic_add", context}, dest, value, pe); }
+int weft_ctx_int32_atomic_add(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int32_atomic_add", context}, dest, value, pe); }
 int32_t weft_int32_atomic_fetch_add(int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_int32_atomic_fetch_add"}, dest, value, pe); }
-int32_t weft_ctx_int32_atomic_fetch_add(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_add", context}, dest, value, pe); }
+int32_t weft_ctx_int32_atomic_fetch_add(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_add", context}, dest, value, pe); }
 int weft_int32_atomic_fetch_add_nbi(int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_int32_atomic_fetch_add_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int32_atomic_fetch_add_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int32_atomic_fetch_add_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
 int weft_int32_atomic_inc(int32_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_int32_atomic_inc"}, dest, int32_t{1}, pe); }
-int weft_ctx_int32_atomic_inc(weft_context_t context, int32_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int32_atomic_inc", context}, dest, int32_t{1}, pe); }
+int weft_ctx_int32_atomic_inc(weft_ctx_t context, int32_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int32_atomic_inc", context}, dest, int32_t{1}, pe); }
 int32_t weft_int32_atomic_fetch_inc(int32_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_int32_atomic_fetch_inc"}, dest, int32_t{1}, pe); }
-int32_t weft_ctx_int32_atomic_fetch_inc(weft_context_t context, int32_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_inc", context}, dest, int32_t{1}, pe); }
+int32_t weft_ctx_int32_atomic_fetch_inc(weft_ctx_t context, int32_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_inc", context}, dest, int32_t{1}, pe); }
 int weft_int32_atomic_fetch_inc_nbi(int32_t *fetch, int32_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_int32_atomic_fetch_inc_nbi"}, fetch, dest, int32_t{1}, pe); }
-int weft_ctx_int32_atomic_fetch_inc_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_inc_nbi", context}, fetch, dest, int32_t{1}, pe); }
+int weft_ctx_int32_atomic_fetch_inc_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int32_atomic_fetch_inc_nbi", context}, fetch, dest, int32_t{1}, pe); }
 int32_t weft_int32_atomic_compare_swap(int32_t *dest, int32_t condition, int32_t value, int pe) { return typed::compare_swap<int32_t>({"weft_int32_atomic_compare_swap"}, dest, {condition, value}, pe); }
-int32_t weft_ctx_int32_atomic_compare_swap(weft_context_t context, int32_t *dest, int32_t condition, int32_t value, int pe) { return typed::compare_swap<int32_t>({"weft_ctx_int32_atomic_compare_swap", context}, dest, {condition, value}, pe); }
+int32_t weft_ctx_int32_atomic_compare_swap(weft_ctx_t context, int32_t *dest, int32_t condition, int32_t value, int pe) { return typed::compare_swap<int32_t>({"weft_ctx_int32_atomic_compare_swap", context}, dest, {condition, value}, pe); }
 int weft_int32_atomic_compare_swap_nbi(int32_t *fetch, int32_t *dest, int32_t condition, int32_t value, int pe) { return typed::compare_swap_nbi<int32_t>({"weft_int32_atomic_compare_swap_nbi"}, fetch, dest, {condition, value}, pe); }
-int weft_ctx_int32_atomic_compare_swap_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int32_t condition, int32_t value, int pe) { return typed::compare_swap_nbi<int32_t>({"weft_ctx_int32_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
+int weft_ctx_int32_atomic_compare_swap_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int32_t condition, int32_t value, int pe) { return typed::compare_swap_nbi<int32_t>({"weft_ctx_int32_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
 int weft_int64_atomic_add(int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_int64_atomic_add"}, dest, value, pe); }
-int weft_ctx_int64_atomic_add(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int64_atomic_add", context}, dest, value, pe); }
+int weft_ctx_int64_atomic_add(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int64_atomic_add", context}, dest, value, pe); }
 int64_t weft_int64_atomic_fetch_add(int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_int64_atomic_fetch_add"}, dest, value, pe); }
-int64_t weft_ctx_int64_atomic_fetch_add(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_add", context}, dest, value, pe); }
+int64_t weft_ctx_int64_atomic_fetch_add(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_add", context}, dest, value, pe); }
 int weft_int64_atomic_fetch_add_nbi(int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_int64_atomic_fetch_add_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int64_atomic_fetch_add_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int64_atomic_fetch_add_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
 int weft_int64_atomic_inc(int64_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_int64_atomic_inc"}, dest, int64_t{1}, pe); }
-int weft_ctx_int64_atomic_inc(weft_context_t context, int64_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int64_atomic_inc", context}, dest, int64_t{1}, pe); }
+int weft_ctx_int64_atomic_inc(weft_ctx_t context, int64_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_int64_atomic_inc", context}, dest, int64_t{1}, pe); }
 int64_t weft_int64_atomic_fetch_inc(int64_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_int64_atomic_fetch_inc"}, dest, int64_t{1}, pe); }
-int64_t weft_ctx_int64_atomic_fetch_inc(weft_context_t context, int64_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_inc", context}, dest, int64_t{1}, pe); }
+int64_t weft_ctx_int64_atomic_fetch_inc(weft_ctx_t context, int64_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_inc", context}, dest, int64_t{1}, pe); }
 int weft_int64_atomic_fetch_inc_nbi(int64_t *fetch, int64_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_int64_atomic_fetch_inc_nbi"}, fetch, dest, int64_t{1}, pe); }
-int weft_ctx_int64_atomic_fetch_inc_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_inc_nbi", context}, fetch, dest, int64_t{1}, pe); }
+int weft_ctx_int64_atomic_fetch_inc_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_int64_atomic_fetch_inc_nbi", context}, fetch, dest, int64_t{1}, pe); }
 int64_t weft_int64_atomic_compare_swap(int64_t *dest, int64_t condition, int64_t value, int pe) { return typed::compare_swap<int64_t>({"weft_int64_atomic_compare_swap"}, dest, {condition, value}, pe); }
-int64_t weft_ctx_int64_atomic_compare_swap(weft_context_t context, int64_t *dest, int64_t condition, int64_t value, int pe) { return typed::compare_swap<int64_t>({"weft_ctx_int64_atomic_compare_swap", context}, dest, {condition, value}, pe); }
+int64_t weft_ctx_int64_atomic_compare_swap(weft_ctx_t context, int64_t *dest, int64_t condition, int64_t value, int pe) { return typed::compare_swap<int64_t>({"weft_ctx_int64_atomic_compare_swap", context}, dest, {condition, value}, pe); }
 int weft_int64_atomic_compare_swap_nbi(int64_t *fetch, int64_t *dest, int64_t condition, int64_t value, int pe) { return typed::compare_swap_nbi<int64_t>({"weft_int64_atomic_compare_swap_nbi"}, fetch, dest, {condition, value}, pe); }
-int weft_ctx_int64_atomic_compare_swap_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int64_t condition, int64_t value, int pe) { return typed::compare_swap_nbi<int64_t>({"weft_ctx_int64_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
+int weft_ctx_int64_atomic_compare_swap_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int64_t condition, int64_t value, int pe) { return typed::compare_swap_nbi<int64_t>({"weft_ctx_int64_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
 int weft_uint32_atomic_add(uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_uint32_atomic_add"}, dest, value, pe); }
-int weft_ctx_uint32_atomic_add(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint32_atomic_add", context}, dest, value, pe); }
+int weft_ctx_uint32_atomic_add(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint32_atomic_add", context}, dest, value, pe); }
 uint32_t weft_uint32_atomic_fetch_add(uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_uint32_atomic_fetch_add"}, dest, value, pe); }
-uint32_t weft_ctx_uint32_atomic_fetch_add(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_add", context}, dest, value, pe); }
+uint32_t weft_ctx_uint32_atomic_fetch_add(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_add", context}, dest, value, pe); }
 int weft_uint32_atomic_fetch_add_nbi(uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_uint32_atomic_fetch_add_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint32_atomic_fetch_add_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint32_atomic_fetch_add_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
 int weft_uint32_atomic_inc(uint32_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_uint32_atomic_inc"}, dest, uint32_t{1}, pe); }
-int weft_ctx_uint32_atomic_inc(weft_context_t context, uint32_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint32_atomic_inc", context}, dest, uint32_t{1}, pe); }
+int weft_ctx_uint32_atomic_inc(weft_ctx_t context, uint32_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint32_atomic_inc", context}, dest, uint32_t{1}, pe); }
 uint32_t weft_uint32_atomic_fetch_inc(uint32_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_uint32_atomic_fetch_inc"}, dest, uint32_t{1}, pe); }
-uint32_t weft_ctx_uint32_atomic_fetch_inc(weft_context_t context, uint32_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_inc", context}, dest, uint32_t{1}, pe); }
+uint32_t weft_ctx_uint32_atomic_fetch_inc(weft_ctx_t context, uint32_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_inc", context}, dest, uint32_t{1}, pe); }
 int weft_uint32_atomic_fetch_inc_nbi(uint32_t *fetch, uint32_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_uint32_atomic_fetch_inc_nbi"}, fetch, dest, uint32_t{1}, pe); }
-int weft_ctx_uint32_atomic_fetch_inc_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_inc_nbi", context}, fetch, dest, uint32_t{1}, pe); }
+int weft_ctx_uint32_atomic_fetch_inc_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint32_atomic_fetch_inc_nbi", context}, fetch, dest, uint32_t{1}, pe); }
 uint32_t weft_uint32_atomic_compare_swap(uint32_t *dest, uint32_t condition, uint32_t value, int pe) { return typed::compare_swap<uint32_t>({"weft_uint32_atomic_compare_swap"}, dest, {condition, value}, pe); }
-uint32_t weft_ctx_uint32_atomic_compare_swap(weft_context_t context, uint32_t *dest, uint32_t condition, uint32_t value, int pe) { return typed::compare_swap<uint32_t>({"weft_ctx_uint32_atomic_compare_swap", context}, dest, {condition, value}, pe); }
+uint32_t weft_ctx_uint32_atomic_compare_swap(weft_ctx_t context, uint32_t *dest, uint32_t condition, uint32_t value, int pe) { return typed::compare_swap<uint32_t>({"weft_ctx_uint32_atomic_compare_swap", context}, dest, {condition, value}, pe); }
 int weft_uint32_atomic_compare_swap_nbi(uint32_t *fetch, uint32_t *dest, uint32_t condition, uint32_t value, int pe) { return typed::compare_swap_nbi<uint32_t>({"weft_uint32_atomic_compare_swap_nbi"}, fetch, dest, {condition, value}, pe); }
-int weft_ctx_uint32_atomic_compare_swap_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, uint32_t condition, uint32_t value, int pe) { return typed::compare_swap_nbi<uint32_t>({"weft_ctx_uint32_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
+int weft_ctx_uint32_atomic_compare_swap_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, uint32_t condition, uint32_t value, int pe) { return typed::compare_swap_nbi<uint32_t>({"weft_ctx_uint32_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
 int weft_uint64_atomic_add(uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_uint64_atomic_add"}, dest, value, pe); }
-int weft_ctx_uint64_atomic_add(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint64_atomic_add", context}, dest, value, pe); }
+int weft_ctx_uint64_atomic_add(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint64_atomic_add", context}, dest, value, pe); }
 uint64_t weft_uint64_atomic_fetch_add(uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_uint64_atomic_fetch_add"}, dest, value, pe); }
-uint64_t weft_ctx_uint64_atomic_fetch_add(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_add", context}, dest, value, pe); }
+uint64_t weft_ctx_uint64_atomic_fetch_add(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_add", context}, dest, value, pe); }
 int weft_uint64_atomic_fetch_add_nbi(uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_uint64_atomic_fetch_add_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint64_atomic_fetch_add_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint64_atomic_fetch_add_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_add_nbi", context}, fetch, dest, value, pe); }
 int weft_uint64_atomic_inc(uint64_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_uint64_atomic_inc"}, dest, uint64_t{1}, pe); }
-int weft_ctx_uint64_atomic_inc(weft_context_t context, uint64_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint64_atomic_inc", context}, dest, uint64_t{1}, pe); }
+int weft_ctx_uint64_atomic_inc(weft_ctx_t context, uint64_t *dest, int pe) { return typed::update<AtomicCode::Add>({"weft_ctx_uint64_atomic_inc", context}, dest, uint64_t{1}, pe); }
 uint64_t weft_uint64_atomic_fetch_inc(uint64_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_uint64_atomic_fetch_inc"}, dest, uint64_t{1}, pe); }
-uint64_t weft_ctx_uint64_atomic_fetch_inc(weft_context_t context, uint64_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_inc", context}, dest, uint64_t{1}, pe); }
+uint64_t weft_ctx_uint64_atomic_fetch_inc(weft_ctx_t context, uint64_t *dest, int pe) { return typed::fetch_update<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_inc", context}, dest, uint64_t{1}, pe); }
 int weft_uint64_atomic_fetch_inc_nbi(uint64_t *fetch, uint64_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_uint64_atomic_fetch_inc_nbi"}, fetch, dest, uint64_t{1}, pe); }
-int weft_ctx_uint64_atomic_fetch_inc_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_inc_nbi", context}, fetch, dest, uint64_t{1}, pe); }
+int weft_ctx_uint64_atomic_fetch_inc_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, int pe) { return typed::fetch_update_nbi<AtomicCode::Add>({"weft_ctx_uint64_atomic_fetch_inc_nbi", context}, fetch, dest, uint64_t{1}, pe); }
 uint64_t weft_uint64_atomic_compare_swap(uint64_t *dest, uint64_t condition, uint64_t value, int pe) { return typed::compare_swap<uint64_t>({"weft_uint64_atomic_compare_swap"}, dest, {condition, value}, pe); }
-uint64_t weft_ctx_uint64_atomic_compare_swap(weft_context_t context, uint64_t *dest, uint64_t condition, uint64_t value, int pe) { return typed::compare_swap<uint64_t>({"weft_ctx_uint64_atomic_compare_swap", context}, dest, {condition, value}, pe); }
+uint64_t weft_ctx_uint64_atomic_compare_swap(weft_ctx_t context, uint64_t *dest, uint64_t condition, uint64_t value, int pe) { return typed::compare_swap<uint64_t>({"weft_ctx_uint64_atomic_compare_swap", context}, dest, {condition, value}, pe); }
 int weft_uint64_atomic_compare_swap_nbi(uint64_t *fetch, uint64_t *dest, uint64_t condition, uint64_t value, int pe) { return typed::compare_swap_nbi<uint64_t>({"weft_uint64_atomic_compare_swap_nbi"}, fetch, dest, {condition, value}, pe); }
-int weft_ctx_uint64_atomic_compare_swap_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, uint64_t condition, uint64_t value, int pe) { return typed::compare_swap_nbi<uint64_t>({"weft_ctx_uint64_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
+int weft_ctx_uint64_atomic_compare_swap_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, uint64_t condition, uint64_t value, int pe) { return typed::compare_swap_nbi<uint64_t>({"weft_ctx_uint64_atomic_compare_swap_nbi", context}, fetch, dest, {condition, value}, pe); }
 
 int weft_int32_atomic_and(int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::And>({"weft_int32_atomic_and"}, dest, value, pe); }
-int weft_ctx_int32_atomic_and(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_int32_atomic_and", context}, dest, value, pe); }
+int weft_ctx_int32_atomic_and(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_int32_atomic_and", context}, dest, value, pe); }
 int32_t weft_int32_atomic_fetch_and(int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_int32_atomic_fetch_and"}, dest, value, pe); }
-int32_t weft_ctx_int32_atomic_fetch_and(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_int32_atomic_fetch_and", context}, dest, value, pe); }
+int32_t weft_ctx_int32_atomic_fetch_and(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_int32_atomic_fetch_and", context}, dest, value, pe); }
 int weft_int32_atomic_fetch_and_nbi(int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_int32_atomic_fetch_and_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int32_atomic_fetch_and_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_int32_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int32_atomic_fetch_and_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_int32_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
 int weft_int32_atomic_or(int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_int32_atomic_or"}, dest, value, pe); }
-int weft_ctx_int32_atomic_or(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_int32_atomic_or", context}, dest, value, pe); }
+int weft_ctx_int32_atomic_or(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_int32_atomic_or", context}, dest, value, pe); }
 int32_t weft_int32_atomic_fetch_or(int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_int32_atomic_fetch_or"}, dest, value, pe); }
-int32_t weft_ctx_int32_atomic_fetch_or(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_int32_atomic_fetch_or", context}, dest, value, pe); }
+int32_t weft_ctx_int32_atomic_fetch_or(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_int32_atomic_fetch_or", context}, dest, value, pe); }
 int weft_int32_atomic_fetch_or_nbi(int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_int32_atomic_fetch_or_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int32_atomic_fetch_or_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_int32_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int32_atomic_fetch_or_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_int32_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
 int weft_int32_atomic_xor(int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_int32_atomic_xor"}, dest, value, pe); }
-int weft_ctx_int32_atomic_xor(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_int32_atomic_xor", context}, dest, value, pe); }
+int weft_ctx_int32_atomic_xor(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_int32_atomic_xor", context}, dest, value, pe); }
 int32_t weft_int32_atomic_fetch_xor(int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_int32_atomic_fetch_xor"}, dest, value, pe); }
-int32_t weft_ctx_int32_atomic_fetch_xor(weft_context_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_int32_atomic_fetch_xor", context}, dest, value, pe); }
+int32_t weft_ctx_int32_atomic_fetch_xor(weft_ctx_t context, int32_t *dest, int32_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_int32_atomic_fetch_xor", context}, dest, value, pe); }
 int weft_int32_atomic_fetch_xor_nbi(int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_int32_atomic_fetch_xor_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int32_atomic_fetch_xor_nbi(weft_context_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_int32_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int32_atomic_fetch_xor_nbi(weft_ctx_t context, int32_t *fetch, int32_t *dest, int32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_int32_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
 int weft_int64_atomic_and(int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::And>({"weft_int64_atomic_and"}, dest, value, pe); }
-int weft_ctx_int64_atomic_and(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_int64_atomic_and", context}, dest, value, pe); }
+int weft_ctx_int64_atomic_and(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_int64_atomic_and", context}, dest, value, pe); }
 int64_t weft_int64_atomic_fetch_and(int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_int64_atomic_fetch_and"}, dest, value, pe); }
-int64_t weft_ctx_int64_atomic_fetch_and(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_int64_atomic_fetch_and", context}, dest, value, pe); }
+int64_t weft_ctx_int64_atomic_fetch_and(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_int64_atomic_fetch_and", context}, dest, value, pe); }
 int weft_int64_atomic_fetch_and_nbi(int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_int64_atomic_fetch_and_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int64_atomic_fetch_and_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_int64_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int64_atomic_fetch_and_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_int64_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
 int weft_int64_atomic_or(int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_int64_atomic_or"}, dest, value, pe); }
-int weft_ctx_int64_atomic_or(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_int64_atomic_or", context}, dest, value, pe); }
+int weft_ctx_int64_atomic_or(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_int64_atomic_or", context}, dest, value, pe); }
 int64_t weft_int64_atomic_fetch_or(int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_int64_atomic_fetch_or"}, dest, value, pe); }
-int64_t weft_ctx_int64_atomic_fetch_or(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_int64_atomic_fetch_or", context}, dest, value, pe); }
+int64_t weft_ctx_int64_atomic_fetch_or(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_int64_atomic_fetch_or", context}, dest, value, pe); }
 int weft_int64_atomic_fetch_or_nbi(int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_int64_atomic_fetch_or_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int64_atomic_fetch_or_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_int64_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int64_atomic_fetch_or_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_int64_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
 int weft_int64_atomic_xor(int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_int64_atomic_xor"}, dest, value, pe); }
-int weft_ctx_int64_atomic_xor(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_int64_atomic_xor", context}, dest, value, pe); }
+int weft_ctx_int64_atomic_xor(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_int64_atomic_xor", context}, dest, value, pe); }
 int64_t weft_int64_atomic_fetch_xor(int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_int64_atomic_fetch_xor"}, dest, value, pe); }
-int64_t weft_ctx_int64_atomic_fetch_xor(weft_context_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_int64_atomic_fetch_xor", context}, dest, value, pe); }
+int64_t weft_ctx_int64_atomic_fetch_xor(weft_ctx_t context, int64_t *dest, int64_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_int64_atomic_fetch_xor", context}, dest, value, pe); }
 int weft_int64_atomic_fetch_xor_nbi(int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_int64_atomic_fetch_xor_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_int64_atomic_fetch_xor_nbi(weft_context_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_int64_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_int64_atomic_fetch_xor_nbi(weft_ctx_t context, int64_t *fetch, int64_t *dest, int64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_int64_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
 int weft_uint32_atomic_and(uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::And>({"weft_uint32_atomic_and"}, dest, value, pe); }
-int weft_ctx_uint32_atomic_and(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_uint32_atomic_and", context}, dest, value, pe); }
+int weft_ctx_uint32_atomic_and(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_uint32_atomic_and", context}, dest, value, pe); }
 uint32_t weft_uint32_atomic_fetch_and(uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_uint32_atomic_fetch_and"}, dest, value, pe); }
-uint32_t weft_ctx_uint32_atomic_fetch_and(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_uint32_atomic_fetch_and", context}, dest, value, pe); }
+uint32_t weft_ctx_uint32_atomic_fetch_and(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_uint32_atomic_fetch_and", context}, dest, value, pe); }
 int weft_uint32_atomic_fetch_and_nbi(uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_uint32_atomic_fetch_and_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint32_atomic_fetch_and_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_uint32_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint32_atomic_fetch_and_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_uint32_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
 int weft_uint32_atomic_or(uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_uint32_atomic_or"}, dest, value, pe); }
-int weft_ctx_uint32_atomic_or(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_uint32_atomic_or", context}, dest, value, pe); }
+int weft_ctx_uint32_atomic_or(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_uint32_atomic_or", context}, dest, value, pe); }
 uint32_t weft_uint32_atomic_fetch_or(uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_uint32_atomic_fetch_or"}, dest, value, pe); }
-uint32_t weft_ctx_uint32_atomic_fetch_or(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_uint32_atomic_fetch_or", context}, dest, value, pe); }
+uint32_t weft_ctx_uint32_atomic_fetch_or(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_uint32_atomic_fetch_or", context}, dest, value, pe); }
 int weft_uint32_atomic_fetch_or_nbi(uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_uint32_atomic_fetch_or_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint32_atomic_fetch_or_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_uint32_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint32_atomic_fetch_or_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_uint32_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
 int weft_uint32_atomic_xor(uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_uint32_atomic_xor"}, dest, value, pe); }
-int weft_ctx_uint32_atomic_xor(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_uint32_atomic_xor", context}, dest, value, pe); }
+int weft_ctx_uint32_atomic_xor(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_uint32_atomic_xor", context}, dest, value, pe); }
 uint32_t weft_uint32_atomic_fetch_xor(uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_uint32_atomic_fetch_xor"}, dest, value, pe); }
-uint32_t weft_ctx_uint32_atomic_fetch_xor(weft_context_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_uint32_atomic_fetch_xor", context}, dest, value, pe); }
+uint32_t weft_ctx_uint32_atomic_fetch_xor(weft_ctx_t context, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_uint32_atomic_fetch_xor", context}, dest, value, pe); }
 int weft_uint32_atomic_fetch_xor_nbi(uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_uint32_atomic_fetch_xor_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint32_atomic_fetch_xor_nbi(weft_context_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_uint32_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint32_atomic_fetch_xor_nbi(weft_ctx_t context, uint32_t *fetch, uint32_t *dest, uint32_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_uint32_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
 int weft_uint64_atomic_and(uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::And>({"weft_uint64_atomic_and"}, dest, value, pe); }
-int weft_ctx_uint64_atomic_and(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_uint64_atomic_and", context}, dest, value, pe); }
+int weft_ctx_uint64_atomic_and(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::And>({"weft_ctx_uint64_atomic_and", context}, dest, value, pe); }
 uint64_t weft_uint64_atomic_fetch_and(uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_uint64_atomic_fetch_and"}, dest, value, pe); }
-uint64_t weft_ctx_uint64_atomic_fetch_and(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_uint64_atomic_fetch_and", context}, dest, value, pe); }
+uint64_t weft_ctx_uint64_atomic_fetch_and(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::And>({"weft_ctx_uint64_atomic_fetch_and", context}, dest, value, pe); }
 int weft_uint64_atomic_fetch_and_nbi(uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_uint64_atomic_fetch_and_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint64_atomic_fetch_and_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_uint64_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint64_atomic_fetch_and_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::And>({"weft_ctx_uint64_atomic_fetch_and_nbi", context}, fetch, dest, value, pe); }
 int weft_uint64_atomic_or(uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_uint64_atomic_or"}, dest, value, pe); }
-int weft_ctx_uint64_atomic_or(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_uint64_atomic_or", context}, dest, value, pe); }
+int weft_ctx_uint64_atomic_or(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Or>({"weft_ctx_uint64_atomic_or", context}, dest, value, pe); }
 uint64_t weft_uint64_atomic_fetch_or(uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_uint64_atomic_fetch_or"}, dest, value, pe); }
-uint64_t weft_ctx_uint64_atomic_fetch_or(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_uint64_atomic_fetch_or", context}, dest, value, pe); }
+uint64_t weft_ctx_uint64_atomic_fetch_or(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Or>({"weft_ctx_uint64_atomic_fetch_or", context}, dest, value, pe); }
 int weft_uint64_atomic_fetch_or_nbi(uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_uint64_atomic_fetch_or_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint64_atomic_fetch_or_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_uint64_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint64_atomic_fetch_or_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Or>({"weft_ctx_uint64_atomic_fetch_or_nbi", context}, fetch, dest, value, pe); }
 int weft_uint64_atomic_xor(uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_uint64_atomic_xor"}, dest, value, pe); }
-int weft_ctx_uint64_atomic_xor(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_uint64_atomic_xor", context}, dest, value, pe); }
+int weft_ctx_uint64_atomic_xor(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::update<AtomicCode::Xor>({"weft_ctx_uint64_atomic_xor", context}, dest, value, pe); }
 uint64_t weft_uint64_atomic_fetch_xor(uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_uint64_atomic_fetch_xor"}, dest, value, pe); }
-uint64_t weft_ctx_uint64_atomic_fetch_xor(weft_context_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_uint64_atomic_fetch_xor", context}, dest, value, pe); }
+uint64_t weft_ctx_uint64_atomic_fetch_xor(weft_ctx_t context, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update<AtomicCode::Xor>({"weft_ctx_uint64_atomic_fetch_xor", context}, dest, value, pe); }
 int weft_uint64_atomic_fetch_xor_nbi(uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_uint64_atomic_fetch_xor_nbi"}, fetch, dest, value, pe); }
-int weft_ctx_uint64_atomic_fetch_xor_nbi(weft_context_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_uint64_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
+int weft_ctx_uint64_atomic_fetch_xor_nbi(weft_ctx_t context, uint64_t *fetch, uint64_t *dest, uint64_t value, int pe) { return typed::fetch_update_nbi<AtomicCode::Xor>({"weft_ctx_uint64_atomic_fetch_xor_nbi", context}, fetch, dest, value, pe); }
 
 int weft_int32_wait_until(int32_t *ivar, weft_comparison comparison, int32_t value) { return typed::wait_until({"weft_int32_wait_until"}, ivar, comparison, value); }
 int weft_int64_wait_until(int64_t *ivar, weft_comparison comparison, int64_t value) { return typed::wait_until({"weft_int64_wait_until"}, ivar, comparison, value); }

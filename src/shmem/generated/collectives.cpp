@@ -18,8 +18,8 @@ using weft::rma::Blocking;
 // clang-format off
 
 
-void pshmem_barrier_all(void) { end_job_if_failed({"shmem_barrier_all", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, weft_barrier_all()); }
-void pshmem_sync_all(void) { end_job_if_failed({"shmem_sync_all", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, weft_sync_all()); }
+void pshmem_barrier_all(void) { end_job_if_failed({"shmem_barrier_all", WEFT_CTX_DEFAULT, OnError::EndJob}, weft_barrier_all()); }
+void pshmem_sync_all(void) { end_job_if_failed({"shmem_sync_all", WEFT_CTX_DEFAULT, OnError::EndJob}, weft_sync_all()); }
 int pshmem_team_sync(shmem_team_t team) { return rename_on_error("shmem_team_sync", weft_team_sync(team)); }
 int pshmem_alltoallmem(shmem_team_t team, void *dest, const void *source, size_t nelems) { return rename_on_error("shmem_alltoallmem", weft_team_alltoall(team, dest, source, nelems)); }
 int pshmem_alltoallsmem(shmem_team_t team, void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) { return rename_on_error("shmem_alltoallsmem", weft_team_alltoalls(team, dest, source, {dst, sst, 1, nelems})); }

@@ -21,15 +21,15 @@ using weft::rma::Blocking;
 int pshmem_ctx_create(long options, shmem_ctx_t *ctx) { return rename_on_error("shmem_ctx_create", shmem::create_context(SHMEM_TEAM_WORLD, ctx)); }
 int pshmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx) { return team == SHMEM_TEAM_INVALID ? shmem::create_context(team, ctx) : rename_on_error("shmem_team_create_ctx", shmem::create_context(team, ctx)); }
 int pshmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team) { return ctx == SHMEM_CTX_INVALID ? shmem::team_of_context(ctx, team) : rename_on_error("shmem_ctx_get_team", shmem::team_of_context(ctx, team)); }
-void pshmem_ctx_destroy(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_destroy", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::destroy_context(ctx)); }
-void pshmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask) { end_job_if_failed({"shmem_ctx_session_start", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::check_session({"shmem_ctx_session_start", ctx})); }
-void pshmem_ctx_session_stop(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_session_stop", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::check_session({"shmem_ctx_session_stop", ctx})); }
-void pshmem_pe_quiet(const int *target_pes, size_t npes) { end_job_if_failed({"shmem_pe_quiet", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, pe_quiet({"shmem_pe_quiet", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, {target_pes, npes})); }
-void pshmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes) { end_job_if_failed({"shmem_ctx_pe_quiet", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::pe_quiet_context({"shmem_ctx_pe_quiet", ctx}, {target_pes, npes})); }
-void pshmem_fence(void) { end_job_if_failed({"shmem_fence", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, fence({"shmem_fence", WEFT_CONTEXT_DEFAULT, OnError::EndJob})); }
-void pshmem_quiet(void) { end_job_if_failed({"shmem_quiet", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, quiet({"shmem_quiet", WEFT_CONTEXT_DEFAULT, OnError::EndJob})); }
-void pshmem_ctx_fence(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_fence", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::fence_context({"shmem_ctx_fence", ctx})); }
-void pshmem_ctx_quiet(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_quiet", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::quiet_context({"shmem_ctx_quiet", ctx})); }
+void pshmem_ctx_destroy(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_destroy", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::destroy_context(ctx)); }
+void pshmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask) { end_job_if_failed({"shmem_ctx_session_start", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::check_session({"shmem_ctx_session_start", ctx})); }
+void pshmem_ctx_session_stop(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_session_stop", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::check_session({"shmem_ctx_session_stop", ctx})); }
+void pshmem_pe_quiet(const int *target_pes, size_t npes) { end_job_if_failed({"shmem_pe_quiet", WEFT_CTX_DEFAULT, OnError::EndJob}, pe_quiet({"shmem_pe_quiet", WEFT_CTX_DEFAULT, OnError::EndJob}, {target_pes, npes})); }
+void pshmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes) { end_job_if_failed({"shmem_ctx_pe_quiet", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::pe_quiet_context({"shmem_ctx_pe_quiet", ctx}, {target_pes, npes})); }
+void pshmem_fence(void) { end_job_if_failed({"shmem_fence", WEFT_CTX_DEFAULT, OnError::EndJob}, fence({"shmem_fence", WEFT_CTX_DEFAULT, OnError::EndJob})); }
+void pshmem_quiet(void) { end_job_if_failed({"shmem_quiet", WEFT_CTX_DEFAULT, OnError::EndJob}, quiet({"shmem_quiet", WEFT_CTX_DEFAULT, OnError::EndJob})); }
+void pshmem_ctx_fence(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_fence", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::fence_context({"shmem_ctx_fence", ctx})); }
+void pshmem_ctx_quiet(shmem_ctx_t ctx) { end_job_if_failed({"shmem_ctx_quiet", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::quiet_context({"shmem_ctx_quiet", ctx})); }
 
 // What programs call; a tool's own definition goes before.
 decltype(pshmem_ctx_create) shmem_ctx_create __attribute__((weak, alias("pshmem_ctx_create")));

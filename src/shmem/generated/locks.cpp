@@ -18,9 +18,9 @@ using weft::rma::Blocking;
 // clang-format off
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-void pshmem_set_lock(long *lock) { end_job_if_failed({"shmem_set_lock", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::set_lock({"shmem_set_lock", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, lock)); }
-void pshmem_clear_lock(long *lock) { end_job_if_failed({"shmem_clear_lock", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::clear_lock({"shmem_clear_lock", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, lock)); }
-int pshmem_test_lock(long *lock) { return end_job_if_failed({"shmem_test_lock", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::test_lock({"shmem_test_lock", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, lock)); }
+void pshmem_set_lock(long *lock) { end_job_if_failed({"shmem_set_lock", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::set_lock({"shmem_set_lock", WEFT_CTX_DEFAULT, OnError::EndJob}, lock)); }
+void pshmem_clear_lock(long *lock) { end_job_if_failed({"shmem_clear_lock", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::clear_lock({"shmem_clear_lock", WEFT_CTX_DEFAULT, OnError::EndJob}, lock)); }
+int pshmem_test_lock(long *lock) { return end_job_if_failed({"shmem_test_lock", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::test_lock({"shmem_test_lock", WEFT_CTX_DEFAULT, OnError::EndJob}, lock)); }
 void pshmem_set_cache_inv(void) {  }
 void pshmem_set_cache_line_inv(void *dest) {  }
 void pshmem_clear_cache_inv(void) {  }

@@ -18,16 +18,16 @@ using weft::rma::Blocking;
 // clang-format off
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-void * pshmem_malloc(size_t size) { return shmem::allocate({"shmem_malloc", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, size); }
-void * pshmem_calloc(size_t count, size_t size) { return shmem::allocate_zeroed({"shmem_calloc", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, times(count, size)); }
-void * pshmem_align(size_t alignment, size_t size) { return shmem::allocate_aligned({"shmem_align", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, alignment, size); }
-void * pshmem_realloc(void *ptr, size_t size) { return reallocate({"shmem_realloc", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, ptr, size); }
-void * pshmem_malloc_with_hints(size_t size, long hints) { return shmem::allocate({"shmem_malloc_with_hints", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, size); }
-void pshmem_free(void *ptr) { end_job_if_failed({"shmem_free", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, release({"shmem_free", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, ptr)); }
-void * shmalloc(size_t size) { return shmem::allocate({"shmalloc", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, size); }
-void * shmemalign(size_t alignment, size_t size) { return shmem::allocate_aligned({"shmemalign", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, alignment, size); }
-void * shrealloc(void *ptr, size_t size) { return reallocate({"shrealloc", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, ptr, size); }
-void shfree(void *ptr) { end_job_if_failed({"shfree", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, release({"shfree", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, ptr)); }
+void * pshmem_malloc(size_t size) { return shmem::allocate({"shmem_malloc", WEFT_CTX_DEFAULT, OnError::EndJob}, size); }
+void * pshmem_calloc(size_t count, size_t size) { return shmem::allocate_zeroed({"shmem_calloc", WEFT_CTX_DEFAULT, OnError::EndJob}, times(count, size)); }
+void * pshmem_align(size_t alignment, size_t size) { return shmem::allocate_aligned({"shmem_align", WEFT_CTX_DEFAULT, OnError::EndJob}, alignment, size); }
+void * pshmem_realloc(void *ptr, size_t size) { return reallocate({"shmem_realloc", WEFT_CTX_DEFAULT, OnError::EndJob}, ptr, size); }
+void * pshmem_malloc_with_hints(size_t size, long hints) { return shmem::allocate({"shmem_malloc_with_hints", WEFT_CTX_DEFAULT, OnError::EndJob}, size); }
+void pshmem_free(void *ptr) { end_job_if_failed({"shmem_free", WEFT_CTX_DEFAULT, OnError::EndJob}, release({"shmem_free", WEFT_CTX_DEFAULT, OnError::EndJob}, ptr)); }
+void * shmalloc(size_t size) { return shmem::allocate({"shmalloc", WEFT_CTX_DEFAULT, OnError::EndJob}, size); }
+void * shmemalign(size_t alignment, size_t size) { return shmem::allocate_aligned({"shmemalign", WEFT_CTX_DEFAULT, OnError::EndJob}, alignment, size); }
+void * shrealloc(void *ptr, size_t size) { return reallocate({"shrealloc", WEFT_CTX_DEFAULT, OnError::EndJob}, ptr, size); }
+void shfree(void *ptr) { end_job_if_failed({"shfree", WEFT_CTX_DEFAULT, OnError::EndJob}, release({"shfree", WEFT_CTX_DEFAULT, OnError::EndJob}, ptr)); }
 
 // What programs call; a tool's own definition goes before.
 decltype(pshmem_malloc) shmem_malloc __attribute__((weak, alias("pshmem_malloc")));

@@ -18,11 +18,11 @@ using weft::rma::Blocking;
 // clang-format off
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-void pshmem_init(void) { end_job_if_failed({"shmem_init", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::init({"shmem_init", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, SHMEM_THREAD_MULTIPLE)); }
+void pshmem_init(void) { end_job_if_failed({"shmem_init", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::init({"shmem_init", WEFT_CTX_DEFAULT, OnError::EndJob}, SHMEM_THREAD_MULTIPLE)); }
 int pshmem_init_thread(int requested, int *provided) { return shmem::init_thread({"shmem_init_thread"}, requested, provided); }
 void pshmem_query_initialized(int *initialized) { *initialized = weft_initialized(); }
 void pshmem_query_thread(int *provided) { *provided = shmem::thread_level(); }
-void pshmem_finalize(void) { end_job_if_failed({"shmem_finalize", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::finalize()); }
+void pshmem_finalize(void) { end_job_if_failed({"shmem_finalize", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::finalize()); }
 void pshmem_global_exit(int status) { weft_global_exit(status); }
 int pshmem_my_pe(void) { return weft_pe(); }
 int pshmem_n_pes(void) { return weft_pe_count(); }
@@ -32,7 +32,7 @@ void * pshmem_ptr(const void *dest, int pe) { return weft_ptr(dest, pe); }
 void pshmem_info_get_version(int *major, int *minor) { { *major = SHMEM_MAJOR_VERSION; *minor = SHMEM_MINOR_VERSION; } }
 void pshmem_info_get_name(char *name) { shmem::copy_name(name, SHMEM_VENDOR_STRING); }
 void pshmem_pcontrol(int level, ...) {  }
-void start_pes(int npes) { end_job_if_failed({"start_pes", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::start_pes({"start_pes", WEFT_CONTEXT_DEFAULT, OnError::EndJob})); }
+void start_pes(int npes) { end_job_if_failed({"start_pes", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::start_pes({"start_pes", WEFT_CTX_DEFAULT, OnError::EndJob})); }
 int _my_pe(void) { return weft_pe(); }
 int _num_pes(void) { return weft_pe_count(); }
 int pshmem_num_pes(void) { return weft_pe_count(); }

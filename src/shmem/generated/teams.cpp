@@ -25,7 +25,7 @@ int pshmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t des
 void * pshmem_team_ptr(shmem_team_t team, const void *dest, int pe) { return weft_ptr(dest, weft_team_translate(team, pe, SHMEM_TEAM_WORLD)); }
 int pshmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team) { return parent_team == SHMEM_TEAM_INVALID ? shmem::split(parent_team, {start, stride, size}, {config, config_mask}, new_team) : rename_on_error("shmem_team_split_strided", shmem::split(parent_team, {start, stride, size}, {config, config_mask}, new_team)); }
 int pshmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask, shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask, shmem_team_t *yaxis_team) { return parent_team == SHMEM_TEAM_INVALID ? shmem::split_2d(parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team}) : rename_on_error("shmem_team_split_2d", shmem::split_2d(parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team})); }
-void pshmem_team_destroy(shmem_team_t team) { end_job_if_failed({"shmem_team_destroy", WEFT_CONTEXT_DEFAULT, OnError::EndJob}, shmem::destroy_team(team)); }
+void pshmem_team_destroy(shmem_team_t team) { end_job_if_failed({"shmem_team_destroy", WEFT_CTX_DEFAULT, OnError::EndJob}, shmem::destroy_team(team)); }
 
 // What programs call; a tool's own definition goes before.
 decltype(pshmem_team_my_pe) shmem_team_my_pe __attribute__((weak, alias("pshmem_team_my_pe")));

@@ -52,7 +52,7 @@ void tour_memory(const Ring& ring) {
 }
 
 // put and get in all forms, on the default context and on another.
-void tour_transfers(const Ring& ring, weft_context_t context) {
+void tour_transfers(const Ring& ring, weft_ctx_t context) {
   constexpr std::size_t kBytes = 100'000;
   auto* heap = static_cast<unsigned char*>(weft_calloc(4, kBytes));
   std::vector<unsigned char> mine(kBytes, static_cast<unsigned char>(ring.me + 1));
@@ -87,7 +87,7 @@ void tour_transfers(const Ring& ring, weft_context_t context) {
   WEFT_EXPECT_OK(weft_free(heap));
 }
 
-void tour_strides(const Ring& ring, weft_context_t context) {
+void tour_strides(const Ring& ring, weft_ctx_t context) {
   auto* heap = static_cast<std::int32_t*>(weft_calloc(30, sizeof(std::int32_t)));
   const std::int32_t source[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   const weft_stride spread{.dest = 3, .source = 2, .element_bytes = 4, .count = 5};
@@ -109,7 +109,7 @@ void tour_strides(const Ring& ring, weft_context_t context) {
   WEFT_EXPECT_OK(weft_free(heap));
 }
 
-void tour_signals(const Ring& ring, weft_context_t context) {
+void tour_signals(const Ring& ring, weft_ctx_t context) {
   auto* word = static_cast<std::uint64_t*>(weft_calloc(1, sizeof(std::uint64_t)));
   auto* data = static_cast<int*>(weft_calloc(4, sizeof(int)));
   const weft_signal add{word, 1, WEFT_SIGNAL_ADD};
@@ -138,7 +138,7 @@ void tour_signals(const Ring& ring, weft_context_t context) {
 }
 
 template <typename T>
-void tour_elements(const Ring& ring, weft_context_t context) {
+void tour_elements(const Ring& ring, weft_ctx_t context) {
   using C = weft::TypedFunctions<T>;
   auto* heap = static_cast<T*>(weft_calloc(8, sizeof(T)));
   const T mine = static_cast<T>(ring.me + 3);
@@ -170,7 +170,7 @@ void tour_elements(const Ring& ring, weft_context_t context) {
 }
 
 template <typename T>
-void tour_arithmetic(const Ring& ring, weft_context_t context) {
+void tour_arithmetic(const Ring& ring, weft_ctx_t context) {
   using C = weft::TypedFunctions<T>;
   auto* word = static_cast<T*>(weft_calloc(1, sizeof(T)));
   T old = 0;
@@ -228,7 +228,7 @@ void tour_waits(const Ring& ring) {
   WEFT_EXPECT(C::test_all(words, 4, nullptr, WEFT_LE, T{0}) == 1);
   WEFT_EXPECT(C::wait_until_any(words, 4, leave_out_all, WEFT_EQ, T{0}) == SIZE_MAX);
   barrier();
-  WEFT_EXPECT_OK(C::p(WEFT_CONTEXT_DEFAULT, words + 2, T{5}, ring.right));
+  WEFT_EXPECT_OK(C::p(WEFT_CTX_DEFAULT, words + 2, T{5}, ring.right));
   WEFT_EXPECT_OK(C::wait_until(words + 2, WEFT_EQ, T{5}));
   WEFT_EXPECT(C::wait_until_any(words, 4, nullptr, WEFT_GE, T{5}) == 2);
   WEFT_EXPECT(C::wait_until_some(words, 4, indices, nullptr, WEFT_GE, T{5}) == 1 &&
@@ -237,8 +237,8 @@ void tour_waits(const Ring& ring) {
   WEFT_EXPECT(C::test_some(words, 4, indices, leave_out_last, WEFT_LT, T{5}) == 2 &&
               indices[1] == 1);
   barrier();
-  WEFT_EXPECT_OK(C::p(WEFT_CONTEXT_DEFAULT, words, T{6}, ring.right));
-  WEFT_EXPECT_OK(C::p(WEFT_CONTEXT_DEFAULT, words + 1, T{6}, ring.right));
+  WEFT_EXPECT_OK(C::p(WEFT_CTX_DEFAULT, words, T{6}, ring.right));
+  WEFT_EXPECT_OK(C::p(WEFT_CTX_DEFAULT, words + 1, T{6}, ring.right));
   WEFT_EXPECT_OK(C::wait_until_all(words, 4, leave_out_last, WEFT_GE, T{5}));
   WEFT_EXPECT(C::test_all(words, 4, nullptr, WEFT_GE, T{5}) == 0);
   WEFT_EXPECT(C::test_all(words, 4, leave_out_last, WEFT_GE, T{5}) == 1);
@@ -285,11 +285,11 @@ int main() {
   WEFT_EXPECT(weft_initialized() == 0 && weft_pe() == -1);
   WEFT_EXPECT_OK(weft_init());
   const Ring ring;
-  weft_context_t context = WEFT_CONTEXT_DEFAULT;
-  WEFT_EXPECT_OK(weft_context_create(&context));
+  weft_ctx_t context = WEFT_CTX_DEFAULT;
+  WEFT_EXPECT_OK(weft_ctx_create(&context));
   tour_setup(ring);
   tour_memory(ring);
-  for (weft_context_t each : {WEFT_CONTEXT_DEFAULT, context}) {
+  for (weft_ctx_t each : {WEFT_CTX_DEFAULT, context}) {
     tour_transfers(ring, each);
     tour_strides(ring, each);
     tour_signals(ring, each);
@@ -310,7 +310,7 @@ int main() {
   tour_waits<std::uint64_t>(ring);
   tour_collectives(ring);
   tour_rails(ring);
-  WEFT_EXPECT_OK(weft_context_destroy(context));
+  WEFT_EXPECT_OK(weft_ctx_destroy(context));
   WEFT_EXPECT_OK(weft_finalize());
   WEFT_EXPECT(weft_initialized() == 0);
   if (ring.me == 0) {

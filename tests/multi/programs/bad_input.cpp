@@ -62,18 +62,18 @@ const Case kCases[] = {
     {"context_of_destroyed_team",
      [](int* heap) {
        weft_team_t team = WEFT_TEAM_INVALID;
-       weft_context_t context = WEFT_CONTEXT_DEFAULT;
+       weft_ctx_t context = WEFT_CTX_DEFAULT;
        WEFT_EXPECT_OK(weft_team_split(WEFT_TEAM_WORLD, {0, 1, 2}, &team));
-       WEFT_EXPECT_OK(weft_team_context_create(team, &context));
+       WEFT_EXPECT_OK(weft_team_ctx_create(team, &context));
        WEFT_EXPECT_OK(weft_ctx_put(context, heap, &outside, 4, 1));
        WEFT_EXPECT_OK(weft_team_destroy(team));
-       WEFT_EXPECT(weft_context_destroy(context) == WEFT_INVALID_ARGUMENT);
+       WEFT_EXPECT(weft_ctx_destroy(context) == WEFT_INVALID_ARGUMENT);
        WEFT_EXPECT(weft_ctx_quiet(context) == WEFT_INVALID_ARGUMENT);
        return weft_ctx_put(context, heap, &outside, 4, 1);
      }},
     {"foreign_context",
      [](int* heap) {
-       return weft_ctx_int32_p(reinterpret_cast<weft_context_t>(std::uintptr_t{64}), heap, 1, 0);
+       return weft_ctx_int32_p(reinterpret_cast<weft_ctx_t>(std::uintptr_t{64}), heap, 1, 0);
      }},
     {"second_init", [](int*) { return weft_init(); }},
     {"free_twice",
