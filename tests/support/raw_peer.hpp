@@ -69,6 +69,7 @@ class RawPeer {
     writer.text(rail_->provider());
     writer.u32(1);
     writer.blob(rail_->address());
+    writer.text("raw0");
     writer.u32(1).u32(1).u64(1).u64(0);  // immediate data, regions, key, base
     return writer.bytes();
   }

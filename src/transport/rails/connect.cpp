@@ -15,6 +15,7 @@ namespace {
 
 struct RailEndpoint {
   std::vector<std::byte> address;
+  std::string address_text;
   bool has_immediate = true;
   std::vector<fabric::RegionKey> regions;
 };
@@ -37,6 +38,7 @@ PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
     for (RailEndpoint& rail : endpoints.rails) {
       const auto address = reader.blob();
       rail.address.assign(address.begin(), address.end());
+      rail.address_text = reader.text();
       rail.has_immediate = reader.u32() != 0;
       for (std::uint32_t regions = reader.u32(); regions > 0; --regions) {
         rail.regions.push_back({.key = RemoteKey(reader.u64()), .base = reader.u64()});
@@ -58,6 +60,7 @@ bootstrap::Blob RailsTransport::describe() const {
   writer.u32(static_cast<std::uint32_t>(state_.rails.size()));
   for (const LocalRail& local : state_.rails) {
     writer.blob(local.rail->address());
+    writer.text(local.rail->address_text());
     writer.u32(local.rail->limits().has_immediate ? 1 : 0);
     writer.u32(static_cast<std::uint32_t>(state_.regions.size()));
     for (const std::span<std::byte> region : state_.regions) {
@@ -99,6 +102,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data
     }
     for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
       peer->rails[remote].address = std::move(endpoints.rails[remote].address);
+      peer->rails[remote].address_text = std::move(endpoints.rails[remote].address_text);
     }
     for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
       LinkMask mask = 0;
@@ -309,10 +313,11 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
     const bool reached = std::ranges::any_of(peer->links, &RailLink::warm);
     if (!reached) {
       fail(Status::PeerLost,
-           "PE {} was not reached over any of {} x {} rails (ours: {} {}); check the routes and "
+           "PE {} was not reached over any of {} x {} rails (ours: {} {}, its: {}); check the routes and "
            "firewalls between the NICs",
            peer->pe.value, state_.rails.size(), peer->rails.size(),
-           state_.rails.front().rail->nic(), state_.rails.front().rail->address_text());
+           state_.rails.front().rail->nic(), state_.rails.front().rail->address_text(),
+           peer->rails.front().address_text);
     }
   }
 }

@@ -407,8 +407,9 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   state_.warned_ns = is_news ? state_.now_ns : state_.warned_ns;
   const fabric::Rail& rail = *state_.rails[link.local.value].rail;
   log::at(is_news ? log::Level::Warn : log::Level::Info,
-          "rail {} ({}, {}) does not reach rail {} of PE {}: {}; {}", link.local.value, rail.nic(),
-          rail.address_text(), link.remote.value, peer.pe.value, reason,
+          "rail {} ({}, {}) does not reach rail {} of PE {} ({}): {}; {}", link.local.value,
+          rail.nic(), rail.address_text(), link.remote.value, peer.pe.value,
+          peer.rails[link.remote.value].address_text, reason,
           is_reachable(peer) ? "continuing on the other rails" : "no other rail is left, retrying");
 }
 

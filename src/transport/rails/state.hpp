@@ -118,6 +118,7 @@ struct LocalRail {
 
 struct PeerRail {
   std::vector<std::byte> address;
+  std::string address_text;  // for display
   PeerRailCounters* counters = nullptr;
   RailLoad load;
 };
