@@ -45,22 +45,31 @@ Endpoint endpoint_of(const std::byte* address, std::size_t bytes) {
   return endpoint;
 }
 
-using GetName = int (*)(int, sockaddr*, socklen_t*);
+struct Ends {
+  Endpoint local;
+  Endpoint remote;
+};
 
-Endpoint endpoint_of_socket(int socket, GetName get_name) {
-  sockaddr_storage storage{};
-  socklen_t bytes = sizeof(storage);
-  if (get_name(socket, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) {
+// Not getpeername: it knows no peer before the connection is established (inet_getname in Linux' net/ipv4/af_inet.c).
+// SO_PEERNAME does, if asked for no more bytes than the address has.
+Ends ends_of(int socket) {
+  sockaddr_storage local{};
+  sockaddr_storage remote{};
+  socklen_t bytes = sizeof(local);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&local), &bytes) != 0 ||
+      ::getsockopt(socket, SOL_SOCKET, SO_PEERNAME, &remote, &bytes) != 0) {
     return {};
   }
-  return endpoint_of(reinterpret_cast<const std::byte*>(&storage), bytes);
+  return {endpoint_of(reinterpret_cast<const std::byte*>(&local), bytes),
+          endpoint_of(reinterpret_cast<const std::byte*>(&remote), bytes)};
 }
 
 bool is_dead(const tcp_info& info, std::uint32_t silent_ms) {
+  // Two timeouts in a row: a single one also occurs on a live connection after a queue overflow, and where many peers
+  // connect at once.
   if (info.tcpi_state == TCP_SYN_SENT) {
-    return info.tcpi_retransmits > 0;
+    return info.tcpi_retransmits > 1;
   }
-  // Two timeouts in a row: a single one also occurs on a live connection after a queue overflow.
   return info.tcpi_unacked > 0 && info.tcpi_retransmits > 1 && info.tcpi_last_ack_recv > silent_ms;
 }
 
@@ -85,8 +94,7 @@ void SocketWatch::for_each_socket(std::span<const std::byte> peer_address,
     if (code != std::errc{}) {
       continue;
     }
-    const Endpoint local = endpoint_of_socket(descriptor, &::getsockname);
-    const Endpoint remote = endpoint_of_socket(descriptor, &::getpeername);
+    const auto [local, remote] = ends_of(descriptor);
     const bool same_hosts =
         local.known && remote.known && local.host == mine.host && remote.host == theirs.host;
     // Our connections go to their listening port; theirs come in on our listening port.

@@ -24,8 +24,8 @@ class SocketWatch {
   // `address`: the result of fi_getname, a sockaddr. `nic`: the interface's name, or any other text.
   SocketWatch(std::string nic, std::span<const std::byte> address);
 
-  // NicDown: the interface has no carrier. Dead: the peer's kernel has acknowledged nothing for
-  // `silent_ms` although bytes are in flight (tcp(7), TCP_INFO).
+  // NicDown: the interface has no carrier. Dead: the peer's kernel has acknowledged nothing for `silent_ms` although
+  // bytes are in flight, or has not answered two attempts to connect (tcp(7), TCP_INFO).
   [[nodiscard]] LinkHealth examine(std::span<const std::byte> peer_address,
                                    std::uint32_t silent_ms) const noexcept;
 

@@ -275,7 +275,7 @@ void RailsTransport::start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold
   state_.now_ns = now_ns();
   std::erase_if(cold, [this](const auto& entry) {
     const auto& [peer, link] = entry;
-    return link->warm || link->probing || recovery_.probe(*peer, *link);
+    return link->warm || link->probing || !link->up || recovery_.probe(*peer, *link);
   });
 }
 
@@ -296,7 +296,9 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
   auto cold = wanted;
   const auto is_settled = [this, &wanted] {
     const std::lock_guard lock(mutex_);
-    return std::ranges::none_of(wanted, [](const auto& entry) { return entry.second->probing; });
+    // A link that is down is tried again and again, which is not waited for.
+    return std::ranges::none_of(
+        wanted, [](const auto& entry) { return entry.second->probing && entry.second->up; });
   };
   const std::uint64_t deadline_ns = now_ns() + std::uint64_t{timeout_s} * 1'000'000'000;
   while (!cold.empty() || !is_settled()) {

@@ -326,7 +326,8 @@ void Links::on_failed(Peer& peer, const Posted& posted) {
   }
 }
 
-void Links::on_full(LocalRail& local) {
+void Links::on_full(LocalRail& local, RailLink& link) {
+  link.await_opening(state_.now_ns);
   local.full = true;
   add_to(local.counters->retries, 1);
 }
@@ -368,6 +369,7 @@ void Links::change_links_up(const Peer& peer, const RailLink& link, std::int32_t
 
 void Links::become_warm(const Peer& peer, RailLink& link) {
   link.warm = true;
+  link.opening = false;
   LocalRail& local = state_.rails[link.local.value];
   if (state_.options.policy->is_first_choice(link.pair(), peer.rails.size())) {
     --local.links_cold;
@@ -396,6 +398,7 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
     return;
   }
   link.up = false;
+  link.opening = false;
   change_links_up(peer, link, -1);
   link.down_ns = state_.now_ns;
   peer.masks[link.local.value] &= ~(LinkMask{1} << link.remote.value);

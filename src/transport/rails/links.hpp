@@ -57,8 +57,8 @@ class Links {
       Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted);
   void on_completed(Peer& peer, const Posted& posted);
   void on_failed(Peer& peer, const Posted& posted);
-  // The rail did not accept a post: its queue is full, or the link failed.
-  static void on_full(LocalRail& local);
+  // The rail did not accept a post: its queue is full, its connection is being opened, or the link failed.
+  void on_full(LocalRail& local, RailLink& link);
   void on_refused(Peer& peer, RailLink& link);
 
   void set_up(Peer& peer, RailLink& link);

@@ -86,7 +86,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
         }
         return true;
       case fabric::PostResult::Full:
-        Links::on_full(local);
+        links_.on_full(local, link);
         break;
       case fabric::PostResult::Refused:  // memory and size are valid, so the link is at fault
       case fabric::PostResult::Failed:

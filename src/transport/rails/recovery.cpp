@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kAbandonNs = 60 * kNsPerMs;
+constexpr std::uint64_t kOpeningNs = 1000 * kNsPerMs;
 
 }  // namespace
 
@@ -126,6 +127,7 @@ bool Recovery::probe(Peer& peer, RailLink& link) {
   }
   state_.probes.give(probe);
   if (result == fabric::PostResult::Full) {
+    link.await_opening(state_.now_ns);
     return false;
   }
   links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
@@ -216,14 +218,27 @@ void Recovery::check_nics() {
   }
 }
 
+// Each look is a walk over all descriptors: one a pass for connections that are being opened, of which thousands may
+// be at the same time.
+bool Recovery::is_suspect(const Peer& peer, const RailLink& link) {
+  const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
+  if (!link.posts.empty() || outbox_.has_kept(peer, link)) {
+    return silent_ns > state_.options.rail_stall_ms * kNsPerMs;
+  }
+  return link.opening && silent_ns > kOpeningNs && !std::exchange(has_seen_opening_, true);
+}
+
 void Recovery::check_link(Peer& peer, RailLink& link) {
   fabric::Rail& rail = *state_.rails[link.local.value].rail;
   const auto& address = peer.rails[link.remote.value].address;
-  const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
-  const bool is_used = !link.posts.empty() || outbox_.has_kept(peer, link);
-  if (link.up && is_used && silent_ns > state_.options.rail_stall_ms * kNsPerMs) {
+  if (link.up && is_suspect(peer, link)) {
     if (rail.examine(address, state_.options.rail_stall_ms) == fabric::LinkHealth::Dead) {
-      set_peer_rail_down(peer, link.remote, "the connection makes no progress");
+      if (link.opening) {
+        links_.set_down(peer, link, "nothing answers");
+        rail.cut(address);  // the next probe opens a new one
+      } else {
+        set_peer_rail_down(peer, link.remote, "the connection makes no progress");
+      }
     }
     link.progress_ns = state_.now_ns;  // examine it again after the same time
   }
@@ -243,6 +258,7 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
 }
 
 void Recovery::tick() {
+  has_seen_opening_ = false;
   check_nics();
   for (const auto& peer : state_.peers) {
     if (peer == nullptr || peer->status != Status::Ok) {

@@ -50,6 +50,7 @@ class Recovery {
   [[nodiscard]] bool is_nic_down(RailIndex local) const;
   void check_nics();
   void abandon_posts(Peer& peer, RailLink& link);
+  [[nodiscard]] bool is_suspect(const Peer& peer, const RailLink& link);
   void check_link(Peer& peer, RailLink& link);
   void lose(Peer& peer);
 
@@ -58,6 +59,7 @@ class Recovery {
   Outbox& outbox_;
   Sender& sender_;
   Receiver& receiver_;
+  bool has_seen_opening_ = false;  // in this pass
 };
 
 }  // namespace weft::transport::rails

@@ -293,7 +293,7 @@ fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piec
       links_.on_posted(peer, link, direction_of(operation), where.bytes, piece);
       break;
     case fabric::PostResult::Full:
-      Links::on_full(local);
+      links_.on_full(local, link);
       break;
     case fabric::PostResult::Refused:
       add_to(local.counters->errors, 1);

@@ -78,8 +78,17 @@ struct RailLink {
   bool up = true;
   bool warm = false;     // something was delivered over it
   bool probing = false;  // a probe is outstanding
+  bool opening = false;  // cold, and a post found no room: its connection is being opened
 
   [[nodiscard]] RailPair pair() const { return {local, remote}; }
+
+  // A post found no room.
+  void await_opening(std::uint64_t now_ns) {
+    if (!warm && !opening) {
+      opening = true;
+      progress_ns = now_ns;
+    }
+  }
 
   std::vector<Posted*> posts;  // outstanding, in no order
   std::uint64_t progress_ns =
