@@ -22,7 +22,7 @@ MAY_USE = {
 # Tools prove that the public headers are enough; these look inside because that is their purpose.
 TOOL_MAY_USE = {
     "run": {"base", "topology", "bootstrap"},
-    # Shows each of these, and its doctor tries each by itself, so that it can say which one fails.
+    # Shows each of these, and its doctor tries heaps and GPUs by themselves, so that it can say which one fails.
     "info": {"base", "topology", "gpu", "fabric", "bootstrap", "heap"},
     "top": {"base"},
     "perf": {"base"},

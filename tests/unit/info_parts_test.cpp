@@ -11,6 +11,7 @@
 
 #include "tools/info/bootstrap_found.hpp"
 #include "tools/info/doctor/doctor.hpp"
+#include "tools/info/doctor/unreached.hpp"
 #include "tools/info/heap_report.hpp"
 #include "tools/info/kernel_features.hpp"
 #include "tools/info/memory_limits.hpp"
@@ -190,6 +191,40 @@ TEST(InfoDoctor, LinesThatALibraryPrintsAreNoFindings) {
   }
   EXPECT_EQ(parse_step_line(R"({"trying":"a"})")->trying, "a");
   EXPECT_EQ(parse_step_line(R"({"seat":3})")->seat, 3U);
+}
+
+constexpr const char* kLog =
+    "weft: PE 0: info: rail 0 (nic0, 10.0.0.1) does not reach rail 1 of PE 1 (10.0.1.2): nothing "
+    "answers; going on with the others\n"
+    "weft: PE 1: warning: rail 0 (nic0, 10.0.1.1) does not reach rail 0 of PE 0 (10.0.0.1): "
+    "nothing answers; no other rail is left, trying again\n"
+    "weft: PE 0: warning: rail 1 (nic1, 10.0.0.2) does not reach rail 1 of PE 1 (10.0.1.2): "
+    "nothing answers; going on with the others\n"
+    "weft: PE 0: info: rail 1 (nic1, 10.0.0.2) does not reach rail 0 of PE 1 (10.0.1.1): "
+    "Connection refused; going on with the others\n";
+
+TEST(InfoDoctor, RailsThatWereNotReachedAreReadFromThePesOwnLines) {
+  const auto unreached = find_unreached(kLog, 0);
+  ASSERT_EQ(unreached.size(), 3U);
+  EXPECT_EQ(unreached[2].rail, 1U);
+  EXPECT_EQ(unreached[2].nic, "nic1");
+  EXPECT_EQ(unreached[2].peer_rail, 0U);
+  EXPECT_EQ(unreached[2].pe, 1);
+  EXPECT_EQ(unreached[2].where, "10.0.1.1");
+  EXPECT_EQ(unreached[2].reason, "Connection refused");
+  const std::string again = "weft: PE 0: info: rail 1 (nic1) reaches rail 0 of PE 1 again\n";
+  EXPECT_EQ(find_unreached(kLog + again, 0).size(), 2U);
+}
+
+TEST(InfoDoctor, RailThatNoneReachesIsOneProblem) {
+  const Reporter reporter(nullptr);
+  report_unreached(find_unreached(kLog, 0), 2, reporter);
+  ASSERT_EQ(reporter.added().size(), 2U);
+  EXPECT_EQ(reporter.added()[0].text,
+            "no rail of this PE reaches rail 1 of PE 1 (10.0.1.2): nothing answers");
+  EXPECT_THAT(reporter.added()[0].remedy, HasSubstr("ping -I nic0 10.0.1.2"));
+  EXPECT_EQ(reporter.added()[1].text,
+            "rail 1 nic1 does not reach rail 0 (10.0.1.1) of PE 1: Connection refused");
 }
 
 StepResult step_with(std::string summary, std::vector<Finding> findings) {

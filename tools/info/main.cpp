@@ -3,12 +3,14 @@
 //
 // Changes nothing and needs no job. Status 0, 1 if the doctor finds a problem, or 2 with one line on stderr
 // for bad input.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,6 +18,8 @@
 
 #include "src/base/config.hpp"
 #include "src/base/error.hpp"
+#include "src/topology/node.hpp"
+#include "tools/info/bootstrap_found.hpp"
 #include "tools/info/doctor/doctor.hpp"
 #include "tools/info/doctor/job.hpp"
 #include "tools/info/env_table.hpp"
@@ -28,6 +32,8 @@ constexpr int kNotReady = 1;
 constexpr int kBadInput = 2;
 constexpr int kStepLimitMaxS = 3600;
 constexpr int kPeCountMax = 4096;  // of one node
+constexpr std::chrono::seconds kOthersTime{
+    1};  // for other PEs to say what they could not tell PE 0
 
 struct Options {
   bool env = false;
@@ -42,7 +48,7 @@ struct Options {
 CLI::Option* declare_doctor(CLI::App& app, Options& options) {
   auto* doctor = app.add_flag(
       "--doctor", options.doctor,
-      "Try it: heap, processes of a node, GPUs, and each rail to itself and to a neighbour; "
+      "Try it: heap, processes of a node, GPUs, and a job over the rails; "
       "started by "
       "weft-run or another launcher, between the PEs. Status 1 if there is something to change");
   app.add_flag("--all-nics", options.doctoring.all_nics,
@@ -54,6 +60,7 @@ CLI::Option* declare_doctor(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->needs(doctor);
   app.add_option("--doctor-step", options.doctor_step)->needs(doctor)->group("");  // hidden
+  app.add_flag("--doctor-pair", options.doctoring.is_pair)->needs(doctor)->group("");
   return doctor;
 }
 
@@ -104,32 +111,46 @@ int run_doctor_step(const Options& options) {
 }
 
 int run_doctor(const Options& options) {
-  const PeQuestion& pe = options.doctoring.pe;
-  if (pe.index >= pe.count) {
-    fail(Status::InvalidArgument, "--pe {} is not one of --pes {}; the first is 0", pe.index,
-         pe.count);
+  const PeQuestion& asked = options.doctoring.pe;
+  if (asked.index >= asked.count) {
+    fail(Status::InvalidArgument, "--pe {} is not one of --pes {}; the first is 0", asked.index,
+         asked.count);
   }
-  const bool in_job = is_job(load_config_from_environment());
+  const Config config = load_config_from_environment();
+  const bool in_job = is_job(config);
+  DoctorOptions doctoring = options.doctoring;
+  doctoring.with_info = config.log == "info" || config.log == "debug";
   std::string text = fmt::format("weft {}: trying this machine; a step may take {} s\n\n",
-                                 WEFT_VERSION, options.doctoring.step_limit_s);
+                                 WEFT_VERSION, doctoring.step_limit_s);
   // In a job only PE 0 speaks, and that is known at the end.
   const bool speaks_at_once = !in_job && !options.json;
-  const auto flush = [&] {
-    print(text);
-    std::fflush(stdout);
+  const auto flush = [&](std::FILE* to) {
+    std::fputs(text.c_str(), to);
+    std::fflush(to);
     text.clear();
   };
-  const Diagnosis diagnosis = diagnose(options.doctoring, in_job, [&](const StepResult& step) {
+  const Diagnosis diagnosis = diagnose(doctoring, in_job, [&](const StepResult& step) {
     text += step_text(step);
     if (speaks_at_once) {
-      flush();
+      flush(stdout);
     }
   });
-  text = options.json ? diagnosis_json(diagnosis, WEFT_VERSION) : text + verdict_text(diagnosis);
-  if (diagnosis.seat.value_or(0) != 0) {
-    return EXIT_SUCCESS;  // a launcher may end the job at the first other status, before PE 0 has spoken
+  const bool is_told = !in_job || diagnosis.seat.has_value();
+  const std::string pe = find_bootstrap(config, environment()).pe.value_or("0");
+  if (in_job && pe != "0") {
+    // A launcher may end the job at the first status that is not 0, before PE 0 has spoken.
+    if (!is_told) {
+      text = fmt::format("weft-info: PE {} on {} could not tell PE 0 what it found:\n{}{}", pe,
+                         topology::node_identity().hostname, text, verdict_text(diagnosis));
+      flush(stderr);
+    }
+    return EXIT_SUCCESS;
   }
-  flush();
+  if (!is_told) {
+    std::this_thread::sleep_for(kOthersTime);
+  }
+  text = options.json ? diagnosis_json(diagnosis, WEFT_VERSION) : text + verdict_text(diagnosis);
+  flush(stdout);
   return diagnosis.is_ready() ? EXIT_SUCCESS : kNotReady;
 }
 

@@ -1,12 +1,15 @@
 #include "tools/info/doctor/child.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <sstream>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,7 +41,10 @@ Pipe make_pipe() {
 }
 
 // In a process group of its own, so that what it forks is ended with it.
-pid_t start(const ChildPlan& plan, const Pipe& input, const Pipe& output) {
+pid_t start(const ChildPlan& plan,
+            const Pipe& input,
+            const Pipe& output,
+            const FileDescriptor& errors) {
   std::vector<std::string> words{"weft-info"};
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
   std::vector<char*> argv;
@@ -52,6 +58,7 @@ pid_t start(const ChildPlan& plan, const Pipe& input, const Pipe& output) {
   ::posix_spawnattr_init(&attributes);
   ::posix_spawn_file_actions_adddup2(&actions, input.read_end.get(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, output.write_end.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, errors.get(), STDERR_FILENO);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = -1;
@@ -105,6 +112,20 @@ bool read_lines(int from,
   }
 }
 
+// A step may ask the library for more than the user wants to read.
+void print_errors(const FileDescriptor& errors, bool with_info) {
+  std::string text(static_cast<std::size_t>(std::max<off_t>(::lseek(errors.get(), 0, SEEK_END), 0)),
+                   '\0');
+  text.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(::pread(errors.get(), text.data(), text.size(), 0), 0)));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (with_info || !line.starts_with("weft: ") || line.find(": info: ") == std::string::npos) {
+      fmt::print(stderr, "{}\n", line);
+    }
+  }
+}
+
 // It has closed its output and is about to end. Not reaped yet: its number stays its own.
 void wait_for_exit(pid_t child) {
   for (int ms = 0; ms < kExitMs; ++ms) {
@@ -122,8 +143,12 @@ void wait_for_exit(pid_t child) {
 ChildEnd run_child(const ChildPlan& plan, const std::function<void(const std::string&)>& on_line) {
   Pipe input = make_pipe();
   Pipe output = make_pipe();
+  const FileDescriptor errors(::memfd_create("weft-doctor-stderr", MFD_CLOEXEC));
+  if (!errors.is_open()) {
+    fail("memfd_create failed: {}", errno_words(errno));
+  }
   const auto before = ::signal(SIGPIPE, SIG_IGN);  // for a child that reads no input
-  const pid_t child = start(plan, input, output);
+  const pid_t child = start(plan, input, output, errors);
   input.read_end.reset();
   output.write_end.reset();
   give_input(std::move(input.write_end), plan.input);
@@ -139,6 +164,7 @@ ChildEnd run_child(const ChildPlan& plan, const std::function<void(const std::st
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  print_errors(errors, plan.with_info);
   end.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return end;

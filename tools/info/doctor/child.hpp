@@ -15,6 +15,7 @@ struct ChildPlan {
   std::vector<std::string> arguments;  // without the program's name
   std::string input;                   // what it finds on standard input
   std::uint32_t limit_s = 60;
+  bool with_info = false;  // shows the library's lines of the level info
 };
 
 struct ChildEnd {
@@ -23,7 +24,8 @@ struct ChildEnd {
   int signal = 0;
 };
 
-// Runs it and gives each line of its standard output to `on_line`. Throws Error if it cannot be started.
+// Runs it and gives each line of its standard output to `on_line`. Its standard error is a file, which it may read,
+// and which is printed at its end. Throws Error if it cannot be started.
 [[nodiscard]] ChildEnd run_child(const ChildPlan& plan,
                                  const std::function<void(const std::string&)>& on_line);
 

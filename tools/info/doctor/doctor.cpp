@@ -21,7 +21,8 @@ constexpr std::array kSteps{
     Step{"memory", "memory: the heap, as the PEs of a node share it", try_memory},
     Step{"attach", "attach: copies between processes by the kernel", try_attach},
     Step{"device", "device: GPUs, their heaps, and peers' heaps", try_device},
-    Step{"rails", "rails: each NIC writes to itself and to each of a neighbour's", try_rails},
+    Step{"rails", "rails: a job over the NICs: connections, writes to a neighbour, speed",
+         try_rails},
 };
 
 ChildPlan plan_for(const Step& step, const DoctorOptions& options, const std::string& input) {
@@ -30,7 +31,8 @@ ChildPlan plan_for(const Step& step, const DoctorOptions& options, const std::st
                     std::to_string(options.step_limit_s), "--pe", std::to_string(options.pe.index),
                     "--pes", std::to_string(options.pe.count)},
       .input = input,
-      .limit_s = options.step_limit_s};
+      .limit_s = options.step_limit_s,
+      .with_info = options.with_info};
   if (options.all_nics) {
     plan.arguments.emplace_back("--all-nics");
   }

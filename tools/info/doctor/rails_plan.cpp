@@ -20,23 +20,6 @@ std::string up_command(const std::string& nic) {
   return fmt::format("ip link set {} up (as root), and look at its cable or its virtual peer", nic);
 }
 
-// NICs of the machine that no rail can use because they are down: libfabric may not list them at all.
-void report_down(const Machine& machine,
-                 const topology::NicLimits& limits,
-                 const Reporter& reporter) {
-  for (const topology::Nic& nic : machine.nics) {
-    if (nic.up) {
-      continue;
-    }
-    if (is_named(limits, nic.name)) {
-      reporter.problem(fmt::format("{}, named in WEFT_NICS, is down", nic.name),
-                       up_command(nic.name) + ", or take it out of WEFT_NICS");
-    } else if (nic.pci && limits.include.empty()) {
-      reporter.note(fmt::format("{} is down and carries nothing", nic.name), up_command(nic.name));
-    }
-  }
-}
-
 std::optional<std::vector<fabric::NicInfo>> discover(const Config& config,
                                                      const Reporter& reporter) {
   try {
@@ -68,22 +51,42 @@ std::optional<topology::NicChoice> choose(const Machine& machine,
   }
 }
 
+// A name where one NIC has it; an address where several entries are of one NIC.
+std::string setting_of(const NicCandidate& nic, const std::vector<NicCandidate>& candidates) {
+  const bool is_unique = std::ranges::count(candidates, nic.name, &NicCandidate::name) == 1;
+  return is_unique || nic.address.empty() ? nic.name : nic.address;
+}
+
 }  // namespace
 
-std::vector<fabric::NicInfo> plan_rails(const Config& config,
-                                        const Machine& machine,
-                                        const NodeQuestion& question,
-                                        bool all_nics,
-                                        const Reporter& reporter) {
+void report_down_nics(const Config& config, const Reporter& reporter) {
   const topology::NicLimits limits = topology::nic_limits(config);
-  report_down(machine, limits, reporter);
+  for (const topology::Nic& nic : topology::read_machine().nics) {
+    if (nic.up) {
+      continue;
+    }
+    // libfabric may not list it at all.
+    if (is_named(limits, nic.name)) {
+      reporter.problem(fmt::format("{}, named in WEFT_NICS, is down", nic.name),
+                       up_command(nic.name) + ", or take it out of WEFT_NICS");
+    } else if (nic.pci && limits.include.empty()) {
+      reporter.note(fmt::format("{} is down and carries nothing", nic.name), up_command(nic.name));
+    }
+  }
+}
+
+std::vector<std::string> plan_rails(const Config& config,
+                                    const DoctorOptions& options,
+                                    const Reporter& reporter) {
+  const Machine machine = topology::read_machine();
   const auto nics = discover(config, reporter);
   if (!nics) {
     return {};
   }
   const std::vector<NicCandidate> candidates = nic_candidates(*nics);
-  const auto choice =
-      choose(machine, {candidates, question.places, question.local_index, limits}, reporter);
+  const auto places = topology::assumed_places(machine, options.pe.count);
+  const auto choice = choose(
+      machine, {candidates, places, options.pe.index, topology::nic_limits(config)}, reporter);
   if (!choice) {
     return {};
   }
@@ -94,11 +97,11 @@ std::vector<fabric::NicInfo> plan_rails(const Config& config,
                                                     : topology::explain(candidates, *choice)),
         "bring a NIC up and give it an address (ip link, ip address), or name one in WEFT_NICS");
   }
-  std::vector<fabric::NicInfo> planned;
-  for (std::size_t i = 0; i < nics->size(); ++i) {
-    const bool is_chosen = choice->verdicts[i].chosen;
-    if (is_chosen || (all_nics && candidates[i].up && !candidates[i].loopback)) {
-      planned.push_back((*nics)[i]);
+  std::vector<std::string> planned;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const bool is_wanted = options.all_nics && candidates[i].up && !candidates[i].loopback;
+    if (choice->verdicts[i].chosen || is_wanted) {
+      planned.push_back(setting_of(candidates[i], candidates));
     }
   }
   return planned;

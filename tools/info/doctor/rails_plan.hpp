@@ -1,27 +1,21 @@
-// Which NICs the doctor opens, and what is wrong with the others. One thread.
+// Which NICs the doctor tries, and what is wrong with the others. One thread.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "src/fabric/discovery.hpp"
-#include "src/topology/machine.hpp"
-#include "src/topology/nic_choice.hpp"
 #include "tools/info/doctor/step.hpp"
 
 namespace weft::info {
 
-// Where PEs of this node are, and which of them asks.
-struct NodeQuestion {
-  std::vector<topology::PePlace> places;
-  std::uint32_t local_index = 0;
-};
+// NICs of this machine that no rail can use because they are down.
+void report_down_nics(const Config& config, const Reporter& reporter);
 
-// Those that PE `local_index` would open; with `all_nics` all that are up. Reports NICs that are down and
-// settings that fit nothing here. Throws Error only for what is no matter of NICs.
-[[nodiscard]] std::vector<fabric::NicInfo> plan_rails(const Config& config,
-                                                      const topology::Machine& machine,
-                                                      const NodeQuestion& question,
-                                                      bool all_nics,
-                                                      const Reporter& reporter);
+// What WEFT_NICS must be for a PE to open exactly the NICs that PE `options.pe` would; with options.all_nics all
+// that are up. Empty if a problem was reported: settings that fit nothing here. Throws Error only for what is no
+// matter of NICs.
+[[nodiscard]] std::vector<std::string> plan_rails(const Config& config,
+                                                  const DoctorOptions& options,
+                                                  const Reporter& reporter);
 
 }  // namespace weft::info

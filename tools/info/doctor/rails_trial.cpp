@@ -1,354 +1,239 @@
-// The step "rails": opens the NICs that a PE would open and writes from each to itself and to each rail of a
-// neighbour, reads back what it wrote and compares.
+// The step "rails": joins a job as a program does, and writes to a PE of another node through the public interface.
+// What it opens is what a program would get, and what it says of failures are the library's own sentences.
 //
-// Started alone, the neighbour is a second PE in this process: that tries the provider and the addresses,
-// but over TCP the kernel keeps such traffic in the machine. Started by a launcher (weft-run, mpirun, srun,
-// torchrun), each PE's neighbour is another PE, on another node if there is one: that tries the cables.
+// Started by a launcher (weft-run, mpirun, srun, torchrun), it is one PE of that job, and its neighbour is a PE of
+// another node: that tries the cables. Started alone, it becomes a job of two PEs of this machine, each as a node of
+// its own: that tries provider and addresses, but over TCP the kernel keeps such traffic in the machine.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
-#include "src/base/clock.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
-#include "src/bootstrap/connect.hpp"
-#include "src/bootstrap/in_process.hpp"
+#include "src/fabric/discovery.hpp"
 #include "src/topology/node.hpp"
 #include "tools/info/doctor/job.hpp"
-#include "tools/info/doctor/rail_end.hpp"
+#include "tools/info/doctor/neighbour_trial.hpp"
 #include "tools/info/doctor/rails_plan.hpp"
 #include "tools/info/doctor/step.hpp"
+#include "tools/info/doctor/unreached.hpp"
 
 namespace weft::info {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr std::size_t kBlockBytesMax = std::size_t{2} << 20U;
+constexpr const char* kSentence =
+    "what the sentence says; weft-info lists NICs, addresses and limits";
+// A link that failed is tried again after a quarter of a second.
+constexpr std::chrono::milliseconds kSecondTry{600};
 
-// The heap's first bytes: where the peer writes, what I write, what I read back.
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
-constexpr std::size_t kSource = kPieceBytes;
-constexpr std::size_t kBack = 2 * kPieceBytes;
-constexpr std::size_t kHeapBytesMin = 3 * kPieceBytes;
-constexpr std::size_t kSmallTimes = 15;
-constexpr std::uint64_t kStreamNs = 100'000'000;
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
-struct PairFigures {
-  std::size_t to_rail = 0;
-  std::uint64_t first_ns = 0;  // with the connection that it opens
-  std::uint64_t small_ns = 0;  // 8 bytes, median
-  double bytes_per_s = 0;
-};
-
-struct Target {
-  std::string who;  // "the neighbour on host1"
-  std::vector<RemoteRail> rails;
-  bool is_self = false;
-};
-
-// Lowest and highest of one figure over the pairs, with so many digits: "4.4 to 5.0".
-template <typename Figure>
-std::string span_text(const std::vector<PairFigures>& pairs, int digits, Figure figure) {
-  const auto [low, high] = std::ranges::minmax(pairs, {}, figure);
-  const std::string first = fmt::format("{:.{}f}", figure(low), digits);
-  const std::string last = fmt::format("{:.{}f}", figure(high), digits);
-  return first == last ? first : fmt::format("{} to {}", first, last);
+void set(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): one thread
 }
 
-std::string pairs_text(const std::vector<PairFigures>& pairs) {
-  return fmt::format(
-      "first write {} ms, 8 B in {} us, {} GB/s, data right",
-      span_text(pairs, 2,
-                [](const PairFigures& p) { return static_cast<double>(p.first_ns) / 1e6; }),
-      span_text(pairs, 1,
-                [](const PairFigures& p) { return static_cast<double>(p.small_ns) / 1e3; }),
-      span_text(pairs, 3, [](const PairFigures& p) { return p.bytes_per_s / 1e9; }));
+// So that a PE opens these NICs and no others.
+void set_nics(const std::vector<std::string>& nics) {
+  set("WEFT_NICS", fmt::format("{}", fmt::join(nics, ",")));
+  set("WEFT_NICS_SHARED", "yes");
+  set("WEFT_RAIL_COUNT_MAX", std::to_string(kRailCountMax));
 }
 
-Json pairs_json(const std::vector<PairFigures>& pairs) {
-  Json array = Json::array();
-  for (const PairFigures& pair : pairs) {
-    array.push_back({{"to_rail", pair.to_rail},
-                     {"first_write_ns", pair.first_ns},
-                     {"write_8_bytes_ns", pair.small_ns},
-                     {"bytes_per_s", pair.bytes_per_s}});
+// This process becomes weft-run with two PEs, which write where this one does.
+[[noreturn]] void become_two_pes(const DoctorOptions& options) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
+  for (const char* name : {"WEFT_RENDEZVOUS", "WEFT_JOB_ID", "WEFT_JOB_SECRET", "WEFT_PE",
+                           "WEFT_PE_COUNT", "WEFT_RUN_PID"}) {
+    ::unsetenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
   }
-  return array;
+  set("WEFT_BOOTSTRAP", "tcp");
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string weft_run = self.parent_path() / "weft-run";
+  std::vector<std::string> words{weft_run,
+                                 "-n",
+                                 "2",
+                                 "--lab",
+                                 "none",
+                                 "--node-size",
+                                 "1",
+                                 "--",
+                                 self,
+                                 "--doctor",
+                                 "--doctor-step",
+                                 "rails",
+                                 "--doctor-pair",
+                                 "--step-limit",
+                                 std::to_string(options.step_limit_s)};
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  ::execv(weft_run.c_str(), argv.data());
+  fail("{} cannot be started: {}; it is installed beside weft-info", weft_run, errno_words(errno));
 }
-
-struct Failure {
-  std::size_t rail = 0;
-  std::size_t to_rail = 0;
-  std::string error;
-};
-
-// One PE of the trial.
-class RailsTrial {
- public:
-  // `writes` is false for the second PE of a trial alone, which only answers.
-  RailsTrial(const Config& config,
-             const DoctorOptions& options,
-             JobSeat& seat,
-             const Reporter& reporter,
-             bool writes)
-      : config_(config),
-        options_(options),
-        seat_(seat),
-        reporter_(reporter),
-        writes_(writes),
-        limit_ns_(std::clamp<std::uint64_t>(options.step_limit_s / 8, 1, 5) * kSecondNs),
-        deadline_ns_(now_ns() + options.step_limit_s * kSecondNs * 3 / 4),
-        end_({.heap_bytes = std::max<std::size_t>(config.heap_size, kHeapBytesMin),
-              .limit_ns = limit_ns_}) {}
-
-  void run() {
-    open_rails();
-    end_.start();
-    reporter_.trying("waiting for what the other PEs say of their rails");
-    const std::vector<JobMember> members = seat_.exchange_rails(end_.describe());
-    if (writes_ && end_.rail_count() > 0) {
-      write_all(members);
-    }
-    reporter_.trying("waiting for the other PEs to end their trials");
-    seat_.barrier();
-    reporter_.trying("closing the rails");
-  }
-
- private:
-  void open_rails() {
-    reporter_.trying("asking libfabric for NICs");
-    const topology::Machine machine = topology::read_machine();
-    const auto nics = plan_rails(config_, machine, seat_.question(machine, options_.pe),
-                                 options_.all_nics, reporter_);
-    for (const fabric::NicInfo& nic : nics) {
-      reporter_.trying(fmt::format("opening {} with {}", nic_text(nic), nic.provider));
-      try {
-        end_.open(nic);
-        provider_ = nic.provider;
-      } catch (const Error& error) {
-        reporter_.problem(
-            error.what(),
-            fmt::format("what the sentence says; or leave {} out with WEFT_NICS", nic.name));
-      }
-    }
-    if (end_.rail_count() > 0) {
-      reporter_.ok(fmt::format("{} rail{} opened with {}, a heap of {} registered with each",
-                               end_.rail_count(), end_.rail_count() == 1 ? "" : "s", provider_,
-                               format_bytes(end_.heap().size())),
-                   {{"rail_count", end_.rail_count()}, {"provider", provider_}});
-      reporter_.summary(fmt::format("{} rail{} over {}", end_.rail_count(),
-                                    end_.rail_count() == 1 ? "" : "s", provider_));
-    }
-  }
-
-  void write_all(const std::vector<JobMember>& members) {
-    const JobMember& me = members[seat_.pe()];
-    const JobMember& neighbour = members[seat_.neighbour(members)];
-    for (std::size_t rail = 0; rail < end_.rail_count(); ++rail) {
-      write_from(rail, {"itself", {me.rails[rail]}, true});
-    }
-    const std::string who = seat_.is_alone()
-                                ? std::string("a neighbour in this machine")
-                                : fmt::format("PE {} on {}", neighbour.pe, neighbour.host);
-    if (neighbour.rails.size() < end_.rail_count() && seat_.is_alone()) {
-      reporter_.problem(
-          fmt::format("a second PE in this machine can open only {} of these rails",
-                      neighbour.rails.size()),
-          "one PE for each NIC, or free the NICs' resources that other programs hold");
-    } else if (neighbour.rails.empty()) {
-      reporter_.problem(fmt::format("{} has opened no rail", who),
-                        "what it reports itself, further below");
-    }
-    const Target target{who, neighbour.rails, false};
-    for (std::size_t rail = 0; rail < end_.rail_count(); ++rail) {
-      write_from(rail, target);
-    }
-    report_failures(target);
-    if (neighbour.rails.size() != end_.rail_count() && !neighbour.rails.empty()) {
-      reporter_.note(fmt::format("{} has {} rails and this PE {}", who, neighbour.rails.size(),
-                                 end_.rail_count()),
-                     "weft-info there and here says which NIC is missing and why");
-    }
-  }
-
-  // To each rail of the target; those that worked become one finding.
-  void write_from(std::size_t rail, const Target& target) {
-    std::vector<PairFigures> worked;
-    end_.set_limit_ns(limit_ns_);
-    for (std::size_t to = 0; to < target.rails.size(); ++to) {
-      PairFigures figures{.to_rail = to};
-      std::string error = "not tried for lack of time (--step-limit)";
-      if (now_ns() < deadline_ns_) {
-        reporter_.trying(fmt::format("writing from rail {} {} to {}, {}", rail, end_.name(rail),
-                                     target.who, target.rails[to].name));
-        error = try_pair(rail, target.rails[to], figures);
-      }
-      if (error.empty()) {
-        worked.push_back(figures);
-      } else if (target.is_self) {
-        reporter_.note(
-            fmt::format("rail {} {} cannot write to itself: {}", rail, end_.name(rail), error),
-            "nothing: PEs never do that, it only helps to read the other trials");
-      } else {
-        failures_.push_back({rail, to, error});
-        end_.set_limit_ns(limit_ns_ / 4);  // the others need not cost as much
-      }
-    }
-    if (!worked.empty()) {
-      report(rail, target, worked);
-    }
-  }
-
-  // Empty, or what happened.
-  std::string try_pair(std::size_t rail, const RemoteRail& remote, PairFigures& figures) {
-    try {
-      const fabric::RemoteMemory there{.peer = end_.add_peer(rail, remote),
-                                       .address = remote.region.base,
-                                       .key = remote.region.key};
-      fill_source(rail * kRailCountMax + figures.to_rail + 1);
-      Ended ended = end_.write({rail, kSource, 8, there});
-      figures.first_ns = ended.took_ns;
-      std::array<std::uint64_t, kSmallTimes> times{};
-      for (std::size_t i = 0; i < kSmallTimes && ended.error.empty(); ++i) {
-        ended = end_.write({rail, kSource, 8, there});
-        times[i] = ended.took_ns;
-      }
-      std::ranges::nth_element(times, times.begin() + kSmallTimes / 2);
-      figures.small_ns = times[kSmallTimes / 2];
-      std::size_t bytes = 0;
-      if (ended.error.empty()) {
-        ended = end_.stream({rail, kSource, kPieceBytes, there}, kStreamNs, bytes);
-        figures.bytes_per_s = static_cast<double>(bytes) * 1e9 /
-                              static_cast<double>(std::max<std::uint64_t>(ended.took_ns, 1));
-      }
-      if (ended.error.empty()) {
-        ended = end_.read({rail, kBack, kPieceBytes, there});
-      }
-      return ended.error.empty() && !came_back() ? "other bytes came back than were written"
-                                                 : ended.error;
-    } catch (const Error& error) {
-      return error.what();
-    }
-  }
-
-  void fill_source(std::size_t seed) {
-    std::byte* source = end_.heap().data() + kSource;
-    for (std::size_t i = 0; i < kPieceBytes; ++i) {
-      source[i] = static_cast<std::byte>((i * 31 + (i >> 8U) * 7 + seed * 101) & 0xffU);
-    }
-    std::memset(end_.heap().data() + kBack, 0, kPieceBytes);
-  }
-
-  [[nodiscard]] bool came_back() const {
-    return std::memcmp(end_.heap().data() + kSource, end_.heap().data() + kBack, kPieceBytes) == 0;
-  }
-
-  void report(std::size_t rail,
-              const Target& target,
-              const std::vector<PairFigures>& worked) const {
-    const std::string to = target.is_self ? "itself"
-                                          : fmt::format("{} of {} rails of {}", worked.size(),
-                                                        target.rails.size(), target.who);
-    reporter_.ok(fmt::format("rail {} {} to {}: {}", rail, end_.name(rail), to, pairs_text(worked)),
-                 {{"rail", rail},
-                  {"nic", end_.nic(rail)},
-                  {"to", target.is_self ? "itself" : target.who},
-                  {"pairs", pairs_json(worked)}});
-  }
-
-  // A rail of the target that none of mine reaches is one problem, and so is a rail of mine otherwise.
-  void report_failures(const Target& target) {
-    for (std::size_t to = 0; to < target.rails.size(); ++to) {
-      const auto is_it = [to](const Failure& failure) { return failure.to_rail == to; };
-      const auto first = std::ranges::find_if(failures_, is_it);
-      if (end_.rail_count() > 1 && std::ranges::count_if(failures_, is_it) ==
-                                       static_cast<std::ptrdiff_t>(end_.rail_count())) {
-        report_failure(fmt::format("no rail of this PE reaches {} of {}: {}", target.rails[to].name,
-                                   target.who, first->error),
-                       *first, target);
-        std::erase_if(failures_, is_it);
-      }
-    }
-    while (!failures_.empty()) {
-      const Failure first = failures_.front();
-      const auto is_alike = [&first](const Failure& failure) {
-        return failure.rail == first.rail && failure.error == first.error;
-      };
-      std::vector<std::string> names;
-      for (const Failure& failure : failures_) {
-        if (is_alike(failure)) {
-          names.push_back(target.rails[failure.to_rail].name);
-        }
-      }
-      report_failure(
-          fmt::format("rail {} {} does not reach {} of {}: {}", first.rail, end_.name(first.rail),
-                      fmt::join(names, ", "), target.who, first.error),
-          first, target);
-      std::erase_if(failures_, is_alike);
-    }
-  }
-
-  void report_failure(const std::string& text, const Failure& failure, const Target& target) const {
-    const std::string& where = target.rails[failure.to_rail].where;
-    reporter_.problem(
-        text,
-        where.empty()
-            ? "look at the fabric's own tools, or leave the NIC out with WEFT_NICS"
-            : fmt::format("ping -I {} {}: if that fails, the address needs a route by this NIC "
-                          "(ip route, ip rule) and back; if it works, a firewall drops TCP; or "
-                          "leave the NIC out with WEFT_NICS",
-                          end_.nic(failure.rail), where));
-  }
-
-  const Config& config_;
-  const DoctorOptions& options_;
-  JobSeat& seat_;
-  const Reporter& reporter_;
-  bool writes_;
-  std::uint64_t limit_ns_;
-  std::uint64_t deadline_ns_;
-  RailEnd end_;
-  std::string provider_;
-  std::vector<Failure> failures_;  // to rails of the neighbour
-};
 
 void try_alone(const Config& config, const DoctorOptions& options, const Reporter& reporter) {
-  bootstrap::InProcessGroup group(2, std::chrono::seconds(options.step_limit_s));
-  const Reporter nobody(nullptr);
-  const auto run_pe = [&](Pe pe, const Reporter& to, std::exception_ptr& failure) {
-    try {
-      JobSeat seat(group.take(pe), true);
-      RailsTrial(config, options, seat, to, pe == Pe(0)).run();
-    } catch (...) {
-      failure = std::current_exception();
+  reporter.trying("asking libfabric for NICs");
+  const std::vector<std::string> nics = plan_rails(config, options, reporter);
+  if (!nics.empty()) {
+    reporter.trying("starting two PEs in this machine");
+    set_nics(nics);
+    become_two_pes(options);
+  }
+}
+
+// Lines about single connections are wanted, connections are opened in the trial, and whoever is missing is to be
+// named before this step's time is up.
+void set_environment(const Config& config, const DoctorOptions& options, const Reporter& reporter) {
+  if (config.log != "debug") {
+    set("WEFT_LOG", "info");
+  }
+  set("WEFT_WARMUP", "no");
+  const std::int64_t limit_s = std::max<std::int64_t>(options.step_limit_s * 3 / 4, 1);
+  set("WEFT_BOOTSTRAP_TIMEOUT", std::to_string(std::min(config.bootstrap_timeout_s, limit_s)));
+  if (options.is_pair) {
+    return;  // its parent has chosen the NICs
+  }
+  report_down_nics(config, reporter);
+  if (options.all_nics) {
+    if (const auto nics = plan_rails(config, options, reporter); !nics.empty()) {
+      set_nics(nics);
     }
-  };
-  std::exception_ptr first_failure;
-  std::exception_ptr second_failure;
-  std::thread second([&] { run_pe(Pe(1), nobody, second_failure); });
-  run_pe(Pe(0), reporter, first_failure);
-  second.join();
-  // If the second fails, the first one only knows that it has gone.
-  if (second_failure != nullptr || first_failure != nullptr) {
-    std::rethrow_exception(second_failure != nullptr ? second_failure : first_failure);
+  }
+}
+
+// Whom this PE writes to: at the distance at which PE 0 finds another node, so that every PE is the neighbour of
+// exactly one.
+int find_neighbour() {
+  int distance = 1;
+  while (weft_node_of(distance) == weft_node_of(0)) {
+    ++distance;
+  }
+  return (weft_pe() + distance) % weft_pe_count();
+}
+
+void report_rails(const Config& config, const Reporter& reporter) {
+  const std::size_t rail_count = read_rails().size();
+  const std::string provider = fabric::discover(config).front().provider;
+  const std::string rails = fmt::format("{} rail{}", rail_count, rail_count == 1 ? "" : "s");
+  reporter.ok(fmt::format("{} opened with {}, a heap of {} registered with each", rails, provider,
+                          format_bytes(config.heap_size)),
+              {{"rail_count", rail_count}, {"provider", provider}});
+  reporter.summary(fmt::format("{} over {}", rails, provider));
+}
+
+// False if the neighbour is not reached at all. Rails that are not reached are problems.
+bool connect(NeighbourTrial& trial, const Reporter& reporter) {
+  std::string error;
+  try {
+    trial.connect();
+  } catch (const Error& caught) {
+    error = caught.what();
+  }
+  auto unreached = find_unreached(read_own_log(), weft_pe());
+  if (!unreached.empty()) {
+    std::this_thread::sleep_for(kSecondTry);
+    unreached = find_unreached(read_own_log(), weft_pe());
+  }
+  report_unreached(unreached, read_rails().size(), reporter);
+  if (unreached.empty() && !error.empty()) {
+    reporter.problem(error, kSentence);
+  }
+  return error.empty();
+}
+
+void write(NeighbourTrial& trial,
+           const std::string& who,
+           TrialMemory memory,
+           const Reporter& reporter) {
+  try {
+    trial.write(who, memory);
+  } catch (const Error& error) {
+    reporter.problem(error.what(), kSentence);
+  }
+}
+
+// `seat` is told only when PE 0 has what this PE found.
+void try_rails_of_job(const Config& config,
+                      const DoctorOptions& options,
+                      const std::vector<Finding>& earlier,
+                      const Reporter& reporter) {
+  const bool has_rails = weft_node_count() > 1;
+  const int neighbour = has_rails ? find_neighbour() : 0;
+  NeighbourTrial trial(neighbour, reporter);
+  bool is_connected = false;
+  if (has_rails) {
+    report_rails(config, reporter);
+    is_connected = connect(trial, reporter);
+  }
+  reporter.trying("waiting for the other PEs");
+  const std::size_t block_bytes = std::min<std::size_t>(kBlockBytesMax, config.heap_size / 4);
+  auto* notice = static_cast<Notice*>(weft_calloc(1, sizeof(Notice) + block_bytes));
+  check(notice == nullptr ? WEFT_OUT_OF_MEMORY : WEFT_OK);
+  const std::string host = topology::node_identity().hostname;
+  host.copy(notice->host.data(), notice->host.size() - 1);
+  check(weft_barrier_all());
+  if (is_connected && !(options.is_pair && weft_pe() != 0)) {
+    std::array<char, sizeof(Notice::host)> name{};
+    check(weft_get(name.data(), notice->host.data(), name.size(), neighbour));
+    const std::string who = options.is_pair ? "a second PE in this machine"
+                                            : fmt::format("PE {} on {}", neighbour, name.data());
+    write(trial, who, {reinterpret_cast<std::byte*>(notice + 1), block_bytes}, reporter);
+  }
+  reporter.trying("waiting for what the other PEs found");
+  if (!options.is_pair) {
+    tell_findings(*notice, earlier, reporter);
+  }
+  check(weft_barrier_all());
+  reporter.seat(static_cast<std::uint32_t>(weft_pe()));
+}
+
+void try_in_job(const Config& config, const DoctorOptions& options, const Reporter& reporter) {
+  const std::vector<Finding> earlier = read_earlier_findings();
+  set_environment(config, options, reporter);
+  reporter.trying("joining the other PEs");
+  check(weft_init());
+  const bool is_one_node = weft_node_count() == 1;
+  const bool is_first = weft_pe() == 0;
+  try {
+    try_rails_of_job(config, options, earlier, reporter);
+  } catch (const Error&) {
+    // Where rails are lost, so are the collectives over them: that is no second problem.
+    if (std::ranges::find(reporter.added(), Grade::Problem, &Finding::grade) ==
+        reporter.added().end()) {
+      throw;
+    }
+    return;
+  }
+  reporter.trying("leaving the job");
+  check(weft_finalize());
+  if (is_one_node && is_first) {
+    reporter.skipped("all PEs of this job are on one node and need no rails; two more try them");
+    try_alone(config, options, reporter);
   }
 }
 
 }  // namespace
 
 void try_rails(const Config& config, const DoctorOptions& options, const Reporter& reporter) {
-  reporter.trying("finding out how this program was started");
   if (!is_job(config)) {
+    report_down_nics(config, reporter);
     try_alone(config, options, reporter);
     return;
   }
-  const std::vector<Finding> earlier = read_earlier_findings();
-  reporter.trying("joining the other PEs");
-  JobSeat seat(bootstrap::connect(config), false);
-  reporter.seat(seat.pe());
-  RailsTrial(config, options, seat, reporter, true).run();
-  tell_findings(seat, earlier, reporter);
+  // The second of a pair shares the first one's output; it speaks only when the first cannot know.
+  const Reporter silent(nullptr);
+  const bool is_second = options.is_pair && config.pe != 0;
+  try_in_job(config, options, is_second ? silent : reporter);
 }
 
 }  // namespace weft::info

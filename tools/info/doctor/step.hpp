@@ -17,7 +17,10 @@ namespace weft::info {
 struct DoctorOptions {
   bool all_nics = false;            // not only those that a PE would use
   std::uint32_t step_limit_s = 60;  // a step that takes longer is ended
+  bool with_info = false;           // WEFT_LOG asks for it
   PeQuestion pe;
+  bool is_pair =
+      false;  // of the step "rails": it was started by itself, as one of two PEs of this machine
 };
 
 struct Step {
