@@ -1,7 +1,6 @@
 #include "tools/info/doctor/rails_plan.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "src/base/error.hpp"
 #include "tools/info/nic_list.hpp"
@@ -18,37 +17,6 @@ bool is_named(const topology::NicLimits& limits, const std::string& nic) {
 
 std::string up_command(const std::string& nic) {
   return fmt::format("ip link set {} up (as root), and look at its cable or its virtual peer", nic);
-}
-
-std::optional<std::vector<fabric::NicInfo>> discover(const Config& config,
-                                                     const Reporter& reporter) {
-  try {
-    return fabric::discover(config);
-  } catch (const Error& error) {
-    reporter.problem(error.what(),
-                     "unset WEFT_PROVIDER, set it to one of those, or install a "
-                     "libfabric that has it");
-    return std::nullopt;
-  }
-}
-
-std::optional<topology::NicChoice> choose(const Machine& machine,
-                                          const topology::NicQuestion& question,
-                                          const Reporter& reporter) {
-  try {
-    return topology::choose_nics(machine, question);
-  } catch (const Error& error) {
-    // A NIC that is down may be missing from libfabric's list, and is told of already.
-    const bool is_down = std::ranges::any_of(machine.nics, [&](const topology::Nic& nic) {
-      return !nic.up && is_named(question.limits, nic.name);
-    });
-    if (!is_down) {
-      reporter.problem(error.what(),
-                       "set WEFT_NICS to names or addresses that weft-info lists, or "
-                       "unset it");
-    }
-    return std::nullopt;
-  }
 }
 
 // A name where one NIC has it; an address where several entries are of one NIC.
@@ -79,28 +47,35 @@ std::vector<std::string> plan_rails(const Config& config,
                                     const DoctorOptions& options,
                                     const Reporter& reporter) {
   const Machine machine = topology::read_machine();
-  const auto nics = discover(config, reporter);
-  if (!nics) {
+  const topology::NicLimits limits = topology::nic_limits(config);
+  std::vector<NicCandidate> candidates;
+  topology::NicChoice choice;
+  try {
+    candidates = nic_candidates(fabric::discover(config));
+    const auto places = topology::assumed_places(machine, options.pe.count);
+    choice = topology::choose_nics(machine, {candidates, places, options.pe.index, limits});
+  } catch (const Error& error) {
+    // A NIC that is down may be missing from libfabric's list, and is told of already.
+    if (std::ranges::none_of(machine.nics, [&limits](const topology::Nic& nic) {
+          return !nic.up && is_named(limits, nic.name);
+        })) {
+      reporter.problem(error.what(),
+                       "unset WEFT_PROVIDER and WEFT_NICS, or set them to what weft-info lists; or "
+                       "install a libfabric that has the provider");
+    }
     return {};
   }
-  const std::vector<NicCandidate> candidates = nic_candidates(*nics);
-  const auto places = topology::assumed_places(machine, options.pe.count);
-  const auto choice = choose(
-      machine, {candidates, places, options.pe.index, topology::nic_limits(config)}, reporter);
-  if (!choice) {
-    return {};
-  }
-  if (choice->chosen.empty()) {
+  if (choice.chosen.empty()) {
     reporter.problem(
-        fmt::format("no NIC can be a rail: {}", nics->empty()
+        fmt::format("no NIC can be a rail: {}", candidates.empty()
                                                     ? "libfabric finds none"
-                                                    : topology::explain(candidates, *choice)),
+                                                    : topology::explain(candidates, choice)),
         "bring a NIC up and give it an address (ip link, ip address), or name one in WEFT_NICS");
   }
   std::vector<std::string> planned;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const bool is_wanted = options.all_nics && candidates[i].up && !candidates[i].loopback;
-    if (choice->verdicts[i].chosen || is_wanted) {
+    if (choice.verdicts[i].chosen || is_wanted) {
       planned.push_back(setting_of(candidates[i], candidates));
     }
   }
