@@ -315,7 +315,8 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
     const bool reached = std::ranges::any_of(peer->links, &RailLink::warm);
     if (!reached) {
       fail(Status::PeerLost,
-           "PE {} was not reached over any of {} x {} rails (ours: {} {}, its: {}); check the routes and "
+           "PE {} was not reached over any of {} x {} rails (ours: {} {}, its: {}); check the "
+           "routes and "
            "firewalls between the NICs",
            peer->pe.value, state_.rails.size(), peer->rails.size(),
            state_.rails.front().rail->nic(), state_.rails.front().rail->address_text(),

@@ -11,7 +11,7 @@
 
 namespace weft::info {
 
-// "rail 0 (nic0, 10.0.0.1) does not reach rail 1 of PE 1 (10.0.0.2): Connection refused; going on with the others"
+// "rail 0 (nic0, 10.0.0.1) does not reach rail 1 of PE 1 (10.0.0.2): Connection refused; continuing on the other rails"
 struct Unreached {
   unsigned int rail = 0;
   std::string nic;  // "nic0"
