@@ -29,14 +29,14 @@ TOOL_MAY_USE = {
 }
 # A header's beginning -> folders (or one file) that may include it.
 VENDOR_OWNERS = {
-    "rdma/": ["src/fabric", "bench"],
+    "rdma/": ["src/fabric", "bench", "loom"],
     "hwloc": ["src/topology", "tools/run"],
     "nvml": ["src/topology"],
     "cuda": ["src/gpu"],
     "pmix": ["src/bootstrap"],
     "sodium": ["src/bootstrap"],
     "spdlog/": ["src/base/log.cpp"],
-    "CLI/": ["tools", "tests"],
+    "CLI/": ["tools", "tests", "loom"],
     "gtest/": ["tests"], "gmock/": ["tests"], "benchmark/": ["tests"],
 }
 EMPTY_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
@@ -60,6 +60,8 @@ def check_src(path, number, header):
 
 def check_include(path, number, quote, header):
     top = path.parts[0]
+    if top == "loom" and header.startswith(("src/", "weft/", "tools/")):
+        yield Finding(path, number, f"loom/ may not use {header}: it stands alone")
     if ".." in header.split("/"):
         yield Finding(path, number, f"{header} climbs out of its folder; name it from the root")
     if not header.startswith("src/"):
@@ -73,7 +75,7 @@ def check_include(path, number, quote, header):
 
 
 def find_layers(tree):
-    for path in tree.cxx("src", "include", "tools", "examples", "python"):
+    for path in tree.cxx("src", "include", "tools", "examples", "python", "loom"):
         if path.parts[0] == "src" and path.parts[1] not in MAY_USE:
             yield Finding(path, 1, f"src/{path.parts[1]} is not a layer")
             continue

@@ -199,7 +199,7 @@ def find_parameters(tree):
 
 
 def find_large_classes(tree):
-    for path in tree.cxx("src", "tools", "include"):
+    for path in tree.cxx("src", "tools", "include", "loom"):
         if tree.generated(path):
             continue
         methods = collections.Counter(f.owner for f in Scanner(tree.text(path)).scan() if f.owner)

@@ -12,7 +12,7 @@ SILENCER_FILE = re.compile(r"\.supp$|suppressions?\.(txt|cfg)$")
 
 
 def find_headers(tree):
-    for path in tree.cxx("src"):
+    for path in tree.cxx("src", "loom"):
         if path.suffix not in (".hpp", ".cuh") or tree.generated(path):
             continue
         comment = 0
@@ -34,7 +34,7 @@ def find_lines(tree, pattern, words):
 
 
 def find_indexed_tables(tree):
-    for path in tree.cxx("src", "tools", "include"):
+    for path in tree.cxx("src", "tools", "include", "loom"):
         for number, line in enumerate(tree.lines(path), 1):
             if found := INDEXED_TABLE.search(line):
                 yield Finding(path, number, f"{found.group(1)} is indexed by an enumerator")
@@ -53,7 +53,7 @@ def find_suppressions(tree):
 
 HEADERS = Rule(
     "headers",
-    f"a header under src/ opens with at least {HEADER_LINES_MIN} lines of comment: purpose, owner thread, invariants",
+    f"a header under src/ or loom/ opens with at least {HEADER_LINES_MIN} lines of comment: purpose, owner thread, invariants",
     "a reader decides there whether to read on, and what may be touched from which thread",
     "say what it is for, which thread may call it, and what always holds",
     find_headers)

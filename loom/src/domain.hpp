@@ -1,0 +1,114 @@
+// The objects of libfabric that only hold something: a fabric, a domain (one NIC opened), an address vector,
+// registered memory, a counter.
+//
+// Threads: any. Address vectors have a lock of their own; the others do not change.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "loom/src/address.hpp"
+#include "loom/src/fabric_link.hpp"
+
+namespace loom {
+
+class Fabric : public fid_fabric {
+ public:
+  Fabric(FabricLink& link, const FabricKind& kind, void* context);
+
+  [[nodiscard]] FabricLink& link() const { return link_; }
+
+  [[nodiscard]] const FabricKind& kind() const { return kind_; }
+
+ private:
+  FabricLink& link_;
+  const FabricKind& kind_;
+};
+
+class Domain : public fid_domain {
+ public:
+  Domain(Fabric& fabric, std::uint32_t nic, void* context);
+
+  [[nodiscard]] FabricLink& link() const { return fabric_.link(); }
+
+  [[nodiscard]] const FabricKind& kind() const { return fabric_.kind(); }
+
+  // Its index in the segment.
+  [[nodiscard]] std::uint32_t nic() const { return nic_; }
+
+ private:
+  Fabric& fabric_;
+  std::uint32_t nic_;
+};
+
+class AddressVector : public fid_av {
+ public:
+  explicit AddressVector(void* context);
+
+  // FI_ADDR_NOTAVAIL for bytes that are no address.
+  fi_addr_t insert(const void* bytes);
+  bool remove(fi_addr_t address);
+  [[nodiscard]] std::optional<EndpointName> find(fi_addr_t address);
+  [[nodiscard]] fi_addr_t find(EndpointName name);
+
+ private:
+  std::mutex lock_;
+  std::vector<std::optional<EndpointName>> names_;
+  std::map<std::uint32_t, fi_addr_t> by_slot_;  // the newest of each slot
+};
+
+// Registered memory. The slot of the segment is taken only where peers may reach it.
+class Memory : public fid_mr {
+ public:
+  struct Range {
+    std::uint64_t base = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t access = 0;
+  };
+
+  Memory(const Domain& domain, Range range, void* context);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  // Opens the slot; 0, or -FI_ENOSPC if all are taken.
+  [[nodiscard]] int open();
+
+  [[nodiscard]] const Range& range() const { return range_; }
+
+ private:
+  const Domain& domain_;
+  Range range_;
+  std::optional<std::size_t> slot_;
+};
+
+// Counts operations that have ended (fi_cntr(3)).
+class Counter : public fid_cntr {
+ public:
+  explicit Counter(void* context);
+
+  std::atomic<std::uint64_t> value{0};
+  std::atomic<std::uint64_t> errors{0};
+};
+
+// Tables of functions.
+[[nodiscard]] fi_ops_mr* memory_ops();
+[[nodiscard]] int open_vector(fid_domain* domain,
+                              fi_av_attr* attributes,
+                              fid_av** result,
+                              void* context);
+[[nodiscard]] int open_counter(fid_domain* domain,
+                               fi_cntr_attr* attributes,
+                               fid_cntr** result,
+                               void* context);
+[[nodiscard]] int open_fabric(fi_fabric_attr* attributes, fid_fabric** result, void* context);
+
+}  // namespace loom

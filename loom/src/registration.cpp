@@ -1,0 +1,319 @@
+// Registered memory, address vectors and counters.
+//
+// Threads: as domain.hpp says.
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "loom/src/domain.hpp"
+#include "loom/src/slots.hpp"
+
+namespace loom {
+namespace {
+
+constexpr std::uint64_t kRemoteAccess = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+// ---- Memory
+
+struct Wish {
+  const void* first;
+  std::size_t bytes;
+  std::uint64_t access;
+  void* context;
+};
+
+int register_memory(fid* domain, const Wish& wish, fid_mr** result) {
+  const auto& owner = object_of_fid<Domain, fid_domain>(domain);
+  const Memory::Range range{reinterpret_cast<std::uint64_t>(wish.first), wish.bytes, wish.access};
+  auto* memory = new Memory(owner, range, wish.context);
+  const bool waits_for_enable = (owner.kind().mr_mode & FI_MR_ENDPOINT) != 0;
+  if (const int error = waits_for_enable ? 0 : memory->open(); error != 0) {
+    delete memory;
+    return error;
+  }
+  *result = memory;
+  return 0;
+}
+
+// Keys are the provider's, so wishes for one are not heard; offset and flags have no meaning.
+fi_ops_mr kMemoryOps{
+    .size = sizeof(fi_ops_mr),
+    .reg =
+        [](fid* domain,
+           const void* first,
+           std::size_t bytes,
+           std::uint64_t access,
+           std::uint64_t,
+           std::uint64_t,
+           std::uint64_t,
+           fid_mr** result,
+           void* context) {
+          return register_memory(domain, {first, bytes, access, context}, result);
+        },
+    .regv =
+        [](fid* domain,
+           const iovec* pieces,
+           std::size_t count,
+           std::uint64_t access,
+           std::uint64_t,
+           std::uint64_t,
+           std::uint64_t,
+           fid_mr** result,
+           void* context) {
+          return count != 1
+                     ? -FI_EINVAL
+                     : register_memory(domain, {pieces->iov_base, pieces->iov_len, access, context},
+                                       result);
+        },
+    .regattr =
+        [](fid* domain, const fi_mr_attr* attributes, std::uint64_t, fid_mr** result) {
+          if (attributes->iface != FI_HMEM_SYSTEM || attributes->iov_count != 1) {
+            return -FI_ENOSYS;  // memory of a device
+          }
+          const iovec& piece = *attributes->mr_iov;
+          return register_memory(
+              domain, {piece.iov_base, piece.iov_len, attributes->access, attributes->context},
+              result);
+        }};
+
+int control_memory(fid* handle, int command, void* /*argument*/) {
+  return command == FI_ENABLE ? object_of_fid<Memory, fid_mr>(handle).open() : -FI_ENOSYS;
+}
+
+fi_ops memory_fid_ops() {
+  fi_ops ops = closing_ops<Memory, fid_mr>();
+  ops.control = control_memory;
+  ops.bind = [](fid*, fid*, std::uint64_t) { return 0; };
+  return ops;
+}
+
+// ---- Address vector
+
+int insert_addresses(fid_av* vector,
+                     const void* addresses,
+                     std::size_t count,
+                     fi_addr_t* result,
+                     std::uint64_t /*flags*/,
+                     void* /*context*/) {
+  int inserted = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* bytes = static_cast<const std::byte*>(addresses) + i * sizeof(Address);
+    const fi_addr_t address = object_of<AddressVector>(vector).insert(bytes);
+    inserted += address == FI_ADDR_NOTAVAIL ? 0 : 1;
+    if (result != nullptr) {
+      result[i] = address;
+    }
+  }
+  return inserted;
+}
+
+int remove_addresses(fid_av* vector,
+                     fi_addr_t* addresses,
+                     std::size_t count,
+                     std::uint64_t /*flags*/) {
+  bool is_known = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    is_known = object_of<AddressVector>(vector).remove(addresses[i]) && is_known;
+  }
+  return is_known ? 0 : -FI_EINVAL;
+}
+
+int look_up(fid_av* vector, fi_addr_t address, void* bytes, std::size_t* size) {
+  const auto name = object_of<AddressVector>(vector).find(address);
+  if (!name) {
+    return -FI_EINVAL;
+  }
+  const Address whole = make_address(0, *name);
+  std::memcpy(bytes, whole.data(), std::min(*size, whole.size()));
+  *size = whole.size();
+  return 0;
+}
+
+const char* address_text(fid_av* /*vector*/, const void* bytes, char* text, std::size_t* size) {
+  const auto name = parse_address(bytes);
+  const int length = std::snprintf(text, *size, "loom://%u.%u", name ? name->slot : 0,
+                                   name ? name->generation : 0);
+  *size = static_cast<std::size_t>(length) + 1;
+  return text;
+}
+
+fi_ops_av kVectorOps{.size = sizeof(fi_ops_av),
+                     .insert = insert_addresses,
+                     .insertsvc = kNotThere,
+                     .insertsym = kNotThere,
+                     .remove = remove_addresses,
+                     .lookup = look_up,
+                     .straddr = address_text,
+                     .av_set = kNotThere};
+
+fi_ops vector_fid_ops() {
+  fi_ops ops = closing_ops<AddressVector, fid_av>();
+  ops.bind = [](fid*, fid*, std::uint64_t) { return 0; };
+  return ops;
+}
+
+// ---- Counter; relaxed: it orders nothing, as completions of the fabric do not.
+
+int wait_for_counter(fid_cntr* counter, std::uint64_t threshold, int timeout_ms) {
+  constexpr std::uint64_t kMillisecond = 1'000'000;
+  constexpr useconds_t kNapUs = 20;
+  const std::uint64_t start = now_ns();
+  const auto& mine = object_of<Counter>(counter);
+  while (mine.value.load(std::memory_order_relaxed) < threshold) {
+    if (mine.errors.load(std::memory_order_relaxed) > 0) {
+      return -FI_EAVAIL;
+    }
+    if (timeout_ms >= 0 &&
+        now_ns() - start > static_cast<std::uint64_t>(timeout_ms) * kMillisecond) {
+      return -FI_ETIMEDOUT;
+    }
+    ::usleep(kNapUs);
+  }
+  return 0;
+}
+
+fi_ops_cntr kCounterOps{
+    .size = sizeof(fi_ops_cntr),
+    .read = [](fid_cntr* c) { return object_of<Counter>(c).value.load(std::memory_order_relaxed); },
+    .readerr =
+        [](fid_cntr* c) { return object_of<Counter>(c).errors.load(std::memory_order_relaxed); },
+    .add =
+        [](fid_cntr* c, std::uint64_t n) {
+          object_of<Counter>(c).value.fetch_add(n, std::memory_order_relaxed);
+          return 0;
+        },
+    .set =
+        [](fid_cntr* c, std::uint64_t n) {
+          object_of<Counter>(c).value.store(n, std::memory_order_relaxed);
+          return 0;
+        },
+    .wait = wait_for_counter,
+    .adderr =
+        [](fid_cntr* c, std::uint64_t n) {
+          object_of<Counter>(c).errors.fetch_add(n, std::memory_order_relaxed);
+          return 0;
+        },
+    .seterr =
+        [](fid_cntr* c, std::uint64_t n) {
+          object_of<Counter>(c).errors.store(n, std::memory_order_relaxed);
+          return 0;
+        }};
+
+}  // namespace
+
+AddressVector::AddressVector(void* context) : fid_av{} {
+  static fi_ops fid_ops = vector_fid_ops();
+  fid.fclass = FI_CLASS_AV;
+  fid.context = context;
+  fid.ops = &fid_ops;
+  ops = &kVectorOps;
+}
+
+fi_addr_t AddressVector::insert(const void* bytes) {
+  const auto name = parse_address(bytes);
+  if (!name) {
+    return FI_ADDR_NOTAVAIL;
+  }
+  const std::lock_guard guard(lock_);
+  names_.push_back(name);
+  by_slot_[name->slot] = names_.size() - 1;
+  return names_.size() - 1;
+}
+
+bool AddressVector::remove(fi_addr_t address) {
+  const std::lock_guard guard(lock_);
+  if (address >= names_.size() || !names_[address]) {
+    return false;
+  }
+  const auto newest = by_slot_.find(names_[address]->slot);
+  if (newest != by_slot_.end() && newest->second == address) {
+    by_slot_.erase(newest);
+  }
+  names_[address].reset();
+  return true;
+}
+
+std::optional<EndpointName> AddressVector::find(fi_addr_t address) {
+  const std::lock_guard guard(lock_);
+  return address < names_.size() ? names_[address] : std::nullopt;
+}
+
+fi_addr_t AddressVector::find(EndpointName name) {
+  const std::lock_guard guard(lock_);
+  const auto found = by_slot_.find(name.slot);
+  const bool is_same = found != by_slot_.end() && names_[found->second] == name;
+  return is_same ? found->second : FI_ADDR_NOTAVAIL;
+}
+
+Memory::Memory(const Domain& domain, Range range, void* context)
+    : fid_mr{}, domain_(domain), range_(range) {
+  static fi_ops fid_ops = memory_fid_ops();
+  fid.fclass = FI_CLASS_MR;
+  fid.context = context;
+  fid.ops = &fid_ops;
+  mem_desc = this;
+  key = FI_KEY_NOTAVAIL;
+}
+
+Memory::~Memory() {
+  if (slot_) {
+    close_slot(domain_.link().segment().keys[*slot_]);
+  }
+}
+
+int Memory::open() {
+  if ((range_.access & kRemoteAccess) == 0 && range_.access != 0) {
+    key = 0;  // nobody needs one
+    return 0;
+  }
+  static std::atomic<std::uint32_t> next{0};
+  Segment& segment = domain_.link().segment();
+  // relaxed: only spreads the search
+  const std::size_t from =
+      domain_.link().process() * 128U + next.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t index = claim_slot(segment.keys, static_cast<std::uint32_t>(::getpid()), from);
+  if (index == kKeysMax) {
+    return -FI_ENOSPC;
+  }
+  KeySlot& slot = segment.keys[index];
+  slot.nic = domain_.nic();
+  slot.base = range_.base;
+  slot.bytes = range_.bytes;
+  slot.access = range_.access == 0 ? kRemoteAccess : range_.access;  // 0: all of what the caps say
+  key = make_key(index, open_slot(slot));
+  slot_ = index;
+  return 0;
+}
+
+Counter::Counter(void* context) : fid_cntr{} {
+  static fi_ops fid_ops = closing_ops<Counter, fid_cntr>();
+  fid.fclass = FI_CLASS_CNTR;
+  fid.context = context;
+  fid.ops = &fid_ops;
+  ops = &kCounterOps;
+}
+
+fi_ops_mr* memory_ops() {
+  return &kMemoryOps;
+}
+
+int open_vector(fid_domain* /*domain*/, fi_av_attr* attributes, fid_av** result, void* context) {
+  if (attributes->type == FI_AV_MAP) {
+    attributes->type = FI_AV_TABLE;
+  }
+  *result = new AddressVector(context);
+  return 0;
+}
+
+int open_counter(fid_domain* /*domain*/,
+                 fi_cntr_attr* /*attributes*/,
+                 fid_cntr** result,
+                 void* context) {
+  *result = new Counter(context);
+  return 0;
+}
+
+}  // namespace loom
