@@ -35,6 +35,13 @@ std::uint32_t node_index(const Settings& settings) {
   return node;
 }
 
+std::uint32_t rank() {
+  const std::string text = variable("RANK").value_or("");
+  std::uint32_t value = kNoRank;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 // A driver with devices: then its provider is the real one.
 bool has_real_device(const Persona& persona) {
   std::error_code error;
@@ -104,6 +111,7 @@ std::uint32_t FabricLink::take_process_slot() const {
     const bool is_free = owner == 0 || !is_alive(owner);
     // relaxed: nothing is published by it
     if (is_free && slot.pid.compare_exchange_strong(owner, mine, std::memory_order_relaxed)) {
+      slot.rank.store(rank(), std::memory_order_relaxed);      // relaxed: for the command line
       slot.sleeps.store(0, std::memory_order_relaxed);         // relaxed: mine alone so far
       slot.stalled_until.store(0, std::memory_order_relaxed);  // relaxed: as above
       return i;

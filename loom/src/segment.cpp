@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
@@ -206,6 +207,18 @@ Segment& open_segment(const std::string& path) {
     throw Error(fmt::format("there is no fabric at {} ({}); `loom run` makes one", path, why));
   }
   return *segment;
+}
+
+void close_segment(Segment& segment) {
+  ::munmap(&segment, sizeof(Segment));
+}
+
+void remove_fabric(const std::string& path) {
+  constexpr std::string_view kEnd = ".fabric";
+  ::unlink(path.c_str());
+  ::unlink((path + ".lock").c_str());
+  std::error_code ignored;
+  std::filesystem::remove_all(path.substr(0, path.size() - kEnd.size()) + ".sys", ignored);
 }
 
 Segment& create_segment(const std::string& path,

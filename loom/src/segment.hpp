@@ -81,9 +81,12 @@ struct EndpointSlot {
   Arrivals arrivals;
 };
 
+inline constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
+
 struct ProcessSlot {
   std::atomic<std::uint32_t> pid;  // 0: unused
   std::atomic<std::uint32_t> doorbell;
+  std::atomic<std::uint32_t> rank;           // by the runner; kNoRank without one
   std::atomic<std::uint32_t> sleeps;         // its engine waits for the doorbell
   std::atomic<std::uint64_t> stalled_until;  // set by the command line
 };
@@ -121,6 +124,12 @@ struct Segment {
 
 // Opens it, or makes it from the environment if there is none. Throws Error.
 [[nodiscard]] Segment& open_or_create_segment(const std::string& path, std::string_view persona);
+
+// Unmaps it.
+void close_segment(Segment& segment);
+
+// Removes the file of a fabric, its lock, and the files of its nodes. Processes that have it open keep it.
+void remove_fabric(const std::string& path);
 
 // Whether a process of this fabric is still there.
 [[nodiscard]] bool is_used(Segment& segment);

@@ -33,9 +33,9 @@ NodeIdentity node_identity(const std::string& proc) {
   std::getline(file, boot);
   NodeIdentity identity;
   identity.hostname = host_name();
-  identity.id =
-      fmt::format("{}/net:{}/pid:{}", boot.empty() ? identity.hostname : boot,
-                  namespace_inode(proc + "/self/ns/net"), namespace_inode(proc + "/self/ns/pid"));
+  identity.id = fmt::format("{}/net:{}/pid:{}/host:{}", boot.empty() ? identity.hostname : boot,
+                            namespace_inode(proc + "/self/ns/net"),
+                            namespace_inode(proc + "/self/ns/pid"), identity.hostname);
   return identity;
 }
 

@@ -12,11 +12,11 @@
 namespace weft::topology {
 
 struct NodeIdentity {
-  // Equal if and only if processes share a boot of a kernel, a network namespace and a PID namespace. A lab's hosts
-  // differ in the network namespace; containers that cannot access each other's memory by PID differ in the PID
-  // namespace.
+  // Equal if and only if processes share a boot of a kernel, a network namespace, a PID namespace and a host name. A
+  // lab's hosts differ in the network namespace; containers that cannot access each other's memory by PID differ in
+  // the PID namespace; emulated nodes (Loom), which NCCL and NVSHMEM tell apart by host name, differ in that alone.
   std::string id;
-  std::string hostname;  // for display; not used to compare nodes
+  std::string hostname;  // for display
 };
 
 // `proc` is /proc except in tests. Falls back to the host name if the boot id cannot be read.

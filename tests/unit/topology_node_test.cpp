@@ -21,7 +21,7 @@ TEST(Node, IdentityIsStableInOneProcessAndNamesBootAndNamespaces) {
 
 TEST(Node, IdentityWithoutProcFallsBackToTheHostname) {
   const NodeIdentity identity = node_identity("/nowhere");
-  EXPECT_EQ(identity.id, identity.hostname + "/net:none/pid:none");
+  EXPECT_EQ(identity.id, identity.hostname + "/net:none/pid:none/host:" + identity.hostname);
 }
 
 TEST(Node, PesOfOneIdentityAreOneNode) {

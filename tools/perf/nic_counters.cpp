@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace weft::perf {
@@ -15,13 +16,18 @@ namespace {
 
 using nlohmann::json;
 
-// PEs with the same key see the same devices: one machine (its boot) and one network namespace.
+// PEs with the same key see the same devices: one machine (its boot), one network namespace, and one folder
+// /sys/class, in whose place emulated nodes have folders of their own.
 std::string host_key() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
   file >> boot;
   std::error_code ignored;
-  return boot + std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
+  struct stat status{};
+  static_cast<void>(::stat("/sys/class", &status));
+  return fmt::format("{}/{}/{}:{}", boot,
+                     std::filesystem::read_symlink("/proc/self/ns/net", ignored).string(),
+                     status.st_dev, status.st_ino);
 }
 
 json describe_devices(const std::vector<DeviceBytes>& begin, const std::vector<DeviceBytes>& end) {

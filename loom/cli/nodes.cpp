@@ -1,0 +1,256 @@
+// Namespaces, mounts and processes of a node.
+//
+// Threads: one; everything in a child after fork() is its own.
+#include "loom/cli/nodes.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loom/cli/system_files.hpp"
+#include "loom/src/settings.hpp"
+
+namespace loom {
+namespace {
+
+std::string words(int error) {
+  return std::strerror(error);  // NOLINT(concurrency-mt-unsafe): glibc's is safe for known errors
+}
+
+// An empty text, or what failed.
+std::string separate(const std::string& name, const std::string& classes) {
+  if (::unshare(CLONE_NEWNS | CLONE_NEWUTS) != 0) {
+    return "namespaces: " + words(errno);
+  }
+  if (::sethostname(name.data(), name.size()) != 0) {
+    return "its host name: " + words(errno);
+  }
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    return "private mounts: " + words(errno);
+  }
+  if (::mount("loom", "/dev/shm", "tmpfs", 0, "mode=1777") != 0) {
+    return "its /dev/shm: " + words(errno);
+  }
+  if (!classes.empty() && ::mount(classes.c_str(), "/sys/class", nullptr, MS_BIND, nullptr) != 0) {
+    return "its /sys/class: " + words(errno);
+  }
+  return "";
+}
+
+void write_line(const char* path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+void set_variable(const char* name, const std::string& value) {
+  ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): in a child with one thread
+}
+
+void set_environment(const Job& job, std::uint32_t node, std::uint32_t local, std::uint16_t port) {
+  set_variable("LOOM_JOB", job.name);
+  set_variable("LOOM_DIR", job.folder);
+  set_variable("LOOM_PERSONA", job.persona);
+  set_variable("LOOM_NODE", std::to_string(node));
+  const auto path = variable("FI_PROVIDER_PATH");
+  set_variable("FI_PROVIDER_PATH", path ? job.library + ":" + *path : job.library);
+  if (!variable("FI_PROVIDER")) {
+    set_variable("FI_PROVIDER", job.provider);
+  }
+  // As torchrun tells its workers.
+  const std::uint32_t rank = node * job.pes_per_node + local;
+  set_variable("RANK", std::to_string(rank));
+  set_variable("WORLD_SIZE", std::to_string(job.pe_count()));
+  set_variable("LOCAL_RANK", std::to_string(local));
+  set_variable("LOCAL_WORLD_SIZE", std::to_string(job.pes_per_node));
+  set_variable("GROUP_RANK", std::to_string(node));
+  set_variable("MASTER_ADDR", "127.0.0.1");
+  set_variable("MASTER_PORT", std::to_string(port));
+}
+
+// Ends with its parent, also if that is killed.
+void die_with(pid_t parent, int signal) {
+  ::prctl(PR_SET_PDEATHSIG, signal);
+  if (::getppid() != parent) {
+    ::_exit(128 + SIGKILL);
+  }
+}
+
+[[noreturn]] void become(const Job& job) {
+  std::vector<std::string> words_of_command = job.command;
+  std::vector<char*> argv;
+  for (std::string& word : words_of_command) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  const int error = errno;
+  fmt::print(stderr, "loom: {} cannot be started: {}\n", job.command[0], words(error));
+  ::_exit(error == ENOENT ? 127 : 126);
+}
+
+int status_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+void say_how_it_ended(
+    const Job& job, std::uint32_t node, std::uint32_t local, pid_t pid, int wait_status) {
+  const std::uint32_t rank = node * job.pes_per_node + local;
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    fmt::print(stderr, "loom: rank {} on node{} (pid {}) was ended by signal {} ({})\n", rank, node,
+               pid, signal,
+               ::strsignal(signal));  // NOLINT(concurrency-mt-unsafe)
+  } else {
+    fmt::print(stderr, "loom: rank {} on node{} (pid {}) exited with status {}\n", rank, node, pid,
+               WEXITSTATUS(wait_status));
+  }
+}
+
+volatile std::sig_atomic_t was_told_to_end = 0;
+
+// Waits for all of a node's processes; after the first that fails, the runner ends the others.
+[[noreturn]] void supervise(const Job& job, std::uint32_t node, const std::vector<pid_t>& pids) {
+  int status = 0;
+  for (std::size_t left = pids.size(); left > 0;) {
+    int wait_status = 0;
+    const pid_t ended = ::waitpid(-1, &wait_status, 0);
+    if (ended < 0 && errno == EINTR) {
+      if (was_told_to_end != 0) {
+        for (const pid_t pid : pids) {
+          ::kill(pid, SIGTERM);
+        }
+      }
+      continue;
+    }
+    if (ended < 0) {
+      break;
+    }
+    for (std::size_t local = 0; local < pids.size(); ++local) {
+      if (pids[local] != ended) {
+        continue;
+      }
+      --left;
+      if (status_of(wait_status) != 0 && status == 0) {
+        status = status_of(wait_status);
+        if (was_told_to_end == 0) {
+          say_how_it_ended(job, node, static_cast<std::uint32_t>(local), ended, wait_status);
+          ::kill(::getppid(), SIGUSR1);
+        }
+      }
+    }
+  }
+  ::_exit(status);
+}
+
+[[noreturn]] void run_node(const Job& job,
+                           std::uint32_t node,
+                           Separation separation,
+                           std::uint16_t port) {
+  if (separation == Separation::Full) {
+    const std::string classes =
+        SystemFiles::class_folder(job.folder + "/" + job.name + ".sys", node);
+    if (const std::string why = separate(fmt::format("node{}", node), classes); !why.empty()) {
+      fmt::print(stderr, "loom: node{} cannot have {}\n", node, why);
+      ::_exit(125);
+    }
+  }
+  std::vector<pid_t> pids;
+  const pid_t me = ::getpid();
+  for (std::uint32_t local = 0; local < job.pes_per_node; ++local) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      die_with(me, SIGKILL);
+      set_environment(job, node, local, port);
+      become(job);
+    }
+    pids.push_back(pid);
+  }
+  struct sigaction action{};
+  action.sa_handler = [](int) { was_told_to_end = 1; };
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::signal(SIGINT, SIG_IGN);
+  supervise(job, node, pids);
+}
+
+}  // namespace
+
+Separation find_separation() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() != 0 && ::unshare(CLONE_NEWUSER) != 0) {
+      ::_exit(1);
+    }
+    ::_exit(separate("node", "").empty() ? 0 : 2);
+  }
+  int status = 1;
+  if (child > 0) {
+    ::waitpid(child, &status, 0);
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    return Separation::Full;
+  }
+  fmt::print(stderr,
+             "loom: no namespaces here: nodes have one host name, one /dev/shm and no NICs under "
+             "/sys/class; "
+             "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)\n");
+  return Separation::Nothing;
+}
+
+void enter_user_namespace() {
+  const uid_t user = ::geteuid();
+  const gid_t group = ::getegid();
+  if (user == 0) {
+    return;
+  }
+  if (::unshare(CLONE_NEWUSER) != 0) {
+    throw Error("a user namespace cannot be made: " + words(errno));
+  }
+  write_line("/proc/self/setgroups", "deny");
+  write_line("/proc/self/uid_map", fmt::format("{} {} 1", user, user));
+  write_line("/proc/self/gid_map", fmt::format("{} {} 1", group, group));
+}
+
+std::uint16_t free_port() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  auto* bare = reinterpret_cast<sockaddr*>(&address);
+  const bool is_bound =
+      socket >= 0 && ::bind(socket, bare, size) == 0 && ::getsockname(socket, bare, &size) == 0;
+  ::close(socket);
+  if (!is_bound) {
+    throw Error("no TCP port of the loopback is free: " + words(errno));
+  }
+  return ntohs(address.sin_port);
+}
+
+pid_t start_node(const Job& job, std::uint32_t node, Separation separation, std::uint16_t port) {
+  const pid_t runner = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGUSR1, SIG_DFL);
+    die_with(runner, SIGKILL);
+    run_node(job, node, separation, port);
+  }
+  if (child < 0) {
+    throw Error("a process for a node cannot be started: " + words(errno) +
+                "; raise the limit (ulimit -u)");
+  }
+  return child;
+}
+
+}  // namespace loom
