@@ -89,7 +89,7 @@ constexpr FabricKind kCxi{
     .sleeps = true,
 };
 
-// libfabric 1.17: prov/rxm over prov/verbs.
+// libfabric 1.17: prov/rxm over prov/verbs. Under the name verbs, as libfabric composes names with a semicolon itself.
 constexpr FabricKind kVerbsRxm{
     .name = "IB-0xfe80000000000000",
     .domain_suffix = "",
@@ -125,7 +125,7 @@ constexpr std::array kPersonas{
             kEfaDirectKinds},
     Persona{"efa-rdm", "efa", "efa", "rdmap{}s0", true, 0x1d0f, 0xefa1, "infiniband", kEfaRdmKinds},
     Persona{"cxi", "cxi", "cxi_core", "cxi{}", false, 0x17db, 0x0501, "cxi", kCxiKinds},
-    Persona{"verbs", "verbs;ofi_rxm", "mlx5_core", "mlx5_{}", false, 0x15b3, 0x1021, "infiniband",
+    Persona{"verbs", "verbs", "mlx5_core", "mlx5_{}", false, 0x15b3, 0x1021, "infiniband",
             kVerbsKinds},
 };
 

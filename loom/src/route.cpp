@@ -85,7 +85,9 @@ std::uint32_t Route::error_rate() const {
 
 bool Route::may_depart(std::uint64_t posted_ns, std::uint64_t now) const {
   const std::uint64_t free_at = std::max(look(sender_.transmit_free), posted_ns);
-  return free_at <= now && look(receiver_.receive_free) <= now + segment_.settings.backlog_ns;
+  const std::uint64_t backlog_ns =
+      pace_of(segment_.settings, receiver_).ns(segment_.settings.backlog_bytes);
+  return free_at <= now && look(receiver_.receive_free) <= now + backlog_ns;
 }
 
 std::uint64_t Route::cell_bytes() const {

@@ -31,7 +31,8 @@ struct Settings {
   std::uint64_t handshake = 0;        // 1: it also waits until the target makes progress
   std::uint64_t mtu_bytes = 0;
   std::uint64_t packet_overhead_bytes = 0;
-  std::uint64_t backlog_ns = 0;  // a receiving NIC with more than this queued holds up its senders
+  std::uint64_t backlog_bytes =
+      0;  // a receiving NIC with more than this queued holds up its senders
   std::uint64_t incast_senders = 0;  // from so many senders at once on, 0: never
   std::uint64_t incast_percent = 0;  // a receiving NIC has this part of its rate
   std::uint64_t timeout_ns = 0;      // an operation that gets nowhere fails after it

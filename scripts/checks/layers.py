@@ -37,7 +37,7 @@ VENDOR_OWNERS = {
     "sodium": ["src/bootstrap"],
     "spdlog/": ["src/base/log.cpp"],
     "CLI/": ["tools", "tests", "loom"],
-    "gtest/": ["tests"], "gmock/": ["tests"], "benchmark/": ["tests"],
+    "gtest/": ["tests", "loom/tests"], "gmock/": ["tests"], "benchmark/": ["tests"],
 }
 EMPTY_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
 

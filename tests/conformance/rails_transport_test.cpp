@@ -1,5 +1,7 @@
-// The transport suite over rails: a simulated network, the same through faulty rails, and libfabric on
-// loopback with and without faults.
+// The transport suite over rails: a simulated network, the same through faulty rails, libfabric on loopback with
+// and without faults, and emulated NICs where the suite runs on some (loom run -- conformance_tests).
+#include <cstdlib>
+
 #include "src/fabric/discovery.hpp"
 #include "src/transport/faulty/faulty_rail.hpp"
 #include "tests/conformance/transport_suite.hpp"
@@ -109,6 +111,29 @@ INSTANTIATE_TEST_SUITE_P(Loopback,
                                                     "seed=7,reorder=0.5,delay=0.2,refuse=0.1")),
                          factory_name);
 #endif
+
+// The NICs of an emulated node: three for each PE, which they all share.
+std::vector<TransportFactory> emulated() {
+  const char* persona = std::getenv("LOOM_PERSONA");  // NOLINT(concurrency-mt-unsafe)
+  if (persona == nullptr) {
+    return {};
+  }
+  constexpr std::size_t kNicCount = 3;
+  return {{.name = "emulated", .make = [](std::uint32_t pe_count, std::size_t heap_bytes) {
+             const MakeRails make = [](std::uint32_t) {
+               RailsTransport::Rails rails;
+               for (const fabric::NicInfo& nic : fabric::discover(load_config_from_environment())) {
+                 if (rails.size() < kNicCount) {
+                   rails.push_back(fabric::open_rail(nic));
+                 }
+               }
+               return rails;
+             };
+             return std::make_unique<RailsPes>(pe_count, heap_bytes, make);
+           }}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, TransportSuite, ::testing::ValuesIn(emulated()), factory_name);
 
 }  // namespace
 }  // namespace weft::test
