@@ -129,7 +129,8 @@ volatile std::sig_atomic_t was_told_to_end = 0;
     if (ended < 0 && errno == EINTR) {
       if (was_told_to_end != 0) {
         for (const pid_t pid : pids) {
-          ::kill(pid, SIGTERM);
+          // With all that it has started; at the second time for good.
+          ::kill(-pid, was_told_to_end == 1 ? SIGTERM : SIGKILL);
         }
       }
       continue;
@@ -142,12 +143,12 @@ volatile std::sig_atomic_t was_told_to_end = 0;
         continue;
       }
       --left;
-      if (status_of(wait_status) != 0 && status == 0) {
+      ::kill(-ended, SIGKILL);  // what it has left behind
+      // Those that were told to end have not failed.
+      if (status_of(wait_status) != 0 && status == 0 && was_told_to_end == 0) {
         status = status_of(wait_status);
-        if (was_told_to_end == 0) {
-          say_how_it_ended(job, node, static_cast<std::uint32_t>(local), ended, wait_status);
-          ::kill(::getppid(), SIGUSR1);
-        }
+        say_how_it_ended(job, node, static_cast<std::uint32_t>(local), ended, wait_status);
+        ::kill(::getppid(), SIGUSR1);
       }
     }
   }
@@ -172,13 +173,15 @@ volatile std::sig_atomic_t was_told_to_end = 0;
     const pid_t pid = ::fork();
     if (pid == 0) {
       die_with(me, SIGKILL);
+      ::setpgid(0, 0);
       set_environment(job, node, local, port);
       become(job);
     }
+    ::setpgid(pid, pid);
     pids.push_back(pid);
   }
   struct sigaction action{};
-  action.sa_handler = [](int) { was_told_to_end = 1; };
+  action.sa_handler = [](int) { was_told_to_end = was_told_to_end + 1; };
   ::sigaction(SIGTERM, &action, nullptr);
   ::signal(SIGINT, SIG_IGN);
   supervise(job, node, pids);

@@ -98,7 +98,8 @@ int wait_for(Nodes& nodes, const RunOptions& options, SystemFiles* files) {
       told_ns = now_ns();
       nodes.tell(SIGTERM);
     } else if (told_ns != 0 && now_ns() - told_ns > kGraceNs) {
-      nodes.tell(SIGKILL);
+      nodes.tell(SIGTERM);  // a supervisor that is told twice kills
+      told_ns = now_ns();
     }
     if (files != nullptr) {
       files->update();

@@ -38,7 +38,7 @@ TEST_F(UnreachablePeer, IsNamedByWarmUp) {
     EXPECT_EQ(error.status(), Status::PeerLost);
     EXPECT_THAT(error.what(),
                 testing::HasSubstr("PE 1 was not reached over any of 2 x 2 rails (ours: nic0 nic0, "
-                                   "its: nic0; "));
+                                   "its: nic0); "));
   }
 }
 

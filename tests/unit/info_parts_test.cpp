@@ -195,13 +195,13 @@ TEST(InfoDoctor, LinesThatALibraryPrintsAreNoFindings) {
 
 constexpr const char* kLog =
     "weft: PE 0: info: rail 0 (nic0, 10.0.0.1) does not reach rail 1 of PE 1 (10.0.1.2): nothing "
-    "answers; going on with the others\n"
+    "answers; continuing on the other rails\n"
     "weft: PE 1: warning: rail 0 (nic0, 10.0.1.1) does not reach rail 0 of PE 0 (10.0.0.1): "
-    "nothing answers; no other rail is left, trying again\n"
+    "nothing answers; no other rail is left, retrying\n"
     "weft: PE 0: warning: rail 1 (nic1, 10.0.0.2) does not reach rail 1 of PE 1 (10.0.1.2): "
-    "nothing answers; going on with the others\n"
+    "nothing answers; continuing on the other rails\n"
     "weft: PE 0: info: rail 1 (nic1, 10.0.0.2) does not reach rail 0 of PE 1 (10.0.1.1): "
-    "Connection refused; going on with the others\n";
+    "Connection refused; continuing on the other rails\n";
 
 TEST(InfoDoctor, RailsThatWereNotReachedAreReadFromThePesOwnLines) {
   const auto unreached = find_unreached(kLog, 0);

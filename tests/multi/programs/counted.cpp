@@ -16,7 +16,7 @@
 namespace {
 
 constexpr std::size_t kBytes = 100'000;
-constexpr int kRounds = 100;
+constexpr int kRounds = 300;
 
 void exchange(std::byte* heap, std::uint64_t* signal) {
   const std::vector<std::byte> source(kBytes, std::byte{7});
