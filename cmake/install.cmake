@@ -42,3 +42,9 @@ foreach(tool top plot)
     install(FILES tools/${tool}/requirements.txt DESTINATION share/weft/${tool} OPTIONAL)
   endif()
 endforeach()
+
+# Loom, where it was built. The command finds its provider in lib/loom.
+if(TARGET loom)
+  install(TARGETS loom RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+  install(TARGETS loom_provider LIBRARY DESTINATION lib/loom OPTIONAL)
+endif()

@@ -66,21 +66,21 @@ def versions():
 
 
 class Log:
-    """Appends to bench/data/DATE-MACHINE.jsonl. The machine is named by its kind, not by its host name."""
+    """Appends to bench/data/DATE-MACHINE[-KIND].jsonl. The machine is named by its kind, not by its host name."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, kind=""):
         self.settings = settings
         self.machine = {"cpu": processor(), "cores": os.cpu_count(), "uname": " ".join(platform.uname()[::2][:2])}
         self.versions = versions()
         date = datetime.date.today().isoformat()
-        self.path = ROOT / "bench" / "data" / f"{date}-{platform.machine()}-{os.cpu_count()}-cores.jsonl"
+        self.path = ROOT / "bench" / "data" / f"{date}-{platform.machine()}-{os.cpu_count()}-cores{kind}.jsonl"
 
-    def add(self, row, result):
+    def add(self, row, result, **more):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         line = {"row": row.name, **asdict(result), "reached": verdict(result, self.settings), "spread": result.spread(), "date": now,
                 "runs": self.settings.runs, "seconds": self.settings.seconds,
-                "machine": self.machine, "versions": self.versions}
+                "machine": self.machine, "versions": self.versions, **more}
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 

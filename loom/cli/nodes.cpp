@@ -225,20 +225,26 @@ void enter_user_namespace() {
   write_line("/proc/self/gid_map", fmt::format("{} {} 1", group, group));
 }
 
+// Above the ports that the kernel gives to outgoing connections (ip_local_port_range, 60999 by default): those of
+// the processes that already try to connect would take a port from it before its owner listens.
 std::uint16_t free_port() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  auto* bare = reinterpret_cast<sockaddr*>(&address);
-  const bool is_bound =
-      socket >= 0 && ::bind(socket, bare, size) == 0 && ::getsockname(socket, bare, &size) == 0;
-  ::close(socket);
-  if (!is_bound) {
-    throw Error("no TCP port of the loopback is free: " + words(errno));
+  constexpr std::uint32_t kFirst = 61000;
+  constexpr std::uint32_t kCount = 4500;
+  const auto start = static_cast<std::uint32_t>(::getpid());
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const auto port = static_cast<std::uint16_t>(kFirst + (start + i * 7) % kCount);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool is_free =
+        socket >= 0 && ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    ::close(socket);
+    if (is_free) {
+      return port;
+    }
   }
-  return ntohs(address.sin_port);
+  throw Error(fmt::format("none of the TCP ports from {} on is free", kFirst));
 }
 
 pid_t start_node(const Job& job, std::uint32_t node, Separation separation, std::uint16_t port) {

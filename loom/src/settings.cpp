@@ -32,7 +32,7 @@ constexpr std::array kKnobs{
     Knob{"mtu-bytes", &Settings::mtu_bytes, 8192, 256, 65536, 1, "bytes of a packet"},
     Knob{"packet-overhead-bytes", &Settings::packet_overhead_bytes, 64, 0, 1024, 1,
          "headers of a packet"},
-    Knob{"backlog-kib", &Settings::backlog_bytes, 256, 1, 1 << 20, 1024,
+    Knob{"backlog-kib", &Settings::backlog_bytes, 64, 1, 1 << 20, 1024,
          "a receiving NIC with more than this queued holds up its senders, KiB"},
     Knob{"incast-senders", &Settings::incast_senders, 0, 0, 64, 1,
          "with so many senders at once a receiving NIC slows down; 0: never"},
