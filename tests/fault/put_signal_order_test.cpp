@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "src/fabric/discovery.hpp"
 #include "tests/support/rails_pes.hpp"
 #include "tests/support/simulated_network.hpp"
 
@@ -23,6 +24,8 @@ struct Scenario {
   std::uint32_t rails = 4;
   test::NetworkFaults faults;
   bool kill_rails = false;
+  bool emulated =
+      false;  // on the NICs of this process's node, which `loom` cuts and heals from outside
 };
 
 // PE 0 sends numbered messages into slots of PE 1; PE 1 checks every byte when a slot's signal comes,
@@ -34,11 +37,7 @@ class Exchange {
     RailsOptions options;
     options.stripe_bytes_min = 16U << 10U;
     pes_ = test::make_rails_pes(2, kHeapBytes, options, [&](std::uint32_t pe) {
-      RailsTransport::Rails rails;
-      for (std::uint32_t i = 0; i < scenario.rails; ++i) {
-        rails.push_back(network_.make_rail("pe" + std::to_string(pe) + "nic" + std::to_string(i)));
-      }
-      return rails;
+      return scenario.emulated ? open_emulated(pe) : make_simulated(pe);
     });
     slots_.resize(kSlots);
     sources_.resize(kSlots);
@@ -72,6 +71,25 @@ class Exchange {
   }
 
  private:
+  RailsTransport::Rails make_simulated(std::uint32_t pe) {
+    RailsTransport::Rails rails;
+    for (std::uint32_t i = 0; i < scenario_.rails; ++i) {
+      rails.push_back(network_.make_rail("pe" + std::to_string(pe) + "nic" + std::to_string(i)));
+    }
+    return rails;
+  }
+
+  // Each PE has as many NICs of its own.
+  RailsTransport::Rails open_emulated(std::uint32_t pe) const {
+    const std::vector<fabric::NicInfo> nics = fabric::discover(load_config_from_environment());
+    RailsTransport::Rails rails;
+    for (std::size_t i = pe * scenario_.rails; i < nics.size() && rails.size() < scenario_.rails;
+         ++i) {
+      rails.push_back(fabric::open_rail(nics[i]));
+    }
+    return rails;
+  }
+
   struct Slot {
     std::uint64_t number = 0;  // of the message that is in it; 0: free
     std::size_t bytes = 0;
@@ -201,6 +219,20 @@ TEST(PutSignalOrder, HoldsWithoutImmediateData) {
 TEST(PutSignalOrder, HoldsOnOneRail) {
   EXPECT_EQ(Exchange({.seed = 41, .rails = 1}).run(message_count()), 0U);
 }
+
+// `loom run --nics 8 --shredded 1 -- fault_tests --gtest_filter='Emulated/*'`, with LONG_RUN_MESSAGES for a long run.
+class PutSignalOrderOnNics : public testing::TestWithParam<std::string> {};
+
+TEST_P(PutSignalOrderOnNics, Holds) {
+  EXPECT_EQ(Exchange({.emulated = true}).run(message_count()), 0U);
+}
+
+std::vector<std::string> emulated_personas() {
+  const char* persona = std::getenv("LOOM_PERSONA");  // NOLINT(concurrency-mt-unsafe): one thread
+  return persona == nullptr ? std::vector<std::string>{} : std::vector<std::string>{persona};
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, PutSignalOrderOnNics, testing::ValuesIn(emulated_personas()));
 
 }  // namespace
 }  // namespace weft::transport::rails
