@@ -50,13 +50,18 @@ std::string memlock_hint() {
                            limit.rlim_cur >> 10U);
 }
 
+// NICs such as EFA's have no readable address; where they sit says which one is meant.
+const std::string& shown_address(const NicInfo& nic) {
+  return !nic.address.empty() ? nic.address : !nic.pci.empty() ? nic.pci : nic.name;
+}
+
 }  // namespace
 
 LibfabricRail::LibfabricRail(const NicInfo& nic, RailOptions options)
     : nic_(nic.name),
-      address_text_(nic.address),
+      address_text_(shown_address(nic)),
       provider_(nic.provider),
-      object_(fmt::format("{} ({}, {})", nic.name, nic.address, nic.provider)) {
+      object_(fmt::format("{} ({}, {})", nic.name, address_text_, nic.provider)) {
   WEFT_CHECK(nic.native != nullptr, "NIC {} was not discovered", nic.name);
   read_limits(*nic.native->info);
   limits_.registers_local = limits_.registers_local || options.registers_all;

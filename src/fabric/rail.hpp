@@ -127,7 +127,7 @@ class Rail {
   [[nodiscard]] virtual const RailLimits& limits() const = 0;
   // Restricts the rail to these limits, which are a subset of what it claimed.
   virtual void restrict_to(const RailLimits& limits) noexcept = 0;
-  // For display: NIC and address ("eth0", "10.0.0.1").
+  // For display: NIC and address ("eth0", "10.0.0.1"), or PCI address where the NIC has no readable one.
   [[nodiscard]] virtual const std::string& nic() const = 0;
   [[nodiscard]] virtual const std::string& address_text() const = 0;
   [[nodiscard]] virtual const std::string& provider() const = 0;

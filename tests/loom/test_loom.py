@@ -75,7 +75,7 @@ def test_weft_runs_over_all_nics_of_the_nodes_and_both_counts_agree(loom, bin_di
         pytest.skip("no namespaces on this machine")
     ended = loom("run", "--nodes", 2, "--pes-per-node", 2, "--nics", 2, "--gbits", 1, "--persona", "efa", "--",
                  bin_dir / "weft-perf", "alltoall_latency", "-b", "1M", "-e", "1M", "--duration", 0.5)
-    rows = re.findall(r"^(\d)\s+(rdmap\d+s0)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$", ended.stdout, re.MULTILINE)
+    rows = re.findall(r"^(\d)\s+(rdmap\d+s0)\s+0000:\S+\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$", ended.stdout, re.MULTILINE)
     assert [(host, nic) for host, nic, *_ in rows] == [(host, nic) for host in "01" for nic in NICS], ended.stdout
     for _, _, *counts in rows:
         tx, tx_kernel, rx, rx_kernel = map(int, counts)

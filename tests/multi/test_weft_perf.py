@@ -295,7 +295,8 @@ def test_nics_that_take_turns_are_even_over_the_run_and_uneven_in_each_step(perf
         assert coupled[direction]["intervals"] > 0
         assert coupled[direction]["mean"] > 1.9 and coupled[direction]["worst"] <= 2
     balanced, _ = steps_of(perf, *words, "--policy", "balanced")
-    assert balanced["tx"]["mean"] < 1.2 and balanced["rx"]["mean"] < 1.2
+    # 2 would be one rail a step. The rails of loopback have no rate of their own: on a busy machine they differ.
+    assert balanced["tx"]["mean"] < 1.5 and balanced["rx"]["mean"] < 1.5
 
 
 def test_steps_without_barriers_tell_of_the_puts_or_gets_of_each_pe(perf):

@@ -48,9 +48,16 @@ void drop_reached(const std::string& line, std::vector<Unreached>& unreached) {
   }
 }
 
+// An IP address, not that of a PCI device, which has both signs.
+bool is_pingable(const std::string& where) {
+  const bool has_dot = where.find('.') != std::string::npos;
+  const bool has_colon = where.find(':') != std::string::npos;
+  return has_dot != has_colon;
+}
+
 void report(const std::string& text, const Unreached& one, const Reporter& reporter) {
   reporter.problem(
-      text, one.where.empty()
+      text, !is_pingable(one.where)
                 ? "look at the fabric's own tools, or leave the NIC out with WEFT_NICS"
                 : fmt::format("ping -I {} {}: if that fails, the address needs a route by this NIC "
                               "(ip route, ip rule) and back; if it works, a firewall drops TCP; or "
