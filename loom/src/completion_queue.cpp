@@ -4,6 +4,7 @@
 #include "loom/src/completion_queue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -131,11 +132,16 @@ CompletionQueue::~CompletionQueue() {
   }
 }
 
-void CompletionQueue::attach(Endpoint& endpoint) {
+bool CompletionQueue::attach(Endpoint& endpoint) {
   const std::lock_guard guard(lock_);
-  if (std::ranges::find(endpoints_, &endpoint) == endpoints_.end()) {
-    endpoints_.push_back(&endpoint);
+  if (std::ranges::find(endpoints_, &endpoint) != endpoints_.end()) {
+    return true;
   }
+  if (endpoints_.size() == kEndpointsMax) {
+    return false;
+  }
+  endpoints_.push_back(&endpoint);
+  return true;
 }
 
 void CompletionQueue::detach(Endpoint& endpoint) {
@@ -182,19 +188,17 @@ void CompletionQueue::signal() {
   signal_locked();
 }
 
+// Without the lock: endpoints add under theirs.
 void CompletionQueue::progress() {
-  std::vector<Endpoint*> endpoints;
+  std::array<Endpoint*, kEndpointsMax> endpoints;
+  std::size_t count = 0;
   {
     const std::lock_guard guard(lock_);
-    if (endpoints_.size() == 1) {  // the usual case, without a copy
-      Endpoint* only = endpoints_.front();
-      endpoints.push_back(only);
-    } else {
-      endpoints = endpoints_;
-    }
+    count = endpoints_.size();
+    std::ranges::copy(endpoints_, endpoints.begin());
   }
-  for (Endpoint* endpoint : endpoints) {
-    endpoint->progress(Endpoint::By::Client);
+  for (std::size_t i = 0; i < count; ++i) {
+    endpoints[i]->progress(Endpoint::By::Client);
   }
 }
 

@@ -35,7 +35,10 @@ class CompletionQueue : public fid_cq {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
   ~CompletionQueue();
 
-  void attach(Endpoint& endpoint);
+  static constexpr std::size_t kEndpointsMax = 64;
+
+  // False: as many endpoints as may be use it.
+  [[nodiscard]] bool attach(Endpoint& endpoint);
   void detach(Endpoint& endpoint);
 
   // False: no room, and what it tells has to be kept for later.

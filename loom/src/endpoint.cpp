@@ -192,9 +192,13 @@ int Endpoint::enable() {
   name_ = {static_cast<std::uint32_t>(index), open_slot(slot)};
   transmitter_.start(name_, *transmit_queue_, counters_);
   receiver_.start(name_, *receive_queue_, *vector_);
+  // From here on whoever reads a queue moves this endpoint on.
+  if (!transmit_queue_->attach(*this) || !receive_queue_->attach(*this)) {
+    transmit_queue_->detach(*this);
+    close_slot(slot);
+    return -FI_ENOSPC;
+  }
   is_enabled_ = true;
-  transmit_queue_->attach(*this);
-  receive_queue_->attach(*this);
   add_to_engine(*this, link);
   return 0;
 }

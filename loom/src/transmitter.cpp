@@ -179,10 +179,12 @@ void Transmitter::depart_all(std::uint64_t now) {
 }
 
 bool Transmitter::is_lost(const Operation& operation, std::uint64_t now) const {
+  if (now <= operation.posted_ns + settings_.timeout_ns) {
+    return false;  // first, as the rest asks the kernel
+  }
   const EndpointSlot& target = target_of(operation);
-  const bool is_gone = route_of(operation).is_cut() ||
-                       !is_open(target, operation.target.generation) || !is_alive(look(target.pid));
-  return is_gone && now > operation.posted_ns + settings_.timeout_ns;
+  return route_of(operation).is_cut() || !is_open(target, operation.target.generation) ||
+         !is_alive(look(target.pid));
 }
 
 // Sends all cells that may leave now; true once all have.
