@@ -1,0 +1,193 @@
+// NVSHMEM over libfabric on emulated NICs (loom/): the all-to-all and the put bandwidth that weft-perf measures, by
+// NVSHMEM's own library with its heap in host memory. Prints one JSON line. Written from NVSHMEM's public
+// documentation alone. `loom run ... -- nvshmem_emulated alltoall|put_bw BYTES STEPS NIC_GBITS NICS_OF_A_PE`
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+namespace {
+
+#define CHECK(call)                                                      \
+  do {                                                                   \
+    const cudaError_t code = (call);                                     \
+    if (code != cudaSuccess) {                                           \
+      std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(code)); \
+      std::exit(1);                                                      \
+    }                                                                    \
+  } while (false)
+
+struct Place {
+  int rank, size, local, local_size;
+};
+
+int number(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) {
+    std::fprintf(stderr, "%s is not set; start this with loom run\n", name);
+    std::exit(2);
+  }
+  return std::atoi(text);
+}
+
+// The id goes by a file beside the fabric; it belongs to this job alone.
+void join(const Place& place) {
+  const std::string path =
+      std::string(std::getenv("LOOM_DIR")) + "/" + std::getenv("LOOM_JOB") + ".id";
+  nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
+  if (place.rank == 0) {
+    nvshmemx_get_uniqueid(&id);
+    std::ofstream(path + ".new", std::ios::binary)
+        .write(reinterpret_cast<const char*>(&id), sizeof(id));
+    std::filesystem::rename(path + ".new", path);
+  }
+  while (!std::filesystem::exists(path)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&id), sizeof(id));
+  nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
+  nvshmemx_set_attr_uniqueid_args(place.rank, place.size, &id, &attributes);
+  if (nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0) {
+    std::exit(3);
+  }
+}
+
+using Bytes = std::map<std::string, double>;  // by NIC
+
+Bytes carried(const char* counter) {
+  Bytes bytes;
+  for (const auto& nic : std::filesystem::directory_iterator("/sys/class/infiniband")) {
+    std::ifstream(nic.path() / "ports/1/hw_counters" / counter) >> bytes[nic.path().filename()];
+  }
+  return bytes;
+}
+
+// Of this node's NICs, those that carried nothing included.
+double max_over_mean(const Bytes& before, const Bytes& after) {
+  double most = 0, sum = 0;
+  for (const auto& [nic, bytes] : after) {
+    most = std::max(most, bytes - before.at(nic));
+    sum += bytes - before.at(nic);
+  }
+  return sum > 0 ? most / (sum / static_cast<double>(after.size())) : 0;
+}
+
+__global__ void fill(unsigned* words, size_t count, unsigned value) {
+  for (size_t i = threadIdx.x; i < count; i += blockDim.x) {
+    words[i] = value + static_cast<unsigned>(i);
+  }
+}
+
+__global__ void check(const unsigned* words, size_t count, unsigned value, unsigned* wrong) {
+  for (size_t i = threadIdx.x; i < count; i += blockDim.x) {
+    if (words[i] != value + static_cast<unsigned>(i)) {
+      atomicAdd(wrong, 1U);
+    }
+  }
+}
+
+// One thread issues a put to each peer of another node, from the next one on, and waits for all.
+__global__ void exchange(char* to, const char* from, size_t bytes, int me, int size, int per_node) {
+  for (int k = 1; k < size; ++k) {
+    const int peer = (me + k) % size;
+    if (peer / per_node != me / per_node) {
+      nvshmem_putmem_nbi(to + me * bytes, from, bytes, peer);
+    }
+  }
+  nvshmem_quiet();
+}
+
+__global__ void stream_to(char* to, const char* from, size_t bytes, int peer, int times) {
+  for (int i = 0; i < times; ++i) {
+    nvshmem_putmem_nbi(to, from, bytes, peer);
+  }
+  nvshmem_quiet();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::fprintf(stderr,
+                 "usage: nvshmem_emulated alltoall|put_bw BYTES STEPS NIC_GBITS NICS_OF_A_PE\n");
+    return 2;
+  }
+  const bool is_exchange = std::strcmp(argv[1], "alltoall") == 0;
+  const size_t bytes = std::strtoull(argv[2], nullptr, 10);
+  const int steps = std::atoi(argv[3]);
+  const double nic_rate = std::atof(argv[4]) * 1e9 / 8;
+  const int nics = std::atoi(argv[5]);
+  const Place place{number("RANK"), number("WORLD_SIZE"), number("LOCAL_RANK"),
+                    number("LOCAL_WORLD_SIZE")};
+  int gpus = 1;
+  CHECK(cudaGetDeviceCount(&gpus));
+  CHECK(cudaSetDevice(place.rank % gpus));
+  join(place);
+  auto* from = static_cast<char*>(nvshmem_malloc(bytes));
+  auto* to = static_cast<char*>(nvshmem_malloc(bytes * place.size));
+  unsigned* wrong = nullptr;
+  CHECK(cudaMallocManaged(&wrong, sizeof(*wrong)));
+  *wrong = 0;
+  fill<<<1, 256>>>(reinterpret_cast<unsigned*>(from), bytes / 4,
+                   static_cast<unsigned>(place.rank) << 20U);
+  CHECK(cudaDeviceSynchronize());
+  constexpr int kWindow = 16;
+  const auto step = [&] {
+    if (is_exchange) {
+      exchange<<<1, 1>>>(to, from, bytes, place.rank, place.size, place.local_size);
+    } else if (place.rank == 0) {
+      stream_to<<<1, 1>>>(to, from, bytes, place.size - 1, kWindow);
+    }
+    CHECK(cudaDeviceSynchronize());
+    nvshmem_barrier_all();
+  };
+  step();  // the first one opens what there is to open
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const Bytes tx = carried("tx_bytes");
+  const Bytes rx = carried("rx_bytes");
+  nvshmem_barrier_all();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps; ++i) {
+    step();
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const double tx_evenness = max_over_mean(tx, carried("tx_bytes"));
+  const double rx_evenness = max_over_mean(rx, carried("rx_bytes"));
+  for (int peer = 0; peer < place.size; ++peer) {
+    const bool writes = is_exchange ? peer / place.local_size != place.rank / place.local_size
+                                    : peer == 0 && place.rank == place.size - 1;
+    if (writes) {
+      check<<<1, 256>>>(reinterpret_cast<const unsigned*>(to + (is_exchange ? peer * bytes : 0)),
+                        bytes / 4, static_cast<unsigned>(peer) << 20U, wrong);
+    }
+  }
+  CHECK(cudaDeviceSynchronize());
+  nvshmem_barrier_all();
+  if (place.rank == 0 || *wrong != 0) {
+    const double each =
+        is_exchange ? double(bytes) * (place.size - place.local_size) : double(bytes) * kWindow;
+    int major = 0, minor = 0, patch = 0;
+    nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+    std::printf(
+        "{\"library\": \"NVSHMEM %d.%d.%d\", \"emulated\": true, \"benchmark\": \"%s\", \"bytes\": "
+        "%zu, \"steps\": %d, "
+        "\"pe\": %d, \"pes\": %d, \"seconds\": %.6f, \"share_of_rails\": %.4f, "
+        "\"tx_max_over_mean\": %.3f, "
+        "\"rx_max_over_mean\": %.3f, \"wrong\": %u}\n",
+        major, minor, patch, argv[1], bytes, steps, place.rank, place.size, seconds,
+        each * steps / (nics * nic_rate) / seconds, tx_evenness, rx_evenness, *wrong);
+    std::fflush(stdout);
+  }
+  nvshmem_finalize();
+  return 0;
+}
