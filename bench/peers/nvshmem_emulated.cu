@@ -112,70 +112,71 @@ __global__ void stream_to(char* to, const char* from, size_t bytes, int peer, in
   nvshmem_quiet();
 }
 
-}  // namespace
+struct Plan {
+  bool is_exchange;
+  size_t bytes;
+  int steps;
+  double nic_rate;  // bytes/s
+  int nics;         // of a PE
+};
 
-int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr,
-                 "usage: nvshmem_emulated alltoall|put_bw BYTES STEPS NIC_GBITS NICS_OF_A_PE\n");
-    return 2;
-  }
-  const bool is_exchange = std::strcmp(argv[1], "alltoall") == 0;
-  const size_t bytes = std::strtoull(argv[2], nullptr, 10);
-  const int steps = std::atoi(argv[3]);
-  const double nic_rate = std::atof(argv[4]) * 1e9 / 8;
-  const int nics = std::atoi(argv[5]);
-  const Place place{number("RANK"), number("WORLD_SIZE"), number("LOCAL_RANK"),
-                    number("LOCAL_WORLD_SIZE")};
-  int gpus = 1;
-  CHECK(cudaGetDeviceCount(&gpus));
-  CHECK(cudaSetDevice(place.rank % gpus));
-  join(place);
-  auto* from = static_cast<char*>(nvshmem_malloc(bytes));
-  auto* to = static_cast<char*>(nvshmem_malloc(bytes * place.size));
+constexpr int kWindow = 16;  // puts of a step of put_bw
+
+// Words that differ from what their senders have.
+unsigned count_wrong(const Plan& plan, const Place& place, const char* to) {
   unsigned* wrong = nullptr;
   CHECK(cudaMallocManaged(&wrong, sizeof(*wrong)));
   *wrong = 0;
-  fill<<<1, 256>>>(reinterpret_cast<unsigned*>(from), bytes / 4,
+  for (int peer = 0; peer < place.size; ++peer) {
+    const bool writes = plan.is_exchange ? peer / place.local_size != place.rank / place.local_size
+                                         : peer == 0 && place.rank == place.size - 1;
+    if (writes) {
+      check<<<1, 256>>>(
+          reinterpret_cast<const unsigned*>(to + (plan.is_exchange ? peer * plan.bytes : 0)),
+          plan.bytes / 4, static_cast<unsigned>(peer) << 20U, wrong);
+    }
+  }
+  CHECK(cudaDeviceSynchronize());
+  return *wrong;
+}
+
+void step(const Plan& plan, const Place& place, char* to, const char* from) {
+  if (plan.is_exchange) {
+    exchange<<<1, 1>>>(to, from, plan.bytes, place.rank, place.size, place.local_size);
+  } else if (place.rank == 0) {
+    stream_to<<<1, 1>>>(to, from, plan.bytes, place.size - 1, kWindow);
+  }
+  CHECK(cudaDeviceSynchronize());
+  nvshmem_barrier_all();
+}
+
+void measure(const Plan& plan, const Place& place) {
+  constexpr auto kCountersAreWritten = std::chrono::milliseconds(100);
+  auto* from = static_cast<char*>(nvshmem_malloc(plan.bytes));
+  auto* to = static_cast<char*>(nvshmem_malloc(plan.bytes * place.size));
+  fill<<<1, 256>>>(reinterpret_cast<unsigned*>(from), plan.bytes / 4,
                    static_cast<unsigned>(place.rank) << 20U);
   CHECK(cudaDeviceSynchronize());
-  constexpr int kWindow = 16;
-  const auto step = [&] {
-    if (is_exchange) {
-      exchange<<<1, 1>>>(to, from, bytes, place.rank, place.size, place.local_size);
-    } else if (place.rank == 0) {
-      stream_to<<<1, 1>>>(to, from, bytes, place.size - 1, kWindow);
-    }
-    CHECK(cudaDeviceSynchronize());
-    nvshmem_barrier_all();
-  };
-  step();  // the first one opens what there is to open
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  nvshmem_barrier_all();
+  step(plan, place, to, from);  // the first one opens what there is to open
+  std::this_thread::sleep_for(kCountersAreWritten);
   const Bytes tx = carried("tx_bytes");
   const Bytes rx = carried("rx_bytes");
   nvshmem_barrier_all();
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < steps; ++i) {
-    step();
+  for (int i = 0; i < plan.steps; ++i) {
+    step(plan, place, to, from);
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(kCountersAreWritten);
   const double tx_evenness = max_over_mean(tx, carried("tx_bytes"));
   const double rx_evenness = max_over_mean(rx, carried("rx_bytes"));
-  for (int peer = 0; peer < place.size; ++peer) {
-    const bool writes = is_exchange ? peer / place.local_size != place.rank / place.local_size
-                                    : peer == 0 && place.rank == place.size - 1;
-    if (writes) {
-      check<<<1, 256>>>(reinterpret_cast<const unsigned*>(to + (is_exchange ? peer * bytes : 0)),
-                        bytes / 4, static_cast<unsigned>(peer) << 20U, wrong);
-    }
-  }
-  CHECK(cudaDeviceSynchronize());
+  const unsigned wrong = count_wrong(plan, place, to);
   nvshmem_barrier_all();
-  if (place.rank == 0 || *wrong != 0) {
-    const double each =
-        is_exchange ? double(bytes) * (place.size - place.local_size) : double(bytes) * kWindow;
+  if (place.rank == 0 || wrong != 0) {
+    const double each = static_cast<double>(plan.bytes) *
+                        (plan.is_exchange ? place.size - place.local_size : kWindow);
     int major = 0, minor = 0, patch = 0;
     nvshmemx_vendor_get_version_info(&major, &minor, &patch);
     std::printf(
@@ -184,10 +185,30 @@ int main(int argc, char** argv) {
         "\"pe\": %d, \"pes\": %d, \"seconds\": %.6f, \"share_of_rails\": %.4f, "
         "\"tx_max_over_mean\": %.3f, "
         "\"rx_max_over_mean\": %.3f, \"wrong\": %u}\n",
-        major, minor, patch, argv[1], bytes, steps, place.rank, place.size, seconds,
-        each * steps / (nics * nic_rate) / seconds, tx_evenness, rx_evenness, *wrong);
+        major, minor, patch, plan.is_exchange ? "alltoall" : "put_bw", plan.bytes, plan.steps,
+        place.rank, place.size, seconds, each * plan.steps / (plan.nics * plan.nic_rate) / seconds,
+        tx_evenness, rx_evenness, wrong);
     std::fflush(stdout);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::fprintf(stderr,
+                 "usage: nvshmem_emulated alltoall|put_bw BYTES STEPS NIC_GBITS NICS_OF_A_PE\n");
+    return 2;
+  }
+  const Plan plan{std::strcmp(argv[1], "alltoall") == 0, std::strtoull(argv[2], nullptr, 10),
+                  std::atoi(argv[3]), std::atof(argv[4]) * 1e9 / 8, std::atoi(argv[5])};
+  const Place place{number("RANK"), number("WORLD_SIZE"), number("LOCAL_RANK"),
+                    number("LOCAL_WORLD_SIZE")};
+  int gpus = 1;
+  CHECK(cudaGetDeviceCount(&gpus));
+  CHECK(cudaSetDevice(place.rank % gpus));
+  join(place);
+  measure(plan, place);
   nvshmem_finalize();
   return 0;
 }
