@@ -213,7 +213,7 @@ TEST_P(TransportSuite, CountersMoveExactlyOnceForEachOperationOfAnyKind) {
   constexpr std::uint32_t kOperations = 320;
   std::array<OperationCounter, kPeCount> counters;
   std::vector<std::byte> source = pattern(100, 1);
-  std::vector<std::byte> dest(100);
+  std::vector<std::byte> dests(kOperations * source.size());  // gets into one place would race
   word(Pe(1), 0) = 0;
   word(Pe(2), 0) = 0;
   for (std::uint32_t i = 0; i < kOperations; ++i) {
@@ -223,7 +223,7 @@ TEST_P(TransportSuite, CountersMoveExactlyOnceForEachOperationOfAnyKind) {
     operation.kind = static_cast<OperationKind>(i / 2 % 4);
     operation.update = {.code = AtomicCode::Add, .word = remote(0), .operand = 1};
     if (operation.kind == OperationKind::Get) {
-      operation.local = dest.data();
+      operation.local = dests.data() + i * source.size();
     }
     post(Pe(0), operation);
   }
