@@ -32,10 +32,7 @@ class Emulated:
                 *self.perf.format(seconds=seconds).split(), "--json"]
 
     def run(self, seconds):
-        fabric = self.fabric.split()
-        provider = {"efa-direct": "efa", "efa-rdm": "efa"}.get(fabric[fabric.index("--persona") + 1])
-        environment = {"WEFT_JOB_SECRET": SECRET} | ({"WEFT_PROVIDER": provider} if provider else {})
-        measured = Perf(json_lines(self.command(seconds), environment))
+        measured = Perf(json_lines(self.command(seconds), {"WEFT_JOB_SECRET": SECRET}))
         if self.figure == "rate":
             return measured.value() / 1e6
         if self.figure == "share":

@@ -26,26 +26,22 @@
 namespace loom {
 namespace {
 
-std::string words(int error) {
-  return std::strerror(error);  // NOLINT(concurrency-mt-unsafe): glibc's is safe for known errors
-}
-
 // An empty text, or what failed.
 std::string separate(const std::string& name, const std::string& classes) {
   if (::unshare(CLONE_NEWNS | CLONE_NEWUTS) != 0) {
-    return "namespaces: " + words(errno);
+    return "namespaces: " + error_words(errno);
   }
   if (::sethostname(name.data(), name.size()) != 0) {
-    return "its host name: " + words(errno);
+    return "its host name: " + error_words(errno);
   }
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    return "private mounts: " + words(errno);
+    return "private mounts: " + error_words(errno);
   }
   if (::mount("loom", "/dev/shm", "tmpfs", 0, "mode=1777") != 0) {
-    return "its /dev/shm: " + words(errno);
+    return "its /dev/shm: " + error_words(errno);
   }
   if (!classes.empty() && ::mount(classes.c_str(), "/sys/class", nullptr, MS_BIND, nullptr) != 0) {
-    return "its /sys/class: " + words(errno);
+    return "its /sys/class: " + error_words(errno);
   }
   return "";
 }
@@ -96,12 +92,8 @@ void die_with(pid_t parent, int signal) {
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
   const int error = errno;
-  fmt::print(stderr, "loom: {} cannot be started: {}\n", job.command[0], words(error));
+  fmt::print(stderr, "loom: {} cannot be started: {}\n", job.command[0], error_words(error));
   ::_exit(error == ENOENT ? 127 : 126);
-}
-
-int status_of(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 void say_how_it_ended(
@@ -145,8 +137,8 @@ volatile std::sig_atomic_t was_told_to_end = 0;
       --left;
       ::kill(-ended, SIGKILL);  // what it has left behind
       // Those that were told to end have not failed.
-      if (status_of(wait_status) != 0 && status == 0 && was_told_to_end == 0) {
-        status = status_of(wait_status);
+      if (exit_status(wait_status) != 0 && status == 0 && was_told_to_end == 0) {
+        status = exit_status(wait_status);
         say_how_it_ended(job, node, static_cast<std::uint32_t>(local), ended, wait_status);
         ::kill(::getppid(), SIGUSR1);
       }
@@ -189,6 +181,10 @@ volatile std::sig_atomic_t was_told_to_end = 0;
 
 }  // namespace
 
+int exit_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 Separation find_separation() {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -218,7 +214,7 @@ void enter_user_namespace() {
     return;
   }
   if (::unshare(CLONE_NEWUSER) != 0) {
-    throw Error("a user namespace cannot be made: " + words(errno));
+    throw Error("a user namespace cannot be made: " + error_words(errno));
   }
   write_line("/proc/self/setgroups", "deny");
   write_line("/proc/self/uid_map", fmt::format("{} {} 1", user, user));
@@ -256,7 +252,7 @@ pid_t start_node(const Job& job, std::uint32_t node, Separation separation, std:
     run_node(job, node, separation, port);
   }
   if (child < 0) {
-    throw Error("a process for a node cannot be started: " + words(errno) +
+    throw Error("a process for a node cannot be started: " + error_words(errno) +
                 "; raise the limit (ulimit -u)");
   }
   return child;

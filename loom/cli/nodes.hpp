@@ -44,6 +44,9 @@ void enter_user_namespace();
                                Separation separation,
                                std::uint16_t port);
 
+// As shells report it: of waitpid()'s status, the exit status or 128 + signal.
+[[nodiscard]] int exit_status(int wait_status);
+
 // A free TCP port of the loopback, for the processes to meet at.
 [[nodiscard]] std::uint16_t free_port();
 

@@ -70,7 +70,7 @@ class Nodes {
     for (pid_t ended = ::waitpid(-1, &status, WNOHANG); ended > 0;
          ended = ::waitpid(-1, &status, WNOHANG)) {
       std::erase(pids_, ended);
-      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      const int code = exit_status(status);
       status_ = status_ == 0 ? code : status_;
     }
     return !pids_.empty();

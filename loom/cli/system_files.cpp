@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -27,7 +26,7 @@ void write_file(const std::string& path, const std::string& text) {
   file << text << '\n';
   if (!file.flush()) {
     throw Error(fmt::format("{} cannot be written: {}; set LOOM_DIR to a folder with room", path,
-                            std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+                            error_words(errno)));
   }
 }
 
@@ -117,8 +116,7 @@ void SystemFiles::make_nic(const std::string& classes, std::uint32_t node, std::
     const int descriptor = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
     if (descriptor < 0) {
       throw Error(fmt::format("{} cannot be made: {}; raise the limit of open files (ulimit -n)",
-                              path,
-                              std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+                              path, error_words(errno)));
     }
     counters_.push_back({descriptor, &(nic.counters.*counter.field), ~std::uint64_t{0}});
   }

@@ -112,6 +112,21 @@ fi_ops kQueueFidOps{.size = sizeof(fi_ops),
 
 }  // namespace
 
+// Without the lock during the visits: endpoints add under theirs.
+template <typename Visit>
+void CompletionQueue::for_each_endpoint(Visit&& visit) {
+  std::array<Endpoint*, kEndpointsMax> endpoints;
+  std::size_t count = 0;
+  {
+    const std::lock_guard guard(lock_);
+    count = endpoints_.size();
+    std::ranges::copy(endpoints_, endpoints.begin());
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    visit(*endpoints[i]);
+  }
+}
+
 CompletionQueue::CompletionQueue(const fi_cq_attr& attributes,
                                  std::size_t entries,
                                  bool guards,
@@ -188,18 +203,8 @@ void CompletionQueue::signal() {
   signal_locked();
 }
 
-// Without the lock: endpoints add under theirs.
 void CompletionQueue::progress() {
-  std::array<Endpoint*, kEndpointsMax> endpoints;
-  std::size_t count = 0;
-  {
-    const std::lock_guard guard(lock_);
-    count = endpoints_.size();
-    std::ranges::copy(endpoints_, endpoints.begin());
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    endpoints[i]->progress(Endpoint::By::Client);
-  }
+  for_each_endpoint([](Endpoint& endpoint) { endpoint.progress(Endpoint::By::Client); });
 }
 
 std::size_t CompletionQueue::entry_bytes() const {
@@ -266,7 +271,6 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& entry) {
 
 bool CompletionQueue::arm() {
   progress();
-  std::vector<Endpoint*> endpoints;
   {
     const std::lock_guard guard(lock_);
     std::uint64_t count = 0;
@@ -275,11 +279,8 @@ bool CompletionQueue::arm() {
       return false;
     }
     is_armed_ = true;
-    endpoints = endpoints_;
   }
-  for (Endpoint* endpoint : endpoints) {
-    endpoint->leave_to_engine();
-  }
+  for_each_endpoint([](Endpoint& endpoint) { endpoint.leave_to_engine(); });
   return true;
 }
 

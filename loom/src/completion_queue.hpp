@@ -58,6 +58,8 @@ class CompletionQueue : public fid_cq {
   [[nodiscard]] bool is_used();
 
  private:
+  template <typename Visit>
+  void for_each_endpoint(Visit&& visit);
   void progress();
   [[nodiscard]] std::size_t entry_bytes() const;
   void signal_locked();

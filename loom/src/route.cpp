@@ -26,10 +26,6 @@ constexpr std::uint64_t kCellBytes = 16384;
 constexpr std::uint64_t kCellNs = 10'000;
 constexpr std::uint64_t kIncastNs = 100'000;  // senders count as of one incast for so long
 
-void add(Count& counter, std::uint64_t value) {
-  counter.fetch_add(value, std::memory_order_relaxed);  // relaxed: a count
-}
-
 Pace pace_of(const Settings& settings, const Nic& nic) {
   const std::uint64_t permille = look(nic.rate_permille);
   return {settings.rate_bits_per_s, settings.mtu_bytes, settings.packet_overhead_bytes,
@@ -125,15 +121,15 @@ std::uint64_t Route::send_cell(std::uint64_t bytes, std::uint64_t posted_ns) {
       .receive_ns = receive_ns(bytes, posted_ns),
       .latency_ns = settings.latency_ns + look(sender_.delay_ns) + look(receiver_.delay_ns)};
   const std::uint64_t packets = pace.packets(bytes);
-  add(sender_.counters.tx_bytes, bytes + packets * settings.packet_overhead_bytes);
-  add(sender_.counters.tx_pkts, packets);
-  add(receiver_.counters.rx_bytes, bytes + packets * settings.packet_overhead_bytes);
-  add(receiver_.counters.rx_pkts, packets);
+  count_up(sender_.counters.tx_bytes, bytes + packets * settings.packet_overhead_bytes);
+  count_up(sender_.counters.tx_pkts, packets);
+  count_up(receiver_.counters.rx_bytes, bytes + packets * settings.packet_overhead_bytes);
+  count_up(receiver_.counters.rx_pkts, packets);
   return send(sender_.transmit_free, receiver_.receive_free, cell);
 }
 
 int copy_data(const Segment& segment,
-              bool is_virtual,
+              const FabricKind& kind,
               const Operation& operation,
               std::uint64_t offset,
               std::uint64_t bytes) {
@@ -143,6 +139,7 @@ int copy_data(const Segment& segment,
   if (key == nullptr || (key->access & right) == 0 || key->nic != operation.target_nic) {
     return FI_EACCES;
   }
+  const bool is_virtual = (kind.mr_mode & FI_MR_VIRT_ADDR) != 0;
   const std::uint64_t first = operation.remote_address - (is_virtual ? key->base : 0);
   if (operation.bytes > key->bytes || first > key->bytes - operation.bytes) {
     return FI_EACCES;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "loom/src/persona.hpp"
 #include "loom/src/segment.hpp"
 
 namespace loom {
@@ -37,7 +38,7 @@ class Route {
 // allows it. 0 or a positive error. `target_nic`: where the key must have been registered.
 struct Operation;
 [[nodiscard]] int copy_data(const Segment& segment,
-                            bool is_virtual,
+                            const FabricKind& kind,
                             const Operation& operation,
                             std::uint64_t offset,
                             std::uint64_t bytes);

@@ -45,10 +45,6 @@ constexpr std::array kNicCounters{
     NicCounter{"rdma_write_recv_bytes", &NicCounters::rdma_write_recv_bytes},
 };
 
-std::string words(int error) {
-  return std::strerror(error);  // NOLINT(concurrency-mt-unsafe): glibc's is safe for known errors
-}
-
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -78,7 +74,7 @@ Segment& map(const File& file, const std::string& path) {
                         MAP_SHARED | MAP_NORESERVE, file.get(), 0);
   if (memory == MAP_FAILED) {
     throw Error(fmt::format("{} cannot be mapped: {}; raise the limit of address space (ulimit -v)",
-                            path, words(errno)));
+                            path, error_words(errno)));
   }
   return *static_cast<Segment*>(memory);
 }
@@ -89,7 +85,7 @@ File lock_beside(const std::string& path) {
   File file(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.is_open() || ::flock(file.get(), LOCK_EX) != 0) {
     throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            lock, words(errno)));
+                            lock, error_words(errno)));
   }
   return file;
 }
@@ -98,7 +94,7 @@ Segment* open_if_whole(const std::string& path, std::string& why) {
   const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status{};
   if (!file.is_open() || ::fstat(file.get(), &status) != 0) {
-    why = words(errno);
+    why = error_words(errno);
     return nullptr;
   }
   if (static_cast<std::size_t>(status.st_size) != sizeof(Segment)) {
@@ -131,7 +127,7 @@ Segment& create_locked(const std::string& path,
   const File file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open() || ::ftruncate(file.get(), sizeof(Segment)) != 0) {
     throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            path, words(errno)));
+                            path, error_words(errno)));
   }
   Segment& segment = map(file, path);
   segment.layout_bytes = sizeof(Segment);
@@ -150,7 +146,7 @@ std::string make_folder(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            folder, words(errno)));
+                            folder, error_words(errno)));
   }
   return folder;
 }

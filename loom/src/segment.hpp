@@ -49,6 +49,10 @@ T look(const std::atomic<T>& value) {
   return value.load(std::memory_order_relaxed);  // relaxed: as said
 }
 
+inline void count_up(Count& counter, std::uint64_t value) {
+  counter.fetch_add(value, std::memory_order_relaxed);  // relaxed: a count
+}
+
 struct Nic {
   alignas(64) Clock transmit_free;
   alignas(64) Clock receive_free;

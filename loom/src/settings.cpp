@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,10 @@ constexpr std::array kKnobs{
 };
 
 }  // namespace
+
+std::string error_words(int error) {
+  return std::strerror(error);  // NOLINT(concurrency-mt-unsafe): glibc's is safe for known errors
+}
 
 std::span<const Knob> knobs() {
   return kKnobs;

@@ -20,6 +20,9 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What the system calls an errno.
+[[nodiscard]] std::string error_words(int error);
+
 // Plain integers only: it lies in shared memory.
 struct Settings {
   std::uint64_t node_count = 1;

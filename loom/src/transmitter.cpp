@@ -21,10 +21,6 @@ constexpr std::uint64_t kPartsMax = 16;              // of a shredded operation
 constexpr std::uint32_t kRetriesWithoutEnd = 7;
 constexpr std::uint64_t kMillion = 1'000'000;
 
-void add(Count& counter, std::uint64_t value) {
-  counter.fetch_add(value, std::memory_order_relaxed);  // relaxed: a count
-}
-
 std::uint64_t completion_flags(OperationKind kind) {
   switch (kind) {
     case OperationKind::Send:
@@ -40,20 +36,20 @@ std::uint64_t completion_flags(OperationKind kind) {
 void count(const Operation& operation, NicCounters& mine, NicCounters& other) {
   switch (operation.kind) {
     case OperationKind::Send:
-      add(mine.send_bytes, operation.bytes);
-      add(mine.send_wrs, 1);
-      add(other.recv_bytes, operation.bytes);
-      add(other.recv_wrs, 1);
+      count_up(mine.send_bytes, operation.bytes);
+      count_up(mine.send_wrs, 1);
+      count_up(other.recv_bytes, operation.bytes);
+      count_up(other.recv_wrs, 1);
       break;
     case OperationKind::Write:
-      add(mine.rdma_write_bytes, operation.bytes);
-      add(mine.rdma_write_wrs, 1);
-      add(other.rdma_write_recv_bytes, operation.bytes);
+      count_up(mine.rdma_write_bytes, operation.bytes);
+      count_up(mine.rdma_write_wrs, 1);
+      count_up(other.rdma_write_recv_bytes, operation.bytes);
       break;
     case OperationKind::Read:
-      add(mine.rdma_read_bytes, operation.bytes);
-      add(mine.rdma_read_wrs, 1);
-      add(other.rdma_read_resp_bytes, operation.bytes);
+      count_up(mine.rdma_read_bytes, operation.bytes);
+      count_up(mine.rdma_read_wrs, 1);
+      count_up(other.rdma_read_resp_bytes, operation.bytes);
       break;
   }
 }
@@ -271,9 +267,9 @@ void Transmitter::fail(std::uint32_t index, int error, std::uint64_t when) {
   Operation& operation = operations_[index];
   NicCounters& counters = segment_.nics[domain_.nic()].counters;
   if (operation.kind != OperationKind::Send) {
-    add(operation.kind == OperationKind::Read ? counters.rdma_read_wr_err
-                                              : counters.rdma_write_wr_err,
-        1);
+    count_up(operation.kind == OperationKind::Read ? counters.rdma_read_wr_err
+                                                   : counters.rdma_write_wr_err,
+             1);
   }
   operation.error = error;
   operation.stage = Stage::Failed;
@@ -301,8 +297,7 @@ void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
       land_part(index, now);
       return;
     }
-    const bool is_virtual = (domain_.kind().mr_mode & FI_MR_VIRT_ADDR) != 0;
-    if (const int error = copy_data(segment_, is_virtual, operation, 0, operation.bytes);
+    if (const int error = copy_data(segment_, domain_.kind(), operation, 0, operation.bytes);
         error != 0) {
       fail(index, error, now);
       return;
@@ -328,7 +323,7 @@ bool Transmitter::take_receive(std::uint32_t index, std::uint64_t now) {
   std::uint32_t left = receives.load(std::memory_order_relaxed);  // relaxed: the exchange decides
   do {
     if (left == 0) {
-      add(segment_.nics[operation.target_nic].counters.rx_drops, 1);
+      count_up(segment_.nics[operation.target_nic].counters.rx_drops, 1);
       const bool is_over =
           receiver_retries_ != kRetriesWithoutEnd && operation.attempts >= receiver_retries_;
       if (is_over || !is_alive(look(target_of(operation).pid))) {
@@ -382,9 +377,9 @@ void Transmitter::land_part(std::uint32_t index, std::uint64_t now) {
   const std::uint64_t turn = operation.posted_ns % parts;  // the same for all its parts
   const std::uint64_t offset = (operation.landed + turn) % parts * size;
   if (offset < operation.bytes) {
-    const bool is_virtual = (domain_.kind().mr_mode & FI_MR_VIRT_ADDR) != 0;
     const std::uint64_t bytes = std::min(size, operation.bytes - offset);
-    if (const int error = copy_data(segment_, is_virtual, operation, offset, bytes); error != 0) {
+    if (const int error = copy_data(segment_, domain_.kind(), operation, offset, bytes);
+        error != 0) {
       fail(index, error, now);
       return;
     }

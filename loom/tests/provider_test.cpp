@@ -39,11 +39,8 @@ void fill(Client& client, int value) {
   std::memset(client.memory().data(), value, client.memory().size());
 }
 
-bool is_filled(const Client& client,
-               const std::vector<std::byte>& memory,
-               std::size_t bytes,
-               int value) {
-  static_cast<void>(client);
+bool is_filled(Client& client, std::size_t bytes, int value) {
+  const std::vector<std::byte>& memory = client.memory();
   return std::all_of(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(bytes),
                      [&](std::byte b) { return b == static_cast<std::byte>(value); });
 }
@@ -117,7 +114,7 @@ TEST_F(Provider, AWriteArrivesWholeAndCompletes) {
     ASSERT_TRUE(ended);
     EXPECT_EQ(ended->error, 0);
     EXPECT_EQ(ended->flags & (FI_WRITE | FI_RMA), FI_WRITE | FI_RMA);
-    EXPECT_TRUE(is_filled(b, b.memory(), bytes, 7));
+    EXPECT_TRUE(is_filled(b, bytes, 7));
     EXPECT_FALSE(b.look());  // nobody tells the target
   }
 }
@@ -136,7 +133,7 @@ TEST_F(Provider, ImmediateDataArrivesAfterTheBytesOrIsRefused) {
   ASSERT_EQ(code, 0);
   const auto notice = b.next(5, &a);
   ASSERT_TRUE(notice);
-  EXPECT_TRUE(is_filled(b, b.memory(), 50'000, 3));
+  EXPECT_TRUE(is_filled(b, 50'000, 3));
   EXPECT_EQ(notice->data, 0x1234U);
   EXPECT_EQ(notice->flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
 }
@@ -151,7 +148,7 @@ TEST_F(Provider, InjectedWritesAreTakenOrRefusedAsTheDeviceDoes) {
   if (code == 0) {
     fill(a, 1);  // the source may be reused at once
     ASSERT_TRUE(a.next());
-    EXPECT_TRUE(is_filled(b, b.memory(), 32, 9));
+    EXPECT_TRUE(is_filled(b, 32, 9));
   }
 }
 
@@ -238,7 +235,7 @@ TEST_F(Provider, AReadFetchesThePeersBytes) {
   const auto ended = a.next();
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->error, 0);
-  EXPECT_TRUE(is_filled(a, a.memory(), 70'000, 11));
+  EXPECT_TRUE(is_filled(a, 70'000, 11));
 }
 
 TEST_F(Provider, AKeyThatWasNeverGivenIsAnErrorCompletion) {
@@ -264,7 +261,7 @@ TEST_F(Provider, AKeyThatWasNeverGivenIsAnErrorCompletion) {
     EXPECT_EQ(ended->error, FI_EACCES);
     EXPECT_EQ(ended->context, &a);
   }
-  EXPECT_TRUE(is_filled(b, b.memory(), b.memory().size(), 1));
+  EXPECT_TRUE(is_filled(b, b.memory().size(), 1));
 }
 
 TEST_F(Provider, AClosedKeyIsAnErrorAlsoWhenItsSlotIsTakenAgain) {
@@ -285,7 +282,7 @@ TEST_F(Provider, AClosedKeyIsAnErrorAlsoWhenItsSlotIsTakenAgain) {
   const auto ended = a.next();
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->error, FI_EACCES);
-  EXPECT_TRUE(is_filled(c, c.memory(), c.memory().size(), 4));
+  EXPECT_TRUE(is_filled(c, c.memory().size(), 4));
 }
 
 TEST_F(Provider, AnEndpointThatHasGoneIsAnErrorAfterTheTimeout) {
@@ -449,7 +446,7 @@ TEST_F(Provider, AChildHasAnEndpointOfItsOwn) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(is_filled(a, a.memory(), 5000, 6));
+  EXPECT_TRUE(is_filled(a, 5000, 6));
 }
 
 }  // namespace
