@@ -195,7 +195,7 @@ SIGNAL_FUNCTIONS = [
     *plain_ctx(signals("shmem_putmem_signal", "void *dest, const void *source, size_t nelems", "nelems")),
     *plain_ctx([(f"void shmem_signal_{name}(uint64_t *sig_addr, uint64_t signal, int pe)",
                  f"typed::signal(CALL, {{sig_addr, signal, WEFT_SIGNAL_{name.upper()}}}, pe)") for name in ("add", "set")]),
-    *plain([("uint64_t shmem_signal_fetch(const uint64_t *sig_addr)", "weft::rma::Rma::read_word(sig_addr)"),
+    *plain([("uint64_t shmem_signal_fetch(const uint64_t *sig_addr)", "weft::rma::load_word(sig_addr)"),
             ("uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value)", "typed::signal_wait_until(CALL, sig_addr, cmp, cmp_value)")]),
 ]
 

@@ -8,10 +8,9 @@ import statistics
 import sys
 from dataclasses import dataclass
 
-from .places import Perf, json_lines, program
+from . import emulated_faults, emulated_pages
+from .places import SECRET, Perf, json_lines, program
 from .report import Log, Result
-
-SECRET = "of a benchmark on one machine"
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,8 @@ class Emulated:
     says: str
     fabric: str
     perf: str
-    figure: str = "share"  # or "rate": the value of the last row, 1/s; "rx", "tx": max/mean
+    figure: str = "share"  # or "rate": the value of the last row, 1/s; "load": of one PE's NICs; "rx", "tx": max/mean
+    gbits: float = 0  # of one PE's NICs together: for "load"
     reach: float | None = None
     at_least: bool = True
     unit: str = ""
@@ -32,12 +32,15 @@ class Emulated:
                 *self.perf.format(seconds=seconds).split(), "--json"]
 
     def run(self, seconds):
+        """The figure, and what else goes into the data."""
         measured = Perf(json_lines(self.command(seconds), {"WEFT_JOB_SECRET": SECRET}))
         if self.figure == "rate":
-            return measured.value() / 1e6
+            return measured.value() / 1e6, {}
+        if self.figure == "load":
+            return measured.value() * measured.value("size") * 8 / (self.gbits * 1e9), {"per_second": measured.value()}
         if self.figure == "share":
-            return measured.balance["share_of_rails"]
-        return measured.max_over_mean(self.figure)
+            return measured.balance["share_of_rails"], {}
+        return measured.max_over_mean(self.figure), {}
 
 
 TWO_PES = "--nodes 2 --nics 4 --persona efa --gbits"
@@ -67,10 +70,19 @@ ROWS = [
              reach=0.95),
     Emulated("pareto", "2 x 4, Pareto sizes (alpha 1.2) up to 512 KiB, 16 steps between quiets, default: share", TWO_BY_FOUR,
              f"{LARGE} --sizes pareto:1.2:1 --window 16", reach=0.95),
-    Emulated("put_signal", "put_signals of 64 B to one peer, NICs of 100 Gbit/s", f"{TWO_PES} 100",
-             "put_signal_rate -b 64 -e 64 --duration {seconds}", "rate", reach=5, unit="M/s"),
+    Emulated("put_signal", "put_signals of 64 B to one peer, a quiet after 1,024, NICs of 100 Gbit/s", f"{TWO_PES} 100",
+             "put_signal_rate -b 64 -e 64 -n 262144 --duration {seconds}", "rate", reach=5, unit="M/s"),
+    Emulated("put_signal_16k", "the same, a quiet after 16,384", f"{TWO_PES} 100",
+             "put_signal_rate -b 64 -e 64 -n 262144 --window 16384 --duration {seconds}", "rate", reach=5, unit="M/s"),
+    Emulated("put_signal_7", "the same, to 7 peers in turn", "--nodes 8 --nics 4 --persona efa --gbits 100",
+             "put_signal_rate -b 64 -e 64 -n 262144 --window 16384 --pattern alltoall --duration {seconds}", "rate", reach=3,
+             unit="M/s"),
+    Emulated("put_signal_7k", "put_signals of 7 KiB to one peer, 4 NICs of 1 Gbit/s: of what they carry", f"{TWO_PES} 1",
+             "put_signal_rate -b 7K -e 7K -n 20000 --duration {seconds}", "load", gbits=4, reach=0.95),
     Emulated("cxi", "put_bw on `cxi`, 2 PEs x 4 NICs of 1 Gbit/s: share",
              "--nodes 2 --nics 4 --persona cxi --gbits 1", "put_bw -b 1M -e 1M --duration {seconds} --nic-rate 1gbit", reach=0.97),
+    *emulated_faults.ROWS,
+    *emulated_pages.ROWS,
 ]
 
 
@@ -95,11 +107,14 @@ def main(arguments):
     log = Log(settings, "-emulated")
     print("| emulated | value | target | |\n|---|---|---|---|")
     for row in [known[name] for name in settings.rows or known]:
-        samples = [row.run(settings.seconds) for _ in range(settings.runs)]
+        runs = [row.run(settings.seconds) for _ in range(settings.runs)]
+        samples = [value for value, _ in runs]
+        drawn = [more.pop("drawn", []) for _, more in runs]  # the first run's is enough for a picture
+        emulated_pages.write(log.path.with_name(f"{log.path.stem}-pages.jsonl"), drawn[0])
         median = statistics.median(samples)
         result = Result(what=row.says, value=median, reach=row.reach, at_least=row.at_least, unit=row.unit, samples=samples)
         command = " ".join(os.path.basename(str(part)) for part in row.command(settings.seconds))
-        log.add(row, result, emulated=True, command=command)
+        log.add(row, result, emulated=True, command=command, details=[more for _, more in runs if more])
         sign = "≥" if row.at_least else "≤"
         target = "" if row.reach is None else f"{sign} {row.reach:g}"
         verdict = "" if row.reach is None else "yes" if result.is_reached() else "**no**"

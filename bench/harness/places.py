@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "build" / "release" / "bin"
 LAB = ROOT / "tools" / "lab" / "weft-lab"
 GOODPUT = ROOT / "bench" / "tcp_goodput.py"
+SECRET = "of a benchmark on one machine"  # of a job's PEs, which pretend to be on several
 LIMIT_S = 300
 # What weft-perf says of balance in time (tools/perf/README.md).
 IN_TIME = ("share_of_rails", "time_needed_s", "time_taken_s", "max_over_mean_per_interval")

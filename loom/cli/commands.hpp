@@ -20,7 +20,7 @@ struct RunOptions {
 };
 
 // Returns the exit status: 0, or that of the first process that failed.
-[[nodiscard]] int run(const RunOptions& options);
+[[nodiscard]] int run(RunOptions options);
 
 // Whose fabric a command means: the one named, that of LOOM_JOB, or the only one there is.
 [[nodiscard]] Segment& find_fabric(const std::string& job);

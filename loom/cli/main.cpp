@@ -13,6 +13,7 @@
 
 #include "loom/cli/commands.hpp"
 #include "loom/src/persona.hpp"
+#include "loom/src/topology.hpp"
 
 namespace loom {
 namespace {
@@ -72,6 +73,7 @@ struct Line {
   std::uint32_t pes_per_node = 1;
   std::uint32_t nics_per_pe = 4;
   std::string persona = "loom";
+  std::string topology = "none";
   bool keeps_going = false;
   std::vector<std::string> command;
   KnobOptions knob_options;
@@ -84,6 +86,7 @@ int run_line(const Line& line) {
   line.knob_options.apply(options.settings);
   options.settings.node_count = line.nodes;
   options.settings.nics_per_node = std::uint64_t{line.nics_per_pe} * line.pes_per_node;
+  options.settings.topology = find_topology(line.topology);
   const Persona* persona = find_persona(line.persona);
   options.job = {.name = line.job.empty() ? fmt::format("job{}", ::getpid()) : line.job,
                  .folder = default_folder(),
@@ -106,6 +109,9 @@ void add_run(Line& line) {
       ->check(CLI::Range(1, 64));
   run.add_option("--persona", line.persona,
                  "Whom the NICs are mistaken for: " + persona_names() + " (default loom)");
+  run.add_option(
+      "--topology", line.topology,
+      "Where the NICs sit, as hwloc and /sys show it: " + topology_names() + " (default none)");
   run.add_option("--job", line.job, "Name of the fabric (default: by process number)");
   run.add_flag("--keep-going", line.keeps_going, "A process that fails does not end the others");
   line.knob_options.add_to(run);

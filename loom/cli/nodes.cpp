@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -64,6 +66,9 @@ void set_environment(const Job& job, std::uint32_t node, std::uint32_t local, st
   if (!variable("FI_PROVIDER")) {
     set_variable("FI_PROVIDER", job.provider);
   }
+  if (!job.machine_file.empty()) {
+    set_variable("HWLOC_XMLFILE", job.machine_file);
+  }
   // As torchrun tells its workers.
   const std::uint32_t rank = node * job.pes_per_node + local;
   set_variable("RANK", std::to_string(rank));
@@ -112,18 +117,29 @@ void say_how_it_ended(
 
 volatile std::sig_atomic_t was_told_to_end = 0;
 
+// To all of a node's processes with what they have started: at the second time, or without a runner, for good.
+void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
+  if (::getppid() != runner) {
+    end_descendants();
+    ::_exit(128 + SIGKILL);
+  }
+  for (const pid_t pid : pids) {
+    ::kill(-pid, was_told_to_end == 1 ? SIGTERM : SIGKILL);
+  }
+}
+
 // Waits for all of a node's processes; after the first that fails, the runner ends the others.
-[[noreturn]] void supervise(const Job& job, std::uint32_t node, const std::vector<pid_t>& pids) {
+[[noreturn]] void supervise(const Job& job,
+                            std::uint32_t node,
+                            const std::vector<pid_t>& pids,
+                            pid_t runner) {
   int status = 0;
   for (std::size_t left = pids.size(); left > 0;) {
     int wait_status = 0;
     const pid_t ended = ::waitpid(-1, &wait_status, 0);
     if (ended < 0 && errno == EINTR) {
       if (was_told_to_end != 0) {
-        for (const pid_t pid : pids) {
-          // With all that it has started; at the second time for good.
-          ::kill(-pid, was_told_to_end == 1 ? SIGTERM : SIGKILL);
-        }
+        pass_on_the_end(pids, runner);
       }
       continue;
     }
@@ -140,10 +156,11 @@ volatile std::sig_atomic_t was_told_to_end = 0;
       if (exit_status(wait_status) != 0 && status == 0 && was_told_to_end == 0) {
         status = exit_status(wait_status);
         say_how_it_ended(job, node, static_cast<std::uint32_t>(local), ended, wait_status);
-        ::kill(::getppid(), SIGUSR1);
+        ::kill(runner, SIGUSR1);
       }
     }
   }
+  end_descendants();
   ::_exit(status);
 }
 
@@ -151,6 +168,7 @@ volatile std::sig_atomic_t was_told_to_end = 0;
                            std::uint32_t node,
                            Separation separation,
                            std::uint16_t port) {
+  const pid_t runner = ::getppid();
   if (separation == Separation::Full) {
     const std::string classes =
         SystemFiles::class_folder(job.folder + "/" + job.name + ".sys", node);
@@ -172,14 +190,51 @@ volatile std::sig_atomic_t was_told_to_end = 0;
     ::setpgid(pid, pid);
     pids.push_back(pid);
   }
-  struct sigaction action{};
-  action.sa_handler = [](int) { was_told_to_end = was_told_to_end + 1; };
-  ::sigaction(SIGTERM, &action, nullptr);
   ::signal(SIGINT, SIG_IGN);
-  supervise(job, node, pids);
+  supervise(job, node, pids, runner);
+}
+
+// The parent of a process; 0 if there is no such process.
+pid_t parent_of(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  char state = 0;
+  pid_t parent = 0;
+  if (name_end != std::string::npos) {
+    std::istringstream(text.substr(name_end + 1)) >> state >> parent;
+  }
+  return parent;
+}
+
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") == std::string::npos &&
+        parent_of(entry.path()) == ::getpid()) {
+      found.push_back(std::stoi(name));
+    }
+  }
+  return found;
 }
 
 }  // namespace
+
+void end_descendants() {
+  // The children of a child become children of this process when that has ended.
+  for (std::vector<pid_t> left = children(); !left.empty(); left = children()) {
+    for (const pid_t pid : left) {
+      ::kill(pid, SIGKILL);
+    }
+    for (const pid_t pid : left) {
+      while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
+}
 
 int exit_status(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
@@ -248,7 +303,13 @@ pid_t start_node(const Job& job, std::uint32_t node, Separation separation, std:
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGUSR1, SIG_DFL);
-    die_with(runner, SIGKILL);
+    // What its processes leave behind becomes its own, so that it can end that too. SIGTERM is how it hears that the
+    // runner is gone; a program that it starts has SIGTERM's default again.
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    struct sigaction action{};
+    action.sa_handler = [](int) { was_told_to_end = was_told_to_end + 1; };
+    ::sigaction(SIGTERM, &action, nullptr);
+    die_with(runner, SIGTERM);
     run_node(job, node, separation, port);
   }
   if (child < 0) {

@@ -18,6 +18,7 @@ struct Job {
   std::string library;  // folder of libloom-fi.so
   std::string persona;
   std::string provider;
+  std::string machine_file;  // for hwloc; empty: it reads the real machine
   std::uint32_t node_count = 1;
   std::uint32_t pes_per_node = 1;
   std::vector<std::string> command;
@@ -43,6 +44,9 @@ void enter_user_namespace();
                                std::uint32_t node,
                                Separation separation,
                                std::uint16_t port);
+
+// Ends all that this process has started and, as it is their subreaper, what those have.
+void end_descendants();
 
 // As shells report it: of waitpid()'s status, the exit status or 128 + signal.
 [[nodiscard]] int exit_status(int wait_status);

@@ -7,13 +7,16 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "loom/cli/commands.hpp"
+#include "loom/cli/machine_file.hpp"
 #include "loom/cli/system_files.hpp"
 #include "loom/src/fabric_link.hpp"
 
@@ -69,9 +72,10 @@ class Nodes {
     int status = 0;
     for (pid_t ended = ::waitpid(-1, &status, WNOHANG); ended > 0;
          ended = ::waitpid(-1, &status, WNOHANG)) {
-      std::erase(pids_, ended);
-      const int code = exit_status(status);
-      status_ = status_ == 0 ? code : status_;
+      // Others are what a node whose supervisor was killed has left.
+      if (std::erase(pids_, ended) > 0 && status_ == 0) {
+        status_ = exit_status(status);
+      }
     }
     return !pids_.empty();
   }
@@ -109,14 +113,28 @@ int wait_for(Nodes& nodes, const RunOptions& options, SystemFiles* files) {
   return was_interrupted != 0 ? 128 + was_interrupted : nodes.status();
 }
 
+// Where the node's machine is described; empty where it has no topology.
+std::string write_machine(const std::string& folder, const std::string& description) {
+  if (description.empty()) {
+    return "";
+  }
+  std::filesystem::create_directories(folder);
+  std::string path = folder + "/machine.xml";
+  std::ofstream(path) << description;
+  return path;
+}
+
 }  // namespace
 
-int run(const RunOptions& options) {
+int run(RunOptions options) {
   const Persona* persona = find_persona(options.job.persona);
   if (persona == nullptr) {
     throw Error(fmt::format("there is no persona '{}'; the personas are {}", options.job.persona,
                             persona_names()));
   }
+  const Topology* topology = topology_of(options.settings.topology);
+  const std::string machine =
+      topology == nullptr ? "" : describe_machine(*topology, *persona, options.settings);
   const Separation separation = find_separation();
   if (separation == Separation::Full) {
     enter_user_namespace();
@@ -128,13 +146,16 @@ int run(const RunOptions& options) {
   int status = 0;
   {
     std::unique_ptr<SystemFiles> files;
+    const std::string folder = options.job.folder + "/" + options.job.name + ".sys";
     if (separation == Separation::Full) {
-      files = std::make_unique<SystemFiles>(options.job.folder + "/" + options.job.name + ".sys",
-                                            *persona, segment);
+      files = std::make_unique<SystemFiles>(folder, *persona, segment);
     }
+    options.job.machine_file = write_machine(folder, machine);
     catch_signals();
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     Nodes nodes(options, separation);
     status = wait_for(nodes, options, files.get());
+    end_descendants();
   }
   remove_fabric(path);
   return status;

@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "loom/src/topology.hpp"
+
 namespace loom {
 namespace {
 
@@ -93,7 +95,7 @@ void SystemFiles::make_node(std::uint32_t node) {
 
 void SystemFiles::make_nic(const std::string& classes, std::uint32_t node, std::size_t index) {
   const std::string name = nic_name(persona_, index);
-  const std::string pci = fmt::format("{}/pci0000:00/0000:{:02x}:00.0", kPciClass, bus_of(index));
+  const std::string pci = fmt::format("{}/{}", kPciClass, pci_path(index));
   const std::string device = fmt::format("{}/{}", classes, pci);
   const std::string port = fmt::format("{}/{}/{}/ports/1", classes, persona_.class_folder, name);
   fs::create_directories(device);
@@ -120,6 +122,17 @@ void SystemFiles::make_nic(const std::string& classes, std::uint32_t node, std::
     }
     counters_.push_back({descriptor, &(nic.counters.*counter.field), ~std::uint64_t{0}});
   }
+}
+
+// Below the host bridge and, where the node has a topology, its switch: tools compare these paths.
+std::string SystemFiles::pci_path(std::size_t index) const {
+  const Topology* topology = topology_of(segment_.settings.topology);
+  const std::string nic = nic_place(segment_.settings.topology, index).text();
+  if (topology == nullptr) {
+    return "pci0000:00/" + nic;
+  }
+  const PciPlace bridge = topology->bridge_of_nic(index);
+  return fmt::format("pci{:04x}:{:02x}/{}/{}", bridge.domain, bridge.bus, bridge.text(), nic);
 }
 
 void SystemFiles::update() {

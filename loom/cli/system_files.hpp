@@ -37,6 +37,7 @@ class SystemFiles {
 
   void make_node(std::uint32_t node);
   void make_nic(const std::string& classes, std::uint32_t node, std::size_t index);
+  [[nodiscard]] std::string pci_path(std::size_t index) const;
 
   std::string folder_;
   const Persona& persona_;

@@ -85,6 +85,26 @@ fi_ops_fabric kFabricOps{.size = sizeof(fi_ops_fabric),
 
 // ---- Domain
 
+// fi_query_atomic(3): which form is told by flags.
+int query_atomic(fid_domain* domain,
+                 fi_datatype type,
+                 fi_op op,
+                 fi_atomic_attr* attributes,
+                 std::uint64_t flags) {
+  if ((object_of<Domain>(domain).kind().caps & FI_ATOMIC) == 0) {
+    return -FI_ENOSYS;
+  }
+  const AtomicForm form = (flags & FI_COMPARE_ATOMIC) != 0 ? AtomicForm::Compare
+                          : (flags & FI_FETCH_ATOMIC) != 0 ? AtomicForm::Fetch
+                                                           : AtomicForm::Base;
+  const int error = check_atomic(form, op, type);
+  if (error == 0) {
+    attributes->count = 1;
+    attributes->size = atomic_bytes(type);
+  }
+  return error;
+}
+
 fi_ops_domain kDomainOps{.size = sizeof(fi_ops_domain),
                          .av_open = open_vector,
                          .cq_open = open_queue,
@@ -94,7 +114,7 @@ fi_ops_domain kDomainOps{.size = sizeof(fi_ops_domain),
                          .poll_open = kNotThere,
                          .stx_ctx = kNotThere,
                          .srx_ctx = kNotThere,
-                         .query_atomic = kNotThere,
+                         .query_atomic = query_atomic,
                          .query_collective = kNotThere,
                          .endpoint2 = kNotThere};
 

@@ -134,6 +134,7 @@ Endpoint::Endpoint(Domain& domain, void* context)
   msg = message_ops();
   rma = rma_ops();
   tagged = &kNoTagged;
+  atomic = atomic_ops();
 }
 
 Endpoint::~Endpoint() {
@@ -296,8 +297,16 @@ std::uint64_t Endpoint::progress(By by) {
 }
 
 void Endpoint::leave_to_engine() {
-  client_looked_ns_.store(0, std::memory_order_relaxed);  // relaxed: a hint
-  domain_.link().ring(domain_.link().process());
+  const std::uint64_t due_ns = progress(By::Client);
+  client_looked_ns_.store(0, std::memory_order_relaxed);  // relaxed: the bell below orders it
+  const FabricLink& link = domain_.link();
+  if (link.is_crowded()) {
+    link.ring(link.process());  // the engine finishes its nap, a millisecond at most
+  } else if (due_ns == Transmitter::kNever) {
+    link.end_nap();  // until an arrival there is nothing to do for it
+  } else {
+    link.wake_engine();
+  }
 }
 
 bool Endpoint::client_looked_since(std::uint64_t ns) const {

@@ -41,6 +41,11 @@ class Endpoint : public fid_ep {
   [[nodiscard]] int get_option(int name, void* value, std::size_t* bytes) const;
   [[nodiscard]] int name(void* bytes, std::size_t* size) const;
   [[nodiscard]] ssize_t post(const Request& request);
+  // atomics.cpp
+  [[nodiscard]] ssize_t post_atomic(const AtomicRequest& atomic, Request request);
+
+  [[nodiscard]] bool has_atomics() const { return (kind_.caps & FI_ATOMIC) != 0; }
+
   [[nodiscard]] ssize_t post_receive(void* buffer, std::size_t bytes, void* context);
 
   // Moves on whatever is due. Returns when something is due next, or Transmitter::kNever.
@@ -77,5 +82,7 @@ class Endpoint : public fid_ep {
 // posting.cpp
 [[nodiscard]] fi_ops_msg* message_ops();
 [[nodiscard]] fi_ops_rma* rma_ops();
+// atomics.cpp
+[[nodiscard]] fi_ops_atomic* atomic_ops();
 
 }  // namespace loom

@@ -1,5 +1,5 @@
-// Sleeps on the process's doorbell until something is due. While the client polls, it looks only now and then, and
-// senders need not wake it.
+// Sleeps on the process's doorbell until something is due. While the client polls all endpoints, it naps, and senders
+// need not wake it; a client that is about to sleep on a descriptor does.
 //
 // Threads: its own, and those that add and remove.
 #include "loom/src/engine.hpp"
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "loom/src/endpoint.hpp"
@@ -23,6 +24,8 @@ namespace {
 constexpr std::uint64_t kPolledNs = 200'000;         // a client that looked so lately polls
 constexpr std::uint64_t kWhilePolledNs = 1'000'000;  // the engine's nap meanwhile
 constexpr std::uint64_t kIdleNs = 100'000'000;
+constexpr unsigned long kTimerSlackNs =
+    1000;  // the kernel's 50 us are more than a fabric's latency
 
 class Engine {
  public:
@@ -35,7 +38,7 @@ class Engine {
 
   ~Engine() {
     stops_.store(true, std::memory_order_relaxed);  // relaxed: the doorbell orders it
-    link_.ring(link_.process());
+    link_.wake_engine();
     thread_.join();
   }
 
@@ -44,7 +47,7 @@ class Engine {
       const std::lock_guard guard(lock_);
       endpoints_.push_back(&endpoint);
     }
-    link_.ring(link_.process());
+    link_.wake_engine();
   }
 
   // Whether it was the last.
@@ -57,7 +60,7 @@ class Engine {
  private:
   struct Look {
     std::uint64_t due_ns = Transmitter::kNever;
-    bool is_polled = false;
+    bool all_polled = true;
     bool has_arrivals = false;
   };
 
@@ -67,8 +70,10 @@ class Engine {
     const std::uint64_t now = now_ns();
     for (Endpoint* endpoint : endpoints_) {
       if (endpoint->client_looked_since(now - kPolledNs)) {
-        look.is_polled = true;
-      } else if (moves) {
+        continue;
+      }
+      look.all_polled = false;
+      if (moves) {
         look.due_ns = std::min(look.due_ns, endpoint->progress(Endpoint::By::Engine));
       }
       look.has_arrivals = look.has_arrivals || endpoint->has_arrivals();
@@ -77,21 +82,22 @@ class Engine {
   }
 
   void run() {
+    if (!link_.is_crowded()) {
+      ::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+    }
     ProcessSlot& slot = link_.process_slot();
     while (!stops_.load(std::memory_order_relaxed)) {  // relaxed: the doorbell orders it
       // SYNC doorbell: the number before what is looked for.
       const std::uint32_t seen = slot.doorbell.load(std::memory_order_seq_cst);
       const Look first = look(true);
       const std::uint64_t now = now_ns();
-      if (first.is_polled) {
-        futex_wait(slot.doorbell, seen,
-                   std::min(kWhilePolledNs, first.due_ns - std::min(now, first.due_ns)));
-        continue;
-      }
       // SYNC doorbell: that it sleeps before the last look.
-      slot.sleeps.store(1, std::memory_order_seq_cst);
-      if (first.due_ns > now && !look(false).has_arrivals) {
-        futex_wait(slot.doorbell, seen, std::min(kIdleNs, first.due_ns - now));
+      slot.sleeps.store(first.all_polled ? kNaps : kSleeps, std::memory_order_seq_cst);
+      const Look last = look(false);
+      const bool has_news = last.all_polled != first.all_polled || last.has_arrivals;
+      if (first.due_ns > now && !has_news) {
+        const std::uint64_t longest = first.all_polled ? kWhilePolledNs : kIdleNs;
+        futex_wait(slot.doorbell, seen, std::min(longest, first.due_ns - now));
       }
       slot.sleeps.store(0, std::memory_order_relaxed);  // relaxed: a needless wake-up at most
     }

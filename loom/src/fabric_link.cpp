@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -35,11 +36,20 @@ std::uint32_t node_index(const Settings& settings) {
   return node;
 }
 
-std::uint32_t rank() {
-  const std::string text = variable("RANK").value_or("");
-  std::uint32_t value = kNoRank;
+std::uint32_t number(const char* name, std::uint32_t otherwise) {
+  const std::string text = variable(name).value_or("");
+  std::uint32_t value = otherwise;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+std::uint32_t rank() {
+  return number("RANK", kNoRank);
+}
+
+// As the runner says; a job without it is taken for a small one.
+bool has_more_processes_than_cores() {
+  return number("WORLD_SIZE", 1) > std::thread::hardware_concurrency();
 }
 
 // A driver with devices: then its provider is the real one.
@@ -100,6 +110,7 @@ FabricLink::FabricLink()
   }
   first_nic_ = static_cast<std::uint32_t>(node_index(settings()) * settings().nics_per_node);
   process_ = take_process_slot();
+  is_crowded_ = has_more_processes_than_cores();
 }
 
 std::uint32_t FabricLink::take_process_slot() const {
@@ -124,6 +135,21 @@ std::uint32_t FabricLink::take_process_slot() const {
 void FabricLink::ring(std::uint32_t process) const {
   ProcessSlot& slot = segment_.processes[process];
   // SYNC doorbell: what has arrived before the number; and the number before whether somebody sleeps.
+  slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  if (slot.sleeps.load(std::memory_order_seq_cst) == kSleeps) {
+    futex_wake(slot.doorbell);
+  }
+}
+
+void FabricLink::end_nap() const {
+  std::uint32_t napping = kNaps;
+  // SYNC doorbell: what the engine shall see before whether it naps. It looks again after it has said that it does.
+  process_slot().sleeps.compare_exchange_strong(napping, kSleeps, std::memory_order_seq_cst);
+}
+
+void FabricLink::wake_engine() const {
+  ProcessSlot& slot = process_slot();
+  // SYNC doorbell: what the engine shall see before the number; and the number before whether it sleeps.
   slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
   if (slot.sleeps.load(std::memory_order_seq_cst) != 0) {
     futex_wake(slot.doorbell);

@@ -57,8 +57,16 @@ class FabricLink {
 
   [[nodiscard]] ProcessSlot& process_slot() const { return segment_.processes[process_]; }
 
-  // Wakes a process's engine if it sleeps.
+  // True if the job has more processes than this machine has cores: then whatever wakes a thread takes the core from
+  // another process's work, and no NIC would.
+  [[nodiscard]] bool is_crowded() const { return is_crowded_; }
+
+  // Wakes a process's engine if it sleeps, unless it naps because its client polls.
   void ring(std::uint32_t process) const;
+  // From now on whoever rings wakes this process's engine, although it naps.
+  void end_nap() const;
+  // Wakes this process's engine, also from a nap.
+  void wake_engine() const;
 
  private:
   std::uint32_t take_process_slot() const;
@@ -67,6 +75,7 @@ class FabricLink {
   const Persona& persona_;
   std::uint32_t first_nic_ = 0;
   std::uint32_t process_ = 0;
+  bool is_crowded_ = false;
 };
 
 // The one of this process; made at the first call. Null if that failed: it has said why, once. A child after fork()

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "loom/src/address.hpp"
+#include "loom/src/topology.hpp"
 
 namespace loom {
 namespace {
@@ -98,7 +99,7 @@ bool fits(const Settings& settings, const FabricKind& kind, const fi_info& hints
 
 void fill_transmit(fi_info& info, const FabricKind& kind, const Settings& settings) {
   fi_tx_attr& tx = *info.tx_attr;
-  tx.caps = info.caps & (FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | FI_HMEM);
+  tx.caps = info.caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_HMEM);
   tx.mode = kind.demanded_mode;
   tx.op_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE;
   tx.msg_order = kind.message_order;
@@ -110,8 +111,8 @@ void fill_transmit(fi_info& info, const FabricKind& kind, const Settings& settin
 
 void fill_receive(fi_info& info, const FabricKind& kind, const Settings& settings) {
   fi_rx_attr& rx = *info.rx_attr;
-  rx.caps = info.caps &
-            (FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_HMEM);
+  rx.caps = info.caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
+                         FI_SOURCE | FI_HMEM);
   rx.mode = kind.demanded_mode;
   rx.op_flags = FI_COMPLETION;
   rx.msg_order = kind.message_order;
@@ -254,7 +255,9 @@ fid_nic* new_nic(const FabricLink& link, std::uint32_t index) {
   nic->device_attr->driver = copy(persona.driver);
   nic->device_attr->firmware = copy("emulated by Loom");
   nic->bus_attr->bus_type = FI_BUS_PCI;
-  nic->bus_attr->attr.pci.bus_id = bus_of(here);
+  const PciPlace place = nic_place(link.settings().topology, here);
+  nic->bus_attr->attr.pci.domain_id = place.domain;
+  nic->bus_attr->attr.pci.bus_id = place.bus;
   nic->link_attr->address = copy(fmt::format("loom:{}", index));
   nic->link_attr->network_type = copy("Ethernet");
   nic->link_attr->mtu = link.settings().mtu_bytes;

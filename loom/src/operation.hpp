@@ -14,10 +14,11 @@
 #include <sys/uio.h>
 
 #include "loom/src/address.hpp"
+#include "loom/src/atomics.hpp"
 
 namespace loom {
 
-enum class OperationKind : std::uint8_t { Send, Write, Read };
+enum class OperationKind : std::uint8_t { Send, Write, Read, Atomic };
 
 enum class Stage : std::uint8_t {
   Departing,  // cells wait for both NICs' clocks
@@ -28,7 +29,6 @@ enum class Stage : std::uint8_t {
 };
 
 inline constexpr std::size_t kPiecesMax = 4;
-inline constexpr std::size_t kInjectMax = 4096;
 
 // What a client posts.
 struct Request {
@@ -42,6 +42,7 @@ struct Request {
   std::uint64_t flags = 0;
   void* context = nullptr;
   bool completes = true;
+  const Atomic* atomic = nullptr;  // of an atomic
 };
 
 struct Operation {
@@ -65,6 +66,7 @@ struct Operation {
   std::uint64_t due_ns = 0;     // of the stage that comes next
   void* context = nullptr;
   std::vector<std::byte> injected;  // its own copy of the source
+  Atomic atomic;
 };
 
 // Operations by when they are due.

@@ -11,12 +11,15 @@
 
 #include <fmt/format.h>
 
+#include "loom/src/topology.hpp"
+
 namespace loom {
 namespace {
 
 constexpr std::uint64_t kCaps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
                                 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | FI_LOCAL_COMM |
                                 FI_REMOTE_COMM | FI_HMEM;
+constexpr std::uint64_t kAtomicCaps = kCaps | FI_ATOMIC;
 constexpr std::uint64_t kBasicModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 constexpr std::size_t kGiB = std::size_t{1} << 30U;
 
@@ -70,7 +73,7 @@ constexpr FabricKind kEfaRdm{
 constexpr FabricKind kCxi{
     .name = "cxi",
     .domain_suffix = "",
-    .caps = kCaps,
+    .caps = kAtomicCaps,
     .demanded_mode = 0,
     .mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
     .message_order = FI_ORDER_SAS | FI_ORDER_WAW | FI_ORDER_RMA_WAW,
@@ -89,7 +92,8 @@ constexpr FabricKind kCxi{
     .sleeps = true,
 };
 
-// libfabric 1.17: prov/rxm over prov/verbs. Under the name verbs, as libfabric composes names with a semicolon itself.
+// libfabric 1.17: prov/rxm over prov/verbs. Rxm copies what is injected into a buffer of its own (FI_OFI_RXM_BUFFER_SIZE),
+// sends and writes; a receiver without a buffer is tried again without end (rnr_retry of 7). Under the name verbs, as libfabric composes names with a semicolon itself.
 constexpr FabricKind kVerbsRxm{
     .name = "IB-0xfe80000000000000",
     .domain_suffix = "",
@@ -105,7 +109,7 @@ constexpr FabricKind kVerbsRxm{
     .key_bytes = 4,
     .message_bytes_max = kGiB,
     .rma_bytes_max = kGiB,
-    .inject_bytes = 64,
+    .inject_bytes = 16384,
     .injects_writes = true,
     .writes_carry_data = true,
     .needs_descriptors = true,
@@ -129,10 +133,6 @@ constexpr std::array kPersonas{
             kVerbsKinds},
 };
 
-constexpr std::size_t kNicsOfSwitch = 4;
-constexpr std::size_t kFirstBus = 79;
-constexpr std::size_t kBusesOfSwitch = 17;
-
 }  // namespace
 
 std::span<const Persona> personas() {
@@ -150,12 +150,6 @@ std::string persona_names() {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", persona.name);
   }
   return names;
-}
-
-std::uint8_t bus_of(std::size_t index) {
-  const std::size_t bus =
-      kFirstBus + index / kNicsOfSwitch * kBusesOfSwitch + index % kNicsOfSwitch;
-  return static_cast<std::uint8_t>(bus % 256);
 }
 
 std::string nic_name(const Persona& persona, std::size_t index) {

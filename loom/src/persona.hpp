@@ -57,9 +57,6 @@ struct Persona {
 // "efa, efa-direct, ..."
 [[nodiscard]] std::string persona_names();
 
-// Where NIC `index` of a node sits, as on an 8-GPU server: four behind each GPU's switch.
-[[nodiscard]] std::uint8_t bus_of(std::size_t index);
-
 // The name of NIC `index` of a node; nodes have the same names.
 [[nodiscard]] std::string nic_name(const Persona& persona, std::size_t index);
 

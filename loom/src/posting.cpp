@@ -93,7 +93,7 @@ ssize_t Endpoint::post(const Request& request) {
   }
   // The engine may sleep without an end; a client that polls needs none.
   const FabricLink& link = domain_.link();
-  if (look(link.process_slot().sleeps) != 0) {
+  if (look(link.process_slot().sleeps) == kSleeps) {
     link.ring(link.process());
   }
   return 0;

@@ -29,6 +29,13 @@ int answer(std::uint32_t version,
   return link == nullptr ? -FI_ENODATA : get_info(*link, version, hints, result);
 }
 
+void require_libfabric(std::uint32_t version) {
+  if (FI_VERSION_LT(version, FI_VERSION(1, 17))) {
+    throw Error(fmt::format("libfabric {}.{} is too old; Loom needs 1.17 or newer",
+                            FI_MAJOR(version), FI_MINOR(version)));
+  }
+}
+
 fi_provider provider{.version = kVersion,
                      .fi_version = 0,
                      .context = {},
@@ -42,6 +49,7 @@ fi_provider provider{.version = kVersion,
 
 extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void) {
   try {
+    loom::require_libfabric(fi_version());
     loom::provider.name = loom::chosen_persona().provider.data();  // a literal
   } catch (const loom::Error& error) {
     fmt::print(stderr, "loom: {}\n", error.what());

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 #include <sys/uio.h>
@@ -61,6 +63,40 @@ void say_forbidden(pid_t pid) {
                "user with kernel.yama.ptrace_scope=0, in a container with --cap-add=SYS_PTRACE\n",
                pid);
   }
+}
+
+// Where an operation's bytes lie in which process, if its key allows it; else nothing.
+struct RemoteBytes {
+  pid_t pid = 0;
+  std::uint64_t first = 0;
+};
+
+std::optional<RemoteBytes> find_remote(const Segment& segment,
+                                       const FabricKind& kind,
+                                       const Operation& operation,
+                                       std::uint64_t rights) {
+  const KeySlot* key = find_key(segment, operation.key);
+  if (key == nullptr || (key->access & rights) != rights || key->nic != operation.target_nic) {
+    return std::nullopt;
+  }
+  const bool is_virtual = (kind.mr_mode & FI_MR_VIRT_ADDR) != 0;
+  const std::uint64_t first = operation.remote_address - (is_virtual ? key->base : 0);
+  if (operation.bytes > key->bytes || first > key->bytes - operation.bytes) {
+    return std::nullopt;
+  }
+  return RemoteBytes{static_cast<pid_t>(look(key->pid)), key->base + first};
+}
+
+// 0, or what the kernel's answer to a copy means.
+int error_of(ssize_t done, std::uint64_t bytes, pid_t pid) {
+  if (done == static_cast<ssize_t>(bytes)) {
+    return 0;
+  }
+  if (done < 0 && errno == EPERM) {
+    say_forbidden(pid);
+    return FI_EPERM;
+  }
+  return done < 0 && errno == ESRCH ? FI_EHOSTUNREACH : FI_EFAULT;
 }
 
 }  // namespace
@@ -134,30 +170,50 @@ int copy_data(const Segment& segment,
               std::uint64_t offset,
               std::uint64_t bytes) {
   const bool is_read = operation.kind == OperationKind::Read;
-  const KeySlot* key = find_key(segment, operation.key);
-  const std::uint64_t right = is_read ? FI_REMOTE_READ : FI_REMOTE_WRITE;
-  if (key == nullptr || (key->access & right) == 0 || key->nic != operation.target_nic) {
-    return FI_EACCES;
-  }
-  const bool is_virtual = (kind.mr_mode & FI_MR_VIRT_ADDR) != 0;
-  const std::uint64_t first = operation.remote_address - (is_virtual ? key->base : 0);
-  if (operation.bytes > key->bytes || first > key->bytes - operation.bytes) {
+  const auto there =
+      find_remote(segment, kind, operation, is_read ? FI_REMOTE_READ : FI_REMOTE_WRITE);
+  if (!there) {
     return FI_EACCES;
   }
   std::array<iovec, kPiecesMax> local{};
   const std::size_t count = select(operation, offset, bytes, local);
-  const iovec remote{reinterpret_cast<void*>(key->base + first + offset), bytes};
-  const auto pid = static_cast<pid_t>(look(key->pid));
-  const ssize_t done = is_read ? ::process_vm_readv(pid, local.data(), count, &remote, 1, 0)
-                               : ::process_vm_writev(pid, local.data(), count, &remote, 1, 0);
-  if (done == static_cast<ssize_t>(bytes)) {
-    return 0;
+  const iovec remote{reinterpret_cast<void*>(there->first + offset), bytes};
+  const ssize_t done = is_read
+                           ? ::process_vm_readv(there->pid, local.data(), count, &remote, 1, 0)
+                           : ::process_vm_writev(there->pid, local.data(), count, &remote, 1, 0);
+  return error_of(done, bytes, there->pid);
+}
+
+int do_atomic(Segment& segment, const FabricKind& kind, const Operation& operation) {
+  const Atomic& atomic = operation.atomic;
+  const std::uint64_t rights =
+      (atomic.reads_only() ? 0 : FI_REMOTE_WRITE) | (atomic.result != nullptr ? FI_REMOTE_READ : 0);
+  const auto there = find_remote(segment, kind, operation, rights);
+  if (!there) {
+    return FI_EACCES;
   }
-  if (done < 0 && errno == EPERM) {
-    say_forbidden(pid);
-    return FI_EPERM;
+  const std::uint64_t bytes = atomic_bytes(atomic.type);
+  std::array<std::byte, 8> before{};
+  std::array<std::byte, 8> after{};
+  const iovec remote{reinterpret_cast<void*>(there->first), bytes};
+  const iovec old_value{before.data(), bytes};
+  const iovec new_value{after.data(), bytes};
+  const WordLock lock(segment, there->first);
+  const ssize_t read = ::process_vm_readv(there->pid, &old_value, 1, &remote, 1, 0);
+  if (const int error = error_of(read, bytes, there->pid); error != 0) {
+    return error;
   }
-  return done < 0 && errno == ESRCH ? FI_EHOSTUNREACH : FI_EFAULT;
+  update_word(atomic, before.data(), after.data());
+  if (!atomic.reads_only()) {
+    const ssize_t written = ::process_vm_writev(there->pid, &new_value, 1, &remote, 1, 0);
+    if (const int error = error_of(written, bytes, there->pid); error != 0) {
+      return error;
+    }
+  }
+  if (atomic.result != nullptr) {
+    std::memcpy(atomic.result, before.data(), bytes);
+  }
+  return 0;
 }
 
 }  // namespace loom

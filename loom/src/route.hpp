@@ -43,4 +43,7 @@ struct Operation;
                             std::uint64_t offset,
                             std::uint64_t bytes);
 
+// An atomic on the peer's word, under its lock. 0 or a positive error.
+[[nodiscard]] int do_atomic(Segment& segment, const FabricKind& kind, const Operation& operation);
+
 }  // namespace loom

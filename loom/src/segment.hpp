@@ -87,11 +87,15 @@ struct EndpointSlot {
 
 inline constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
 
+// ProcessSlot::sleeps.
+inline constexpr std::uint32_t kNaps = 1;    // while the client polls: only the client wakes it
+inline constexpr std::uint32_t kSleeps = 2;  // whoever rings wakes it
+
 struct ProcessSlot {
   std::atomic<std::uint32_t> pid;  // 0: unused
   std::atomic<std::uint32_t> doorbell;
   std::atomic<std::uint32_t> rank;           // by the runner; kNoRank without one
-  std::atomic<std::uint32_t> sleeps;         // its engine waits for the doorbell
+  std::atomic<std::uint32_t> sleeps;         // whether its engine waits for the doorbell
   std::atomic<std::uint64_t> stalled_until;  // set by the command line
 };
 
@@ -105,6 +109,7 @@ struct Segment {
   std::array<ProcessSlot, kProcessesMax> processes;
   std::array<KeySlot, kKeysMax> keys;
   std::array<EndpointSlot, kEndpointsMax> endpoints;
+  std::array<std::atomic<std::uint32_t>, 64> word_locks;  // who does an atomic; 0: nobody
 
   [[nodiscard]] std::size_t nic_count() const {
     return settings.node_count * settings.nics_per_node;

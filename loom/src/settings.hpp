@@ -47,6 +47,7 @@ struct Settings {
   std::uint64_t inject_write_bytes = 0;
   std::uint64_t shredded = 0;  // 1: cells of an operation arrive in random order
   std::uint64_t seed = 0;
+  std::uint64_t topology = 0;  // find_topology(); 0: none
 };
 
 // One entry: "--latency-us 15" of `loom run` is LOOM_LATENCY_US=15 in the environment.

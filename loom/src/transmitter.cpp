@@ -21,14 +21,16 @@ constexpr std::uint64_t kPartsMax = 16;              // of a shredded operation
 constexpr std::uint32_t kRetriesWithoutEnd = 7;
 constexpr std::uint64_t kMillion = 1'000'000;
 
-std::uint64_t completion_flags(OperationKind kind) {
-  switch (kind) {
+std::uint64_t completion_flags(const Operation& operation) {
+  switch (operation.kind) {
     case OperationKind::Send:
       return FI_SEND | FI_MSG;
     case OperationKind::Write:
       return FI_WRITE | FI_RMA;
     case OperationKind::Read:
       return FI_READ | FI_RMA;
+    case OperationKind::Atomic:
+      return FI_ATOMIC | (operation.atomic.reads_only() ? FI_READ : FI_WRITE);
   }
   return 0;
 }
@@ -41,6 +43,7 @@ void count(const Operation& operation, NicCounters& mine, NicCounters& other) {
       count_up(other.recv_bytes, operation.bytes);
       count_up(other.recv_wrs, 1);
       break;
+    case OperationKind::Atomic:  // as writes: EFA's driver has no other counters
     case OperationKind::Write:
       count_up(mine.rdma_write_bytes, operation.bytes);
       count_up(mine.rdma_write_wrs, 1);
@@ -73,6 +76,9 @@ void fill(Operation& operation, const Request& request, std::uint64_t bytes) {
   operation.due_ns = 0;
   operation.context = request.context;
   operation.injected.clear();
+  if (request.atomic != nullptr) {
+    operation.atomic = *request.atomic;
+  }
   if ((request.flags & FI_INJECT) != 0) {
     for (const iovec& piece : request.local) {
       const auto* first = static_cast<const std::byte*>(piece.iov_base);
@@ -292,13 +298,15 @@ void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
       return;
     }
   } else if (operation.landed < operation.bytes) {
-    if (settings_.shredded != 0) {
+    if (settings_.shredded != 0 && operation.kind != OperationKind::Atomic) {
       operation.stage = Stage::Landing;
       land_part(index, now);
       return;
     }
-    if (const int error = copy_data(segment_, domain_.kind(), operation, 0, operation.bytes);
-        error != 0) {
+    const int error = operation.kind == OperationKind::Atomic
+                          ? do_atomic(segment_, domain_.kind(), operation)
+                          : copy_data(segment_, domain_.kind(), operation, 0, operation.bytes);
+    if (error != 0) {
       fail(index, error, now);
       return;
     }
@@ -399,7 +407,7 @@ void Transmitter::finish(std::uint32_t index) {
   Operation& operation = operations_[index];
   if (operation.completes || operation.error != 0) {
     const Completion completion{.context = operation.context,
-                                .flags = completion_flags(operation.kind),
+                                .flags = completion_flags(operation),
                                 .error = operation.error};
     if (!queue_->add(completion)) {
       again(index, now_ns() + kRetryNs);

@@ -35,9 +35,11 @@ Info offered(const fi_info* hints) {
 
 Client::Client(Options options)
     : info_(offered(wide_hints().get())), memory_(options.buffer_bytes) {
-  for (std::size_t i = 0; i < options.nic && info_ != nullptr; ++i) {
-    info_ = Info(fi_dupinfo(info_->next));
+  const fi_info* mine = info_.get();
+  for (std::size_t i = 0; i < options.nic && mine != nullptr; ++i) {
+    mine = mine->next;
   }
+  info_ = Info(mine == nullptr ? nullptr : fi_dupinfo(mine));
   if (info_ == nullptr) {
     throw std::runtime_error("no emulated NIC is offered");
   }

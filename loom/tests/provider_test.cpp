@@ -303,6 +303,21 @@ TEST_F(Provider, AnEndpointThatHasGoneIsAnErrorAfterTheTimeout) {
   EXPECT_EQ(ended->error, FI_EHOSTUNREACH);
 }
 
+TEST_F(Provider, AHandleThatWasNeverGivenIsRefused) {
+  Client a;
+  const Client b({.nic = 1});
+  static_cast<void>(a.add(b));
+  for (const fi_addr_t never : {fi_addr_t{77}, FI_ADDR_NOTAVAIL, FI_ADDR_UNSPEC}) {
+    EXPECT_EQ(a.write(never, b, 64), -FI_EINVAL);
+  }
+  EXPECT_FALSE(a.next(0.02));
+}
+
+TEST_F(Provider, IsNotOfferedToAClientThatIsNewerThanLibfabric) {
+  fi_info* info = nullptr;
+  EXPECT_EQ(fi_getinfo(FI_VERSION(99, 0), nullptr, nullptr, 0, nullptr, &info), -FI_ENOSYS);
+}
+
 TEST_F(Provider, BytesThatAreNoAddressAreNotInserted) {
   const Client a;
   fi_av_attr attributes{};

@@ -30,7 +30,7 @@ Status check_block(const Access& access) {
   if (!current()->heap().contains(access.address, 1)) {
     return Status::Ok;  // a global variable: only the compiler knows its end
   }
-  const auto block = runtime().block_of(access.address);
+  const auto block = runtime().heap().block_of(access.address);
   if (!block) {
     report(Status::InvalidArgument,
            fmt::format("{}: address {} lies in no block that weft_malloc returned", access.name,

@@ -95,7 +95,7 @@ int weft_device_init(void) {
     stop_proxy_at_exit();
     if (check_level() >= 1) {
       // Host calls then run the checks that distinguish device memory from host memory.
-      runtime.rma().disable_fast_path();
+      runtime.rma().fast_path().disable();
     }
     return static_cast<int>(WEFT_OK);
   });

@@ -66,11 +66,11 @@ struct Exchange {
                                                             int pe) {
   const rma::Rma* rma = current();
   // A context may be dereferenced only if the check level does not require its handle to be validated first.
-  if (rma == nullptr || (caller.context != WEFT_CTX_DEFAULT && !rma->has_fast_path()))
+  if (rma == nullptr || (caller.context != WEFT_CTX_DEFAULT && !rma->fast_path().is_enabled()))
       [[unlikely]] {
     return nullptr;
   }
-  return rma->mapped(address, bytes, world_pe(caller.context, pe));
+  return rma->fast_path().mapped(address, bytes, world_pe(caller.context, pe));
 }
 
 // The local mapping of the element at `pe` if it is also aligned.
@@ -86,11 +86,11 @@ template <typename T>
 
 // Call after changing `word` of `pe`: wakes the threads that wait for it.
 [[gnu::always_inline]] inline void ring_for(const Caller& caller, const void* word, int pe) {
-  current()->ring_for(word, Pe(world_pe(caller.context, pe)));
+  current()->doorbells().ring_for(word, Pe(world_pe(caller.context, pe)));
 }
 
 [[gnu::always_inline]] inline void ring_for_signal(const Caller& caller, const void* word, int pe) {
-  current()->ring_for_signal(word, Pe(world_pe(caller.context, pe)));
+  current()->doorbells().ring_for_signal(word, Pe(world_pe(caller.context, pe)));
 }
 
 template <typename T>
@@ -153,7 +153,7 @@ template <Blocking kBlocking>
     const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
   if (void* view = mapped_bytes(caller, dest, bytes, pe); view != nullptr) [[likely]] {
     transport::copy_bytes(view, source, bytes);
-    if (bytes <= rma::Rma::kWordBytesMax) {
+    if (bytes <= rma::kWordBytesMax) {
       ring_for(caller, dest, pe);
     }
     return WEFT_OK;

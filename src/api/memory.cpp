@@ -12,7 +12,7 @@ namespace weft::api {
 void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, bool zeroed) {
   void* address = nullptr;
   const int status = guarded(caller.name, [&](runtime::Runtime& runtime) {
-    address = runtime.allocate(bytes, alignment, zeroed, caller.name);
+    address = runtime.heap().allocate(bytes, alignment, zeroed, caller.name);
     return static_cast<int>(WEFT_OK);
   });
   // OpenSHMEM returns only a null pointer, which does not distinguish an invalid alignment from a full heap.
@@ -31,7 +31,7 @@ void* reallocate(const Caller& caller, void* address, std::size_t bytes) {
     end_job_if_failed(caller, release(caller, address));
     return nullptr;
   }
-  const auto block = current() == nullptr ? std::nullopt : runtime().block_of(address);
+  const auto block = current() == nullptr ? std::nullopt : runtime().heap().block_of(address);
   if (!block || current()->heap().offset_of(address) != block->offset) {
     end_job_if_failed(caller,
                       report(Status::InvalidArgument,
@@ -49,7 +49,7 @@ void* reallocate(const Caller& caller, void* address, std::size_t bytes) {
 
 int release(const Caller& caller, void* address) {
   return guarded(caller.name, [&](runtime::Runtime& runtime) {
-    runtime.release(address);
+    runtime.heap().release(address);
     return static_cast<int>(WEFT_OK);
   });
 }

@@ -70,12 +70,12 @@ int wait(const char* name, const WaitedWords& words, FunctionRef<bool()> done) {
     const Pe me = runtime().pe();
     for (std::size_t i = 0; i < std::min<std::size_t>(words.count, AwaitedWords::kCountMax + 1);
          ++i) {
-      awaited.add(rma.place_of_word(first + i * words.element_bytes, me));
+      awaited.add(rma.doorbells().place_of(first + i * words.element_bytes, me));
     }
     return awaited;
   };
   // The writer of the word is unknown, so the death of any PE ends the wait.
-  return finish(rma.wait(done, describe, others(), places), name);
+  return finish(rma.waiter().wait(done, describe, others(), places), name);
 }
 
 namespace {
@@ -181,7 +181,7 @@ int ibput(const Caller& caller, void* dest, const void* source, const BlockStrid
   }
   rma::Context& context = context_of(caller.context);
   const std::size_t bytes = blocks.block * stride.element_bytes;
-  const bool is_copied = bytes <= rma::Rma::kCopiedBytesMax;
+  const bool is_copied = bytes <= rma::RemoteOperations::kCopiedBytesMax;
   for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
     const Block block = block_at(dest, source, stride, i);
     status = current()->put(context, block.dest, {block.source, bytes}, pe_of(access),
@@ -284,7 +284,6 @@ int pe_quiet(const Caller& caller, std::span<const int> pes) {
 }  // namespace weft::api
 
 using weft::rma::Blocking;
-using weft::rma::Rma;
 
 namespace api = weft::api;
 namespace typed = weft::api::typed;
@@ -368,7 +367,7 @@ int weft_signal_post(weft_signal signal, int pe) {
 }
 
 uint64_t weft_signal_fetch(const uint64_t* word) {
-  return Rma::read_word(word);
+  return weft::rma::load_word(word);
 }
 
 int weft_fence(void) {

@@ -207,7 +207,8 @@ int weft_team_translate(weft_team_t from, int pe, weft_team_t to) {
       static_cast<std::uint32_t>(pe) >= source->size()) {
     return -1;
   }
-  const std::uint32_t index = target->index_of(source->pe(static_cast<std::uint32_t>(pe)));
+  const std::uint32_t index =
+      target->members().index_of(source->pe(static_cast<std::uint32_t>(pe)));
   return index == target->size() ? -1 : static_cast<int>(index);
 }
 

@@ -14,7 +14,7 @@ int signal_wait_until(const Caller& caller,
   }
   std::uint64_t last = 0;
   const int status = wait(caller.name, {word, 1, sizeof *word}, [&] {
-    last = rma::Rma::read_word(word);
+    last = rma::load_word(word);
     return typed::compare(last, comparison, value);
   });
   if (status == WEFT_OK && seen != nullptr) {

@@ -1,4 +1,3 @@
-// The connections and the timer of the rendezvous; messages from PEs are handled in rendezvous_rounds.cpp.
 #include "src/bootstrap/rendezvous_server.hpp"
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <sys/timerfd.h>
 
 #include "src/base/log.hpp"
+#include "src/bootstrap/frame.hpp"
 
 namespace weft::bootstrap {
 namespace {
@@ -23,6 +23,12 @@ timespec to_timespec(std::chrono::nanoseconds time) {
           .tv_nsec = static_cast<long>((time - seconds).count())};
 }
 
+Digest to_digest(std::span<const std::byte> bytes) {
+  Digest digest{};
+  std::ranges::copy(bytes, digest.begin());
+  return digest;
+}
+
 }  // namespace
 
 RendezvousServer::RendezvousServer(const Address& address, Options options)
@@ -30,9 +36,12 @@ RendezvousServer::RendezvousServer(const Address& address, Options options)
       listener_(listen_on(address)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      members_(options_.pe_count),
-      has_arrived_(options_.pe_count),
-      blobs_(options_.pe_count) {
+      joined_(options_.pe_count, nullptr),
+      job_({.rendezvous = to_string(listener_.address),
+            .pe_count = options_.pe_count,
+            .timeout = options_.timeout,
+            .host = options_.host},
+           [this](Pe pe, const SharedFrame& frame) { tell(pe, frame); }) {
   WEFT_CHECK(options_.pe_count > 0, "a rendezvous for no PE");
   if (!epoll_.is_open() || !timer_.is_open()) {
     fail("epoll_create1 or timerfd_create failed: {}; raise the limit of open files (ulimit -n)",
@@ -98,7 +107,7 @@ void RendezvousServer::add_client(FileDescriptor socket) {
   });
   Client& added = *clients_.emplace(fd, std::move(client)).first->second;
   watch(fd, EPOLLIN, EPOLL_CTL_ADD);
-  send(added, share_frame(static_cast<std::uint16_t>(Message::Challenge), added.nonce));
+  send(added, frame_of(Message::Challenge, added.nonce));
 }
 
 void RendezvousServer::drop_oldest_stranger() {
@@ -175,12 +184,62 @@ void RendezvousServer::lose(int fd) {
     return;
   }
   clients_.erase(fd);
-  Member& member = members_[pe->value];
-  member.client = nullptr;
-  if (!member.has_left && !failure_ && !end_status_) {
-    first_lost_ = pe;
-    fail_job(Status::PeerLost,
-             fmt::format("PE {} is lost: its connection to the rendezvous closed", pe->value));
+  joined_[pe->value] = nullptr;
+  job_.note_closed(*pe);
+}
+
+void RendezvousServer::handle_frames(Client& client) {
+  while (!client.is_refused) {
+    std::optional<Frame> frame = client.connection.next_frame();
+    if (!frame) {
+      return;
+    }
+    if (client.pe) {
+      job_.handle(*client.pe, *frame);
+    } else {
+      handle_hello(client, *frame);
+    }
+  }
+}
+
+void RendezvousServer::handle_hello(Client& client, const Frame& frame) {
+  if (frame.type != static_cast<std::uint16_t>(Message::Hello)) {
+    fail(Status::InvalidArgument, "it did not begin with who it is");
+  }
+  FieldReader fields(frame.payload);
+  Handshake handshake;
+  handshake.server_nonce = client.nonce;
+  handshake.pe = Pe(fields.u32());
+  handshake.pe_count = fields.u32();
+  handshake.client_nonce = to_digest(fields.raw(sizeof(Digest)));
+  const std::span proof = fields.raw(sizeof(Digest));
+  if (!equal_in_constant_time(proof, client_proof(options_.secret, handshake))) {
+    // The client is told, because it may be a PE with the wrong environment; an attacker learns nothing new.
+    send(client, frame_of(Message::Refused,
+                          FieldWriter().text("wrong job secret (WEFT_JOB_SECRET)").bytes()));
+    fail(Status::InvalidArgument, "wrong job secret");
+  }
+  const std::string why = job_.reason_to_refuse(handshake.pe, handshake.pe_count);
+  if (!why.empty()) {
+    refuse(client, why);
+    return;
+  }
+  send(client, frame_of(Message::Welcome, server_proof(options_.secret, handshake)));
+  client.pe = handshake.pe;
+  client.connection.set_payload_bytes_max(kBlobBytesMax);
+  joined_[handshake.pe.value] = &client;
+  job_.join(handshake.pe);
+}
+
+void RendezvousServer::refuse(Client& client, const std::string& why) {
+  log::warn("the rendezvous at {} refused {}: {}", to_string(address()), client.name, why);
+  client.is_refused = true;
+  send(client, frame_of(Message::Refused, FieldWriter().text(why).bytes()));
+}
+
+void RendezvousServer::tell(Pe pe, const SharedFrame& frame) {
+  if (Client* const client = joined_[pe.value]; client != nullptr) {
+    send(*client, frame);
   }
 }
 
@@ -196,10 +255,7 @@ void RendezvousServer::check_deadlines() {
     turn_away(fd, fmt::format("it said nothing valid for {}",
                               format_seconds(options_.handshake_timeout.count())));
   }
-  if (round_deadline_ && *round_deadline_ <= now && !failure_ && !end_status_) {
-    fail_job(Status::Timeout, fmt::format("{} did not come within {}", format_pes(missing()),
-                                          format_seconds(options_.timeout.count())));
-  }
+  job_.check_deadline(now);
 }
 
 void RendezvousServer::arm_timer() {
@@ -209,9 +265,7 @@ void RendezvousServer::arm_timer() {
       next = std::min(next, client->deadline);
     }
   }
-  if (round_deadline_ && !failure_ && !end_status_) {
-    next = std::min(next, *round_deadline_);
-  }
+  next = std::min(next, job_.deadline());
   itimerspec when{};  // zero disarms; setting an armed timer also clears its readability
   if (next != Clock::time_point::max()) {
     // steady_clock is CLOCK_MONOTONIC; at least 1 ns, as 0 would disarm.

@@ -1,8 +1,9 @@
-// The rendezvous of a job's PEs: gathers a blob from each and sends all of them to each. weft-run hosts it, or PE 0
-// under torchrun.
+// The rendezvous of a job's PEs: accepts their connections, authenticates them and passes their messages to the
+// RendezvousJob, which gathers a blob from each and sends all of them to each. weft-run hosts it, or PE 0 under
+// torchrun.
 //
-// One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per server. A job
-// fails once and permanently; every PE is told the reason. Unauthenticated clients are rejected.
+// One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per server.
+// Unauthenticated clients are rejected.
 #pragma once
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "src/base/ids.hpp"
 #include "src/bootstrap/connection.hpp"
 #include "src/bootstrap/protocol.hpp"
+#include "src/bootstrap/rendezvous_job.hpp"
 #include "src/bootstrap/socket.hpp"
 
 namespace weft::bootstrap {
@@ -47,21 +49,10 @@ class RendezvousServer {
   // Handles ready events; waits for them up to `wait`. Throws Error only if the kernel returns an error.
   void serve(std::chrono::milliseconds wait);
 
-  // The launcher saw this PE's process exit: if it had not joined, it will not join any more. `how` completes
-  // "PE 3 ...", for example "exited with status 0".
-  void note_exit(Pe pe, const std::string& how);
+  // What the host knows better than the connections, and how the job stands.
+  [[nodiscard]] RendezvousJob& job() { return job_; }
 
-  // The host stops serving: remaining PEs must not treat its closing as a loss.
-  void say_goodbye();
-
-  // The PE whose loss broke the job, as far as the rendezvous knows.
-  [[nodiscard]] std::optional<Pe> first_lost() const { return first_lost_; }
-
-  // Why the job cannot continue; empty while it can.
-  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-
-  // The status that a PE that ended the whole job (Bootstrap::end_job) wants the launcher to return.
-  [[nodiscard]] std::optional<int> end_status() const { return end_status_; }
+  [[nodiscard]] const RendezvousJob& job() const { return job_; }
 
   // The number of open connections, including unauthenticated ones.
   [[nodiscard]] std::size_t connection_count() const { return clients_.size(); }
@@ -80,13 +71,6 @@ class RendezvousServer {
     bool wants_write = false;    // as registered with epoll
   };
 
-  struct Member {
-    Client* client = nullptr;
-    bool has_joined = false;
-    bool has_left = false;
-    std::string exit;  // how its process exited, if the launcher reported it
-  };
-
   using Clients = std::map<int, std::unique_ptr<Client>>;
 
   // Connections.
@@ -103,19 +87,9 @@ class RendezvousServer {
   // Messages.
   void handle_frames(Client& client);
   void handle_hello(Client& client, const Frame& frame);
-  [[nodiscard]] std::string reason_to_refuse(Pe pe, std::uint32_t pe_count) const;
   void refuse(Client& client, const std::string& why);
-  void join(Client& client, Pe pe);
-  void handle_member(Client& client, Frame frame);
-  void end_all(int status);
-
-  // Rounds: 0 is joining, each later one an allgather.
-  void arrive(Pe pe, Blob blob);
-  void complete_round();
-  void check_absent();
-  void fail_job(Status status, const std::string& why);
-  void broadcast(Message type, std::span<const std::byte> payload);
-  [[nodiscard]] std::vector<Pe> missing() const;
+  // Sends to the PE, if it is connected.
+  void tell(Pe pe, const SharedFrame& frame);
 
   // Time.
   void check_deadlines();
@@ -126,17 +100,8 @@ class RendezvousServer {
   FileDescriptor epoll_;
   FileDescriptor timer_;
   Clients clients_;              // by descriptor
-  std::vector<Member> members_;  // by PE
-
-  std::uint32_t round_ = 0;
-  std::vector<bool> has_arrived_;  // by PE, in this round
-  std::vector<Blob> blobs_;        // by PE, in this round
-  std::uint32_t arrived_count_ = 0;
-  std::optional<Clock::time_point> round_deadline_;  // set by the round's first PE
-
-  std::optional<Error> failure_;
-  std::optional<Pe> first_lost_;
-  std::optional<int> end_status_;
+  std::vector<Client*> joined_;  // by PE; null: not connected
+  RendezvousJob job_;
   std::uint64_t stranger_count_ = 0;
 };
 

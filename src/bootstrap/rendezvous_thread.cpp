@@ -45,7 +45,7 @@ void RendezvousThread::run() {
     server_.serve(std::chrono::milliseconds(0));
   }
   server_.serve(std::chrono::milliseconds(0));  // the last message of the PE in this process
-  server_.say_goodbye();
+  server_.job().say_goodbye();
   const auto deadline = Clock::now() + kLinger;
   while (server_.connection_count() > 0 && Clock::now() < deadline) {
     server_.serve(std::chrono::milliseconds(100));

@@ -21,8 +21,8 @@ Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::
 
 Status finish(Team& team, std::string_view name) {
   const Status sent = team.rma().quiet(team.context());
-  team.show_word(&TeamControl::done);
-  const Status read = team.await_all_words(&TeamControl::done, name);
+  team.on_node().show_word(&TeamControl::done);
+  const Status read = team.on_node().await_all_words(&TeamControl::done, name);
   return sent == Status::Ok ? read : sent;
 }
 
@@ -39,11 +39,11 @@ Status alltoall(Team& team, Sides sides, std::size_t bytes) {
     return status;
   }
   const std::size_t mine = team.index() * bytes;
-  const auto nodes = static_cast<std::uint32_t>(team.nodes().size());
+  const auto nodes = static_cast<std::uint32_t>(team.members().nodes().size());
   for (std::uint32_t step = 1; step <= nodes; ++step) {
-    const Mates& node = team.nodes()[(team.node() + step) % nodes];
+    const Mates& node = team.members().nodes()[(team.members().node() + step) % nodes];
     for (std::size_t i = 0; i < node.size() && status == Status::Ok; ++i) {
-      const std::uint32_t to = node[(team.lane() + i) % node.size()];
+      const std::uint32_t to = node[(team.members().lane() + i) % node.size()];
       if (to != team.index()) {
         status = send(team, to, sides.dest + mine, {sides.source + to * bytes, bytes});
       }
@@ -88,7 +88,7 @@ struct Slice {
 };
 
 Slice slice_of(const Team& team, std::size_t bytes, std::uint32_t lane) {
-  const std::uint32_t lanes = bytes < kLaneBytesMin ? 1 : team.lane_count();
+  const std::uint32_t lanes = bytes < kLaneBytesMin ? 1 : team.members().lane_count();
   if (lane >= lanes) {
     return {};
   }
@@ -103,8 +103,8 @@ Status forward(Team& team,
                std::uint32_t root_node,
                std::byte* dest,
                std::span<const std::byte> data) {
-  const auto count = static_cast<std::uint32_t>(team.nodes().size());
-  const std::uint32_t place = (team.node() + count - root_node) % count;
+  const auto count = static_cast<std::uint32_t>(team.members().nodes().size());
+  const std::uint32_t place = (team.members().node() + count - root_node) % count;
   std::uint32_t lowest = 1;
   while (lowest <= place) {
     lowest *= 2;
@@ -116,8 +116,8 @@ Status forward(Team& team,
   Status status = Status::Ok;
   for (; distance >= lowest && status == Status::Ok; distance /= 2) {
     if (place + distance < count) {
-      const Mates& node = team.nodes()[(root_node + place + distance) % count];
-      status = send(team, node[team.lane()], dest, data);
+      const Mates& node = team.members().nodes()[(root_node + place + distance) % count];
+      status = send(team, node[team.members().lane()], dest, data);
     }
   }
   return status;
@@ -126,13 +126,13 @@ Status forward(Team& team,
 // Copies the slices of the other lanes from the mates that received them.
 Status gather_slices(Team& team, std::byte* dest, std::size_t bytes) {
   Status status = Status::Ok;
-  for (std::uint32_t lane = 0; lane < team.lane_count() && status == Status::Ok; ++lane) {
+  for (std::uint32_t lane = 0; lane < team.members().lane_count() && status == Status::Ok; ++lane) {
     const Slice slice = slice_of(team, bytes, lane);
-    const std::uint32_t mate = team.mates()[lane];
+    const std::uint32_t mate = team.members().mates()[lane];
     if (slice.bytes == 0 || mate == team.index()) {
       continue;
     }
-    status = team.await_word(&TeamControl::ready, mate, "broadcast");
+    status = team.on_node().await_word(&TeamControl::ready, mate, "broadcast");
     if (status == Status::Ok) {
       status = copy_from_mate(team, mate, dest + slice.offset, dest + slice.offset, slice.bytes);
     }
@@ -141,18 +141,18 @@ Status gather_slices(Team& team, std::byte* dest, std::size_t bytes) {
 }
 
 std::uint32_t node_of(const Team& team, std::uint32_t member) {
-  const auto found = std::ranges::find_if(team.nodes(), [&](const Mates& mates) {
+  const auto found = std::ranges::find_if(team.members().nodes(), [&](const Mates& mates) {
     return std::ranges::find(mates, member) != mates.end();
   });
-  return static_cast<std::uint32_t>(found - team.nodes().begin());
+  return static_cast<std::uint32_t>(found - team.members().nodes().begin());
 }
 
 }  // namespace
 
 Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root) {
   const std::uint32_t root_node = node_of(team, root);
-  const bool is_root_node = root_node == team.node();
-  const Slice slice = slice_of(team, bytes, team.lane());
+  const bool is_root_node = root_node == team.members().node();
+  const Slice slice = slice_of(team, bytes, team.members().lane());
   Status status = team.sync("broadcast");
   if (status != Status::Ok || bytes == 0) {
     return status;
@@ -160,7 +160,7 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
   if (slice.bytes > 0 && !is_root_node) {
     status = team.await_arrivals(1, "broadcast", team.pe(root));
   }
-  team.show_word(&TeamControl::ready);
+  team.on_node().show_word(&TeamControl::ready);
   Status gathered = Status::Ok;
   if (is_root_node) {
     gathered = copy_from_mate(team, root, sides.dest, sides.source, bytes);
@@ -185,11 +185,11 @@ std::uint32_t receiver_on(const Mates& node, std::uint32_t lane) {
 
 // Sends this PE's block to one mate of each other node, the next node first.
 Status send_to_nodes(Team& team, std::byte* dest, std::span<const std::byte> data) {
-  const auto count = static_cast<std::uint32_t>(team.nodes().size());
+  const auto count = static_cast<std::uint32_t>(team.members().nodes().size());
   Status status = Status::Ok;
   for (std::uint32_t step = 1; step < count && status == Status::Ok; ++step) {
-    const Mates& node = team.nodes()[(team.node() + step) % count];
-    status = send(team, receiver_on(node, team.lane()), dest, data);
+    const Mates& node = team.members().nodes()[(team.members().node() + step) % count];
+    status = send(team, receiver_on(node, team.members().lane()), dest, data);
   }
   return status;
 }
@@ -197,9 +197,10 @@ Status send_to_nodes(Team& team, std::byte* dest, std::span<const std::byte> dat
 // Calls `each(member, mate)` for the members on other nodes whose blocks arrive at `mate` of this node.
 template <typename Each>
 void for_each_remote(const Team& team, Each&& each) {
-  for (std::uint32_t node = 0; node < team.nodes().size(); ++node) {
-    for (std::uint32_t lane = 0; node != team.node() && lane < team.nodes()[node].size(); ++lane) {
-      each(team.nodes()[node][lane], receiver_on(team.mates(), lane));
+  for (std::uint32_t node = 0; node < team.members().nodes().size(); ++node) {
+    for (std::uint32_t lane = 0;
+         node != team.members().node() && lane < team.members().nodes()[node].size(); ++lane) {
+      each(team.members().nodes()[node][lane], receiver_on(team.members().mates(), lane));
     }
   }
 }
@@ -222,18 +223,18 @@ Status collect_blocks(Team& team,
       whom = member;
     }
   });
-  for (const std::uint32_t mate : team.mates()) {
+  for (const std::uint32_t mate : team.members().mates()) {
     if (status == Status::Ok) {
       status = copy_from_mate(team, mate, sides.dest + offsets[mate], sides.source, bytes_of(mate));
     }
   }
   const Status heard = team.await_arrivals(expected, name, team.pe(whom));
-  team.show_word(&TeamControl::ready);
+  team.on_node().show_word(&TeamControl::ready);
   for_each_remote(team, [&](std::uint32_t member, std::uint32_t mate) {
     if (mate == team.index() || status != Status::Ok || heard != Status::Ok) {
       return;
     }
-    status = team.await_word(&TeamControl::ready, mate, name);
+    status = team.on_node().await_word(&TeamControl::ready, mate, name);
     if (status == Status::Ok) {
       std::byte* block = sides.dest + offsets[member];
       status = copy_from_mate(team, mate, block, block, bytes_of(member));

@@ -36,7 +36,7 @@ Extent part_of(const Extent& whole,
 class Lane {
  public:
   Lane(Team& team, Sides sides, Reducer reducer)
-      : team_(team), sides_(sides), reducer_(reducer), nodes_(team.nodes().size()) {}
+      : team_(team), sides_(sides), reducer_(reducer), nodes_(team.members().nodes().size()) {}
 
   // The most elements in a chunk: each share fits a slot of the scratch memory, with one slot per node.
   [[nodiscard]] std::size_t chunk_count() const {
@@ -53,7 +53,7 @@ class Lane {
     if (status == Status::Ok) {
       status = send_shares(chunk);
     }
-    const Extent mine = share(chunk, team_.node());
+    const Extent mine = share(chunk, team_.members().node());
     if (status == Status::Ok && mine.count > 0) {
       status = team_.await_arrivals(nodes_ - 1, "reduce", peer_before());
     }
@@ -81,11 +81,11 @@ class Lane {
   }
 
   [[nodiscard]] std::uint32_t peer(std::size_t node) const {
-    return team_.nodes()[node][team_.lane()];
+    return team_.members().nodes()[node][team_.members().lane()];
   }
 
   [[nodiscard]] Pe peer_before() const {
-    return team_.pe(peer((team_.node() + nodes_ - 1) % nodes_));
+    return team_.pe(peer((team_.members().node() + nodes_ - 1) % nodes_));
   }
 
   [[nodiscard]] std::size_t bytes(std::size_t count) const {
@@ -94,10 +94,10 @@ class Lane {
 
   Status combine_mates(const Extent& chunk) {
     const std::byte* source = sides_.source + bytes(chunk.first);
-    Status status =
-        copy_from_mate(team_, team_.mates().front(), partial_.data(), source, partial_.size());
-    for (std::size_t i = 1; i < team_.mates().size() && status == Status::Ok; ++i) {
-      const std::uint32_t mate = team_.mates()[i];
+    Status status = copy_from_mate(team_, team_.members().mates().front(), partial_.data(), source,
+                                   partial_.size());
+    for (std::size_t i = 1; i < team_.members().mates().size() && status == Status::Ok; ++i) {
+      const std::uint32_t mate = team_.members().mates()[i];
       const void* view = team_.view(source, mate);
       if (view == nullptr) {
         copy_.resize(partial_.size());
@@ -112,11 +112,12 @@ class Lane {
   Status send_shares(const Extent& chunk) {
     Status status = Status::Ok;
     for (std::size_t step = 1; step < nodes_ && status == Status::Ok; ++step) {
-      const std::size_t node = (team_.node() + step) % nodes_;
+      const std::size_t node = (team_.members().node() + step) % nodes_;
       const Extent part = share(chunk, node);
       if (part.count > 0) {
-        status = send(team_, peer(node), team_.scratch().data() + team_.node() * slot_bytes(),
-                      {partial_.data() + bytes(part.first - chunk.first), bytes(part.count)});
+        status =
+            send(team_, peer(node), team_.scratch().data() + team_.members().node() * slot_bytes(),
+                 {partial_.data() + bytes(part.first - chunk.first), bytes(part.count)});
       }
     }
     return status;
@@ -125,8 +126,8 @@ class Lane {
   // Combines this PE's share of all nodes, in node order, into `dest`.
   void combine_nodes(const Extent& chunk, const Extent& mine) {
     const auto input = [&](std::size_t node) -> const std::byte* {
-      return node == team_.node() ? partial_.data() + bytes(mine.first - chunk.first)
-                                  : team_.scratch().data() + node * slot_bytes();
+      return node == team_.members().node() ? partial_.data() + bytes(mine.first - chunk.first)
+                                            : team_.scratch().data() + node * slot_bytes();
     };
     std::byte* result = sides_.dest + bytes(mine.first);
     if (nodes_ == 1) {
@@ -145,7 +146,7 @@ class Lane {
     std::byte* result = sides_.dest + bytes(mine.first);
     Status status = Status::Ok;
     for (std::size_t step = 1; step < nodes_ && status == Status::Ok && mine.count > 0; ++step) {
-      const Pe to = team_.pe(peer((team_.node() + step) % nodes_));
+      const Pe to = team_.pe(peer((team_.members().node() + step) % nodes_));
       status = team_.rma().put_signal(team_.context(), result, {result, bytes(mine.count)}, one, to,
                                       rma::Blocking::No);
     }
@@ -155,7 +156,7 @@ class Lane {
   [[nodiscard]] std::uint64_t results_expected(const Extent& chunk) const {
     std::uint64_t count = 0;
     for (std::size_t node = 0; node < nodes_; ++node) {
-      count += node != team_.node() && share(chunk, node).count > 0 ? 1 : 0;
+      count += node != team_.members().node() && share(chunk, node).count > 0 ? 1 : 0;
     }
     return count;
   }
@@ -163,7 +164,7 @@ class Lane {
   Status give_to_mates(const Extent& chunk) {
     std::byte* result = sides_.dest + bytes(chunk.first);
     Status status = Status::Ok;
-    for (const std::uint32_t mate : team_.mates()) {
+    for (const std::uint32_t mate : team_.members().mates()) {
       if (mate != team_.index() && status == Status::Ok) {
         status = team_.rma().put(team_.context(), result, {result, bytes(chunk.count)},
                                  team_.pe(mate), rma::Blocking::Yes);
@@ -186,12 +187,13 @@ class Lane {
 // exchange.
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
   Status status = team.sync("reduce");
-  const std::size_t lanes = count * reducer.element_bytes < kLaneBytesMin ? 1 : team.lane_count();
+  const std::size_t lanes =
+      count * reducer.element_bytes < kLaneBytesMin ? 1 : team.members().lane_count();
   if (status != Status::Ok) {
     return status;
   }
-  if (team.lane() < lanes) {
-    const Extent slice = part_of({0, count}, lanes, team.lane(), reducer.element_bytes);
+  if (team.members().lane() < lanes) {
+    const Extent slice = part_of({0, count}, lanes, team.members().lane(), reducer.element_bytes);
     Lane lane(team, sides, reducer);
     const std::size_t step = lane.chunk_count();
     for (std::size_t at = 0; at < slice.count && status == Status::Ok; at += step) {

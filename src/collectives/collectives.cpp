@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 namespace weft::collectives {
 namespace {
@@ -12,16 +13,86 @@ constexpr std::uint32_t kNodeId = 1;
 // Whether the single-node algorithms can be used: all members can load and store the memory named.
 bool is_shared(const Team& team, Sides sides) {
   const std::uint32_t neighbour = (team.index() + 1) % team.size();
-  return team.is_on_one_node() && team.view(sides.dest, neighbour) != nullptr &&
+  return team.members().is_on_one_node() && team.view(sides.dest, neighbour) != nullptr &&
          team.view(sides.source, neighbour) != nullptr;
 }
 
 std::vector<Pe> members_of(const Team& parent, const TeamRange& range) {
   std::vector<Pe> members;
+  members.reserve(static_cast<std::size_t>(range.size));
   for (std::int32_t i = 0; i < range.size; ++i) {
     members.push_back(parent.pe(static_cast<std::uint32_t>(range.start + i * range.stride)));
   }
   return members;
+}
+
+// What the members of a team exchange when they split it; a CollectiveRequest carries it.
+struct SplitProposal {
+  TeamRange range;
+  std::uint64_t free_ids = 0;  // a bit for each team number that is free here
+
+  [[nodiscard]] CollectiveRequest encode() const {
+    return {.kind = static_cast<std::uint64_t>(range.start),
+            .bytes = static_cast<std::uint64_t>(range.stride),
+            .alignment = static_cast<std::uint64_t>(range.size),
+            .offset = free_ids};
+  }
+
+  static SplitProposal decode(const CollectiveRequest& request) {
+    return {.range = {.start = static_cast<std::int32_t>(request.kind),
+                      .stride = static_cast<std::int32_t>(request.bytes),
+                      .size = static_cast<std::int32_t>(request.alignment)},
+            .free_ids = request.offset};
+  }
+};
+
+// The same for the second exchange.
+struct SplitClaim {
+  bool has_id = false;         // this PE has claimed the number that all have free
+  std::uint64_t position = 0;  // the last that it published in the number's control words
+
+  [[nodiscard]] CollectiveRequest encode() const {
+    return {.kind = has_id ? 1U : 0U, .offset = position};
+  }
+
+  static SplitClaim decode(const CollectiveRequest& request) {
+    return {.has_id = request.kind == 1, .position = request.offset};
+  }
+};
+
+// The numbers that all members have free, or a member whose range differs from member 0's.
+struct Agreement {
+  std::uint64_t free_ids = ~std::uint64_t{0};
+  std::optional<std::uint32_t> other;
+};
+
+Agreement compare(std::span<const CollectiveRequest> proposals) {
+  Agreement agreement;
+  const TeamRange range = SplitProposal::decode(proposals[0]).range;
+  for (std::uint32_t i = 0; i < proposals.size() && !agreement.other; ++i) {
+    const SplitProposal proposal = SplitProposal::decode(proposals[i]);
+    agreement.free_ids &= proposal.free_ids;
+    if (proposal.range != range) {
+      agreement.other = i;
+    }
+  }
+  return agreement;
+}
+
+bool all_have_id(std::span<const CollectiveRequest> claims) {
+  return std::ranges::all_of(
+      claims, [](const CollectiveRequest& one) { return SplitClaim::decode(one).has_id; });
+}
+
+// The last position that a member of the new team has published.
+std::uint64_t last_position(std::span<const CollectiveRequest> claims, const TeamRange& range) {
+  std::uint64_t position = 0;
+  for (std::int32_t i = 0; i < range.size; ++i) {
+    const std::int64_t member = range.start + std::int64_t{i} * range.stride;
+    position =
+        std::max(position, SplitClaim::decode(claims[static_cast<std::size_t>(member)]).position);
+  }
+  return position;
 }
 
 }  // namespace
@@ -61,8 +132,8 @@ Status Collectives::barrier_all(rma::Context& context) {
 Status Collectives::exchange(Team& team,
                              const CollectiveRequest& mine,
                              std::span<CollectiveRequest> all) {
-  return team.is_on_one_node() ? on_node::exchange(team, mine, all)
-                               : between_nodes::exchange(team, mine, all);
+  return team.members().is_on_one_node() ? on_node::exchange(team, mine, all)
+                                         : between_nodes::exchange(team, mine, all);
 }
 
 Status Collectives::alltoall(Team& team, Sides sides, std::size_t bytes_per_pe) {
@@ -96,52 +167,42 @@ Status Collectives::reduce(Team& team, Sides sides, std::size_t count, Reducer r
 }
 
 Status Collectives::scan(Team& team, Sides sides, std::size_t count, const Scan& scan) {
-  return team.is_on_one_node() ? on_node::scan(team, sides, count, scan)
-                               : between_nodes::scan(team, sides, count, scan);
+  return team.members().is_on_one_node() ? on_node::scan(team, sides, count, scan)
+                                         : between_nodes::scan(team, sides, count, scan);
 }
 
-// Three exchanges: the arguments and the free team numbers; whether all PEs could claim a number that all have
-// free; and the position of its control words. If another thread claimed the number in between, the split retries
-// without it.
+// Two exchanges: the ranges and the free team numbers; then whether all PEs could claim a number that all have free, and
+// the position of its control words. If another thread claimed the number in between, the split retries without it.
 Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
   std::vector<CollectiveRequest> all(parent.size());
-  const auto packed = [](std::int32_t value) { return static_cast<std::uint64_t>(value); };
   while (true) {
-    std::uint64_t free = 0;
+    SplitProposal mine{.range = range};
     {
       const std::unique_lock lock(mutex_);
-      free = free_ids_;
+      mine.free_ids = free_ids_;
     }
-    Status status = exchange(
-        parent, {packed(range.start), packed(range.stride), packed(range.size), free}, all);
-    for (std::uint32_t i = 0; i < parent.size() && status == Status::Ok; ++i) {
-      free &= all[i].offset;
-      if (all[i].kind != all[0].kind || all[i].bytes != all[0].bytes ||
-          all[i].alignment != all[0].alignment) {
-        return {.status = Status::Mismatch, .other = i};
-      }
+    Status status = exchange(parent, mine.encode(), all);
+    if (status != Status::Ok) {
+      return {.status = status};
     }
-    if (status != Status::Ok || free == 0) {
-      return {.status = status != Status::Ok ? status : Status::OutOfMemory};
+    const Agreement agreed = compare(all);
+    if (agreed.other) {
+      return {.status = Status::Mismatch, .other = *agreed.other};
     }
-    const Claim claimed = claim(free);
+    if (agreed.free_ids == 0) {
+      return {.status = Status::OutOfMemory};
+    }
+    const Claim claimed = claim(agreed.free_ids);
     std::unique_ptr<Team> team = claimed.is_mine ? join(parent, range, claimed.id) : nullptr;
-    status = exchange(
-        parent,
-        {.kind = claimed.is_mine ? 1U : 0U, .offset = Team::published_position(rma_, claimed.id)},
-        all);
-    const bool all_have = std::ranges::all_of(all, [](const auto& one) { return one.kind == 1; });
-    if (status == Status::Ok && all_have) {
-      std::uint64_t position = 0;
-      for (std::int32_t i = 0; i < range.size; ++i) {
-        position = std::max(position,
-                            all[static_cast<std::size_t>(range.start + i * range.stride)].offset);
-      }
+    const SplitClaim result{.has_id = claimed.is_mine,
+                            .position = Team::published_position(rma_, claimed.id)};
+    status = exchange(parent, result.encode(), all);
+    if (status == Status::Ok && all_have_id(all)) {
       if (team == nullptr) {
         give_back(claimed.id);
         return {};
       }
-      team->start(position);
+      team->on_node().start(last_position(all, range));
       const std::unique_lock lock(mutex_);
       teams_.push_back(std::move(team));
       return {.team = teams_.back().get()};

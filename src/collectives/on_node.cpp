@@ -10,16 +10,16 @@ namespace weft::collectives::on_node {
 namespace {
 
 void copy_bytes(void* dest, const void* source, std::size_t bytes) {
-  rma::Rma::copy(dest, source, bytes);
+  rma::copy_bytes(dest, source, bytes);
 }
 
 Status publish(Team& team, const void* data, std::size_t bytes, std::string_view name) {
   std::byte* slot = nullptr;
-  if (const Status status = team.begin_publication(name, &slot); status != Status::Ok) {
+  if (const Status status = team.on_node().begin_publication(name, &slot); status != Status::Ok) {
     return status;
   }
   copy_bytes(slot, data, bytes);
-  team.publish();
+  team.on_node().publish();
   return Status::Ok;
 }
 
@@ -28,19 +28,19 @@ template <typename Read>
 Status for_each_entered(Team& team, std::string_view name, Read&& read) {
   for (std::uint32_t step = 1; step < team.size(); ++step) {
     const std::uint32_t mate = (team.index() + step) % team.size();
-    if (const Status status = team.await_entry(mate, name); status != Status::Ok) {
+    if (const Status status = team.on_node().await_entry(mate, name); status != Status::Ok) {
       return status;
     }
     read(mate);
   }
-  team.all_have_entered();
+  team.on_node().all_have_entered();
   return Status::Ok;
 }
 
 // Waits until all members have finished reading.
 Status finish_reading(Team& team, std::string_view name) {
-  team.show_word(&TeamControl::done);
-  return team.await_all_words(&TeamControl::done, name);
+  team.on_node().show_word(&TeamControl::done);
+  return team.on_node().await_all_words(&TeamControl::done, name);
 }
 
 const std::byte* view(const Team& team, const std::byte* address, std::uint32_t mate) {
@@ -54,7 +54,8 @@ Status alltoall_published(Team& team, Sides sides, std::size_t bytes) {
   }
   copy_bytes(sides.dest + team.index() * bytes, sides.source + team.index() * bytes, bytes);
   return for_each_entered(team, "alltoall", [&](std::uint32_t mate) {
-    copy_bytes(sides.dest + mate * bytes, team.published(mate) + team.index() * bytes, bytes);
+    copy_bytes(sides.dest + mate * bytes, team.on_node().published(mate) + team.index() * bytes,
+               bytes);
   });
 }
 
@@ -71,7 +72,7 @@ Status alltoall(Team& team, Sides sides, std::size_t bytes) {
   if (team.publishes(Collective::Alltoall, bytes * team.size())) {
     return alltoall_published(team, sides, bytes);
   }
-  team.enter();
+  team.on_node().enter();
   const std::size_t mine = team.index() * bytes;
   copy_bytes(sides.dest + mine, sides.source + mine, bytes);
   const Status read = for_each_entered(team, "alltoall", [&](std::uint32_t mate) {
@@ -84,7 +85,7 @@ Status alltoalls(Team& team, Sides sides, const Strides& strides) {
   const std::size_t dest_step = strides.count * strides.dest * strides.element_bytes;
   const std::size_t source_step = strides.count * strides.source * strides.element_bytes;
   const std::size_t mine = team.index() * source_step;
-  team.enter();
+  team.on_node().enter();
   copy_strided(strides, sides.dest + team.index() * dest_step, sides.source + mine);
   const Status read = for_each_entered(team, "alltoalls", [&](std::uint32_t mate) {
     copy_strided(strides, sides.dest + mate * dest_step, view(team, sides.source, mate) + mine);
@@ -100,16 +101,17 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
     copy_bytes(sides.dest, sides.source, bytes);
     return status;
   }
-  team.enter();
+  team.on_node().enter();
   if (is_root) {
     copy_bytes(sides.dest, sides.source, bytes);
-    return team.await_all_words(&TeamControl::done, "broadcast");
+    return team.on_node().await_all_words(&TeamControl::done, "broadcast");
   }
-  if (const Status status = team.await_entry(root, "broadcast"); status != Status::Ok) {
+  if (const Status status = team.on_node().await_entry(root, "broadcast"); status != Status::Ok) {
     return status;
   }
-  copy_bytes(sides.dest, is_short ? team.published(root) : view(team, sides.source, root), bytes);
-  team.show_word(&TeamControl::done);
+  copy_bytes(sides.dest, is_short ? team.on_node().published(root) : view(team, sides.source, root),
+             bytes);
+  team.on_node().show_word(&TeamControl::done);
   return Status::Ok;
 }
 
@@ -121,12 +123,12 @@ Status fcollect(Team& team, Sides sides, std::size_t bytes) {
       return status;
     }
   } else {
-    team.enter();
+    team.on_node().enter();
   }
   copy_bytes(sides.dest + team.index() * bytes, sides.source, bytes);
   const Status read = for_each_entered(team, "fcollect", [&](std::uint32_t mate) {
     copy_bytes(sides.dest + mate * bytes,
-               is_short ? team.published(mate) : view(team, sides.source, mate), bytes);
+               is_short ? team.on_node().published(mate) : view(team, sides.source, mate), bytes);
   });
   return read == Status::Ok && !is_short ? finish_reading(team, "fcollect") : read;
 }
@@ -138,7 +140,7 @@ Status collect(Team& team, Sides sides, std::size_t bytes) {
     return team.publishes(Collective::Collect, length + kHeaderBytes);
   };
   std::byte* slot = nullptr;
-  Status status = team.begin_publication("collect", &slot);
+  Status status = team.on_node().begin_publication("collect", &slot);
   if (status != Status::Ok) {
     return status;
   }
@@ -146,18 +148,18 @@ Status collect(Team& team, Sides sides, std::size_t bytes) {
   if (is_short(bytes)) {
     copy_bytes(slot + kHeaderBytes, sides.source, bytes);
   }
-  team.publish();
-  status = team.await_all_entries("collect");
+  team.on_node().publish();
+  status = team.on_node().await_all_entries("collect");
   bool all_short = true;
   std::size_t offset = 0;
   for (std::uint32_t mate = 0; mate < team.size() && status == Status::Ok; ++mate) {
     std::uint64_t length = 0;
-    std::memcpy(&length, team.published(mate), kHeaderBytes);
+    std::memcpy(&length, team.on_node().published(mate), kHeaderBytes);
     all_short = all_short && is_short(length);
-    copy_bytes(
-        sides.dest + offset,
-        is_short(length) ? team.published(mate) + kHeaderBytes : view(team, sides.source, mate),
-        length);
+    copy_bytes(sides.dest + offset,
+               is_short(length) ? team.on_node().published(mate) + kHeaderBytes
+                                : view(team, sides.source, mate),
+               length);
     offset += length;
   }
   return status == Status::Ok && !all_short ? finish_reading(team, "collect") : status;
@@ -170,7 +172,7 @@ Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveR
   }
   all[team.index()] = mine;
   return for_each_entered(team, "a collective allocation", [&](std::uint32_t mate) {
-    std::memcpy(&all[mate], team.published(mate), sizeof mine);
+    std::memcpy(&all[mate], team.on_node().published(mate), sizeof mine);
   });
 }
 

@@ -16,7 +16,7 @@ template <typename Input>
 void combine_all(
     std::uint32_t size, void* result, std::size_t count, const Reducer& reducer, Input&& input) {
   if (size == 1) {
-    rma::Rma::copy(result, input(0), count * reducer.element_bytes);
+    rma::copy_bytes(result, input(0), count * reducer.element_bytes);
     return;
   }
   reducer.combine(result, input(0), input(1), count);
@@ -27,16 +27,16 @@ void combine_all(
 
 Status reduce_published(Team& team, Sides sides, std::size_t count, const Reducer& reducer) {
   std::byte* slot = nullptr;
-  Status status = team.begin_publication("reduce", &slot);
+  Status status = team.on_node().begin_publication("reduce", &slot);
   if (status != Status::Ok) {
     return status;
   }
-  rma::Rma::copy(slot, sides.source, count * reducer.element_bytes);
-  team.publish();
-  status = team.await_all_entries("reduce");
+  rma::copy_bytes(slot, sides.source, count * reducer.element_bytes);
+  team.on_node().publish();
+  status = team.on_node().await_all_entries("reduce");
   if (status == Status::Ok) {
     combine_all(team.size(), sides.dest, count, reducer,
-                [&](std::uint32_t mate) { return team.published(mate); });
+                [&](std::uint32_t mate) { return team.on_node().published(mate); });
   }
   return status;
 }
@@ -55,7 +55,7 @@ void reduce_slice(
     });
     for (std::uint32_t step_to = 0; step_to < team.size(); ++step_to) {
       const std::uint32_t mate = (team.index() + step_to) % team.size();
-      rma::Rma::copy(team.view(sides.dest + offset, mate), block, count * reducer.element_bytes);
+      rma::copy_bytes(team.view(sides.dest + offset, mate), block, count * reducer.element_bytes);
     }
   }
 }
@@ -67,8 +67,8 @@ Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
   if (team.publishes(Collective::Reduce, bytes)) {
     return reduce_published(team, sides, count, reducer);
   }
-  team.enter();
-  if (const Status status = team.await_all_entries("reduce"); status != Status::Ok) {
+  team.on_node().enter();
+  if (const Status status = team.on_node().await_all_entries("reduce"); status != Status::Ok) {
     return status;
   }
   // Slices are multiples of a cache line, so that no two PEs write to the same line.
@@ -76,8 +76,8 @@ Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer) {
   const std::size_t share = (count / team.size() + line) / line * line;
   const std::size_t first = std::min(count, team.index() * share);
   reduce_slice(team, sides, first, std::min(count, first + share), reducer);
-  team.show_word(&TeamControl::done);
-  return team.await_all_words(&TeamControl::done, "reduce");
+  team.on_node().show_word(&TeamControl::done);
+  return team.on_node().await_all_words(&TeamControl::done, "reduce");
 }
 
 }  // namespace weft::collectives::on_node

@@ -44,18 +44,18 @@ Status on_node::scan(Team& team, Sides sides, std::size_t count, const Scan& sca
         const std::size_t bytes = block.count * reducer.element_bytes;
         std::byte* dest = sides.dest + offset;
         std::byte* slot = nullptr;
-        Status status = team.begin_publication(kName, &slot);
+        Status status = team.on_node().begin_publication(kName, &slot);
         if (status != Status::Ok) {
           return status;
         }
-        rma::Rma::copy(slot, sides.source + offset, bytes);
-        team.publish();
+        rma::copy_bytes(slot, sides.source + offset, bytes);
+        team.on_node().publish();
         for (std::uint32_t mate = 0; mate < input_count && status == Status::Ok; ++mate) {
-          status = mate == team.index() ? Status::Ok : team.await_entry(mate, kName);
+          status = mate == team.index() ? Status::Ok : team.on_node().await_entry(mate, kName);
           if (status == Status::Ok && mate == 0) {
-            rma::Rma::copy(dest, team.published(mate), bytes);
+            rma::copy_bytes(dest, team.on_node().published(mate), bytes);
           } else if (status == Status::Ok) {
-            reducer.combine(dest, dest, team.published(mate), block.count);
+            reducer.combine(dest, dest, team.on_node().published(mate), block.count);
           }
         }
         if (input_count == 0) {
@@ -87,7 +87,7 @@ class Rounds {
   // Call before the sync that allows others to send.
   void clear() {
     for (std::uint32_t round = 0; round < count_; ++round) {
-      rma::Rma::store_word(word(round), 0);
+      rma::store_word(word(round), std::uint64_t{0});
     }
   }
 

@@ -14,7 +14,7 @@
 
 namespace weft::gpu {
 
-enum class Direction : std::uint8_t { ToDevice, FromDevice };
+enum class Direction : std::uint8_t { ToGpu, FromGpu };
 
 class Copier {
  public:

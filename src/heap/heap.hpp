@@ -1,11 +1,11 @@
-// The symmetric memory of one PE: the heap (region 0) with its allocator, further regions such as the program's
-// globals, and the local mappings of the memory of the node's peers.
+// The symmetric memory of one PE: the heap (region 0) with its allocator, its local mappings of the heaps of the node's
+// peers, and the other regions (regions.hpp).
 //
 // Layout of a segment: control bytes (sync words that Weft itself uses), then the user's bytes. Both are
 // symmetric, so that collectives may use the control bytes through rma.
 //
 // Threads: allocate and release by one thread at a time (they are collective); the rest is constant after
-// construction, and any thread may read it.
+// construction, and any thread may read it. For regions see regions.hpp.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,12 @@
 #include <vector>
 
 #include "src/base/ids.hpp"
-#include "src/bootstrap/bootstrap.hpp"
 #include "src/heap/allocator.hpp"
+#include "src/heap/regions.hpp"
 #include "src/heap/segment.hpp"
+#include "src/heap/segment_offer.hpp"
 
 namespace weft::heap {
-
-// The data with which a PE of the node offers its segment to the others.
-struct SegmentOffer {
-  std::int64_t pid = 0;
-  std::int32_t descriptor = -1;
-  std::uint64_t bytes = 0;
-  // PEs that are threads of one process share the mapping itself; see own_process().
-  std::uint64_t process = 0;
-  std::uint64_t base = 0;
-};
-
-// Symmetric memory besides the heap: the same size on every PE, at addresses that may differ.
-struct Region {
-  std::string name;
-  std::byte* base = nullptr;
-  std::uint64_t bytes = 0;
-  std::vector<std::byte*> mapped;  // by PE, the local mapping; null if there is none
-
-  // Whether the number is free: the window was removed.
-  [[nodiscard]] bool is_free() const { return name.empty(); }
-};
-
-// The location of an address.
-struct Place {
-  RegionIndex region;
-  HeapOffset offset;
-  std::uint64_t bytes_left = 0;  // to the end of the region
-};
 
 class Heap {
  public:
@@ -58,7 +31,7 @@ class Heap {
        std::uint64_t control_bytes,
        Pages pages = Pages::Small);
 
-  [[nodiscard]] SegmentOffer offer() const;
+  [[nodiscard]] SegmentOffer offer() const { return offer_of(segment_); }
 
   // Maps the segments of this node's peers. `offers` is indexed by PE; `is_local` tells which PEs to map.
   void map_peers(const std::vector<SegmentOffer>& offers, const std::vector<bool>& is_local);
@@ -102,7 +75,7 @@ class Heap {
 
   [[nodiscard]] std::uint64_t user_bytes() const { return size() - control_bytes_; }
 
-  // ---- Other regions; number them from 1, in the same order on every PE.
+  // ---- Other regions: added in the same order on every PE.
 
   // Adds the contents of `segment` as a region; `offers` and `is_local` as for map_peers.
   void add_region(std::string name,
@@ -110,17 +83,9 @@ class Heap {
                   const std::vector<SegmentOffer>& offers,
                   const std::vector<bool>& is_local);
 
-  // The number for the next window: the lowest free number, the same on every PE. Empty if all kRegionCountMax are in
-  // use.
-  [[nodiscard]] std::optional<RegionIndex> next_window() const;
-  // Adds a region of this PE's own memory, which no peer maps. Returns its number; one must be free.
-  RegionIndex add_window(std::byte* base, std::uint64_t bytes, Pe me);
-  // Removes the window, and frees its number. Empty if no window starts at `base`.
-  std::optional<RegionIndex> remove_window(const void* base);
+  [[nodiscard]] Regions& regions() { return regions_; }
 
-  [[nodiscard]] const std::vector<Region>& regions() const { return regions_; }
-
-  [[nodiscard]] static SegmentOffer offer_of(const Segment& segment);
+  [[nodiscard]] const Regions& regions() const { return regions_; }
 
   // Empty if the address is not symmetric.
   [[nodiscard]] std::optional<Place> place_of(const void* address) const;
@@ -132,37 +97,27 @@ class Heap {
       std::byte* base = mapped_base(peer);
       return base == nullptr ? nullptr : base + offset;
     }
-    return view_elsewhere(address, peer);
+    return regions_.view(address, peer);
   }
 
   // The local mapping of a location in an existing region on `peer`; null if it is not mapped.
   [[nodiscard]] std::byte* view(RegionIndex region, HeapOffset offset, Pe peer) const {
-    std::byte* base =
-        region.value == 0 ? mapped_base(peer) : regions_[region.value - 1].mapped[peer.value];
+    std::byte* base = region.value == 0 ? mapped_base(peer) : regions_[region].mapped[peer.value];
     return base == nullptr ? nullptr : base + offset.value;
   }
-
-  // For a region other than the heap, in which at least `bytes` follow; null as for view.
-  [[nodiscard]] std::byte* view_elsewhere(const void* address,
-                                          Pe peer,
-                                          std::size_t bytes = 1) const;
 
   // The first of the control bytes.
   [[nodiscard]] std::byte* control() const { return base_; }
 
  private:
-  [[nodiscard]] std::byte* map_offer(const SegmentOffer& offer);
-
   std::uint64_t control_bytes_;
-  Pages pages_;
   Segment segment_;
   std::byte* base_;
   Allocator allocator_;
   std::uint64_t alignment_max_;
-  std::vector<Segment> peer_segments_;
+  PeerSegments peer_segments_;
   std::vector<std::byte*> mapped_;  // by PE
-  std::vector<Region> regions_;     // region i is at i - 1
-  std::vector<Segment> segments_;   // their memory
+  Regions regions_;
 };
 
 }  // namespace weft::heap

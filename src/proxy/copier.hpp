@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/gpu/copier.hpp"
+
 namespace weft::proxy {
 
-enum class Direction : std::uint8_t { ToGpu, FromGpu };
+using gpu::Direction;
 
 // Copies of one direction complete in the order in which they were started; those of different directions in any
 // order.

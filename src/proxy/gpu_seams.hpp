@@ -20,11 +20,11 @@ class GpuCopier final : public Copier {
               void* dest,
               const void* source,
               std::size_t bytes) noexcept override {
-    return copier_.start(of(direction), dest, source, bytes);
+    return copier_.start(direction, dest, source, bytes);
   }
 
   [[nodiscard]] bool is_done(Direction direction, Ticket ticket) noexcept override {
-    return copier_.is_done(of(direction), ticket);
+    return copier_.is_done(direction, ticket);
   }
 
   void show_nic_writes() noexcept override {
@@ -34,10 +34,6 @@ class GpuCopier final : public Copier {
   }
 
  private:
-  static gpu::Direction of(Direction direction) {
-    return direction == Direction::ToGpu ? gpu::Direction::ToDevice : gpu::Direction::FromDevice;
-  }
-
   gpu::Device device_;
   gpu::Copier copier_;
 };

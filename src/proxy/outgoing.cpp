@@ -9,12 +9,8 @@ namespace weft::proxy {
 
 using device::Command;
 using device::CommandKind;
-using transport::OperationCounter;
 
 namespace {
-
-// The transport copies parcels of up to this size at post; their slots wait only for the credit.
-constexpr std::size_t kCopiedBytesMax = 1024;
 
 // The kind of the command that a record was part of, for reporting its failure.
 CommandKind command_kind_of(const Record& record) {
@@ -46,38 +42,14 @@ Outgoing::Outgoing(Context& context, Pe peer)
       queue_(context.limits.commands),
       answers_(context.limits.requests),
       requests_(context.limits.requests),
-      slots_(context.layout.slots()),
-      counter_memory_(std::make_unique<std::vector<OperationCounter>>(1 + context.layout.slots())),
-      counters_(*counter_memory_),
-      gpu_direct_(context, peer) {
-  for (std::uint32_t i = 0; i < context.limits.requests; ++i) {
-    free_requests_.push_back(i);
-  }
-}
-
-Outgoing::~Outgoing() {
-  if (!is_quiet()) {
-    // The transport will still write to the counters; it may outlive this object, and nothing tells when it is done.
-    context_.transport.keep(std::move(counter_memory_));
-  }
-}
-
-std::uint32_t Outgoing::slot_of(std::uint64_t parcel) const {
-  return static_cast<std::uint32_t>(parcel % slots_.size());
-}
-
-std::byte* Outgoing::memory_of(std::uint64_t parcel) const {
-  return context_.staging.base + context_.layout.send_slot(peer_, slot_of(parcel));
-}
-
-OperationCounter& Outgoing::counter_of(std::uint64_t parcel) const {
-  return counters_[1 + slot_of(parcel)];
-}
+      parcels_(context, peer),
+      gpu_direct_(context, peer),
+      packer_(context, parcels_, requests_, gpu_direct_) {}
 
 void Outgoing::enqueue(const Command& command,
                        const std::byte* payload,
                        const CommandOrigin& origin) {
-  Queued& queued = queue_.push();
+  QueuedCommand& queued = queue_.push();
   queued.command = command;
   queued.origin = origin;
   queued.packed_bytes = 0;
@@ -113,35 +85,8 @@ void Outgoing::answer_fetch(std::uint32_t request, std::uint64_t value) {
   }
 }
 
-Outgoing::Request* Outgoing::find_request(std::uint32_t token) {
-  const std::uint32_t index = token % kRequestsMax;
-  if (index >= requests_.size() || requests_[index].use != token / kRequestsMax ||
-      requests_[index].kind == CommandKind::Nop) {
-    return nullptr;
-  }
-  return &requests_[index];
-}
-
-void Outgoing::end_request(Request& request) {
-  request.kind = CommandKind::Nop;
-  free_requests_.push_back(static_cast<std::uint32_t>(&request - requests_.data()));
-}
-
-bool Outgoing::is_awaited(const Record& reply) {
-  const Request* const request = find_request(reply.request);
-  if (request == nullptr) {
-    return false;
-  }
-  if (reply.kind == RecordKind::FetchReply) {
-    return request->kind == CommandKind::Atomic;
-  }
-  const std::uint64_t offset = reply.dest - request->dest;
-  return request->kind == CommandKind::Get && offset <= request->bytes &&
-         reply.payload_bytes <= request->bytes - offset;
-}
-
 bool Outgoing::on_answer(const Record& reply) {
-  Request* request = find_request(reply.request);
+  Request* request = requests_.find(reply.request);
   if (request == nullptr) {
     return true;  // completed meanwhile, because the peer was considered lost
   }
@@ -153,13 +98,12 @@ bool Outgoing::on_answer(const Record& reply) {
                                                    reply.operand)) {
     return false;
   }
-  end_request(*request);
+  requests_.end(*request);
   return true;
 }
 
 bool Outgoing::pump() {
-  if (queue_.empty() && answers_.empty() && freed_ == opened_ && !gpu_direct_.has_gets() &&
-      !lost_) {
+  if (queue_.empty() && answers_.empty() && parcels_.empty() && !gpu_direct_.has_gets() && !lost_) {
     return false;
   }
   bool moved = reap();
@@ -177,24 +121,22 @@ bool Outgoing::reap() {
   // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the number of parcels that the peer has applied.
   const std::uint64_t credit =
       AtomicRef(context_.word(context_.layout.credit(peer_))).load(std::memory_order_acquire);
-  if (!lost_ && credit > posted_) {
+  if (!lost_ && credit > parcels_.posted()) {
     blame("it has applied parcels of GPU commands that were never sent to it");
   }
-  const std::uint64_t before = finished_;
-  const std::uint64_t limit = lost_ ? opened_ : credit;
-  while (finished_ < limit && finish_parcel(finished_)) {
-    ++finished_;
+  const std::uint64_t before = parcels_.finished();
+  const std::uint64_t limit = lost_ ? parcels_.opened() : credit;
+  while (parcels_.finished() < limit && finish_parcel()) {
+    parcels_.finish();
     finish_offset_ = 0;
   }
-  while (freed_ < finished_ && (slots_[slot_of(freed_)].copied || counter_of(freed_).is_idle())) {
-    ++freed_;
-  }
-  return finished_ != before;
+  parcels_.free_slots();
+  return parcels_.finished() != before;
 }
 
 // Our copy of the parcel shows which commands end in it. False: retry later from where it stopped.
-bool Outgoing::finish_parcel(std::uint64_t parcel) {
-  const ParcelView view(memory_of(parcel));
+bool Outgoing::finish_parcel() {
+  const ParcelView view = parcels_.parcel(parcels_.finished());
   if (finish_offset_ == 0) {
     finish_offset_ = sizeof(ParcelHeader);
   }
@@ -232,54 +174,39 @@ bool Outgoing::finish(const CommandOrigin& origin, CommandKind kind, bool answer
   return true;
 }
 
-// ---- Posting.
+// ---- Packing and posting.
+
+bool Outgoing::pack() {
+  const std::uint64_t before = parcels_.record_count();
+  while (!answers_.empty() && packer_.pack(answers_.front())) {
+    answers_.pop();
+    --expected_answers_;
+  }
+  const std::size_t queued = queue_.size();
+  while (!queue_.empty()) {
+    const Packed packed = packer_.pack(queue_.front());
+    if (packed == Packed::Failed) {
+      lose();
+    }
+    if (packed != Packed::All) {
+      break;
+    }
+    queue_.pop();
+  }
+  return parcels_.record_count() != before || queue_.size() != queued;
+}
 
 bool Outgoing::post() {
-  const std::uint64_t before = posted_;
-  bool has_large = false;
-  while (posted_ < opened_) {
-    Slot& slot = slots_[slot_of(posted_)];
-    if (!context_.copier.is_done(Direction::FromGpu, slot.ticket)) {
-      break;
-    }
-    if (posted_ + 1 == opened_) {
-      is_open_ = false;
-    }
-    const Status status = post_parcel(posted_);
-    if (status == Status::Again) {
-      break;
-    }
-    ++posted_;
-    if (status != Status::Ok) {
-      lose();
-      return true;
-    }
-    has_large = has_large || !slot.copied;
+  const ParcelWindow::Posted posted = parcels_.post();
+  if (posted.has_failed) {
+    lose();
+    return true;
   }
-  if (gpu_direct_.wants_flush() || has_large) {
+  if (gpu_direct_.wants_flush() || posted.has_large) {
     context_.transport.flush(
         peer_);  // otherwise the transport would hold the slot long after the credit
   }
-  return posted_ != before;
-}
-
-Status Outgoing::post_parcel(std::uint64_t parcel) {
-  const std::uint32_t index = slot_of(parcel);
-  const std::size_t bytes = ParcelView(memory_of(parcel)).header().bytes;
-  Slot& slot = slots_[index];
-  slot.copied = bytes <= kCopiedBytesMax;
-  return context_.transport.post(
-      {.kind = transport::OperationKind::PutSignal,
-       .copy_source = slot.copied,
-       .peer = peer_,
-       .remote = context_.in_staging(context_.layout.receive_slot(context_.me, index)),
-       .local = memory_of(parcel),
-       .bytes = bytes,
-       .update = {.code = transport::AtomicCode::Set,
-                  .element_bytes = 8,
-                  .word = context_.in_staging(context_.layout.arrival(context_.me, index)),
-                  .operand = parcel + 1},
-       .counter = slot.copied ? loose_counter() : &counter_of(parcel)});
+  return posted.has_moved;
 }
 
 // ---- Loss of the peer, and shutdown.
@@ -292,7 +219,7 @@ void Outgoing::blame(std::string_view fault) {
 void Outgoing::lose() {
   if (!lost_) {
     lost_ = true;
-    is_open_ = false;
+    parcels_.close();
     context_.on_failed(peer_, CommandKind::Nop, Status::PeerLost);
   }
 }
@@ -303,14 +230,14 @@ bool Outgoing::fail_queued() {
   while (!answers_.empty()) {
     answers_.pop();
   }
-  for (Request& request : requests_) {
+  for (Request& request : requests_.entries()) {
     if (request.kind != CommandKind::Nop && finish(request.origin, request.kind, request.answers)) {
-      end_request(request);
+      requests_.end(request);
       moved = true;
     }
   }
   while (!queue_.empty()) {
-    const Queued& queued = queue_.front();
+    const QueuedCommand& queued = queue_.front();
     if (!finish(queued.origin, queued.command.kind,
                 (queued.command.flags & device::kReplyWanted) != 0)) {
       break;
@@ -322,17 +249,12 @@ bool Outgoing::fail_queued() {
 }
 
 bool Outgoing::is_idle() const {
-  return queue_.empty() && answers_.empty() && free_requests_.size() == requests_.size() &&
-         finished_ == opened_ && !gpu_direct_.has_gets();
+  return queue_.empty() && answers_.empty() && requests_.empty() &&
+         parcels_.finished() == parcels_.opened() && !gpu_direct_.has_gets();
 }
 
 bool Outgoing::is_quiet() const {
-  for (const OperationCounter& counter : counters_) {
-    if (!counter.is_idle()) {
-      return false;
-    }
-  }
-  return gpu_direct_.is_quiet();
+  return parcels_.is_quiet() && gpu_direct_.is_quiet();
 }
 
 }  // namespace weft::proxy

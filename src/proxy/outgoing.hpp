@@ -1,24 +1,23 @@
-// The ordered stream of parcels to one peer: accepts commands and answers into bounded queues, packs them into free
-// slots, and posts a slot when the bulk data that the GPU copies into it is complete.
+// The ordered stream of parcels to one peer: accepts commands and answers into bounded queues, has them packed
+// (command_packer.hpp) into parcels that are posted (parcel_window.hpp), and completes commands when the target has
+// applied them.
 //
-// A parcel stays open while its copies are in progress, so that a burst of small commands shares a parcel. A slot is
-// free again when the target has applied it (credit) and the transport no longer needs it. Fences cost nothing here:
-// the stream is already ordered, and a flag tells the target where the order matters.
+// Fences cost nothing here: the stream is already ordered, and a flag tells the target where the order matters.
 //
-// Threads: only the proxy's. Numbers of parcels: freed_ <= finished_ <= posted_ <= opened_, and
-// opened_ - freed_ <= slots. Nothing allocates after the constructor.
+// Threads: only the proxy's. Nothing allocates after the constructor.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "src/proxy/bounded_queue.hpp"
+#include "src/proxy/command_packer.hpp"
 #include "src/proxy/context.hpp"
 #include "src/proxy/gpu_direct_transfers.hpp"
 #include "src/proxy/parcel.hpp"
+#include "src/proxy/parcel_window.hpp"
+#include "src/proxy/request_table.hpp"
 
 namespace weft::proxy {
 
@@ -27,8 +26,8 @@ class Outgoing {
   Outgoing(Context& context, Pe peer);
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
-  // Operations that the transport still holds keep their memory; see is_quiet.
-  ~Outgoing();
+  // Operations that the transport still holds keep their counters; see is_quiet.
+  ~Outgoing() = default;
 
   [[nodiscard]] bool has_room() const { return !queue_.full(); }
 
@@ -51,7 +50,7 @@ class Outgoing {
   [[nodiscard]] bool on_answer(const Record& reply);
 
   // Whether the answer belongs to an open request of ours, and fits into it.
-  [[nodiscard]] bool is_awaited(const Record& reply);
+  [[nodiscard]] bool is_awaited(const Record& reply) { return requests_.is_awaited(reply); }
 
   // Makes progress. True if anything progressed.
   bool pump();
@@ -69,95 +68,28 @@ class Outgoing {
   [[nodiscard]] bool is_quiet() const;
 
   // Counts operations that nobody waits for, such as the credits that Incoming posts.
-  [[nodiscard]] transport::OperationCounter* loose_counter() { return &counters_[0]; }
+  [[nodiscard]] transport::OperationCounter* loose_counter() { return parcels_.loose_counter(); }
 
  private:
-  struct Queued {
-    device::Command command;
-    CommandOrigin origin;
-    std::uint64_t packed_bytes = 0;  // of a bulk put
-    bool begun = false;              // its fence has been handled
-    std::array<std::byte, device::kPayloadBytes> payload;
-  };
-
-  struct Answer {
-    Record asked;                    // by the peer: a Get or, with `operand` the value, a fetch
-    std::uint64_t packed_bytes = 0;  // of a get
-  };
-
-  struct Request {
-    CommandOrigin origin;
-    std::uint64_t dest = 0;  // Get: our own address, followed by the size
-    std::uint64_t bytes = 0;
-    std::uint64_t bytes_left = 0;
-    std::uint32_t use = 0;  // how often the entry has been used: part of the token
-    device::CommandKind kind = device::CommandKind::Nop;  // Nop: free
-    bool answers = false;
-  };
-
-  struct Slot {
-    Copier::Ticket ticket = 0;  // of the last copy into it
-    bool copied = false;        // by the transport, at post
-  };
-
-  // A request's token: its index, and above that the number of uses of the entry.
-  static constexpr std::uint32_t kRequestsMax = 1U << 12U;
-
-  [[nodiscard]] std::uint32_t slot_of(std::uint64_t parcel) const;
-  [[nodiscard]] std::byte* memory_of(std::uint64_t parcel) const;
-  [[nodiscard]] transport::OperationCounter& counter_of(std::uint64_t parcel) const;
-
   bool reap();
   bool reap_direct_gets();
-  bool finish_parcel(std::uint64_t parcel);
+  // Completes the commands of parcel finished(). False: retry later from where it stopped.
+  bool finish_parcel();
   [[nodiscard]] bool finish(const CommandOrigin& origin, device::CommandKind kind, bool answers);
   bool fail_queued();
-
   bool pack();
-  [[nodiscard]] bool pack_command(Queued& queued);
-  [[nodiscard]] bool pack_put(Queued& queued);
-  [[nodiscard]] bool pack_direct_put(Queued& queued);
-  [[nodiscard]] bool start_direct_get(const Queued& queued);
-  [[nodiscard]] bool pack_small_put(const Queued& queued);
-  [[nodiscard]] bool pack_atomic(const Queued& queued);
-  [[nodiscard]] bool pack_get(const Queued& queued);
-  [[nodiscard]] bool pack_answer(Answer& answer);
-  bool open();
-  [[nodiscard]] Record* append(RecordKind kind, std::size_t payload_bytes);
-  [[nodiscard]] Record* append_for(const Queued& queued, RecordKind kind, std::size_t bytes);
-  [[nodiscard]] std::size_t chunk_bytes(std::uint64_t bytes_left) const;
-  void copy_in(std::uint64_t source, std::size_t bytes);
-  // Creates a request and returns its token; finds the open request with the token that the peer sent, null if none.
-  [[nodiscard]] std::uint32_t take_request(const Queued& queued);
-  [[nodiscard]] Request* find_request(std::uint32_t token);
-  void end_request(Request& request);
-
   bool post();
-  [[nodiscard]] Status post_parcel(std::uint64_t parcel);
 
   Context& context_;
   Pe peer_;
-  BoundedQueue<Queued> queue_;
-  BoundedQueue<Answer> answers_;
-  std::vector<Request> requests_;
-  std::vector<std::uint32_t> free_requests_;
+  BoundedQueue<QueuedCommand> queue_;
+  BoundedQueue<QueuedAnswer> answers_;
   std::size_t expected_answers_ = 0;  // that the peer waits for, and that are not in a parcel yet
-  std::vector<Slot> slots_;
-  // Counters of loose operations, then by slot. The transport writes them, so they may have to outlive this.
-  std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;
-  std::vector<transport::OperationCounter>& counters_;
+  RequestTable requests_;
+  ParcelWindow parcels_;
   GpuDirectTransfers gpu_direct_;
-
-  std::uint64_t freed_ = 0;
-  std::uint64_t finished_ = 0;
-  std::uint64_t posted_ = 0;
-  std::uint64_t opened_ = 0;
-  std::size_t finish_offset_ = 0;  // in parcel finished_
-  std::size_t open_bytes_ = 0;     // of parcel opened_ - 1
-  std::uint64_t fence_ = 0;        // direct puts and gets wait until finished_ has reached this
-  std::byte* payload_ = nullptr;   // of the record appended last
-  std::uint64_t packed_records_ = 0;
-  bool is_open_ = false;
+  CommandPacker packer_;
+  std::size_t finish_offset_ = 0;  // in parcel finished()
   bool fence_next_ = false;
   bool lost_ = false;
 };

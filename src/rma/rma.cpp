@@ -25,20 +25,6 @@ Operation atomic_operation(transport::RemoteAddress word, const Atomic& atomic, 
                      .compare = atomic.compare}};
 }
 
-std::string_view name_of(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::Put:
-      return "put";
-    case OperationKind::Get:
-      return "get";
-    case OperationKind::PutSignal:
-      return "put_signal";
-    case OperationKind::Atomic:
-      return "an atomic";
-  }
-  return "an operation";
-}
-
 void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
   if (element_bytes == 4) {
     const auto narrow = static_cast<std::uint32_t>(old);
@@ -51,32 +37,13 @@ void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
 }  // namespace
 
 Rma::Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter)
-    : heap_(heap),
+    : fast_path_(heap),
+      doorbells_(heap),
+      heap_(heap),
       mapped_(heap),
       routes_(routes),
-      waiter_(waiter),
-      user_(heap.user()),
-      user_bytes_(heap.user_bytes()),
-      pe_count_(heap.pe_count()),
-      has_regions_(!heap.regions().empty()),
-      doorbells_(heap.pe_count(), nullptr),
-      peers_(heap.pe_count(), nullptr) {
-  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    if (std::byte* base = heap.mapped_base(Pe(pe)); base != nullptr) {
-      peers_[pe] = base + (heap.user() - heap.base());
-      doorbells_[pe] = reinterpret_cast<WordBell*>(base);
-    }
-  }
-}
-
-WordPlace place_in_heap(const heap::Heap& heap, transport::RemoteAddress word, Pe owner) {
-  const std::uint64_t offset = word.offset.value;
-  if (word.region != RegionIndex(0)) {
-    return place_of_user_word(offset);
-  }
-  return offset < heap.control_bytes() ? place_of_control_word(offset, owner)
-                                       : place_of_user_word(offset - heap.control_bytes());
-}
+      remote_(routes, waiter),
+      waiter_(waiter) {}
 
 Status Rma::put(
     Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking) {
@@ -168,143 +135,40 @@ Status Rma::quiet(Context& context) {
   // For mapped peers quiet is a full fence: earlier stores are globally visible before later loads. The copy that
   // issued non-temporal stores has already fenced them.
   full_fence();
-  return context.used_transport() ? quiet_remote(context) : Status::Ok;
+  return context.used_transport() ? remote_.quiet(context) : Status::Ok;
 }
 
 Status Rma::quiet(Context& context, Pe peer) {
   full_fence();  // as above
-  if (!context.used_transport()) {
-    return Status::Ok;
-  }
-  if (!context.counter(peer).is_idle()) {
-    routes_.to(peer).flush(peer);
-  }
-  return await_counter(context, peer);
+  return context.used_transport() ? remote_.quiet(context, peer) : Status::Ok;
 }
 
 Status Rma::fence(Context& context) {
   ordering_fence();
   // The fabric may reorder any two operations, so ordering towards a peer with outstanding operations means waiting
   // for them. A peer without outstanding operations costs one load.
-  return context.used_transport() ? quiet_remote(context) : Status::Ok;
-}
-
-Status Rma::quiet_remote(Context& context) {
-  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    if (!context.counter(Pe(pe)).is_idle()) {
-      routes_.to(Pe(pe)).flush(Pe(pe));
-    }
-  }
-  Status result = Status::Ok;
-  for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-    const Status status = await_counter(context, Pe(pe));
-    result = status != Status::Ok ? status : result;
-  }
-  return result;
-}
-
-Status Rma::await_counter(Context& context, Pe peer) {
-  OperationCounter& counter = context.counter(peer);
-  const Status status = wait_idle(counter, peer, "quiet");
-  if (status == Status::Ok && !counter.has_failed()) {
-    return Status::Ok;
-  }
-  const Status result = failure_of(peer);
-  // A lost peer stays lost; a rejected operation is reported once.
-  if (result != Status::PeerLost) {
-    counter.forget_failure();
-  }
-  return result;
+  return context.used_transport() ? remote_.quiet(context) : Status::Ok;
 }
 
 Status Rma::post(Context& context, Operation operation, Blocking blocking) {
   if (!mapped_.reaches(operation)) {
-    const Status status = post_remote(context, operation, blocking);
-    ring_after(operation);
+    const Status status = remote_.post(context, operation, blocking);
+    doorbells_.ring_after(operation);
     return status;
   }
   OperationCounter counter;
   operation.counter = &counter;
   const Status status = mapped_.post(operation);
-  ring_after(operation);
+  doorbells_.ring_after(operation);
   return status;
 }
 
-// A PE of this node may sleep until the word changes, also where another transport than the mapped one reached it.
-void Rma::ring_after(const Operation& operation) {
-  WordBell* const bell = doorbells_[operation.peer.value];
-  if (bell == nullptr) {
-    return;
-  }
-  if (operation.kind == OperationKind::PutSignal || operation.kind == OperationKind::Atomic) {
-    ring_unfenced(*bell, place_in_heap(heap_, operation.update.word, operation.peer));
-  } else if (operation.kind == OperationKind::Put && operation.bytes <= kWordBytesMax) {
-    ring_for_word(*bell, place_in_heap(heap_, operation.remote, operation.peer));
-  }
-}
-
-Status Rma::post_remote(Context& context, Operation operation, Blocking blocking) {
-  const bool is_write =
-      operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal;
-  if (blocking == Blocking::Yes && (!is_write || operation.bytes > kCopiedBytesMax)) {
-    return post_and_wait(operation);
-  }
-  operation.copy_source = blocking == Blocking::Yes;
-  operation.counter = &context.counter(operation.peer);
-  context.mark_transport_used();
-  return submit(operation);
-}
-
-Status Rma::post_and_wait(Operation operation) {
-  OperationCounter counter;
-  operation.counter = &counter;
-  if (const Status status = submit(operation); status != Status::Ok) {
-    return status;
-  }
-  routes_.to(operation.peer).flush(operation.peer);
-  // The wait does not check this peer for liveness: the transport guarantees that the counter advances even if the
-  // peer is lost, and until then the counter and the buffers belong to the transport.
-  const Status status = wait_idle(counter, operation.peer, name_of(operation.kind));
-  return status == Status::Ok && counter.has_failed() ? failure_of(operation.peer) : status;
-}
-
-// An operation fails if its peer is lost, or if its local memory is invalid or cannot be registered with the NIC.
-Status Rma::failure_of(Pe peer) const {
-  return routes_.peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
-}
-
-Status Rma::submit(const Operation& operation) {
-  transport::Transport& transport = routes_.to(operation.peer);
-  Status status = transport.post(operation);
-  if (status != Status::Again) {
-    return status;
-  }
-  const Status waited = waiter_.wait(
-      [&] {
-        status = transport.post(operation);
-        return status != Status::Again;
-      },
-      [&] {
-        return fmt::format("waiting for room to send {} to PE {}", name_of(operation.kind),
-                           operation.peer.value);
-      },
-      {});
-  return waited == Status::Ok ? status : waited;
-}
-
-Status Rma::wait_idle(OperationCounter& counter, Pe peer, std::string_view what) {
-  if (counter.is_idle()) {
-    return Status::Ok;
-  }
-  return waiter_.wait([&] { return counter.is_idle(); },
-                      [&] { return fmt::format("waiting for PE {} in {}", peer.value, what); }, {});
-}
-
 std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe peer) const {
-  if (peer.value >= pe_count_) {
+  if (peer.value >= pe_count()) {
     return fmt::format("there is no PE {}; PEs are 0 to {}", static_cast<std::int32_t>(peer.value),
-                       pe_count_ - 1);
+                       pe_count() - 1);
   }
+  const bool has_regions = !heap_.regions().all().empty();
   const auto place = heap_.place_of(address);
   if (!place) {
     return fmt::format(
@@ -312,13 +176,13 @@ std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe pee
         "weft_malloc{}",
         address, static_cast<const void*>(heap_.user()),
         static_cast<const void*>(heap_.user() + heap_.user_bytes()),
-        has_regions_ ? ", and is not a global variable of the program" : "",
-        has_regions_ ? "" : " (global variables are symmetric with WEFT_SYMMETRIC_GLOBALS=yes)");
+        has_regions ? ", and is not a global variable of the program" : "",
+        has_regions ? "" : " (global variables are symmetric with WEFT_SYMMETRIC_GLOBALS=yes)");
   }
-  return fmt::format(
-      "{} bytes from address {} reach beyond the end of {}, of which {} follow", bytes, address,
-      place->region.value == 0 ? "the heap" : heap_.regions()[place->region.value - 1].name,
-      format_bytes(place->bytes_left));
+  return fmt::format("{} bytes from address {} reach beyond the end of {}, of which {} follow",
+                     bytes, address,
+                     place->region.value == 0 ? "the heap" : heap_.regions()[place->region].name,
+                     format_bytes(place->bytes_left));
 }
 
 }  // namespace weft::rma

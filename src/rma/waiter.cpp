@@ -22,6 +22,8 @@ constexpr std::uint64_t kLivenessPeriodNs = 100 * kNsPerMs;
 constexpr std::size_t kLivenessBatch = 16;
 constexpr std::uint32_t kSleepUsMax = 10'000;
 constexpr std::uint32_t kBurstUsMax = 3200;
+// However much traffic there is: after so long a wait checks whom it waits for.
+constexpr std::uint64_t kMovingNsMax = 10 * kNsPerMs;
 
 // While it exists, this thread makes progress in place of the progress thread.
 class Duty {
@@ -64,18 +66,21 @@ Status Waiter::wait(FunctionRef<bool()> done,
   return sleep(done, describe, awaited, words, start_ns);
 }
 
-bool Waiter::poll(FunctionRef<bool()> done) {
+Waiter::Poll Waiter::poll(FunctionRef<bool()> done) {
   if (done()) {
-    return true;
+    return Poll::Done;
   }
-  return routes_.progress() && done();
+  if (!routes_.progress()) {
+    return Poll::Idle;
+  }
+  return done() ? Poll::Done : Poll::Moved;
 }
 
 bool Waiter::spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us) {
   const std::uint64_t end_ns = start_ns + us * kNsPerUs;
   while (us > 0 && now_ns() < end_ns) {
     for (std::uint32_t i = 0; i < kPollsPerClockRead; ++i) {
-      if (poll(done)) {
+      if (poll(done) == Poll::Done) {
         return true;
       }
       cpu_pause();
@@ -84,11 +89,34 @@ bool Waiter::spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_
   return false;
 }
 
+Waiter::Poll Waiter::spin_while_moving(FunctionRef<bool()> done, std::uint32_t idle_us) {
+  const std::uint64_t start_ns = now_ns();
+  std::uint64_t now = start_ns;
+  std::uint64_t moved_ns = start_ns;
+  while (now - moved_ns < idle_us * kNsPerUs) {
+    bool has_moved = false;
+    for (std::uint32_t i = 0; i < kPollsPerClockRead; ++i) {
+      const Poll found = poll(done);
+      if (found == Poll::Done) {
+        return Poll::Done;
+      }
+      has_moved = has_moved || found == Poll::Moved;
+      cpu_pause();
+    }
+    now = now_ns();
+    moved_ns = has_moved ? now : moved_ns;
+    if (now - start_ns >= kMovingNsMax) {
+      return Poll::Moved;
+    }
+  }
+  return Poll::Idle;
+}
+
 bool Waiter::yield(FunctionRef<bool()> done, std::uint64_t start_ns) {
   const std::uint64_t end_ns =
       start_ns + (std::uint64_t{policy_.spin_us} + policy_.yield_us) * kNsPerUs;
   while (now_ns() < end_ns) {
-    if (poll(done)) {
+    if (poll(done) == Poll::Done) {
       return true;
     }
     ::sched_yield();
@@ -106,8 +134,21 @@ Status Waiter::sleep(FunctionRef<bool()> done,
   std::uint64_t next_check_ns = start_ns;
   std::size_t position = 0;
   std::uint32_t burst_us = 0;
+  bool woken = false;
   const Duty duty(routes_);
-  while (!poll(done)) {
+  while (true) {
+    const Poll found = poll(done);
+    if (found == Poll::Done) {
+      return Status::Ok;
+    }
+    // Traffic is bursty, and writes by a peer generate no event here. The more consecutive naps end in traffic, the
+    // longer the next sleep is delayed.
+    const bool has_traffic = woken || found == Poll::Moved;
+    burst_us = has_traffic ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us) : 0;
+    const Poll last = spin_while_moving(done, burst_us);
+    if (last == Poll::Done) {
+      return Status::Ok;
+    }
     const std::uint64_t now = now_ns();
     if (now >= next_check_ns) {
       if (const Status status = check_awaited(awaited, position); status != Status::Ok) {
@@ -120,16 +161,8 @@ Status Waiter::sleep(FunctionRef<bool()> done,
                 (now - start_ns) / (1000 * kNsPerMs));
       next_report_ns = now + (now - start_ns);
     }
-    // Traffic is bursty, and writes by a peer generate no event here. The more consecutive naps traffic ends, the
-    // longer the next sleep is delayed.
-    burst_us = nap(done, words, now - start_ns)
-                   ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us)
-                   : 0;
-    if (spin(done, now_ns(), burst_us)) {
-      return Status::Ok;
-    }
+    woken = last == Poll::Moved || nap(done, words, now - start_ns);
   }
-  return Status::Ok;
 }
 
 bool Waiter::nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns) {

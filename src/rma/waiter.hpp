@@ -53,20 +53,26 @@ class Waiter {
   // For a wait whose event may arrive by any path.
   Status wait(FunctionRef<bool()> done,
               FunctionRef<std::string()> describe,
-              std::span<const Pe> awaited) {
+              std::span<const Pe> awaited = {}) {
     return wait(done, describe, awaited, [] { return AwaitedWords{}; });
   }
 
  private:
-  bool poll(FunctionRef<bool()> done);
+  enum class Poll : std::uint8_t { Idle, Moved, Done };
+
+  // Moved: something arrived or was posted, but the wait goes on.
+  Poll poll(FunctionRef<bool()> done);
+  // Polls for this long. True if `done`.
   bool spin(FunctionRef<bool()> done, std::uint64_t start_ns, std::uint32_t us);
+  // Polls until nothing has moved for this long, or until the wait should look after itself (Moved).
+  Poll spin_while_moving(FunctionRef<bool()> done, std::uint32_t idle_us);
   bool yield(FunctionRef<bool()> done, std::uint64_t start_ns);
   Status sleep(FunctionRef<bool()> done,
                FunctionRef<std::string()> describe,
                std::span<const Pe> awaited,
                ListWords words,
                std::uint64_t start_ns);
-  // True if traffic ended the nap.
+  // True if an event ended the nap. A rail whose queue has no descriptor tells nothing.
   bool nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns);
   // The first lost PE among the next few of `awaited`; `position` wraps around.
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);

@@ -47,7 +47,7 @@ std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
   std::vector<RegionOffer> offers;
   offers.reserve(data.size());
   for (const heap::SharedData& one : data) {
-    offers.push_back({one.object, heap::Heap::offer_of(one.segment)});
+    offers.push_back({one.object, heap::offer_of(one.segment)});
   }
   return offers;
 }
@@ -97,8 +97,10 @@ Runtime::Objects::Objects(const Config& user_config,
   rma.emplace(heap, routes, *waiter);
   default_context.emplace(bootstrap->pe_count());
   collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));
+  calls.emplace(*collectives, [this] { return lost_peers(); });
+  symmetric_heap.emplace(heap, *collectives, *default_context, *calls);
   if (config.check_level >= 2) {
-    rma->disable_fast_path();
+    rma->fast_path().disable();
   }
 }
 
@@ -188,20 +190,12 @@ void Runtime::Objects::add_data_regions() {
   }
 }
 
-void Runtime::Objects::agree(std::string_view name, const collectives::CollectiveRequest& mine) {
-  std::vector<collectives::CollectiveRequest> requests(heap.pe_count());
-  check_collective(collectives->exchange(mine, requests), name);
-  if (const auto text = disagreement(name, requests)) {
-    fail(Status::Mismatch, "{}", *text);
-  }
-}
-
 void Runtime::Objects::register_window(std::span<std::byte> memory) {
   constexpr const char* kName = "weft_window_register";
   const bool is_usable =
       !memory.empty() && !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
-  agree(kName, {.kind = is_usable ? static_cast<std::uint64_t>(RequestKind::Window) : 0,
-                .bytes = memory.size()});
+  calls->agree(kName, {.kind = is_usable ? static_cast<std::uint64_t>(RequestKind::Window) : 0,
+                       .bytes = memory.size()});
   if (!is_usable) {
     fail(Status::InvalidArgument,
          "{}: {} bytes at {} are empty or already symmetric; a window must be other memory", kName,
@@ -210,11 +204,11 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
   open_transports(true);
   start_transports(false);
   connect_region(memory);
-  check_collective(collectives->sync(kName), kName);
+  calls->sync(kName);
 }
 
 RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
-  const auto next = heap.next_window();
+  const auto next = heap.regions().next_window();
   if (!next) {  // on all PEs: they register and unregister windows together
     fail(Status::OutOfMemory,
          "no region is free for {} at {}: a PE has at most {} regions; unregister windows that are "
@@ -226,8 +220,8 @@ RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
     const bootstrap::Blob region_data = open.transport->add_region(*next, memory);
     open.transport->connect_region(*next, bootstrap->allgather(region_data));
   }
-  const RegionIndex index = heap.add_window(memory.data(), memory.size(), me);
-  rma->renew();
+  const RegionIndex index = heap.regions().add_window(memory.data(), memory.size());
+  rma->fast_path().renew();
   return index;
 }
 
@@ -239,39 +233,23 @@ proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
 
 // The region has zero bytes, so that host calls find nothing in it: they must not access device memory.
 GpuDirectHeap Runtime::Objects::connect_heap(const GpuDirectOffer& offer) {
-  const RegionIndex index = heap.add_window(nullptr, 0, me);
+  const RegionIndex index = heap.regions().add_window(nullptr, 0);
   return connect_device_heap(*rails_transport(), *bootstrap, index, config.device_direct, offer);
 }
 
 void Runtime::Objects::unregister_window(void* address) {
   constexpr const char* kName = "weft_window_unregister";
-  check_collective(collectives->barrier_all(*default_context), kName);
+  calls->check(collectives->barrier_all(*default_context), kName);
   const auto place = heap.place_of(address);
-  agree(kName, {.kind = place ? place->region.value : 0});
-  const auto index = heap.remove_window(address);
+  calls->agree(kName, {.kind = place ? place->region.value : 0});
+  const auto index = heap.regions().remove_window(address);
   if (!index) {
     fail(Status::InvalidArgument, "{}: no window starts at {}", kName, address);
   }
   for (const OpenTransport& open : transports) {
     open.transport->remove_region(*index);
   }
-  check_collective(collectives->sync(kName), kName);
-}
-
-void* Runtime::Objects::take_block(std::string_view name,
-                                   std::uint64_t bytes,
-                                   std::uint64_t alignment) {
-  const std::unique_lock lock(allocator_mutex);
-  void* address = heap.allocate(bytes, std::max<std::uint64_t>(alignment, kCacheLineBytes));
-  if (address == nullptr) {
-    const heap::Allocator& allocator = heap.allocator();
-    fail(Status::OutOfMemory,
-         "{}: {} do not fit into the heap of {}: {} are free, the largest block has {}; raise "
-         "WEFT_HEAP_SIZE",
-         name, format_bytes(bytes), format_bytes(heap.user_bytes()),
-         format_bytes(allocator.free_bytes()), format_bytes(allocator.largest_free_block()));
-  }
-  return address;
+  calls->sync(kName);
 }
 
 std::optional<Pe> Runtime::Objects::lost_pe() const {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -21,10 +20,12 @@
 #include "src/heap/globals.hpp"
 #include "src/proxy/progress_thread.hpp"
 #include "src/runtime/agreement.hpp"
+#include "src/runtime/collective_calls.hpp"
 #include "src/runtime/counters_page.hpp"
 #include "src/runtime/device/job.hpp"
 #include "src/runtime/membership.hpp"
 #include "src/runtime/runtime.hpp"
+#include "src/runtime/symmetric_heap.hpp"
 #include "src/runtime/transport_kinds.hpp"
 #include "src/transport/rails/rails_transport.hpp"
 #include "src/transport/routes.hpp"
@@ -110,16 +111,6 @@ struct Runtime::Objects {
     }
   }
 
-  void check_collective(Status status, std::string_view name) const {
-    if (status != Status::Ok) {
-      fail(status, "{}: {}", name,
-           status == Status::PeerLost ? lost_peers() : std::string(to_string(status)));
-    }
-  }
-
-  [[nodiscard]] void* take_block(std::string_view name,
-                                 std::uint64_t bytes,
-                                 std::uint64_t alignment);
   // The message that names the lost PE.
   [[nodiscard]] std::string lost_peers() const;
   // Empty if no PE is lost.
@@ -129,8 +120,6 @@ struct Runtime::Objects {
   void open_page();
   void register_window(std::span<std::byte> memory);
   void unregister_window(void* address);
-  // Sends `mine` to all PEs and throws Mismatch if they differ.
-  void agree(std::string_view name, const collectives::CollectiveRequest& mine);
   // Makes `memory` a region that all PEs reach through the open transports. Returns its number.
   RegionIndex connect_region(std::span<std::byte> memory);
   [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
@@ -151,7 +140,8 @@ struct Runtime::Objects {
   std::optional<rma::Rma> rma;
   std::optional<rma::Context> default_context;
   std::optional<collectives::Collectives> collectives;
-  mutable std::mutex allocator_mutex;  // block_of may run while another thread allocates
+  std::optional<CollectiveCalls> calls;
+  std::optional<SymmetricHeap> symmetric_heap;
   std::unique_ptr<DeviceJob> device;
 };
 

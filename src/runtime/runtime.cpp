@@ -1,11 +1,8 @@
 #include "src/runtime/runtime.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <mutex>
 #include <utility>
 
-#include "src/base/units.hpp"
 #include "src/runtime/pe_objects.hpp"
 
 namespace weft::runtime {
@@ -89,80 +86,11 @@ void Runtime::open_device() {
           },
       .take_over_progress = [&objects] { objects.rails()->thread.reset(); },
       .lost_pe = [&objects] { return objects.lost_pe(); },
-      .check = [&objects](Status status,
-                          std::string_view name) { objects.check_collective(status, name); }});
+      .calls = *objects.calls});
 }
 
 DeviceJob* Runtime::device() const {
   return objects_->device.get();
-}
-
-void* Runtime::allocate(std::uint64_t bytes,
-                        std::uint64_t alignment,
-                        bool zeroed,
-                        std::string_view name) {
-  Objects& objects = *objects_;
-  std::vector<collectives::CollectiveRequest> requests(pe_count());
-  objects.check_collective(
-      objects.collectives->exchange({.kind = static_cast<std::uint64_t>(RequestKind::Allocate),
-                                     .bytes = bytes,
-                                     .alignment = alignment},
-                                    requests),
-      name);
-  // From here on every PE makes the same decisions: same arguments, same allocator.
-  if (const auto text = disagreement(name, requests)) {
-    fail(Status::Mismatch, "{}", *text);
-  }
-  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
-    fail(Status::InvalidArgument, "{}: the alignment {} is not a power of two", name, alignment);
-  }
-  if (const std::uint64_t most = objects.heap.alignment_max(); alignment > most) {
-    fail(Status::InvalidArgument,
-         "{}: the alignment {} is more than {}, the largest that the heaps of all PEs have; {}",
-         name, format_bytes(alignment), format_bytes(most),
-         alignment > objects.heap.user_bytes()
-             ? "raise WEFT_HEAP_SIZE"
-             : "where a PE's addresses are limited (ulimit -v), raise the limit");
-  }
-  if (bytes == 0) {
-    return nullptr;
-  }
-  void* address = objects.take_block(name, bytes, alignment);
-  if (zeroed) {
-    std::memset(address, 0, bytes);
-  }
-  objects.check_collective(objects.collectives->sync(name), name);
-  return address;
-}
-
-void Runtime::release(void* address) {
-  Objects& objects = *objects_;
-  objects.check_collective(objects.collectives->barrier_all(*objects.default_context), "weft_free");
-  std::vector<collectives::CollectiveRequest> requests(pe_count());
-  objects.check_collective(objects.collectives->exchange(
-                               {.kind = static_cast<std::uint64_t>(RequestKind::Release),
-                                .offset = address == nullptr ? 0 : objects.heap.offset_of(address)},
-                               requests),
-                           "weft_free");
-  if (const auto text = disagreement("weft_free", requests)) {
-    fail(Status::Mismatch, "{}", *text);
-  }
-  const std::unique_lock lock(objects.allocator_mutex);
-  if (address != nullptr && !objects.heap.release(address)) {
-    fail(
-        Status::InvalidArgument,
-        "weft_free: {} is not the start of a block of the symmetric heap (freed twice, or not from "
-        "weft_malloc)",
-        address);
-  }
-}
-
-std::optional<Block> Runtime::block_of(const void* address) const {
-  const std::unique_lock lock(objects_->allocator_mutex);
-  const std::uint64_t offset = objects_->heap.offset_of(address);
-  const auto block = objects_->heap.allocator().block_around(offset);
-  return block && block->first != 0 ? std::optional(Block{block->first, block->second})
-                                    : std::nullopt;
 }
 
 void Runtime::register_window(void* address, std::uint64_t bytes) {
@@ -179,6 +107,10 @@ std::string Runtime::lost_peers() const {
 
 void Runtime::end_job(int status) {
   objects_->bootstrap->end_job(status);
+}
+
+SymmetricHeap& Runtime::heap() {
+  return *objects_->symmetric_heap;
 }
 
 rma::Rma& Runtime::rma() {

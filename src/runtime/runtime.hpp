@@ -1,7 +1,7 @@
 // Builds the object graph of one PE and destroys it. An object, not a global: tests create several in one
 // process; only the C interface (src/api/process.cpp) keeps one in a variable.
 //
-// Threads: constructor, allocate, release and the destructor are collective, by one thread per PE.
+// Threads: constructor and destructor are collective, by one thread per PE.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,12 @@
 #include "src/bootstrap/bootstrap.hpp"
 #include "src/collectives/collectives.hpp"
 #include "src/rma/rma.hpp"
+#include "src/runtime/symmetric_heap.hpp"
 
 namespace weft::runtime {
 
 class DeviceJob;
 struct TransportKind;
-
-// A block of the heap: its start in the region and the requested size.
-struct Block {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-};
 
 class Runtime {
  public:
@@ -53,23 +48,12 @@ class Runtime {
   // This PE's index among the PEs of this machine.
   [[nodiscard]] std::uint32_t machine_pe() const;
 
-  // Collective. `zeroed` clears this PE's block before the final barrier. `name` is the function that the user called.
-  // Throws Error (OutOfMemory, Mismatch naming the PEs with different arguments, InvalidArgument); the heap is then
-  // unchanged on all PEs, and the program may continue.
-  [[nodiscard]] void* allocate(std::uint64_t bytes,
-                               std::uint64_t alignment,
-                               bool zeroed,
-                               std::string_view name = "weft_malloc");
-  // Collective. Throws Error (InvalidArgument if `address` is not a block, Mismatch).
-  void release(void* address);
   // Collective. Makes this PE's own memory symmetric, with the same size on all PEs. Throws Error (InvalidArgument for
   // memory that is empty or already symmetric, Mismatch); nothing has then changed on any PE. No other thread of this
   // PE may be in a call meanwhile.
   void register_window(void* address, std::uint64_t bytes);
   // Collective, after all operations on it are complete. Throws Error (InvalidArgument, Mismatch).
   void unregister_window(void* address);
-  // The block that contains `address`. Any thread.
-  [[nodiscard]] std::optional<Block> block_of(const void* address) const;
 
   // The error message that names the lost PE and the reason. Slow; any thread. Does not return if the PEs are
   // terminating because one of them called end_job.
@@ -77,6 +61,7 @@ class Runtime {
   // Makes the launcher terminate all PEs and return `status`, as far as it can. Any thread.
   void end_job(int status);
 
+  [[nodiscard]] SymmetricHeap& heap();
   [[nodiscard]] rma::Rma& rma();
   [[nodiscard]] rma::Context& default_context();
   [[nodiscard]] collectives::Collectives& collectives();

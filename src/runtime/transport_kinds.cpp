@@ -6,7 +6,7 @@ namespace weft::runtime {
 
 std::vector<std::span<std::byte>> TransportSite::regions() const {
   std::vector<std::span<std::byte>> all{{heap.base(), heap.size()}};
-  for (const heap::Region& region : heap.regions()) {
+  for (const heap::Region& region : heap.regions().all()) {
     all.emplace_back(region.base, region.bytes);
   }
   return all;

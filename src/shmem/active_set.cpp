@@ -76,7 +76,7 @@ class Call {
     *offset = 0;
     if (place_ > 0) {
       status = wait(kOffset, 1, pe(place_ - 1));
-      *offset = rma::Rma::read_word(word(kOffset)) - 1;
+      *offset = rma::load_word(word(kOffset)) - 1;
       subtract(kOffset, *offset + 1);
     }
     return status == Status::Ok && place_ + 1 < size()
@@ -94,10 +94,10 @@ class Call {
   }
 
   Status wait(std::size_t index, std::uint64_t least, Pe whom) {
-    return rma_.wait([&] { return rma::Rma::read_word(word(index)) >= least; },
-                     [&] { return fmt::format("waiting for PE {} in {}", whom.value, name_); },
-                     others(),
-                     [&] { return AwaitedWords(rma_.place_of_word(word(index), pe(place_))); });
+    return rma_.waiter().wait(
+        [&] { return rma::load_word(word(index)) >= least; },
+        [&] { return fmt::format("waiting for PE {} in {}", whom.value, name_); }, others(),
+        [&] { return AwaitedWords(rma_.doorbells().place_of(word(index), pe(place_))); });
   }
 
   Status take(std::size_t index, std::uint64_t count, Pe whom) {
@@ -300,7 +300,8 @@ int active_broadcast(const char* name,
       name, set, {dest, bytes}, {source, bytes},
       [&](Team& team) {
         // The root's `dest` must not change: it is restored, or gets the root's own source.
-        const bool is_root = static_cast<int>(team.index()) == root && team.is_on_one_node();
+        const bool is_root =
+            static_cast<int>(team.index()) == root && team.members().is_on_one_node();
         std::vector<std::byte> kept;
         if (static_cast<int>(team.index()) == root && !is_root) {
           kept.assign(sides.dest, sides.dest + bytes);

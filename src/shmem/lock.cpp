@@ -68,8 +68,10 @@ int wait_for(const Caller& caller,
     return fmt::format("{}: waiting for PE {}{}", caller.name, awaited - 1, what);
   };
   const Pe peer(awaited - 1);
-  const auto words = [&] { return AwaitedWords(current()->place_of_word(half, Pe(me() - 1))); };
-  return finish(current()->wait(done, describe, {&peer, 1}, words), caller.name);
+  const auto words = [&] {
+    return AwaitedWords(current()->doorbells().place_of(half, Pe(me() - 1)));
+  };
+  return finish(current()->waiter().wait(done, describe, {&peer, 1}, words), caller.name);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct AtomicUpdate {
 };
 
 // Counts operations to one peer on one context. The transport calls issue when it accepts an operation, and
-// complete when the operation is visible, once each. If both counts are equal, all operations are visible.
+// complete when the operation is visible, once for each. If both counts are equal, all operations are visible.
 class OperationCounter {
  public:
   void issue() {
@@ -53,12 +53,12 @@ class OperationCounter {
     AtomicRef(issued_).fetch_add(1, std::memory_order_relaxed);
   }
 
-  void complete(bool failed) {
+  void complete(bool failed, std::uint64_t count = 1) {
     if (failed) {
       AtomicRef(failed_).store(1, std::memory_order_relaxed);  // ordered by the release below
     }
     // SYNC operation-done: pairs with is_idle; the operation's effects happen before the count.
-    AtomicRef(completed_).fetch_add(1, std::memory_order_release);
+    AtomicRef(completed_).fetch_add(count, std::memory_order_release);
   }
 
   [[nodiscard]] bool is_idle() const {

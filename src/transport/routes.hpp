@@ -42,7 +42,7 @@ class Routes {
 
   // ---- Applied to all transports.
 
-  bool progress() const {
+  [[nodiscard]] bool progress() const {
     bool moved = false;
     for (Transport* transport : transports_) {
       moved = transport->progress() || moved;
@@ -51,7 +51,7 @@ class Routes {
   }
 
   // A thread cannot wait for events of several transports at once. So it sleeps on the last and polls the others often.
-  bool wait_for_event(std::uint32_t timeout_us) const {
+  [[nodiscard]] bool wait_for_event(std::uint32_t timeout_us) const {
     constexpr std::uint32_t kLookUs = 200;
     return transports_.back()->wait_for_event(
         transports_.size() == 1 ? timeout_us : std::min(timeout_us, kLookUs));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <numeric>
@@ -126,6 +127,30 @@ TEST(RailCounters, DoNotBlameARailForOneOfAPeer) {
     job.exchange();
   }
   EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 1, 1}));
+}
+
+// Each round of errors takes the provider's timeout, during which operations wait.
+TEST(RailCounters, ShowOneRoundOfErrorsOfANicThatDoesNotAnswer) {
+  for (const std::uint32_t dead : {1U, kRails + 1}) {
+    SCOPED_TRACE(dead);
+    RailCountersJob job(2, {.error = EHOSTUNREACH});
+    job.exchange();
+    job.network.kill(dead);
+    const auto errors = [&] { return job.sum(job.pes[0]->counters, &RailCounters::errors); };
+    while (errors() == 0) {
+      job.exchange();
+    }
+    const std::uint64_t of_the_first = errors();
+    for (int i = 0; i < 50; ++i) {
+      job.exchange();
+    }
+    EXPECT_EQ(errors(), of_the_first);
+    if (dead == 1) {
+      EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 0, 1}));
+      job.network.revive(dead);
+    }
+    job.exchange_until([&] { return job.rail(0, 1).up == 1; });
+  }
 }
 
 TEST(RailCounters, DoNotCountTheProbesOfADeadRailAsErrors) {

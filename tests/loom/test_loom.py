@@ -11,38 +11,6 @@ import pytest
 NICS = ["rdmap79s0", "rdmap80s0", "rdmap81s0", "rdmap82s0"]
 
 
-@pytest.fixture
-def environment(tmp_path):
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("LOOM_", "FI_", "WEFT_"))}
-    return {**ours, "LOOM_DIR": str(tmp_path / "loom"), "WEFT_JOB_SECRET": "of a test, nobody else knows it"}
-
-
-@pytest.fixture
-def loom(bin_dir, environment):
-    def run(*arguments, status=0, **more):
-        ended = subprocess.run([bin_dir / "loom", *map(str, arguments)], env={**environment, **more}, text=True,
-                               capture_output=True, timeout=120)
-        assert ended.returncode == status, ended.stdout + ended.stderr
-        return ended
-    return run
-
-
-@pytest.fixture
-def start(bin_dir, environment):
-    started = []
-
-    def begin(*arguments):
-        started.append(subprocess.Popen([bin_dir / "loom", "run", *map(str, arguments)], env=environment, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-
-
 def wait_for(what, seconds=20):
     end = time.monotonic() + seconds
     while not (value := what()):
@@ -51,13 +19,7 @@ def wait_for(what, seconds=20):
     return value
 
 
-def has_namespaces(loom):
-    return "no namespaces" not in loom("run", "--", "true").stderr
-
-
-def test_each_node_has_a_name_shared_memory_and_nics_of_its_own(loom):
-    if not has_namespaces(loom):
-        pytest.skip("no namespaces on this machine")
+def test_each_node_has_a_name_shared_memory_and_nics_of_its_own(loom, namespaces):
     script = "touch /dev/shm/$RANK; sleep 0.3; echo $(hostname) $(ls /sys/class/infiniband) $(ls /dev/shm)"
     ended = loom("run", "--nodes", 2, "--pes-per-node", 2, "--nics", 2, "--persona", "efa", "--", "sh", "-c", script)
     assert sorted(set(ended.stdout.splitlines())) == [f"node0 {' '.join(NICS)} 0 1", f"node1 {' '.join(NICS)} 2 3"]
@@ -70,9 +32,7 @@ def test_processes_know_their_place_as_torchrun_tells_it(loom):
         "0 4 0 2 0 0 127.0.0.1", "1 4 1 2 0 0 127.0.0.1", "2 4 0 2 1 1 127.0.0.1", "3 4 1 2 1 1 127.0.0.1"]
 
 
-def test_weft_runs_over_all_nics_of_the_nodes_and_both_counts_agree(loom, bin_dir):
-    if not has_namespaces(loom):
-        pytest.skip("no namespaces on this machine")
+def test_weft_runs_over_all_nics_of_the_nodes_and_both_counts_agree(loom, namespaces, bin_dir):
     ended = loom("run", "--nodes", 2, "--pes-per-node", 2, "--nics", 2, "--gbits", 1, "--persona", "efa", "--",
                  bin_dir / "weft-perf", "alltoall_latency", "-b", "1M", "-e", "1M", "--duration", 0.5)
     rows = re.findall(r"^(\d)\s+(rdmap\d+s0)\s+0000:\S+\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$", ended.stdout, re.MULTILINE)
@@ -111,6 +71,24 @@ def test_a_cut_nic_does_not_stop_a_job_and_a_healed_one_returns(loom, start, bin
     output = job.communicate(timeout=60)[0]
     assert job.returncode == 0, output
     assert f"{NICS[1]}" in output and "does not reach" in output
+
+
+@pytest.mark.parametrize("persona", ["efa", "cxi"])
+def test_signals_of_four_pes_never_overtake_their_data_while_nics_die(loom, start, bin_dir, tmp_path, persona):
+    job = start("--nodes", 4, "--nics", 4, "--persona", persona, "--shredded", 1, "--timeout-ms", 50, "--job", "j", "--",
+                bin_dir / "signal_order", 20000)
+    wait_for(lambda: (tmp_path / "loom" / "j.fabric").exists())
+    nics = re.findall(r"node0/(\S+)", loom("show", "--job", "j").stdout)
+    for turn in range(40):
+        if job.poll() is not None:
+            break
+        loom("cut", f"node{turn % 4}/{nics[turn % 3]}", "--job", "j", status=None)
+        time.sleep(0.1)
+        loom("heal", "all", "--job", "j", status=None)
+        time.sleep(0.2)
+    output = job.communicate(timeout=120)[0]
+    assert job.returncode == 0, output
+    assert output.count("20000 messages from each peer, 0 early") == 4, output
 
 
 @pytest.mark.parametrize("arguments, sentence", [
@@ -171,6 +149,23 @@ def test_nothing_is_left_of_a_runner_that_was_killed(loom, start, tmp_path):
     wait_for(lambda: not any(alive(pid) for pid in pids))
     loom("run", "--job", "next", "--", "true")
     assert list((tmp_path / "loom").iterdir()) == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_the_processes_have_started_ends_with_the_runner(start, tmp_path, how):
+    deaf = f"trap '' TERM; echo $$ > {tmp_path}/pid.$RANK; while :; do sleep 600; done"
+    runner = start("--nodes", 2, "--", "sh", "-c", f'setsid sh -c "$0" & sh -c "setsid sleep 601 &"; sleep 600', deaf)
+    pids = wait_for(lambda: [f.read_text() for f in tmp_path.glob("pid.*") if f.read_text()][1:] and
+                    [int(f.read_text()) for f in tmp_path.glob("pid.*")])
+    runner.send_signal(how)
+    runner.wait(timeout=20)
+    wait_for(lambda: not any(alive(pid) for pid in pids))
+    assert subprocess.run(["pgrep", "-f", "^sleep 601$"], capture_output=True).stdout == b""
+
+
+def test_a_process_that_outlives_its_parent_ends_with_the_job(loom, tmp_path):
+    loom("run", "--", "sh", "-c", f"setsid sleep 600 & echo $! > {tmp_path}/pid")
+    assert not alive(int((tmp_path / "pid").read_text()))
 
 
 def test_an_interrupt_ends_all_processes(start, tmp_path):

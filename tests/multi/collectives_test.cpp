@@ -66,8 +66,10 @@ TEST_P(Collectives, AlltoallMovesEveryBlockInCallsBackToBack) {
   constexpr std::size_t kBytesMax = 1000;
   run_pes(pe_count, [&](runtime::Runtime& runtime) {
     const std::uint32_t me = runtime.pe().value;
-    auto* source = static_cast<std::uint8_t*>(runtime.allocate(pe_count * kBytesMax, 64, true));
-    auto* dest = static_cast<std::uint8_t*>(runtime.allocate(pe_count * kBytesMax, 64, true));
+    auto* source =
+        static_cast<std::uint8_t*>(runtime.heap().allocate(pe_count * kBytesMax, 64, true));
+    auto* dest =
+        static_cast<std::uint8_t*>(runtime.heap().allocate(pe_count * kBytesMax, 64, true));
     std::uint32_t round = 0;
     for (const std::size_t bytes : {0, 1, 4, 8, 63, 1000, 3, 0, 17, 999, 8, 8, 8}) {
       for (std::uint32_t to = 0; to < pe_count; ++to) {
@@ -91,8 +93,8 @@ TEST_P(Collectives, BroadcastReachesAllFromEveryRootInCallsBackToBack) {
   const std::uint32_t pe_count = GetParam();
   run_pes(pe_count, [&](runtime::Runtime& runtime) {
     const std::uint32_t me = runtime.pe().value;
-    auto* source = static_cast<std::uint8_t*>(runtime.allocate(4096, 64, true));
-    auto* dest = static_cast<std::uint8_t*>(runtime.allocate(4096, 64, true));
+    auto* source = static_cast<std::uint8_t*>(runtime.heap().allocate(4096, 64, true));
+    auto* dest = static_cast<std::uint8_t*>(runtime.heap().allocate(4096, 64, true));
     for (std::uint32_t round = 0; round < 3 * pe_count; ++round) {
       const std::uint32_t root = (round * 7) % pe_count;
       const std::size_t bytes = (round * 997) % 4097;

@@ -1,11 +1,13 @@
 // PEs as threads that pretend to be on nodes of their own, over four loopback addresses as rails:
-// everything between nodes, through the real providers, without a NIC.
+// everything between nodes, through the real providers, without a NIC. And over emulated NICs where the suite runs
+// on some (loom run -- multi_tests).
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <future>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,15 +24,17 @@ using testing::run_pes;
 using testing::test_config;
 
 // The providers of libfabric 1.17 and 2.x that carry rails over plain TCP; absent ones are skipped.
-class RailsLoopback : public ::testing::TestWithParam<const char*> {
+class RailsLoopback : public ::testing::TestWithParam<std::string> {
  protected:
   [[nodiscard]] static Config config(std::string policy = "balanced") {
     Config config = test_config();
     config.node_size = 1;
-    config.nics = "127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4";
-    config.nics_shared = true;
     config.rail_policy = std::move(policy);
-    config.provider = GetParam();
+    config.nics_shared = true;
+    if (GetParam() != testing::kEmulated) {
+      config.nics = "127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4";
+      config.provider = GetParam();
+    }
     return config;
   }
 
@@ -52,7 +56,7 @@ TEST_P(RailsLoopback, PutAndGetMoveEveryByteOfEverySize) {
       2,
       [](runtime::Runtime& runtime) {
         constexpr std::size_t kBytesMax = (1U << 20U) + 4097;
-        auto* heap = static_cast<std::byte*>(runtime.allocate(2 * kBytesMax, 64, true));
+        auto* heap = static_cast<std::byte*>(runtime.heap().allocate(2 * kBytesMax, 64, true));
         const Pe peer(1 - runtime.pe().value);
         std::vector<std::byte> source(kBytesMax);
         std::size_t round = 0;
@@ -94,8 +98,8 @@ TEST_P(RailsLoopback, SignalsComeAfterTheirDataUnderEveryPolicy) {
         2,
         [](runtime::Runtime& runtime) {
           constexpr std::size_t kBytes = 200'000;
-          auto* data = static_cast<std::byte*>(runtime.allocate(kBytes, 64, true));
-          auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
+          auto* data = static_cast<std::byte*>(runtime.heap().allocate(kBytes, 64, true));
+          auto* word = static_cast<std::uint64_t*>(runtime.heap().allocate(8, 64, true));
           const Pe peer(1 - runtime.pe().value);
           std::vector<std::byte> source(kBytes);
           for (std::uint64_t round = 1; round <= 40; ++round) {
@@ -107,8 +111,8 @@ TEST_P(RailsLoopback, SignalsComeAfterTheirDataUnderEveryPolicy) {
                 runtime.rma().put_signal(runtime.default_context(), data, {source.data(), bytes},
                                          {.word = word, .value = round}, peer, Blocking::No),
                 Status::Ok);
-            ASSERT_EQ(runtime.rma().wait([&] { return rma::Rma::read_word(word) >= round; },
-                                         [] { return "the signal"; }),
+            ASSERT_EQ(runtime.rma().waiter().wait([&] { return rma::load_word(word) >= round; },
+                                                  [] { return "the signal"; }),
                       Status::Ok);
             for (std::size_t i = 0; i < bytes; ++i) {
               ASSERT_EQ(data[i], pattern(peer.value, round, i)) << "round " << round;
@@ -125,7 +129,7 @@ TEST_P(RailsLoopback, AtomicsOfAllPesAddUp) {
   run_pes(
       3,
       [](runtime::Runtime& runtime) {
-        auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
+        auto* word = static_cast<std::uint64_t*>(runtime.heap().allocate(8, 64, true));
         for (std::uint64_t i = 0; i < kRounds; ++i) {
           std::uint64_t old = 0;
           const rma::Atomic add{.code = rma::AtomicCode::Add, .operand = 1};
@@ -135,7 +139,7 @@ TEST_P(RailsLoopback, AtomicsOfAllPesAddUp) {
         }
         ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
         if (runtime.pe() == Pe(0)) {
-          EXPECT_EQ(rma::Rma::read_word(word), 3 * kRounds);
+          EXPECT_EQ(rma::load_word(word), 3 * kRounds);
         }
       },
       config());
@@ -147,7 +151,7 @@ TEST_P(RailsLoopback, PeersThatComputeAreServedByTheirProgressThread) {
   run_pes(
       2,
       [&](runtime::Runtime& runtime) {
-        auto* word = static_cast<std::uint64_t*>(runtime.allocate(8, 64, true));
+        auto* word = static_cast<std::uint64_t*>(runtime.heap().allocate(8, 64, true));
         if (runtime.pe() == Pe(0)) {
           for (int i = 0; i < 20; ++i) {
             std::uint64_t old = 0;
@@ -160,7 +164,7 @@ TEST_P(RailsLoopback, PeersThatComputeAreServedByTheirProgressThread) {
         } else {
           // Without the progress thread PE 0 would wait until PE 1 comes to the barrier.
           EXPECT_EQ(all_answered.wait_for(std::chrono::seconds(60)), std::future_status::ready);
-          EXPECT_EQ(rma::Rma::read_word(word), 20U);
+          EXPECT_EQ(rma::load_word(word), 20U);
         }
         ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
       },
@@ -172,8 +176,8 @@ TEST_P(RailsLoopback, AlltoallMovesEveryBlock) {
   run_pes(
       4,
       [](runtime::Runtime& runtime) {
-        auto* source = static_cast<std::byte*>(runtime.allocate(4 * kBytes, 64, true));
-        auto* dest = static_cast<std::byte*>(runtime.allocate(4 * kBytes, 64, true));
+        auto* source = static_cast<std::byte*>(runtime.heap().allocate(4 * kBytes, 64, true));
+        auto* dest = static_cast<std::byte*>(runtime.heap().allocate(4 * kBytes, 64, true));
         for (std::size_t round = 0; round < 10; ++round) {
           for (std::size_t i = 0; i < 4 * kBytes; ++i) {
             source[i] = pattern(runtime.pe().value, round, i);
@@ -199,10 +203,12 @@ INSTANTIATE_TEST_SUITE_P(Providers,
                          RailsLoopback,
                          ::testing::Values("auto", "tcp;ofi_rxm", "net", "tcp"),
                          [](const auto& parameter) {
-                           std::string name(parameter.param);
+                           std::string name = parameter.param;
                            std::ranges::replace(name, ';', '_');
                            return name;
                          });
+
+INSTANTIATE_TEST_SUITE_P(Emulated, RailsLoopback, ::testing::ValuesIn(testing::emulated_only()));
 
 }  // namespace
 }  // namespace weft

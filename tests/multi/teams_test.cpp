@@ -28,9 +28,11 @@ using testing::run_pes;
 struct Shape {
   std::uint32_t pe_count;
   std::int64_t node_size;  // 0: all on one node
+  bool is_emulated = false;
 
   friend void PrintTo(const Shape& shape, std::ostream* stream) {
-    *stream << shape.pe_count << "_pes_on_nodes_of_" << shape.node_size;
+    *stream << shape.pe_count << "_pes_on_nodes_of_" << shape.node_size
+            << (shape.is_emulated ? "_emulated" : "");
   }
 };
 
@@ -42,7 +44,8 @@ class Teams : public ::testing::TestWithParam<Shape> {
     Config config = testing::test_config();
     config.heap_size = std::uint64_t{24} << 20U;
     config.node_size = GetParam().node_size;
-    config.nics = "127.0.0.1";
+    config.nics = GetParam().is_emulated ? "" : "127.0.0.1";
+    config.nics_shared = GetParam().is_emulated;
     return config;
   }
 
@@ -52,8 +55,8 @@ class Teams : public ::testing::TestWithParam<Shape> {
         GetParam().pe_count,
         [&](runtime::Runtime& runtime) {
           const std::size_t bytes = kBytesMax * (runtime.pe_count() + 1);
-          auto* dest = static_cast<std::byte*>(runtime.allocate(bytes, 64, true));
-          auto* source = static_cast<std::byte*>(runtime.allocate(bytes, 64, true));
+          auto* dest = static_cast<std::byte*>(runtime.heap().allocate(bytes, 64, true));
+          auto* source = static_cast<std::byte*>(runtime.heap().allocate(bytes, 64, true));
           body(runtime, {dest, source});
         },
         config());
@@ -254,6 +257,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes,
                                            Shape{3, 1},
                                            Shape{4, 2},
                                            Shape{5, 2}));
+
+// `loom run -- multi_tests`
+std::vector<Shape> emulated_shapes() {
+  return testing::emulated_only().empty() ? std::vector<Shape>{}
+                                          : std::vector{Shape{3, 1, true}, Shape{5, 2, true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, Teams, ::testing::ValuesIn(emulated_shapes()));
 
 }  // namespace
 }  // namespace weft

@@ -52,10 +52,11 @@ HEADERS = {
     "barrier": LATENCY_HEADER + SPREAD,
     "sync": LATENCY_HEADER + SPREAD,
 }
-# Two PEs that share memory; and two that see only loopback addresses of each other.
+# PEs that share memory; PEs that see only loopback addresses of each other; and two by two of each.
 PLACES = {
     "memory": {},
     "rails": {"WEFT_NODE_SIZE": "1", "WEFT_NICS": "127.0.0.1,127.0.0.2", "WEFT_NICS_SHARED": "yes"},
+    "pairs": {"WEFT_NODE_SIZE": "2", "WEFT_NICS": "127.0.0.1,127.0.0.2", "WEFT_NICS_SHARED": "yes"},
 }
 PATTERNS = [
     ["--window", "4"],
@@ -137,6 +138,12 @@ def test_every_byte_of_every_pattern_is_right(perf, words, place):
 @pytest.mark.parametrize("subcommand", ["put_bw", "get_bw", "put_latency", "get_latency", "put_signal_rate"])
 def test_tests_for_two_pes_verify_too(perf, subcommand):
     done = perf(subcommand, "-n", "70", "-w", "2", "-b", "1000", "-e", "1000", "--verify", place="rails")
+    assert done.returncode == 0, done.stderr
+
+
+def test_put_signals_to_all_others_in_turn_reach_each_of_them(perf):
+    done = perf("put_signal_rate", "-n", "80", "-w", "7", "-b", "64", "--pattern", "alltoall", "--verify", pe_count=4,
+                place="rails")
     assert done.returncode == 0, done.stderr
 
 
@@ -234,6 +241,16 @@ def test_throughput_over_time_is_recorded_with_the_warm_up(perf):
         puts = rows_of(perf("cold_start", "-n", "16", "--warmup", warmup, "--json", place="rails").stdout)[0]
         assert len(puts["times"]) == 16
         assert {row["warmup"] for row in pages if "warmup" in row} == {puts["warmup"]} == {warmup == "on"}
+
+
+def test_each_client_of_a_paged_write_has_its_buffer_filled(perf):
+    rows = rows_of(perf("paged_write", "-b", "4K", "--total", "256K", "--clients", "2", "--json", place="pairs", pe_count=4).stdout)
+    total = next(row for row in rows if row.get("table") == "paged_write_total")
+    assert total["clients"] == 2 and total["bytes"] == 2 * 4 * 256 * 1024
+    peers = rows[-1]["peers"]
+    assert peers[2][0] > 4 * 256 * 1024 < peers[3][1] and peers[2][1] < 100_000 > peers[3][0]
+    done = perf("paged_write", "--clients", "2", place="rails")
+    assert done.returncode == 2 and "needs 2 PEs on the first node and 2 others to serve them; there are 1 and 1" in done.stderr
 
 
 def test_bytes_of_the_nics_are_those_that_were_got(perf):

@@ -25,7 +25,7 @@ def test_every_committed_picture_is_made_anew_with_the_same_bytes(made):
 
 
 def test_every_picture_is_shown_in_a_document(made):
-    documents = [PROJECT / "README.md", PROJECT / "docs" / "PERFORMANCE.md"]
+    documents = [PROJECT / "README.md", PROJECT / "docs" / "PERFORMANCE.md", PROJECT / "docs" / "LOOM.md"]
     shown = {name for path in documents for name in re.findall(r"images/([\w-]+\.svg)", path.read_text())}
     assert {path.name for path in made.iterdir()} <= shown
 

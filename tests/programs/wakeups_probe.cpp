@@ -45,7 +45,7 @@ void await_sleep_for(WordPlace place) {
 }
 
 void await_sleep_for(const std::uint64_t* word) {
-  await_sleep_for(weft::api::current()->place_of_word(word, Pe(kSleeper)));
+  await_sleep_for(weft::api::current()->doorbells().place_of(word, Pe(kSleeper)));
 }
 
 bool is_right = true;
@@ -141,7 +141,7 @@ void wake_from_barrier(Words* words) {
   const auto& published = control->teams[0].control.published;
   // The call that comes next.
   const std::uint64_t next = std::max(published[0].position, published[1].position) + 1;
-  await_sleep_for(weft::api::current()->place_of_word(&published[next % 2].position, Pe(0)));
+  await_sleep_for(weft::api::current()->doorbells().place_of(&published[next % 2].position, Pe(0)));
   const std::uint32_t before = rings();
   write_elsewhere(words);
   expect_rings(before, 0, "writes while it is in a barrier");

@@ -1,4 +1,4 @@
-// Senders that plan with the real Links and planner, over NICs that carry so many bytes in a tick: what a
+// Senders that plan with the real Links, RailSelector and planner, over NICs that carry so many bytes in a tick: what a
 // policy costs in time, without a network. One thread; a run of eight PEs takes milliseconds.
 //
 // Each PE posts its steps up to a quiet, waits until all that it posted is complete, meets the others,
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "src/transport/rails/links.hpp"
+#include "src/transport/rails/rail_selector.hpp"
 
 namespace weft::transport::rails {
 
@@ -128,6 +129,7 @@ class RailModel {
   struct ModelPe {
     State state;
     std::unique_ptr<Links> links;
+    std::unique_ptr<RailSelector> selector;
     std::vector<Nic> nics;
     std::vector<std::deque<std::shared_ptr<Message>>> queues;  // by peer
     std::vector<RailCounters> rail_counters;
@@ -162,7 +164,8 @@ class RailModel {
     }
     state.near_count = options_.pes_per_host;
     self.links = std::make_unique<Links>(state);
-    self.links->place_senders();
+    self.selector = std::make_unique<RailSelector>(state, self.links->rates());
+    self.selector->place_senders();
     constexpr std::uint32_t kStride = 8;
     self.rail_counters.resize(state.rails.size());
     self.peer_counters.resize(std::size_t{pe_count_} * kStride);
@@ -257,7 +260,7 @@ class RailModel {
     message->bytes = bytes;
     message->number = self.state.operation_count++;
     ++self.unfinished;
-    self.links->on_accepted(Direction::Write, bytes);
+    self.selector->on_accepted(Direction::Write, bytes);
     self.queues[peer].push_back(message);
     if (self.queues[peer].size() == 1) {
       dispatch(me, peer);
@@ -270,12 +273,12 @@ class RailModel {
     Peer& peer = *self.state.peers[to];
     auto message = self.queues[to].front();
     while (message->planned < message->bytes) {
-      const auto piece = self.links->choose(
+      const auto piece = self.selector->choose(
           peer, Direction::Write,
           {.total = message->bytes, .offset = message->planned, .lane = message->lane},
           message->number);
       if (!piece) {
-        self.links->wait_for_room(
+        self.selector->wait_for_room(
             peer, Direction::Write,
             {.total = message->bytes, .offset = message->planned, .lane = message->lane});
         return false;
@@ -292,7 +295,7 @@ class RailModel {
   void dispatch_all(std::uint32_t me) {
     ModelPe& self = *pes_[me];
     std::vector<std::uint32_t> waiting;
-    self.links->look_again();
+    self.selector->look_again();
     for (std::uint32_t peer = 0; peer < pe_count_; ++peer) {
       if (!self.queues[peer].empty()) {
         waiting.push_back(peer);
@@ -324,7 +327,7 @@ class RailModel {
     ++message->pieces;
     self.links->on_posted(peer, peer.link(piece.local, piece.remote), Direction::Write, piece.bytes,
                           *flight);
-    self.links->on_planned(Direction::Write, message->bytes, piece.bytes);
+    self.selector->on_planned(Direction::Write, message->bytes, piece.bytes);
     self.nics[piece.local.value].tx.push_back(flight);
   }
 
@@ -425,7 +428,7 @@ class RailModel {
       Message& message = *flight->message;
       if (--message.pieces == 0 && message.is_planned) {
         --self.unfinished;
-        self.links->on_finished(Direction::Write);
+        self.selector->on_finished(Direction::Write);
       }
       dispatch_all(flight->source);
     }

@@ -28,6 +28,7 @@ struct NetworkFaults {
   std::size_t inject_write_bytes = 32;
   std::size_t message_bytes_max = std::size_t{1} << 30U;
   std::size_t rma_bytes_max = std::size_t{1} << 30U;
+  int error = 5;  // of operations of a killed rail: EIO
 };
 
 class SimulatedNetwork {
@@ -155,7 +156,8 @@ class SimulatedNetwork {
 
   void complete(const Flight& flight, fabric::EventKind kind) {
     --nodes_[flight.from].outstanding;
-    nodes_[flight.from].events.push_back({.kind = kind, .context = flight.context, .error = 5});
+    nodes_[flight.from].events.push_back(
+        {.kind = kind, .context = flight.context, .error = faults_.error});
   }
 
   void fail_flight(const Flight& flight) {

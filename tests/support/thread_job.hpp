@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,6 +23,15 @@ namespace weft::testing {
   Config config = load_config([](std::string_view) { return std::nullopt; });
   config.heap_size = std::uint64_t{4} << 20U;
   return config;
+}
+
+// {kEmulated} in a process that has emulated NICs (loom run -- multi_tests), else nothing: values of suites that are
+// to run over them.
+inline constexpr const char* kEmulated = "emulated";
+
+[[nodiscard]] inline std::vector<std::string> emulated_only() {
+  const bool is_emulated = std::getenv("LOOM_PERSONA") != nullptr;  // NOLINT(concurrency-mt-unsafe)
+  return is_emulated ? std::vector<std::string>{kEmulated} : std::vector<std::string>{};
 }
 
 inline void run_pes(std::uint32_t pe_count,

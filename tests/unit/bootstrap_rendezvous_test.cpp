@@ -202,8 +202,8 @@ TEST(Rendezvous, TellsTheOthersWhichPeDied) {
   auto other = start_barrier(server, Pe(0), 2);
   join_and_die(server);
   EXPECT_THAT(serve_to_the_end(server, other), HasSubstr("PE 1 is lost"));
-  EXPECT_EQ(server.first_lost(), Pe(1));
-  EXPECT_EQ(server.failure()->status(), Status::PeerLost);
+  EXPECT_EQ(server.job().first_lost(), Pe(1));
+  EXPECT_EQ(server.job().failure()->status(), Status::PeerLost);
 }
 
 TEST(Rendezvous, TellsThatAPeLeftBeforeARound) {
@@ -221,7 +221,7 @@ TEST(Rendezvous, TellsThatAPeLeftBeforeARound) {
 TEST(Rendezvous, TellsThatAPesProcessEndedBeforeItJoined) {
   RendezvousServer server(any_port(), server_options(3));
   auto other = start_barrier(server, Pe(0), 3);
-  server.note_exit(Pe(2), "exited with status 0");
+  server.job().note_exit(Pe(2), "exited with status 0");
   EXPECT_THAT(serve_to_the_end(server, other),
               HasSubstr("PE 2 exited with status 0 before it joined"));
 }
@@ -238,7 +238,7 @@ TEST(Rendezvous, RefusesASecondProcessWithTheSameNumberAndGoesOn) {
   auto second = start_barrier(server, Pe(1), 2);
   EXPECT_EQ(serve_to_the_end(server, second), "no error");
   EXPECT_EQ(serve_to_the_end(server, twins[1 - refused]), "no error");
-  EXPECT_FALSE(server.failure());
+  EXPECT_FALSE(server.job().failure());
 }
 
 TEST(Rendezvous, RefusesAPeOfAnotherSizeOfJob) {
@@ -281,7 +281,7 @@ TEST(Rendezvous, TurnsStrangersAwayWithoutDisturbingTheJob) {
   auto pe = start_barrier(server, Pe(0), 1);
   EXPECT_EQ(serve_to_the_end(server, pe), "no error");
   serve_until(server, [&] { return server.stranger_count() == 4; });
-  EXPECT_FALSE(server.failure());
+  EXPECT_FALSE(server.job().failure());
 }
 
 TEST(Rendezvous, KeepsAPlaceForThePesHoweverManyStrangersCome) {

@@ -109,5 +109,11 @@ TEST(PerfOptions, WindowShrinksForLargeMessages) {
   EXPECT_EQ(window_for(options, std::size_t{1} << 30U), 1U);
 }
 
+TEST(PerfOptions, PagedWriteHasOneClientUnlessMoreAreAskedFor) {
+  EXPECT_EQ(parse({"paged_write"}).clients, 1U);
+  EXPECT_EQ(parse({"paged_write", "--clients", "8"}).clients, 8U);
+  EXPECT_THAT(refusal({"paged_write", "--clients", "0"}), HasSubstr("--clients is at least 1"));
+}
+
 }  // namespace
 }  // namespace weft::perf

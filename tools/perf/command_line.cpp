@@ -135,6 +135,8 @@ void add_traffic_options(CLI::App& app, HostParser& parser) {
   app.add_option("--seed", options.seed, "Of --pattern random and of paged_write's pages");
   app.add_option("--total", parser.total, "Size of paged_write's buffer (default 16M)");
   app.add_option("--interval", options.interval_ms, "ms between two lines of paged_write");
+  app.add_option("--clients", options.clients,
+                 "Clients of paged_write, PEs of the first node (default 1)");
   app.add_flag("--alternate-signal", options.alternates_signal, "After each put one of 8 bytes");
   app.add_flag("--collective", options.collective, "Call weft_alltoall instead of single puts");
   app.add_flag_callback(
@@ -204,6 +206,9 @@ void check(const Options& options) {
   check_common(options);
   if (options.window == 0 || options.count_per_step == 0 || options.repeats == 0) {
     refuse("--window, --count-per-step and --repeats are at least 1");
+  }
+  if (options.clients == 0) {
+    refuse("--clients is at least 1");
   }
   if (options.duration_s < 0 || options.interval_ms == 0) {
     refuse("--duration and --interval are times above 0");

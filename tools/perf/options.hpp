@@ -78,6 +78,7 @@ struct Options : CommonOptions {
   std::string policy;                                // empty: as WEFT_RAIL_POLICY says
   std::size_t total_bytes = std::size_t{16} << 20U;  // paged_write
   std::uint64_t interval_ms = 200;                   // paged_write
+  std::uint64_t clients = 1;                         // paged_write
   // Between two looks at the NICs; none: 10 where the run is long enough, 0: never.
   std::optional<std::uint64_t> sample_interval_ms;
   std::uint64_t nic_rate_bits_per_s = 0;  // 0: as the lab or the kernel says

@@ -1,6 +1,10 @@
-// put_signal_rate: put_signals a second to one peer, against what a program does without them: put,
+// put_signal_rate: put_signals a second to one peer, or with --pattern alltoall to all of them in turn, against what a program does without them: put,
 // quiet, put of the signal word, quiet. Both alternate in one run, so that a change of the machine's
 // mood meets both. put_signal_ping_pong: the round trip of a put_signal and its answer.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "tools/perf/measure.hpp"
@@ -26,15 +30,28 @@ struct SignalBuffers {
   SymmetricBuffer value;
 };
 
+// Those to whom PE 0 sends.
+std::vector<int> receivers_of(const Run& run) {
+  if (run.options.pattern != Pattern::AllToAll) {
+    return {static_cast<int>(run.job.partner())};
+  }
+  std::vector<int> targets(run.job.pe_count() - 1);
+  std::iota(targets.begin(), targets.end(), 1);
+  return targets;
+}
+
 double put_signals(const SignalBuffers& buffers,
                    std::uint64_t count,
                    std::uint64_t window,
-                   int pe) {
+                   const std::vector<int>& targets) {
   const weft_signal signal{.word = buffers.word.words(), .value = 1, .operation = WEFT_SIGNAL_ADD};
   const std::size_t bytes = buffers.source.bytes().size();
   const Clock::time_point start = Clock::now();
+  std::size_t next = 0;
   for (std::uint64_t i = 1; i <= count; ++i) {
-    require(weft_put_signal_nbi(buffers.dest.data(), buffers.source.data(), bytes, signal, pe));
+    require(weft_put_signal_nbi(buffers.dest.data(), buffers.source.data(), bytes, signal,
+                                targets[next]));
+    next = next + 1 < targets.size() ? next + 1 : 0;
     if (i % window == 0) {
       require(weft_quiet());
     }
@@ -43,10 +60,13 @@ double put_signals(const SignalBuffers& buffers,
   return seconds_since(start);
 }
 
-double put_quiet_puts(const SignalBuffers& buffers, std::uint64_t count, int pe) {
+double put_quiet_puts(const SignalBuffers& buffers,
+                      std::uint64_t count,
+                      const std::vector<int>& targets) {
   const std::size_t bytes = buffers.source.bytes().size();
   const Clock::time_point start = Clock::now();
   for (std::uint64_t i = 0; i < count; ++i) {
+    const int pe = targets[i % targets.size()];
     require(weft_put(buffers.dest.data(), buffers.source.data(), bytes, pe));
     require(weft_quiet());
     // The peer's word holds the sum of the signals; this one must not disturb it.
@@ -64,8 +84,11 @@ struct Rates {
 
 Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
   const Options& options = run.options;
-  const int pe = static_cast<int>(run.job.partner());
-  const std::uint64_t count = std::max<std::uint64_t>(options.iterations / kRounds, 1);
+  const std::vector<int> targets = receivers_of(run);
+  // Each of the targets gets as many as the others.
+  const std::uint64_t turns =
+      std::max<std::uint64_t>(options.iterations / kRounds / targets.size(), 1);
+  const std::uint64_t count = turns * targets.size();
   // The slow way takes longer for each; a quarter of the count is as exact and as quick.
   const std::uint64_t slow_count = std::max<std::uint64_t>(count / 4, 1);
   double seconds = 0;
@@ -73,8 +96,8 @@ Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
   std::uint64_t rounds = 0;
   const Clock::time_point start = Clock::now();
   while (rounds < kRounds || seconds_since(start) < options.duration_s) {
-    seconds += put_signals(buffers, count, options.window, pe);
-    slow_seconds += put_quiet_puts(buffers, slow_count, pe);
+    seconds += put_signals(buffers, count, options.window, targets);
+    slow_seconds += put_quiet_puts(buffers, slow_count, targets);
     ++rounds;
   }
   return {.put_signal = static_cast<double>(rounds * count) / seconds,
@@ -85,9 +108,12 @@ Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
 // After a quiet every signal has been applied; the word counts them. `sent` is PE 0's number; the others
 // learn it here.
 void check_word(const Run& run, const SignalBuffers& buffers, std::uint64_t sent) {
-  const std::uint64_t wanted = run.job.sum(sent);
+  const std::vector<int> targets = receivers_of(run);
+  const std::uint64_t wanted = run.job.sum(sent) / targets.size();
   const std::uint64_t seen = weft_signal_fetch(buffers.word.words());
-  const bool is_wrong = run.job.me() == run.job.partner() && seen != wanted;
+  const bool is_target =
+      std::ranges::find(targets, static_cast<int>(run.job.me())) != targets.end();
+  const bool is_wrong = is_target && seen != wanted;
   if (is_wrong) {
     fmt::print(stderr, "weft-perf: PE {}: {} signals have arrived, {} were sent\n", run.job.me(),
                seen, wanted);
@@ -98,14 +124,15 @@ void check_word(const Run& run, const SignalBuffers& buffers, std::uint64_t sent
 void run_rate_of(const Run& run, std::size_t size) {
   const SignalBuffers buffers(size);
   fill_payload(buffers.source.bytes(), {.source = run.job.me()});
-  const int pe = static_cast<int>(run.job.partner());
+  const std::vector<int> targets = receivers_of(run);
+  const std::uint64_t warmup = run.options.warmup_iterations / targets.size() * targets.size();
   if (run.job.me() == 0) {
-    static_cast<void>(put_signals(buffers, run.options.warmup_iterations, run.options.window, pe));
+    static_cast<void>(put_signals(buffers, warmup, run.options.window, targets));
   }
   Job::barrier();
   const Rates rates = run.job.me() == 0 ? measure_rates(run, buffers) : Rates{};
   Job::barrier();
-  check_word(run, buffers, run.job.me() == 0 ? run.options.warmup_iterations + rates.sent : 0);
+  check_word(run, buffers, run.job.me() == 0 ? warmup + rates.sent : 0);
   if (run.options.verifies && run.job.me() == run.job.partner()) {
     const PayloadCheck check = check_payload(buffers.dest.bytes(), {.source = 0});
     require_right(run.job, check.wrong_bytes);

@@ -184,7 +184,7 @@ void Launcher::wait_for_events() {
 
 // A PE has called weft_global_exit: that is no failure, whatever the status.
 void Launcher::check_end() {
-  if (server_->end_status()) {
+  if (server_->job().end_status()) {
     end_job();
   }
 }
@@ -264,7 +264,7 @@ void Launcher::handle_output(std::span<const std::byte> payload) {
 void Launcher::handle_exit(std::uint32_t pe, int wait_status) {
   pes_.at(pe).wait_status = wait_status;
   const bool has_failed = exit_status_of(wait_status) != 0;
-  server_->note_exit(Pe(pe), describe_wait_status(wait_status));
+  server_->job().note_exit(Pe(pe), describe_wait_status(wait_status));
   if (has_failed && !is_ending_) {
     first_failed_ = pe;
     end_job();
@@ -328,7 +328,7 @@ void Launcher::end_job() {
 // Who is to blame: the PE whose loss the rendezvous saw first, if it failed; others fail because of
 // it, and over ssh their ends may be reported before its own.
 std::optional<std::uint32_t> Launcher::culprit() const {
-  if (const auto lost = server_->first_lost()) {
+  if (const auto lost = server_->job().first_lost()) {
     const auto& wait_status = pes_[lost->value].wait_status;
     if (wait_status && exit_status_of(*wait_status) != 0) {
       return lost->value;
@@ -341,7 +341,7 @@ void Launcher::report_culprit(bool is_last_chance) {
   if (has_reported_ || !first_failed_ || user_signal_ != 0) {
     return;
   }
-  const auto lost = server_->first_lost();
+  const auto lost = server_->job().first_lost();
   if (lost && !pes_[lost->value].wait_status && !is_last_chance) {
     return;  // its own end has still to come
   }
@@ -359,8 +359,8 @@ int Launcher::final_status() {
   if (status_ != 0) {
     return status_;
   }
-  if (server_->end_status() && !first_failed_) {
-    return *server_->end_status();
+  if (server_->job().end_status() && !first_failed_) {
+    return *server_->job().end_status();
   }
   if (user_signal_ != 0) {
     const bool all_well = std::ranges::all_of(pes_, [](const PeState& pe) {

@@ -218,7 +218,7 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
     team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
     teams_.push_back(&team);
     // No PE may make its first call before the words of all PEs are zero.
-    with_.check(team.sync("weft_device_team"), "weft_device_team");
+    with_.calls.check(team.sync("weft_device_team"), "weft_device_team");
   }
   return team.id();
 }
@@ -227,18 +227,10 @@ void DeviceJob::leave(const collectives::Team& team) {
   std::erase(teams_, &team);
 }
 
-void DeviceJob::agree(std::string_view name, const collectives::CollectiveRequest& mine) {
-  std::vector<collectives::CollectiveRequest> requests(state_.pe_count);
-  with_.check(with_.collectives.exchange(mine, requests), name);
-  if (const auto text = disagreement(name, requests)) {
-    fail(Status::Mismatch, "{}", *text);
-  }
-}
-
 void* DeviceJob::allocate(std::uint64_t bytes, bool zeroed, std::string_view name) {
-  agree(name, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceAllocate),
-               .bytes = bytes,
-               .alignment = kAlignment});
+  with_.calls.agree(name, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceAllocate),
+                           .bytes = bytes,
+                           .alignment = kAlignment});
   if (bytes == 0) {
     return nullptr;
   }
@@ -254,16 +246,16 @@ void* DeviceJob::allocate(std::uint64_t bytes, bool zeroed, std::string_view nam
   if (zeroed) {
     gpu::clear(address, bytes);
   }
-  with_.check(with_.collectives.sync(name), name);
+  with_.calls.sync(name);
   return address;
 }
 
 void DeviceJob::release(void* address) {
   constexpr std::string_view kName = "weft_device_free";
   quiet();  // commands name addresses in the block
-  with_.check(with_.collectives.sync(kName), kName);
-  agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceRelease),
-                .offset = address == nullptr ? 0 : heap_->offset_of(address)});
+  with_.calls.sync(kName);
+  with_.calls.agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceRelease),
+                            .offset = address == nullptr ? 0 : heap_->offset_of(address)});
   if (address != nullptr && !heap_->release(address)) {
     fail(Status::InvalidArgument,
          "{}: {} is not the start of a block of the device heap (freed twice, or not from "

@@ -23,6 +23,7 @@
 #include "src/gpu/device.hpp"
 #include "src/heap/device_heap.hpp"
 #include "src/proxy/context.hpp"
+#include "src/runtime/collective_calls.hpp"
 #include "src/runtime/device/gpu_direct.hpp"
 #include "src/runtime/device/proxy.hpp"
 #include "src/runtime/device/watch.hpp"
@@ -46,8 +47,7 @@ struct DeviceDependencies {
   // The proxy's thread makes progress on the rails from here on.
   std::function<void()> take_over_progress;
   std::function<std::optional<Pe>()> lost_pe;  // a lost PE, if there is one
-  // Throws the error message for a status other than Ok, in the named call.
-  std::function<void(Status, std::string_view)> check;
+  const CollectiveCalls& calls;
 };
 
 class DeviceJob {
@@ -99,7 +99,6 @@ class DeviceJob {
   void fill_addresses();
   void connect_heap();
   [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
-  void agree(std::string_view name, const collectives::CollectiveRequest& mine);
 
   const DeviceDependencies with_;
   Pe me_;

@@ -142,7 +142,7 @@ void pshmem_signal_add(uint64_t *sig_addr, uint64_t signal, int pe) { typed::sig
 void pshmem_ctx_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe) { typed::signal({"shmem_ctx_signal_add", ctx, OnError::EndJob}, {sig_addr, signal, WEFT_SIGNAL_ADD}, pe); }
 void pshmem_signal_set(uint64_t *sig_addr, uint64_t signal, int pe) { typed::signal({"shmem_signal_set", WEFT_CTX_DEFAULT, OnError::EndJob}, {sig_addr, signal, WEFT_SIGNAL_SET}, pe); }
 void pshmem_ctx_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe) { typed::signal({"shmem_ctx_signal_set", ctx, OnError::EndJob}, {sig_addr, signal, WEFT_SIGNAL_SET}, pe); }
-uint64_t pshmem_signal_fetch(const uint64_t *sig_addr) { return weft::rma::Rma::read_word(sig_addr); }
+uint64_t pshmem_signal_fetch(const uint64_t *sig_addr) { return weft::rma::load_word(sig_addr); }
 uint64_t pshmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) { return typed::signal_wait_until({"shmem_signal_wait_until", WEFT_CTX_DEFAULT, OnError::EndJob}, sig_addr, cmp, cmp_value); }
 
 // What programs call; a tool's own definition goes before.

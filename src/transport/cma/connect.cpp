@@ -36,23 +36,22 @@ void CmaTransport::connect(const std::vector<bootstrap::Blob>& connection_data,
 
 void CmaTransport::enter(Pe pe, const bootstrap::Blob& blob) {
   bootstrap::FieldReader reader(blob);
-  auto peer = std::make_unique<Peer>();
-  peer->pe = pe;
-  peer->pid = static_cast<std::int64_t>(reader.u64());
+  const auto pid = static_cast<std::int64_t>(reader.u64());
   const auto descriptor = static_cast<int>(reader.u32());
   const std::uint64_t magic_address = reader.u64();
   const std::uint32_t region_count = reader.u32();
+  RegionTable regions;
   for (std::uint32_t i = 0; i < region_count; ++i) {
     const std::uint64_t base = reader.u64();
-    if (!peer->regions.set(RegionIndex(i), {.base = base, .bytes = reader.u64()})) {
+    if (!regions.set(RegionIndex(i), {.base = base, .bytes = reader.u64()})) {
       fail(Status::Mismatch, "it has {} regions, more than {}", region_count, kRegionCountMax);
     }
   }
-  peer->mailbox = Mailbox::open(peer->pid, descriptor);
+  auto peer = std::make_unique<Peer>(pe, pid, Mailbox::open(pid, descriptor), regions);
   std::uint64_t magic = 0;
   const CopyResult trial = copy_piece({.pid = peer->pid}, &magic, magic_address, sizeof magic);
   if (options_.pretend_forbidden || trial != CopyResult::Done || magic != kMailboxMagic) {
-    forbid(*peer);
+    peer->forbid();
   }
   peers_[pe.value] = std::move(peer);
 }
@@ -71,7 +70,7 @@ void CmaTransport::connect_region(RegionIndex index,
                                   const std::vector<bootstrap::Blob>& region_data) {
   const std::lock_guard lock(region_mutex_);
   for (std::uint32_t pe = 0; pe < region_data.size(); ++pe) {
-    if (Peer* peer = find(Pe(pe)); peer != nullptr) {
+    if (Peer* peer = find(peers_, Pe(pe)); peer != nullptr) {
       bootstrap::FieldReader reader(region_data[pe]);
       const std::uint64_t base = reader.u64();
       WEFT_CHECK(peer->regions.set(index, {.base = base, .bytes = reader.u64()}), "region {}",
@@ -88,7 +87,7 @@ void CmaTransport::remove_region(RegionIndex index) {
     }
   }
   regions_.clear(index);
-  const std::lock_guard drained(drain_mutex_);  // waits for commands that have looked up the region
+  server_.wait_for_executions();  // of commands that have looked up the region
 }
 
 }  // namespace weft::transport::cma

@@ -122,7 +122,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data
     }
     state_.peers[pe] = std::move(peer);
   }
-  links_.place_senders();
+  selector_.place_senders();
 }
 
 RailDescriptions RailsTransport::rails() const {

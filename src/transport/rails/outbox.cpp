@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 
 namespace weft::transport::rails {
@@ -65,11 +66,12 @@ void Outbox::post(Peer& peer, bool urgent) {
 
 bool Outbox::post_one(Peer& peer, Batch* batch) {
   BatchHeader& header = *batch->header();
+  state_.now_ns = now_ns();
   if (peer.arrivals != nullptr) {
     header.applied_floor = peer.arrivals->applied.floor();
     header.batch_floor = peer.arrivals->batches.floor();
   }
-  while (const auto piece = links_.choose_for_message(peer, header.bytes)) {
+  while (const auto piece = selector_.choose_for_message(peer, header.bytes)) {
     RailLink& link = peer.link(piece->local, piece->remote);
     LocalRail& local = state_.rails[link.local.value];
     const fabric::LocalMemory message{batch->memory.data(), header.bytes};

@@ -11,13 +11,15 @@
 #include <span>
 
 #include "src/transport/rails/links.hpp"
+#include "src/transport/rails/rail_selector.hpp"
 #include "src/transport/rails/state.hpp"
 
 namespace weft::transport::rails {
 
 class Outbox {
  public:
-  Outbox(State& state, Links& links) : state_(state), links_(links) {}
+  Outbox(State& state, Links& links, const RailSelector& selector)
+      : state_(state), links_(links), selector_(selector) {}
 
   // Appends a frame, followed by its data if there is any (at most RailsOptions::eager_bytes_max). Always succeeds.
   template <FrameView View>
@@ -69,6 +71,7 @@ class Outbox {
 
   State& state_;
   Links& links_;
+  const RailSelector& selector_;
 };
 
 }  // namespace weft::transport::rails

@@ -52,7 +52,7 @@ struct PlanInput {
   std::uint64_t piece_bytes_max = 1U << 20U;
   std::uint32_t local_start = 0;   // our rail that comes first when all have carried the same
   std::uint32_t remote_start = 0;  // the same of the peer's rails: see first_remote
-  bool keeps_pairs = false;        // see Links::may_keep_pairs
+  bool keeps_pairs = false;        // see RailSelector::may_keep_pairs
   Pairing pairing;                 // empty: nothing was sent to this peer in this burst
   Pairing last_pairing;            // in the previous burst
   bool is_regular = true;          // all operations have one size, and the peer has no slow rail

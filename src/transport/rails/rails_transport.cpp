@@ -128,7 +128,9 @@ Status RailsTransport::post(const Operation& operation) noexcept {
   if (peer == nullptr) {
     return Status::InvalidArgument;
   }
-  state_.now_ns = now_ns();
+  if (!sender_.is_message(operation)) {  // its batch asks for the time when it is posted
+    state_.now_ns = now_ns();
+  }
   // relaxed: a poll that is seen late merges two bursts, or splits one.
   state_.caller_polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const Status status = sender_.accept(*peer, operation);
@@ -269,7 +271,7 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
 // it, and PEs that send to their peers in a coordinated order do not collide.
 bool RailsTransport::post_queues() {
   bool moved = false;
-  links_.look_again();
+  selector_.look_again();
   while (!state_.waiting.empty()) {
     std::ranges::pop_heap(state_.waiting, std::greater<>{});
     const std::uint32_t pe = state_.waiting.back().peer;

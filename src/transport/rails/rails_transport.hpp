@@ -1,5 +1,5 @@
 // The transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the state of the peers, and the
-// one lock that guards both. Links, Outbox, Sender, Receiver and Recovery do the work.
+// one lock that guards both. Links, RailSelector, Outbox, Sender, Receiver and Recovery do the work.
 //
 // Threads: any. Callers post under the lock from their own thread. Waiting callers make progress; the progress thread
 // does so when no caller has. docs/LIFE_OF_A_PUT.md explains the path of an operation.
@@ -117,8 +117,9 @@ class RailsTransport final : public Transport {
   mutable std::mutex mutex_;
   State state_;
   Links links_{state_};
-  Outbox outbox_{state_, links_};
-  Sender sender_{state_, links_, outbox_};
+  RailSelector selector_{state_, links_.rates()};
+  Outbox outbox_{state_, links_, selector_};
+  Sender sender_{state_, links_, selector_, outbox_};
   Receiver receiver_{state_, links_, outbox_, sender_};
   Recovery recovery_{state_, links_, outbox_, sender_, receiver_};
   std::vector<DeviceRail> device_rails_;

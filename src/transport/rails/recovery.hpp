@@ -43,6 +43,7 @@ class Recovery {
   void tick();
 
  private:
+  void suspect_neighbours(Peer& peer, const RailLink& dead);
   void recover_piece(Peer& peer, PieceRecord* piece);
   void end_connection(Peer& peer, const RecoverFrame& frame);
   void on_recover_reply(Peer& peer, const RecoverReplyFrame& frame);

@@ -4,9 +4,6 @@
 #include <cstring>
 #include <string_view>
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 
@@ -16,8 +13,6 @@ namespace {
 constexpr std::size_t kQueuedOperationsMax = 1024;
 // The most sequence numbers that are not acknowledged. The rest of the target's window is slack for late arrivals.
 constexpr std::uint32_t kUnackedMax = SequenceWindow::kSpan - 512;
-// The largest put that is copied instead of registered. The copy takes 1 to 2 us.
-constexpr std::size_t kCopiedBytesMax = std::size_t{16} << 10U;
 // The largest operation that is copied because its memory cannot be registered.
 constexpr std::size_t kRescuedBytesMax = std::size_t{4} << 20U;
 constexpr std::uint64_t kRefusedIntervalNs = 1'000'000'000;
@@ -33,25 +28,36 @@ bool has_regions(const Peer& peer, const Operation& operation) {
          (!is_sequenced(operation.kind) || peer.has_region(operation.update.word.region));
 }
 
+UpdateFrame frame_of(const AtomicUpdate& update, FrameKind kind, std::uint32_t sequence) {
+  return {.kind = kind,
+          .code = static_cast<std::uint8_t>(update.code),
+          .element_bytes = update.element_bytes,
+          .sequence = sequence,
+          .region = static_cast<std::uint16_t>(update.word.region.value),
+          .offset = update.word.offset.value,
+          .operand = update.operand,
+          .compare = update.compare};
+}
+
 Direction direction_of(const Operation& operation) {
   return operation.kind == OperationKind::Get ? Direction::Read : Direction::Write;
 }
 
 }  // namespace
 
-// If the provider requires every source to be registered (FI_MR_LOCAL), a small source outside of the regions is
-// copied to registered memory.
-bool Sender::is_better_copied(const Operation& operation) const {
-  const bool is_small_put =
-      (operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal) &&
-      operation.bytes <= kCopiedBytesMax && !operation.on_device;
-  if (!is_small_put) {
-    return false;
+// True if all of it is one frame, which nothing answers but an acknowledgement.
+bool Sender::is_message(const Operation& operation) const {
+  switch (operation.kind) {
+    case OperationKind::Atomic:
+      return operation.result == nullptr;
+    case OperationKind::PutSignal:
+      return operation.bytes == 0 ||
+             (operation.bytes <= state_.options.eager_bytes_max && !operation.on_device);
+    case OperationKind::Put:
+    case OperationKind::Get:
+      return false;
   }
-  const auto* first = static_cast<const std::byte*>(operation.local);
-  return std::ranges::none_of(state_.regions, [&](std::span<std::byte> region) {
-    return first >= region.data() && first + operation.bytes <= region.data() + region.size();
-  });
+  return false;
 }
 
 OperationRecord* Sender::make_record(const Operation& operation) {
@@ -59,7 +65,7 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   *record = {};
   record->operation = operation;
   if (state_.registers_local && !operation.copy_source) {
-    record->operation.copy_source = is_better_copied(operation);
+    record->operation.copy_source = sources_.is_better_copied(operation);
   }
   // Atomics travel in Weft's own messages, so they do not advance the operation counter of the policies.
   record->number = state_.operation_count;
@@ -81,12 +87,17 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   }
   if (is_sequenced(operation.kind)) {
     const std::uint32_t unacked = peer.next_sequence - peer.acked_floor;
-    if (unacked >= kUnackedFlush) {
+    const bool has_asked = static_cast<std::int32_t>(peer.flush_asked - peer.acked_floor) > 0;
+    if (unacked >= kUnackedFlush && !has_asked) {
       request_flush(peer);
     }
     if (unacked >= kUnackedMax) {
       return Status::Again;
     }
+  }
+  if (is_message(operation)) {
+    accept_message(peer, operation);
+    return Status::Ok;
   }
   OperationRecord& record = *make_record(operation);
   if (is_sequenced(operation.kind)) {
@@ -97,40 +108,52 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
     return Status::Ok;
   }
   if (record.operation.copy_source) {
-    copy_source(record);
+    sources_.copy(record);
   }
   peer.queue.push_back(&record);
   state_.activate(peer);
   return Status::Ok;
 }
 
-// An atomic or a small put_signal is one frame. A larger put_signal is pieces, then a frame.
-Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
-  const Operation& operation = record.operation;
-  record.sequenced = true;
-  record.sequence = peer.next_sequence++;
-  record.wants_reply = operation.kind == OperationKind::Atomic && operation.result != nullptr;
-  ++record.parts;  // the acknowledgement, or the reply
-  peer.unacked.push_back(&record);
+// No record is needed: its batch is kept until it has arrived, and only its counter is told of the acknowledgement.
+void Sender::accept_message(Peer& peer, const Operation& operation) {
+  operation.counter->issue();
+  // Atomics do not advance the operation counter of the policies.
+  state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
+  peer.unacked.push_back({.counter = operation.counter});
+  const std::uint32_t sequence = peer.next_sequence++;
   if (operation.kind == OperationKind::Atomic) {
-    UpdateFrame frame = frame_of(record, FrameKind::Atomic);
-    frame.token = record.wants_reply ? record.token() : 0;
-    outbox_.append(peer, frame);
-    finish_part(record);
-  } else if (operation.bytes == 0 ||
-             (operation.bytes <= state_.options.eager_bytes_max && !operation.on_device)) {
+    outbox_.append(peer, frame_of(operation.update, FrameKind::Atomic, sequence));
+  } else {
     UpdateFrame frame =
-        frame_of(record, operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal);
+        frame_of(operation.update,
+                 operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal, sequence);
     frame.count = static_cast<std::uint32_t>(operation.bytes);
     frame.data_region = static_cast<std::uint16_t>(operation.remote.region.value);
     frame.data_offset = operation.remote.offset.value;
     outbox_.append(peer, frame, {static_cast<const std::byte*>(operation.local), operation.bytes});
+  }
+  outbox_.post(peer, false);
+}
+
+// An atomic with a result is one frame and its reply. A large put_signal is pieces, then a frame.
+Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
+  const Operation& operation = record.operation;
+  record.sequenced = true;
+  record.sequence = peer.next_sequence++;
+  record.wants_reply = operation.kind == OperationKind::Atomic;
+  ++record.parts;  // the acknowledgement, or the reply
+  peer.unacked.push_back({.record = &record});
+  if (record.wants_reply) {
+    UpdateFrame frame = frame_of(operation.update, FrameKind::Atomic, record.sequence);
+    frame.token = record.token();
+    outbox_.append(peer, frame);
     finish_part(record);
   } else {
     begin_pieces(record);
     if (!peer.queue.empty() || !dispatch_one(peer, record)) {
       if (operation.copy_source) {
-        copy_source(record);
+        sources_.copy(record);
       }
       peer.queue.push_back(&record);
       state_.activate(peer);
@@ -142,44 +165,7 @@ Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
 
 void Sender::begin_pieces(OperationRecord& record) {
   record.in_burst = true;
-  links_.on_accepted(direction_of(record.operation), record.operation.bytes);
-}
-
-UpdateFrame Sender::frame_of(const OperationRecord& record, FrameKind kind) const {
-  const AtomicUpdate& update = record.operation.update;
-  return {.kind = kind,
-          .code = static_cast<std::uint8_t>(update.code),
-          .element_bytes = update.element_bytes,
-          .sequence = record.sequence,
-          .region = static_cast<std::uint16_t>(update.word.region.value),
-          .offset = update.word.offset.value,
-          .operand = update.operand,
-          .compare = update.compare};
-}
-
-// The caller may reuse its buffer at once, while the copy stays until no piece can be retransmitted any more.
-void Sender::copy_source(OperationRecord& record) {
-  if (record.copy != nullptr) {
-    return;
-  }
-  record.copy = state_.copies.take(record.operation.bytes);
-  std::memcpy(record.copy->data(), record.operation.local, record.operation.bytes);
-  record.operation.local = record.copy->data();
-}
-
-// Like copy_source, for memory that may be unmapped: process_vm_readv(2) reports that instead of raising a signal.
-bool Sender::copy_readable(OperationRecord& record) {
-  const std::size_t bytes = record.operation.bytes;
-  SourceCopy* copy = state_.copies.take(bytes);
-  const iovec here{copy->data(), bytes};
-  const iovec there{record.operation.local, bytes};
-  if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(bytes)) {
-    state_.copies.give(copy);
-    return false;
-  }
-  record.copy = copy;
-  record.operation.local = copy->data();
-  return true;
+  selector_.on_accepted(direction_of(record.operation), record.operation.bytes);
 }
 
 bool Sender::dispatch_oldest(Peer& peer) {
@@ -187,7 +173,7 @@ bool Sender::dispatch_oldest(Peer& peer) {
   const std::uint64_t before = record.planned_bytes;
   if (!dispatch_one(peer, record)) {
     const Operation& operation = record.operation;
-    links_.wait_for_room(
+    selector_.wait_for_room(
         peer, direction_of(operation),
         {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane});
     return record.planned_bytes != before;
@@ -202,7 +188,7 @@ bool Sender::dispatch_retries(Peer& peer) {
     PieceRecord& piece = *peer.retry.front();
     const Direction direction = direction_of(piece.operation->operation);
     // A retransmitted piece is posted whole. The planner is told a size of 1, so that no window holds it back.
-    auto where = links_.choose(peer, direction, {.total = 1}, piece.operation->number);
+    auto where = selector_.choose(peer, direction, {.total = 1}, piece.operation->number);
     if (!where) {
       break;
     }
@@ -225,7 +211,7 @@ bool Sender::dispatch_retries(Peer& peer) {
 bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
   while (record.planned_bytes < operation.bytes) {
-    auto where = links_.choose(
+    auto where = selector_.choose(
         peer, direction_of(operation),
         {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane},
         record.number);
@@ -235,7 +221,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     where->bytes = std::min(where->bytes, state_.rma_bytes_max);
     // Even if the rail injects the data: a piece whose link fails is retransmitted from the copy.
     if (operation.copy_source) {
-      copy_source(record);
+      sources_.copy(record);
     }
     const fabric::Rail& rail = *state_.rails[where->local.value].rail;
     PieceRecord* piece = state_.pieces.take();
@@ -258,7 +244,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
       continue;  // the rail is now marked as full or down; or the source is now a copy
     }
     record.lane = where->lane;
-    links_.on_planned(direction_of(operation), operation.bytes, where->bytes);
+    selector_.on_planned(direction_of(operation), operation.bytes, where->bytes);
     record.planned_bytes += where->bytes;
     ++record.parts;
     record.pieces += piece->with_immediate ? 1 : 0;
@@ -312,7 +298,7 @@ bool Sender::go_on_from_copy(OperationRecord& record, const fabric::Rail& rail) 
   const bool may_help = operation.kind != OperationKind::Get && !operation.on_device &&
                         record.copy == nullptr && operation.bytes <= kRescuedBytesMax &&
                         std::string_view(rail.last_action()) == fabric::kRegisterAction;
-  return may_help && copy_readable(record);
+  return may_help && sources_.copy_readable(record);
 }
 
 void Sender::refuse(OperationRecord& record, const fabric::Rail& rail) {
@@ -339,7 +325,7 @@ void Sender::refuse(OperationRecord& record, const fabric::Rail& rail) {
 void Sender::on_planned(Peer& peer, OperationRecord& record) {
   record.planned = true;
   if (record.operation.kind == OperationKind::PutSignal && !record.forced) {
-    UpdateFrame frame = frame_of(record, FrameKind::Signal);
+    UpdateFrame frame = frame_of(record.operation.update, FrameKind::Signal, record.sequence);
     frame.count = record.pieces;
     outbox_.append(peer, frame);
   }
@@ -376,7 +362,7 @@ void Sender::finish_part(OperationRecord& record) {
     return;
   }
   if (record.in_burst) {
-    links_.on_finished(direction_of(record.operation));
+    selector_.on_finished(direction_of(record.operation));
   }
   record.operation.counter->complete(record.failed);
   if (record.copy != nullptr) {
@@ -388,24 +374,40 @@ void Sender::finish_part(OperationRecord& record) {
 // No piece is in flight any more: the target applies the signal now (Force), or never (Skip).
 void Sender::end_sequence(OperationRecord& record) {
   if (Peer& peer = *state_.peers[record.operation.peer.value]; peer.status == Status::Ok) {
-    outbox_.append(peer, frame_of(record, record.refused ? FrameKind::Skip : FrameKind::Force));
+    const FrameKind kind = record.refused ? FrameKind::Skip : FrameKind::Force;
+    outbox_.append(peer, frame_of(record.operation.update, kind, record.sequence));
   }
   record.forced = false;
   record.refused = false;
 }
 
 void Sender::on_acked(Peer& peer, std::uint32_t floor) {
+  // Neighbours mostly share a counter, which then is told of all of them at once.
+  OperationCounter* counter = nullptr;
+  std::uint64_t count = 0;
+  const auto tell = [&] {
+    if (counter != nullptr) {
+      counter->complete(false, count);
+    }
+  };
   // Acknowledgements may arrive out of order: a stale one changes nothing.
   while (static_cast<std::int32_t>(floor - peer.acked_floor) > 0 && !peer.unacked.empty()) {
-    OperationRecord* record = peer.unacked.front();
+    const Unacked oldest = peer.unacked.front();
     peer.unacked.pop_front();
     ++peer.acked_floor;
-    if (record != nullptr && record->wants_reply) {
-      peer.late_replies.push_back(record);
-    } else if (record != nullptr) {
-      finish_part(*record);
+    if (oldest.counter != counter && oldest.counter != nullptr) {
+      tell();
+      counter = oldest.counter;
+      count = 0;
+    }
+    count += oldest.counter != nullptr ? 1 : 0;
+    if (oldest.record != nullptr && oldest.record->wants_reply) {
+      peer.late_replies.push_back(oldest.record);
+    } else if (oldest.record != nullptr) {
+      finish_part(*oldest.record);
     }
   }
+  tell();
 }
 
 // A reply is processed once, while the record waits for it. A stale one finds no record, or one that waits for no
@@ -416,8 +418,8 @@ bool Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
     return false;
   }
   const std::uint32_t index = record->sequence - peer.acked_floor;
-  if (index < peer.unacked.size() && peer.unacked[index] == record) {
-    peer.unacked[index] = nullptr;
+  if (index < peer.unacked.size() && peer.unacked[index].record == record) {
+    peer.unacked[index].record = nullptr;
   } else if (std::erase(peer.late_replies, record) == 0) {
     return false;
   }
@@ -428,13 +430,17 @@ bool Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
 
 // Pieces that are still posted on a rail fail there, and then reach drop_piece through Recovery.
 void Sender::fail_all(Peer& peer) {
-  peer.late_replies.insert(peer.late_replies.end(), peer.unacked.begin(), peer.unacked.end());
+  for (const Unacked& operation : peer.unacked) {
+    if (operation.counter != nullptr) {
+      operation.counter->complete(true);
+    } else if (operation.record != nullptr) {
+      peer.late_replies.push_back(operation.record);
+    }
+  }
   peer.unacked.clear();
   for (OperationRecord* record : peer.late_replies) {
-    if (record != nullptr) {
-      record->failed = true;
-      finish_part(*record);
-    }
+    record->failed = true;
+    finish_part(*record);
   }
   peer.late_replies.clear();
   for (OperationRecord* record : peer.queue) {

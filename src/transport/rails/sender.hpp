@@ -6,14 +6,18 @@
 
 #include "src/transport/rails/links.hpp"
 #include "src/transport/rails/outbox.hpp"
+#include "src/transport/rails/rail_selector.hpp"
+#include "src/transport/rails/source_copies.hpp"
 #include "src/transport/rails/state.hpp"
 
 namespace weft::transport::rails {
 
 class Sender {
  public:
-  Sender(State& state, Links& links, Outbox& outbox)
-      : state_(state), links_(links), outbox_(outbox) {}
+  Sender(State& state, Links& links, RailSelector& selector, Outbox& outbox)
+      : state_(state), links_(links), selector_(selector), outbox_(outbox), sources_(state) {}
+
+  [[nodiscard]] bool is_message(const Operation& operation) const;
 
   // Accepts the operation and posts what may be posted now. Again: the backlog to the peer is too large.
   Status accept(Peer& peer, const Operation& operation);
@@ -38,11 +42,9 @@ class Sender {
   void fail_all(Peer& peer);
 
  private:
+  void accept_message(Peer& peer, const Operation& operation);
   Status accept_sequenced(Peer& peer, OperationRecord& record);
-  [[nodiscard]] bool is_better_copied(const Operation& operation) const;
   OperationRecord* make_record(const Operation& operation);
-  void copy_source(OperationRecord& record);
-  bool copy_readable(OperationRecord& record);
   void begin_pieces(OperationRecord& record);
   // False if the rest has to wait.
   bool dispatch_one(Peer& peer, OperationRecord& record);
@@ -52,13 +54,14 @@ class Sender {
   // True if the operation continues from a copy, because its memory cannot be registered.
   bool go_on_from_copy(OperationRecord& record, const fabric::Rail& rail);
   void on_planned(Peer& peer, OperationRecord& record);
-  [[nodiscard]] UpdateFrame frame_of(const OperationRecord& record, FrameKind kind) const;
   void finish_part(OperationRecord& record);
   void end_sequence(OperationRecord& record);
 
   State& state_;
   Links& links_;
+  RailSelector& selector_;
   Outbox& outbox_;
+  SourceCopies sources_;
 };
 
 }  // namespace weft::transport::rails

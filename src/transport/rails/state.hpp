@@ -1,5 +1,5 @@
-// The state of the rails transport: its rails, its peers, and the operations in flight. Plain data. Links, Outbox,
-// Sender, Receiver and Recovery act on it.
+// The state of the rails transport: its rails, its peers, and the operations in flight. Plain data. Links,
+// RailSelector, Outbox, Sender, Receiver and Recovery act on it.
 //
 // RailsTransport's lock guards everything here. A Pool owns each record; pointers to it stay valid until it is given
 // back.
@@ -152,6 +152,12 @@ struct OperationRecord : Tokened {
   SourceCopy* copy = nullptr;  // of the source, from State::copies
 };
 
+// An operation with a sequence number, until it is acknowledged.
+struct Unacked {
+  OperationCounter* counter = nullptr;  // of an operation that is one frame
+  OperationRecord* record = nullptr;    // of any other; null once its reply has arrived
+};
+
 // What a post to a rail is: an event of the rail names the Posted.
 enum class PostedKind : std::uint8_t { Piece, Batch, Receive, Probe };
 
@@ -229,10 +235,10 @@ struct Peer {
   std::uint64_t unreachable_since_ns = 0;                   // 0: reachable
 
   // Operations to this peer.
-  std::deque<OperationRecord*> queue;    // not planned in full; the oldest first
-  std::deque<PieceRecord*> retry;        // failed pieces to be retransmitted
-  std::vector<PieceRecord*> recovering;  // failed pieces about which the target was asked
-  std::deque<OperationRecord*> unacked;  // by sequence, from acked_floor on; null after a reply
+  std::deque<OperationRecord*> queue;          // not planned in full; the oldest first
+  std::deque<PieceRecord*> retry;              // failed pieces to be retransmitted
+  std::vector<PieceRecord*> recovering;        // failed pieces about which the target was asked
+  std::deque<Unacked> unacked;                 // by sequence, from acked_floor on
   std::vector<OperationRecord*> late_replies;  // acknowledged, but the reply has not arrived
   std::uint32_t next_sequence = 0;
   std::uint32_t acked_floor = 0;

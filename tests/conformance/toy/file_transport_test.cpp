@@ -97,7 +97,7 @@ TEST(ToyTransport, CarriesAJobWithItsHeapWindowsAtomicsAndCollectives) {
   testing::run_pes(
       3,
       [](runtime::Runtime& runtime) {
-        auto* words = static_cast<std::uint64_t*>(runtime.allocate(4096, 64, true));
+        auto* words = static_cast<std::uint64_t*>(runtime.heap().allocate(4096, 64, true));
         const std::uint32_t me = runtime.pe().value;
         const Pe next((me + 1) % 3);
         std::vector<std::uint64_t> data(100, me + 1);
@@ -105,8 +105,8 @@ TEST(ToyTransport, CarriesAJobWithItsHeapWindowsAtomicsAndCollectives) {
                                            std::as_bytes(std::span(data)),
                                            {.word = words, .value = 7}, next, rma::Blocking::Yes),
                   Status::Ok);
-        ASSERT_EQ(runtime.rma().wait([&] { return rma::Rma::read_word(words) == 7; },
-                                     [] { return "waiting for the signal"; }),
+        ASSERT_EQ(runtime.rma().waiter().wait([&] { return rma::load_word(words) == 7; },
+                                              [] { return "waiting for the signal"; }),
                   Status::Ok);
         EXPECT_EQ(words[1], (me + 2) % 3 + 1);
         EXPECT_EQ(words[100], (me + 2) % 3 + 1);

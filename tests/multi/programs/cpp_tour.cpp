@@ -24,6 +24,7 @@ void tour_atomics(int right) {
   const weft::SymmetricArray<long long> words(2);
   long long* word = words.data();
   weft::atomic_set(word, 5LL, right);
+  weft::quiet();
   WEFT_EXPECT(weft::atomic_fetch(word, right) == 5);
   WEFT_EXPECT(weft::atomic_fetch_add(word, 2LL, right) == 5);
   weft::atomic_add(word, 1LL, right);

@@ -59,9 +59,9 @@ std::uint64_t copy(gpu::Copier& copier,
   const std::uint64_t start = now_ns();
   std::uint64_t last = 0;
   for (std::uint32_t i = 0; i < times; ++i) {
-    last = copier.start(gpu::Direction::ToDevice, dest, source, bytes);
+    last = copier.start(gpu::Direction::ToGpu, dest, source, bytes);
   }
-  while (!copier.is_done(gpu::Direction::ToDevice, last)) {
+  while (!copier.is_done(gpu::Direction::ToGpu, last)) {
     if (copier.has_failed() || now_ns() - start > kCopyLimitNs) {
       fail("copying {} {}", format_bytes(bytes),
            copier.has_failed() ? "failed" : "did not end within 10 s");

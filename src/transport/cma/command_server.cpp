@@ -1,13 +1,13 @@
-// The target's side of CmaTransport: executes commands that peers wrote into this PE's mailbox.
+#include "src/transport/cma/command_server.hpp"
+
 #include <cstring>
 
 #include "src/transport/atomic_update.hpp"
-#include "src/transport/cma/cma_transport.hpp"
 
 namespace weft::transport::cma {
 
-bool CmaTransport::drain() {
-  const std::unique_lock lock(drain_mutex_, std::try_to_lock);
+bool CommandServer::drain() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) {
     return false;
   }
@@ -15,7 +15,7 @@ bool CmaTransport::drain() {
   Command command{};
   for (std::uint32_t i = 0; i < kRingSlots && commands_.pop(command); ++i) {
     moved = true;
-    const Peer* sender = command.sender < peers_.size() ? peers_[command.sender].get() : nullptr;
+    const Peer* sender = find(peers_, Pe(command.sender));
     if (sender != nullptr && command.status_slot < kStatusSlots) {
       MailboxMemory& theirs = sender->mailbox.memory();
       answer(theirs.statuses, command.status_slot, execute(command, *sender));
@@ -23,13 +23,18 @@ bool CmaTransport::drain() {
     }
   }
   const std::optional<std::uint32_t> owner = commands_.blocked_by();
-  if (!moved && owner && options_.is_dead && options_.is_dead(Pe(*owner))) {
+  if (!moved && owner && is_dead_ && is_dead_(Pe(*owner))) {
     commands_.skip();
   }
   return moved;
 }
 
-SlotState CmaTransport::copy_for(const Command& command, const Peer& sender) {
+bool CommandServer::has_news() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return !lock.owns_lock() || commands_.has_ready();
+}
+
+SlotState CommandServer::copy_for(const Command& command, const Peer& sender) {
   auto* here = reinterpret_cast<std::byte*>(regions_.address_of(
       {.region = RegionIndex(command.region), .offset = HeapOffset(command.offset)},
       command.bytes));
@@ -48,12 +53,12 @@ SlotState CmaTransport::copy_for(const Command& command, const Peer& sender) {
   return SlotState::Done;
 }
 
-SlotState CmaTransport::copy_by_attach(const Command& command,
-                                       std::byte* here,
-                                       const Peer& sender) {
+SlotState CommandServer::copy_by_attach(const Command& command,
+                                        std::byte* here,
+                                        const Peer& sender) {
   const bool writes = command.kind == CommandKind::Write;
   const CopyResult result =
-      is_forbidden(sender)
+      sender.is_forbidden()
           ? CopyResult::Forbidden
           : copy_piece(
                 {.pid = sender.pid, .direction = writes ? Direction::FromPeer : Direction::ToPeer},
@@ -62,7 +67,7 @@ SlotState CmaTransport::copy_by_attach(const Command& command,
     case CopyResult::Done:
       return SlotState::Done;
     case CopyResult::Forbidden:
-      forbid(sender);
+      sender.forbid();
       return SlotState::Forbidden;
     case CopyResult::Gone:
     case CopyResult::Fault:
@@ -71,7 +76,7 @@ SlotState CmaTransport::copy_by_attach(const Command& command,
   return SlotState::Failed;
 }
 
-Answer CmaTransport::execute(const Command& command, const Peer& sender) {
+Answer CommandServer::execute(const Command& command, const Peer& sender) {
   if (command.kind != CommandKind::Update) {
     const SlotState copied = copy_for(command, sender);
     if (copied != SlotState::Done || command.has_update == 0) {

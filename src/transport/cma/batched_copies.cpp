@@ -1,7 +1,6 @@
-// The sender's side of CmaTransport for small copies: they are batched, and issued together.
-#include <array>
+#include "src/transport/cma/batched_copies.hpp"
 
-#include "src/transport/cma/cma_transport.hpp"
+#include <array>
 
 namespace weft::transport::cma {
 namespace {
@@ -23,81 +22,8 @@ Operation operation_of(const BatchItem& item, Pe peer, Direction direction) {
           .counter = item.counter};
 }
 
-}  // namespace
-
-Status CmaTransport::gather(Peer& peer, const Operation& operation) {
-  const Direction direction =
-      operation.kind == OperationKind::Get ? Direction::FromPeer : Direction::ToPeer;
-  Batch& batch = peer.batch(direction);
-  const std::lock_guard lock(batch.mutex);
-  if (!batch.has_room(operation.bytes)) {
-    issue(peer, direction);
-  }
-  if (!batch.has_room(operation.bytes)) {  // the waiting items go through chunks, which are full
-    return Status::Again;
-  }
-  if (!batch.has_items()) {
-    // relaxed: a thread sees its own batches; it sees those of another thread slightly later.
-    AtomicRef(open_batches_).fetch_add(1, std::memory_order_relaxed);
-  }
-  operation.counter->issue();
-  batch.add({.remote = operation.remote,
-             .local = operation.local,
-             .bytes = operation.bytes,
-             .counter = operation.counter});
-  return Status::Ok;
-}
-
-bool CmaTransport::issue(Peer& peer, Direction direction) {
-  Batch& batch = peer.batch(direction);
-  if (!batch.has_items()) {
-    return false;
-  }
-  const std::size_t before = batch.items().size();
-  while (batch.has_items()) {
-    if (is_lost(peer)) {
-      complete_oldest(batch, batch.items().size(), true);
-    } else if (!is_forbidden(peer)) {
-      copy_oldest(peer, direction);
-    } else if (!bounce_oldest(peer, direction)) {
-      return batch.items().size() < before;
-    }
-  }
-  // relaxed: as in gather.
-  AtomicRef(open_batches_).fetch_sub(1, std::memory_order_relaxed);
-  return true;
-}
-
-// Copies as many items as the kernel accepts. Afterwards fewer items wait, or the peer is lost or forbidden.
-void CmaTransport::copy_oldest(Peer& peer, Direction direction) {
-  Batch& batch = peer.batch(direction);
-  const Copied copied = copy_batch(peer, direction);
-  complete_oldest(batch, copied.count, false);
-  switch (copied.result) {
-    case CopyResult::Done:
-      return;
-    case CopyResult::Forbidden:
-      return forbid(peer);
-    case CopyResult::Gone:
-      return lose(peer);
-    case CopyResult::Fault:
-      log_fault(peer, operation_of(batch.items().front(), peer.pe, direction));
-      complete_oldest(batch, 1, true);
-  }
-}
-
-bool CmaTransport::bounce_oldest(Peer& peer, Direction direction) {
-  Batch& batch = peer.batch(direction);
-  const std::lock_guard lock(send_mutex_);
-  if (!start_transfer(operation_of(batch.items().front(), peer.pe, direction),
-                      TransferTable::kNewMax)) {
-    return false;
-  }
-  batch.drop(1);  // progress will send it
-  return true;
-}
-
-Copied CmaTransport::copy_batch(Peer& peer, Direction direction) const {
+// Copies the items of the batch.
+Copied copy_batch(Peer& peer, Direction direction) {
   std::array<iovec, Batch::kItemsMax> local;
   std::array<iovec, Batch::kItemsMax> remote;
   std::size_t count = 0;
@@ -112,7 +38,79 @@ Copied CmaTransport::copy_batch(Peer& peer, Direction direction) const {
                      std::span(remote.data(), count));
 }
 
-void CmaTransport::flush_peer(Peer& peer) {
+}  // namespace
+
+Status BatchedCopies::add(Peer& peer, const Operation& operation) {
+  const Direction direction =
+      operation.kind == OperationKind::Get ? Direction::FromPeer : Direction::ToPeer;
+  Batch& batch = peer.batch(direction);
+  const std::lock_guard lock(batch.mutex);
+  if (!batch.has_room(operation.bytes)) {
+    issue(peer, direction);
+  }
+  if (!batch.has_room(operation.bytes)) {  // the waiting items go through chunks, which are full
+    return Status::Again;
+  }
+  if (!batch.has_items()) {
+    // relaxed: as in has_items.
+    AtomicRef(open_count_).fetch_add(1, std::memory_order_relaxed);
+  }
+  operation.counter->issue();
+  batch.add({.remote = operation.remote,
+             .local = operation.local,
+             .bytes = operation.bytes,
+             .counter = operation.counter});
+  return Status::Ok;
+}
+
+bool BatchedCopies::issue(Peer& peer, Direction direction) {
+  Batch& batch = peer.batch(direction);
+  if (!batch.has_items()) {
+    return false;
+  }
+  const std::size_t before = batch.items().size();
+  while (batch.has_items()) {
+    if (peer.is_lost()) {
+      complete_oldest(batch, batch.items().size(), true);
+    } else if (!peer.is_forbidden()) {
+      copy_oldest(peer, direction);
+    } else if (!bounce_oldest(peer, direction)) {
+      return batch.items().size() < before;
+    }
+  }
+  // relaxed: as in add.
+  AtomicRef(open_count_).fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// Copies as many items as the kernel accepts. Afterwards fewer items wait, or the peer is lost or forbidden.
+void BatchedCopies::copy_oldest(Peer& peer, Direction direction) {
+  Batch& batch = peer.batch(direction);
+  const Copied copied = copy_batch(peer, direction);
+  complete_oldest(batch, copied.count, false);
+  switch (copied.result) {
+    case CopyResult::Done:
+      return;
+    case CopyResult::Forbidden:
+      return peer.forbid();
+    case CopyResult::Gone:
+      return peer.lose();
+    case CopyResult::Fault:
+      peer.log_fault(operation_of(batch.items().front(), peer.pe, direction));
+      complete_oldest(batch, 1, true);
+  }
+}
+
+bool BatchedCopies::bounce_oldest(Peer& peer, Direction direction) {
+  Batch& batch = peer.batch(direction);
+  if (!sender_.bounce_later(operation_of(batch.items().front(), peer.pe, direction))) {
+    return false;
+  }
+  batch.drop(1);  // progress will send it
+  return true;
+}
+
+void BatchedCopies::flush(Peer& peer) {
   for (const Direction direction : {Direction::ToPeer, Direction::FromPeer}) {
     if (peer.batch(direction).has_items()) {
       const std::lock_guard lock(peer.batch(direction).mutex);
@@ -121,15 +119,8 @@ void CmaTransport::flush_peer(Peer& peer) {
   }
 }
 
-void CmaTransport::flush(Pe peer) noexcept {
-  if (Peer* known = find(peer); known != nullptr) {
-    flush_peer(*known);
-  }
-}
-
-bool CmaTransport::issue_all() {
-  // relaxed: as in gather.
-  if (AtomicRef(open_batches_).load(std::memory_order_relaxed) == 0) {
+bool BatchedCopies::flush_all() {
+  if (!has_items()) {
     return false;
   }
   bool moved = false;

@@ -1,0 +1,227 @@
+#include "src/proxy/command_packer.hpp"
+
+#include <cstring>
+
+namespace weft::proxy {
+namespace {
+
+using device::Command;
+using device::CommandKind;
+
+bool wants_reply(const Command& command) {
+  return (command.flags & device::kReplyWanted) != 0;
+}
+
+bool is_small(std::uint64_t bytes) {
+  return bytes <= device::kPayloadBytes;
+}
+
+void set_update(Record& record, const Command& command) {
+  record.op = command.op;
+  record.element_bytes = command.element_bytes;
+  record.word = command.word;
+  record.operand = command.operand;
+  record.compare = command.compare;
+}
+
+void end_command(Record& record, const Command& command) {
+  record.flags |= kLastOfCommand;
+  if (wants_reply(command)) {
+    record.flags |= kAnswers;
+  }
+}
+
+}  // namespace
+
+Packed CommandPacker::pack(QueuedCommand& queued) {
+  if (!queued.begun) {
+    queued.begun = true;
+    fence_ = (queued.command.flags & device::kFenceBefore) != 0 ? parcels_.opened() : fence_;
+  }
+  if (gpu_direct_.takes(queued.command)) {
+    return pack_direct(queued);
+  }
+  return pack_in_parcels(queued) ? Packed::All : Packed::Part;
+}
+
+bool CommandPacker::pack_in_parcels(QueuedCommand& queued) {
+  switch (queued.command.kind) {
+    case CommandKind::Put:
+    case CommandKind::PutSignal:
+      return is_small(queued.command.bytes) ? pack_small_put(queued) : pack_put(queued);
+    case CommandKind::Signal:
+    case CommandKind::Atomic:
+      return pack_atomic(queued);
+    case CommandKind::Get:
+      return pack_get(queued);
+    case CommandKind::Nop:
+    case CommandKind::Fence:
+      return true;  // never queued
+  }
+  return true;
+}
+
+bool CommandPacker::pack_small_put(const QueuedCommand& queued) {
+  const Command& command = queued.command;
+  const bool has_signal = command.kind == CommandKind::PutSignal;
+  Record* record =
+      append_for(queued, has_signal ? RecordKind::PutSignal : RecordKind::SmallPut, command.bytes);
+  if (record == nullptr) {
+    return false;
+  }
+  record->dest = command.dest;
+  if (has_signal) {
+    set_update(*record, command);
+  }
+  end_command(*record, command);
+  if ((command.flags & device::kPayloadInSlot) != 0) {
+    std::memcpy(parcels_.payload(), queued.payload.data(), command.bytes);
+  } else if (command.bytes > 0) {
+    parcels_.copy_in(command.source, command.bytes);
+  }
+  return true;
+}
+
+bool CommandPacker::pack_put(QueuedCommand& queued) {
+  const Command& command = queued.command;
+  while (queued.packed_bytes < command.bytes) {
+    const std::size_t bytes = parcels_.chunk_bytes(command.bytes - queued.packed_bytes);
+    Record* record = append_for(queued, RecordKind::BulkPut, bytes);
+    if (record == nullptr) {
+      return false;
+    }
+    record->dest = command.dest + queued.packed_bytes;
+    parcels_.copy_in(command.source + queued.packed_bytes, bytes);
+    queued.packed_bytes += bytes;
+    if (queued.packed_bytes == command.bytes && command.kind == CommandKind::Put) {
+      end_command(*record, command);
+    }
+  }
+  if (command.kind == CommandKind::Put) {
+    return true;
+  }
+  Record* record = append_for(queued, RecordKind::Atomic, 0);
+  if (record == nullptr) {
+    return false;
+  }
+  set_update(*record, command);
+  end_command(*record, command);
+  return true;
+}
+
+// NICs do not know the order of streams. So a put after a fence is not even posted before the peer has applied
+// everything before the fence. All of that is in parcels below fence_.
+Packed CommandPacker::pack_direct(QueuedCommand& queued) {
+  if (parcels_.finished() < fence_) {
+    return Packed::Part;
+  }
+  return queued.command.kind == CommandKind::Get ? start_direct_get(queued)
+                                                 : pack_direct_put(queued);
+}
+
+Packed CommandPacker::pack_direct_put(QueuedCommand& queued) {
+  const Command& command = queued.command;
+  if (queued.packed_bytes == 0) {
+    const Status status = gpu_direct_.post_put(command);
+    if (status != Status::Ok) {
+      return status == Status::Again ? Packed::Part : Packed::Failed;
+    }
+    queued.packed_bytes = command.bytes;
+  }
+  Record* record = append_for(queued, RecordKind::DirectPut, 0);
+  if (record == nullptr) {
+    return Packed::Part;
+  }
+  if (command.kind == CommandKind::PutSignal) {
+    set_update(*record, command);
+    record->flags |= kUpdates;
+  }
+  record->dest = gpu_direct_.posted() - 1;
+  end_command(*record, command);
+  return Packed::All;
+}
+
+Packed CommandPacker::start_direct_get(const QueuedCommand& queued) {
+  const Status status = gpu_direct_.post_get(
+      queued.command, {.origin = queued.origin, .answers = wants_reply(queued.command)});
+  if (status == Status::Ok) {
+    return Packed::All;
+  }
+  return status == Status::Again ? Packed::Part : Packed::Failed;
+}
+
+bool CommandPacker::pack_atomic(const QueuedCommand& queued) {
+  const bool fetches = queued.command.kind == CommandKind::Atomic && wants_reply(queued.command);
+  if (fetches && requests_.is_full()) {
+    return false;
+  }
+  Record* record = append_for(queued, RecordKind::Atomic, 0);
+  if (record == nullptr) {
+    return false;
+  }
+  set_update(*record, queued.command);
+  if (fetches) {
+    record->flags |= kFetches;
+    record->request = requests_.take(queued.command, queued.origin);
+  } else {
+    end_command(*record, queued.command);
+  }
+  return true;
+}
+
+bool CommandPacker::pack_get(const QueuedCommand& queued) {
+  if (requests_.is_full()) {
+    return false;
+  }
+  Record* record = append_for(queued, RecordKind::Get, 0);
+  if (record == nullptr) {
+    return false;
+  }
+  record->dest = queued.command.source;
+  record->bytes = queued.command.bytes;
+  record->operand = queued.command.dest;
+  record->request = requests_.take(queued.command, queued.origin);
+  return true;
+}
+
+bool CommandPacker::pack(QueuedAnswer& answer) {
+  const Record asked = answer.asked;
+  if (asked.kind == RecordKind::FetchReply) {
+    Record* record = parcels_.append(RecordKind::FetchReply, 0);
+    if (record == nullptr) {
+      return false;
+    }
+    record->request = asked.request;
+    record->operand = asked.operand;
+    return true;
+  }
+  const RecordKind kind = is_small(asked.bytes) ? RecordKind::GetReply : RecordKind::GetReplyBulk;
+  do {
+    const std::size_t bytes = parcels_.chunk_bytes(asked.bytes - answer.packed_bytes);
+    Record* record = parcels_.append(kind, bytes);
+    if (record == nullptr) {
+      return false;
+    }
+    record->request = asked.request;
+    record->dest = asked.operand + answer.packed_bytes;
+    parcels_.copy_in(
+        reinterpret_cast<std::uint64_t>(context_.heap.base) + asked.dest + answer.packed_bytes,
+        bytes);
+    answer.packed_bytes += bytes;
+  } while (answer.packed_bytes < asked.bytes);
+  return true;
+}
+
+Record* CommandPacker::append_for(const QueuedCommand& queued, RecordKind kind, std::size_t bytes) {
+  Record* record = parcels_.append(kind, bytes);
+  if (record != nullptr) {
+    record->ring = queued.origin.ring;
+    record->position = queued.origin.position;
+    const bool is_first =
+        queued.packed_bytes == 0;  // the following records are after the fence as well
+    record->flags = is_first && (queued.command.flags & device::kFenceBefore) != 0 ? kFenced : 0;
+  }
+  return record;
+}
+
+}  // namespace weft::proxy

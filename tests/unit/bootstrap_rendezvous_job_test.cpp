@@ -1,0 +1,108 @@
+// The job of a rendezvous without sockets: who is told what, and in which order.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "src/bootstrap/frame.hpp"
+#include "src/bootstrap/rendezvous_job.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using namespace std::chrono_literals;
+
+class RendezvousJobs : public ::testing::Test {
+ protected:
+  RendezvousJob make(std::uint32_t pe_count, std::optional<Pe> host = std::nullopt) {
+    return {{.rendezvous = "here", .pe_count = pe_count, .timeout = 1s, .host = host},
+            [this](Pe pe, const SharedFrame& frame) {
+              FrameReader reader(kGatheredBytesMax);
+              reader.append(*frame);
+              told.emplace_back(pe.value, static_cast<Message>(reader.next()->type));
+            }};
+  }
+
+  static Frame frame(Message type, std::span<const std::byte> payload = {}) {
+    return {.type = static_cast<std::uint16_t>(type),
+            .payload = Blob(payload.begin(), payload.end())};
+  }
+
+  std::vector<std::pair<std::uint32_t, Message>> told;
+};
+
+TEST_F(RendezvousJobs, TheHostIsToldLast) {
+  RendezvousJob job = make(3, Pe(0));
+  for (std::uint32_t pe = 0; pe < 3; ++pe) {
+    job.join(Pe(pe));
+  }
+  EXPECT_THAT(
+      told, ElementsAre(Pair(1, Message::Start), Pair(2, Message::Start), Pair(0, Message::Start)));
+}
+
+TEST_F(RendezvousJobs, APeThatComesAfterTheFailureIsToldIt) {
+  RendezvousJob job = make(2);
+  job.note_exit(Pe(1), "exited with status 3");
+  EXPECT_FALSE(job.failure()) << "nobody waits for it yet";
+  job.join(Pe(0));
+  EXPECT_THAT(job.failure()->what(), HasSubstr("PE 1 exited with status 3 before it joined"));
+  EXPECT_EQ(job.first_lost(), Pe(1));
+  told.clear();
+  job.join(Pe(1));
+  EXPECT_THAT(told, ElementsAre(Pair(1, Message::Abort)));
+}
+
+TEST_F(RendezvousJobs, TheDeadlineBeginsWithTheFirstPeAndNamesTheOthers) {
+  RendezvousJob job = make(3);
+  EXPECT_EQ(job.deadline(), Clock::time_point::max());
+  job.join(Pe(1));
+  job.check_deadline(job.deadline() - 1ns);
+  EXPECT_FALSE(job.failure());
+  job.check_deadline(job.deadline());
+  EXPECT_EQ(job.failure()->status(), Status::Timeout);
+  EXPECT_THAT(job.failure()->what(), HasSubstr("PEs 0, 2 did not come within 1 s"));
+  EXPECT_EQ(job.deadline(), Clock::time_point::max());
+}
+
+TEST_F(RendezvousJobs, AFrameOutOfTurnIsAnError) {
+  RendezvousJob job = make(1);
+  job.join(Pe(0));
+  const Blob wrong_round = FieldWriter().u32(7).bytes();
+  EXPECT_THROW(job.handle(Pe(0), frame(Message::Gather, wrong_round)), Error);
+  EXPECT_THROW(job.handle(Pe(0), frame(Message::Hello)), Error);
+}
+
+TEST_F(RendezvousJobs, APeThatHasLeftIsNotLostAndHearsNothingMore) {
+  RendezvousJob job = make(2);
+  job.join(Pe(0));
+  job.join(Pe(1));
+  told.clear();
+  job.handle(Pe(1), frame(Message::Leave));
+  job.note_closed(Pe(1));
+  EXPECT_FALSE(job.failure());
+  job.say_goodbye();
+  EXPECT_THAT(told, ElementsAre(Pair(0, Message::Leave)));
+}
+
+TEST_F(RendezvousJobs, TheFirstEndStatusWins) {
+  RendezvousJob job = make(2);
+  job.join(Pe(0));
+  job.join(Pe(1));
+  job.handle(Pe(0), frame(Message::End, FieldWriter().u32(5).bytes()));
+  job.handle(Pe(1), frame(Message::End, FieldWriter().u32(6).bytes()));
+  EXPECT_EQ(job.end_status(), 5);
+  told.clear();
+  job.note_closed(Pe(0));
+  EXPECT_FALSE(job.failure()) << "its closing is part of the end";
+  EXPECT_THAT(told, IsEmpty());
+}
+
+}  // namespace
+}  // namespace weft::bootstrap
