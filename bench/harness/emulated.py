@@ -8,7 +8,7 @@ import statistics
 import sys
 from dataclasses import dataclass
 
-from . import emulated_faults, emulated_pages
+from . import emulated_faults, emulated_gpu, emulated_pages
 from .places import SECRET, Perf, json_lines, program
 from .report import Log, Result
 
@@ -83,6 +83,7 @@ ROWS = [
              "--nodes 2 --nics 4 --persona cxi --gbits 1", "put_bw -b 1M -e 1M --duration {seconds} --nic-rate 1gbit", reach=0.97),
     *emulated_faults.ROWS,
     *emulated_pages.ROWS,
+    *emulated_gpu.ROWS,
 ]
 
 
@@ -92,8 +93,13 @@ def parse_arguments(arguments):
     parser.add_argument("--list", action="store_true", help="the rows and what each measures")
     parser.add_argument("--runs", type=int, default=3, help="runs of each row; the median counts (default: 3)")
     parser.add_argument("--seconds", type=float, default=3, help="of each run (default: 3)")
-    parser.add_argument("rows", metavar="ROW", nargs="*", help="only these (default: all)")
+    parser.add_argument("rows", metavar="ROW", nargs="*", help="only these (default: all, without a GPU those that need none)")
     return parser.parse_args(arguments)
+
+
+def rows_of_machine():
+    has_gpus = emulated_gpu.gpu_count() >= 2
+    return [row.name for row in ROWS if has_gpus or not isinstance(row, emulated_gpu.OnGpu)]
 
 
 def main(arguments):
@@ -102,11 +108,11 @@ def main(arguments):
     if unknown := [name for name in settings.rows if name not in known]:
         sys.exit(f"scripts/bench: no row {', '.join(unknown)}; scripts/bench emulated --list shows them")
     if settings.list:
-        print("\n".join(f"{row.name:<16} {row.says}" for row in ROWS))
+        print("\n".join(f"{row.name:<22} {row.says}" for row in ROWS))
         return 0
     log = Log(settings, "-emulated")
     print("| emulated | value | target | |\n|---|---|---|---|")
-    for row in [known[name] for name in settings.rows or known]:
+    for row in [known[name] for name in settings.rows or rows_of_machine()]:
         runs = [row.run(settings.seconds) for _ in range(settings.runs)]
         samples = [value for value, _ in runs]
         drawn = [more.pop("drawn", []) for _, more in runs]  # the first run's is enough for a picture

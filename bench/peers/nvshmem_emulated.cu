@@ -1,6 +1,7 @@
-// NVSHMEM over libfabric on emulated NICs (loom/): the all-to-all and the put bandwidth that weft-perf measures, by
-// NVSHMEM's own library with its heap in host memory. Prints one JSON line. Written from NVSHMEM's public
-// documentation alone. `loom run ... -- nvshmem_emulated alltoall|put_bw BYTES STEPS NIC_GBITS NICS_OF_A_PE`
+// NVSHMEM over libfabric on emulated NICs (loom/): the all-to-all, the put bandwidth and the rate of put_signals that
+// weft-perf measures, by NVSHMEM's own library. Where its heap lies, NVSHMEM's settings say. Prints one JSON line. Written
+// from NVSHMEM's public documentation alone.
+// `loom run ... -- nvshmem_emulated alltoall|put_bw|put_signal BYTES STEPS NIC_GBITS NICS_OF_A_PE`
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,8 @@ namespace {
       std::exit(1);                                                      \
     }                                                                    \
   } while (false)
+
+constexpr size_t kPlaces = size_t{8} << 20;
 
 struct Place {
   int rank, size, local, local_size;
@@ -112,6 +115,24 @@ __global__ void stream_to(char* to, const char* from, size_t bytes, int peer, in
   nvshmem_quiet();
 }
 
+// As weft-perf device put_signal_rate: each thread sends `times` put_signals, which share 8 MiB of places.
+__global__ void send_many(
+    char* to, const char* from, size_t bytes, uint64_t* word, int peer, int times) {
+  const size_t places = max(size_t{1}, kPlaces / bytes);
+  const size_t place = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) % places * bytes;
+  for (int i = 0; i < times; ++i) {
+    nvshmem_putmem_signal_nbi(to + place, from + place, bytes, word, 1, NVSHMEM_SIGNAL_ADD, peer);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    nvshmem_quiet();
+  }
+}
+
+__global__ void receive_many(uint64_t* word, uint64_t count) {
+  nvshmem_signal_wait_until(word, NVSHMEM_CMP_GE, count);
+}
+
 struct Plan {
   bool is_exchange;
   size_t bytes;
@@ -192,12 +213,51 @@ void measure(const Plan& plan, const Place& place) {
   }
 }
 
+// `steps` put_signals a thread, of 32 CTAs of 256 threads; the time until quiet returns.
+void measure_signals(const Plan& plan, const Place& place) {
+  constexpr int kCtas = 32, kThreads = 256;
+  const size_t room = std::max(plan.bytes, kPlaces);
+  auto* from = static_cast<char*>(nvshmem_malloc(room));
+  auto* to = static_cast<char*>(nvshmem_malloc(room));
+  auto* word = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
+  const int target = place.size - 1;
+  const uint64_t each = uint64_t{kCtas} * kThreads;
+  nvshmem_barrier_all();
+  double seconds = 0;
+  uint64_t sent = 0;
+  for (const int times : {1, plan.steps}) {  // the first opens what there is to open
+    nvshmem_barrier_all();
+    sent += each * times;
+    const auto begin = std::chrono::steady_clock::now();
+    if (place.rank == 0) {
+      send_many<<<kCtas, kThreads>>>(to, from, plan.bytes, word, target, times);
+    } else if (place.rank == target) {
+      receive_many<<<1, 1>>>(word, sent);
+    }
+    CHECK(cudaDeviceSynchronize());
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  nvshmem_barrier_all();
+  if (place.rank == 0) {
+    int major = 0, minor = 0, patch = 0;
+    nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+    std::printf(
+        "{\"library\": \"NVSHMEM %d.%d.%d\", \"emulated\": true, \"benchmark\": \"put_signal\", "
+        "\"bytes\": %zu, "
+        "\"count\": %llu, \"seconds\": %.6f, \"per_second\": %.0f}\n",
+        major, minor, patch, plan.bytes, static_cast<unsigned long long>(each * plan.steps),
+        seconds, static_cast<double>(each * plan.steps) / seconds);
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 6) {
-    std::fprintf(stderr,
-                 "usage: nvshmem_emulated alltoall|put_bw BYTES STEPS NIC_GBITS NICS_OF_A_PE\n");
+    std::fprintf(
+        stderr,
+        "usage: nvshmem_emulated alltoall|put_bw|put_signal BYTES STEPS NIC_GBITS NICS_OF_A_PE\n");
     return 2;
   }
   const Plan plan{std::strcmp(argv[1], "alltoall") == 0, std::strtoull(argv[2], nullptr, 10),
@@ -208,7 +268,11 @@ int main(int argc, char** argv) {
   CHECK(cudaGetDeviceCount(&gpus));
   CHECK(cudaSetDevice(place.rank % gpus));
   join(place);
-  measure(plan, place);
+  if (std::strcmp(argv[1], "put_signal") == 0) {
+    measure_signals(plan, place);
+  } else {
+    measure(plan, place);
+  }
   nvshmem_finalize();
   return 0;
 }

@@ -72,6 +72,7 @@ class Memory : public fid_mr {
     std::uint64_t base = 0;
     std::uint64_t bytes = 0;
     std::uint64_t access = 0;
+    bool is_gpu = false;  // memory of a GPU
   };
 
   Memory(const Domain& domain, Range range, void* context);
@@ -79,7 +80,7 @@ class Memory : public fid_mr {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  // Opens the slot; 0, or -FI_ENOSPC if all are taken.
+  // Opens the slot; 0, or a negative error: all are taken, or a GPU's memory cannot be shared.
   [[nodiscard]] int open();
 
   [[nodiscard]] const Range& range() const { return range_; }
@@ -89,6 +90,9 @@ class Memory : public fid_mr {
   Range range_;
   std::optional<std::size_t> slot_;
 };
+
+// Whether the first of these descriptors, if there is one, is of a GPU's memory.
+[[nodiscard]] bool is_gpu_memory(void* const* descriptors);
 
 // Counts operations that have ended (fi_cntr(3)).
 class Counter : public fid_cntr {

@@ -15,6 +15,7 @@
 
 #include "loom/src/address.hpp"
 #include "loom/src/atomics.hpp"
+#include "loom/src/gpu_memory.hpp"
 
 namespace loom {
 
@@ -50,6 +51,7 @@ struct Operation {
   Stage stage = Stage::Departing;
   bool has_data = false;
   bool completes = true;
+  bool is_gpu = false;  // its local pieces
   EndpointName target;
   std::uint32_t target_nic = 0;
   std::uint32_t attempts = 0;  // for a receiver without a buffer
@@ -67,6 +69,7 @@ struct Operation {
   void* context = nullptr;
   std::vector<std::byte> injected;  // its own copy of the source
   Atomic atomic;
+  GpuTicket copies;  // that are under way
 };
 
 // Operations by when they are due.

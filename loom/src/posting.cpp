@@ -30,6 +30,9 @@ std::uint64_t total_bytes(std::span<const iovec> pieces) {
 }  // namespace
 
 ssize_t Endpoint::check_injected(const Request& request, std::uint64_t bytes) const {
+  if (is_gpu_memory(request.descriptors)) {
+    return -FI_EOPNOTSUPP;  // prov/efa/src/efa_msg.c
+  }
   if (request.kind == OperationKind::Send) {
     return bytes > kind_.inject_bytes ? -FI_EINVAL : 0;
   }
@@ -135,25 +138,35 @@ ssize_t send_message(fid_ep* ep, const fi_msg* message, std::uint64_t flags) {
                                .context = message->context});
 }
 
+// Into host memory, in one piece.
+ssize_t post_receive(
+    fid_ep* ep, const iovec* pieces, std::size_t count, void* const* descriptors, void* context) {
+  if (count != 1) {
+    return -FI_EINVAL;
+  }
+  if (is_gpu_memory(descriptors)) {
+    return -FI_EOPNOTSUPP;
+  }
+  return endpoint_of(ep).post_receive(pieces->iov_base, pieces->iov_len, context);
+}
+
 ssize_t receive_message(fid_ep* ep, const fi_msg* message, std::uint64_t /*flags*/) {
-  return message->iov_count != 1
-             ? -FI_EINVAL
-             : endpoint_of(ep).post_receive(message->msg_iov->iov_base, message->msg_iov->iov_len,
-                                            message->context);
+  return post_receive(ep, message->msg_iov, message->iov_count, message->desc, message->context);
 }
 
 fi_ops_msg kMessageOps{
     .size = sizeof(fi_ops_msg),
     .recv =
-        [](fid_ep* ep, void* buffer, std::size_t bytes, void*, fi_addr_t, void* context) {
-          return endpoint_of(ep).post_receive(buffer, bytes, context);
+        [](fid_ep* ep, void* buffer, std::size_t bytes, void* desc, fi_addr_t, void* context) {
+          const iovec piece{buffer, bytes};
+          return post_receive(ep, &piece, 1, &desc, context);
         },
-    .recvv =
-        [](fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t, void* context) {
-          return count != 1
-                     ? -FI_EINVAL
-                     : endpoint_of(ep).post_receive(pieces->iov_base, pieces->iov_len, context);
-        },
+    .recvv = [](fid_ep* ep,
+                const iovec* pieces,
+                void** desc,
+                std::size_t count,
+                fi_addr_t,
+                void* context) { return post_receive(ep, pieces, count, desc, context); },
     .recvmsg = receive_message,
     .send =
         [](fid_ep* ep,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "loom/src/domain.hpp"
+#include "loom/src/gpu_memory.hpp"
 #include "loom/src/slots.hpp"
 
 namespace loom {
@@ -23,11 +24,13 @@ struct Wish {
   std::size_t bytes;
   std::uint64_t access;
   void* context;
+  bool is_gpu = false;
 };
 
 int register_memory(fid* domain, const Wish& wish, fid_mr** result) {
   const auto& owner = object_of_fid<Domain, fid_domain>(domain);
-  const Memory::Range range{reinterpret_cast<std::uint64_t>(wish.first), wish.bytes, wish.access};
+  const Memory::Range range{reinterpret_cast<std::uint64_t>(wish.first), wish.bytes, wish.access,
+                            wish.is_gpu};
   auto* memory = new Memory(owner, range, wish.context);
   const bool waits_for_enable = (owner.kind().mr_mode & FI_MR_ENDPOINT) != 0;
   if (const int error = waits_for_enable ? 0 : memory->open(); error != 0) {
@@ -36,6 +39,41 @@ int register_memory(fid* domain, const Wish& wish, fid_mr** result) {
   }
   *result = memory;
   return 0;
+}
+
+// fi_mr(3) of libfabric 1.20 and later; the headers of this build may be older. The pointer shares its place in
+// fi_mr_attr with mr_iov.
+constexpr std::uint64_t kDmaBufFlag = std::uint64_t{1} << 40U;
+
+struct DmaBuf {
+  int descriptor;
+  std::uint64_t offset;
+  std::size_t bytes;
+  void* base;
+};
+
+int register_attributes(fid* domain,
+                        const fi_mr_attr* attributes,
+                        std::uint64_t flags,
+                        fid_mr** result) {
+  const bool is_gpu = attributes->iface == FI_HMEM_CUDA;
+  if ((!is_gpu && attributes->iface != FI_HMEM_SYSTEM) || attributes->iov_count != 1) {
+    return -FI_ENOSYS;  // another device's
+  }
+  Wish wish{nullptr, 0, attributes->access, attributes->context, is_gpu};
+  if ((flags & kDmaBufFlag) != 0) {
+    // The same bytes are reached by the address that the client gives for them.
+    const auto& pages = *reinterpret_cast<const DmaBuf*>(attributes->mr_iov);
+    if (pages.base == nullptr) {
+      return -FI_ENOSYS;
+    }
+    wish.first = static_cast<const std::byte*>(pages.base) + pages.offset;
+    wish.bytes = pages.bytes;
+  } else {
+    wish.first = attributes->mr_iov->iov_base;
+    wish.bytes = attributes->mr_iov->iov_len;
+  }
+  return register_memory(domain, wish, result);
 }
 
 // Keys are the provider's, so wishes for one are not heard; offset and flags have no meaning.
@@ -68,16 +106,7 @@ fi_ops_mr kMemoryOps{
                      : register_memory(domain, {pieces->iov_base, pieces->iov_len, access, context},
                                        result);
         },
-    .regattr =
-        [](fid* domain, const fi_mr_attr* attributes, std::uint64_t, fid_mr** result) {
-          if (attributes->iface != FI_HMEM_SYSTEM || attributes->iov_count != 1) {
-            return -FI_ENOSYS;  // memory of a device
-          }
-          const iovec& piece = *attributes->mr_iov;
-          return register_memory(
-              domain, {piece.iov_base, piece.iov_len, attributes->access, attributes->context},
-              result);
-        }};
+    .regattr = register_attributes};
 
 int control_memory(fid* handle, int command, void* /*argument*/) {
   return command == FI_ENABLE ? object_of_fid<Memory, fid_mr>(handle).open() : -FI_ENOSYS;
@@ -260,7 +289,12 @@ Memory::Memory(const Domain& domain, Range range, void* context)
 
 Memory::~Memory() {
   if (slot_) {
-    close_slot(domain_.link().segment().keys[*slot_]);
+    KeySlot& slot = domain_.link().segment().keys[*slot_];
+    const GpuOffer offer = slot.gpu;
+    close_slot(slot);
+    if (offer.share != GpuShare::None) {
+      withdraw_gpu_memory(offer);
+    }
   }
 }
 
@@ -269,6 +303,12 @@ int Memory::open() {
     key = 0;  // nobody needs one
     return 0;
   }
+  GpuOffer offer;
+  if (range_.is_gpu) {
+    if (const int error = offer_gpu_memory(range_.base, range_.bytes, offer); error != 0) {
+      return -error;
+    }
+  }
   static std::atomic<std::uint32_t> next{0};
   Segment& segment = domain_.link().segment();
   // relaxed: only spreads the search
@@ -276,16 +316,23 @@ int Memory::open() {
       domain_.link().process() * 128U + next.fetch_add(1, std::memory_order_relaxed);
   const std::size_t index = claim_slot(segment.keys, static_cast<std::uint32_t>(::getpid()), from);
   if (index == kKeysMax) {
+    withdraw_gpu_memory(offer);
     return -FI_ENOSPC;
   }
   KeySlot& slot = segment.keys[index];
   slot.nic = domain_.nic();
   slot.base = range_.base;
   slot.bytes = range_.bytes;
+  slot.gpu = offer;
   slot.access = range_.access == 0 ? kRemoteAccess : range_.access;  // 0: all of what the caps say
   key = make_key(index, open_slot(slot));
   slot_ = index;
   return 0;
+}
+
+bool is_gpu_memory(void* const* descriptors) {
+  return descriptors != nullptr && *descriptors != nullptr &&
+         static_cast<const Memory*>(*descriptors)->range().is_gpu;
 }
 
 Counter::Counter(void* context) : fid_cntr{} {

@@ -34,16 +34,4 @@ class Route {
   std::uint32_t sender_index_;
 };
 
-// The bytes themselves. Copies a part of the operation between its two processes, after asking whether the key
-// allows it. 0 or a positive error. `target_nic`: where the key must have been registered.
-struct Operation;
-[[nodiscard]] int copy_data(const Segment& segment,
-                            const FabricKind& kind,
-                            const Operation& operation,
-                            std::uint64_t offset,
-                            std::uint64_t bytes);
-
-// An atomic on the peer's word, under its lock. 0 or a positive error.
-[[nodiscard]] int do_atomic(Segment& segment, const FabricKind& kind, const Operation& operation);
-
 }  // namespace loom

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "loom/src/arrivals.hpp"
+#include "loom/src/gpu_offer.hpp"
 #include "loom/src/settings.hpp"
 #include "loom/src/wire.hpp"
 
@@ -74,6 +75,7 @@ struct KeySlot {
   std::uint64_t base;
   std::uint64_t bytes;
   std::uint64_t access;
+  GpuOffer gpu;  // where it is memory of a GPU
 };
 
 struct EndpointSlot {

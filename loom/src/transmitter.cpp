@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kDepartingLooked = 64;  // of those that wait: a blocked target holds up few
 constexpr std::uint64_t kRetryNs = 20'000;    // for a ring without room
+constexpr std::uint64_t kGpuLookNs = 2'000;   // at a copy that a GPU makes
 constexpr std::uint64_t kReceiverRetryNs = 100'000;  // for a receiver without a buffer
 constexpr std::uint64_t kPartsMax = 16;              // of a shredded operation
 constexpr std::uint32_t kRetriesWithoutEnd = 7;
@@ -76,6 +77,8 @@ void fill(Operation& operation, const Request& request, std::uint64_t bytes) {
   operation.due_ns = 0;
   operation.context = request.context;
   operation.injected.clear();
+  operation.copies = {};
+  operation.is_gpu = is_gpu_memory(request.descriptors);
   if (request.atomic != nullptr) {
     operation.atomic = *request.atomic;
   }
@@ -87,18 +90,6 @@ void fill(Operation& operation, const Request& request, std::uint64_t bytes) {
     operation.local[0] = {operation.injected.data(), operation.injected.size()};
     operation.local_count = 1;
   }
-}
-
-// A message as one piece; `joined` keeps it where it is several.
-std::span<const std::byte> message_of(const Operation& operation, std::vector<std::byte>& joined) {
-  if (operation.local_count == 1) {
-    return {static_cast<const std::byte*>(operation.local[0].iov_base), operation.local[0].iov_len};
-  }
-  for (std::size_t i = 0; i < operation.local_count; ++i) {
-    const auto* first = static_cast<const std::byte*>(operation.local[i].iov_base);
-    joined.insert(joined.end(), first, first + operation.local[i].iov_len);
-  }
-  return joined;
 }
 
 }  // namespace
@@ -289,7 +280,8 @@ void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
     fail(index, FI_EHOSTUNREACH, now + settings_.timeout_ns);
     return;
   }
-  if (operation.landed == 0 && chance_.below(kMillion) < route_of(operation).error_rate()) {
+  const bool is_new = operation.landed == 0 && !operation.copies.is_valid();
+  if (is_new && chance_.below(kMillion) < route_of(operation).error_rate()) {
     fail(index, FI_EIO, now);
     return;
   }
@@ -303,11 +295,7 @@ void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
       land_part(index, now);
       return;
     }
-    const int error = operation.kind == OperationKind::Atomic
-                          ? do_atomic(segment_, domain_.kind(), operation)
-                          : copy_data(segment_, domain_.kind(), operation, 0, operation.bytes);
-    if (error != 0) {
-      fail(index, error, now);
+    if (!copy_part(index, 0, operation.bytes, now)) {
       return;
     }
     operation.landed = operation.bytes;
@@ -357,14 +345,18 @@ bool Transmitter::tell_target(std::uint32_t index, std::uint64_t now) {
   }
   EndpointSlot& target = target_of(operation);
   std::vector<std::byte> joined;
+  const auto message = is_send ? message_of(operation, joined) : std::span<const std::byte>{};
+  if (!message) {
+    fail(index, FI_EFAULT, now);
+    return false;
+  }
   const Arrival arrival{.kind = is_send ? ArrivalKind::Message : ArrivalKind::Written,
                         .source = name_.slot,
                         .source_generation = name_.generation,
                         .has_data = operation.has_data ? 1U : 0U,
                         .data = operation.data,
                         .bytes = operation.bytes};
-  if (target.arrivals.push(
-          arrival, is_send ? message_of(operation, joined) : std::span<const std::byte>{})) {
+  if (target.arrivals.push(arrival, *message)) {
     domain_.link().ring(target.process);
     return true;
   }
@@ -374,6 +366,25 @@ bool Transmitter::tell_target(std::uint32_t index, std::uint64_t now) {
     fail(index, FI_EHOSTUNREACH, now + settings_.timeout_ns);
   }
   return false;
+}
+
+// Copies a part of the operation, or does its atomic. False: a GPU is still at it, and the operation comes again in
+// the same stage; or it has failed.
+bool Transmitter::copy_part(std::uint32_t index,
+                            std::uint64_t offset,
+                            std::uint64_t bytes,
+                            std::uint64_t now) {
+  Operation& operation = operations_[index];
+  const std::optional<int> error =
+      operation.kind == OperationKind::Atomic
+          ? do_atomic(segment_, domain_.kind(), operation)
+          : copy_data(segment_, domain_.kind(), operation, offset, bytes);
+  if (!error) {
+    again(index, now + kGpuLookNs);
+  } else if (*error != 0) {
+    fail(index, *error, now);
+  }
+  return error == 0;
 }
 
 // Shredded: the parts of an operation are copied one by one, from one that chance gives on, with pauses in which
@@ -386,9 +397,7 @@ void Transmitter::land_part(std::uint32_t index, std::uint64_t now) {
   const std::uint64_t offset = (operation.landed + turn) % parts * size;
   if (offset < operation.bytes) {
     const std::uint64_t bytes = std::min(size, operation.bytes - offset);
-    if (const int error = copy_data(segment_, domain_.kind(), operation, offset, bytes);
-        error != 0) {
-      fail(index, error, now);
+    if (!copy_part(index, offset, bytes, now)) {
       return;
     }
   }

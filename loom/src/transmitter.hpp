@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "loom/src/completion_queue.hpp"
+#include "loom/src/copying.hpp"
 #include "loom/src/domain.hpp"
 #include "loom/src/operation.hpp"
 #include "loom/src/route.hpp"
@@ -58,6 +59,10 @@ class Transmitter {
   void deliver(std::uint32_t index, std::uint64_t now);
   [[nodiscard]] bool take_receive(std::uint32_t index, std::uint64_t now);
   [[nodiscard]] bool tell_target(std::uint32_t index, std::uint64_t now);
+  [[nodiscard]] bool copy_part(std::uint32_t index,
+                               std::uint64_t offset,
+                               std::uint64_t bytes,
+                               std::uint64_t now);
   void land_part(std::uint32_t index, std::uint64_t now);
   void again(std::uint32_t index, std::uint64_t due_ns);
   void fail(std::uint32_t index, int error, std::uint64_t when);

@@ -33,8 +33,13 @@ Info offered(const fi_info* hints) {
   return Info(code == 0 ? found : nullptr);
 }
 
-Client::Client(Options options)
-    : info_(offered(wide_hints().get())), memory_(options.buffer_bytes) {
+Client::Client(Options options) : memory_(options.buffer_bytes) {
+  const Info hints = wide_hints();
+  if (options.has_gpu) {
+    hints->caps |= FI_HMEM;
+    hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  }
+  info_ = offered(hints.get());
   const fi_info* mine = info_.get();
   for (std::size_t i = 0; i < options.nic && mine != nullptr; ++i) {
     mine = mine->next;
@@ -74,10 +79,18 @@ Client::~Client() {
   }
 }
 
-fi_addr_t Client::add(const Client& peer) {
-  std::array<std::byte, 64> name{};
+Name Client::name() const {
+  Name name{};
   std::size_t bytes = name.size();
-  check(fi_getname(&peer.endpoint_->fid, name.data(), &bytes), "fi_getname");
+  check(fi_getname(&endpoint_->fid, name.data(), &bytes), "fi_getname");
+  return name;
+}
+
+fi_addr_t Client::add(const Client& peer) {
+  return add(peer.name());
+}
+
+fi_addr_t Client::add(const Name& name) {
   fi_addr_t address = FI_ADDR_NOTAVAIL;
   if (fi_av_insert(vector_, name.data(), 1, &address, 0, nullptr) != 1) {
     throw std::runtime_error("fi_av_insert");

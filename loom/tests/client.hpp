@@ -41,6 +41,9 @@ struct Ended {
   int error = 0;
 };
 
+// What a peer knows an endpoint by.
+using Name = std::array<std::byte, 64>;
+
 class Client {
  public:
   struct Options {
@@ -48,6 +51,7 @@ class Client {
     std::size_t buffer_bytes = std::size_t{1} << 20U;
     std::size_t queue_entries = 0;
     fi_wait_obj wait = FI_WAIT_NONE;
+    bool has_gpu = false;  // asks for FI_HMEM
   };
 
   Client() : Client(Options{}) {}
@@ -59,6 +63,9 @@ class Client {
 
   // The peer's handle.
   [[nodiscard]] fi_addr_t add(const Client& peer);
+  [[nodiscard]] fi_addr_t add(const Name& peer);
+
+  [[nodiscard]] Name name() const;
 
   [[nodiscard]] std::vector<std::byte>& memory() { return memory_; }
 

@@ -32,7 +32,7 @@ VENDOR_OWNERS = {
     "rdma/": ["src/fabric", "bench", "loom"],
     "hwloc": ["src/topology", "tools/run"],
     "nvml": ["src/topology"],
-    "cuda": ["src/gpu"],
+    "cuda": ["src/gpu", "loom/src/gpu_driver.hpp"],
     "pmix": ["src/bootstrap"],
     "sodium": ["src/bootstrap"],
     "spdlog/": ["src/base/log.cpp"],

@@ -16,14 +16,15 @@ constexpr std::array kQuirks{
         "Full is common; RDMA write with 32 bits of immediate data. GPU memory: takes a "
         "dma-buf; FI_OPT_FI_HMEM_P2P required forbids its copies by CUDA; no inject of it",
         "fi_efa(7): SRD, inject size, FI_PROGRESS_MANUAL, FI_HMEM; fi_endpoint(3): "
-        "FI_OPT_FI_HMEM_P2P. FI_HMEM never tried"},
+        "FI_OPT_FI_HMEM_P2P. FI_HMEM tried on emulated NICs only"},
     ProviderQuirk{
         "cxi", 100, false, false, Nic,
         "the job's VNI and service must match (SLINGSHOT_VNIS, FI_CXI_DEFAULT_VNI); "
         "provider keys, regions bound to the endpoint; claims immediate data and refuses it "
         "(-FI_EBADFLAGS, libfabric 1.22 to 2.6); GPU memory by dma-buf or the "
         "driver's own registration, messages up to 4 GiB - 1",
-        "fi_cxi(7): authorization keys, FI_MR_PROV_KEY, FI_MR_ENDPOINT, HMEM. Never tried"},
+        "fi_cxi(7): authorization keys, FI_MR_PROV_KEY, FI_MR_ENDPOINT, HMEM. Tried on emulated "
+        "NICs only"},
     ProviderQuirk{
         "verbs;ofi_rxm", 90, false, false, Nic,
         "connections are opened on first use; local registration needed; RMA of GPU memory "
