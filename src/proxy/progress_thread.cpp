@@ -18,6 +18,15 @@ constexpr std::uint32_t kStandbyUsMax = 1000;
 // The longest sleep if nothing happens at all: the transport's own timers require periodic progress.
 constexpr std::uint32_t kSleepUsMax = 50'000;
 
+// Callers post: one pass does what has gathered meanwhile, and the lock and what it guards stay in their cores' caches.
+void look_away() {
+  constexpr std::uint64_t kLookAwayNs = 5000;
+  const std::uint64_t end = now_ns() + kLookAwayNs;
+  while (now_ns() < end) {
+    cpu_pause();
+  }
+}
+
 }  // namespace
 
 ProgressThread::ProgressThread(transport::Transport& transport, std::uint32_t spin_us)
@@ -42,12 +51,16 @@ void ProgressThread::run() {
   std::uint32_t standby_us = kStandbyUs;
   while (!should_stop()) {
     transport_.stand_by();
-    if (transport_.callers_have_polled()) {
+    const transport::CallerActivity activity = transport_.caller_activity();
+    if (activity == transport::CallerActivity::Polls) {
       std::this_thread::sleep_for(std::chrono::microseconds(standby_us));
       standby_us = std::min(2 * standby_us, kStandbyUsMax);
       continue;
     }
     standby_us = kStandbyUs;
+    if (activity == transport::CallerActivity::Posts && spin_us_ > 0) {
+      look_away();
+    }
     if (transport_.advance()) {
       active_ns = now_ns();
     } else if (now_ns() - active_ns > std::uint64_t{spin_us_} * 1000) {

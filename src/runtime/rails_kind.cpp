@@ -126,13 +126,14 @@ RailsTransport::Rails open_rails(const Config& config,
   return rails;
 }
 
-RailsOptions options_of(const Config& config) {
+RailsOptions options_of(const Config& config, MachineLoad machine) {
   return {.policy = transport::rails::find_policy(config.rail_policy),
           .stripe_bytes_min = std::max<std::uint64_t>(config.stripe_bytes_min, 1024),
           .eager_bytes_max =
               std::min<std::uint64_t>(config.eager_bytes_max, transport::rails::kBatchBytes / 2),
           .rail_stall_ms = static_cast<std::uint32_t>(config.rail_stall_ms),
-          .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms)};
+          .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms),
+          .may_spin = config.spin_us > 0 && machine.pes <= machine.cores};
 }
 
 bool is_needed(const TransportSite& site) {
@@ -163,10 +164,10 @@ std::unique_ptr<transport::Transport> make(const TransportSite& site) {
       .places = places,
       .local_index = site.membership.place(site.bootstrap.pe()).local_index,
       .limits = topology::nic_limits(site.config)};
-  return std::make_unique<RailsTransport>(options_of(site.config), site.bootstrap.pe(),
-                                          open_rails(site.config, machine, question, nics),
-                                          site.regions(),
-                                          offsetof(collectives::HeapControl, probe));
+  return std::make_unique<RailsTransport>(
+      options_of(site.config, site.membership.machine()), site.bootstrap.pe(),
+      open_rails(site.config, machine, question, nics), site.regions(),
+      offsetof(collectives::HeapControl, probe));
 }
 
 }  // namespace

@@ -36,6 +36,13 @@ struct RailDescriptions {
   std::uint32_t peer_rail_count_max = 0;
 };
 
+// What the threads of the program do with a transport, as far as its progress thread must know.
+enum class CallerActivity : std::uint8_t {
+  None,
+  Posts,  // the progress thread makes progress, but leaves them the lock for a while
+  Polls,  // they make progress themselves
+};
+
 class Transport {
  public:
   Transport() = default;
@@ -107,8 +114,8 @@ class Transport {
   // As progress, but not counted as a caller's.
   virtual bool advance() noexcept { return progress(); }
 
-  // True if callers have made progress since the last call: then the progress thread need not.
-  [[nodiscard]] virtual bool callers_have_polled() noexcept { return false; }
+  // What callers have done since the last call.
+  [[nodiscard]] virtual CallerActivity caller_activity() noexcept { return CallerActivity::None; }
 
   // Sleeps while callers wait. Returns when the last of them has ended its wait, or on wake.
   virtual void stand_by() noexcept {}

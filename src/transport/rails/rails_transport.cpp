@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -18,6 +20,20 @@ constexpr std::uint64_t kTickNs = 25'000'000;
 constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
+
+// The progress thread holds the lock for one pass, some microseconds; to sleep and be woken takes longer.
+std::unique_lock<std::mutex> lock_after_spinning(std::mutex& mutex, bool may_spin) noexcept {
+  constexpr int kTries = 200;
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int i = 0; may_spin && i < kTries && !lock.owns_lock(); ++i) {
+    cpu_pause();
+    static_cast<void>(lock.try_lock());
+  }
+  if (!lock.owns_lock()) {
+    lock.lock();
+  }
+  return lock;
+}
 
 }  // namespace
 
@@ -123,7 +139,7 @@ void RailsTransport::post_receives(LocalRail& local) {
 }
 
 Status RailsTransport::post(const Operation& operation) noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = lock_after_spinning(mutex_, state_.options.may_spin);
   Peer* peer = state_.peers[operation.peer.value].get();
   if (peer == nullptr) {
     return Status::InvalidArgument;
@@ -133,6 +149,7 @@ Status RailsTransport::post(const Operation& operation) noexcept {
   }
   // relaxed: a poll that is seen late merges two bursts, or splits one.
   state_.caller_polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
+  AtomicRef(caller_posts_).store(caller_posts_ + 1, std::memory_order_relaxed);  // relaxed: a hint
   const Status status = sender_.accept(*peer, operation);
   if (status == Status::Again) {
     advance_locked();
@@ -141,7 +158,7 @@ Status RailsTransport::post(const Operation& operation) noexcept {
 }
 
 void RailsTransport::flush(Pe peer) noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = lock_after_spinning(mutex_, state_.options.may_spin);
   if (Peer* target = state_.peers[peer.value].get();
       target != nullptr && target->status == Status::Ok) {
     state_.now_ns = now_ns();
@@ -156,12 +173,16 @@ bool RailsTransport::progress() noexcept {
   return advance();
 }
 
-bool RailsTransport::callers_have_polled() noexcept {
+CallerActivity RailsTransport::caller_activity() noexcept {
   // relaxed: a stale value costs one more poll, or one wait of a millisecond.
   const std::uint64_t polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
-  const bool polled = polls != seen_caller_polls_;
-  seen_caller_polls_ = polls;
-  return polled;
+  const std::uint64_t posts = AtomicRef(caller_posts_).load(std::memory_order_relaxed);
+  const bool have_polled = std::exchange(seen_caller_polls_, polls) != polls;
+  const bool have_posted = std::exchange(seen_caller_posts_, posts) != posts;
+  if (have_polled) {
+    return CallerActivity::Polls;
+  }
+  return have_posted ? CallerActivity::Posts : CallerActivity::None;
 }
 
 bool RailsTransport::advance() noexcept {

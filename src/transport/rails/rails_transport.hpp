@@ -85,7 +85,7 @@ class RailsTransport final : public Transport {
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
   bool advance() noexcept override;
-  [[nodiscard]] bool callers_have_polled() noexcept override;
+  [[nodiscard]] CallerActivity caller_activity() noexcept override;
   void stand_by() noexcept override;
   void wake() noexcept override;
 
@@ -125,7 +125,9 @@ class RailsTransport final : public Transport {
   std::vector<DeviceRail> device_rails_;
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
+  std::uint64_t caller_posts_ = 0;
   std::uint64_t seen_caller_polls_ = 0;  // progress thread only
+  std::uint64_t seen_caller_posts_ = 0;  // progress thread only
   std::uint32_t waiting_callers_ = 0;
   std::uint32_t duty_epoch_ =
       0;  // incremented when the progress thread should check for work again

@@ -44,6 +44,7 @@ struct RailsOptions {
   std::uint64_t eager_bytes_max = 1024;
   std::uint32_t rail_stall_ms = 650;
   std::uint32_t peer_lost_ms = 5000;
+  bool may_spin = true;  // for the lock; not where PEs outnumber the cores
 };
 
 inline constexpr std::uint64_t kPieceBytesUnbounded = std::numeric_limits<std::uint64_t>::max();
