@@ -16,6 +16,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = [str(pathlib.Path(__file__).resolve().parent / "static")]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 root_doc = "docs/site/index"
 extensions = ["myst_parser", "breathe", "site_pages.families", "site_pages.links"]
 
