@@ -205,7 +205,7 @@ def test_the_daemonset_parses_and_names_only_options_that_exist(project):
     yaml = pytest.importorskip("yaml", reason="no yaml module at hand")
     from weft_top.options import parse
 
-    path = project / "examples" / "monitoring" / "kubernetes-daemonset.yaml"
+    path = project / "deploy" / "weft-top-daemonset.yaml"
     documents = list(yaml.safe_load_all(path.read_text()))
     daemonset = next(document for document in documents if document["kind"] == "DaemonSet")
     container, = daemonset["spec"]["template"]["spec"]["containers"]

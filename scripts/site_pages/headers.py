@@ -1,0 +1,116 @@
+"""The public C headers as values: sections with their text, and in them functions and types in the order of the
+header. Doxygen reads the declarations; the sections are the banners `/* ---- Title ---- *` of the headers, or,
+in the generated ones, the comments before a run of functions."""
+import dataclasses
+import re
+import xml.etree.ElementTree as ElementTree
+
+BANNER = re.compile(r"^/\* -{4} (.*?)\s*-{4,}")
+COMMENT = re.compile(r"^/\* (.*)")
+TITLE_END = re.compile(r"[:;.,(]| that | for a type")
+TYPES = ["float", "double", "longdouble", "char", "schar", "short", "int", "long", "longlong", "uchar", "ushort", "uint", "ulong",
+         "ulonglong", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "size", "ptrdiff", "complexd",
+         "complexf"]
+TYPED = re.compile(rf"^(p?shmem|weft)_(ctx_)?(?:{'|'.join(sorted(TYPES, key=len, reverse=True))})_(\w+)$")
+SIZED = re.compile(r"^(p?shmem)_(ctx_)?((?:ib?)?(?:put|get)|alltoalls?|broadcast|f?collect)(?:8|16|32|64|128|mem)(_\w+)?$")
+ON_CONTEXT = re.compile(r"^(p?shmem|weft)_ctx_(\w+)$")
+
+
+@dataclasses.dataclass
+class Member:
+    kind: str  # function, typedef, enum, define, struct
+    name: str
+    line: int
+    documented: bool = False
+    signature: str = ""
+
+
+@dataclasses.dataclass
+class Section:
+    header: str
+    title: str  # empty: before the first
+    line: int
+    text: str = ""
+    members: list = dataclasses.field(default_factory=list)
+
+
+def family(name, names):
+    """The name with the type, the size and the context taken out: weft_ctx_int32_p is of the family weft_TYPE_p."""
+    if found := TYPED.match(name):
+        return f"{found[1]}_TYPE_{found[3]}"
+    if found := SIZED.match(name):
+        return f"{found[1]}_{found[3]}SIZE{found[4] or ''}"
+    found = ON_CONTEXT.match(name)
+    return f"{found[1]}_{found[2]}" if found and f"{found[1]}_{found[2]}" in names else name
+
+
+def plain(element):
+    return re.sub(r"\s+", " ", "".join(element.itertext())).strip() if element is not None else ""
+
+
+def member_of(definition):
+    kind, name = definition.get("kind"), definition.findtext("name")
+    documented = bool(plain(definition.find("detaileddescription")))
+    line = int(definition.find("location").get("line"))
+    signature = f"{plain(definition.find('definition'))}{definition.findtext('argsstring') or ''}"
+    return Member(kind, name, line, documented, signature)
+
+
+def members_of(xml, header):
+    """All members of one header, in its order; a type that has a typedef of its own name is there once."""
+    found = {}
+    root = ElementTree.parse(xml / f"{header.rpartition('/')[2].replace('.', '_8')}.xml").getroot()
+    for inner in root.iter("innerclass"):
+        compound = ElementTree.parse(xml / f"{inner.get('refid')}.xml").getroot().find("compounddef")
+        found[inner.text] = Member("struct", inner.text, int(compound.find("location").get("line")))
+    for definition in root.iter("memberdef"):
+        member = member_of(definition)
+        if "inline" in member.signature or member.signature.startswith("static"):
+            continue
+        if member.kind != "typedef" or member.name not in found:
+            found[member.name] = member
+    return sorted(found.values(), key=lambda member: member.line)
+
+
+def comment_text(lines, start):
+    """The text of the comment that begins at `start` (from 0), without its frame."""
+    text = []
+    for line in lines[start:]:
+        text.append(re.sub(r"\*/\s*$", "", re.sub(r"^\s*/?\*+\s?", "", line)).rstrip())
+        if "*/" in line:
+            break
+    return "\n".join(text).strip()
+
+
+def sentence(remark):
+    words = remark.strip("(); ")
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
+def title_of(text):
+    title = TITLE_END.split(text.replace("\n", " "), maxsplit=1)[0].replace("`", "").strip()
+    return title[0].upper() + title[1:]
+
+
+def sections_of(path, header, by_comments):
+    """`by_comments`: each comment at the left edge opens a section, as in the generated headers."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    sections = [Section(header, "", 1, comment_text(lines, 0))]
+    for number, line in enumerate(lines):
+        if found := BANNER.match(line):
+            title, remark = re.match(r"([^(;]*)(.*)", found[1]).groups()
+            text = "" if "*/" in line else comment_text(lines, number + 1)
+            sections.append(Section(header, title.strip(), number + 1, f"{sentence(remark)}\n\n{text}".strip()))
+        elif by_comments and number > 0 and COMMENT.match(line) and "clang-format" not in line:
+            text = comment_text(lines, number)
+            sections.append(Section(header, title_of(text), number + 1, text))
+    return sections
+
+
+def read(include, xml, header):
+    """The sections of one header that declare something."""
+    path = include / header
+    sections = sections_of(path, header, "Generated by" in path.read_text(encoding="utf-8")[:200])
+    for member in members_of(xml, header):
+        next(s for s in reversed(sections) if s.line <= member.line).members.append(member)
+    return [section for section in sections if section.members]
