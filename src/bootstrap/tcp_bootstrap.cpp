@@ -36,7 +36,10 @@ constexpr std::chrono::milliseconds kEndLimit{2000};
 TcpBootstrap::TcpBootstrap(Options options) : options_(std::move(options)) {
   const auto start = Clock::now();
   deadline_ = start + options_.timeout;
-  connection_ = std::make_unique<Connection>(dial(options_.address, deadline_), kGatheredBytesMax);
+  options_.alternatives.insert(options_.alternatives.begin(), options_.address);
+  Dialled dialled = dial_any(options_.alternatives, deadline_);
+  options_.address = std::move(dialled.address);
+  connection_ = std::make_unique<Connection>(std::move(dialled.socket), kGatheredBytesMax);
   deadline_ = Clock::now() + options_.timeout + kServersHeadStart;
   greet();
   static_cast<void>(expect(Message::Start));
@@ -199,8 +202,8 @@ Frame TcpBootstrap::receive(Message awaited) {
     }
     if (!is_open) {
       fail_for_good(Status::PeerLost,
-                    fmt::format("{} closed the connection; its host (weft-run, or PE 0 under "
-                                "torchrun) has ended",
+                    fmt::format("{} closed the connection; its host (weft-run, or else PE 0) has "
+                                "ended",
                                 where()));
     }
     if (!wait_ready(connection_->input(), POLLIN, deadline_)) {

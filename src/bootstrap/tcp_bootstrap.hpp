@@ -23,6 +23,7 @@ class TcpBootstrap final : public Bootstrap {
  public:
   struct Options {
     Address address;
+    std::vector<Address> alternatives;  // other addresses of the same rendezvous
     std::string secret;
     Pe pe;
     std::uint32_t pe_count = 0;

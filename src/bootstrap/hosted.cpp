@@ -1,0 +1,75 @@
+#include "src/bootstrap/hosted.hpp"
+
+#include <utility>
+
+#include "src/bootstrap/news_watch.hpp"
+#include "src/bootstrap/tcp_bootstrap.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+// Members are destroyed in reverse order: the watch first, since from then on a closed connection is not a loss; then
+// this PE leaves; then the host waits for the others to leave.
+class HostedBootstrap final : public Bootstrap {
+ public:
+  HostedBootstrap(const HostedJob& job, std::unique_ptr<RendezvousThread> host)
+      : host_(std::move(host)),
+        client_({.address = address_for(job, host_.get()),
+                 .alternatives = host_ == nullptr ? job.alternatives : std::vector<Address>{},
+                 .secret = job.secret,
+                 .pe = job.pe,
+                 .pe_count = job.pe_count,
+                 .timeout = job.timeout,
+                 .name = job.name}),
+        watch_(client_) {}
+
+  [[nodiscard]] Pe pe() const override { return client_.pe(); }
+
+  [[nodiscard]] std::uint32_t pe_count() const override { return client_.pe_count(); }
+
+  [[nodiscard]] std::string_view name() const override { return client_.name(); }
+
+  std::vector<Blob> allgather(std::span<const std::byte> mine) override {
+    return client_.allgather(mine);
+  }
+
+  void end_job(int status) override { client_.end_job(status); }
+
+  void follow_end() override { client_.follow_end(); }
+
+ private:
+  static Address address_for(const HostedJob& job, const RendezvousThread* host) {
+    if (host == nullptr) {
+      return job.rendezvous;
+    }
+    const Address& bound = host->address();
+    return bound.is_unix() ? bound : Address{.host = "localhost", .port = bound.port, .path = {}};
+  }
+
+  std::unique_ptr<RendezvousThread> host_;
+  TcpBootstrap client_;
+  NewsWatch watch_;
+};
+
+RendezvousServer::Options server_options(const HostedJob& job) {
+  return {.pe_count = job.pe_count, .secret = job.secret, .timeout = job.timeout, .host = job.pe};
+}
+
+}  // namespace
+
+std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job) {
+  // Every interface: the name that the others know may resolve to a loopback address on its own host.
+  const Address address{.host = {}, .port = job.rendezvous.port, .path = job.rendezvous.path};
+  return std::make_unique<RendezvousThread>(address, server_options(job));
+}
+
+std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job, Listener listener) {
+  return std::make_unique<RendezvousThread>(std::move(listener), server_options(job));
+}
+
+std::unique_ptr<Bootstrap> join_hosted(const HostedJob& job,
+                                       std::unique_ptr<RendezvousThread> host) {
+  return std::make_unique<HostedBootstrap>(job, std::move(host));
+}
+
+}  // namespace weft::bootstrap

@@ -1,0 +1,117 @@
+#include "src/bootstrap/pmi_bootstrap.hpp"
+
+#include <limits>
+#include <optional>
+
+#include <fmt/ranges.h>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/hosted.hpp"
+#include "src/bootstrap/launcher_variables.hpp"
+#include "src/bootstrap/pmi_store.hpp"
+#include "src/bootstrap/sha256.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+constexpr std::string_view kHint =
+    "srun --mpi=pmi2 and Hydra's mpiexec set PMI_FD, PMI_RANK and PMI_SIZE; start this program "
+    "with "
+    "one of them, or unset WEFT_BOOTSTRAP";
+
+// The store lasts as long as the process, because PMI has one init for each. Destroyed at exit, which tells the
+// launcher that this process ended well; a process that is killed does not say so.
+struct Session {
+  std::optional<PmiStore> store;
+  std::uint32_t job_count = 0;  // that this process has joined; all PEs count alike
+};
+
+Session& session() {
+  static Session only;
+  return only;
+}
+
+// "secret;host:port;host:port...", as many addresses as fit.
+std::string encode(const HostedJob& job, std::size_t bytes_max) {
+  std::string text = job.secret;
+  for (const std::string& host : own_hosts()) {
+    const std::string address = to_string({.host = host, .port = job.rendezvous.port, .path = {}});
+    if (text.size() + 1 + address.size() >= bytes_max) {
+      break;
+    }
+    text += ";" + address;
+  }
+  return text;
+}
+
+void decode(std::string_view text, HostedJob& job) {
+  const std::size_t secret_end = std::min(text.find(';'), text.size());
+  job.secret = text.substr(0, secret_end);
+  std::string_view rest = text.substr(secret_end);
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::size_t end = std::min(rest.find(';'), rest.size());
+    job.alternatives.push_back(parse_address(rest.substr(0, end)));
+    rest.remove_prefix(end);
+  }
+  if (job.secret.empty() || job.alternatives.empty()) {
+    fail("PE 0 put no address into the launcher's store (PMI_FD): '{}'", text);
+  }
+  job.rendezvous = job.alternatives.front();
+  job.alternatives.erase(job.alternatives.begin());
+}
+
+// A PMI barrier does not tell who is missing.
+void meet(PmiStore& store, const HostedJob& job) {
+  try {
+    store.barrier();
+  } catch (const Error& error) {
+    if (error.status() != Status::Timeout) {
+      throw;
+    }
+    fail(Status::Timeout,
+         "PE {} is here, and not all of the {} PEs came to the launcher's barrier (PMI) within {} "
+         "s; "
+         "PMI does not tell which are missing",
+         job.pe.value, job.pe_count, job.timeout.count() / 1000);
+  }
+}
+
+}  // namespace
+
+bool has_pmi_variables(const Lookup& lookup) {
+  return lookup("PMI_FD").has_value() && lookup("PMI_RANK").has_value() &&
+         number_or_zero(lookup, "PMI_SIZE") > 1;
+}
+
+std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& lookup) {
+  const LauncherVariables variables(lookup, kHint);
+  HostedJob job;
+  job.name = "pmi";
+  job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
+  job.pe = Pe(variables.number("PMI_RANK", kPesMax));
+  job.pe_count = variables.number("PMI_SIZE", kPesMax);
+  if (job.pe.value >= job.pe_count) {
+    fail(Status::InvalidArgument, "PMI_RANK={} is not below PMI_SIZE={}", job.pe.value,
+         job.pe_count);
+  }
+  Session& mine = session();
+  if (!mine.store) {
+    mine.store.emplace(static_cast<int>(variables.number("PMI_FD", kPesMax)), job.timeout);
+  }
+  const std::string key = fmt::format("weft.{}", mine.job_count++);
+  std::unique_ptr<RendezvousThread> host;
+  if (job.pe == Pe(0)) {
+    job.secret = to_hex(random_digest());
+    host = host_rendezvous(job);
+    job.rendezvous.port = host->address().port;
+    mine.store->put(key, encode(job, mine.store->value_bytes_max()));
+  }
+  meet(*mine.store, job);
+  if (host == nullptr) {
+    decode(mine.store->get(key), job);
+  }
+  return join_hosted(job, std::move(host));
+}
+
+}  // namespace weft::bootstrap
