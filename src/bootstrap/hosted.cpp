@@ -20,7 +20,9 @@ class HostedBootstrap final : public Bootstrap {
                  .pe = job.pe,
                  .pe_count = job.pe_count,
                  .timeout = job.timeout,
-                 .name = job.name}),
+                 .name = job.name,
+                 .farewell = job.farewell}),
+        farewell_(job.farewell),
         watch_(client_) {}
 
   [[nodiscard]] Pe pe() const override { return client_.pe(); }
@@ -33,7 +35,13 @@ class HostedBootstrap final : public Bootstrap {
     return client_.allgather(mine);
   }
 
-  void end_job(int status) override { client_.end_job(status); }
+  // May not return: the end that this PE announces comes back to it.
+  void end_job(int status) override {
+    client_.end_job(status);
+    if (farewell_ != nullptr) {
+      farewell_();
+    }
+  }
 
   void follow_end() override { client_.follow_end(); }
 
@@ -48,6 +56,7 @@ class HostedBootstrap final : public Bootstrap {
 
   std::unique_ptr<RendezvousThread> host_;
   TcpBootstrap client_;
+  void (*farewell_)();
   NewsWatch watch_;
 };
 

@@ -29,6 +29,7 @@ struct HostedJob {
   std::string secret;
   std::string_view name;  // of the bootstrap; a literal
   std::chrono::milliseconds timeout{60'000};
+  void (*farewell)() = nullptr;  // as TcpBootstrap's; also called when this PE ends the job
 };
 
 // For the hosting PE: begins to listen at job.rendezvous, on every interface. Throws Error (a port in use, ...).

@@ -20,15 +20,32 @@ constexpr std::string_view kHint =
     "one of them, or unset WEFT_BOOTSTRAP";
 
 // The store lasts as long as the process, because PMI has one init for each. Destroyed at exit, which tells the
-// launcher that this process ended well; a process that is killed does not say so.
+// launcher how this process ended; a process that is killed says nothing.
 struct Session {
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  ~Session() {
+    if (store) {
+      store->finish(has_failed ? 1 : 0);
+    }
+  }
+
   std::optional<PmiStore> store;
   std::uint32_t job_count = 0;  // that this process has joined; all PEs count alike
+  bool has_failed =
+      false;  // others may wait for ever for a process that never comes: the launcher ends them
 };
 
 Session& session() {
   static Session only;
   return only;
+}
+
+// Before an exit that runs no destructors.
+void say_farewell() {
+  session().store->finish(0);
 }
 
 // "secret;host:port;host:port...", as many addresses as fit.
@@ -88,6 +105,7 @@ std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& looku
   const LauncherVariables variables(lookup, kHint);
   HostedJob job;
   job.name = "pmi";
+  job.farewell = say_farewell;
   job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
   job.pe = Pe(variables.number("PMI_RANK", kPesMax));
   job.pe_count = variables.number("PMI_SIZE", kPesMax);
@@ -99,6 +117,7 @@ std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& looku
   if (!mine.store) {
     mine.store.emplace(static_cast<int>(variables.number("PMI_FD", kPesMax)), job.timeout);
   }
+  mine.has_failed = true;  // until all have come
   const std::string key = fmt::format("weft.{}", mine.job_count++);
   std::unique_ptr<RendezvousThread> host;
   if (job.pe == Pe(0)) {
@@ -111,7 +130,9 @@ std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& looku
   if (host == nullptr) {
     decode(mine.store->get(key), job);
   }
-  return join_hosted(job, std::move(host));
+  std::unique_ptr<Bootstrap> joined = join_hosted(job, std::move(host));
+  mine.has_failed = false;
+  return joined;
 }
 
 }  // namespace weft::bootstrap

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -57,9 +58,20 @@ PmiStore::PmiStore(int socket, std::chrono::milliseconds timeout)
 }
 
 PmiStore::~PmiStore() {
+  finish(0);
+}
+
+void PmiStore::finish(int status) {
+  if (std::exchange(is_finished_, true)) {
+    return;
+  }
   try {
     timeout_ = kFarewellLimit;
-    request("cmd=finalize", "finalize_ack");
+    if (status == 0) {
+      request("cmd=finalize", "finalize_ack");
+    } else {
+      send_line(fmt::format("cmd=abort exitcode={}", status));  // has no answer
+    }
   } catch (const Error&) {
     return;  // the launcher has gone first
   }
@@ -79,7 +91,7 @@ std::string PmiStore::get(std::string_view key) {
   return pmi_field(answer, "value");
 }
 
-std::string PmiStore::request(std::string_view line, std::string_view awaited) {
+void PmiStore::send_line(std::string_view line) {
   std::string bytes(line);
   bytes += '\n';
   // A line fits into the socket's buffer, as each waits for the answer to the one before.
@@ -88,6 +100,10 @@ std::string PmiStore::request(std::string_view line, std::string_view awaited) {
     fail(Status::PeerLost, "the launcher does not take '{}' on PMI_FD: {}; has the job ended?",
          line, errno_words(errno));
   }
+}
+
+std::string PmiStore::request(std::string_view line, std::string_view awaited) {
+  send_line(line);
   std::string answer = read_line(awaited);
   const std::string code = pmi_field(answer, "rc");
   if (pmi_field(answer, "cmd") != awaited || !(code.empty() || code == "0")) {

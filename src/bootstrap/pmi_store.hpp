@@ -18,8 +18,12 @@ class PmiStore {
   PmiStore(int socket, std::chrono::milliseconds timeout);
   PmiStore(const PmiStore&) = delete;
   PmiStore& operator=(const PmiStore&) = delete;
-  // Tells the launcher that this process ends well. Never blocks long, never throws.
+  // As finish(0).
   ~PmiStore();
+
+  // Tells the launcher how this process ends: with 0 well, else so that the launcher shall end the others, too. The
+  // first call counts; after it the store is closed. Never blocks long, never throws.
+  void finish(int status);
 
   // A value is text without blanks and line ends, of at most value_bytes_max() bytes.
   void put(std::string_view key, std::string_view value);
@@ -30,6 +34,7 @@ class PmiStore {
   [[nodiscard]] std::size_t value_bytes_max() const { return value_bytes_max_; }
 
  private:
+  void send_line(std::string_view line);
   // Sends a line and returns the answer, which must be the command `awaited` without a failure code.
   std::string request(std::string_view line, std::string_view awaited);
   [[nodiscard]] std::string read_line(std::string_view awaited);
@@ -39,6 +44,7 @@ class PmiStore {
   std::string unread_;
   std::string store_name_;
   std::size_t value_bytes_max_ = 0;
+  bool is_finished_ = false;
 };
 
 // The word after "name=" in a line of the protocol; empty if it is not there. Pure.

@@ -22,15 +22,6 @@ constexpr std::chrono::milliseconds kBusyLimit{100};
 // The rendezvous may be on a host that no longer answers; the PE exits in any case.
 constexpr std::chrono::milliseconds kEndLimit{2000};
 
-// Another PE has ended the job: not an error of this one, so nothing is logged.
-[[noreturn]] void end_process(const Frame& end) {
-  FieldReader fields(end.payload);
-  const int status = static_cast<int>(fields.u32());
-  static_cast<void>(std::fflush(nullptr));
-  // Exits without running destructors: other threads still use the objects.
-  std::_Exit(status);
-}
-
 }  // namespace
 
 TcpBootstrap::TcpBootstrap(Options options) : options_(std::move(options)) {
@@ -51,6 +42,18 @@ TcpBootstrap::~TcpBootstrap() {
   if (!failure_) {
     connection_->send(share_frame(static_cast<std::uint16_t>(Message::Leave), {}));
   }
+}
+
+// Another PE has ended the job: not an error of this one, so nothing is logged.
+void TcpBootstrap::end_process(const Frame& end) const {
+  FieldReader fields(end.payload);
+  const int status = static_cast<int>(fields.u32());
+  static_cast<void>(std::fflush(nullptr));
+  if (options_.farewell != nullptr) {
+    options_.farewell();
+  }
+  // Exits without running destructors: other threads still use the objects.
+  std::_Exit(status);
 }
 
 void TcpBootstrap::greet() {

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -166,6 +166,12 @@ class Launcher {
       leave_barrier();
       return "";
     }
+    if (command == "abort") {
+      for (const Task& each : tasks_) {
+        ::kill(each.pid, SIGKILL);
+      }
+      return "";
+    }
     EXPECT_EQ(command, "finalize");
     task.is_finalized = true;
     return "cmd=finalize_ack";
@@ -238,14 +244,19 @@ TEST(Pmi, APeThatDiesOrLeavesIsNamed) {
   }
 }
 
+TEST(Pmi, GlobalExitIsNoCrashForTheLauncher) {
+  const std::string file = testing::TempDir() + fmt::format("weft-pmi-{}", ::getpid());
+  Launcher launcher(3, {WEFT_BINARY_DIR "/torchrun_pe", file, "exit", "7"});
+  EXPECT_TRUE(launcher.serve());
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(launcher.task(rank).is_finalized);
+    std::filesystem::remove(fmt::format("{}.{}", file, rank));
+  }
+}
+
 TEST(Pmi, ALauncherWhoseBarrierNeverEndsIsGivenUp) {
   Launcher launcher(2, {probe(), "hang", "1"});
-  std::thread killer([pid = launcher.task(1).pid] {
-    std::this_thread::sleep_for(3s);
-    ::kill(pid, SIGKILL);
-  });
-  EXPECT_TRUE(launcher.serve());
-  killer.join();
+  EXPECT_TRUE(launcher.serve());  // PE 0 asks the launcher to end PE 1
   EXPECT_THAT(launcher.task(0).words,
               HasSubstr("PE 0 is here, and not all of the 2 PEs came to the launcher's barrier"));
 }

@@ -78,10 +78,10 @@ def start(lab):
     lab.slurm = Slurm(tempfile.mkdtemp(prefix="weft-slurm-", dir="/tmp"), os.geteuid(), os.getegid())
     try:
         _write_files(lab)
-        _start_daemon(lab, lab.hosts[0], [_find("slurmctld"), "-D", "-c"])
+        daemons = [_start_daemon(lab, lab.hosts[0], [_find("slurmctld"), "-D", "-c"])]
         for host in lab.hosts:
-            _start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name])
-        _wait_until_idle(lab)
+            daemons.append(_start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name]))
+        _wait_until_idle(lab, daemons)
     except BaseException:
         end(lab)
         raise
@@ -143,15 +143,19 @@ def _child(lab, host, command, output):
 def _start_daemon(lab, host, command):
     path = os.path.join(lab.slurm.directory, os.path.basename(command[0]) + f"-{host.name}.out")
     output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    _child(lab, host, command, output)
+    pid = _child(lab, host, command, output)
     os.close(output)
+    return pid
 
 
-def _wait_until_idle(lab):
+def _wait_until_idle(lab, daemons):
     end_time = time.monotonic() + READY_TIMEOUT_S
-    while _states(lab) != ["idle"] * len(lab.hosts):
-        if time.monotonic() > end_time:
-            raise UserError(f"Slurm did not start within {READY_TIMEOUT_S} s: {_last_error(lab)}")
+    time.sleep(0.2)  # a client that comes before its controller waits long
+    while True:
+        if any(os.waitpid(pid, os.WNOHANG)[0] for pid in daemons) or time.monotonic() > end_time:
+            raise UserError(f"Slurm did not start: {_last_error(lab)}")
+        if _states(lab) == ["idle"] * len(lab.hosts):
+            return
         time.sleep(0.05)
 
 
