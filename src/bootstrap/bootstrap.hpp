@@ -27,7 +27,7 @@ class Bootstrap {
 
   [[nodiscard]] virtual Pe pe() const = 0;
   [[nodiscard]] virtual std::uint32_t pe_count() const = 0;
-  // "tcp", "pmix", "pmi", "slurm", "torchrun", "in-process", "single": for weft-info and log messages.
+  // "tcp", "pmix", "pmi", "slurm", "torchrun", "id", "in-process", "single": for weft-info and log messages.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   // Collective. Returns every PE's blob, indexed by PE. Blobs may differ in size.

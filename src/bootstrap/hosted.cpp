@@ -1,7 +1,9 @@
 #include "src/bootstrap/hosted.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "src/base/error.hpp"
 #include "src/bootstrap/news_watch.hpp"
 #include "src/bootstrap/tcp_bootstrap.hpp"
 
@@ -74,6 +76,36 @@ std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job) {
 
 std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job, Listener listener) {
   return std::make_unique<RendezvousThread>(std::move(listener), server_options(job));
+}
+
+// "secret;host:port;host:port..."
+std::string encode_invitation(const HostedJob& job, std::size_t bytes_max) {
+  std::string text = job.secret;
+  for (const std::string& host : own_hosts()) {
+    const std::string address = to_string({.host = host, .port = job.rendezvous.port, .path = {}});
+    if (text.size() + 1 + address.size() <= bytes_max) {
+      text += ";" + address;
+    }
+  }
+  return text;
+}
+
+void decode_invitation(std::string_view text, HostedJob& job) {
+  const std::size_t secret_end = std::min(text.find(';'), text.size());
+  job.secret = text.substr(0, secret_end);
+  job.alternatives.clear();
+  std::string_view rest = text.substr(secret_end);
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::size_t end = std::min(rest.find(';'), rest.size());
+    job.alternatives.push_back(parse_address(rest.substr(0, end)));
+    rest.remove_prefix(end);
+  }
+  if (job.secret.empty() || job.alternatives.empty()) {
+    fail(Status::InvalidArgument, "'{}' is no invitation to a job: it names no address", text);
+  }
+  job.rendezvous = job.alternatives.front();
+  job.alternatives.erase(job.alternatives.begin());
 }
 
 std::unique_ptr<Bootstrap> join_hosted(const HostedJob& job,

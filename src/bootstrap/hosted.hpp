@@ -39,6 +39,13 @@ struct HostedJob {
 [[nodiscard]] std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job,
                                                                 Listener listener);
 
+// What the other PEs must know to join a job that this process hosts at job.rendezvous.port: the secret and as many of
+// this machine's addresses as fit into `bytes_max`. Text without blanks.
+[[nodiscard]] std::string encode_invitation(const HostedJob& job, std::size_t bytes_max);
+
+// Sets secret, rendezvous and alternatives. Throws Error (InvalidArgument).
+void decode_invitation(std::string_view text, HostedJob& job);
+
 // Blocks until all PEs have joined. `host` is null except on the hosting PE. Throws as connect() does.
 [[nodiscard]] std::unique_ptr<Bootstrap> join_hosted(
     const HostedJob& job, std::unique_ptr<RendezvousThread> host = nullptr);

@@ -1,9 +1,6 @@
 #include "src/bootstrap/pmi_bootstrap.hpp"
 
-#include <limits>
 #include <optional>
-
-#include <fmt/ranges.h>
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/hosted.hpp"
@@ -46,36 +43,6 @@ Session& session() {
 // Before an exit that runs no destructors.
 void say_farewell() {
   session().store->finish(0);
-}
-
-// "secret;host:port;host:port...", as many addresses as fit.
-std::string encode(const HostedJob& job, std::size_t bytes_max) {
-  std::string text = job.secret;
-  for (const std::string& host : own_hosts()) {
-    const std::string address = to_string({.host = host, .port = job.rendezvous.port, .path = {}});
-    if (text.size() + 1 + address.size() >= bytes_max) {
-      break;
-    }
-    text += ";" + address;
-  }
-  return text;
-}
-
-void decode(std::string_view text, HostedJob& job) {
-  const std::size_t secret_end = std::min(text.find(';'), text.size());
-  job.secret = text.substr(0, secret_end);
-  std::string_view rest = text.substr(secret_end);
-  while (!rest.empty()) {
-    rest.remove_prefix(1);
-    const std::size_t end = std::min(rest.find(';'), rest.size());
-    job.alternatives.push_back(parse_address(rest.substr(0, end)));
-    rest.remove_prefix(end);
-  }
-  if (job.secret.empty() || job.alternatives.empty()) {
-    fail("PE 0 put no address into the launcher's store (PMI_FD): '{}'", text);
-  }
-  job.rendezvous = job.alternatives.front();
-  job.alternatives.erase(job.alternatives.begin());
 }
 
 // A PMI barrier does not tell who is missing.
@@ -124,11 +91,11 @@ std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& looku
     job.secret = to_hex(random_digest());
     host = host_rendezvous(job);
     job.rendezvous.port = host->address().port;
-    mine.store->put(key, encode(job, mine.store->value_bytes_max()));
+    mine.store->put(key, encode_invitation(job, mine.store->value_bytes_max()));
   }
   meet(*mine.store, job);
   if (host == nullptr) {
-    decode(mine.store->get(key), job);
+    decode_invitation(mine.store->get(key), job);
   }
   std::unique_ptr<Bootstrap> joined = join_hosted(job, std::move(host));
   mine.has_failed = false;
