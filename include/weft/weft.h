@@ -66,6 +66,27 @@ typedef enum weft_signal_operation {
  * one line and returned. A second call without weft_finalize in between returns WEFT_INVALID_ARGUMENT. */
 WEFT_EXPORT int weft_init(void);
 
+/* Where the PEs of a job meet, and the job's secret, for programs that start their PEs themselves. Plain bytes
+ * without pointers: pass all of them on by any means (a store, MPI_Bcast, a pipe). Who reads them can join. */
+#define WEFT_UNIQUE_ID_BYTES 256
+
+typedef struct weft_unique_id_t {
+  unsigned char bytes[WEFT_UNIQUE_ID_BYTES];
+} weft_unique_id_t;
+
+/* Fills `id` and begins to listen. One PE of the job calls it and passes the id on; any PE may, also before
+ * weft_init_with and while another job runs. Not collective; any thread. The id is valid for one job, in which
+ * this process must take part: it hosts the meeting. An id that is not used keeps a port until the process
+ * exits. WEFT_INVALID_ARGUMENT for NULL, WEFT_INTERNAL if this process cannot listen. */
+WEFT_EXPORT int weft_unique_id(weft_unique_id_t* id);
+
+/* Collective over the `pe_count` PEs that hold the same id. As weft_init, but this process is `pe` (from 0 to
+ * pe_count - 1, each once), and no launcher is asked. Returns when all PEs have joined, or after
+ * WEFT_BOOTSTRAP_TIMEOUT with WEFT_TIMEOUT and the numbers of the missing PEs. After weft_finalize a process
+ * can call it again, with another id, number and count. WEFT_INVALID_ARGUMENT for an id that weft_unique_id
+ * did not return, and for a PE that does not fit. */
+WEFT_EXPORT int weft_init_with(int pe, int pe_count, const weft_unique_id_t* id);
+
 /* Collective. Completes all outstanding operations, waits for all PEs, and frees all resources. */
 WEFT_EXPORT int weft_finalize(void);
 

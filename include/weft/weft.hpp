@@ -66,6 +66,11 @@ class Session {
  public:
   Session() { check(weft_init()); }
 
+  // For a program that starts its PEs itself: one of them makes the id and passes it on to the others.
+  Session(int pe, int pe_count, const weft_unique_id_t& id) {
+    check(weft_init_with(pe, pe_count, &id));
+  }
+
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -76,6 +81,13 @@ class Session {
 
   [[nodiscard]] int pe_count() const noexcept { return weft_pe_count(); }
 };
+
+// Makes the id of one job; this process takes part in that job.
+[[nodiscard]] inline weft_unique_id_t unique_id() {
+  weft_unique_id_t id;
+  check(weft_unique_id(&id));
+  return id;
+}
 
 [[nodiscard]] inline int pe() noexcept {
   return weft_pe();

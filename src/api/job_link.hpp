@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/bootstrap/bootstrap.hpp"
+#include "src/bootstrap/unique_id.hpp"
 
 namespace weft::api {
 
@@ -46,6 +47,14 @@ class JobLink {
     if (bootstrap_ == nullptr) {
       bootstrap_ = bootstrap::connect(config);
     }
+    return std::make_unique<BorrowedBootstrap>(*bootstrap_);
+  }
+
+  // Joins the job that the program names, after leaving an earlier one.
+  [[nodiscard]] std::unique_ptr<bootstrap::Bootstrap> lend(const Config& config,
+                                                           const bootstrap::ExplicitJob& job) {
+    leave();
+    bootstrap_ = bootstrap::connect_with(config, job);
     return std::make_unique<BorrowedBootstrap>(*bootstrap_);
   }
 

@@ -1,8 +1,10 @@
 // The process's single job: weft_init creates it, weft_finalize destroys it; also the functions that query this PE.
 #include "src/api/process.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -91,7 +93,9 @@ void start(const weft::api::InitOptions& options) {
     options.adjust(config);
   }
   weft::log::set_level(weft::log::parse_level(config.log));
-  job = std::make_unique<weft::api::Job>(config, weft::api::job_link.lend(config));
+  auto bootstrap = options.job == nullptr ? weft::api::job_link.lend(config)
+                                          : weft::api::job_link.lend(config, *options.job);
+  job = std::make_unique<weft::api::Job>(config, std::move(bootstrap));
   weft::log::set_prefix(fmt::format("PE {}", job->runtime.pe().value));
   weft::api::publish(&job->runtime.rma());
 }
@@ -119,6 +123,37 @@ int weft::api::initialize(const InitOptions& options) {
 
 int weft_init(void) {
   return weft::api::initialize({.name = "weft_init"});
+}
+
+int weft_unique_id(weft_unique_id_t* id) {
+  if (id == nullptr) {
+    return report(Status::InvalidArgument, "weft_unique_id: the id is NULL");
+  }
+  try {
+    const std::string text = weft::bootstrap::make_unique_id();
+    *id = {};
+    std::ranges::copy(text, id->bytes);
+    return WEFT_OK;
+  } catch (const std::exception& error) {
+    return report(Status::Internal, fmt::format("weft_unique_id: {}", error.what()));
+  }
+}
+
+int weft_init_with(int pe, int pe_count, const weft_unique_id_t* id) {
+  if (id == nullptr || pe < 0 || pe >= pe_count) {
+    return report(
+        Status::InvalidArgument,
+        fmt::format("weft_init_with: {}", id == nullptr ? "the id is NULL"
+                                                        : fmt::format("PE {} is not one of {} PEs, "
+                                                                      "which count from 0",
+                                                                      pe, pe_count)));
+  }
+  const auto* text = reinterpret_cast<const char*>(id->bytes);
+  const weft::bootstrap::ExplicitJob job{
+      .pe = weft::Pe(static_cast<std::uint32_t>(pe)),
+      .pe_count = static_cast<std::uint32_t>(pe_count),
+      .id = std::string(text, ::strnlen(text, sizeof id->bytes))};
+  return weft::api::initialize({.name = "weft_init_with", .job = &job});
 }
 
 int weft::api::finalize(LinkUse use) {

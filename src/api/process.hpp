@@ -14,6 +14,7 @@
 #include "src/api/errors.hpp"
 #include "src/base/atomic.hpp"
 #include "src/base/config.hpp"
+#include "src/bootstrap/unique_id.hpp"
 #include "src/rma/rma.hpp"
 #include "src/runtime/runtime.hpp"
 
@@ -38,11 +39,13 @@ inline void publish(rma::Rma* rma) {
 // All PEs but this one: a wait for an unspecified PE may depend on any of them.
 [[nodiscard]] std::span<const Pe> others();
 
-// The differences between weft_init and shmem_init.
+// The differences between weft_init, weft_init_with and shmem_init.
 struct InitOptions {
   const char* name;
   bool symmetric_globals = false;
   void (*adjust)(Config& config) = nullptr;  // reads further variables; may throw Error
+  // Who this process is, if the program says so and no launcher does.
+  const bootstrap::ExplicitJob* job = nullptr;
 };
 
 // Joins the job; returns WEFT_OK, or a status whose message is set and printed.

@@ -18,8 +18,10 @@ namespace weft {
 namespace {
 
 constexpr std::array kSettings{
-    Setting{"WEFT_BOOTSTRAP", &Config::bootstrap, "", "auto", "auto|tcp|pmix|torchrun|single",
-            "How PEs find each other; auto takes what the environment offers."},
+    Setting{"WEFT_BOOTSTRAP", &Config::bootstrap, "", "auto",
+            "auto|tcp|pmix|pmi|slurm|torchrun|single",
+            "How PEs find each other; auto takes what the environment offers. single makes each "
+            "process a job of its own."},
     Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
             "How long init waits for all PEs before it names the missing ones."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
@@ -61,10 +63,10 @@ constexpr std::array kSettings{
         "shmem_enabled allows; on takes reserved ones (vm.nr_hugepages) first; off for none."},
     Setting{"WEFT_JOB_ID", &Config::job_id, "", "", "",
             "Name of the job, the same on all PEs; set by weft-run."},
-    Setting{"WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
-            "Secret that a PE shows to the rendezvous; set by weft-run, and by you for torchrun on "
-            "several "
-            "hosts."},
+    Setting{
+        "WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
+        "Secret that a PE shows to the rendezvous; set by weft-run, and by you for torchrun and "
+        "plain srun on several hosts."},
     Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "What goes to stderr."},
     Setting{
         "WEFT_NICS", &Config::nics, "", "", "",

@@ -27,7 +27,7 @@ class Bootstrap {
 
   [[nodiscard]] virtual Pe pe() const = 0;
   [[nodiscard]] virtual std::uint32_t pe_count() const = 0;
-  // "tcp", "pmix", "torchrun", "in-process", "single": for weft-info and log messages.
+  // "tcp", "pmix", "pmi", "slurm", "torchrun", "id", "in-process", "single": for weft-info and log messages.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   // Collective. Returns every PE's blob, indexed by PE. Blobs may differ in size.
@@ -46,8 +46,9 @@ class Bootstrap {
   virtual void follow_end() {}
 };
 
-// Selects the method that the environment offers, in this order: WEFT_RENDEZVOUS (weft-run), PMIx, torchrun's
-// variables, single process. WEFT_BOOTSTRAP overrides it. Blocks until all PEs have joined, or throws.
+// Selects the method that the environment offers, in this order: WEFT_RENDEZVOUS (weft-run), torchrun (known by
+// TORCHELASTIC_RUN_ID), PMIx, PMI-1, a Slurm step of several tasks, torchrun's variables set by hand, single process.
+// WEFT_BOOTSTRAP overrides it. Blocks until all PEs have joined, or throws.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect(const Config& config);
 
 }  // namespace weft::bootstrap

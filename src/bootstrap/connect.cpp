@@ -1,12 +1,14 @@
 #include "src/bootstrap/connect.hpp"
 
+#include <array>
 #include <cstdlib>
-#include <limits>
 
 #include "src/base/error.hpp"
-#include "src/base/log.hpp"
+#include "src/bootstrap/launcher_variables.hpp"
+#include "src/bootstrap/pmi_bootstrap.hpp"
 #include "src/bootstrap/pmix_bootstrap.hpp"
 #include "src/bootstrap/single.hpp"
+#include "src/bootstrap/slurm.hpp"
 #include "src/bootstrap/tcp_bootstrap.hpp"
 #include "src/bootstrap/torchrun.hpp"
 
@@ -29,22 +31,57 @@ void require_pmix(const Lookup& lookup) {
   }
 }
 
+// Launchers that cannot be joined as they are, with the variable that tells how many tasks they started.
+struct UnservedLauncher {
+  std::string_view size_variable;
+  std::string_view words;
+};
+
+constexpr std::array kUnservedLaunchers{
+    UnservedLauncher{"OMPI_COMM_WORLD_SIZE",
+                     "OpenMPI's mpirun, which needs a Weft that is built with libpmix-dev"},
+    UnservedLauncher{"PMI_SIZE",
+                     "a PMI launcher that left no PMI_FD; use one with PMI-1 (srun --mpi=pmi2, "
+                     "Hydra's mpiexec) or PMIx (srun --mpi=pmix, OpenMPI's mpirun)"},
+    UnservedLauncher{"FLUX_JOB_SIZE", "flux without PMI_FD; use flux run -o pmi=simple"},
+    UnservedLauncher{"MV2_COMM_WORLD_SIZE", "MVAPICH's launcher without PMI_FD; use weft-run"},
+};
+
+// Without it each task would be a job of one PE, and the job's result silently wrong.
+void refuse_unserved_launchers(const Lookup& lookup) {
+  for (const UnservedLauncher& launcher : kUnservedLaunchers) {
+    if (const std::uint32_t tasks = number_or_zero(lookup, launcher.size_variable); tasks > 1) {
+      fail(Status::InvalidArgument,
+           "{}={}: this process was started by {}; WEFT_BOOTSTRAP=single makes each task a job of "
+           "its own",
+           launcher.size_variable, tasks, launcher.words);
+    }
+  }
+}
+
 Method choose_automatically(const Config& config, const Lookup& lookup) {
   if (!config.rendezvous.empty()) {
     return Method::Tcp;
   }
-  if (has_pmix_variables(lookup)) {
-    if (pmix_is_built()) {
-      return Method::Pmix;
-    }
-    log::warn(
-        "started by a PMIx launcher, but this Weft was built without PMIx, and so ignores it");
+  // Launchers nest, and the inner one's variables stand beside those of the outer: torchrun runs inside srun, and
+  // Hydra's and OpenMPI's daemons are tasks of a Slurm step.
+  if (lookup("TORCHELASTIC_RUN_ID") && has_torchrun_variables(lookup)) {
+    return Method::Torchrun;
+  }
+  if (has_pmix_variables(lookup) && pmix_is_built()) {
+    return Method::Pmix;
+  }
+  if (has_pmi_variables(lookup)) {
+    return Method::Pmi;
+  }
+  refuse_unserved_launchers(lookup);
+  if (has_slurm_step(lookup)) {
+    return Method::Slurm;
   }
   return has_torchrun_variables(lookup) ? Method::Torchrun : Method::Single;
 }
 
 TcpBootstrap::Options tcp_options(const Config& config) {
-  constexpr std::int64_t kPesMax = std::numeric_limits<std::int32_t>::max();
   if (config.rendezvous.empty() || config.pe < 0 || config.pe_count < 1 ||
       config.job_secret.empty()) {
     fail(Status::InvalidArgument,
@@ -83,6 +120,12 @@ Method choose_method(const Config& config, const Lookup& lookup) {
     require_pmix(lookup);
     return Method::Pmix;
   }
+  if (config.bootstrap == "pmi") {
+    return Method::Pmi;  // connect_pmi names what is missing
+  }
+  if (config.bootstrap == "slurm") {
+    return Method::Slurm;  // parse_slurm_job names what is missing
+  }
   if (config.bootstrap == "torchrun") {
     return Method::Torchrun;  // parse_torchrun_job names what is missing
   }
@@ -103,6 +146,10 @@ std::unique_ptr<Bootstrap> connect(const Config& config, const Lookup& lookup) {
       return std::make_unique<TcpBootstrap>(tcp_options(config));
     case Method::Pmix:
       return connect_pmix(config);
+    case Method::Pmi:
+      return connect_pmi(config, lookup);
+    case Method::Slurm:
+      return connect_slurm(config, lookup);
     case Method::Torchrun:
       return connect_torchrun(config, lookup);
     case Method::Single:

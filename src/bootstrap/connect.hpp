@@ -11,10 +11,11 @@
 
 namespace weft::bootstrap {
 
-enum class Method { Tcp, Pmix, Torchrun, Single };
+enum class Method { Tcp, Pmix, Pmi, Slurm, Torchrun, Single };
 
 // Pure. Throws Error (InvalidArgument) naming the environment variables that the method chosen by WEFT_BOOTSTRAP
-// requires and that are not set.
+// requires and that are not set, or, if none is chosen, the launcher that started several tasks in a way that none of
+// the methods serves: they never become jobs of one PE each by accident.
 [[nodiscard]] Method choose_method(const Config& config, const Lookup& lookup);
 
 [[nodiscard]] std::unique_ptr<Bootstrap> connect(const Config& config, const Lookup& lookup);

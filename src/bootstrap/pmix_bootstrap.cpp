@@ -59,20 +59,61 @@ pmix_proc_t process(const pmix_proc_t& self, pmix_rank_t rank) {
   return named;
 }
 
-// The completion state of a fence, set by its callback on PMIx's own thread. Shared, because a fence that missed its
-// deadline may still complete later.
-struct FenceResult {
-  std::mutex mutex;
-  std::condition_variable done;
-  std::optional<pmix_status_t> code;
+// How long a PE's server may take to say whether the PE has published.
+constexpr std::chrono::seconds kAnswerLimit{1};
+// The search for missing PEs in all, because the launcher will not wait much longer.
+constexpr std::chrono::seconds kSearchLimit{5};
+
+// What a fence or a get that does not block came to. Its callback sets it on PMIx's own thread. Shared, because a
+// request that missed its deadline may still complete later.
+class Answer {
+ public:
+  // For the callback's data; take_over reclaims it.
+  static void* hand_over(const std::shared_ptr<Answer>& answer) {
+    return new std::shared_ptr<Answer>(answer);
+  }
+
+  static std::shared_ptr<Answer> take_over(void* data) {
+    const std::unique_ptr<std::shared_ptr<Answer> > owned(
+        static_cast<std::shared_ptr<Answer>*>(data));
+    return *owned;
+  }
+
+  void set(pmix_status_t code, Blob value = {}) {
+    const std::lock_guard lock(mutex_);
+    code_ = code;
+    value_ = std::move(value);
+    done_.notify_one();
+  }
+
+  // PMIX_ERR_TIMEOUT if it has not come by then.
+  [[nodiscard]] pmix_status_t wait_until(Clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    done_.wait_until(lock, deadline, [this] { return code_.has_value(); });
+    return code_.value_or(PMIX_ERR_TIMEOUT);
+  }
+
+  // After wait_until has returned PMIX_SUCCESS.
+  [[nodiscard]] const Blob& value() const { return value_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::optional<pmix_status_t> code_;
+  Blob value_;
 };
 
 void fence_done(pmix_status_t code, void* data) {
-  const std::unique_ptr<std::shared_ptr<FenceResult> > result(
-      static_cast<std::shared_ptr<FenceResult>*>(data));
-  const std::lock_guard lock((*result)->mutex);
-  (*result)->code = code;
-  (*result)->done.notify_one();
+  Answer::take_over(data)->set(code);
+}
+
+void get_done(pmix_status_t code, pmix_value_t* value, void* data) {
+  Blob blob;
+  if (code == PMIX_SUCCESS && value != nullptr && value->type == PMIX_BYTE_OBJECT) {
+    const auto bytes = std::as_bytes(std::span(value->data.bo.bytes, value->data.bo.size));
+    blob.assign(bytes.begin(), bytes.end());
+  }
+  Answer::take_over(data)->set(code, std::move(blob));
 }
 
 class PmixBootstrap final : public Bootstrap {
@@ -98,12 +139,13 @@ class PmixBootstrap final : public Bootstrap {
  private:
   void publish(const std::string& key, std::span<const std::byte> mine);
   void fence(const std::string& key);
+  [[nodiscard]] pmix_status_t try_fence() const;
   [[nodiscard]] std::vector<Pe> missing(const std::string& key) const;
-  [[nodiscard]] Blob fetch(const std::string& key, Pe pe) const;
+  [[nodiscard]] Blob fetch(const std::string& key, Pe pe);
   [[nodiscard]] pmix_status_t get(const std::string& key,
                                   Pe pe,
-                                  int wait_s,
-                                  pmix_value_t** value) const;
+                                  std::chrono::seconds limit,
+                                  Blob& blob) const;
 
   std::chrono::seconds timeout_;
   pmix_proc_t self_{};
@@ -113,7 +155,12 @@ class PmixBootstrap final : public Bootstrap {
 };
 
 PmixBootstrap::PmixBootstrap(std::chrono::seconds timeout) : timeout_(timeout) {
-  check(::PMIx_Init(&self_, nullptr, 0), "PMIx_Init");
+  if (const pmix_status_t code = ::PMIx_Init(&self_, nullptr, 0); code != PMIX_SUCCESS) {
+    fail(status_of(code),
+         "PMIx_Init failed: {}; is this process still under its launcher? If PMIx found no psec "
+         "plugin (no munge in a container, for example), set PMIX_MCA_psec=native",
+         ::PMIx_Error_string(code));
+  }
   pmix_value_t* value = nullptr;
   const pmix_proc_t job = process(self_, PMIX_RANK_WILDCARD);
   check(::PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the job's size");
@@ -160,76 +207,91 @@ void PmixBootstrap::publish(const std::string& key, std::span<const std::byte> m
 
 // Uses the non-blocking form with its own deadline: OpenMPI 4.1's server ignores PMIX_TIMEOUT in a fence (seen with
 // Debian 12's), others honor it.
-void PmixBootstrap::fence(const std::string& key) {
+pmix_status_t PmixBootstrap::try_fence() const {
   bool collects = true;
   int seconds = static_cast<int>(timeout_.count());
   std::array<pmix_info_t, 2> info{};
   PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collects, PMIX_BOOL);
   PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
   const pmix_proc_t job = process(self_, PMIX_RANK_WILDCARD);
-  auto result = std::make_shared<FenceResult>();
-  auto* owned_by_callback = new std::shared_ptr<FenceResult>(result);  // fence_done deletes it
-  const pmix_status_t begun =
-      ::PMIx_Fence_nb(&job, 1, info.data(), info.size(), fence_done, owned_by_callback);
-  if (begun == PMIX_OPERATION_SUCCEEDED) {
-    delete owned_by_callback;  // completed immediately; PMIx then makes no callback
+  const auto answer = std::make_shared<Answer>();
+  void* data = Answer::hand_over(answer);
+  const pmix_status_t begun = ::PMIx_Fence_nb(&job, 1, info.data(), info.size(), fence_done, data);
+  if (begun != PMIX_SUCCESS) {
+    static_cast<void>(Answer::take_over(data));  // PMIx makes no callback
+    return begun == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : begun;
+  }
+  return answer->wait_until(Clock::now() + timeout_);
+}
+
+void PmixBootstrap::fence(const std::string& key) {
+  const pmix_status_t code = try_fence();
+  if (code == PMIX_SUCCESS) {
     return;
   }
-  if (begun != PMIX_SUCCESS) {
-    delete owned_by_callback;
-    check(begun, "PMIx_Fence_nb");
-  }
-  std::unique_lock lock(result->mutex);
-  const bool is_done = result->done.wait_until(lock, Clock::now() + timeout_,
-                                               [&result] { return result->code.has_value(); });
-  has_failed_ = !is_done || *result->code != PMIX_SUCCESS;
-  if (!is_done || *result->code == PMIX_ERR_TIMEOUT) {
-    lock.unlock();
-    const auto pes = missing(key);
+  has_failed_ = true;
+  const std::vector<Pe> pes = missing(key);
+  if (code == PMIX_ERR_TIMEOUT) {
     fail(Status::Timeout, "{} did not come within {}", pes.empty() ? "some PEs" : format_pes(pes),
          format_seconds(timeout_.count() * 1000));
   }
-  check(*result->code, "PMIx_Fence");
+  // Servers report a lost process with various codes: PARTIAL SUCCESS (OpenMPI), UNPACK-PAST-END (Slurm).
+  fail(Status::PeerLost, "{} {} lost (PMIx_Fence: {}); is this process still under its launcher?",
+       pes.empty() ? "a PE" : format_pes(pes), pes.size() > 1 ? "are" : "is",
+       ::PMIx_Error_string(code));
 }
 
-// The PEs that have not published. The server answers for each within a second. The search stops after 5 s in all,
-// because the launcher will not wait much longer; PEs not queried by then are not listed.
+// The PEs that have not published. PEs not queried within the limit of the search are not listed.
 std::vector<Pe> PmixBootstrap::missing(const std::string& key) const {
   std::vector<Pe> pes;
-  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  const auto deadline = Clock::now() + kSearchLimit;
   for (std::uint32_t i = 0; i < pe_count_ && Clock::now() < deadline; ++i) {
-    pmix_value_t* value = nullptr;
-    if (i == self_.rank) {
-      continue;
-    }
-    if (get(key, Pe(i), 1, &value) == PMIX_SUCCESS) {
-      PMIX_VALUE_RELEASE(value);
-    } else {
+    Blob ignored;
+    if (i != self_.rank && get(key, Pe(i), kAnswerLimit, ignored) != PMIX_SUCCESS) {
       pes.emplace_back(i);
     }
   }
   return pes;
 }
 
-Blob PmixBootstrap::fetch(const std::string& key, Pe pe) const {
-  pmix_value_t* value = nullptr;
-  const int wait_s = static_cast<int>(timeout_.count());
-  check(get(key, pe, wait_s, &value), fmt::format("PMIx_Get of PE {}'s {}", pe.value, key));
-  const std::span bytes =
-      std::as_bytes(std::span(value->data.bo.bytes, value->data.bo.size)).subspan(1);
-  Blob blob(bytes.begin(), bytes.end());
-  PMIX_VALUE_RELEASE(value);
-  return blob;
+Blob PmixBootstrap::fetch(const std::string& key, Pe pe) {
+  Blob blob;
+  const pmix_status_t code = get(key, pe, timeout_, blob);
+  if (code == PMIX_SUCCESS && !blob.empty()) {
+    blob.erase(blob.begin());
+    return blob;
+  }
+  has_failed_ = true;
+  if (code == PMIX_ERR_TIMEOUT) {
+    fail(Status::Timeout, "PE {} did not answer within {} (PMIx_Get of its {})", pe.value,
+         format_seconds(timeout_.count() * 1000), key);
+  }
+  fail(Status::PeerLost, "PE {} is lost: PMIx_Get of its {} failed: {}", pe.value, key,
+       ::PMIx_Error_string(code));
 }
 
+// Uses the non-blocking form with its own deadline, too: Slurm's server (22.05) ignores PMIX_TIMEOUT of a get whose
+// node's step daemon has ended.
 pmix_status_t PmixBootstrap::get(const std::string& key,
                                  Pe pe,
-                                 int wait_s,
-                                 pmix_value_t** value) const {
+                                 std::chrono::seconds limit,
+                                 Blob& blob) const {
+  int seconds = static_cast<int>(limit.count());
   pmix_info_t info{};
-  PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &wait_s, PMIX_INT);
+  PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &seconds, PMIX_INT);
   const pmix_proc_t peer = process(self_, pe.value);
-  return ::PMIx_Get(&peer, key.c_str(), &info, 1, value);
+  const auto answer = std::make_shared<Answer>();
+  void* data = Answer::hand_over(answer);
+  if (const pmix_status_t begun = ::PMIx_Get_nb(&peer, key.c_str(), &info, 1, get_done, data);
+      begun != PMIX_SUCCESS) {
+    static_cast<void>(Answer::take_over(data));
+    return begun;
+  }
+  const pmix_status_t code = answer->wait_until(Clock::now() + limit);
+  if (code == PMIX_SUCCESS) {
+    blob = answer->value();
+  }
+  return code;
 }
 
 }  // namespace

@@ -32,8 +32,11 @@ Digest to_digest(std::span<const std::byte> bytes) {
 }  // namespace
 
 RendezvousServer::RendezvousServer(const Address& address, Options options)
+    : RendezvousServer(listen_on(address), std::move(options)) {}
+
+RendezvousServer::RendezvousServer(Listener listener, Options options)
     : options_(std::move(options)),
-      listener_(listen_on(address)),
+      listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       joined_(options_.pe_count, nullptr),

@@ -1,6 +1,6 @@
 // The rendezvous of a job's PEs: accepts their connections, authenticates them and passes their messages to the
-// RendezvousJob, which gathers a blob from each and sends all of them to each. weft-run hosts it, or PE 0 under
-// torchrun.
+// RendezvousJob, which gathers a blob from each and sends all of them to each. weft-run hosts it, or a PE
+// (hosted.hpp).
 //
 // One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per server.
 // Unauthenticated clients are rejected.
@@ -39,6 +39,8 @@ class RendezvousServer {
 
   // Listens. Throws Error (a port in use, ...).
   RendezvousServer(const Address& address, Options options);
+  // Takes a socket that listens already.
+  RendezvousServer(Listener listener, Options options);
 
   // With the port actually chosen if port 0 was requested.
   [[nodiscard]] const Address& address() const { return listener_.address; }

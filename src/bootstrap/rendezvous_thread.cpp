@@ -17,7 +17,10 @@ constexpr std::chrono::seconds kLinger{5};
 }  // namespace
 
 RendezvousThread::RendezvousThread(const Address& address, RendezvousServer::Options options)
-    : server_(address, std::move(options)),
+    : RendezvousThread(listen_on(address), std::move(options)) {}
+
+RendezvousThread::RendezvousThread(Listener listener, RendezvousServer::Options options)
+    : server_(std::move(listener), std::move(options)),
       address_(server_.address()),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_.is_open()) {

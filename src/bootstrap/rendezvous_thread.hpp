@@ -1,5 +1,5 @@
-// A rendezvous that runs in its own thread, for a host that has other work: PE 0 under torchrun, and
-// tests.
+// A rendezvous that runs in its own thread, for a host that has other work:
+// a PE (hosted.hpp), and tests.
 //
 // The server belongs to the thread for its whole life. The owner only knows its address.
 #pragma once
@@ -15,6 +15,7 @@ class RendezvousThread {
  public:
   // Listens before it returns. Throws Error (a port in use, ...).
   RendezvousThread(const Address& address, RendezvousServer::Options options);
+  RendezvousThread(Listener listener, RendezvousServer::Options options);
   RendezvousThread(const RendezvousThread&) = delete;
   RendezvousThread& operator=(const RendezvousThread&) = delete;
   // Continues until all PEs have closed their connections, 5 s at most: the last answer may still be in flight.

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,6 +28,7 @@ namespace {
 
 constexpr int kBacklog = 4096;  // the kernel limits it to net.core.somaxconn
 constexpr auto kRetryInterval = std::chrono::milliseconds(50);
+constexpr auto kAttemptLimit = std::chrono::seconds(1);
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -227,6 +230,30 @@ bool may_come_later(int error) {
          error == EHOSTUNREACH || error == ENETUNREACH || error == ECONNRESET;
 }
 
+std::string describe(std::span<const Address> addresses) {
+  std::string text;
+  for (const Address& address : addresses) {
+    text += (text.empty() ? "" : " or ") + to_string(address);
+  }
+  return text;
+}
+
+// Empty for what is no address of IPv4 or IPv6, and for link-local ones, which mean something else on each host.
+std::string numeric_host(const sockaddr& name) {
+  socklen_t size = 0;
+  if (name.sa_family == AF_INET) {
+    size = sizeof(sockaddr_in);
+  } else if (name.sa_family == AF_INET6 &&
+             !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(name).sin6_addr)) {
+    size = sizeof(sockaddr_in6);
+  }
+  std::array<char, NI_MAXHOST> text{};
+  return size != 0 && ::getnameinfo(&name, size, text.data(), text.size(), nullptr, 0,
+                                    NI_NUMERICHOST) == 0
+             ? text.data()
+             : "";
+}
+
 }  // namespace
 
 Address parse_address(std::string_view text) {
@@ -268,24 +295,56 @@ Listener listen_on(const Address& address) {
 }
 
 FileDescriptor dial(const Address& address, Clock::time_point deadline) {
+  return dial_any(std::span(&address, 1), deadline).socket;
+}
+
+Dialled dial_any(std::span<const Address> addresses, Clock::time_point deadline) {
   while (true) {
-    int error = 0;
-    FileDescriptor socket =
-        address.is_unix() ? try_unix(address, deadline, error) : try_tcp(address, deadline, error);
-    if (socket.is_open()) {
-      return socket;
+    int first_error = 0;
+    for (const Address& address : addresses) {
+      // An address without an answer must not use up the time of the others.
+      const auto limit =
+          addresses.size() == 1 ? deadline : std::min(deadline, Clock::now() + kAttemptLimit);
+      int error = 0;
+      FileDescriptor socket =
+          address.is_unix() ? try_unix(address, limit, error) : try_tcp(address, limit, error);
+      if (socket.is_open()) {
+        return {std::move(socket), address};
+      }
+      first_error = first_error == 0 ? error : first_error;
     }
-    if (!may_come_later(error)) {
-      fail("cannot reach the rendezvous at {}: {}", to_string(address), errno_words(error));
+    const std::string where = describe(addresses);
+    if (!may_come_later(first_error)) {
+      fail("cannot reach the rendezvous at {}: {}", where, errno_words(first_error));
     }
     if (Clock::now() + kRetryInterval >= deadline) {
       fail(Status::Timeout,
-           "cannot reach the rendezvous at {}: {}, until the deadline; is weft-run (or PE 0 under "
-           "torchrun) alive, and does a firewall let this port through?",
-           to_string(address), errno_words(error));
+           "cannot reach the rendezvous at {}: {}, until the deadline; is its host (weft-run, or "
+           "else PE 0) alive, and does a firewall let this port through?",
+           where, errno_words(first_error));
     }
     std::this_thread::sleep_for(kRetryInterval);
   }
+}
+
+std::vector<std::string> own_hosts() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    fail("getifaddrs failed: {}", errno_words(errno));
+  }
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  std::vector<std::string> hosts;
+  std::vector<std::string> loopback;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) {
+      continue;
+    }
+    const std::string host = numeric_host(*entry->ifa_addr);
+    if (!host.empty()) {
+      ((entry->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : hosts).push_back(host);
+    }
+  }
+  return hosts.empty() ? loopback : hosts;
 }
 
 FileDescriptor accept_from(const Listener& listener) {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/base/clock.hpp"
 #include "src/base/file_descriptor.hpp"
@@ -43,6 +44,17 @@ struct Listener {
 // Connects, and retries until `deadline` while nobody listens there yet. Throws Error (Timeout; InvalidArgument if
 // another user listens there).
 [[nodiscard]] FileDescriptor dial(const Address& address, Clock::time_point deadline);
+
+struct Dialled {
+  FileDescriptor socket;
+  Address address;  // that answered
+};
+
+// As dial, for one rendezvous that may be reached at several addresses. Not empty.
+[[nodiscard]] Dialled dial_any(std::span<const Address> addresses, Clock::time_point deadline);
+
+// The addresses of this machine's interfaces that are up; those of the loopback only if there are no others.
+[[nodiscard]] std::vector<std::string> own_hosts();
 
 // The next connection of a listener. If the result is not open, see errno: EAGAIN means that there is none,
 // ECONNABORTED that it belonged to another user.

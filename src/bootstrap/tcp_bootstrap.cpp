@@ -22,21 +22,15 @@ constexpr std::chrono::milliseconds kBusyLimit{100};
 // The rendezvous may be on a host that no longer answers; the PE exits in any case.
 constexpr std::chrono::milliseconds kEndLimit{2000};
 
-// Another PE has ended the job: not an error of this one, so nothing is logged.
-[[noreturn]] void end_process(const Frame& end) {
-  FieldReader fields(end.payload);
-  const int status = static_cast<int>(fields.u32());
-  static_cast<void>(std::fflush(nullptr));
-  // Exits without running destructors: other threads still use the objects.
-  std::_Exit(status);
-}
-
 }  // namespace
 
 TcpBootstrap::TcpBootstrap(Options options) : options_(std::move(options)) {
   const auto start = Clock::now();
   deadline_ = start + options_.timeout;
-  connection_ = std::make_unique<Connection>(dial(options_.address, deadline_), kGatheredBytesMax);
+  options_.alternatives.insert(options_.alternatives.begin(), options_.address);
+  Dialled dialled = dial_any(options_.alternatives, deadline_);
+  options_.address = std::move(dialled.address);
+  connection_ = std::make_unique<Connection>(std::move(dialled.socket), kGatheredBytesMax);
   deadline_ = Clock::now() + options_.timeout + kServersHeadStart;
   greet();
   static_cast<void>(expect(Message::Start));
@@ -48,6 +42,18 @@ TcpBootstrap::~TcpBootstrap() {
   if (!failure_) {
     connection_->send(share_frame(static_cast<std::uint16_t>(Message::Leave), {}));
   }
+}
+
+// Another PE has ended the job: not an error of this one, so nothing is logged.
+void TcpBootstrap::end_process(const Frame& end) const {
+  FieldReader fields(end.payload);
+  const int status = static_cast<int>(fields.u32());
+  static_cast<void>(std::fflush(nullptr));
+  if (options_.farewell != nullptr) {
+    options_.farewell();
+  }
+  // Exits without running destructors: other threads still use the objects.
+  std::_Exit(status);
 }
 
 void TcpBootstrap::greet() {
@@ -199,8 +205,8 @@ Frame TcpBootstrap::receive(Message awaited) {
     }
     if (!is_open) {
       fail_for_good(Status::PeerLost,
-                    fmt::format("{} closed the connection; its host (weft-run, or PE 0 under "
-                                "torchrun) has ended",
+                    fmt::format("{} closed the connection; its host (weft-run, or else PE 0) has "
+                                "ended",
                                 where()));
     }
     if (!wait_ready(connection_->input(), POLLIN, deadline_)) {

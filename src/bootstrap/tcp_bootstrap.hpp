@@ -23,11 +23,15 @@ class TcpBootstrap final : public Bootstrap {
  public:
   struct Options {
     Address address;
+    std::vector<Address> alternatives;  // other addresses of the same rendezvous
     std::string secret;
     Pe pe;
     std::uint32_t pe_count = 0;
     std::chrono::milliseconds timeout{60'000};
     std::string_view name = "tcp";
+    // Called before this process exits because another PE has ended the job, and the launcher shall not take that for
+    // a crash. From any thread.
+    void (*farewell)() = nullptr;
   };
 
   // Blocks until all PEs have joined. Throws Error: Timeout naming the missing PEs, InvalidArgument if the rendezvous
@@ -63,6 +67,7 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] int news_fd() const { return connection_->input(); }
 
  private:
+  [[noreturn]] void end_process(const Frame& end) const;
   void greet();
   [[nodiscard]] Frame expect(Message type);
   [[nodiscard]] Frame receive(Message awaited);

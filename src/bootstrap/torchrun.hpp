@@ -8,31 +8,23 @@
 // address.
 //
 // When a PE fails, torchrun terminates the others, on the PE's own host at once. It does not do so when a PE exits
-// normally or is lost in another way. So each PE watches the rendezvous (news_watch.hpp).
+// normally or is lost in another way. So each PE watches the rendezvous (hosted.hpp).
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "src/base/config.hpp"
 #include "src/bootstrap/bootstrap.hpp"
-#include "src/bootstrap/socket.hpp"
+#include "src/bootstrap/hosted.hpp"
 
 namespace weft::bootstrap {
-
-struct TorchrunJob {
-  Pe pe;
-  std::uint32_t pe_count = 0;
-  Address rendezvous;
-  std::string secret;
-};
 
 // Whether all four variables are set.
 [[nodiscard]] bool has_torchrun_variables(const Lookup& lookup);
 
 // Pure, except for the user id in a socket's name. Throws Error (InvalidArgument) naming the variable that is missing
 // or invalid.
-[[nodiscard]] TorchrunJob parse_torchrun_job(const Config& config, const Lookup& lookup);
+[[nodiscard]] HostedJob parse_torchrun_job(const Config& config, const Lookup& lookup);
 
 // Blocks until all PEs have joined. Throws as connect() does.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect_torchrun(const Config& config,

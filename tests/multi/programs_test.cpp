@@ -93,6 +93,15 @@ TEST(CppTour, TheCppInterfaceDoesWhatItSays) {
   expect_success(launch(3, "cpp_tour"), "cpp_tour: every call did what it says\n");
 }
 
+// A launcher around such a program does not matter to it.
+TEST(Worlds, OfAProgramThatStartsItsPesItselfFollowEachOther) {
+  for (const std::string where : {"", kRails, kPairs}) {
+    const Outcome outcome = launch(1, "worlds 4", where);
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("worlds: all met"));
+  }
+}
+
 struct BadInput {
   const char* name;
   const char* sentence;  // status and words

@@ -60,8 +60,11 @@ int gather_rounds(std::size_t bytes, std::size_t round_count) {
 
 int misbehave(const std::string& how, std::uint32_t culprit) {
   const weft::Config config = weft::load_config_from_environment();
-  const char* rank = std::getenv("PMIX_RANK");  // NOLINT(concurrency-mt-unsafe): one thread
-  const std::string me = config.pe >= 0 ? std::to_string(config.pe) : rank == nullptr ? "" : rank;
+  std::string me = config.pe >= 0 ? std::to_string(config.pe) : "";
+  for (const char* name : {"PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* rank = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+    me = me.empty() && rank != nullptr ? rank : me;
+  }
   const bool is_culprit = me == std::to_string(culprit);
   if (is_culprit && how == "hang") {
     std::this_thread::sleep_for(std::chrono::hours(1));

@@ -4,18 +4,22 @@
 #include <cerrno>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
+#include "src/bootstrap/host_list.hpp"
 #include "src/bootstrap/in_process.hpp"
 #include "src/bootstrap/pmix_bootstrap.hpp"
+#include "src/bootstrap/slurm.hpp"
 #include "src/bootstrap/torchrun.hpp"
 
 namespace weft::bootstrap {
@@ -63,11 +67,58 @@ TEST(Connect, TakesWhatTheEnvironmentOffers) {
   Variables everything = torchrun_variables();
   EXPECT_EQ(chosen({}), Method::Single);
   EXPECT_EQ(chosen(everything), Method::Torchrun);
-  everything["PMIX_RANK"] = "0";
-  everything["PMIX_NAMESPACE"] = "job";
-  EXPECT_EQ(chosen(everything), pmix_is_built() ? Method::Pmix : Method::Torchrun);
   everything["WEFT_RENDEZVOUS"] = "127.0.0.1:1";
   EXPECT_EQ(chosen(everything), Method::Tcp);
+}
+
+Variables joined(Variables first, const Variables& more) {
+  first.insert(more.begin(), more.end());
+  return first;
+}
+
+const Variables kPmix{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "job"}};
+const Variables kPmi{{"PMI_FD", "9"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}};
+const Variables kStep{{"SLURM_PROCID", "1"},
+                      {"SLURM_STEP_NUM_TASKS", "4"},
+                      {"SLURM_STEP_NODELIST", "h[1-2]"},
+                      {"SLURM_JOB_ID", "7"},
+                      {"SLURM_STEP_ID", "0"}};
+
+// Torchrun inside srun --mpi=pmix: all workers of a node inherit its PMIX_RANK.
+TEST(Connect, TakesTheInnerOfTwoLaunchers) {
+  EXPECT_EQ(chosen(joined(joined(torchrun_variables(), kPmix), kStep)), Method::Torchrun);
+  EXPECT_EQ(chosen(joined(joined(torchrun_variables(), kPmi), kStep)), Method::Torchrun);
+  EXPECT_EQ(chosen(joined(kPmi, kStep)), Method::Pmi);
+  if (pmix_is_built()) {
+    EXPECT_EQ(chosen(joined(joined(kPmix, kPmi), kStep)), Method::Pmix);
+  }
+}
+
+TEST(Connect, TakesTorchrunsVariablesThatWereSetByHandLast) {
+  Variables by_hand = torchrun_variables();
+  by_hand.erase("TORCHELASTIC_RUN_ID");
+  EXPECT_EQ(chosen(by_hand), Method::Torchrun);
+  EXPECT_EQ(chosen(joined(by_hand, kPmi)), Method::Pmi);
+  EXPECT_EQ(chosen(joined(by_hand, kStep)), Method::Slurm);
+}
+
+TEST(Connect, NeverMakesSeveralJobsOfTheTasksOfOneLauncher) {
+  EXPECT_EQ(chosen(kStep), Method::Slurm);
+  for (const Variables& started : std::vector<Variables>{{{"OMPI_COMM_WORLD_SIZE", "4"}},
+                                                         {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}},
+                                                         {{"FLUX_JOB_SIZE", "4"}}}) {
+    EXPECT_THAT(connect_message(started), HasSubstr("WEFT_BOOTSTRAP=single"));
+    EXPECT_THAT(connect_message(joined(started, kStep)), HasSubstr("WEFT_BOOTSTRAP=single"));
+    EXPECT_EQ(chosen(joined(started, {{"WEFT_BOOTSTRAP", "single"}})), Method::Single);
+  }
+}
+
+TEST(Connect, AloneUnderALauncherIsAJobOfOne) {
+  EXPECT_EQ(chosen({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), Method::Single);
+  // A batch script has the job's variables, but is no task of a step.
+  EXPECT_EQ(chosen({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), Method::Single);
+  EXPECT_EQ(chosen({{"PMI_FD", "9"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), Method::Single);
+  EXPECT_EQ(chosen({{"OMPI_COMM_WORLD_SIZE", "1"}}), Method::Single);
 }
 
 TEST(Connect, IsOverruledByWeftBootstrap) {
@@ -108,7 +159,85 @@ TEST(Connect, AloneIsAJobOfOne) {
   EXPECT_EQ(job->allgather(blob), std::vector<Blob>{blob});
 }
 
-TorchrunJob torchrun_job(const Variables& more) {
+HostedJob slurm_job(const Variables& more) {
+  const Variables variables = joined(more, kStep);
+  return parse_slurm_job(load_config(from(variables)), from(variables));
+}
+
+TEST(Slurm, MeetsOnTheFirstHostOfTheStep) {
+  const HostedJob job = slurm_job({{"WEFT_JOB_SECRET", "mine"}});
+  EXPECT_EQ(job.pe, Pe(1));
+  EXPECT_EQ(job.pe_count, 4U);
+  EXPECT_EQ(job.rendezvous.host, "h1");
+  EXPECT_EQ(job.secret, "mine");
+  EXPECT_EQ(to_string(job.rendezvous),
+            to_string(slurm_job({{"WEFT_JOB_SECRET", "mine"}, {"SLURM_PROCID", "3"}}).rendezvous));
+  EXPECT_EQ(
+      slurm_job({{"WEFT_JOB_SECRET", "mine"}, {"WEFT_RENDEZVOUS", "other:1234"}}).rendezvous.host,
+      "other");
+}
+
+TEST(Slurm, TakesAPortOfItsOwnForEachStep) {
+  std::set<std::uint16_t> ports;
+  for (const char* number : {"1", "2", "3", "4294967290"}) {
+    for (const char* step : {"0", "1", "2", "3"}) {
+      const HostedJob job = slurm_job(
+          {{"WEFT_JOB_SECRET", "mine"}, {"SLURM_JOB_ID", number}, {"SLURM_STEP_ID", step}});
+      EXPECT_GE(job.rendezvous.port, 16'384);
+      EXPECT_LT(job.rendezvous.port, 32'768);
+      ports.insert(job.rendezvous.port);
+    }
+  }
+  EXPECT_EQ(ports.size(), 16U);
+}
+
+TEST(Slurm, MeetsAtASocketOfThisUserOnOneHost) {
+  const HostedJob job = slurm_job({{"SLURM_STEP_NODELIST", "h7"}});
+  EXPECT_THAT(job.rendezvous.path, testing::StartsWith(fmt::format("@weft-{}-", ::geteuid())));
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}) {
+    const HostedJob other = slurm_job({{"SLURM_STEP_NODELIST", "h7"}, {name, "1000"}});
+    EXPECT_NE(other.rendezvous.path, job.rendezvous.path);
+    EXPECT_NE(other.secret, job.secret);
+  }
+}
+
+TEST(Slurm, AsksForASecretWhereStrangersReachTheRendezvous) {
+  EXPECT_THAT(message_of([] { static_cast<void>(slurm_job({})); }),
+              testing::AllOf(HasSubstr("export WEFT_JOB_SECRET="), HasSubstr("srun --mpi=pmi2")));
+}
+
+TEST(Slurm, RefusesVariablesThatMakeNoSense) {
+  for (const auto& [name, value] :
+       std::multimap<std::string, std::string>{{"SLURM_PROCID", "4"},
+                                               {"SLURM_PROCID", "x"},
+                                               {"SLURM_STEP_NUM_TASKS", ""},
+                                               {"SLURM_JOB_ID", "-1"},
+                                               {"SLURM_STEP_NODELIST", ""}}) {
+    EXPECT_THAT(message_of([&] { static_cast<void>(slurm_job({{name, value}})); }),
+                HasSubstr(name));
+  }
+}
+
+TEST(HostList, IsExpandedInItsOrder) {
+  const auto expanded = [](std::string_view text) {
+    return fmt::format("{}", fmt::join(expand_host_list(text), " "));
+  };
+  EXPECT_EQ(expanded("h0"), "h0");
+  EXPECT_EQ(expanded("h[2,0-1]"), "h2 h0 h1");
+  EXPECT_EQ(expanded("login,n[008-011]"), "login n008 n009 n010 n011");
+  EXPECT_EQ(expanded("r[1-2]n[01-02]-ib,x"), "r1n01-ib r1n02-ib r2n01-ib r2n02-ib x");
+}
+
+TEST(HostList, RefusesWhatIsNone) {
+  for (const char* text : {"", ",", "h[", "h[]", "h[1", "h[2-1]", "h[a]", "h[0-99999999]",
+                           "-oProxy", "a,,b", "h[1-]", "h[-1]"}) {
+    EXPECT_THAT(message_of([&] { static_cast<void>(expand_host_list(text)); }),
+                HasSubstr("is not a list of hosts"))
+        << text;
+  }
+}
+
+HostedJob torchrun_job(const Variables& more) {
   Variables variables = torchrun_variables();
   for (const auto& [name, value] : more) {
     variables[name] = value;
@@ -121,7 +250,7 @@ TEST(Torchrun, TakesThePortBehindTheStoresOwnOnSeveralHosts) {
        std::vector<Variables>{{}, {{"LOCAL_WORLD_SIZE", "2"}}, {{"MASTER_ADDR", "128.0.0.1"}}}) {
     Variables variables = more;
     variables["WEFT_JOB_SECRET"] = "mine";
-    const TorchrunJob job = torchrun_job(variables);
+    const HostedJob job = torchrun_job(variables);
     EXPECT_EQ(job.pe, Pe(1));
     EXPECT_EQ(job.pe_count, 4U);
     EXPECT_EQ(job.rendezvous.port, 29501);
@@ -135,14 +264,14 @@ TEST(Torchrun, MeetsAtASocketOfThisUserOnOneHost) {
                                                       {{"MASTER_ADDR", "127.0.0.1"}},
                                                       {{"MASTER_ADDR", "localhost"}},
                                                       {{"MASTER_ADDR", "::1"}}}) {
-    const TorchrunJob job = torchrun_job(more);
+    const HostedJob job = torchrun_job(more);
     EXPECT_THAT(job.rendezvous.path, testing::StartsWith(fmt::format("@weft-{}-", ::geteuid())));
     EXPECT_FALSE(job.secret.empty());
   }
 }
 
 TEST(Torchrun, TakesTheRendezvousThatTheUserNames) {
-  const TorchrunJob job =
+  const HostedJob job =
       torchrun_job({{"WEFT_RENDEZVOUS", "other:1234"}, {"WEFT_JOB_SECRET", "mine"}});
   EXPECT_EQ(to_string(job.rendezvous), "other:1234");
 }

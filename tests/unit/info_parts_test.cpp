@@ -76,11 +76,25 @@ TEST(InfoBootstrap, EachLauncherIsKnownByItsVariables) {
   EXPECT_EQ(found_in({}).trouble, "");
 }
 
+TEST(InfoBootstrap, TasksOfAStepAreKnownAndABatchScriptIsNone) {
+  const auto step = found_in({{"SLURM_PROCID", "2"},
+                              {"SLURM_STEP_NUM_TASKS", "8"},
+                              {"SLURM_STEP_NODELIST", "h[0-1]"},
+                              {"SLURM_JOB_ID", "1"},
+                              {"SLURM_STEP_ID", "0"}});
+  EXPECT_THAT(bootstrap_text(step), AllOf(HasSubstr("slurm"), HasSubstr("PE 2 of 8")));
+  EXPECT_THAT(step.trouble, HasSubstr("WEFT_JOB_SECRET"));
+  const auto script = found_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}});
+  EXPECT_EQ(script.method, "single");
+  EXPECT_EQ(script.trouble, "");
+}
+
 TEST(InfoBootstrap, LaunchersThatWeftDoesNotHearAreNamed) {
-  EXPECT_THAT(found_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).trouble,
-              HasSubstr("srun --mpi=pmix"));
-  EXPECT_EQ(found_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}).trouble, "");
-  EXPECT_THAT(found_in({{"PMI_RANK", "0"}}).trouble, HasSubstr("PMI"));
+  const auto pmi = found_in({{"PMI_FD", "9"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "8"}});
+  EXPECT_THAT(bootstrap_text(pmi), AllOf(HasSubstr("pmi"), HasSubstr("PE 1 of 8")));
+  const auto unserved = found_in({{"PMI_RANK", "0"}, {"PMI_SIZE", "8"}});
+  EXPECT_EQ(unserved.method, "");
+  EXPECT_THAT(unserved.trouble, HasSubstr("PMI_SIZE=8"));
 }
 
 TEST(InfoBootstrap, AMethodThatIsAskedForAndLacksItsVariablesIsTrouble) {

@@ -8,6 +8,7 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
+#include "src/bootstrap/slurm.hpp"
 #include "src/bootstrap/torchrun.hpp"
 
 namespace weft::info {
@@ -25,20 +26,7 @@ std::optional<std::string> first_of(const Lookup& lookup,
   return std::nullopt;
 }
 
-// Launchers that speak to their processes in a way that Weft does not hear.
-std::string unheard_launcher(const Lookup& lookup) {
-  const auto tasks = lookup("SLURM_NTASKS");
-  if (lookup("SLURM_PROCID") && tasks && *tasks != "1") {
-    return fmt::format(
-        "srun started {} tasks without PMIx, and each would be a job of its own; use srun "
-        "--mpi=pmix, or weft-run inside the allocation",
-        *tasks);
-  }
-  if (lookup("PMI_RANK") || lookup("PMI_FD")) {
-    return "the launcher speaks PMI (PMI_RANK), which Weft does not; use weft-run, or a launcher "
-           "with "
-           "PMIx (OpenMPI's mpirun, srun --mpi=pmix)";
-  }
+std::string half_set_launcher(const Lookup& lookup) {
   if (lookup("PMIX_RANK") && !lookup("PMIX_NAMESPACE")) {
     return "PMIX_RANK is set and PMIX_NAMESPACE is not; was it passed on by hand?";
   }
@@ -57,7 +45,19 @@ void describe(Method method, const Lookup& lookup, BootstrapFound& found) {
       found.method = "pmix";
       found.variables = {"PMIX_RANK", "PMIX_NAMESPACE"};
       found.pe = lookup("PMIX_RANK");
-      found.pe_count = first_of(lookup, {"OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
+      found.pe_count = first_of(lookup, {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"});
+      return;
+    case Method::Pmi:
+      found.method = "pmi";
+      found.variables = {"PMI_FD", "PMI_RANK", "PMI_SIZE"};
+      found.pe = lookup("PMI_RANK");
+      found.pe_count = lookup("PMI_SIZE");
+      return;
+    case Method::Slurm:
+      found.method = "slurm";
+      found.variables = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"};
+      found.pe = lookup("SLURM_PROCID");
+      found.pe_count = lookup("SLURM_STEP_NUM_TASKS");
       return;
     case Method::Torchrun:
       found.method = "torchrun";
@@ -69,7 +69,7 @@ void describe(Method method, const Lookup& lookup, BootstrapFound& found) {
       found.method = "single";
       found.pe = "0";
       found.pe_count = "1";
-      found.trouble = unheard_launcher(lookup);
+      found.trouble = half_set_launcher(lookup);
       return;
   }
 }
@@ -83,6 +83,8 @@ BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup) {
     describe(method, lookup, found);
     if (method == Method::Torchrun) {
       static_cast<void>(bootstrap::parse_torchrun_job(config, lookup));  // throws what a PE would
+    } else if (method == Method::Slurm) {
+      static_cast<void>(bootstrap::parse_slurm_job(config, lookup));
     }
   } catch (const Error& error) {
     found.trouble = error.what();

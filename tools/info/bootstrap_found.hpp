@@ -12,11 +12,11 @@
 namespace weft::info {
 
 struct BootstrapFound {
-  std::string method;                  // "tcp", "pmix", "torchrun", "single"; empty if none fits
+  std::string method;  // "tcp", "pmix", "pmi", "slurm", "torchrun", "single"; empty if none fits
   std::vector<std::string> variables;  // those that decided
   std::optional<std::string> pe;       // as the variables write it
   std::optional<std::string> pe_count;
-  std::string trouble;  // why it would fail, or what the launcher wanted and Weft does not see
+  std::string trouble;  // why it would fail
 };
 
 [[nodiscard]] BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup);

@@ -24,7 +24,6 @@ namespace {
 using bootstrap::FieldReader;
 using bootstrap::FieldWriter;
 
-constexpr const char* kSshCommand = "ssh -T -o BatchMode=yes -o ConnectTimeout=10";
 constexpr std::chrono::milliseconds kKillLimit{2000};
 
 template <typename... Values>
@@ -123,11 +122,12 @@ int Launcher::run() {
 
 // Before everything else that opens a descriptor: an agent is a fork of this process.
 void Launcher::start_agents() {
-  const auto ssh = split_words(options_.ssh_command.empty() ? kSshCommand : options_.ssh_command);
+  const auto remote_shell = split_words(plan_.remote_shell);
   const std::string path = options_.agent_path.empty() ? own_path() : options_.agent_path;
   for (const MachinePlan& machine : plan_.machines) {
-    links_.push_back(machine.host.empty() ? start_local_agent(signal_mask_)
-                                          : start_ssh_agent(ssh, machine.host, path, signal_mask_));
+    links_.push_back(machine.host.empty()
+                         ? start_local_agent(signal_mask_)
+                         : start_ssh_agent(remote_shell, machine.host, path, signal_mask_));
     for (const PeTask& task : machine.job.tasks) {
       links_.back().pes.push_back(task.pe);
     }
@@ -280,15 +280,17 @@ void Launcher::handle_lost_agent(AgentLink& link) {
   if (is_over || is_ending_) {
     return;
   }
+  const bool is_srun = plan_.remote_shell.starts_with("srun ");
   if (link.is_local) {
     fail_job(kStatusFailure, fmt::format("the agent of {} {}; its PEs are killed", link.host,
                                          describe_wait_status(wait_status)));
   } else {
     fail_job(
         kStatusFailure,
-        fmt::format("lost the host '{}' (ssh {}): is it reachable by ssh without a password, and "
-                    "is weft-run there at the same path? (--agent-path tells where)",
-                    link.host, describe_wait_status(wait_status)));
+        fmt::format("lost the host '{}' ({} {}): is it reachable{}, and is weft-run there at the "
+                    "same path? (--agent-path tells where)",
+                    link.host, is_srun ? "srun" : "ssh", describe_wait_status(wait_status),
+                    is_srun ? "" : " by ssh without a password"));
   }
 }
 

@@ -20,7 +20,10 @@ constexpr const char* kFooter =
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("-n,--pe-count", options.pe_count, "How many PEs to start")->capture_default_str();
-  app.add_option("--hosts", options.hosts, "Hosts reached by ssh: a,b:4 (b takes at most 4 PEs)");
+  app.add_option(
+      "--hosts", options.hosts,
+      "Hosts reached by ssh: a,b:4 (b takes at most 4 PEs); default in a Slurm allocation: "
+      "its nodes, by srun");
   app.add_option("--hostfile", options.hostfile, "The same from a file, one host a line");
   app.add_option("--lab", options.lab, "Run inside this weft-lab's hosts; 'none' ignores WEFT_LAB");
   app.add_option("--ppn", options.pes_per_host, "PEs on each host (default: an equal share)");

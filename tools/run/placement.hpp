@@ -11,6 +11,7 @@ namespace weft::run {
 struct Host {
   std::string name;
   std::uint32_t slot_count = 0;  // the most PEs that it takes; 0: no limit of its own
+  bool is_this_machine = false;  // its PEs need no other shell
 };
 
 // "a,b:4" -> two hosts. Throws Error (InvalidArgument).

@@ -11,6 +11,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/whole_file.hpp"
+#include "src/bootstrap/host_list.hpp"
 #include "src/bootstrap/sha256.hpp"
 #include "tools/run/lab.hpp"
 #include "tools/run/placement.hpp"
@@ -23,6 +24,11 @@ namespace weft::run {
 namespace {
 
 using bootstrap::Address;
+
+constexpr const char* kSshCommand = "ssh -T -o BatchMode=yes -o ConnectTimeout=10";
+// A step of one task on one node, beside other steps. Without --exact it has all cores that the job has there.
+constexpr const char* kSrunCommand =
+    "srun --quiet --overlap --mpi=none --nodes=1 --ntasks=1 --nodelist";
 
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): one thread
@@ -85,19 +91,25 @@ void plan_lab(Plan& plan, const Options& options, const std::string& name) {
 }
 
 std::vector<Host> read_hosts(const Options& options) {
+  std::vector<Host> hosts;
   if (options.hostfile.empty()) {
-    return parse_hosts(options.hosts);
-  }
-  const auto text = read_whole_file(options.hostfile);
-  if (!text) {
+    hosts = parse_hosts(options.hosts);
+  } else if (const auto text = read_whole_file(options.hostfile)) {
+    hosts = parse_hostfile(*text);
+  } else {
     fail(Status::InvalidArgument, "cannot read the hostfile {}: {}", options.hostfile,
          errno_words(errno));
   }
-  return parse_hostfile(*text);
+  for (Host& host : hosts) {
+    host.is_this_machine = host.name == "localhost";
+  }
+  return hosts;
 }
 
-bool is_this_machine(const std::string& host) {
-  return host == "localhost";
+// A Slurm allocation is around this process (salloc, sbatch, or a step). A lab that is named, or that this process was
+// started in, is inside of it.
+bool has_allocation() {
+  return variable("SLURM_JOB_ID") && variable("SLURM_JOB_NODELIST");
 }
 
 // The address of this machine that the other hosts can reach.
@@ -120,15 +132,25 @@ Address reachable_address(const std::vector<MachinePlan>& machines) {
   return {.host = "127.0.0.1", .port = 0, .path = {}};
 }
 
-void plan_hosts(Plan& plan, const Options& options) {
-  const auto hosts = read_hosts(options);
+std::vector<Host> allocated_hosts() {
+  std::vector<Host> hosts;
+  // Set in batch scripts and steps, which run on a node of the job; salloc's shell does not.
+  const std::string own_node = variable("SLURMD_NODENAME").value_or("");
+  for (const std::string& name :
+       bootstrap::expand_host_list(variable("SLURM_JOB_NODELIST").value_or(""))) {
+    hosts.push_back({.name = name, .is_this_machine = name == own_node});
+  }
+  return hosts;
+}
+
+void plan_hosts(Plan& plan, const Options& options, const std::vector<Host>& hosts) {
   const auto counts = place(hosts, plan.pe_count, options.pes_per_host);
   std::uint32_t pe = 0;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (counts[i] == 0) {
       continue;
     }
-    MachinePlan machine{.host = is_this_machine(hosts[i].name) ? "" : hosts[i].name, .job = {}};
+    MachinePlan machine{.host = hosts[i].is_this_machine ? "" : hosts[i].name, .job = {}};
     for (std::uint32_t k = 0; k < counts[i]; ++k) {
       machine.job.tasks.push_back({.pe = pe++, .host = hosts[i].name, .net_namespace = {}});
     }
@@ -217,15 +239,22 @@ Plan make_plan(const Options& options) {
     plan.rendezvous = bootstrap::parse_address(options.rendezvous);
   }
   const Address chosen = plan.rendezvous;
+  plan.remote_shell = kSshCommand;
   if (const std::string lab = lab_name(options); !lab.empty()) {
     plan_lab(plan, options, lab);
   } else if (!options.hosts.empty() || !options.hostfile.empty()) {
-    plan_hosts(plan, options);
+    plan_hosts(plan, options, read_hosts(options));
+  } else if (has_allocation()) {
+    plan.remote_shell = kSrunCommand;
+    plan_hosts(plan, options, allocated_hosts());
   } else {
     plan_here(plan);
   }
   if (!options.rendezvous.empty()) {
     plan.rendezvous = chosen;
+  }
+  if (!options.ssh_command.empty()) {
+    plan.remote_shell = options.ssh_command;
   }
   for (MachinePlan& machine : plan.machines) {
     Job& job = machine.job;

@@ -21,6 +21,7 @@ struct MachinePlan {
 struct Plan {
   std::vector<MachinePlan> machines;
   bootstrap::Address rendezvous;  // where to listen
+  std::string remote_shell;  // words that go before a host and a command for it: ssh's or srun's
   std::string job_id;
   std::string secret;
   std::uint32_t pe_count = 0;

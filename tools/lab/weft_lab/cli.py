@@ -57,11 +57,12 @@ def _add_up(commands):
     command.add_argument(
         "--rate", default="unlimited", help="each NIC's rate, per direction: 800kbit, 40mbit, ... (default: unlimited)"
     )
+    command.add_argument("--slurm", action="store_true", help="with a Slurm whose nodes are the hosts")
 
 
 def _add_run(commands):
     command = _add_command(commands, "run", "run a command in a lab", run)
-    command.add_argument("--host", metavar="HOST", help="inside this host (index or name)")
+    command.add_argument("--host", metavar="HOST", help="inside this host (index or name; with --slurm, the first)")
     command.add_argument("-n", dest="pe_count", type=int, metavar="PES", help="as this many PEs, by weft-run")
     command.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
 
@@ -82,11 +83,27 @@ def _add_nic(commands):
 
 
 def up(options):
-    from . import holder, network
+    from . import holder, network, slurm
 
     lab = plan_lab(options.name, options.hosts, options.nics, parse_rate(options.rate))
+    if options.slurm:
+        slurm.require_programs()
     holder.start(lab, network.build)
-    print(f"lab '{lab.name}': {options.hosts} hosts x {options.nics} NICs of {options.rate} are up")
+    if options.slurm:
+        _start_slurm(state.find(options.name))
+    with_slurm = ", with Slurm" if options.slurm else ""
+    print(f"lab '{lab.name}': {options.hosts} hosts x {options.nics} NICs of {options.rate} are up{with_slurm}")
+
+
+def _start_slurm(lab):
+    from . import holder, slurm
+
+    try:
+        slurm.start(lab)
+        state.write(lab, replace=True)
+    except BaseException:
+        holder.stop(lab)
+        raise
 
 
 def run(options):

@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 
-from . import namespaces, state
+from . import namespaces, slurm, state
 from .errors import ForbiddenError, UserError
 
 # exec makes the process small (9 instead of 35 MB) and shows its purpose in ps.
@@ -122,6 +122,7 @@ def _detach(kept):
 def stop(lab):
     """End the holder and with it the lab. Returns the processes that still run inside, which keep their
     host alive until they end."""
+    slurm.end(lab)
     inside = processes_inside(lab)
     try:
         # A pidfd names this process and no later one with its number (pidfd_open(2)).

@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-from . import namespaces, state
+from . import namespaces, slurm, state
 from .errors import UserError
 from .plan import find_host
 
@@ -33,10 +33,15 @@ def run(options):
         raise UserError("run: -n starts PEs on all hosts, --host a command on one; give one of them")
     lab = state.find(options.name)
     host = find_host(lab, options.host) if options.host is not None else None
-    os.environ["WEFT_LAB"] = lab.name
+    if lab.slurm and options.pe_count is None:
+        os.environ.pop("WEFT_LAB", None)  # weft-run shall take its hosts from the allocation
+    else:
+        os.environ["WEFT_LAB"] = lab.name
     os.environ["WEFT_LAB_DIR"] = os.path.abspath(state.state_directory())
     if options.pe_count is not None:
         command = weft_run_command(lab, options.pe_count, command)
+    elif lab.slurm:
+        slurm.enter(lab, host or lab.hosts[0])
     elif host:
         namespaces.enter_host(lab, host)
     else:

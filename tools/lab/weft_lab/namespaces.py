@@ -12,8 +12,14 @@ import os
 from .errors import ForbiddenError
 
 # linux/sched.h
+CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
+
+# linux/mount.h
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
 
 # linux/capability.h
 CAP_NET_ADMIN = 12
@@ -36,13 +42,14 @@ def has_capabilities():
     return all(effective >> capability & 1 for capability in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
 
 
-def unshare_user():
-    """Enter a new user namespace in which the caller is root; user_namespaces(7), "Defining user and
-    group ID mappings": without privileges one may map only oneself, and must deny setgroups first."""
+def unshare_user(uid_inside=0, gid_inside=0):
+    """Enter a new user namespace in which the caller is root, or another user; user_namespaces(7), "Defining user
+    and group ID mappings": without privileges one may map only oneself, and must deny setgroups first."""
     uid, gid = os.geteuid(), os.getegid()
+    maps = (("uid_map", f"{uid_inside} {uid} 1"), ("gid_map", f"{gid_inside} {gid} 1"))
     try:
         _call(_libc.unshare, CLONE_NEWUSER)
-        for path, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        for path, text in (("setgroups", "deny"), *maps):
             with open(f"/proc/self/{path}", "w", encoding="ascii") as file:
                 file.write(text)
     except OSError as error:
@@ -56,6 +63,16 @@ def unshare_net():
     except OSError as error:
         raise forbidden("network namespace", error) from error
     return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def bind_file(source, target):
+    """Let `target` be `source` for this process and those that it starts, and for nobody else."""
+    if not os.path.exists(target):
+        return
+    _call(_libc.unshare, CLONE_NEWNS)
+    # Else the mount would be everybody's where mounts are shared (mount_namespaces(7)).
+    _call(_libc.mount, None, b"/", None, MS_REC | MS_PRIVATE, None)
+    _call(_libc.mount, os.fsencode(source), os.fsencode(target), None, MS_BIND, None)
 
 
 def forbidden(what, error):

@@ -66,6 +66,24 @@ class Host:
 
 
 @dataclass
+class Slurm:
+    """The lab's Slurm: where its files are, and the user of its daemons."""
+
+    directory: str
+    uid: int
+    gid: int
+
+    @property
+    def configuration(self):
+        return f"{self.directory}/slurm.conf"
+
+    @property
+    def hosts_file(self):
+        """The names of the lab's hosts, in the form of hosts(5)."""
+        return f"{self.directory}/hosts"
+
+
+@dataclass
 class Lab:
     """A whole lab. The namespaces are paths below the holder's /proc directory, once the lab is up."""
 
@@ -75,6 +93,7 @@ class Lab:
     holder_start_time: int = 0
     user_namespace: Optional[str] = None
     switch_namespace: Optional[str] = None
+    slurm: Optional[Slurm] = None
 
     def nics(self):
         return [nic for host in self.hosts for nic in host.nics]

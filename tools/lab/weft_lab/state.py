@@ -11,9 +11,10 @@ import os
 import stat
 import tempfile
 from contextlib import contextmanager
+from dataclasses import asdict
 
 from .errors import UserError
-from .plan import PREFIX_LENGTH, Host, Lab, Nic, check_name
+from .plan import PREFIX_LENGTH, Host, Lab, Nic, Slurm, check_name
 
 VERSION = 1
 
@@ -93,6 +94,7 @@ def to_document(lab):
         "user_namespace": lab.user_namespace,
         "switch_namespace": lab.switch_namespace,
         "hosts": [host_document(host) for host in lab.hosts],
+        "slurm": asdict(lab.slurm) if lab.slurm else None,
     }
 
 
@@ -111,6 +113,7 @@ def from_document(document):
         document["holder_start_time"],
         document["user_namespace"],
         document["switch_namespace"],
+        Slurm(**document["slurm"]) if document.get("slurm") else None,
     )
 
 

@@ -1,0 +1,116 @@
+#include "src/bootstrap/hosted.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/news_watch.hpp"
+#include "src/bootstrap/tcp_bootstrap.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+// Members are destroyed in reverse order: the watch first, since from then on a closed connection is not a loss; then
+// this PE leaves; then the host waits for the others to leave.
+class HostedBootstrap final : public Bootstrap {
+ public:
+  HostedBootstrap(const HostedJob& job, std::unique_ptr<RendezvousThread> host)
+      : host_(std::move(host)),
+        client_({.address = address_for(job, host_.get()),
+                 .alternatives = host_ == nullptr ? job.alternatives : std::vector<Address>{},
+                 .secret = job.secret,
+                 .pe = job.pe,
+                 .pe_count = job.pe_count,
+                 .timeout = job.timeout,
+                 .name = job.name,
+                 .farewell = job.farewell}),
+        farewell_(job.farewell),
+        watch_(client_) {}
+
+  [[nodiscard]] Pe pe() const override { return client_.pe(); }
+
+  [[nodiscard]] std::uint32_t pe_count() const override { return client_.pe_count(); }
+
+  [[nodiscard]] std::string_view name() const override { return client_.name(); }
+
+  std::vector<Blob> allgather(std::span<const std::byte> mine) override {
+    return client_.allgather(mine);
+  }
+
+  // May not return: the end that this PE announces comes back to it.
+  void end_job(int status) override {
+    client_.end_job(status);
+    if (farewell_ != nullptr) {
+      farewell_();
+    }
+  }
+
+  void follow_end() override { client_.follow_end(); }
+
+ private:
+  static Address address_for(const HostedJob& job, const RendezvousThread* host) {
+    if (host == nullptr) {
+      return job.rendezvous;
+    }
+    const Address& bound = host->address();
+    return bound.is_unix() ? bound : Address{.host = "localhost", .port = bound.port, .path = {}};
+  }
+
+  std::unique_ptr<RendezvousThread> host_;
+  TcpBootstrap client_;
+  void (*farewell_)();
+  NewsWatch watch_;
+};
+
+RendezvousServer::Options server_options(const HostedJob& job) {
+  return {.pe_count = job.pe_count, .secret = job.secret, .timeout = job.timeout, .host = job.pe};
+}
+
+}  // namespace
+
+std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job) {
+  // Every interface: the name that the others know may resolve to a loopback address on its own host.
+  const Address address{.host = {}, .port = job.rendezvous.port, .path = job.rendezvous.path};
+  return std::make_unique<RendezvousThread>(address, server_options(job));
+}
+
+std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job, Listener listener) {
+  return std::make_unique<RendezvousThread>(std::move(listener), server_options(job));
+}
+
+// "secret;host:port;host:port..."
+std::string encode_invitation(const HostedJob& job, std::size_t bytes_max) {
+  std::string text = job.secret;
+  for (const std::string& host : own_hosts()) {
+    const std::string address = to_string({.host = host, .port = job.rendezvous.port, .path = {}});
+    if (text.size() + 1 + address.size() <= bytes_max) {
+      text += ";" + address;
+    }
+  }
+  return text;
+}
+
+void decode_invitation(std::string_view text, HostedJob& job) {
+  const std::size_t secret_end = std::min(text.find(';'), text.size());
+  job.secret = text.substr(0, secret_end);
+  job.alternatives.clear();
+  std::string_view rest = text.substr(secret_end);
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::size_t end = std::min(rest.find(';'), rest.size());
+    job.alternatives.push_back(parse_address(rest.substr(0, end)));
+    rest.remove_prefix(end);
+  }
+  if (job.secret.empty() || job.alternatives.empty()) {
+    fail(Status::InvalidArgument, "'{}' is no invitation to a job: it names no address", text);
+  }
+  job.rendezvous = job.alternatives.front();
+  job.alternatives.erase(job.alternatives.begin());
+}
+
+std::unique_ptr<Bootstrap> join_hosted(const HostedJob& job,
+                                       std::unique_ptr<RendezvousThread> host) {
+  return std::make_unique<HostedBootstrap>(job, std::move(host));
+}
+
+}  // namespace weft::bootstrap

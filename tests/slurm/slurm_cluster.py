@@ -1,0 +1,54 @@
+"""A lab with a Slurm as the tests use it: commands on its login node, with status, output and time."""
+import subprocess
+import time
+
+import pytest
+from weft_lab import slurm
+from weft_lab.errors import UserError
+
+HOST_COUNT = 2
+# A hang, also on a busy machine.
+LIMIT_S = 60
+
+
+def skip_without_slurm():
+    try:
+        slurm.require_programs()
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+class Cluster:
+    """Commands on the login node of the lab's Slurm."""
+
+    def __init__(self, cli, directory):
+        self.cli = cli
+        self.directory = directory
+
+    def run(self, *command, **variables):
+        """Status, output and seconds of a command; its output is both streams together."""
+        start = time.monotonic()
+        done = subprocess.run(
+            [*self.cli.command, "run", "--", *map(str, command)],
+            env={**self.cli.environment, "WEFT_HEAP_SIZE": "8M", **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=LIMIT_S,
+            check=False,
+        )
+        return done.returncode, done.stdout, time.monotonic() - start
+
+    def ok(self, *command, **variables):
+        status, output, _ = self.run(*command, **variables)
+        assert status == 0, output
+        return output
+
+    def is_empty(self):
+        """Whether no step and no job is left. Slurm notices an end a moment later."""
+        for _ in range(100):
+            if not self.ok("squeue", "-h", "-s", "-o", "%i") and not self.ok("squeue", "-h", "-o", "%i"):
+                return True
+            time.sleep(0.1)
+        return False

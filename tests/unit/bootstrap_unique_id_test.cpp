@@ -1,0 +1,114 @@
+// Jobs whose PEs know who they are and share an id: here as threads, of which the first to come hosts.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/error.hpp"
+#include "src/bootstrap/hosted.hpp"
+#include "src/bootstrap/unique_id.hpp"
+
+namespace weft::bootstrap {
+namespace {
+
+using testing::HasSubstr;
+
+Config config_of(std::int64_t timeout_s) {
+  Config config;
+  config.bootstrap_timeout_s = timeout_s;
+  return config;
+}
+
+template <typename Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(UniqueId, BringsItsPesTogether) {
+  const std::string id = make_unique_id();
+  EXPECT_LE(id.size(), kUniqueIdBytesMax);
+  std::vector<std::thread> threads;
+  for (std::uint32_t pe = 0; pe < 4; ++pe) {
+    threads.emplace_back([pe, id] {
+      const auto job = connect_with(config_of(60), {.pe = Pe(pe), .pe_count = 4, .id = id});
+      EXPECT_EQ(job->pe(), Pe(pe));
+      const auto all = job->allgather(Blob(1, static_cast<std::byte>(pe)));
+      ASSERT_EQ(all.size(), 4U);
+      EXPECT_EQ(all[3], Blob(1, std::byte{3}));
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(UniqueId, IsAnotherEachTime) {
+  EXPECT_NE(make_unique_id(), make_unique_id());
+}
+
+TEST(UniqueId, NamesThePesThatNeverCome) {
+  const std::string id = make_unique_id();
+  EXPECT_THAT(
+      message_of([&] {
+        static_cast<void>(connect_with(config_of(1), {.pe = Pe(1), .pe_count = 3, .id = id}));
+      }),
+      HasSubstr("PEs 0, 2 did not come within 1 s"));
+}
+
+TEST(UniqueId, OfAProcessThatForksBelongsToTheOneThatMadeIt) {
+  const std::string id = make_unique_id();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_right = message_of([&] {
+                            const auto job =
+                                connect_with(config_of(20), {.pe = Pe(0), .pe_count = 2, .id = id});
+                            job->barrier();
+                          }) == "no error";
+    ::_exit(is_right ? 0 : 1);
+  }
+  const auto job = connect_with(config_of(20), {.pe = Pe(1), .pe_count = 2, .id = id});
+  job->barrier();
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(UniqueId, IsRefusedIfItIsNone) {
+  for (const std::string id : {"", "something else", "weft-id-1;", "weft-id-1;secret",
+                               "weft-id-1;secret;nowhere", "weft-id-1;secret;h:x"}) {
+    EXPECT_NE(
+        message_of([&] {
+          static_cast<void>(connect_with(config_of(1), {.pe = Pe(0), .pe_count = 1, .id = id}));
+        }),
+        "no error")
+        << id;
+  }
+}
+
+TEST(Invitation, NamesAsManyAddressesAsFit) {
+  HostedJob job;
+  job.secret = "secret";
+  job.rendezvous.port = 1234;
+  EXPECT_EQ(encode_invitation(job, 6), "secret");
+  HostedJob read;
+  decode_invitation(encode_invitation(job, 255), read);
+  EXPECT_EQ(read.secret, "secret");
+  EXPECT_EQ(read.rendezvous.port, 1234);
+  decode_invitation("s;10.0.0.1:7;[fd00::1]:7", read);
+  EXPECT_EQ(read.rendezvous.host, "10.0.0.1");
+  ASSERT_EQ(read.alternatives.size(), 1U);
+  EXPECT_EQ(read.alternatives[0].host, "fd00::1");
+}
+
+}  // namespace
+}  // namespace weft::bootstrap
