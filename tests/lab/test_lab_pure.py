@@ -92,7 +92,7 @@ def test_the_state_file_has_the_documented_members(state_directory):
         "mac": "02:57:45:46:01:00",
         "rate_bits_per_s": 10**7,
     }
-    members = "version name holder_pid holder_start_time user_namespace switch_namespace hosts"
+    members = "version name holder_pid holder_start_time user_namespace switch_namespace hosts slurm"
     assert list(document) == members.split()
 
 
