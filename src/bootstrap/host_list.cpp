@@ -79,7 +79,7 @@ std::vector<std::string> expand_item(std::string_view item) {
     std::vector<std::string> longer;
     for (const std::string& name : names) {
       for (const std::string& ending : endings) {
-        longer.push_back(name + std::string(rest.substr(0, open)) + ending);
+        longer.push_back(fmt::format("{}{}{}", name, rest.substr(0, open), ending));
       }
     }
     names = std::move(longer);
