@@ -1,5 +1,6 @@
 """The summary of ./test: reads `NAME STATUS SECONDS` lines from stdin and NAME.xml (JUnit) from the
-folder given, prints one table and, alone on the last line, `N passed, N failed, N skipped`.
+folder given, prints one table, the tests that failed with the end of what they said, and, alone on the last line,
+`N passed, N failed, N skipped`.
 
 A step that failed without a failing test in its file (a build, a crash, a time limit) counts as one
 failure, so that a lost result is never taken for a good one."""
@@ -9,6 +10,9 @@ import xml.etree.ElementTree as ElementTree
 
 # CTest files a test whose program is missing under "skipped"; for us that is a failure.
 BROKEN_SKIPS = ("Unable to find", "Required Files Missing", "NOT_BUILT")
+LINES_SHOWN = 12
+COLUMNS_SHOWN = 180
+FRAME = ("[==", "[--", "[ RUN", "[  PASSED", "Running main()", "Note: Google Test filter", " 1 FAILED TEST")
 
 
 def outcome(case):
@@ -21,8 +25,16 @@ def outcome(case):
     return "failed" if broken else "skipped"
 
 
+def words_of(case):
+    """The end of what a failed test said: pytest puts it into the failure, CTest beside it."""
+    texts = [case.findtext("failure"), case.findtext("error"), case.findtext("system-out")]
+    text = next((text for text in texts if text and text.strip()), "")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith(FRAME)]
+    return "".join(f"\n    {line[:COLUMNS_SHOWN]}" for line in lines[-LINES_SHOWN:])
+
+
 def count(path):
-    """Outcomes by kind, and the names of the tests that failed."""
+    """Outcomes by kind, and the names of the tests that failed, each with its words."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     failures = []
     try:
@@ -33,7 +45,7 @@ def count(path):
         kind = outcome(case)
         counts[kind] += 1
         if kind == "failed":
-            failures.append(case.get("name"))
+            failures.append(f"{case.get('name')}{words_of(case)}")
     return counts, failures
 
 
