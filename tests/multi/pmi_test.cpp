@@ -52,6 +52,9 @@ class Launcher {
     }
   }
 
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
   ~Launcher() {
     for (const Task& task : tasks_) {
       ::kill(task.pid, SIGKILL);

@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   WEFT_EXPECT(argc == 2);
-  const int count = std::atoi(argv[1]);
+  const auto count = static_cast<int>(std::strtol(argv[1], nullptr, 10));
   int pe = -1;
   int pe_count = -1;
   for (int round = 0; round < count; ++round) {

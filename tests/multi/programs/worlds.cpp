@@ -71,8 +71,8 @@ void work(const Worker& worker) {
 }
 
 void check_errors() {
-  weft_unique_id_t id = weft::unique_id();
-  weft_unique_id_t garbage = {};
+  const weft_unique_id_t id = weft::unique_id();
+  const weft_unique_id_t garbage = {};
   WEFT_EXPECT(weft_unique_id(nullptr) == WEFT_INVALID_ARGUMENT);
   WEFT_EXPECT(weft_init_with(0, 1, nullptr) == WEFT_INVALID_ARGUMENT);
   WEFT_EXPECT(weft_init_with(1, 1, &id) == WEFT_INVALID_ARGUMENT);
@@ -87,7 +87,7 @@ void check_errors() {
 
 int main(int argc, char** argv) {
   WEFT_EXPECT(argc == 2);
-  const int count = std::atoi(argv[1]);
+  const auto count = static_cast<int>(std::strtol(argv[1], nullptr, 10));
   std::vector<Pipe> pipes(static_cast<std::size_t>(count));
   for (Pipe& pipe : pipes) {
     WEFT_EXPECT(::pipe(pipe.data()) == 0);
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
   for (int index = 0; index < count; ++index) {
     if (::fork() == 0) {
       work({index, count, pipes});
-      std::exit(0);
+      std::exit(0);  // NOLINT(concurrency-mt-unsafe): one thread
     }
   }
   int status = 0;
