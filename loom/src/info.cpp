@@ -54,8 +54,26 @@ std::uint64_t offered_mr_mode(int mr_mode) {
   return bits == FI_MR_BASIC ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : bits;
 }
 
+// Whether peers shall reach the client's memory: FI_RMA without a direction means all.
+bool is_target(std::uint64_t caps) {
+  const bool has_direction = (caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+  return (caps & (FI_RMA | FI_ATOMIC)) != 0 &&
+         (!has_direction || (caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0);
+}
+
+// What concerns memory that peers reach is asked only of those who want that: prov/util/src/util_attr.c.
+std::uint64_t needed_mr_mode(const FabricKind& kind, std::uint64_t caps) {
+  const auto all = static_cast<std::uint64_t>(wanted_mr_mode(kind, caps));
+  if (is_target(caps)) {
+    return all;
+  }
+  constexpr std::uint64_t kOfTargets =
+      FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
+  return (all & (FI_MR_LOCAL | FI_MR_HMEM)) != 0 ? all & ~kOfTargets : 0;
+}
+
 bool fits_domain(const FabricKind& kind, const fi_domain_attr& hints, std::uint64_t caps) {
-  const auto needed = static_cast<std::uint64_t>(wanted_mr_mode(kind, caps));
+  const std::uint64_t needed = needed_mr_mode(kind, caps);
   const bool progresses =
       hints.data_progress != FI_PROGRESS_AUTO || kind.progress == FI_PROGRESS_AUTO;
   // mr_key_size of hints is what the client can carry at least, never a maximum for the provider.
@@ -64,7 +82,6 @@ bool fits_domain(const FabricKind& kind, const fi_domain_attr& hints, std::uint6
 }
 
 bool fits(const Settings& settings, const FabricKind& kind, const fi_info& hints) {
-  const std::uint64_t caps = wanted_caps(kind, &hints);
   if ((hints.caps & ~kind.caps) != 0 || (kind.demanded_mode & ~hints.mode) != 0) {
     return false;
   }
@@ -94,7 +111,7 @@ bool fits(const Settings& settings, const FabricKind& kind, const fi_info& hints
       return false;
     }
   }
-  return hints.domain_attr == nullptr || fits_domain(kind, *hints.domain_attr, caps);
+  return hints.domain_attr == nullptr || fits_domain(kind, *hints.domain_attr, hints.caps);
 }
 
 void fill_transmit(fi_info& info, const FabricKind& kind, const Settings& settings) {

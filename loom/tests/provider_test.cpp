@@ -77,6 +77,18 @@ TEST_F(Provider, OffersEachFabricOnEachNicInOrderUnderItsOwnNames) {
   EXPECT_EQ(count, 4 * persona().kinds.size());
 }
 
+// As NIXL asks for the NICs' places: who names no capability need not offer what concerns memory that peers reach.
+TEST_F(Provider, IsFoundByHintsThatNameOnlyIt) {
+  const Info hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = ::strdup(std::string(persona().provider).c_str());
+  const bool is_offered = std::ranges::any_of(persona().kinds, [](const FabricKind& one) {
+    return one.demanded_mode == 0 && (one.mr_mode & FI_MR_LOCAL) == 0;
+  });
+  EXPECT_EQ(offered(hints.get()) != nullptr, is_offered);
+  hints->caps = FI_RMA | FI_REMOTE_WRITE;
+  EXPECT_EQ(offered(hints.get()), nullptr);
+}
+
 TEST_F(Provider, LeavesOutWhatTheHintsDoNotAllow) {
   Info hints = wide_hints();
   hints->mode = 0;
