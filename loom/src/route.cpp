@@ -3,23 +3,8 @@
 // Threads: any.
 #include "loom/src/route.hpp"
 
-#include <rdma/fi_domain.h>
-#include <rdma/fi_errno.h>
-
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cerrno>
-#include <cstddef>
-#include <cstdio>
-#include <cstring>
-#include <optional>
-
-#include <fmt/format.h>
-#include <sys/uio.h>
-
-#include "loom/src/operation.hpp"
-#include "loom/src/slots.hpp"
 
 namespace loom {
 namespace {

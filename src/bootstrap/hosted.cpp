@@ -68,6 +68,22 @@ RendezvousServer::Options server_options(const HostedJob& job) {
 
 }  // namespace
 
+HostedJob hosted_job(std::string_view name,
+                     const Config& config,
+                     const LauncherVariables& variables,
+                     const PlaceVariables& place) {
+  HostedJob job;
+  job.name = name;
+  job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
+  job.pe = Pe(variables.number(place.pe, kPesMax));
+  job.pe_count = variables.number(place.pe_count, kPesMax);
+  if (job.pe.value >= job.pe_count) {
+    fail(Status::InvalidArgument, "{}={} is not below {}={}", place.pe, job.pe.value,
+         place.pe_count, job.pe_count);
+  }
+  return job;
+}
+
 std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job) {
   // Every interface: the name that the others know may resolve to a loopback address on its own host.
   const Address address{.host = {}, .port = job.rendezvous.port, .path = job.rendezvous.path};

@@ -15,7 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/config.hpp"
 #include "src/bootstrap/bootstrap.hpp"
+#include "src/bootstrap/launcher_variables.hpp"
 #include "src/bootstrap/rendezvous_thread.hpp"
 #include "src/bootstrap/socket.hpp"
 
@@ -31,6 +33,19 @@ struct HostedJob {
   std::chrono::milliseconds timeout{60'000};
   void (*farewell)() = nullptr;  // as TcpBootstrap's; also called when this PE ends the job
 };
+
+// The variables in which a launcher tells a process its number, and how many there are.
+struct PlaceVariables {
+  std::string_view pe;
+  std::string_view pe_count;
+};
+
+// Name, time limit and place of this process; the rendezvous is for the caller to fill in. Throws Error
+// (InvalidArgument) if the variables do not fit together.
+[[nodiscard]] HostedJob hosted_job(std::string_view name,
+                                   const Config& config,
+                                   const LauncherVariables& variables,
+                                   const PlaceVariables& place);
 
 // For the hosting PE: begins to listen at job.rendezvous, on every interface. Throws Error (a port in use, ...).
 [[nodiscard]] std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job);

@@ -70,16 +70,8 @@ bool has_pmi_variables(const Lookup& lookup) {
 
 std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& lookup) {
   const LauncherVariables variables(lookup, kHint);
-  HostedJob job;
-  job.name = "pmi";
+  HostedJob job = hosted_job("pmi", config, variables, {"PMI_RANK", "PMI_SIZE"});
   job.farewell = say_farewell;
-  job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
-  job.pe = Pe(variables.number("PMI_RANK", kPesMax));
-  job.pe_count = variables.number("PMI_SIZE", kPesMax);
-  if (job.pe.value >= job.pe_count) {
-    fail(Status::InvalidArgument, "PMI_RANK={} is not below PMI_SIZE={}", job.pe.value,
-         job.pe_count);
-  }
   Session& mine = session();
   if (!mine.store) {
     mine.store.emplace(static_cast<int>(variables.number("PMI_FD", kPesMax)), job.timeout);

@@ -69,15 +69,7 @@ bool has_slurm_step(const Lookup& lookup) {
 
 HostedJob parse_slurm_job(const Config& config, const Lookup& lookup) {
   const LauncherVariables variables(lookup, kHint);
-  HostedJob job;
-  job.name = "slurm";
-  job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
-  job.pe = Pe(variables.number("SLURM_PROCID", kPesMax));
-  job.pe_count = variables.number("SLURM_STEP_NUM_TASKS", kPesMax);
-  if (job.pe.value >= job.pe_count) {
-    fail(Status::InvalidArgument, "SLURM_PROCID={} is not below SLURM_STEP_NUM_TASKS={}",
-         job.pe.value, job.pe_count);
-  }
+  HostedJob job = hosted_job("slurm", config, variables, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"});
   job.rendezvous = rendezvous_of(config, lookup);
   job.secret = secret_of(job.rendezvous, config, lookup);
   return job;

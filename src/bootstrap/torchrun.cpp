@@ -80,14 +80,7 @@ bool has_torchrun_variables(const Lookup& lookup) {
 
 HostedJob parse_torchrun_job(const Config& config, const Lookup& lookup) {
   const LauncherVariables variables(lookup, kHint);
-  HostedJob job;
-  job.name = "torchrun";
-  job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
-  job.pe = Pe(variables.number("RANK", kPesMax));
-  job.pe_count = variables.number("WORLD_SIZE", kPesMax);
-  if (job.pe.value >= job.pe_count) {
-    fail(Status::InvalidArgument, "RANK={} is not below WORLD_SIZE={}", job.pe.value, job.pe_count);
-  }
+  HostedJob job = hosted_job("torchrun", config, variables, {"RANK", "WORLD_SIZE"});
   job.rendezvous = rendezvous_of(job, config, lookup);
   job.secret = secret_of(job, config, lookup);
   return job;
