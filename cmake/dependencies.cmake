@@ -23,3 +23,5 @@ if(WEFT_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
 endif()
+
+include(cmake/libfabric.cmake)

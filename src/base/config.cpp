@@ -67,6 +67,13 @@ constexpr std::array kSettings{
         "WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
         "Secret that a PE shows to the rendezvous; set by weft-run, and by you for torchrun and "
         "plain srun on several hosts."},
+    Setting{"WEFT_LIBFABRIC", &Config::libfabric, "", "", "",
+            "The file of libfabric to open; empty: libfabric.so.1 as the loader finds it, then "
+            "those of "
+            "EFA's and Slingshot's installers."},
+    Setting{"WEFT_LIBPMIX", &Config::libpmix, "", "", "",
+            "The file of libpmix to open under a launcher with PMIx; empty: libpmix.so.2 as the "
+            "loader finds it, then in the folders where sites keep it."},
     Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "What goes to stderr."},
     Setting{
         "WEFT_NICS", &Config::nics, "", "", "",

@@ -27,6 +27,7 @@ struct Config {
   std::int64_t pe_count = -1;
   std::int64_t bootstrap_timeout_s = 0;
   std::int64_t node_size = 0;
+  std::string libpmix;
   // Memory.
   std::uint64_t heap_size = 0;
   std::string huge_pages;
@@ -37,6 +38,7 @@ struct Config {
   bool device_shared = false;
   std::string device_direct;
   // Rails.
+  std::string libfabric;
   std::string provider;
   std::string nics;
   bool nics_shared = false;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "src/base/error.hpp"
+#include "src/base/log.hpp"
 #include "src/bootstrap/launcher_variables.hpp"
 #include "src/bootstrap/pmi_bootstrap.hpp"
 #include "src/bootstrap/pmix_bootstrap.hpp"
@@ -19,10 +20,26 @@ bool has_pmix_variables(const Lookup& lookup) {
   return lookup("PMIX_RANK").has_value() && lookup("PMIX_NAMESPACE").has_value();
 }
 
-void require_pmix(const Lookup& lookup) {
+// Why PMIx cannot be used, or nothing. A file that WEFT_LIBPMIX names has to serve: throws Error otherwise.
+std::string pmix_trouble(const Config& config) {
   if (!pmix_is_built()) {
-    fail(Status::InvalidArgument,
-         "WEFT_BOOTSTRAP=pmix: this Weft was built without PMIx; build it with libpmix-dev");
+    return "this Weft was built without PMIx; build it with libpmix-dev";
+  }
+  const LibrarySearch search = open_pmix(config);
+  if (search.has_found()) {
+    return "";
+  }
+  if (!config.libpmix.empty()) {
+    fail(Status::InvalidArgument, "WEFT_LIBPMIX={}: {}", config.libpmix,
+         search.refused.front().reason);
+  }
+  return fmt::format("libpmix cannot be opened ({}); install it, or name its file in WEFT_LIBPMIX",
+                     refused_text(search));
+}
+
+void require_pmix(const Config& config, const Lookup& lookup) {
+  if (const std::string trouble = pmix_trouble(config); !trouble.empty()) {
+    fail(Status::InvalidArgument, "WEFT_BOOTSTRAP=pmix: {}", trouble);
   }
   if (!has_pmix_variables(lookup)) {
     fail(Status::InvalidArgument,
@@ -38,8 +55,7 @@ struct UnservedLauncher {
 };
 
 constexpr std::array kUnservedLaunchers{
-    UnservedLauncher{"OMPI_COMM_WORLD_SIZE",
-                     "OpenMPI's mpirun, which needs a Weft that is built with libpmix-dev"},
+    UnservedLauncher{"OMPI_COMM_WORLD_SIZE", "OpenMPI's mpirun, which is joined by PMIx"},
     UnservedLauncher{"PMI_SIZE",
                      "a PMI launcher that left no PMI_FD; use one with PMI-1 (srun --mpi=pmi2, "
                      "Hydra's mpiexec) or PMIx (srun --mpi=pmix, OpenMPI's mpirun)"},
@@ -48,13 +64,14 @@ constexpr std::array kUnservedLaunchers{
 };
 
 // Without it each task would be a job of one PE, and the job's result silently wrong.
-void refuse_unserved_launchers(const Lookup& lookup) {
+void refuse_unserved_launchers(const Lookup& lookup, const std::string& pmix_trouble) {
   for (const UnservedLauncher& launcher : kUnservedLaunchers) {
     if (const std::uint32_t tasks = number_or_zero(lookup, launcher.size_variable); tasks > 1) {
       fail(Status::InvalidArgument,
-           "{}={}: this process was started by {}; WEFT_BOOTSTRAP=single makes each task a job of "
-           "its own",
-           launcher.size_variable, tasks, launcher.words);
+           "{}={}: this process was started by {}{}{}; WEFT_BOOTSTRAP=single makes each task a job "
+           "of its own",
+           launcher.size_variable, tasks, launcher.words, pmix_trouble.empty() ? "" : "; ",
+           pmix_trouble);
     }
   }
 }
@@ -68,13 +85,18 @@ Method choose_automatically(const Config& config, const Lookup& lookup) {
   if (lookup("TORCHELASTIC_RUN_ID") && has_torchrun_variables(lookup)) {
     return Method::Torchrun;
   }
-  if (has_pmix_variables(lookup) && pmix_is_built()) {
-    return Method::Pmix;
+  std::string trouble;
+  if (has_pmix_variables(lookup)) {
+    trouble = pmix_trouble(config);
+    if (trouble.empty()) {
+      return Method::Pmix;
+    }
+    log::warn("the launcher offers PMIx, and {}; looking for another way to join the job", trouble);
   }
   if (has_pmi_variables(lookup)) {
     return Method::Pmi;
   }
-  refuse_unserved_launchers(lookup);
+  refuse_unserved_launchers(lookup, trouble);
   if (has_slurm_step(lookup)) {
     return Method::Slurm;
   }
@@ -117,7 +139,7 @@ Method choose_method(const Config& config, const Lookup& lookup) {
     return Method::Tcp;  // tcp_options names what is missing
   }
   if (config.bootstrap == "pmix") {
-    require_pmix(lookup);
+    require_pmix(config, lookup);
     return Method::Pmix;
   }
   if (config.bootstrap == "pmi") {

@@ -1,6 +1,6 @@
 // How connect() selects the method; separate so that tests can supply their own environment.
 //
-// Any thread; the result depends only on the arguments.
+// Any thread; the result depends on the arguments, and on whether libpmix can be opened where they offer PMIx.
 // The public connect() of bootstrap.hpp uses it with the process environment.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace weft::bootstrap {
 
 enum class Method { Tcp, Pmix, Pmi, Slurm, Torchrun, Single };
 
-// Pure. Throws Error (InvalidArgument) naming the environment variables that the method chosen by WEFT_BOOTSTRAP
+// Throws Error (InvalidArgument) naming the environment variables that the method chosen by WEFT_BOOTSTRAP
 // requires and that are not set, or, if none is chosen, the launcher that started several tasks in a way that none of
 // the methods serves: they never become jobs of one PE each by accident.
 [[nodiscard]] Method choose_method(const Config& config, const Lookup& lookup);

@@ -10,6 +10,14 @@ bool pmix_is_built() {
   return false;
 }
 
+LibrarySearch open_pmix(const Config& /*config*/) {
+  return {};
+}
+
+std::string pmix_version() {
+  return "";
+}
+
 std::unique_ptr<Bootstrap> connect_pmix(const Config& /*config*/) {
   fail(Status::InvalidArgument, "this Weft was built without PMIx; build it with libpmix-dev");
 }
@@ -22,12 +30,13 @@ std::unique_ptr<Bootstrap> connect_pmix(const Config& /*config*/) {
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <optional>
 
-#include <pmix.h>
-
 #include "src/base/clock.hpp"
+#include "src/bootstrap/pmix_library.hpp"
 #include "src/bootstrap/protocol.hpp"
 
 namespace weft::bootstrap {
@@ -49,8 +58,25 @@ Status status_of(pmix_status_t code) {
 void check(pmix_status_t code, std::string_view action) {
   if (code != PMIX_SUCCESS) {
     fail(status_of(code), "{} failed: {}; is this process still under its launcher?", action,
-         ::PMIx_Error_string(code));
+         pmix_library().error_string(code));
   }
+}
+
+// By hand: PMIX_INFO_LOAD is a macro or a function, by version.
+void set_key(pmix_info_t& info, const char* key) {
+  std::strncpy(info.key, key, PMIX_MAX_KEYLEN);  // the rest is 0 already
+}
+
+void set(pmix_info_t& info, const char* key, bool flag) {
+  set_key(info, key);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = flag;
+}
+
+void set(pmix_info_t& info, const char* key, int number) {
+  set_key(info, key);
+  info.value.type = PMIX_INT;
+  info.value.data.integer = number;
 }
 
 pmix_proc_t process(const pmix_proc_t& self, pmix_rank_t rank) {
@@ -133,7 +159,7 @@ class PmixBootstrap final : public Bootstrap {
 
   // The launcher terminates the others; it may terminate this process before PMIx_Abort returns.
   void end_job(int status) override {
-    static_cast<void>(::PMIx_Abort(status, "a PE ended the job", nullptr, 0));
+    static_cast<void>(pmix_library().abort(status, "a PE ended the job", nullptr, 0));
   }
 
  private:
@@ -155,18 +181,18 @@ class PmixBootstrap final : public Bootstrap {
 };
 
 PmixBootstrap::PmixBootstrap(std::chrono::seconds timeout) : timeout_(timeout) {
-  if (const pmix_status_t code = ::PMIx_Init(&self_, nullptr, 0); code != PMIX_SUCCESS) {
+  if (const pmix_status_t code = pmix_library().init(&self_, nullptr, 0); code != PMIX_SUCCESS) {
     fail(status_of(code),
          "PMIx_Init failed: {}; is this process still under its launcher? If PMIx found no psec "
          "plugin (no munge in a container, for example), set PMIX_MCA_psec=native",
-         ::PMIx_Error_string(code));
+         pmix_library().error_string(code));
   }
   pmix_value_t* value = nullptr;
   const pmix_proc_t job = process(self_, PMIX_RANK_WILDCARD);
-  check(::PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the job's size");
+  check(pmix_library().get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the job's size");
   pe_count_ = value->data.uint32;
-  PMIX_VALUE_RELEASE(value);
-  barrier();  // so that a PE that never arrives is named here, as with the other bootstraps
+  std::free(value);  // a number has nothing behind it
+  barrier();         // so that a PE that never arrives is named here, as with the other bootstraps
 }
 
 PmixBootstrap::~PmixBootstrap() {
@@ -174,8 +200,8 @@ PmixBootstrap::~PmixBootstrap() {
   // kills the job.
   bool waits = false;
   pmix_info_t info{};
-  PMIX_INFO_LOAD(&info, PMIX_EMBED_BARRIER, &waits, PMIX_BOOL);
-  static_cast<void>(::PMIx_Finalize(&info, 1));
+  set(info, PMIX_EMBED_BARRIER, waits);
+  static_cast<void>(pmix_library().finalize(&info, 1));
 }
 
 std::vector<Blob> PmixBootstrap::allgather(std::span<const std::byte> mine) {
@@ -201,8 +227,8 @@ void PmixBootstrap::publish(const std::string& key, std::span<const std::byte> m
   value.type = PMIX_BYTE_OBJECT;
   value.data.bo.bytes = reinterpret_cast<char*>(bytes.data());
   value.data.bo.size = bytes.size();
-  check(::PMIx_Put(PMIX_GLOBAL, key.c_str(), &value), "PMIx_Put");
-  check(::PMIx_Commit(), "PMIx_Commit");
+  check(pmix_library().put(PMIX_GLOBAL, key.c_str(), &value), "PMIx_Put");
+  check(pmix_library().commit(), "PMIx_Commit");
 }
 
 // Uses the non-blocking form with its own deadline: OpenMPI 4.1's server ignores PMIX_TIMEOUT in a fence (seen with
@@ -211,12 +237,13 @@ pmix_status_t PmixBootstrap::try_fence() const {
   bool collects = true;
   int seconds = static_cast<int>(timeout_.count());
   std::array<pmix_info_t, 2> info{};
-  PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collects, PMIX_BOOL);
-  PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
+  set(info[0], PMIX_COLLECT_DATA, collects);
+  set(info[1], PMIX_TIMEOUT, seconds);
   const pmix_proc_t job = process(self_, PMIX_RANK_WILDCARD);
   const auto answer = std::make_shared<Answer>();
   void* data = Answer::hand_over(answer);
-  const pmix_status_t begun = ::PMIx_Fence_nb(&job, 1, info.data(), info.size(), fence_done, data);
+  const pmix_status_t begun =
+      pmix_library().fence_nb(&job, 1, info.data(), info.size(), fence_done, data);
   if (begun != PMIX_SUCCESS) {
     static_cast<void>(Answer::take_over(data));  // PMIx makes no callback
     return begun == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : begun;
@@ -238,7 +265,7 @@ void PmixBootstrap::fence(const std::string& key) {
   // Servers report a lost process with various codes: PARTIAL SUCCESS (OpenMPI), UNPACK-PAST-END (Slurm).
   fail(Status::PeerLost, "{} {} lost (PMIx_Fence: {}); is this process still under its launcher?",
        pes.empty() ? "a PE" : format_pes(pes), pes.size() > 1 ? "are" : "is",
-       ::PMIx_Error_string(code));
+       pmix_library().error_string(code));
 }
 
 // The PEs that have not published. PEs not queried within the limit of the search are not listed.
@@ -267,7 +294,7 @@ Blob PmixBootstrap::fetch(const std::string& key, Pe pe) {
          format_seconds(timeout_.count() * 1000), key);
   }
   fail(Status::PeerLost, "PE {} is lost: PMIx_Get of its {} failed: {}", pe.value, key,
-       ::PMIx_Error_string(code));
+       pmix_library().error_string(code));
 }
 
 // Uses the non-blocking form with its own deadline, too: Slurm's server (22.05) ignores PMIX_TIMEOUT of a get whose
@@ -278,11 +305,12 @@ pmix_status_t PmixBootstrap::get(const std::string& key,
                                  Blob& blob) const {
   int seconds = static_cast<int>(limit.count());
   pmix_info_t info{};
-  PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &seconds, PMIX_INT);
+  set(info, PMIX_TIMEOUT, seconds);
   const pmix_proc_t peer = process(self_, pe.value);
   const auto answer = std::make_shared<Answer>();
   void* data = Answer::hand_over(answer);
-  if (const pmix_status_t begun = ::PMIx_Get_nb(&peer, key.c_str(), &info, 1, get_done, data);
+  if (const pmix_status_t begun =
+          pmix_library().get_nb(&peer, key.c_str(), &info, 1, get_done, data);
       begun != PMIX_SUCCESS) {
     static_cast<void>(Answer::take_over(data));
     return begun;

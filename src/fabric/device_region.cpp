@@ -18,7 +18,7 @@ constexpr std::uint64_t kAccess =
 
 bool can_take_dma_buf() {
 #ifdef FI_MR_DMABUF
-  return FI_VERSION_GE(fi_version(), FI_VERSION(1, 20));
+  return FI_VERSION_GE(libfabric().version(), FI_VERSION(1, 20));
 #else
   return false;
 #endif

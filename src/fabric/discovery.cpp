@@ -15,6 +15,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/fabric/libfabric.hpp"
 #include "src/fabric/libfabric_rail.hpp"
 #include "src/fabric/native_info.hpp"
 #include "src/fabric/quirks.hpp"
@@ -27,8 +28,8 @@ namespace {
 // every piece of a put_signal would consume one. An EFA without that feature then offers its fabric "efa", which
 // keeps buffers of its own (fi_efa(7); prov/efa/src/efa_user_info.c of libfabric 2.6).
 InfoHandle make_hints(const std::string& provider, bool on_device) {
-  InfoHandle hints(fi_allocinfo());
-  WEFT_CHECK(hints != nullptr, "fi_allocinfo: out of memory");
+  InfoHandle hints(libfabric().dupinfo(nullptr));  // an empty one
+  WEFT_CHECK(hints != nullptr, "fi_dupinfo: out of memory");
   hints->caps = FI_MSG | FI_RMA;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
@@ -50,7 +51,7 @@ InfoHandle make_hints(const std::string& provider, bool on_device) {
 // Registration by dma-buf belongs to a later API version, so it needs headers and a library of that version.
 std::uint32_t api_version(bool on_device) {
 #ifdef FI_MR_DMABUF
-  if (on_device && FI_VERSION_GE(fi_version(), FI_VERSION(1, 20))) {
+  if (on_device && FI_VERSION_GE(libfabric().version(), FI_VERSION(1, 20))) {
     return FI_VERSION(1, 20);
   }
 #endif
@@ -64,8 +65,8 @@ InfoHandle get_info(const std::string& provider,
   const InfoHandle hints = make_hints(provider, on_device);
   fi_info* found = nullptr;
   const std::uint64_t flags = source_address == nullptr ? 0 : FI_SOURCE;
-  const int code =
-      fi_getinfo(api_version(on_device), source_address, nullptr, flags, hints.get(), &found);
+  const int code = libfabric().getinfo(api_version(on_device), source_address, nullptr, flags,
+                                       hints.get(), &found);
   return InfoHandle(code == 0 ? found : nullptr);
 }
 
@@ -130,7 +131,8 @@ NicInfo describe(const fi_info& info) {
   }
   nic.up = nic.up && interface_is_up(nic.name);
   nic.loopback = is_loopback(nic.address);
-  nic.native = std::make_shared<const NativeInfo>(NativeInfo{InfoHandle(fi_dupinfo(&info))});
+  nic.native =
+      std::make_shared<const NativeInfo>(NativeInfo{InfoHandle(libfabric().dupinfo(&info))});
   return nic;
 }
 
@@ -240,7 +242,7 @@ void check(long code, const char* action, const std::string& object, const char*
 }
 
 std::string error_words(int error) {
-  return fi_strerror(error);
+  return libfabric().strerror(error);
 }
 
 std::vector<std::string> available_providers() {
@@ -254,12 +256,8 @@ std::vector<std::string> available_providers() {
   return names;
 }
 
-std::string library_version() {
-  const std::uint32_t version = fi_version();
-  return fmt::format("{}.{}", FI_MAJOR(version), FI_MINOR(version));
-}
-
 std::vector<NicInfo> discover(const Config& config, DeviceUse device) {
+  require_libfabric(config);
   const bool is_auto = config.provider == "auto" || config.provider.empty();
   const InfoHandle list = get_info(is_auto ? "" : config.provider, nullptr);
   if (!is_auto && list == nullptr) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/config.hpp"
+#include "src/base/library_search.hpp"
 #include "src/fabric/rail.hpp"
 
 namespace weft::fabric {
@@ -36,16 +37,21 @@ enum class DeviceUse : std::uint8_t {
   Always,  // also if the provider copies; for tests
 };
 
+// Opens libfabric, unless it is open: the file that WEFT_LIBFABRIC names, or the first that serves of the loader's own
+// search and the folders of the installers for EFA and Slingshot. Finding none is not an error here. Throws Error if
+// another file is named than the one that this process has opened.
+[[nodiscard]] LibrarySearch open_libfabric(const Config& config);
+
 // All NICs of the provider that WEFT_PROVIDER names, or of the best available one; loopback last. Addresses in
 // WEFT_NICS that are not the first address of any NIC (127.0.0.2) get their own entries. Empty if there is none.
-// Throws Error if the named provider is not available, listing those that are. A NIC without FI_HMEM is listed
-// too, and opened without it.
+// Throws Error if libfabric cannot be opened, naming what was tried, or if the named provider is not available, listing
+// those that are. A NIC without FI_HMEM is listed too, and opened without it.
 [[nodiscard]] std::vector<NicInfo> discover(const Config& config, DeviceUse device = DeviceUse::No);
 
-// The providers that fi_getinfo(3) offers here, for messages and weft-info.
+// The providers that fi_getinfo(3) offers here, for messages and weft-info. After libfabric has been opened.
 [[nodiscard]] std::vector<std::string> available_providers();
 
-// The version of the loaded library ("1.17"), not of the headers.
+// The version of the opened library ("1.17"), not of the headers.
 [[nodiscard]] std::string library_version();
 
 // Makes a provider behave like another one, for tests.

@@ -13,6 +13,8 @@
 
 #include <memory>
 
+#include "src/fabric/libfabric.hpp"
+
 namespace weft::fabric {
 
 struct CloseFid {
@@ -26,7 +28,7 @@ template <typename Object>
 using Handle = std::unique_ptr<Object, CloseFid>;
 
 struct FreeInfo {
-  void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
+  void operator()(fi_info* info) const noexcept { libfabric().freeinfo(info); }
 };
 
 using InfoHandle = std::unique_ptr<fi_info, FreeInfo>;

@@ -89,7 +89,7 @@ void LibfabricRail::open(const fi_info& info, RailOptions options) {
   const char* hint = "weft-info shows what libfabric offers";
   auto* native = const_cast<fi_info*>(&info);  // libfabric's signatures lack const
   fid_fabric* fabric = nullptr;
-  check(fi_fabric(native->fabric_attr, &fabric, nullptr), "fi_fabric", object_, hint);
+  check(libfabric().fabric(native->fabric_attr, &fabric, nullptr), "fi_fabric", object_, hint);
   fabric_.reset(fabric);
   fid_domain* domain = nullptr;
   check(fi_domain(fabric, native, &domain, nullptr), "fi_domain", object_, hint);

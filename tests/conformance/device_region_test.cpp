@@ -13,6 +13,7 @@
 #include "src/base/config.hpp"
 #include "src/base/error.hpp"
 #include "src/fabric/discovery.hpp"
+#include "src/fabric/libfabric.hpp"
 #include "src/fabric/native_info.hpp"
 
 namespace weft::fabric {
@@ -52,7 +53,7 @@ TEST(DeviceRegion, HostMemoryThatStandsForAGpusIsTakenByTheInterface) {
 TEST(DeviceRegion, ANicThatDoesNotOpenWithFiHmemIsUsedWithoutIt) {
   NicInfo nic = discover(config_with("auto")).front();
   nic.without_device = nic.native;
-  InfoHandle broken(fi_dupinfo(nic.native->info.get()));
+  InfoHandle broken(libfabric().dupinfo(nic.native->info.get()));
   std::free(std::exchange(broken->fabric_attr->prov_name, ::strdup("nobody")));
   nic.native = std::make_shared<const NativeInfo>(NativeInfo{std::move(broken)});
   EXPECT_NE(open_rail(nic), nullptr);
@@ -62,6 +63,7 @@ TEST(DeviceRegion, ANicThatDoesNotOpenWithFiHmemIsUsedWithoutIt) {
 
 // The one provider of a plain libfabric that offers FI_HMEM.
 TEST(DeviceRegion, ShmIsOpenedWithFiHmemAndRegistersByIt) {
+  require_libfabric({});
   const std::vector<std::string> offered = available_providers();
   if (std::ranges::find(offered, "shm") == offered.end()) {
     GTEST_SKIP() << "this libfabric has no provider shm";

@@ -5,11 +5,14 @@
 
 #include <vector>
 
+#include "src/fabric/libfabric.hpp"
+
 namespace weft::fabric {
 namespace {
 
 InfoHandle info_with(fi_resource_mgmt management, std::size_t transmit, std::size_t receive) {
-  InfoHandle info(fi_allocinfo());
+  require_libfabric({});
+  InfoHandle info(libfabric().dupinfo(nullptr));
   info->domain_attr->resource_mgmt = management;
   info->tx_attr->size = transmit;
   info->rx_attr->size = receive;

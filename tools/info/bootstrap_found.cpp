@@ -8,8 +8,10 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
+#include "src/bootstrap/pmix_bootstrap.hpp"
 #include "src/bootstrap/slurm.hpp"
 #include "src/bootstrap/torchrun.hpp"
+#include "tools/info/libraries.hpp"
 
 namespace weft::info {
 namespace {
@@ -74,6 +76,18 @@ void describe(Method method, const Lookup& lookup, BootstrapFound& found) {
   }
 }
 
+std::string pmix_text(const BootstrapFound& found) {
+  if (!bootstrap::pmix_is_built()) {
+    return "  libpmix: this Weft was built without PMIx\n";
+  }
+  if (found.pmix.has_found()) {
+    return fmt::format("  libpmix: {} ({})\n{}", found.pmix.file, found.pmix_version,
+                       refused_lines(found.pmix));
+  }
+  return fmt::format("  libpmix: none could be opened; only launchers with PMIx need it\n{}",
+                     refused_lines(found.pmix));
+}
+
 }  // namespace
 
 BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup) {
@@ -89,6 +103,8 @@ BootstrapFound find_bootstrap(const Config& config, const Lookup& lookup) {
   } catch (const Error& error) {
     found.trouble = error.what();
   }
+  found.pmix = bootstrap::open_pmix(config);
+  found.pmix_version = found.pmix.has_found() ? bootstrap::pmix_version() : "";
   if (config.bootstrap != "auto") {
     found.variables.insert(found.variables.begin(), "WEFT_BOOTSTRAP");
   }
@@ -106,7 +122,8 @@ std::string bootstrap_text(const BootstrapFound& found) {
                         fmt::join(found.variables, ", "), found.pe.value_or("?"),
                         found.pe_count.value_or("?"));
   }
-  return text + (found.trouble.empty() ? "" : fmt::format("  {}\n", found.trouble));
+  return text + (found.trouble.empty() ? "" : fmt::format("  {}\n", found.trouble)) +
+         pmix_text(found);
 }
 
 nlohmann::ordered_json bootstrap_json(const BootstrapFound& found) {
@@ -114,11 +131,14 @@ nlohmann::ordered_json bootstrap_json(const BootstrapFound& found) {
   const auto or_null = [](const std::optional<std::string>& text) {
     return text ? Json(*text) : Json(nullptr);
   };
-  return {{"method", found.method.empty() ? Json(nullptr) : Json(found.method)},
-          {"variables", found.variables},
-          {"pe", or_null(found.pe)},
-          {"pe_count", or_null(found.pe_count)},
-          {"trouble", found.trouble.empty() ? Json(nullptr) : Json(found.trouble)}};
+  return {
+      {"method", found.method.empty() ? Json(nullptr) : Json(found.method)},
+      {"variables", found.variables},
+      {"pe", or_null(found.pe)},
+      {"pe_count", or_null(found.pe_count)},
+      {"trouble", found.trouble.empty() ? Json(nullptr) : Json(found.trouble)},
+      {"libpmix", library_json(found.pmix)},
+      {"libpmix_version", found.pmix_version.empty() ? Json(nullptr) : Json(found.pmix_version)}};
 }
 
 }  // namespace weft::info

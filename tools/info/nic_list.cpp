@@ -26,6 +26,10 @@ std::vector<NicCandidate> nic_candidates(const std::vector<fabric::NicInfo>& nic
 
 FabricNics usable_nics(const Config& config) {
   FabricNics found;
+  found.library = fabric::open_libfabric(config);
+  if (!found.library.has_found()) {
+    return found;
+  }
   found.library_version = fabric::library_version();
   found.providers = fabric::available_providers();
   const std::vector<fabric::NicInfo> nics = fabric::discover(config);

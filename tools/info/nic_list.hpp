@@ -14,7 +14,8 @@ namespace weft::info {
 
 // What libfabric offers on this machine.
 struct FabricNics {
-  std::string library_version;         // "1.17"
+  LibrarySearch library;
+  std::string library_version;         // "1.17"; empty if no library serves, and the rest is too
   std::vector<std::string> providers;  // all that are here
   std::string provider;                // the one whose NICs follow; empty without any NIC
   std::vector<topology::NicCandidate> nics;

@@ -42,7 +42,7 @@ Report make_report(const Config& config, PeQuestion pe, const std::string& topol
   const std::vector<topology::PePlace> nowhere(pe.count);
   report.choice_without_gpu =
       topology::choose_nics(report.machine, {report.fabric.nics, nowhere, pe.index, limits});
-  if (live) {
+  if (report.fabric.library.has_found()) {
     report.rails = try_rails(config, report.choice.chosen);
   }
   return report;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/info/gpu_report.hpp"
+#include "tools/info/libraries.hpp"
 #include "tools/info/report.hpp"
 
 namespace weft::info {
@@ -118,6 +119,7 @@ std::string report_json(const Report& report) {
   json["node"] = report.node ? Json{{"hostname", report.node->hostname}, {"id", report.node->id}}
                              : Json(nullptr);
   json["fabric"] = report.limits ? Json{{"library_version", report.fabric.library_version},
+                                        {"library", library_json(report.fabric.library)},
                                         {"provider", report.fabric.provider},
                                         {"providers", report.fabric.providers}}
                                  : Json(nullptr);

@@ -6,6 +6,7 @@
 
 #include "src/base/units.hpp"
 #include "tools/info/gpu_report.hpp"
+#include "tools/info/libraries.hpp"
 #include "tools/info/report.hpp"
 
 namespace weft::info {
@@ -54,10 +55,18 @@ std::string machine_text(const Report& report) {
 }
 
 std::string fabric_text(const FabricNics& fabric) {
+  if (!fabric.library.has_found()) {
+    return fmt::format(
+        "libfabric: none could be opened, so PEs reach only those of their own node; install it, "
+        "or "
+        "name its file in WEFT_LIBFABRIC\n{}",
+        refused_lines(fabric.library));
+  }
   return fmt::format(
-      "libfabric {}: rails use {}; it offers {}\n", fabric.library_version,
+      "libfabric {}: rails use {}; it offers {}\n  opened: {}\n{}", fabric.library_version,
       fabric.provider.empty() ? "no provider" : fabric.provider,
-      fabric.providers.empty() ? "none" : fmt::format("{}", fmt::join(fabric.providers, ", ")));
+      fabric.providers.empty() ? "none" : fmt::format("{}", fmt::join(fabric.providers, ", ")),
+      fabric.library.file, refused_lines(fabric.library));
 }
 
 // One letter for each GPU, then one for each NUMA node.

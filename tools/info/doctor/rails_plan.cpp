@@ -48,6 +48,12 @@ std::vector<std::string> plan_rails(const Config& config,
                                     const Reporter& reporter) {
   const Machine machine = topology::read_machine();
   const topology::NicLimits limits = topology::nic_limits(config);
+  if (!fabric::open_libfabric(config).has_found() && config.libfabric.empty()) {
+    reporter.problem(
+        "libfabric cannot be opened, so PEs of other nodes cannot be reached",
+        "install libfabric, or name its file in WEFT_LIBFABRIC; weft-info lists what was tried");
+    return {};
+  }
   std::vector<NicCandidate> candidates;
   topology::NicChoice choice;
   try {

