@@ -107,9 +107,10 @@ def _sink_trouble(name, options, error):
 
 
 def install_hint():
-    """How to get the Python packages."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return f"{sys.executable} -m pip install -r {os.path.join(folder, 'requirements.txt')}"
+    """How to get the Python packages: a wheel has an extra, all else a list of them."""
+    requirements = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "requirements.txt")
+    packages = f"-r {requirements}" if os.path.exists(requirements) else "'weft[top]'"
+    return f"{sys.executable} -m pip install {packages}"
 
 
 def _run(source, options):

@@ -1,0 +1,48 @@
+"""The Debian packages: what they ask for, and that jobs and programs work out of them, unpacked beside the system."""
+import os
+import shutil
+
+import pytest
+
+from test_wheel import OUTSIDE
+
+HEAP = {"WEFT_HEAP_SIZE": "8M"}
+
+
+@pytest.fixture(scope="module")
+def packages(build_dir, run, tmp_path_factory):
+    for program in ("dpkg-deb", "dpkg-shlibdeps"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is missing; install dpkg-dev")
+    folder = tmp_path_factory.mktemp("deb")
+    run("cpack", "-G", "DEB", "--config", build_dir / "CPackConfig.cmake", "-B", folder, cwd=build_dir)
+    return {path.name.partition("_")[0]: path for path in folder.glob("*.deb")}
+
+
+@pytest.fixture(scope="module")
+def usr(packages, run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("root")
+    for package in packages.values():
+        run("dpkg-deb", "-x", package, folder)
+    return folder / "usr"
+
+
+def test_what_they_ask_for(packages, run):
+    assert set(packages) == {"weft", "libweft-dev"}
+    depends = run("dpkg-deb", "-f", packages["weft"], "Depends")
+    assert "libc6 (>= " in depends and "libhwloc15" in depends
+    assert run("dpkg-deb", "-f", packages["libweft-dev"], "Depends").startswith("weft (= ")
+
+
+def test_they_have_no_file_of_openmpi(usr):
+    assert not [path.name for path in (usr / "bin").iterdir() if path.name.startswith("osh")]
+
+
+def test_the_tools_run(usr, run):
+    assert run(usr / "bin" / "weft-info").startswith("weft ")
+
+
+def test_an_openshmem_program_builds_and_runs(usr, run, tmp_path):
+    names = usr / "lib" / "weft" / "bin"
+    run(names / "oshcc", "-std=c99", OUTSIDE / "shmem_c99.c", "-o", tmp_path / "program")
+    assert run(names / "oshrun", "-np", 2, tmp_path / "program", env=os.environ | HEAP) == "PE 0 of 2 has 2\n"
