@@ -184,14 +184,16 @@ fi_ops vector_fid_ops() {
   return ops;
 }
 
-// ---- Counter; relaxed: it orders nothing, as completions of the fabric do not.
+// ---- Counter. Who reads one that has grown may read what the operations have written: acquire. The program's own
+// changes order nothing: relaxed.
 
 int wait_for_counter(fid_cntr* counter, std::uint64_t threshold, int timeout_ms) {
   constexpr std::uint64_t kMillisecond = 1'000'000;
   constexpr useconds_t kNapUs = 20;
   const std::uint64_t start = now_ns();
   const auto& mine = object_of<Counter>(counter);
-  while (mine.value.load(std::memory_order_relaxed) < threshold) {
+  // SYNC counted: the data after the count.
+  while (mine.value.load(std::memory_order_acquire) < threshold) {
     if (mine.errors.load(std::memory_order_relaxed) > 0) {
       return -FI_EAVAIL;
     }
@@ -206,7 +208,8 @@ int wait_for_counter(fid_cntr* counter, std::uint64_t threshold, int timeout_ms)
 
 fi_ops_cntr kCounterOps{
     .size = sizeof(fi_ops_cntr),
-    .read = [](fid_cntr* c) { return object_of<Counter>(c).value.load(std::memory_order_relaxed); },
+    // SYNC counted: as above.
+    .read = [](fid_cntr* c) { return object_of<Counter>(c).value.load(std::memory_order_acquire); },
     .readerr =
         [](fid_cntr* c) { return object_of<Counter>(c).errors.load(std::memory_order_relaxed); },
     .add =

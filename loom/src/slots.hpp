@@ -28,8 +28,9 @@ std::size_t claim_slot(std::array<Slot, kCount>& slots, std::uint32_t pid, std::
     std::uint32_t owner =
         slot.pid.load(std::memory_order_relaxed);  // relaxed: the exchange decides
     const bool is_free = owner == 0 || !is_alive(owner);
-    // relaxed: the slot's fields are published by its generation
-    if (!is_free || !slot.pid.compare_exchange_strong(owner, pid, std::memory_order_relaxed)) {
+    // SYNC slot-free: the generation that its last owner closed, before this one looks at it.
+    if (!is_free || !slot.pid.compare_exchange_strong(owner, pid, std::memory_order_acquire,
+                                                      std::memory_order_relaxed)) {
       continue;
     }
     const std::uint32_t generation =
@@ -61,6 +62,7 @@ void close_slot(Slot& slot) {
     // SYNC slot-open: closed before it is given away.
     slot.generation.store(generation + 1, std::memory_order_release);
   }
+  // SYNC slot-free: all that its owner did, before the next one.
   slot.pid.store(0, std::memory_order_release);
 }
 

@@ -425,7 +425,8 @@ void Transmitter::finish(std::uint32_t index) {
   }
   for (Counter* counter : counters_) {
     auto& ended = operation.error == 0 ? counter->value : counter->errors;
-    ended.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
+    // SYNC counted (pairs with registration.cpp): what the operation has written, before its count.
+    ended.fetch_add(1, std::memory_order_release);
   }
   unused_.push_back(index);
 }

@@ -1,0 +1,278 @@
+// The ring of commands between a GPU and its proxy, and the inbox, with the orders of both of their sides. The GPU's are
+// those of weft/device/ring_memory.cuh, which only a GPU's compiler reads: GpuOrders restates them.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+#include "src/proxy/ring_memory.hpp"
+#include "tests/model/expectations.hpp"
+
+namespace weft::test {
+namespace {
+
+using device::Command;
+using device::CommandKind;
+using device::CommandSlot;
+using device::Reply;
+using device::RingView;
+using model::await;
+using model::Program;
+using model::require;
+using proxy::HostMemory;
+
+constexpr std::uint64_t kCapacity = 1;
+
+// weft/device/ring_memory.cuh `GpuMemory`, function by function, in C++'s orders.
+struct GpuOrders : HostMemory {
+  static Word load_relaxed(const Word* word) {
+    return AtomicRef(*const_cast<Word*>(word)).load(std::memory_order_relaxed);
+  }
+
+  static Word load_near(const Word* word) { return load_relaxed(word); }
+
+  // One load of 16 bytes: both words are from the same moment, which a second load after the first one includes.
+  static void load_far_pair(const Word* pair, Word& first, Word& second) {
+    second = load_relaxed(pair + 1);
+    model::fence(std::memory_order_acquire, model::Site::current());
+    first = load_relaxed(pair);
+  }
+
+  static void store_far_after_load(Word* word, Word value) {
+    AtomicRef(*word).store(value, std::memory_order_relaxed);
+  }
+
+  static void store_slot(Word* to, const Word* words) {
+    for (std::size_t i = 0; i < device::kSlotWords; ++i) {
+      AtomicRef(to[i]).store(words[i], std::memory_order_relaxed);
+    }
+  }
+
+  static void load_slot(const Word* from, Word* words) {
+    for (std::size_t i = 0; i < device::kSlotWords; ++i) {
+      words[i] = load_relaxed(from + i);
+    }
+    model::fence(std::memory_order_acquire, model::Site::current());
+  }
+};
+
+// Two of a slot's eight words: all are stored and loaded alike, and each more word doubles what is explored. The test
+// AGpusRelaxedSlotIsWholeForTheProxy has all eight.
+template <typename Memory>
+struct TwoWords : Memory {
+  using Word = std::uint64_t;
+  static constexpr std::size_t kFirst = 0;
+  static constexpr std::size_t kOperand = 4;
+
+  static void store_slot(Word* to, const Word* words) {
+    constexpr auto kOrder =
+        std::is_same_v<Memory, HostMemory> ? std::memory_order_release : std::memory_order_relaxed;
+    AtomicRef(to[kFirst]).store(words[kFirst], kOrder);
+    AtomicRef(to[kOperand]).store(words[kOperand], kOrder);
+  }
+
+  static void load_slot(const Word* from, Word* words) {
+    const Word first = Memory::load_far(from + kFirst);
+    for (std::size_t i = 0; i < device::kSlotWords; ++i) {
+      words[i] = first & device::kParityBit;
+    }
+    words[kOperand] = Memory::load_far(from + kOperand);
+  }
+};
+
+using TwoHostWords = TwoWords<HostMemory>;
+using TwoGpuWords = TwoWords<GpuOrders>;
+
+// The memory of a ring, and data outside it that a command names.
+struct Board {
+  CommandSlot slots[kCapacity];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+  std::uint64_t payload[kCapacity * 64];  // NOLINT(modernize-avoid-c-arrays)
+  Reply replies[kCapacity];               // NOLINT(modernize-avoid-c-arrays)
+  std::uint64_t head;
+  std::uint64_t completed_seen;
+  std::uint64_t consumed_seen;
+  std::uint64_t looking;
+  std::uint64_t consumed;
+  std::uint64_t completed;
+  std::uint64_t lock;
+  std::uint64_t next;
+  std::uint64_t data[4];  // NOLINT(modernize-avoid-c-arrays)
+};
+
+Board board;
+
+RingView view() {
+  return {.slots = board.slots,
+          .payload = reinterpret_cast<std::byte*>(board.payload),
+          .replies = board.replies,
+          .head = &board.head,
+          .completed_seen = &board.completed_seen,
+          .consumed_seen = &board.consumed_seen,
+          .looking = &board.looking,
+          .consumed = &board.consumed,
+          .completed = &board.completed,
+          .lock = &board.lock,
+          .next = &board.next,
+          .capacity = kCapacity};
+}
+
+Program with_threads(std::vector<std::function<void()>> threads) {
+  return {.prepare = [] { new (&board) Board{}; },
+          .threads = std::move(threads),
+          .finish = {},
+          .shared = {{&board.slots, sizeof(board.slots), "slot"},
+                     {&board.replies, sizeof(board.replies), "reply"},
+                     {&board.consumed, 8, "consumed"},
+                     {&board.completed, 8, "completed"},
+                     {&board.consumed_seen, 8, "consumed_seen"},
+                     {&board.completed_seen, 8, "completed_seen"},
+                     {&board.looking, 8, "looking"},
+                     {&board.lock, 8, "lock"},
+                     {&board.next, 8, "next"},
+                     {&board, sizeof(board), ""}}};
+}
+
+// Posts `count` commands whose payload is `number`; `before_publish` is the fence of a side whose slots need one.
+template <typename Memory>
+void post(std::uint64_t count, void (*before_publish)(), bool wants_reply = false) {
+  device::RingProducer<Memory> producer(view());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t position = producer.claim();
+    await([&] { return producer.has_room(position); });
+    auto& word = *reinterpret_cast<std::uint64_t*>(producer.payload(position));
+    word = 100 + position;
+    before_publish();
+    Command command;
+    command.kind = CommandKind::Put;
+    command.operand = position;
+    command.flags = wants_reply ? device::kReplyWanted : 0;
+    producer.publish(position, command);
+    if (wants_reply) {
+      std::uint64_t value = 0;
+      std::uint64_t number = 0;
+      Reply& reply = board.replies[position % kCapacity];
+      await([&] {
+        Memory::load_far_pair(&reply.value, value, number);
+        return number == position + 1;
+      });
+      Memory::store_far_after_load(&reply.position_plus_one, 0);
+      require(value == 7 + position, "a reply is another command's");
+    }
+  }
+}
+
+template <typename Memory>
+void take(std::uint64_t count, bool replies = false) {
+  device::RingConsumer<Memory> consumer(view());
+  for (std::uint64_t position = 0; position < count; ++position) {
+    Command command;
+    await([&] { return consumer.peek(position, command); });
+    require(command.operand == position, "a command is torn");
+    require(*reinterpret_cast<const std::uint64_t*>(consumer.payload(position)) == 100 + position,
+            "a payload is not its command's");
+    consumer.release_below(position + 1);
+    if (replies) {
+      await([&] { return consumer.can_reply(position); });
+      consumer.reply(position, 7 + position);
+    }
+    board.data[0] = position;  // the effect, in memory that the producer reads after quiet
+    consumer.complete_below(position + 1);
+  }
+}
+
+void wait_until_complete(std::uint64_t position) {
+  const device::RingProducer<TwoHostWords> producer(view());
+  await([&] { return producer.is_complete(position); });
+  require(board.data[0] == position, "quiet has ended before the effect");
+}
+
+void nothing_more() {}
+
+void fence_release() {
+  model::fence(std::memory_order_release, model::Site::current());
+}
+
+TEST(ModelCommandRing, OneThreadPostsToTheProxyAndSeesTheEffect) {
+  model::expect_no_violation(with_threads({[] {
+                                             post<TwoHostWords>(2, nothing_more);
+                                             wait_until_complete(1);
+                                           },
+                                           [] { take<TwoHostWords>(2); }}));
+}
+
+TEST(ModelCommandRing, TwoThreadsShareOneSlot) {
+  model::expect_no_violation(
+      with_threads({[] { post<TwoHostWords>(1, nothing_more); },
+                    [] { post<TwoHostWords>(1, nothing_more); }, [] { take<TwoHostWords>(2); }}));
+}
+
+TEST(ModelCommandRing, AGpusRelaxedSlotIsWholeForTheProxy) {
+  model::expect_no_violation(
+      with_threads({[] { post<GpuOrders>(1, fence_release); }, [] { take<HostMemory>(1); }}));
+}
+
+TEST(ModelCommandRing, AGpusPayloadNeedsItsFence) {
+  model::expect_violation(
+      with_threads({[] { post<TwoGpuWords>(1, nothing_more); }, [] { take<TwoHostWords>(1); }}));
+}
+
+TEST(ModelCommandRing, AGpuReadsTheReplyOfItsOwnCommand) {
+  model::expect_no_violation(with_threads(
+      {[] { post<TwoGpuWords>(2, fence_release, true); }, [] { take<TwoHostWords>(2, true); }}));
+}
+
+TEST(ModelCommandRing, WeakerOrdersOfSlotsAndOfTheEndAreNoticed) {
+  // The producer that looks at `completed` is the only one: nobody else has to see what it saw, or to take turns.
+  model::expect_noticed(with_threads({[] {
+                                        post<TwoHostWords>(1, nothing_more);
+                                        wait_until_complete(0);
+                                      },
+                                      [] { take<TwoHostWords>(1); }}),
+                        {"ring_memory.hpp load_far: load acquire of consumed_seen -> relaxed",
+                         "ring_memory.hpp store_far: store release of consumed -> relaxed",
+                         "ring_memory.hpp load_far: load acquire of completed_seen -> relaxed",
+                         "ring_memory.hpp try_lock: update acquire of looking -> relaxed",
+                         "ring_memory.hpp store_far: store release of completed_seen -> relaxed",
+                         "ring_memory.hpp unlock: store release of looking -> relaxed"});
+}
+
+TEST(ModelCommandRing, WeakerOrdersOfRoomAreNoticed) {
+  // Nobody waits for the end; nobody but the thread itself may have seen that there is room.
+  model::expect_noticed(
+      with_threads({[] { post<TwoHostWords>(2, nothing_more); }, [] { take<TwoHostWords>(2); }}),
+      {"ring_memory.hpp load_far: load acquire of consumed_seen -> relaxed",
+       "ring_memory.hpp store_far: store release of completed -> relaxed",
+       "ring_memory.hpp store_far: store release of consumed_seen -> relaxed"});
+}
+
+TEST(ModelCommandRing, WeakerOrdersOfRepliesAreNoticed) {
+  // Whoever has read a command's reply knows that its slot is free: the numbers of progress tell nothing more.
+  model::expect_noticed(with_threads({[] { post<TwoGpuWords>(2, fence_release, true); },
+                                      [] { take<TwoHostWords>(2, true); }}),
+                        {"ring_memory.hpp store_far: store release of consumed -> relaxed",
+                         "ring_memory.hpp load_far: load acquire of reply -> relaxed",
+                         "ring_memory.hpp load_far: load acquire of consumed -> relaxed",
+                         "ring_memory.hpp store_far: store release of consumed_seen -> relaxed",
+                         "ring_memory.hpp store_far: store release of completed -> relaxed"});
+}
+
+// The proxy writes an entry; two threads of the GPU compete to apply it.
+void apply_inbox() {
+  device::InboxConsumer<TwoHostWords> inbox(view());
+  static_cast<void>(inbox.drain(1, [](const Command& command, const std::byte* payload) {
+    require(board.data[1] == command.operand, "an entry is applied twice or out of order");
+    require(*reinterpret_cast<const std::uint64_t*>(payload) == 100 + command.operand,
+            "a payload is not its entry's");
+    board.data[1] = command.operand + 1;
+    return std::uint64_t{0};
+  }));
+}
+
+TEST(ModelInbox, CompetingThreadsApplyAnEntryOnce) {
+  model::expect_no_violation(with_threads(
+      {[] { post<TwoHostWords>(1, nothing_more); }, [] { apply_inbox(); }, [] { apply_inbox(); }}));
+}
+
+}  // namespace
+}  // namespace weft::test
