@@ -98,6 +98,16 @@ def test_weft_run_in_an_allocation_takes_its_nodes(cluster, bin_dir, probe):
     assert sorted(output.splitlines()) == ["0 on h0", "1 on h0", "2 on h1"]
 
 
+def test_weft_run_in_an_allocation_takes_its_tasks(cluster, bin_dir, probe):
+    run = [bin_dir / "weft-run", "--", *probe]
+    assert_one_job(cluster.ok("salloc", "-Q", *STEP, *run), "tcp")
+    assert_one_job(cluster.ok("salloc", "-Q", "-N2", "-n3", *run), "tcp", 3)
+    where = [bin_dir / "weft-run", "--", "sh", "-c", "echo $WEFT_PE on $SLURMD_NODENAME"]
+    assert sorted(cluster.ok("salloc", "-Q", "-N2", *where).splitlines()) == ["0 on h0", "1 on h1"]
+    output = cluster.ok("salloc", "-Q", "-N2", where[0], "--ppn", 2, *where[1:])
+    assert sorted(output.splitlines()) == ["0 on h0", "1 on h0", "2 on h1", "3 on h1"]
+
+
 def test_weft_run_in_an_allocation_passes_the_status_on(cluster, bin_dir):
     command = [bin_dir / "weft-run", "-n", PE_COUNT, "--", "sh", "-c", "test $WEFT_PE != 3 || exit 6"]
     status, output, _ = cluster.run("salloc", "-Q", *STEP, *command)

@@ -77,7 +77,7 @@ Launcher::Launcher(const Options& options, const sigset_t& signal_mask)
     : options_(options),
       signal_mask_(signal_mask),
       plan_(make_plan(options)),
-      pes_(options.pe_count),
+      pes_(plan_.pe_count),
       prefixer_([](std::uint32_t stream, std::string_view text) {
         write_all(static_cast<int>(stream), text);
       }) {}

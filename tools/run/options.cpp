@@ -19,7 +19,10 @@ constexpr const char* kFooter =
     "The job ends when a PE fails; weft-run says which and returns its status (128 + signal).";
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("-n,--pe-count", options.pe_count, "How many PEs to start")->capture_default_str();
+  app.add_option(
+      "-n,--pe-count", options.pe_count,
+      "How many PEs to start (default: 1; in a Slurm allocation its tasks, or, if it was "
+      "made without a number of tasks, one for each node)");
   app.add_option(
       "--hosts", options.hosts,
       "Hosts reached by ssh: a,b:4 (b takes at most 4 PEs); default in a Slurm allocation: "
@@ -55,7 +58,7 @@ void check(const Options& options) {
   }
   if (options.command.empty()) {
     fail(Status::InvalidArgument, "no command: weft-run -n {} -- COMMAND [ARGUMENTS]",
-         options.pe_count);
+         options.pe_count.value_or(1));
   }
   if (!options.hosts.empty() + !options.hostfile.empty() + !options.lab.empty() > 1) {
     fail(Status::InvalidArgument, "use one of --hosts, --hostfile and --lab");

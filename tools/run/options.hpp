@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,10 @@ inline constexpr int kStatusCannotExecute = 126;  // as a shell
 inline constexpr int kStatusNotFound = 127;       // as a shell
 
 struct Options {
-  std::uint32_t pe_count = 1;
-  std::string hosts;     // "a,b:4"
-  std::string hostfile;  // one host a line, "a" or "b:4" or "b slots=4"
-  std::string lab;       // name of a weft-lab; empty for none
+  std::optional<std::uint32_t> pe_count;  // without: 1, or what a Slurm allocation says
+  std::string hosts;                      // "a,b:4"
+  std::string hostfile;                   // one host a line, "a" or "b:4" or "b slots=4"
+  std::string lab;                        // name of a weft-lab; empty for none
   std::uint32_t pes_per_host = 0;
   bool prefixes_output = false;
   std::string bind = "auto";  // auto|core|numa|none

@@ -26,7 +26,7 @@ namespace {
 using bootstrap::Address;
 
 constexpr const char* kSshCommand = "ssh -T -o BatchMode=yes -o ConnectTimeout=10";
-// A step of one task on one node, beside other steps. Without --exact it has all cores that the job has there.
+// A step of one task on one node, beside other steps. Without --exact it has all cores and GPUs that the job has there.
 constexpr const char* kSrunCommand =
     "srun --quiet --overlap --mpi=none --nodes=1 --ntasks=1 --nodelist";
 
@@ -161,6 +161,37 @@ void plan_hosts(Plan& plan, const Options& options, const std::vector<Host>& hos
   }
 }
 
+// The number of PEs where the user has not said it: the allocation's tasks, as they lie on its nodes. Slurm sets
+// SLURM_TASKS_PER_NODE also where nobody asked for tasks, and it is then the number of cores.
+void take_allocated_tasks(std::vector<Host>& hosts, const Options& options, Plan& plan) {
+  if (options.pes_per_host != 0 || !variable("SLURM_NTASKS")) {
+    plan.pe_count = static_cast<std::uint32_t>(hosts.size()) * std::max(options.pes_per_host, 1U);
+    return;
+  }
+  const std::vector<std::uint32_t> tasks =
+      parse_tasks_per_node(variable("SLURM_TASKS_PER_NODE").value_or(""));
+  if (tasks.size() != hosts.size()) {
+    fail(Status::InvalidArgument,
+         "SLURM_TASKS_PER_NODE is of {} nodes, and SLURM_JOB_NODELIST has {}; say how many PEs "
+         "with -n",
+         tasks.size(), hosts.size());
+  }
+  plan.pe_count = 0;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    hosts[i].slot_count = tasks[i];
+    plan.pe_count += tasks[i];
+  }
+}
+
+void plan_allocation(Plan& plan, const Options& options) {
+  plan.remote_shell = kSrunCommand;
+  std::vector<Host> hosts = allocated_hosts();
+  if (!options.pe_count) {
+    take_allocated_tasks(hosts, options, plan);
+  }
+  plan_hosts(plan, options, hosts);
+}
+
 // NAME=VALUE, or NAME with its value here.
 std::pair<std::string, std::string> parse_setting(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -231,7 +262,7 @@ Environment job_environment(const Plan& plan, const Options& options, const Addr
 
 Plan make_plan(const Options& options) {
   Plan plan;
-  plan.pe_count = options.pe_count;
+  plan.pe_count = options.pe_count.value_or(1);
   plan.secret = bootstrap::to_hex(bootstrap::random_digest());
   const bootstrap::Digest random = bootstrap::random_digest();
   plan.job_id = bootstrap::to_hex(std::span(random).first(8));
@@ -245,8 +276,7 @@ Plan make_plan(const Options& options) {
   } else if (!options.hosts.empty() || !options.hostfile.empty()) {
     plan_hosts(plan, options, read_hosts(options));
   } else if (has_allocation()) {
-    plan.remote_shell = kSrunCommand;
-    plan_hosts(plan, options, allocated_hosts());
+    plan_allocation(plan, options);
   } else {
     plan_here(plan);
   }
