@@ -241,10 +241,6 @@ void check(long code, const char* action, const std::string& object, const char*
   }
 }
 
-std::string error_words(int error) {
-  return libfabric().strerror(error);
-}
-
 std::vector<std::string> available_providers() {
   std::vector<std::string> names;
   const InfoHandle list = get_info("", nullptr);

@@ -117,6 +117,16 @@ const Libfabric& libfabric() {
   return mine.functions;  // which do not change any more
 }
 
+// Rails that are simulated have errors, too, and need no library. Below FI_ERRNO_OFFSET a code is errno's.
+std::string error_words(int error) {
+  State& mine = state();
+  const std::lock_guard lock(mine.mutex);
+  if (mine.search.has_found()) {
+    return mine.functions.strerror(error);
+  }
+  return error < FI_ERRNO_OFFSET ? errno_words(error) : fmt::format("error {} of libfabric", error);
+}
+
 std::string library_version() {
   return version_text(libfabric().version());
 }
