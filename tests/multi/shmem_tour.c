@@ -109,7 +109,9 @@ static void do_wrong(int* di, int n) {
 
 int main(void) {
   int prov;
-  shmem_init_thread(SHMEM_THREAD_MULTIPLE, &prov);
+  if (shmem_init_thread(SHMEM_THREAD_MULTIPLE, &prov) != 0) {
+    return 1;
+  }
   assert(prov == SHMEM_THREAD_MULTIPLE);
   int me = shmem_my_pe(), n = shmem_n_pes(), next = (me + 1) % n;
   long* a = shmem_calloc(8, sizeof *a);
