@@ -11,8 +11,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / folder) for folder in ("slurm", "lab")] + [str(HERE.parents[1] / "tools" / "lab")]
 
-from lab_cli import Cli  # noqa: E402: the path above comes first
-from slurm_cluster import HOST_COUNT, Cluster, skip_without_slurm  # noqa: E402
+from slurm_cluster import running_cluster  # noqa: E402: the path above comes first
 
 LIMIT_S = 1800
 BASE = "localhost/weft-base"
@@ -108,9 +107,4 @@ def image(base, project, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    skip_without_slurm()
-    directory = tmp_path_factory.mktemp("slurm")
-    cli = Cli(directory / "labs")
-    cli.start("--hosts", str(HOST_COUNT), "--nics", "2", "--slurm")
-    yield Cluster(cli, directory)
-    cli.end_all()
+    yield from running_cluster(tmp_path_factory.mktemp("slurm"))

@@ -7,19 +7,13 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lab"), str(HERE.parents[1] / "tools" / "lab")]
 
-from lab_cli import Cli  # noqa: E402: the path above comes first
-from slurm_cluster import HOST_COUNT, Cluster, skip_without_slurm  # noqa: E402
+from slurm_cluster import running_cluster  # noqa: E402: the path above comes first
 from weft_lab import state  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    skip_without_slurm()
-    directory = tmp_path_factory.mktemp("slurm")
-    cli = Cli(directory / "labs")
-    cli.start("--hosts", str(HOST_COUNT), "--nics", "2", "--slurm")
-    yield Cluster(cli, directory)
-    cli.end_all()
+    yield from running_cluster(tmp_path_factory.mktemp("slurm"))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import subprocess
 import time
 
 import pytest
+from lab_cli import Cli
 from weft_lab import slurm
 from weft_lab.errors import UserError
 
@@ -52,3 +53,12 @@ class Cluster:
                 return True
             time.sleep(0.1)
         return False
+
+
+def running_cluster(directory):
+    """Yields a Cluster of a lab of its own, which ends after it."""
+    skip_without_slurm()
+    cli = Cli(directory / "labs")
+    cli.start("--hosts", str(HOST_COUNT), "--nics", "2", "--slurm")
+    yield Cluster(cli, directory)
+    cli.end_all()
