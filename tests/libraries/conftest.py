@@ -1,24 +1,10 @@
-"""Programs in a clean environment, and in a small system that has neither libfabric nor libpmix."""
+"""A small system that has neither libfabric nor libpmix."""
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
-
-LIMIT_S = 60
-
-
-def clean_environment(variables):
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("WEFT_", "PMI", "SLURM_", "LD_LIBRARY"))}
-    return {**kept, **variables}
-
-
-def run(*command, **variables):
-    """The finished process; both streams are in `stdout`."""
-    return subprocess.run([str(word) for word in command], env=clean_environment(variables), text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+from clean_run import run
 
 
 def needed_files(program):

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import run
+from clean_run import run
 
 OWN_LIBRARIES = ("libfabric", "libpmix")
 

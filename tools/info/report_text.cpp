@@ -58,8 +58,7 @@ std::string fabric_text(const FabricNics& fabric) {
   if (!fabric.library.has_found()) {
     return fmt::format(
         "libfabric: none could be opened, so PEs reach only those of their own node; install it, "
-        "or "
-        "name its file in WEFT_LIBFABRIC\n{}",
+        "or name its file in WEFT_LIBFABRIC\n{}",
         refused_lines(fabric.library));
   }
   return fmt::format(
