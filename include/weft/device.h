@@ -109,9 +109,9 @@ typedef struct weft_device_module {
 } weft_device_module;
 
 /* Any time, any thread. weft_device_init uploads the state, or the call itself does if the device is already
- * initialized. `state_bytes` is the size of the state as the file was compiled; a mismatch with the library's
- * size terminates the program. */
-WEFT_EXPORT void weft_device_module_register(weft_device_module* module, size_t state_bytes);
+ * initialized. `layout` is that of the state as the file was compiled (weft::device::kLayout); a mismatch with the
+ * library's terminates the program. */
+WEFT_EXPORT void weft_device_module_register(weft_device_module* module, uint64_t layout);
 WEFT_EXPORT void weft_device_module_unregister(weft_device_module* module);
 
 #ifdef __cplusplus

@@ -179,11 +179,11 @@ int weft_device_team(weft_team_t team) {
   return number;
 }
 
-void weft_device_module_register(weft_device_module* module, size_t state_bytes) {
-  WEFT_CHECK(state_bytes == sizeof(DeviceState),
-             "a file of device code was compiled with a different version of <weft/device.cuh> ({} "
-             "bytes, libweft has {}); recompile it",
-             state_bytes, sizeof(DeviceState));
+void weft_device_module_register(weft_device_module* module, uint64_t layout) {
+  WEFT_CHECK(layout == weft::device::kLayout,
+             "a file of device code was compiled with another version of <weft/device.cuh> (layout "
+             "{:#x}, libweft has {:#x}); recompile it",
+             layout, weft::device::kLayout);
   const std::unique_lock lock(modules().mutex);
   module->next = modules().first;
   modules().first = module;

@@ -122,8 +122,12 @@ constexpr std::array kSettings{
         "WEFT_SYMMETRIC_GLOBALS", &Config::symmetric_globals, "", "auto", "auto|yes|no",
         "Whether the program's global and static variables are symmetric; auto: in programs that "
         "begin with shmem_init."},
+    Setting{"WEFT_TIMEOUT_S", &Config::timeout_s, "s", "0", "",
+            "A wait of a host call or of a kernel that lasts longer ends the job and says for what "
+            "it waited; 0 for never."},
     Setting{"WEFT_WAIT_REPORT", &Config::wait_report_s, "s", "10", "",
-            "A wait that has got nowhere for this long says for whom it waits; 0 for never."},
+            "A wait of a host call or of a kernel that has got nowhere for this long says where it "
+            "waits, and for whom or what; 0 for never."},
     Setting{"WEFT_WARMUP", &Config::warmup, "", "yes", "",
             "Open every connection that the policy may use at init."},
 };

@@ -53,6 +53,7 @@ struct Config {
   // Progress and waiting.
   bool progress_thread = true;
   std::int64_t spin_us = 0;
+  std::int64_t timeout_s = 0;
   std::int64_t wait_report_s = 0;
   // Diagnostics.
   std::int64_t publish_bytes_max = -1;

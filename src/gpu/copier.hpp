@@ -3,12 +3,13 @@
 //
 // Copies of one direction complete in the order in which they were started.
 //
-// Threads: one at a time. Errors: a failed copy never completes; has_failed reports it.
+// Threads: one at a time. Errors: a failed copy never completes, nor do those after it; failure() says why.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "src/gpu/device.hpp"
 
@@ -30,7 +31,8 @@ class Copier {
                                     const void* source,
                                     std::size_t bytes) noexcept;
   [[nodiscard]] bool is_done(Direction direction, std::uint64_t number) noexcept;
-  [[nodiscard]] bool has_failed() const noexcept;
+  // Null if none has failed. What was copied, and CUDA's words.
+  [[nodiscard]] const std::string* failure() const noexcept;
 
  private:
   struct Streams;

@@ -56,6 +56,7 @@ bool CommandPacker::pack_in_parcels(QueuedCommand& queued) {
       return pack_get(queued);
     case CommandKind::Nop:
     case CommandKind::Fence:
+    case CommandKind::Await:
       return true;  // never queued
   }
   return true;

@@ -32,6 +32,10 @@ struct RegionMemory {
 // It must not block.
 using FailureHook = std::function<void(Pe, device::CommandKind, Status)>;
 
+// Called once if copies between the GPU and host memory fail: from then on no operation completes. By the proxy's thread;
+// must not block.
+using CopyFailureHook = std::function<void(const std::string& why)>;
+
 // Limits per peer, so that memory is bounded for any number of peers. The same on all PEs.
 struct PeerLimits {
   std::uint32_t commands = 256;  // queued after removal from the rings

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "src/gpu/copier.hpp"
 
@@ -34,6 +35,9 @@ class Copier {
   // True if the copy and all earlier ones in its direction are complete; what it wrote to the GPU is then visible to
   // the GPU's threads. Called often: an implementation queries the driver only for copies not yet known to be complete.
   [[nodiscard]] virtual bool is_done(Direction direction, Ticket ticket) noexcept = 0;
+
+  // Why a copy has failed; it and later ones are never done. Null if none has. Called in each pass.
+  [[nodiscard]] virtual const std::string* failure() const noexcept { return nullptr; }
 
   // Makes NIC writes to the GPU that were reported before the call visible to the GPU's threads before it returns.
   // No-op if the GPU's platform orders them itself.

@@ -1,6 +1,8 @@
 #include "src/proxy/engine.hpp"
 
+#include <array>
 #include <bit>
+#include <utility>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
@@ -45,6 +47,7 @@ Engine::Engine(Pe me,
                const EngineSeams& seams,
                const EngineMemory& memory)
     : on_failed_(seams.on_failed),
+      on_copy_failed_(seams.on_copy_failed),
       inbox_(memory.inbox, seams.applier, options.wake_us),
       rings_(make_rings(memory.rings, options.window)),
       context_{
@@ -110,6 +113,7 @@ bool Engine::poll() noexcept {
     moved = ring.publish() || moved;
   }
   check_a_peer(now);
+  check_copies();
   return moved;
 }
 
@@ -138,14 +142,30 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
     from.take();
     return true;
   }
+  if (command.kind == CommandKind::Await && !has_taken_awaited(command)) {
+    return false;
+  }
   if (!from.finish(from.position(), wants_reply, 0)) {
     return false;
   }
   from.take();
   if (command.kind == CommandKind::Fence) {
     fence();
-  } else if (command.kind != CommandKind::Nop) {
+  } else if (command.kind != CommandKind::Nop && command.kind != CommandKind::Await) {
     refuse(command);
+  }
+  return true;
+}
+
+// The GPU read the positions before it claimed this command's own, so rings never await each other in a circle.
+bool Engine::has_taken_awaited(const Command& command) const {
+  const std::array<std::uint64_t, device::kAwaitedRings> positions{
+      command.dest, command.source, command.word, command.operand, command.compare};
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const std::uint64_t ring = command.bytes + i;
+    if (positions[i] != 0 && ring < rings_.size() && rings_[ring].position() < positions[i]) {
+      return false;
+    }
   }
   return true;
 }
@@ -166,7 +186,8 @@ void Engine::refuse(const Command& command) {
 // False also for commands without a peer.
 bool Engine::is_valid(const Command& command) const {
   if (command.kind == CommandKind::Nop || command.kind == CommandKind::Fence ||
-      command.pe >= outgoing_.size() || outgoing_[command.pe] == nullptr) {
+      command.kind == CommandKind::Await || command.pe >= outgoing_.size() ||
+      outgoing_[command.pe] == nullptr) {
     return false;
   }
   const bool has_word = command.kind == CommandKind::PutSignal ||
@@ -188,6 +209,7 @@ bool Engine::is_valid(const Command& command) const {
       return command.op <= AtomicOp::Fetch;
     case CommandKind::Nop:
     case CommandKind::Fence:
+    case CommandKind::Await:
       break;
   }
   return false;
@@ -213,6 +235,12 @@ void Engine::check_a_peer(std::uint64_t now_ns) {
   const Pe peer = peers_[next_checked_];
   if (!outgoing_[peer.value]->is_lost() && context_.transport.peer_status(peer) != Status::Ok) {
     outgoing_[peer.value]->lose();
+  }
+}
+
+void Engine::check_copies() {
+  if (const std::string* why = context_.copier.failure(); why != nullptr && on_copy_failed_) {
+    std::exchange(on_copy_failed_, nullptr)(*why);
   }
 }
 

@@ -36,6 +36,7 @@ struct EngineSeams {
   Copier& copier;
   Applier& applier;
   FailureHook on_failed;
+  CopyFailureHook on_copy_failed;
 };
 
 struct EngineMemory {
@@ -74,11 +75,14 @@ class Engine {
   bool drain(std::uint32_t ring);
   [[nodiscard]] bool take(std::uint32_t ring, const device::Command& command);
   [[nodiscard]] bool is_valid(const device::Command& command) const;
+  [[nodiscard]] bool has_taken_awaited(const device::Command& command) const;
   void refuse(const device::Command& command);
   void fence();
   void check_a_peer(std::uint64_t now_ns);
+  void check_copies();
 
   FailureHook on_failed_;
+  CopyFailureHook on_copy_failed_;  // empty once called
   InboxWriter inbox_;
   std::vector<CommandConsumer> rings_;
   Context context_;

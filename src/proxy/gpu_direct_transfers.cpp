@@ -44,6 +44,7 @@ bool GpuDirectTransfers::takes(const Command& command) const {
     case CommandKind::Signal:
     case CommandKind::Atomic:
     case CommandKind::Fence:
+    case CommandKind::Await:
       break;
   }
   return false;

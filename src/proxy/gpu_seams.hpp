@@ -27,6 +27,8 @@ class GpuCopier final : public Copier {
     return copier_.is_done(direction, ticket);
   }
 
+  [[nodiscard]] const std::string* failure() const noexcept override { return copier_.failure(); }
+
   void show_nic_writes() noexcept override {
     // If this fails, kernels might see a signal before its data, without any means to detect it.
     WEFT_CHECK(gpu::show_nic_writes(device_), "GPU {} did not flush what NICs wrote",

@@ -66,6 +66,9 @@ struct HostMemory {
     }
   }
 
+  // Nothing: what applies commands on a host updates words by atomics that release.
+  static void fence_release() {}
+
   static void pause() { cpu_pause(); }
 };
 

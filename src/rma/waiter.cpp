@@ -49,8 +49,16 @@ WaitPolicy oversubscribed(WaitPolicy policy, std::uint32_t pes, std::uint32_t co
   return policy;
 }
 
-Waiter::Waiter(WaitPolicy policy, const transport::Routes& routes, IsDead is_dead, WordBell* bell)
-    : policy_(policy), routes_(routes), is_dead_(std::move(is_dead)), bell_(bell) {}
+Waiter::Waiter(WaitPolicy policy,
+               const transport::Routes& routes,
+               IsDead is_dead,
+               WordBell* bell,
+               OnTimeout on_timeout)
+    : policy_(policy),
+      routes_(routes),
+      is_dead_(std::move(is_dead)),
+      bell_(bell),
+      on_timeout_(std::move(on_timeout)) {}
 
 Status Waiter::wait(FunctionRef<bool()> done,
                     FunctionRef<std::string()> describe,
@@ -129,8 +137,7 @@ Status Waiter::sleep(FunctionRef<bool()> done,
                      std::span<const Pe> awaited,
                      ListWords words,
                      std::uint64_t start_ns) {
-  const std::uint64_t report_ns = policy_.report_ms * kNsPerMs;
-  std::uint64_t next_report_ns = start_ns + report_ns;
+  std::uint64_t next_report_ns = policy_.report_ms * kNsPerMs;  // from the begin
   std::uint64_t next_check_ns = start_ns;
   std::size_t position = 0;
   std::uint32_t burst_us = 0;
@@ -156,13 +163,28 @@ Status Waiter::sleep(FunctionRef<bool()> done,
       }
       next_check_ns = now + kLivenessPeriodNs;
     }
-    if (report_ns > 0 && now >= next_report_ns) {
-      log::warn("{} for {} s; WEFT_WAIT_REPORT sets the time of the first report", describe(),
-                (now - start_ns) / (1000 * kNsPerMs));
-      next_report_ns = now + (now - start_ns);
+    if (report(describe, now - start_ns, next_report_ns)) {
+      return Status::Timeout;
     }
     woken = last == Poll::Moved || nap(done, words, now - start_ns);
   }
+}
+
+bool Waiter::report(FunctionRef<std::string()> describe,
+                    std::uint64_t waited_ns,
+                    std::uint64_t& next_ns) {
+  if (policy_.timeout_ms > 0 && waited_ns >= policy_.timeout_ms * kNsPerMs) {
+    if (on_timeout_) {
+      on_timeout_(describe());
+    }
+    return true;
+  }
+  if (policy_.report_ms > 0 && waited_ns >= next_ns) {
+    log::warn("{} for {} s; WEFT_WAIT_REPORT sets the time of the first report", describe(),
+              waited_ns / (1000 * kNsPerMs));
+    next_ns = 2 * waited_ns;
+  }
+  return false;
 }
 
 bool Waiter::nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns) {

@@ -22,6 +22,7 @@ struct WaitPolicy {
   std::uint32_t yield_us = 500;      // then yields between polls
   std::uint32_t sleep_us = 200;      // then sleeps between polls, for at most this long
   std::uint32_t report_ms = 10'000;  // then logs what it waits for, and doubles; 0: never
+  std::uint64_t timeout_ms = 0;      // then gives up; 0: never
 };
 
 // The policy of a PE. If PEs outnumber the cores, it does not spin and sleeps longer, so that waiting PEs leave the
@@ -36,13 +37,17 @@ class Waiter {
   // The words that a wait depends on, until `done` returns true. Called only before a sleep.
   using ListWords = FunctionRef<AwaitedWords()>;
 
+  // Called with what was waited for when a wait gives up; may end the process.
+  using OnTimeout = std::function<void(const std::string& what)>;
+
   // `routes` outlives it. PEs of this node ring `bell`; null in tests.
   Waiter(WaitPolicy policy,
          const transport::Routes& routes,
          IsDead is_dead,
-         WordBell* bell = nullptr);
+         WordBell* bell = nullptr,
+         OnTimeout on_timeout = nullptr);
 
-  // Returns Ok once `done()` holds, or PeerLost if one of `awaited` is lost first. `describe` ("waiting for PE 3 in
+  // Returns Ok once `done()` holds, PeerLost if one of `awaited` is lost first, or Timeout. `describe` ("waiting for PE 3 in
   // barrier_all") is called only if the wait is long. `done` is called from this thread, often: keep it to a few loads.
   // Stores by the node's PEs to words that `words` does not list do not wake it.
   Status wait(FunctionRef<bool()> done,
@@ -74,6 +79,8 @@ class Waiter {
                std::uint64_t start_ns);
   // True if an event ended the nap. A rail whose queue has no descriptor tells nothing.
   bool nap(FunctionRef<bool()> done, ListWords words, std::uint64_t waited_ns);
+  // True if the wait gives up.
+  bool report(FunctionRef<std::string()> describe, std::uint64_t waited_ns, std::uint64_t& next_ns);
   // The first lost PE among the next few of `awaited`; `position` wraps around.
   Status check_awaited(std::span<const Pe> awaited, std::size_t& position);
 
@@ -81,6 +88,7 @@ class Waiter {
   const transport::Routes& routes_;
   IsDead is_dead_;
   WordBell* bell_;
+  OnTimeout on_timeout_;
 };
 
 }  // namespace weft::rma

@@ -26,9 +26,9 @@ std::uint64_t checked_heap_size(const Config& config) {
 }
 
 rma::WaitPolicy wait_policy(const Config& config, MachineLoad machine) {
-  const rma::WaitPolicy policy{
-      .spin_us = static_cast<std::uint32_t>(config.spin_us),
-      .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000)};
+  const rma::WaitPolicy policy{.spin_us = static_cast<std::uint32_t>(config.spin_us),
+                               .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000),
+                               .timeout_ms = static_cast<std::uint64_t>(config.timeout_s) * 1000};
   return rma::oversubscribed(policy, machine.pes, machine.cores);
 }
 
@@ -93,7 +93,11 @@ Runtime::Objects::Objects(const Config& user_config,
   start_transports(config.warmup);
   waiter.emplace(
       wait_policy(config, membership.machine()), routes, [this](Pe pe) { return is_dead(pe); },
-      reinterpret_cast<WordBell*>(heap.control()));
+      reinterpret_cast<WordBell*>(heap.control()),
+      [this](const std::string& what) {
+        log::error("{} for {} s (WEFT_TIMEOUT_S); this PE ends the job", what, config.timeout_s);
+        end_job_and_exit();
+      });
   rma.emplace(heap, routes, *waiter);
   default_context.emplace(bootstrap->pe_count());
   collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));
@@ -102,6 +106,12 @@ Runtime::Objects::Objects(const Config& user_config,
   if (config.check_level >= 2) {
     rma->fast_path().disable();
   }
+}
+
+void Runtime::Objects::end_job_and_exit() const {
+  static_cast<void>(std::fflush(nullptr));
+  bootstrap->end_job(1);
+  std::_Exit(1);
 }
 
 void Runtime::Objects::open_transports(bool has_windows) {

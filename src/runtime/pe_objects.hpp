@@ -115,6 +115,8 @@ struct Runtime::Objects {
   [[nodiscard]] std::string lost_peers() const;
   // Empty if no PE is lost.
   [[nodiscard]] std::optional<Pe> lost_pe() const;
+  // After a timeout: other threads still use the objects, so nothing is destroyed.
+  [[noreturn]] void end_job_and_exit() const;
   void add_data_regions();
   // Opens the page in which transports count; in a job of one node it has no rails.
   void open_page();

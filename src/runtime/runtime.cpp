@@ -86,6 +86,7 @@ void Runtime::open_device() {
           },
       .take_over_progress = [&objects] { objects.rails()->thread.reset(); },
       .lost_pe = [&objects] { return objects.lost_pe(); },
+      .end_job = [&objects] { objects.end_job_and_exit(); },
       .calls = *objects.calls});
 }
 

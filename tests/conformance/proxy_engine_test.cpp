@@ -2,6 +2,7 @@
 // a simulated network and over libfabric on loopback.
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstring>
 #include <iostream>
 #include <numeric>
@@ -385,6 +386,61 @@ TEST_P(ProxyEngine, SmallPutSignalsInFloodsAreBatchedAndAllArrive) {
   static_cast<void>(pes);
 }
 
+TEST_P(ProxyEngine, AFenceIsTakenAfterWhatOtherRingsHadClaimedBefore) {
+  ProxyPes& pes = start({.ring_count = 2, .seed = 12});
+  GpuThread gpu = pes[0].thread(0);
+  GpuThread receiver = pes[1].thread();
+  // Another block has claimed its position, and its command comes late.
+  device::RingProducer<proxy::HostMemory> late(pes[0].rings[1]->view());
+  const std::uint64_t position = late.claim();
+  gpu.fence(pes[0].views(), 0);
+  gpu.signal_add(pes[0].word(128), 1, Pe(1));
+  for (int i = 0; i < 100; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    receiver.idle();
+    ASSERT_EQ(proxy::HostMemory::load_far(pes[1].word(128)), 0U);
+  }
+  device::Command put;
+  put.kind = device::CommandKind::Atomic;
+  put.op = device::AtomicOp::Set;
+  put.pe = 1;
+  put.word = 64;
+  put.operand = 7;
+  late.publish(position, put);
+  receiver.wait_until_at_least(pes[1].word(128), 1);
+  EXPECT_EQ(proxy::HostMemory::load_far(pes[1].word(64)), 7U);
+}
+
+// Blocks put, meet, and one of them fences for all; fences of several blocks cross.
+TEST_P(ProxyEngine, OneThreadsFenceOrdersThePutsOfAllRings) {
+  constexpr std::uint32_t kBlocks = 4;
+  constexpr std::uint64_t kRounds = 200;
+  ProxyPes& pes = start({.ring_count = kBlocks, .seed = 13, .delay_us_max = 0});
+  std::barrier<> met(kBlocks);
+  std::vector<std::jthread> blocks;
+  for (std::uint32_t block = 0; block < kBlocks; ++block) {
+    blocks.emplace_back([&, block] {
+      GpuThread gpu = pes[0].thread(block);
+      for (std::uint64_t round = 1; round <= kRounds; ++round) {
+        gpu.put(pes[0].word(4096 + (round * kBlocks + block) * 8), &round, 8, Pe(1));
+        met.arrive_and_wait();
+        if (block == round % kBlocks || block == (round + 1) % kBlocks) {
+          gpu.fence(pes[0].views(), block);
+          gpu.signal_add(pes[0].word(128), 1, Pe(1));
+        }
+      }
+      gpu.quiet();
+    });
+  }
+  GpuThread receiver = pes[1].thread();
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    receiver.wait_until_at_least(pes[1].word(128), 2 * round);
+    for (std::uint32_t block = 0; block < kBlocks; ++block) {
+      ASSERT_EQ(*pes[1].word(4096 + (round * kBlocks + block) * 8), round);
+    }
+  }
+}
+
 TEST_P(ProxyEngine, CommandsThatNameNoPeerOrNoMemoryAreRefusedOneByOne) {
   ProxyPes& pes = start({.engine = small_staging(), .seed = 11});
   GpuThread gpu = pes[0].thread();
@@ -401,6 +457,23 @@ TEST_P(ProxyEngine, CommandsThatNameNoPeerOrNoMemoryAreRefusedOneByOne) {
   gpu.put_signal(heap + 64, heap, 8, pes[0].word(128), 5, Pe(1));
   gpu.quiet();
   EXPECT_EQ(proxy::HostMemory::load_far(pes[1].word(128)), 5U);
+}
+
+TEST_P(ProxyEngine, AFailedCopyIsToldOnceWithItsReasonAndThePesEnd) {
+  ProxyPes& pes = start({.seed = 14});
+  if (GetParam().direct) {
+    GTEST_SKIP() << "the NICs read the source themselves";
+  }
+  pes[0].copier->fail("no such memory");
+  GpuThread gpu = pes[0].thread();
+  for (int i = 0; i < 3; ++i) {
+    gpu.put(pes[0].heap.data(), pes[0].heap.data() + 65536, 4096, Pe(1), false);
+  }
+  while (pes[0].failures.copies().empty()) {
+    std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(pes[0].failures.copies(), std::vector<std::string>{"no such memory"});
 }
 
 // Puts of a few KiB go over both rails in pieces.

@@ -49,9 +49,7 @@ class ProxyStreams : public ::testing::Test {
   }
 
   // What a GPU thread that waits would do.
-  std::uint32_t apply(std::uint32_t pe) {
-    return device::InboxConsumer<proxy::HostMemory>(at(pe).inbox.view()).drain(~0U, ApplyToHost{});
-  }
+  std::uint32_t apply(std::uint32_t pe) { return test::drain(at(pe).inbox.view()); }
 
   bool is_complete(std::uint32_t pe, std::uint64_t position, std::uint32_t ring = 0) {
     return device::RingProducer<proxy::HostMemory>(at(pe).rings[ring]->view())

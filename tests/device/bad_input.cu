@@ -162,6 +162,39 @@ void killed(bool in_sync) {
   end_of_kernel();
 }
 
+// A call of grid scope in an ordinary launch, and in a cooperative one.
+__global__ void meet_as_grid() {
+  wd::sync_all<wd::Grid>();
+}
+
+void not_cooperative() {
+  open();
+  meet_as_grid<<<2, 32>>>();
+  end_of_kernel();
+}
+
+// Nobody ever writes the word. WEFT_WAIT_REPORT and WEFT_TIMEOUT_S say what happens.
+void waits_for_ever() {
+  open();
+  auto* word = static_cast<std::uint64_t*>(weft_device_calloc(1, 8));
+  wait_for<<<1, 1>>>(word);
+  end_of_kernel();
+}
+
+__global__ void put_large_from(int* dest, const int* source, int pe) {
+  wd::put<wd::Block>(dest, source, 4096, pe);
+  wd::quiet();
+}
+
+// The source is an address that nothing is at; only commands notice, as the proxy fetches it.
+void unreadable_source() {
+  open();
+  auto* on_gpu = static_cast<int*>(weft_device_malloc(1 << 20U));
+  put_large_from<<<1, 32>>>(on_gpu, reinterpret_cast<const int*>(std::uintptr_t{1} << 46U),
+                            (weft_pe() + 1) % weft_pe_count());
+  end_of_kernel();
+}
+
 void killed_waiting() {
   killed(false);
 }
@@ -185,6 +218,9 @@ constexpr Case kCases[] = {{"no-gpu", &no_gpu},
                            {"own-to-kernel", &own_to_kernel},
                            {"no-such-pe", &no_such_pe},
                            {"beyond-heap", &beyond_heap},
+                           {"not-cooperative", &not_cooperative},
+                           {"waits-for-ever", &waits_for_ever},
+                           {"unreadable-source", &unreadable_source},
                            {"killed-waiting", &killed_waiting},
                            {"killed-meeting", &killed_meeting}};
 

@@ -57,6 +57,8 @@ class Array {
     require_cuda(
         cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
         "cudaMemcpy to the GPU");
+    // cudaMemcpy from pageable memory may return before the last bytes are on the GPU: a peer's may come first.
+    require_cuda(cudaStreamSynchronize(nullptr), "cudaMemcpy to the GPU");
   }
 
   [[nodiscard]] std::vector<T> read() const {

@@ -1,5 +1,7 @@
 // Litmus tests of what MEMORY_MODEL.md promises between two PEs: message passing through fence and quiet,
 // store buffering, and the order of signals to one peer.
+#include <cooperative_groups.h>
+
 #include "tests/device/device_tools.cuh"
 
 namespace {
@@ -184,6 +186,36 @@ __global__ void last_block_signals(Litmus t, unsigned int* done) {
   }
 }
 
+// All blocks put, the grid meets, and one thread's fence and signal are for all. Its block changes with the round, so
+// that every ring of commands has its turn.
+__global__ void one_fence_for_the_grid(Litmus t) {
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t step = gridDim.x * blockDim.x;
+  for (std::uint32_t r = 0; r * step < t.rounds; ++r) {
+    if (const std::uint32_t at = r * step + i; at < t.rounds) {
+      wd::p(t.x + at, std::uint64_t{at} + 1, t.to);
+    }
+    cooperative_groups::this_grid().sync();
+    if (blockIdx.x == r % gridDim.x && threadIdx.x == 0) {
+      wd::fence();
+      wd::signal({t.y + r, 1, wd::SignalOp::Set}, t.to);
+    }
+  }
+  wd::quiet();
+}
+
+// The other side: one block, behind the grid in launch order.
+__global__ void look_each_round(Litmus t, std::uint32_t step, Finding* finding) {
+  for (std::uint32_t r = 0; r * step < t.rounds; ++r) {
+    wd::signal_wait_until<wd::Block>(t.y + r, wd::Comparison::Eq, 1);
+    const std::uint32_t end = min((r + 1) * step, t.rounds);
+    for (std::uint32_t at = r * step + threadIdx.x; at < end; at += blockDim.x) {
+      suite::expect_equal(finding, at, at + 1ULL, wd::g(t.x + at, wd::pe()));
+    }
+    __syncthreads();
+  }
+}
+
 __global__ void look(Litmus t, Finding* finding) {
   if (threadIdx.x == 0) {
     wd::signal_wait_until(t.word, wd::Comparison::Eq, 1);
@@ -191,6 +223,32 @@ __global__ void look(Litmus t, Finding* finding) {
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < t.rounds; i += blockDim.x) {
     suite::expect_equal(finding, i, i + 1ULL, t.x[i]);
+  }
+}
+
+DEVICE_TEST(
+    grid_fence,
+    "the puts of all blocks are there when one thread has fenced for the grid and signals") {
+  constexpr std::uint32_t kBlocks = 20;
+  constexpr std::uint32_t kThreads = 8;
+  Memory memory(suite::rounds(1e5, kBlocks * kThreads));
+  const suite::Findings findings;
+  cudaStream_t streams[2];
+  for (cudaStream_t& stream : streams) {
+    suite::require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  }
+  for (int d = 0; d < suite::pe_count(); ++d) {
+    memory.clear();
+    const Litmus t = memory.at(suite::to_at(d), suite::from_at(d));
+    suite::require_cuda(
+        wd::launch_collective(&one_fence_for_the_grid, kBlocks, kThreads, 0, streams[0], t),
+        "a grid");
+    look_each_round<<<1, 128, 0, streams[1]>>>(t, kBlocks * kThreads, findings.get());
+    suite::finish("two kernels");
+    findings.report("words");
+  }
+  for (cudaStream_t stream : streams) {
+    cudaStreamDestroy(stream);
   }
 }
 

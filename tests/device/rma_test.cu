@@ -383,4 +383,90 @@ DEVICE_TEST(p_and_g, "p and g move single values of every type") {
   single_values<double>("double");
 }
 
+// ---- A local side in shared memory: as source of puts of every length, as destination of gets from mapped PEs.
+
+inline constexpr std::uint32_t kStaged = 6000;  // bytes; more than a command carries
+
+template <typename Scope>
+__global__ void from_shared(
+    std::byte* dest, std::uint64_t* word, std::uint32_t bytes, std::uint32_t skip, int to) {
+  __shared__ alignas(16) std::byte staged[kStaged + 16];
+  std::byte* source = staged + skip;
+  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) {
+    source[i] = static_cast<std::byte>(i * 7 + i / 251 + skip + 1);
+  }
+  __syncthreads();
+  if (threadIdx.x < Scope::size()) {
+    wd::put_signal<Scope>(dest + skip, source, bytes, {word, 1, wd::SignalOp::Add}, to);
+  }
+  wd::quiet();
+}
+
+__global__ void check_staged(const std::byte* dest,
+                             const std::uint64_t* word,
+                             std::uint32_t bytes,
+                             std::uint32_t skip,
+                             suite::Finding* finding) {
+  wd::signal_wait_until<wd::Block>(word, wd::Comparison::Eq, 1);
+  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) {
+    suite::expect_equal(finding, i, static_cast<std::uint8_t>(i * 7 + i / 251 + skip + 1),
+                        static_cast<std::uint8_t>(dest[skip + i]));
+  }
+}
+
+template <typename Scope>
+__global__ void into_shared(const std::byte* source,
+                            std::uint32_t bytes,
+                            std::uint32_t skip,
+                            int from,
+                            suite::Finding* finding) {
+  __shared__ alignas(16) std::byte staged[kStaged + 16];
+  if (threadIdx.x < Scope::size()) {
+    wd::get<Scope>(staged + skip, source + skip, bytes, from);
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) {
+    suite::expect_equal(finding, i, static_cast<std::uint8_t>(i * 7 + i / 251 + skip + 1),
+                        static_cast<std::uint8_t>(staged[skip + i]));
+  }
+}
+
+template <typename Scope>
+void through_shared(std::uint32_t threads) {
+  Array<std::byte> memory(kStaged + 16);
+  Array<std::uint64_t> word(1);
+  const suite::Findings findings;
+  for (int d = 0; d < suite::pe_count(); ++d) {
+    for (const std::uint32_t bytes : {1U, 8U, 16U, 100U, 512U, 513U, 1024U, 4099U, kStaged}) {
+      for (const std::uint32_t skip : {0U, 1U, 4U, 8U}) {
+        memory.fill(0);
+        word.fill(0);
+        suite::require_weft(weft_barrier_all(), "all have cleared");
+        from_shared<Scope><<<1, threads>>>(memory.get(), word.get(), bytes, skip, suite::to_at(d));
+        check_staged<<<1, 128>>>(memory.get(), word.get(), bytes, skip, findings.get());
+        suite::finish("from shared memory");
+        suite::require_weft(weft_barrier_all(), "all have it");
+        if (weft_device_ptr(memory.get(), suite::from_at(d)) != nullptr) {
+          into_shared<Scope>
+              <<<1, threads>>>(memory.get(), bytes, skip, suite::from_at(d), findings.get());
+          suite::finish("into shared memory");
+        }
+        findings.report("bytes");
+      }
+    }
+  }
+}
+
+DEVICE_TEST(shared_thread, "puts from shared memory and gets into it, by one thread") {
+  through_shared<wd::Thread>(32);
+}
+
+DEVICE_TEST(shared_warp, "puts from shared memory and gets into it, by a warp") {
+  through_shared<wd::Warp>(64);
+}
+
+DEVICE_TEST(shared_block, "puts from shared memory and gets into it, by a block") {
+  through_shared<wd::Block>(128);
+}
+
 }  // namespace

@@ -122,3 +122,25 @@ def test_a_kernel_that_waits_for_a_dead_pe_ends_with_a_record(start, case, opera
     assert f"PE 0: weft_device_check: -3: a kernel ended in {operation} (block 0): PE 1 is lost" in done.stdout, \
         done.stdout + done.stderr
     assert time.monotonic() - begin < 30
+
+
+@needs_gpu
+def test_a_call_of_grid_scope_wants_a_cooperative_launch(start):
+    done = start(1, "device_bad_input", "not-cooperative")
+    assert "a call of grid scope in a kernel of 2 blocks that was not launched cooperatively" in done.stdout, done.stdout + done.stderr
+
+
+@needs_gpu
+def test_a_kernel_that_waits_says_where_and_a_timeout_ends_the_job(start):
+    begun = time.monotonic()
+    done = start(2, "device_bad_input", "waits-for-ever", WEFT_DEVICE_SHARED="yes", WEFT_WAIT_REPORT="1", WEFT_TIMEOUT_S="4")
+    assert done.returncode != 0 and time.monotonic() - begun < 60
+    assert "a kernel has been waiting in wait_until (block 0) for 1 s: the word at 0x" in done.stderr, done.stderr
+    assert "is 0, awaited with 42; WEFT_TIMEOUT_S ends such waits" in done.stderr
+
+
+@needs_gpu
+def test_a_source_that_nothing_is_at_is_an_error_with_its_address(start):
+    done = start(2, "device_bad_input", "unreadable-source", WEFT_DEVICE_SHARED="yes", WEFT_NODE_SIZE="1", WEFT_TIMEOUT_S="30")
+    assert "from 0x400000000000 failed: " in done.stderr, done.stdout + done.stderr
+    assert "WEFT_TIMEOUT_S" not in done.stderr

@@ -114,7 +114,7 @@ class MadPeer {
     for (int i = 0; i < passes; ++i) {
       pes_.poll_all();
       for (std::uint32_t pe = 0; pe < 3; ++pe) {
-        device::InboxConsumer<proxy::HostMemory>(at(pe).inbox.view()).drain(~0U, ApplyToHost{});
+        test::drain(at(pe).inbox.view());
       }
     }
   }

@@ -1,5 +1,7 @@
 // The ring of commands between a GPU and its proxy, and the inbox, with the orders of both of their sides. The GPU's are
 // those of weft/device/ring_memory.cuh, which only a GPU's compiler reads: GpuOrders restates them.
+#include <weft/device/inbox.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -258,15 +260,20 @@ TEST(ModelCommandRing, WeakerOrdersOfRepliesAreNoticed) {
 }
 
 // The proxy writes an entry; two threads of the GPU compete to apply it.
-void apply_inbox() {
-  device::InboxConsumer<TwoHostWords> inbox(view());
-  static_cast<void>(inbox.drain(1, [](const Command& command, const std::byte* payload) {
+struct ApplyToBoard {
+  void copy(const Command& /*command*/, const std::byte* /*payload*/) const {}  // no bytes
+
+  [[nodiscard]] std::uint64_t update(const Command& command) const {
+    require(board.payload[0] == 100 + command.operand, "a payload is not its entry's");
     require(board.data[1] == command.operand, "an entry is applied twice or out of order");
-    require(*reinterpret_cast<const std::uint64_t*>(payload) == 100 + command.operand,
-            "a payload is not its entry's");
     board.data[1] = command.operand + 1;
-    return std::uint64_t{0};
-  }));
+    return 0;
+  }
+};
+
+void apply_inbox() {
+  static_cast<void>(
+      device::InboxConsumer<TwoHostWords, ApplyToBoard>(view()).drain(device::OneLane{}, 1));
 }
 
 TEST(ModelInbox, CompetingThreadsApplyAnEntryOnce) {

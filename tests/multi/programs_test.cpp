@@ -74,6 +74,13 @@ TEST(Collective, ThatAPeDoesNotEnterSaysWhoIsMissing) {
   }
 }
 
+TEST(Collective, ThatAPeDoesNotEnterEndsTheJobAfterTheTimeout) {
+  const Outcome outcome = launch(3, "absent", "WEFT_TIMEOUT_S=1");
+  EXPECT_NE(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("waiting for PE 2 in barrier_all for 1 s (WEFT_TIMEOUT_S); "
+                                      "this PE ends the job"));
+}
+
 TEST(ApiTour, EveryFunctionDoesWhatItSaysByCrossMemoryAttach) {
   expect_success(launch(3, "api_tour", "WEFT_NODE_LOCAL=cma"), kToured);
   expect_success(launch(4, "api_tour", std::string(kPairs) + " WEFT_NODE_LOCAL=cma"), kToured);

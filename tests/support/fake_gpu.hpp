@@ -4,6 +4,8 @@
 // FakeCopier and FakeApplier are the proxy's seams; GpuThread does what device code does.
 #pragma once
 
+#include <weft/device/inbox.hpp>
+
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +13,8 @@
 #include <deque>
 #include <mutex>
 #include <random>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,10 +28,11 @@ namespace weft::test {
 
 // What the inbox's commands do to "GPU" memory.
 struct ApplyToHost {
-  std::uint64_t operator()(const device::Command& command, const std::byte* payload) const {
-    if ((command.flags & device::kPayloadInSlot) != 0 && command.bytes > 0) {
-      std::memcpy(reinterpret_cast<void*>(command.dest), payload, command.bytes);
-    }
+  void copy(const device::Command& command, const std::byte* payload) const {
+    std::memcpy(reinterpret_cast<void*>(command.dest), payload, command.bytes);
+  }
+
+  [[nodiscard]] std::uint64_t update(const device::Command& command) const {
     if (command.kind == device::CommandKind::Put) {
       return 0;
     }
@@ -40,6 +45,13 @@ struct ApplyToHost {
                                 .compare = command.compare});
   }
 };
+
+using HostInbox = device::InboxConsumer<proxy::HostMemory, ApplyToHost>;
+
+// Returns the number of commands applied.
+inline std::uint32_t drain(const device::RingView& inbox, std::uint32_t count_max = ~0U) {
+  return HostInbox(inbox).drain(device::OneLane{}, count_max);
+}
 
 class FakeCopier final : public proxy::Copier {
  public:
@@ -69,9 +81,24 @@ class FakeCopier final : public proxy::Copier {
               std::size_t bytes) noexcept override {
     CopyEngine& engine = engines_[static_cast<std::size_t>(direction)];
     const std::lock_guard lock(engine.mutex);
+    if (failure() != nullptr) {
+      return ++engine.issued;
+    }
     engine.copies.push_back({dest, source, bytes});
     engine.changed.notify_all();
     return ++engine.issued;
+  }
+
+  // Copies that are started from now on are never done.
+  void fail(const std::string& why) {
+    why_ = why;
+    // SYNC ring-word (pairs with failure below): the text.
+    AtomicRef(has_failed_).store(true, std::memory_order_release);
+  }
+
+  [[nodiscard]] const std::string* failure() const noexcept override {
+    // SYNC ring-word (pairs with fail above): the text.
+    return AtomicRef(has_failed_).load(std::memory_order_acquire) ? &why_ : nullptr;
   }
 
   [[nodiscard]] bool is_done(proxy::Direction direction, Ticket ticket) noexcept override {
@@ -120,6 +147,8 @@ class FakeCopier final : public proxy::Copier {
   }
 
   std::array<CopyEngine, 2> engines_;
+  std::string why_;
+  mutable bool has_failed_ = false;
 };
 
 class FakeApplier final : public proxy::Applier {
@@ -156,11 +185,11 @@ class FakeApplier final : public proxy::Applier {
       if (delay_us_max_ > 0) {
         std::this_thread::sleep_for(std::chrono::microseconds(random_() % delay_us_max_));
       }
-      inbox_.drain(~0U, ApplyToHost{});
+      inbox_.drain(device::OneLane{}, ~0U);
     }
   }
 
-  device::InboxConsumer<proxy::HostMemory> inbox_;
+  HostInbox inbox_;
   std::mt19937_64 random_;
   std::uint32_t delay_us_max_;
   std::mutex mutex_;
@@ -242,6 +271,23 @@ class GpuThread {
     return issue(command);
   }
 
+  // As device code: of all rings, of which this is number `own`.
+  std::uint64_t fence(std::span<const device::RingView> rings, std::uint32_t own) {
+    std::array<std::uint64_t, device::kAwaitedRings> heads{};
+    for (std::uint32_t ring = 0; ring < rings.size() && ring < heads.size(); ++ring) {
+      heads[ring] = ring == own ? 0 : proxy::HostMemory::load_near(rings[ring].head);
+    }
+    device::Command command;
+    command.kind = device::CommandKind::Await;
+    command.dest = heads[0];
+    command.source = heads[1];
+    command.word = heads[2];
+    command.operand = heads[3];
+    command.compare = heads[4];
+    issue(command);
+    return fence();
+  }
+
   std::uint64_t issue(const device::Command& command) {
     const std::uint64_t position = ring_.claim();
     ring_.wait_for_room(position, [this] { idle(); });
@@ -272,7 +318,7 @@ class GpuThread {
 
   // What every waiting loop does.
   void idle() {
-    if (inbox_.drain(16, ApplyToHost{}) == 0) {
+    if (inbox_.drain(device::OneLane{}, 16) == 0) {
       std::this_thread::yield();
     }
   }
@@ -300,7 +346,7 @@ class GpuThread {
 
   device::RingView view_;
   device::RingProducer<proxy::HostMemory> ring_;
-  device::InboxConsumer<proxy::HostMemory> inbox_;
+  HostInbox inbox_;
   std::byte* heap_;
 };
 

@@ -43,6 +43,16 @@ struct Failures {
     all_.push_back({pe, kind, status});
   }
 
+  void add(const std::string& copy) {
+    const std::lock_guard lock(mutex_);
+    copies_.push_back(copy);
+  }
+
+  [[nodiscard]] std::vector<std::string> copies() const {
+    const std::lock_guard lock(mutex_);
+    return copies_;
+  }
+
   [[nodiscard]] std::size_t count(Pe pe, Status status) const {
     const std::lock_guard lock(mutex_);
     return static_cast<std::size_t>(std::ranges::count_if(
@@ -58,6 +68,7 @@ struct Failures {
 
   mutable std::mutex mutex_;
   std::vector<Failure> all_;
+  std::vector<std::string> copies_;
 };
 
 struct ProxyPe {
@@ -100,8 +111,17 @@ struct ProxyPe {
                            .copier = copies,
                            .applier = applies,
                            .on_failed = [this](Pe pe, device::CommandKind kind,
-                                               Status status) { failures.add(pe, kind, status); }},
+                                               Status status) { failures.add(pe, kind, status); },
+                           .on_copy_failed = [this](const std::string& why) { failures.add(why); }},
         memory);
+  }
+
+  [[nodiscard]] std::vector<device::RingView> views() const {
+    std::vector<device::RingView> all;
+    for (const auto& ring : rings) {
+      all.push_back(ring->view());
+    }
+    return all;
   }
 
   [[nodiscard]] GpuThread thread(std::uint32_t ring = 0) {

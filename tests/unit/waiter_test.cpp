@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -53,6 +55,19 @@ TEST(Waiter, SaysForWhomItWaitsAndDoublesThePeriod) {
   EXPECT_EQ(status, Status::Ok);
   EXPECT_THAT(text, ::testing::HasSubstr("waiting for PE 3 in barrier_all for 0 s"));
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 3);
+}
+
+TEST(Waiter, GivesUpAfterItsTimeoutAndSaysWhatForOnce) {
+  const transport::Routes none(64);
+  std::vector<std::string> told;
+  WaitPolicy policy = kQuick;
+  policy.timeout_ms = 50;
+  Waiter waiter(policy, none, nullptr, nullptr,
+                [&](const std::string& what) { told.push_back(what); });
+  const Status status = waiter.wait(
+      [] { return false; }, [] { return std::string("waiting for PE 3 in barrier_all"); }, {});
+  EXPECT_EQ(status, Status::Timeout);
+  EXPECT_EQ(told, std::vector<std::string>{"waiting for PE 3 in barrier_all"});
 }
 
 TEST(Waiter, ADeadPeEndsTheWaitForIt) {

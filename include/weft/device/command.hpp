@@ -13,6 +13,7 @@
 //   PutSignal  offset           local address    offset           Set or Add with operand
 //   Signal     -                -                offset           Set or Add with operand
 //   Atomic     -                -                offset           of `op`
+//   Await      positions in the rings `bytes`, `bytes` + 1, ... (dest, source, word, operand, compare); 0: in none
 //
 // From the proxy to the GPU, in the inbox: `dest` and `word` are local addresses, there is no Get and no
 // Fence, and every command with bytes has its payload in the slot's payload area.
@@ -34,7 +35,8 @@ enum class CommandKind : std::uint8_t {
   PutSignal,  // a PE that observes the signal observes the data
   Signal,
   Atomic,  // with kReplyWanted it fetches: the reply's value is the old value
-  Fence,   // later commands of this ring become visible, at each peer, after earlier ones
+  Fence,  // later commands of this ring become visible, at each peer, after all that were taken before
+  Await,  // the ring's next command is taken after those of other rings that are named here
 };
 
 // The same values as weft::transport::AtomicCode; a static assertion in src/proxy compares them.
@@ -64,6 +66,9 @@ struct Command {
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;  // CompareSwap only
 };
+
+// The rings that one Await names.
+constexpr std::uint32_t kAwaitedRings = 5;
 
 constexpr std::size_t kSlotWords = 8;
 

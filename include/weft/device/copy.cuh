@@ -1,5 +1,6 @@
 // Copies between memories that this GPU maps, by all threads of a scope. They use the widest unit that both
-// addresses allow, with several loads in flight before the first store.
+// addresses allow, with several loads in flight before the first store. The peer's side is global memory; the local one
+// may also be shared or local memory.
 //
 // Completion: when the call returns, this thread's part is stored (not yet visible to others) and its part
 // of the source has been read.
@@ -14,29 +15,33 @@
 
 namespace weft::device {
 
-// The owner of the source memory.
-enum class Source : bool { Mine, Peers };
+// The owner of the source memory. Anywhere: this thread's own, which need not be global memory.
+enum class Source : std::uint8_t { Mine, Peers, Anywhere };
 
 namespace detail {
 
 template <Source kSource>
 __device__ Vector16 load_unit(const Vector16* from) {
-  return kSource == Source::Mine ? load_data(from) : load_shared(from);
+  if constexpr (kSource == Source::Anywhere) {
+    return *from;
+  } else {
+    return kSource == Source::Mine ? load_data(from) : load_shared(from);
+  }
 }
 
 // volatile gives relaxed accesses, which bypass the L1 cache.
 template <Source kSource, typename Unit>
 __device__ Unit load_unit(const Unit* from) {
-  return kSource == Source::Mine ? *from : *const_cast<const volatile Unit*>(from);
+  return kSource == Source::Peers ? *const_cast<const volatile Unit*>(from) : *from;
 }
 
 // For small copies, where latency dominates: data that this SM has just written or read is in its L1 cache.
 template <Source kSource, typename Unit>
 __device__ Unit load_few(const Unit* from) {
-  if constexpr (kSource == Source::Mine) {
-    return *from;
-  } else {
+  if constexpr (kSource == Source::Peers) {
     return load_unit<kSource>(from);
+  } else {
+    return *from;
   }
 }
 
@@ -92,9 +97,9 @@ __device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t by
   }
 }
 
-// Copies data that is not a multiple of whole units: the widest unit that both addresses share, after a head
-// and before a tail of single bytes. Never inlined: the common path of a kernel stays short and in the
-// instruction cache.
+// Copies data that is not a multiple of whole units, or whose local side is not global memory: the widest unit that both
+// addresses share, after a head and before a tail of single bytes. Never inlined: the common path of a kernel stays short
+// and in the instruction cache.
 template <Source kSource>
 __device__ __noinline__ void copy_ragged(std::byte* to,
                                          const std::byte* from,
@@ -103,7 +108,7 @@ __device__ __noinline__ void copy_ragged(std::byte* to,
   constexpr std::uint32_t kUnroll = 4;
   const auto address = reinterpret_cast<std::uint64_t>(to);
   const std::uint64_t apart = address ^ reinterpret_cast<std::uint64_t>(from);
-  if ((apart & 15U) == 0) {
+  if ((apart & 15U) == 0 && __isGlobal(to) != 0) {
     const std::size_t to_unit = -address & 15U;
     const std::size_t head = to_unit < bytes ? to_unit : bytes;
     copy_by<kSource, 1, std::uint8_t>(to, from, head, crew);
@@ -130,12 +135,16 @@ __device__ __noinline__ void copy_many(void* dest,
                                        Crew crew) {
   const std::uint64_t bits =
       reinterpret_cast<std::uint64_t>(dest) | reinterpret_cast<std::uint64_t>(source) | bytes;
-  if ((bits & 15U) == 0) {
+  const bool is_global = (kSource == Source::Mine ? __isGlobal(source) : __isGlobal(dest)) != 0;
+  auto* to = static_cast<std::byte*>(dest);
+  const auto* from = static_cast<const std::byte*>(source);
+  if ((bits & 15U) == 0 && is_global) {
     copy_units<kSource, kUnroll>(static_cast<Vector16*>(dest), static_cast<const Vector16*>(source),
                                  bytes / 16, crew);
+  } else if (kSource == Source::Mine && !is_global) {
+    copy_ragged<Source::Anywhere>(to, from, bytes, crew);
   } else {
-    copy_ragged<kSource>(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source),
-                         bytes, crew);
+    copy_ragged<kSource>(to, from, bytes, crew);
   }
 }
 
@@ -153,7 +162,8 @@ __device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, 
   const std::uint32_t bits = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(dest)) |
                              static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(source)) |
                              static_cast<std::uint32_t>(bytes);
-  if ((bits & 15U) == 0 && bytes <= 16 * std::size_t{crew.size}) {
+  const bool may_be_vectors = kSource == Source::Mine || __isGlobal(dest) != 0;
+  if (may_be_vectors && (bits & 15U) == 0 && bytes <= 16 * std::size_t{crew.size}) {
     copy_one_each<kSource, Vector16>(dest, source, static_cast<std::uint32_t>(bytes) / 16, crew);
   } else if ((bits & 7U) == 0 && bytes <= 8 * std::size_t{crew.size}) {
     copy_one_each<kSource, std::uint64_t>(dest, source, static_cast<std::uint32_t>(bytes) / 8,

@@ -20,10 +20,30 @@ struct Failure {
   std::int32_t pe = -1;
   const void* address = nullptr;
   std::uint64_t expected = 0;
+  std::uint32_t word_bytes = 8;  // of the word at `address`, for waits
 };
 
 // How long later failing threads give the first one to write its record.
 inline constexpr std::uint64_t kRecordNs = 1'000'000;
+
+// FailureKind, OperationName and the bytes of the word, 8 bits each. Passed in registers, as the rest of a Failure: a
+// structure in memory would cost callers a stack even if they never fail.
+inline __device__ std::uint32_t packed(const Failure& failure) {
+  return static_cast<std::uint32_t>(failure.kind) |
+         static_cast<std::uint32_t>(failure.operation) << 8U | failure.word_bytes << 16U;
+}
+
+inline __device__ void fill_record(FailureRecord& record,
+                                   std::uint32_t what,
+                                   std::int32_t pe,
+                                   const void* address,
+                                   std::uint64_t expected) {
+  record.operation = what >> 8U & 0xffU;
+  record.pe = pe;
+  record.block = Grid::block();
+  record.address = reinterpret_cast<std::uint64_t>(address);
+  record.expected = expected;
+}
 
 static __device__ __noinline__ void end_kernel(std::uint32_t what,
                                                std::int32_t pe,
@@ -35,14 +55,10 @@ static __device__ __noinline__ void end_kernel(std::uint32_t what,
     __trap();
   }
   if (atomicCAS(state().failure_claim, 0U, 1U) == 0) {
-    record->operation = what >> 16U;
-    record->pe = pe;
-    record->block = Grid::block();
-    record->address = reinterpret_cast<std::uint64_t>(address);
-    record->expected = expected;
+    fill_record(*record, what, pe, address, expected);
     // SYNC failure-record (pairs with src/runtime/device/watch.cpp): `kind` is written last.
     fence_release();
-    store_relaxed(&record->kind, what & 0xffffU);
+    store_relaxed(&record->kind, what & 0xffU);
     fence_full();  // SYNC failure-record: before the trap
   } else {
     const std::uint64_t start = now_ns();
@@ -52,11 +68,8 @@ static __device__ __noinline__ void end_kernel(std::uint32_t what,
   __trap();
 }
 
-// Passes its arguments in registers: a structure in memory would cost callers a stack even if they never fail.
 inline __device__ void fail(const Failure& failure) {
-  end_kernel(static_cast<std::uint32_t>(failure.kind) |
-                 static_cast<std::uint32_t>(failure.operation) << 16U,
-             failure.pe, failure.address, failure.expected);
+  end_kernel(packed(failure), failure.pe, failure.address, failure.expected);
 }
 
 }  // namespace weft::device::detail

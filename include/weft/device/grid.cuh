@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <cooperative_groups.h>
+
 namespace weft::device::detail {
 
 template <typename Scope>
@@ -39,10 +41,18 @@ inline __device__ bool is_teller() {
   return Block::rank() == Block::size() - 1;
 }
 
+// Blocks of an ordinary launch may wait for blocks that have not begun.
+inline __device__ void require_cooperative(OperationName operation) {
+  if (Grid::block_count() > 1 && !cooperative_groups::this_grid().is_valid()) {
+    fail({FailureKind::NotCooperative, operation, -1, nullptr, Grid::block_count()});
+  }
+}
+
 // Enters the next call that `tally` counts; returns its number to all threads of the block.
-inline __device__ std::uint64_t enter_by_grid(Tally& tally) {
+inline __device__ std::uint64_t enter_by_grid(Tally& tally, OperationName operation) {
   __shared__ std::uint64_t epoch;
   if (is_teller()) {
+    require_cooperative(operation);
     using Word = unsigned long long;
     const std::uint64_t before =
         atomicAdd(reinterpret_cast<Word*>(&tally.value), Word{grid_step()});
@@ -67,7 +77,7 @@ __device__ void by_first_block(TeamControl* control, OperationName operation, Wo
   if (is_teller()) {
     fence_release();  // SYNC grid-gate: what this block did, for the first block
   }
-  const std::uint64_t epoch = enter_by_grid(control->gate);
+  const std::uint64_t epoch = enter_by_grid(control->gate, operation);
   const auto me = static_cast<int>(state().pe);
   if (Grid::block() == 0) {
     if (is_leader<Block>()) {

@@ -48,7 +48,7 @@ enum class Access : bool { Stores, LoadsToo };
 
 // Notifies all members that this scope has entered; returns this scope's number of the call.
 template <typename Scope>
-__device__ std::uint64_t announce(const TeamState& team, Meeting* words) {
+__device__ std::uint64_t announce(const TeamState& team, Meeting* words, OperationName operation) {
   using Local = LocalOf<Scope>;
   Local::sync();
   const bool tells = Local::rank() < team.size && (!kIsGrid<Scope> || Grid::block() == 0);
@@ -57,7 +57,7 @@ __device__ std::uint64_t announce(const TeamState& team, Meeting* words) {
   }
   std::uint64_t epoch = 0;
   if constexpr (kIsGrid<Scope>) {
-    epoch = enter_by_grid(words->entered);
+    epoch = enter_by_grid(words->entered, operation);
   } else {
     epoch = (load_relaxed(&words->entered.value) >> kTallyShift) + 1;
   }
@@ -74,7 +74,7 @@ __device__ std::uint64_t announce(const TeamState& team, Meeting* words) {
 template <typename Scope, Access kAccess = Access::LoadsToo>
 __device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationName operation) {
   using Local = LocalOf<Scope>;
-  const std::uint64_t epoch = announce<Scope>(team, words);
+  const std::uint64_t epoch = announce<Scope>(team, words, operation);
   if (Local::rank() < team.size) {
     for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
       await_at_least(&words->ready[i].value, epoch, operation, pe_of(team, i));

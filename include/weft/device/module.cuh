@@ -19,7 +19,7 @@ static int upload_state(const void* state) {
 }
 
 struct ModuleEntry {
-  ModuleEntry() { weft_device_module_register(&module, sizeof(DeviceState)); }
+  ModuleEntry() { weft_device_module_register(&module, kLayout); }
 
   ~ModuleEntry() { weft_device_module_unregister(&module); }
 

@@ -51,7 +51,7 @@ __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceC
   auto* scratch = reinterpret_cast<T*>(control->scratch);
   const std::size_t room = kScratchBytes / sizeof(T) / members.size;
   if (room == 0) {
-    fail({FailureKind::Misuse, call.operation, -1, call.dest, members.size});
+    fail({FailureKind::TooManyMembers, call.operation, -1, call.dest, members.size});
   }
   for (std::size_t first = 0; first < call.count; first += room) {
     const std::size_t count = call.count - first < room ? call.count - first : room;

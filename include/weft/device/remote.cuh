@@ -2,7 +2,8 @@
 // drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by programs. Never
 // inlined: a kernel whose PEs are all mapped spends no registers on it.
 //
-// The threads of a block share a ring, chosen by their SM. So a fence, which orders one ring, orders the whole block.
+// The threads of a block share a ring, chosen by the block's number. A fence orders one ring; what other blocks have
+// posted before it, as far as the calling thread has synchronized with them, it has the proxy take first.
 #ifndef WEFT_DEVICE_REMOTE_CUH
 #define WEFT_DEVICE_REMOTE_CUH
 
@@ -36,7 +37,7 @@ using Producer = RingProducer<GpuMemory>;
 
 // Rings are passed by index: their views are read from constant memory, which a reference would hide.
 inline __device__ std::uint32_t own_ring() {
-  return sm_index() & (state().ring_count - 1);
+  return Grid::block() & (state().ring_count - 1);
 }
 
 // The work between two polls while waiting for the proxy.
@@ -50,13 +51,14 @@ class Idle {
       detail::serve();
     }
     // A poll of pinned host memory takes as long as many polls of GPU memory.
-    detail::check_abort(looks_ * 64 - 1, waiting_);
+    patience_.poll(waiting_, 64);
   }
 
  private:
   static constexpr std::uint32_t kLooksPerServe = 4;  // serving takes longer than polling
 
   detail::Failure waiting_;
+  detail::Patience patience_;
   std::uint32_t looks_ = 0;
 };
 
@@ -149,6 +151,30 @@ __device__ void post_by_address(Command command,
   post(command, operation);
 }
 
+// Shared or local memory, which the proxy cannot reach: put by payloads. A word comes with the last of them, after the
+// others.
+template <typename Scope>
+__device__ __noinline__ void post_in_pieces(const Command& whole, const void* source) {
+  Command piece = whole;
+  piece.kind = CommandKind::Put;
+  piece.bytes = kPayloadBytes;
+  const auto* from = static_cast<const std::byte*>(source);
+  std::uint64_t done = 0;
+  for (; whole.bytes - done > kPayloadBytes; done += kPayloadBytes) {
+    piece.dest = whole.dest + done;
+    post_with_payload<Scope>(piece, from + done);
+  }
+  if (whole.kind != CommandKind::Put && is_leader<Scope>()) {
+    Command fence;
+    fence.kind = CommandKind::Fence;
+    post(fence, OperationName::Fence);
+  }
+  piece = whole;
+  piece.bytes = whole.bytes - done;
+  piece.dest = whole.dest + done;
+  post_with_payload<Scope>(piece, from + done);
+}
+
 template <typename Scope>
 __device__ void post_data(const Command& command,
                           const void* source,
@@ -156,8 +182,10 @@ __device__ void post_data(const Command& command,
                           Wait wait) {
   if (command.bytes <= kPayloadBytes) {
     post_with_payload<Scope>(command, source);
-  } else {
+  } else if (__isGlobal(source) != 0) {
     post_by_address<Scope>(command, source, operation, wait);
+  } else {
+    post_in_pieces<Scope>(command, source);
   }
 }
 
@@ -202,6 +230,9 @@ __device__ __noinline__ void get(
     void* dest, const void* source, std::size_t bytes, int pe, Wait wait) {
   if (bytes == 0 || !is_leader<Scope>()) {
     return;
+  }
+  if (__isGlobal(dest) == 0) {
+    detail::fail({FailureKind::NotGlobal, OperationName::Get, pe, dest, bytes});
   }
   Command command;
   command.kind = CommandKind::Get;
@@ -302,8 +333,43 @@ static __device__ __noinline__ void quiet() {
   fence_acquire();
 }
 
-// Commands that this block posted earlier become visible, at each peer, before those that it posts later.
+// Has the proxy take what other blocks have posted before it takes the own ring's next command. Posts nothing if all of
+// it is known to be complete. The heads are read before a position in the own ring is claimed: so fences that await each
+// other's rings never do so in a circle.
+static __device__ __noinline__ void await_other_rings() {
+  const std::uint32_t own = own_ring();
+  const std::uint32_t count = state().ring_count;
+  for (std::uint32_t first = 0; first < count; first += kAwaitedRings) {
+    std::uint64_t
+        head[kAwaitedRings];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+    std::uint64_t seen[kAwaitedRings];  // NOLINT(modernize-avoid-c-arrays)
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAwaitedRings; ++i) {
+      load_relaxed_pair(state().rings[min(first + i, count - 1)].head, head[i], seen[i]);
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAwaitedRings; ++i) {
+      const bool is_other = first + i < count && first + i != own;
+      head[i] = is_other && seen[i] < head[i] ? head[i] : 0;
+    }
+    if ((head[0] | head[1] | head[2] | head[3] | head[4]) != 0) {
+      Command command;
+      command.kind = CommandKind::Await;
+      command.bytes = first;
+      command.dest = head[0];
+      command.source = head[1];
+      command.word = head[2];
+      command.operand = head[3];
+      command.compare = head[4];
+      post(command, OperationName::Fence);
+    }
+  }
+}
+
+// Commands that this PE's threads posted earlier become visible, at each peer, before those that this block posts
+// later.
 inline __device__ void fence() {
+  await_other_rings();
   Command command;
   command.kind = CommandKind::Fence;
   post(command, OperationName::Fence);

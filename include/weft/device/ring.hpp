@@ -3,8 +3,7 @@
 // accessed. Two uses:
 //
 //   command ring: GPU threads produce (RingProducer), the proxy's thread consumes (RingConsumer)
-//   inbox:        the proxy's thread produces, GPU threads consume under a try-lock (drain_inbox in inbox.cuh;
-//                 InboxConsumer on the host)
+//   inbox:        the proxy's thread produces, GPU threads consume under a try-lock (inbox.hpp)
 //
 // A position only grows; its slot is position % capacity. Three numbers describe the progress: `head` (claimed),
 // `consumed` (everything below has been taken: its slot and payload may be overwritten) and `completed`
@@ -216,47 +215,6 @@ class RingConsumer {
     Memory::store_far(&reply.value, value);
     // SYNC ring-reply: pairs with RingProducer::wait_reply.
     Memory::store_far(&reply.position_plus_one, position + 1);
-  }
-
- private:
-  RingView ring_;
-};
-
-// The consumer side of an inbox. The owner of the lock applies commands one after the other, in order. Here a
-// consumed command is an applied one: the proxy counts commands as visible once they are released.
-//
-// Threads: any number at once; no thread ever waits for the lock.
-template <typename Memory>
-class InboxConsumer {
- public:
-  WEFT_HOST_DEVICE explicit InboxConsumer(const RingView& ring) : ring_(ring) {}
-
-  // Applies at most `count_max` commands; returns their number. `apply(command, payload)` makes the effects
-  // visible to the whole system in call order, and returns the word's old value.
-  template <typename Apply>
-  WEFT_HOST_DEVICE std::uint32_t drain(std::uint32_t count_max, Apply&& apply) {
-    // SYNC inbox-lock: pairs with unlock below, by the previous owner.
-    if (!Memory::try_lock(ring_.lock)) {
-      return 0;
-    }
-    RingConsumer<Memory> ring(ring_);
-    const std::uint64_t first = Memory::load_near(ring_.next);  // guarded by the lock
-    std::uint64_t next = first;
-    Command command;
-    while (next - first < count_max && ring.peek(next, command)) {
-      const std::uint64_t old = apply(command, ring.payload(next));
-      if ((command.flags & kReplyWanted) != 0) {
-        ring.reply(next, old);  // the proxy reuses a slot only after it has read the reply
-      }
-      ++next;
-    }
-    if (next != first) {
-      Memory::store_near(ring_.next, next);
-      ring.release_below(next);
-    }
-    // SYNC inbox-lock: pairs with try_lock above.
-    Memory::unlock(ring_.lock);
-    return static_cast<std::uint32_t>(next - first);
   }
 
  private:

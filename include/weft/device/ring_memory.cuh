@@ -84,6 +84,9 @@ struct GpuMemory {
     fence_acquire();
   }
 
+  // SYNC device-signal: inbox.hpp names each use.
+  static __device__ void fence_release() { ::weft::device::fence_release(); }
+
   static __device__ void pause() {}
 };
 

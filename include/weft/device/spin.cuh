@@ -1,5 +1,6 @@
-// How a GPU thread waits: it polls, applies operations from other nodes (inbox.cuh), and periodically checks
-// whether a peer is lost; if so, the kernel aborts with a record.
+// How a GPU thread waits: it polls, applies operations from other nodes (inbox.cuh), and now and then checks whether it
+// should go on. If a peer is lost or WEFT_TIMEOUT_S has passed, the kernel aborts with a record. After WEFT_WAIT_REPORT
+// one of the waiting threads tells the host where it waits, for what, and what it has seen.
 #ifndef WEFT_DEVICE_SPIN_CUH
 #define WEFT_DEVICE_SPIN_CUH
 
@@ -10,29 +11,89 @@
 
 namespace weft::device::detail {
 
-// The number of polls of a waiting thread between two checks for other events.
+// The number of polls of a waiting thread between two checks.
 inline constexpr std::uint32_t kLooksPerCheck = 4096;
 
-// Aborts the kernel if a peer is lost. `spins` counts the caller's polls.
-inline __device__ void check_abort(std::uint32_t spins, const Failure& waiting) {
-  if ((spins & (kLooksPerCheck - 1)) != kLooksPerCheck - 1 || state().abort == nullptr) {
-    return;
+inline __device__ std::uint32_t now_ms() {
+  const auto ms = static_cast<std::uint32_t>(now_ns() / 1'000'000);
+  return ms == 0 ? 1 : ms;  // 0 means "not yet"
+}
+
+inline __device__ std::uint64_t seen_at(const void* address, std::uint32_t word_bytes) {
+  if (address == nullptr || word_bytes < 4) {
+    return 0;
+  }
+  return word_bytes == 8 ? load_relaxed(static_cast<const std::uint64_t*>(address))
+                         : load_relaxed(static_cast<const std::uint32_t*>(address));
+}
+
+// One thread of the GPU at a time, and each as long after the last as waits are reported.
+inline __device__ bool may_report(std::uint32_t now) {
+  const std::uint32_t last = load_relaxed(&state().wait_reports->last_ms);
+  return (last == 0 || now - last >= state().wait_report_ms) &&
+         atomicCAS(&state().wait_reports->last_ms, last, now) == last;
+}
+
+// Returns the time since which the thread has been waiting, which `since_ms` is from the second check on.
+static __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
+                                                        std::uint32_t what,
+                                                        std::int32_t pe,
+                                                        const void* address,
+                                                        std::uint64_t expected) {
+  if (state().abort == nullptr) {
+    return since_ms;
   }
   // SYNC device-abort (pairs with src/runtime/device/watch.cpp): then `pe` is valid.
-  if (load_acquire(&state().abort->is_set) != 0) {
-    Failure failure = waiting;
-    failure.kind = FailureKind::PeerLost;
-    failure.pe = state().abort->pe;
-    fail(failure);
+  if (const std::uint32_t kind = load_acquire(&state().abort->kind); kind != 0) {
+    end_kernel(what | kind, state().abort->pe < 0 ? pe : state().abort->pe, address, expected);
   }
+  const std::uint32_t now = now_ms();
+  if (since_ms == 0) {
+    return now;
+  }
+  const std::uint32_t waited = now - since_ms;
+  const std::uint32_t word_bytes = what >> 16U;
+  if (state().wait_timeout_ms != 0 && waited >= state().wait_timeout_ms) {
+    state().failure->seen = seen_at(address, word_bytes);
+    state().failure->waited_ms = waited;
+    end_kernel(what | static_cast<std::uint32_t>(FailureKind::TimedOut), pe, address, expected);
+  }
+  if (state().wait_report_ms != 0 && waited >= state().wait_report_ms && may_report(now)) {
+    WaitRecord& record = *state().waiting;
+    fill_record(record.wait, what, pe, address, expected);
+    record.wait.seen = seen_at(address, word_bytes);
+    record.wait.waited_ms = waited;
+    // SYNC wait-record (pairs with src/runtime/device/watch.cpp): `number` is written last.
+    fence_release();
+    store_relaxed(&record.number, ++state().wait_reports->number);
+  }
+  return since_ms;
 }
+
+// What a waiting thread counts.
+class Patience {
+ public:
+  // Call after each poll. `weight`, a power of two: how many polls of this GPU's memory take as long.
+  __device__ void poll(const Failure& waiting, std::uint32_t weight = 1) {
+    looks_ += weight;
+    if ((looks_ & (kLooksPerCheck - 1)) == 0) {
+      since_ms_ =
+          check_wait(since_ms_, packed(waiting), waiting.pe, waiting.address, waiting.expected);
+    }
+  }
+
+ private:
+  std::uint32_t looks_ = 0;
+  std::uint32_t since_ms_ = 0;
+};
 
 // Polls until `done()` holds. The caller does the acquire.
 template <typename Done>
 __device__ void spin_until(const Failure& waiting, Done&& done) {
-  for (std::uint32_t spins = 0; !done(); ++spins) {
+  Patience patience;
+  while (!done()) {
     serve();
-    check_abort(spins, waiting);
+    patience.poll(waiting);
   }
 }
 

@@ -32,8 +32,11 @@ enum class FailureKind : std::uint32_t {
   NotSymmetric,  // an address outside the device heap where a symmetric one is required
   NoSuchPe,
   PeerLost,
-  NotInitialized,
-  Misuse,
+  TimedOut,        // a wait took longer than WEFT_TIMEOUT_S
+  CopyFailed,      // of a put's source or a get's destination, by a copy engine
+  NotCooperative,  // a call of grid scope in a kernel whose blocks need not run at the same time
+  TooManyMembers,  // of a team, for a reduction over other nodes
+  NotGlobal,       // a get over rails into memory that the proxy cannot reach
 };
 
 // What a kernel was doing; the host maps it to a name.
@@ -66,12 +69,26 @@ struct FailureRecord {
   std::uint32_t block = 0;
   std::uint64_t address = 0;
   std::uint64_t expected = 0;  // waits: the value compared with; otherwise the number of bytes
+  std::uint64_t seen = 0;      // waits: the value of the word
+  std::uint32_t waited_ms = 0;
+};
+
+// Tells the host that a thread has been waiting for long. In pinned memory; a later report overwrites it.
+struct WaitRecord {
+  std::uint32_t number = 0;  // of reports; written last
+  FailureRecord wait;        // without a kind
 };
 
 // In pinned memory, written by the CPU. A waiting kernel polls it periodically.
 struct AbortWord {
-  std::uint32_t is_set = 0;
-  std::int32_t pe = -1;  // the lost PE
+  std::uint32_t kind = 0;  // FailureKind; written last
+  std::int32_t pe = -1;    // the lost PE
+};
+
+// What this GPU's threads share to report waits; in GPU memory.
+struct WaitReports {
+  std::uint32_t last_ms = 0;  // of the GPU's timer, never 0 after the first report
+  std::uint32_t number = 0;
 };
 
 inline constexpr std::uint32_t kRingCountMax = 16;
@@ -99,7 +116,17 @@ struct DeviceState {
   FailureRecord* failure = nullptr;
   std::uint32_t* failure_claim = nullptr;  // in GPU memory: the claimant writes the record
   const AbortWord* abort = nullptr;
+  // How they report that they wait.
+  WaitRecord* waiting = nullptr;
+  WaitReports* wait_reports = nullptr;
+  std::uint32_t wait_report_ms = 0;   // 0: never
+  std::uint32_t wait_timeout_ms = 0;  // 0: never
 };
+
+// Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
+// commands. libweft refuses files of device code that were compiled with another.
+inline constexpr std::uint64_t kLayoutVersion = 1;
+inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;
 

@@ -49,7 +49,8 @@ __device__ T read_word(const T* word) {
 template <typename T>
 __device__ T wait_word(OperationName operation, const T* word, Comparison comparison, T value) {
   T seen{};
-  spin_until({FailureKind::None, operation, -1, word, static_cast<std::uint64_t>(bits_of(value))},
+  spin_until({FailureKind::None, operation, -1, word, static_cast<std::uint64_t>(bits_of(value)),
+              sizeof(T)},
              [&] {
                seen = read_word(word);
                return compare(seen, comparison, value);
@@ -63,13 +64,14 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
 template <typename T>
 __device__ T
 wait_word_by_warp(OperationName operation, const T* word, Comparison comparison, T value) {
-  const Failure waiting{FailureKind::None, operation, -1, word,
-                        static_cast<std::uint64_t>(bits_of(value))};
+  const Failure waiting{
+      FailureKind::None, operation, -1, word, static_cast<std::uint64_t>(bits_of(value)),
+      sizeof(T)};
   T seen = read_word(word);
-  std::uint32_t spins = 0;
+  Patience patience;
   while (__any_sync(~0U, compare(seen, comparison, value)) == 0) {
     drain_by_warp();
-    check_abort(spins++ * 64 + 63, waiting);
+    patience.poll(waiting, 64);
     seen = read_word(word);
   }
   // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
@@ -172,6 +174,17 @@ __device__ std::size_t test_some(const T* words,
 
 namespace detail {
 
+// A report of such a wait names the first word.
+template <typename T>
+__device__ Failure waiting_for_any(const T* words, T value) {
+  return {FailureKind::None,
+          OperationName::WaitUntil,
+          -1,
+          words,
+          static_cast<std::uint64_t>(bits_of(value)),
+          sizeof(T)};
+}
+
 inline __device__ bool all_left_out(std::size_t count, const int* status) {
   if (status == nullptr) {
     return count == 0;
@@ -192,7 +205,7 @@ __device__ std::size_t wait_until_any(
     const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
   std::size_t index = kNone;
   if (!detail::all_left_out(count, status)) {
-    detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words}, [&] {
+    detail::spin_until(detail::waiting_for_any(words, static_cast<T>(value)), [&] {
       index = test_any(words, count, status, comparison, value);
       return index != kNone;
     });
@@ -203,7 +216,7 @@ __device__ std::size_t wait_until_any(
 template <typename T>
 __device__ void wait_until_all(
     const T* words, std::size_t count, const int* status, Comparison comparison, Value<T> value) {
-  detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words},
+  detail::spin_until(detail::waiting_for_any(words, static_cast<T>(value)),
                      [&] { return test_all(words, count, status, comparison, value); });
 }
 
@@ -217,7 +230,7 @@ __device__ std::size_t wait_until_some(const T* words,
                                        Value<T> value) {
   std::size_t found = 0;
   if (!detail::all_left_out(count, status)) {
-    detail::spin_until({FailureKind::None, OperationName::WaitUntil, -1, words}, [&] {
+    detail::spin_until(detail::waiting_for_any(words, static_cast<T>(value)), [&] {
       found = test_some(words, count, indices, status, comparison, value);
       return found != 0;
     });

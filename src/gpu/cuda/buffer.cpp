@@ -6,6 +6,30 @@
 #include "src/gpu/cuda/driver.hpp"
 
 namespace weft::gpu {
+namespace {
+
+// A stream of its own for each call: the work neither waits for kernels of the program, which may themselves wait for a
+// peer, nor makes them wait.
+class OwnStream {
+ public:
+  OwnStream() {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  }
+
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  ~OwnStream() { cudaStreamDestroy(stream_); }
+
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+  void finish() const { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
 
 PinnedBuffer::PinnedBuffer(std::size_t bytes) {
   void* memory = nullptr;
@@ -38,13 +62,17 @@ DeviceBuffer::~DeviceBuffer() {
 void DeviceBuffer::write(std::size_t offset, std::span<const std::byte> bytes) {
   WEFT_CHECK(offset + bytes.size() <= memory_.size(), "{} bytes at {} of {}", bytes.size(), offset,
              memory_.size());
-  check(cudaMemcpy(memory_.data() + offset, bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
+  const OwnStream stream;
+  check(cudaMemcpyAsync(memory_.data() + offset, bytes.data(), bytes.size(), cudaMemcpyHostToDevice,
+                        stream.get()),
         "writing to the GPU's memory");
+  stream.finish();
 }
 
 void clear(std::byte* device_memory, std::size_t bytes) {
-  check(cudaMemset(device_memory, 0, bytes), "clearing the GPU's memory");
-  check(cudaDeviceSynchronize(), "waiting for the GPU");
+  const OwnStream stream;
+  check(cudaMemsetAsync(device_memory, 0, bytes, stream.get()), "clearing the GPU's memory");
+  stream.finish();
 }
 
 }  // namespace weft::gpu

@@ -1,7 +1,8 @@
 #include "src/gpu/copier.hpp"
 
 #include <array>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "src/gpu/cuda/driver.hpp"
 
@@ -23,19 +24,22 @@ struct Lane {
 struct Copier::Streams {
   Device device;
   std::array<Lane, 2> lanes;
-  bool failed = false;
+  std::string failure;  // empty: none
 
   Lane& lane(Direction direction) { return lanes[static_cast<std::size_t>(direction)]; }
 
   // Checks which of the oldest copies have completed.
   void advance(Lane& lane) {
-    while (!failed && lane.done < lane.started) {
+    while (failure.empty() && lane.done < lane.started) {
       const cudaError_t error = cudaEventQuery(lane.events[lane.done % kInFlightMax]);
       if (error == cudaErrorNotReady) {
         return;
       }
-      failed = error != cudaSuccess;
-      lane.done += failed ? 0 : 1;
+      if (error != cudaSuccess) {
+        failure = fmt::format("a copy between the GPU and host memory failed: {}", words(error));
+        return;
+      }
+      ++lane.done;
     }
   }
 };
@@ -71,14 +75,22 @@ std::uint64_t Copier::start(Direction direction,
                             std::size_t bytes) noexcept {
   use_device_once(streams_->device);
   Lane& lane = streams_->lane(direction);
-  while (!streams_->failed && lane.started - lane.done == kInFlightMax) {
+  while (streams_->failure.empty() && lane.started - lane.done == kInFlightMax) {
     streams_->advance(lane);
   }
-  cudaEvent_t event = lane.events[lane.started % kInFlightMax];
-  streams_->failed =
-      streams_->failed ||
-      cudaMemcpyAsync(dest, source, bytes, cudaMemcpyDefault, lane.stream) != cudaSuccess ||
-      cudaEventRecord(event, lane.stream) != cudaSuccess;
+  if (streams_->failure.empty()) {
+    cudaError_t error = cudaMemcpyAsync(dest, source, bytes, cudaMemcpyDefault, lane.stream);
+    if (error == cudaSuccess) {
+      error = cudaEventRecord(lane.events[lane.started % kInFlightMax], lane.stream);
+    }
+    if (error != cudaSuccess) {
+      const bool to_gpu = direction == Direction::ToGpu;
+      streams_->failure = fmt::format(
+          "copying {} bytes {} {} failed: {}; the local side of a put or get in a kernel must be "
+          "memory of this GPU, or host memory that it maps",
+          bytes, to_gpu ? "to" : "from", to_gpu ? dest : source, words(error));
+    }
+  }
   return ++lane.started;
 }
 
@@ -90,8 +102,8 @@ bool Copier::is_done(Direction direction, std::uint64_t number) noexcept {
   return lane.done >= number;
 }
 
-bool Copier::has_failed() const noexcept {
-  return streams_->failed;
+const std::string* Copier::failure() const noexcept {
+  return streams_->failure.empty() ? nullptr : &streams_->failure;
 }
 
 }  // namespace weft::gpu

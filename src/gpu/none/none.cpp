@@ -123,8 +123,8 @@ bool Copier::is_done(Direction /*direction*/, std::uint64_t /*number*/) noexcept
   return false;
 }
 
-bool Copier::has_failed() const noexcept {
-  return true;
+const std::string* Copier::failure() const noexcept {
+  return nullptr;
 }
 
 // ---- On streams: not reached, because weft_device_init has failed.

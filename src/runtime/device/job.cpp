@@ -22,16 +22,16 @@ using device::TeamState;
 
 constexpr std::uint64_t kAlignment = 256;
 
-// The contents of the pinned page.
-struct PinnedPage {
-  device::AbortWord abort;
-  alignas(64) device::FailureRecord failure;
-};
-
 // Words in the GPU's own memory.
 struct DeviceWords {
   std::uint32_t failure_claim = 0;
+  device::WaitReports wait_reports;
 };
+
+// As a kernel counts.
+std::uint32_t milliseconds(std::int64_t seconds) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(seconds, 0, UINT32_MAX / 1000) * 1000);
+}
 
 // The information that a PE sends to the others about its GPU: an error, or its memory.
 struct GpuDescription {
@@ -204,19 +204,29 @@ TeamState DeviceJob::team_state(const collectives::Team& team) {
                              state.first + static_cast<std::int64_t>(i) * state.stride;
   }
   if (!is_even) {
-    pe_lists_.emplace_back(pes.size() * sizeof(std::uint32_t));
-    pe_lists_.back().write(0, std::as_bytes(std::span(pes)));
-    state.pes = reinterpret_cast<const std::uint32_t*>(pe_lists_.back().data());
+    gpu::DeviceBuffer list(pes.size() * sizeof(std::uint32_t));
+    list.write(0, std::as_bytes(std::span(pes)));
+    state.pes = reinterpret_cast<const std::uint32_t*>(list.data());
+    const std::lock_guard lock(teams_mutex_);
+    pe_lists_.push_back(std::move(list));
   }
   return state;
 }
 
 std::uint32_t DeviceJob::enter(collectives::Team& team) {
-  if (std::ranges::find(teams_, &team) == teams_.end()) {
+  const auto is_entered = [&] {
+    const std::lock_guard lock(teams_mutex_);
+    return std::ranges::find(teams_, &team) != teams_.end();
+  };
+  // The lock is not held while the members meet: their threads may enter several teams in another order.
+  if (!is_entered()) {
     const TeamState state = team_state(team);
     gpu::clear(heap_->base() + state.id * device::kTeamControlBytes, device::kTeamControlBytes);
     team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
-    teams_.push_back(&team);
+    {
+      const std::lock_guard lock(teams_mutex_);
+      teams_.push_back(&team);
+    }
     // No PE may make its first call before the words of all PEs are zero.
     with_.calls.check(team.sync("weft_device_team"), "weft_device_team");
   }
@@ -224,6 +234,7 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
 }
 
 void DeviceJob::leave(const collectives::Team& team) {
+  const std::lock_guard lock(teams_mutex_);
   std::erase(teams_, &team);
 }
 
@@ -265,8 +276,8 @@ void DeviceJob::release(void* address) {
 }
 
 void DeviceJob::fill_state() {
-  pinned_ = gpu::PinnedBuffer(sizeof(PinnedPage));
-  auto* page = reinterpret_cast<PinnedPage*>(pinned_.data());
+  pinned_ = gpu::PinnedBuffer(sizeof(KernelPage));
+  auto* page = reinterpret_cast<KernelPage*>(pinned_.data());
   words_ = gpu::DeviceBuffer(sizeof(DeviceWords));
   auto* words = reinterpret_cast<DeviceWords*>(words_.data());
   team_table_ = gpu::DeviceBuffer(device::kTeamCountMax * sizeof(TeamState));
@@ -284,9 +295,13 @@ void DeviceJob::fill_state() {
   state_.failure = &page->failure;
   state_.failure_claim = &words->failure_claim;
   state_.abort = &page->abort;
+  state_.waiting = &page->waiting;
+  state_.wait_reports = &words->wait_reports;
+  state_.wait_report_ms = milliseconds(with_.config.wait_report_s);
+  state_.wait_timeout_ms = milliseconds(with_.config.timeout_s);
 
   fill_addresses();
-  watch_ = std::make_unique<DeviceWatch>(page->abort, page->failure, with_.lost_pe, proxy_pass_ns_);
+  watch_ = std::make_unique<DeviceWatch>(*page, with_.lost_pe, with_.end_job, proxy_pass_ns_);
   if (with_.rails != nullptr) {
     proxy_ = std::make_unique<DeviceProxy>(RingPlan{}, state_);
   }
@@ -313,10 +328,12 @@ void DeviceJob::start() {
          .is_direct = gpu_direct_.peers,
          .device = device_,
          .pass_begin_ns = &proxy_pass_ns_,
-         .on_failed = [](Pe pe, device::CommandKind kind, Status status) {
-           log::warn("device: a command ({}) to PE {} failed: {}", static_cast<int>(kind), pe.value,
-                     to_string(status));
-         }});
+         .on_failed =
+             [](Pe pe, device::CommandKind kind, Status status) {
+               log::warn("device: a command ({}) to PE {} failed: {}", static_cast<int>(kind),
+                         pe.value, to_string(status));
+             },
+         .on_copy_failed = [this](const std::string& why) { watch_->give_up_copies(why); }});
   }
   with_.bootstrap.barrier();
 }

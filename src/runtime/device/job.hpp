@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct DeviceDependencies {
   // The proxy's thread makes progress on the rails from here on.
   std::function<void()> take_over_progress;
   std::function<std::optional<Pe>()> lost_pe;  // a lost PE, if there is one
+  std::function<void()> end_job;               // with status 1; any thread
   const CollectiveCalls& calls;
 };
 
@@ -80,7 +82,7 @@ class DeviceJob {
   [[nodiscard]] void* allocate(std::uint64_t bytes, bool zeroed, std::string_view name);
   void release(void* address);
 
-  // The team's number in kernels. Collective over the team the first time.
+  // The team's number in kernels. Collective over the team the first time. Any thread; different teams at once.
   [[nodiscard]] std::uint32_t enter(collectives::Team& team);
   // Call before the team is destroyed.
   void leave(const collectives::Team& team);
@@ -104,10 +106,11 @@ class DeviceJob {
   Pe me_;
   gpu::Device device_;
   std::unique_ptr<heap::DeviceHeap> heap_;
-  gpu::PinnedBuffer pinned_;      // AbortWord and FailureRecord
+  gpu::PinnedBuffer pinned_;      // KernelPage
   gpu::DeviceBuffer words_;       // claims and locks
   gpu::DeviceBuffer team_table_;  // TeamState, by team number
   gpu::DeviceBuffer delta_table_;
+  std::mutex teams_mutex_;  // guards the two below; streams are used from any thread
   std::vector<gpu::DeviceBuffer> pe_lists_;
   std::vector<const collectives::Team*> teams_;  // that have been entered
   device::DeviceState state_;

@@ -94,7 +94,8 @@ void DeviceProxy::start(Parts parts) {
   applier_ = std::make_unique<proxy::GpuApplier>(parts.device);
   engine_ = std::make_unique<proxy::Engine>(
       parts.me, parts.is_remote, proxy::EngineOptions{},
-      proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed)},
+      proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed),
+                         std::move(parts.on_copy_failed)},
       proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct});
   thread_ = std::make_unique<proxy::ProxyThread>(
       *engine_, parts.transport, proxy::ProxyThreadOptions{.pass_begin_ns = parts.pass_begin_ns});

@@ -37,6 +37,7 @@ class DeviceProxy {
     const gpu::Device& device;
     std::uint64_t* pass_begin_ns;  // see proxy::ProxyThreadOptions
     proxy::FailureHook on_failed;
+    proxy::CopyFailureHook on_copy_failed;
   };
 
   // Creates the rings, and stores their addresses in `state`.

@@ -83,21 +83,51 @@ std::string describe_failure(const device::FailureRecord& record) {
     case FailureKind::PeerLost:
       return fmt::format("{}: PE {} is lost; the kernel waited at {} for {}", where, record.pe,
                          address, record.expected);
-    case FailureKind::NotInitialized:
-      return fmt::format("{}: weft_device_init was not called", where);
-    case FailureKind::Misuse:
-      return fmt::format("{}: PE {} cannot be reached from this kernel", where, record.pe);
+    case FailureKind::TimedOut:
+      return fmt::format("{}; WEFT_TIMEOUT_S ends such waits", describe_wait(record));
+    case FailureKind::CopyFailed:
+      return fmt::format(
+          "{}: a copy between this GPU and host memory has failed (see the error before), so what "
+          "the kernel waited for cannot come",
+          where);
+    case FailureKind::NotCooperative:
+      return fmt::format(
+          "{}: a call of grid scope in a kernel of {} blocks that was not launched cooperatively; "
+          "launch it with weft::device::launch_collective, or cudaLaunchCooperativeKernel",
+          where, record.expected);
+    case FailureKind::TooManyMembers:
+      return fmt::format(
+          "{}: the team has {} members, some of them on other nodes, too many for a reduction in a "
+          "kernel; reduce on a stream, or in smaller teams",
+          where, record.expected);
+    case FailureKind::NotGlobal:
+      return fmt::format(
+          "{}: {} bytes from PE {}, on another node, into shared or local memory at {}; get them "
+          "into global memory",
+          where, record.expected, record.pe, address);
   }
   return where;
 }
 
-DeviceWatch::DeviceWatch(device::AbortWord& abort,
-                         const device::FailureRecord& record,
+std::string describe_wait(const device::FailureRecord& wait) {
+  const std::string pe = wait.pe < 0 ? "" : fmt::format(", for PE {}", wait.pe);
+  const std::string word =
+      wait.address == 0
+          ? ""
+          : fmt::format(": the word at {} is {}, awaited with {}",
+                        reinterpret_cast<const void*>(wait.address), wait.seen, wait.expected);
+  return fmt::format("a kernel has been waiting in {} (block {}{}) for {} s{}",
+                     name_of(static_cast<OperationName>(wait.operation)), wait.block, pe,
+                     wait.waited_ms / 1000, word);
+}
+
+DeviceWatch::DeviceWatch(KernelPage& page,
                          std::function<std::optional<Pe>()> lost_pe,
+                         std::function<void()> end_job,
                          const std::uint64_t& proxy_pass_ns)
-    : abort_(abort),
-      record_(record),
+    : page_(page),
       lost_pe_(std::move(lost_pe)),
+      end_job_(std::move(end_job)),
       proxy_pass_ns_(proxy_pass_ns),
       thread_([this] { run(); }) {
   ::pthread_setname_np(thread_.native_handle(), "weft-watch");
@@ -114,19 +144,35 @@ DeviceWatch::~DeviceWatch() {
 
 std::optional<std::string> DeviceWatch::failure() const {
   // SYNC failure-record (pairs with include/weft/device/failure.cuh): `kind` was written last.
-  if (AtomicRef(const_cast<std::uint32_t&>(record_.kind)).load(std::memory_order_acquire) == 0) {
+  if (AtomicRef(page_.failure.kind).load(std::memory_order_acquire) == 0) {
     return std::nullopt;
   }
-  return describe_failure(record_);
+  return describe_failure(page_.failure);
 }
 
 Status DeviceWatch::failure_status() const {
   if (!failure()) {
     return Status::Ok;
   }
-  return record_.kind == static_cast<std::uint32_t>(FailureKind::PeerLost)
-             ? Status::PeerLost
-             : Status::InvalidArgument;
+  switch (static_cast<FailureKind>(page_.failure.kind)) {
+    case FailureKind::PeerLost:
+      return Status::PeerLost;
+    case FailureKind::TimedOut:
+      return Status::Timeout;
+    default:
+      return Status::InvalidArgument;
+  }
+}
+
+void DeviceWatch::give_up_copies(const std::string& why) {
+  log::error("device: {}", why);
+  end_kernels(FailureKind::CopyFailed, -1);
+}
+
+void DeviceWatch::end_kernels(FailureKind kind, std::int32_t pe) {
+  page_.abort.pe = pe;
+  // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads `pe`.
+  AtomicRef(page_.abort.kind).store(static_cast<std::uint32_t>(kind), std::memory_order_release);
 }
 
 void DeviceWatch::run() {
@@ -158,19 +204,32 @@ void DeviceWatch::look_at_proxy() {
       kPassNsMax / 1'000'000'000);
 }
 
+// A report that is being overwritten by the next one may mix the two, which then follows.
+void DeviceWatch::look_at_waits() {
+  // SYNC wait-record (pairs with include/weft/device/spin.cuh): `number` was written last.
+  const std::uint32_t number = AtomicRef(page_.waiting.number).load(std::memory_order_acquire);
+  if (number != said_of_wait_) {
+    said_of_wait_ = number;
+    log::warn("{}; WEFT_WAIT_REPORT sets the time of the first report",
+              describe_wait(page_.waiting.wait));
+  }
+}
+
 void DeviceWatch::look() {
   look_at_proxy();
+  look_at_waits();
   if (const auto text = failure(); text && !has_said_) {
     has_said_ = true;
     log::error("{}", *text);
+    if (failure_status() == Status::Timeout) {
+      end_job_();
+    }
   }
-  if (abort_.is_set != 0) {
+  if (page_.abort.kind != 0) {
     return;
   }
   if (const auto lost = lost_pe_()) {
-    abort_.pe = static_cast<std::int32_t>(lost->value);
-    // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads `pe`.
-    AtomicRef(abort_.is_set).store(1, std::memory_order_release);
+    end_kernels(FailureKind::PeerLost, static_cast<std::int32_t>(lost->value));
   }
 }
 

@@ -18,13 +18,20 @@
 
 namespace weft::runtime {
 
+// What kernels and the host tell each other; in memory that both access.
+struct KernelPage {
+  device::AbortWord abort;
+  alignas(64) device::FailureRecord failure;
+  alignas(64) device::WaitRecord waiting;
+};
+
 class DeviceWatch {
  public:
-  // `abort` and `record` are in memory that kernels can access. `lost_pe` returns a lost PE. `proxy_pass_ns` is the
-  // time at which the proxy's thread began its current pass, 0 if there is none.
-  DeviceWatch(device::AbortWord& abort,
-              const device::FailureRecord& record,
+  // `lost_pe` returns a lost PE. `end_job` is called after a wait that took longer than WEFT_TIMEOUT_S. `proxy_pass_ns`
+  // is the time at which the proxy's thread began its current pass, 0 if there is none.
+  DeviceWatch(KernelPage& page,
               std::function<std::optional<Pe>()> lost_pe,
+              std::function<void()> end_job,
               const std::uint64_t& proxy_pass_ns);
   DeviceWatch(const DeviceWatch&) = delete;
   DeviceWatch& operator=(const DeviceWatch&) = delete;
@@ -33,17 +40,23 @@ class DeviceWatch {
   [[nodiscard]] std::optional<std::string> failure() const;
   [[nodiscard]] Status failure_status() const;
 
+  // Logs `why`, and has kernels that wait abort: what they wait for cannot come. Any thread.
+  void give_up_copies(const std::string& why);
+
  private:
   void run();
   void look();
   void look_at_proxy();
+  void look_at_waits();
+  void end_kernels(device::FailureKind kind, std::int32_t pe);
 
-  device::AbortWord& abort_;
-  const device::FailureRecord& record_;
+  KernelPage& page_;
   std::function<std::optional<Pe>()> lost_pe_;
+  std::function<void()> end_job_;
   const std::uint64_t& proxy_pass_ns_;
   bool has_said_ = false;
   std::uint64_t said_of_pass_ns_ = 0;
+  std::uint32_t said_of_wait_ = 0;  // the number of the last report
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
@@ -52,5 +65,7 @@ class DeviceWatch {
 
 // The record as an error message. Pure.
 [[nodiscard]] std::string describe_failure(const device::FailureRecord& record);
+// The same of a thread that has been waiting for long.
+[[nodiscard]] std::string describe_wait(const device::FailureRecord& wait);
 
 }  // namespace weft::runtime

@@ -62,9 +62,11 @@ std::uint64_t copy(gpu::Copier& copier,
     last = copier.start(gpu::Direction::ToGpu, dest, source, bytes);
   }
   while (!copier.is_done(gpu::Direction::ToGpu, last)) {
-    if (copier.has_failed() || now_ns() - start > kCopyLimitNs) {
-      fail("copying {} {}", format_bytes(bytes),
-           copier.has_failed() ? "failed" : "did not end within 10 s");
+    if (const std::string* why = copier.failure(); why != nullptr) {
+      fail("{}", *why);
+    }
+    if (now_ns() - start > kCopyLimitNs) {
+      fail("copying {} did not end within 10 s", format_bytes(bytes));
     }
   }
   return now_ns() - start;

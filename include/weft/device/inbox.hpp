@@ -1,0 +1,116 @@
+// The consumer side of an inbox: a group of threads applies commands, up to one a thread at once. The same code runs on
+// the GPU (lanes of a warp, inbox.cuh) and in tests, with one thread and with several in step.
+//
+// The owner of the lock applies commands in batches, in order: the data of a batch, then its words. Commands between two
+// fences of their sender may become visible in any order, but none of their words before its own data. A consumed
+// command is an applied one: the proxy counts commands as visible once they are released.
+//
+// Memory: as in ring.hpp, and fence_release(), after which a thread's stores are seen with all that the thread has done
+// and seen. Apply: copy(command, payload) stores the data, update(command) the word; returns its old value.
+// Lanes, the group, whose threads make each call together: number() and count(), is_first(), from_first(value) for all,
+// leading(yes): how many threads in a row, from number 0, say yes; sync().
+#ifndef WEFT_DEVICE_INBOX_HPP
+#define WEFT_DEVICE_INBOX_HPP
+
+#include <weft/device/ring.hpp>
+
+#include <cstdint>
+
+namespace weft {
+namespace device {
+
+// A group of one.
+struct OneLane {
+  WEFT_HOST_DEVICE std::uint32_t number() const { return 0; }
+
+  WEFT_HOST_DEVICE std::uint32_t count() const { return 1; }
+
+  WEFT_HOST_DEVICE bool is_first() const { return true; }
+
+  template <typename Value>
+  WEFT_HOST_DEVICE Value from_first(Value value) const {
+    return value;
+  }
+
+  WEFT_HOST_DEVICE std::uint32_t leading(bool yes) const { return yes ? 1 : 0; }
+
+  WEFT_HOST_DEVICE void sync() const {}
+};
+
+// Threads: any number of groups at once; none ever waits for the lock.
+template <typename Memory, typename Apply>
+class InboxConsumer {
+ public:
+  WEFT_HOST_DEVICE explicit InboxConsumer(const RingView& ring, Apply apply = Apply())
+      : ring_(ring), apply_(apply) {}
+
+  // Applies what is there, unless others already do; ends after the batch that makes it `count_max`. Returns the number
+  // of commands that this group has applied. Only the owner of the lock polls the inbox: see
+  // RingProducer::look_at_completed.
+  template <typename Lanes>
+  WEFT_HOST_DEVICE std::uint32_t drain(const Lanes& lanes, std::uint32_t count_max) {
+    // SYNC inbox-lock: pairs with unlock below, by the previous owner.
+    const bool is_locked = lanes.is_first() && Memory::try_lock(ring_.lock);
+    if (lanes.from_first(is_locked ? 1U : 0U) == 0) {
+      return 0;
+    }
+    const std::uint64_t first = Memory::load_near(ring_.next);  // guarded by the lock
+    std::uint64_t next = first;
+    std::uint32_t count = lanes.count();
+    while (count == lanes.count() && next - first < count_max) {
+      count = apply_batch(lanes, next);
+      next += count;
+    }
+    if (lanes.is_first()) {
+      if (next != first) {
+        Memory::store_near(ring_.next, next);
+        RingConsumer<Memory>(ring_).release_below(next);
+      }
+      // SYNC inbox-lock: pairs with try_lock above.
+      Memory::unlock(ring_.lock);
+    }
+    lanes.sync();
+    return static_cast<std::uint32_t>(next - first);
+  }
+
+ private:
+  // Returns the number of commands.
+  template <typename Lanes>
+  WEFT_HOST_DEVICE std::uint32_t apply_batch(const Lanes& lanes, std::uint64_t next) {
+    RingConsumer<Memory> inbox(ring_);
+    const std::uint64_t position = next + lanes.number();
+    Command command;
+    const bool is_there = inbox.peek(position, command);
+    const bool may_join = lanes.is_first() || (command.flags & kFenceBefore) == 0;
+    const std::uint32_t count = lanes.leading(is_there && may_join);
+    const bool is_mine = lanes.number() < count;
+    if (lanes.is_first() && is_there && (command.flags & kFenceBefore) != 0) {
+      // SYNC device-signal (pairs with include/weft/device/wait.cuh): earlier words, before later data.
+      Memory::fence_release();
+    }
+    lanes.sync();
+    if (is_mine && command.bytes != 0) {
+      apply_.copy(command, inbox.payload(position));
+    }
+    lanes.sync();
+    if (is_mine) {
+      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the batch's data, and what was applied earlier.
+      // By each thread that stores a word, as a fence counts for the thread's own stores; a warp issues it once.
+      Memory::fence_release();
+      const std::uint64_t old = apply_.update(command);
+      if ((command.flags & kReplyWanted) != 0) {
+        inbox.reply(position, old);  // the proxy reuses a slot only after it has read the reply
+      }
+    }
+    lanes.sync();
+    return count;
+  }
+
+  RingView ring_;
+  Apply apply_;
+};
+
+}  // namespace device
+}  // namespace weft
+
+#endif  // WEFT_DEVICE_INBOX_HPP
