@@ -66,7 +66,7 @@ struct HostMemory {
     }
   }
 
-  // Nothing: what applies commands on a host updates words by atomics that release.
+  // SYNC ring-word: nothing here, as what applies commands on a host updates words by atomics of its own order.
   static void fence_release() {}
 
   static void pause() { cpu_pause(); }

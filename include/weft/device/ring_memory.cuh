@@ -84,7 +84,7 @@ struct GpuMemory {
     fence_acquire();
   }
 
-  // SYNC device-signal: inbox.hpp names each use.
+  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): inbox.hpp names each use.
   static __device__ void fence_release() { ::weft::device::fence_release(); }
 
   static __device__ void pause() {}
