@@ -86,7 +86,7 @@ def start(lab):
         _write_files(lab)
         daemons = [_start_daemon(lab, lab.hosts[0], [_find("slurmctld"), "-D", "-c"])]
         for host in lab.hosts:
-            daemons.append(_start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name]))
+            daemons.append(start_node(lab, host))
         _wait_until_idle(lab, daemons)
     except BaseException:
         end(lab)
@@ -173,6 +173,11 @@ def _child(lab, host, command, output):
     except BaseException as error:  # noqa: BLE001 - the child must not go on as its parent
         os.write(output, f"cannot start {command[0]}: {error}\n".encode())
     os._exit(1)
+
+
+def start_node(lab, host):
+    """Start the daemon of a host; returns its pid."""
+    return _start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name])
 
 
 def _start_daemon(lab, host, command):
