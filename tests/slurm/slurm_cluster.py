@@ -84,10 +84,10 @@ class Cluster:
         return found
 
 
-def running_cluster(directory):
+def running_cluster(directory, nic_count=2, rate="unlimited"):
     """Yields a Cluster of a lab of its own, which ends after it."""
     skip_without_slurm()
     cli = Cli(directory / "labs")
-    cli.start("--hosts", str(HOST_COUNT), "--nics", "2", "--slurm")
+    cli.start("--hosts", str(HOST_COUNT), "--nics", str(nic_count), "--rate", rate, "--slurm")
     yield Cluster(cli, directory)
     cli.end_all()
