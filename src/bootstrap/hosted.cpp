@@ -53,7 +53,8 @@ class HostedBootstrap final : public Bootstrap {
       return job.rendezvous;
     }
     const Address& bound = host->address();
-    return bound.is_unix() ? bound : Address{.host = "localhost", .port = bound.port, .path = {}};
+    // Without a host it is the loopback interface (getaddrinfo(3)), also in a container without /etc/hosts.
+    return bound.is_unix() ? bound : Address{.host = {}, .port = bound.port, .path = {}};
   }
 
   std::unique_ptr<RendezvousThread> host_;

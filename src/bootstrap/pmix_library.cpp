@@ -2,10 +2,8 @@
 #include "src/bootstrap/pmix_library.hpp"
 
 #include <array>
-#include <mutex>
 
-#include "src/base/error.hpp"
-#include "src/base/library_search.hpp"
+#include "src/base/site_library.hpp"
 #include "src/bootstrap/pmix_bootstrap.hpp"
 
 namespace weft::bootstrap {
@@ -14,19 +12,6 @@ namespace {
 // EFA's installer, Slurm's usual builds, Debian.
 constexpr std::array<std::string_view, 4> kFolders{"/opt/amazon/pmix/lib", "/opt/pmix/*/lib",
                                                    "/opt/pmix/lib", "/usr/lib/*/pmix2/lib"};
-
-// What is opened is not closed.
-struct State {
-  std::mutex mutex;
-  LibrarySearch search;
-  std::string named;  // by WEFT_LIBPMIX, at the time of the search
-  PmixLibrary functions;
-};
-
-State& state() {
-  static State* one = new State;
-  return *one;
-}
 
 std::string accept(const OpenLibrary& library, PmixLibrary& functions) {
   PmixLibrary found;
@@ -54,28 +39,20 @@ std::string accept(const OpenLibrary& library, PmixLibrary& functions) {
   return "";
 }
 
+SiteLibrary<PmixLibrary>& site_library() {
+  static auto* one = new SiteLibrary<PmixLibrary>(
+      {.soname = "libpmix.so.2", .folders = kFolders, .setting = "WEFT_LIBPMIX", .accept = accept});
+  return *one;
+}
+
 }  // namespace
 
 LibrarySearch open_pmix(const Config& config) {
-  State& mine = state();
-  const std::lock_guard lock(mine.mutex);
-  if (!mine.search.has_found()) {
-    mine.search = search_library(
-        {.soname = "libpmix.so.2", .folders = kFolders, .named = config.libpmix},
-        [&mine](const OpenLibrary& library) { return accept(library, mine.functions); });
-    mine.named = config.libpmix;
-  } else if (!config.libpmix.empty() && config.libpmix != mine.named) {
-    fail(Status::InvalidArgument, "WEFT_LIBPMIX={}: this process has opened {} already",
-         config.libpmix, mine.search.file);
-  }
-  return mine.search;
+  return site_library().open(config.libpmix);
 }
 
 const PmixLibrary& pmix_library() {
-  State& mine = state();
-  const std::lock_guard lock(mine.mutex);
-  WEFT_CHECK(mine.search.has_found(), "libpmix is used before it is opened");
-  return mine.functions;  // which do not change any more
+  return site_library().functions();
 }
 
 std::string pmix_version() {

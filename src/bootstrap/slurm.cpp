@@ -4,9 +4,9 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/frame.hpp"
-#include "src/bootstrap/host_list.hpp"
 #include "src/bootstrap/launcher_variables.hpp"
 #include "src/bootstrap/sha256.hpp"
+#include "src/bootstrap/slurm_lists.hpp"
 
 namespace weft::bootstrap {
 namespace {

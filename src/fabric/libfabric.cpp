@@ -1,10 +1,10 @@
 #include "src/fabric/libfabric.hpp"
 
 #include <array>
-#include <mutex>
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/base/site_library.hpp"
 #include "src/fabric/discovery.hpp"
 
 namespace weft::fabric {
@@ -24,19 +24,6 @@ constexpr std::uint32_t kOldest = FI_VERSION(1, 17);
 
 std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}", FI_MAJOR(version), FI_MINOR(version));
-}
-
-// What is opened is not closed.
-struct State {
-  std::mutex mutex;
-  LibrarySearch search;
-  std::string named;  // by WEFT_LIBFABRIC, at the time of the search
-  Libfabric functions;
-};
-
-State& state() {
-  static State* one = new State;  // outlives every rail, also those of static objects
-  return *one;
 }
 
 template <typename Function>
@@ -73,26 +60,23 @@ std::string accept(const OpenLibrary& library, Libfabric& functions) {
   return "";
 }
 
+SiteLibrary<Libfabric>& site_library() {
+  static auto* one = new SiteLibrary<Libfabric>({.soname = "libfabric.so.1",
+                                                 .folders = kFolders,
+                                                 .setting = "WEFT_LIBFABRIC",
+                                                 .accept = accept});
+  return *one;
+}
+
 }  // namespace
 
 LibrarySearch open_libfabric(const Config& config) {
-  State& mine = state();
-  const std::lock_guard lock(mine.mutex);
-  if (mine.search.has_found()) {
-    if (!config.libfabric.empty() && config.libfabric != mine.named) {
-      fail(Status::InvalidArgument, "WEFT_LIBFABRIC={}: this process has opened {} already",
-           config.libfabric, mine.search.file);
-    }
-    return mine.search;
+  const bool is_open = site_library().find() != nullptr;
+  LibrarySearch search = site_library().open(config.libfabric);
+  if (search.has_found() && !is_open) {
+    log::info("libfabric {} is {}", library_version(), search.file);
   }
-  mine.named = config.libfabric;
-  mine.search = search_library(
-      {.soname = "libfabric.so.1", .folders = kFolders, .named = config.libfabric},
-      [&mine](const OpenLibrary& library) { return accept(library, mine.functions); });
-  if (mine.search.has_found()) {
-    log::info("libfabric {} is {}", version_text(mine.functions.version()), mine.search.file);
-  }
-  return mine.search;
+  return search;
 }
 
 void require_libfabric(const Config& config) {
@@ -111,18 +95,13 @@ void require_libfabric(const Config& config) {
 }
 
 const Libfabric& libfabric() {
-  State& mine = state();
-  const std::lock_guard lock(mine.mutex);
-  WEFT_CHECK(mine.search.has_found(), "libfabric is used before it is opened");
-  return mine.functions;  // which do not change any more
+  return site_library().functions();
 }
 
 // Rails that are simulated have errors, too, and need no library. Below FI_ERRNO_OFFSET a code is errno's.
 std::string error_words(int error) {
-  State& mine = state();
-  const std::lock_guard lock(mine.mutex);
-  if (mine.search.has_found()) {
-    return mine.functions.strerror(error);
+  if (const Libfabric* const library = site_library().find(); library != nullptr) {
+    return library->strerror(error);
   }
   return error < FI_ERRNO_OFFSET ? errno_words(error) : fmt::format("error {} of libfabric", error);
 }

@@ -3,26 +3,19 @@ mirror; a suite of its own, since it takes minutes."""
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / folder) for folder in ("slurm", "lab")] + [str(HERE.parents[1] / "tools" / "lab")]
+TESTS = HERE.parent
+sys.path[:0] = map(str, (HERE, TESTS / "slurm", TESTS / "lab", TESTS.parent / "tools" / "lab"))
 
+from image_run import run  # noqa: E402: the path above comes first
 from slurm_cluster import running_cluster  # noqa: E402: the path above comes first
 
-LIMIT_S = 1800
 BASE = "localhost/weft-base"
 IMAGE = "localhost/weft"
-
-
-def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=LIMIT_S, check=False, **options)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}"
-    return done.stdout
 
 
 def apt_sources():
@@ -82,6 +75,19 @@ def ccache_folder():
     return folder
 
 
+def make_base(buildah, system, folder):
+    """The image BASE, of a tar file. It trusts whom this machine's administrator trusts: a proxy may stand before the network."""
+    folder.mkdir()
+    trusted = pathlib.Path("/usr/local/share/ca-certificates")
+    shutil.copytree(trusted, folder / "trusted") if trusted.exists() else (folder / "trusted").mkdir()
+    os.link(system, folder / "base.tar")
+    (folder / "Containerfile").write_text(
+        f"FROM scratch\nADD base.tar /\nCOPY trusted {trusted}\nRUN update-ca-certificates\n"
+    )
+    run(*buildah, "build", "--isolation", "chroot", "--tag", BASE, "--file", folder / "Containerfile", folder)
+    shutil.rmtree(folder)
+
+
 @pytest.fixture(scope="session")
 def image(base, project, tmp_path_factory):
     """The CPU image of deploy/Containerfile, built from what is committed, and mounted."""
@@ -91,10 +97,7 @@ def image(base, project, tmp_path_factory):
     buildah = ["buildah", "--root", folder / "storage", "--runroot", folder / "run", "--storage-driver", "overlay"]
     source = folder / "source"
     run("git", "clone", "--quiet", "--no-hardlinks", project, source)
-    (folder / "Containerfile").write_text("FROM scratch\nADD base.tar /\n")
-    os.link(base, folder / "base.tar")
-    run(*buildah, "build", "--isolation", "chroot", "--tag", BASE, "--file", folder / "Containerfile", folder)
-    (folder / "base.tar").unlink()
+    make_base(buildah, base, folder / "base")
     run(*buildah, "build", "--isolation", "chroot", "--format", "docker", "--volume", f"{ccache_folder()}:/root/.cache/ccache",
         "--tag", IMAGE, "--build-arg", f"BASE={BASE}", "--file", source / "deploy" / "Containerfile", source)
     container = run(*buildah, "from", IMAGE).split()[-1]

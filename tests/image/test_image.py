@@ -3,7 +3,7 @@ import re
 import shutil
 
 import pytest
-from conftest import run
+from image_run import run
 
 HEAP = {"WEFT_HEAP_SIZE": "8M"}
 MESSAGE = "64K"
@@ -53,4 +53,5 @@ class TestImage:
     def test_an_all_to_all_under_srun_on_two_hosts(self, cluster, image, mpi):
         output = cluster.ok("srun", f"--mpi={mpi}", "-N", 2, "--ntasks-per-node=2", image.script, "weft-perf",
                             "alltoall_latency", "-b", MESSAGE, "-e", MESSAGE)
-        assert "PEs: 4" in output or "4 PEs" in output, output
+        hosts = re.findall(r"^(\d) +nic\d +10\.88\.\1\.", output, re.MULTILINE)
+        assert sorted(hosts) == ["0", "0", "1", "1"], output  # two NICs of each, used by one job

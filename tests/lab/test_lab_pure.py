@@ -115,7 +115,7 @@ def test_a_lab_whose_holder_has_just_ended_has_nobody_inside():
     lab = living_lab()
     for host in lab.hosts:
         host.net_namespace = "/proc/2147483647/fd/3"
-    assert holder.processes_inside(lab) == []
+    assert holder.processes_inside(lab, lab.hosts) == []
 
 
 def test_a_state_directory_of_somebody_else_is_refused(state_directory, tmp_path):

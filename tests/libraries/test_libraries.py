@@ -2,7 +2,9 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from clean_run import run
@@ -75,6 +77,12 @@ def test_a_library_that_was_replaced_is_the_one_used(bin_dir, newer, tmp_path):
     assert f"opened: {newer}" not in text
 
 
+def free_port():
+    """The port behind is the one that PE 0 takes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1] - 1
+
+
 class TestASystemWithoutBoth:
     def test_weft_info_says_what_was_tried(self, bare):
         done = bare.run("/bin/weft-info")
@@ -94,6 +102,15 @@ class TestASystemWithoutBoth:
         said = [line for line in done.stdout.splitlines() if "libfabric" in line]
         assert said, done.stdout
         assert all("none could be opened" in line and "WEFT_LIBFABRIC" in line for line in said), done.stdout
+
+    def test_pes_meet_by_tcp_though_no_file_names_localhost(self, bare):
+        common = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
+                  "MASTER_PORT": str(free_port()), "TORCHELASTIC_RUN_ID": "test", "WEFT_JOB_SECRET": "of this test",
+                  "WEFT_HEAP_SIZE": "8M"}
+        with ThreadPoolExecutor() as pool:
+            jobs = [pool.submit(bare.run, "/bin/api_tour", RANK=str(rank), **common) for rank in range(2)]
+        for done in (job.result() for job in jobs):
+            assert done.returncode == 0, done.stdout
 
     def test_the_doctor_says_what_to_do(self, bare):
         text = bare.run("/bin/weft-info", "--doctor").stdout

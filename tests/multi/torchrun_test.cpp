@@ -54,9 +54,16 @@ class Torchrun : public testing::Test {
     return read_whole_file(file(fmt::format("err.{}", pe))).value_or("");
   }
 
-  // All PEs of a job on this host, as torchrun would start them. `more` overrules.
   void start(const std::vector<std::string>& arguments,
              const std::map<std::string, std::string>& more = {}) {
+    std::vector<std::string> words{WEFT_BINARY_DIR "/torchrun_pe", file("job")};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    start_program(words, more);
+  }
+
+  // All PEs of a job on this host, as torchrun would start them. `more` overrules.
+  void start_program(const std::vector<std::string>& words,
+                     const std::map<std::string, std::string>& more = {}) {
     // A port that was free a moment ago; the kernel does not hand it out again soon.
     const auto port =
         bootstrap::listen_on({.host = "127.0.0.1", .port = 0, .path = {}}).address.port;
@@ -73,7 +80,7 @@ class Torchrun : public testing::Test {
       for (const auto& [name, value] : more) {
         variables[name] = value;
       }
-      pids_.push_back(start_pe(pe, arguments, variables));
+      pids_.push_back(start_pe(pe, words, variables));
     }
   }
 
@@ -109,10 +116,8 @@ class Torchrun : public testing::Test {
 
  private:
   pid_t start_pe(int pe,
-                 const std::vector<std::string>& arguments,
+                 std::vector<std::string> words,
                  const std::map<std::string, std::string>& variables) {
-    std::vector<std::string> words{WEFT_BINARY_DIR "/torchrun_pe", file("job")};
-    words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) {
       argv.push_back(word.data());
@@ -188,6 +193,18 @@ TEST_F(Torchrun, PesThatFinalizeEndWell) {
   for (int pe = 0; pe < kPeCount; ++pe) {
     EXPECT_EQ(wait_for(pe), 0) << errors(pe);
     EXPECT_EQ(errors(pe), "");
+  }
+}
+
+TEST_F(Torchrun, OpenShmemProgramsMayFinalizeAndInitializeAgain) {
+  for (const char* local_count : {"3", "1"}) {  // they meet at a socket of the host, and over TCP
+    start_program({WEFT_BINARY_DIR "/openshmem_init_again", "again"},
+                  {{"LOCAL_WORLD_SIZE", local_count}, {"WEFT_JOB_SECRET", "s"}});
+    for (int pe = 0; pe < kPeCount; ++pe) {
+      EXPECT_EQ(wait_for(pe), 0) << errors(pe);
+    }
+    TearDown();
+    SetUp();
   }
 }
 

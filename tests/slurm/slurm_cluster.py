@@ -1,10 +1,12 @@
 """A lab with a Slurm as the tests use it: commands on its login node, with status, output and time."""
+import os
+import signal
 import subprocess
 import time
 
 import pytest
 from lab_cli import Cli
-from weft_lab import slurm
+from weft_lab import holder, slurm, state
 from weft_lab.errors import UserError
 
 HOST_COUNT = 2
@@ -55,10 +57,37 @@ class Cluster:
         return False
 
 
-def running_cluster(directory):
+    def lab(self):
+        return state.read(os.path.join(self.cli.environment["WEFT_LAB_DIR"], "default.json"))
+
+    def kill_host(self, index):
+        """End everything on a host at once, its daemon included."""
+        lab = self.lab()
+        while inside := holder.processes_inside(lab, [lab.hosts[index]]):
+            for pid in inside:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+
+    def tasks_of(self, program):
+        """The pids of the processes of `program` in this lab."""
+        lab = self.lab()
+        found = []
+        for pid in holder.processes_inside(lab, lab.hosts):
+            try:
+                if os.path.samefile(f"/proc/{pid}/exe", program):
+                    found.append(pid)
+            except OSError:
+                continue  # it has ended
+        return found
+
+
+def running_cluster(directory, nic_count=2, rate="unlimited"):
     """Yields a Cluster of a lab of its own, which ends after it."""
     skip_without_slurm()
     cli = Cli(directory / "labs")
-    cli.start("--hosts", str(HOST_COUNT), "--nics", "2", "--slurm")
+    cli.start("--hosts", str(HOST_COUNT), "--nics", str(nic_count), "--rate", rate, "--slurm")
     yield Cluster(cli, directory)
     cli.end_all()

@@ -1,13 +1,15 @@
 """weft-lab up --slurm itself: what it starts, and what it leaves."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 from lab_cli import LAB, Cli
-from slurm_cluster import skip_without_slurm
+from slurm_cluster import LIMIT_S, skip_without_slurm
 from weft_lab import slurm, state
 from weft_lab.errors import UserError
 
@@ -24,9 +26,9 @@ def assert_up_and_down(cli):
     assert sorted(nodes.splitlines()) == ["h0 10.88.1.1", "h1 10.88.1.1"]
     cli.ok("run", "--", "sbatch", "-N2", "-o", "/dev/null", "--wrap", "srun sleep 600")
     lab = next(lab for lab in state.labs() if lab.slurm)
-    assert len(slurm._processes(lab)) >= 3
+    assert len(slurm.processes_of(lab.slurm)) >= 3
     cli.ok("down")
-    assert living(slurm._processes(lab)) == []
+    assert living(slurm.processes_of(lab.slurm)) == []
     assert not os.path.exists(lab.slurm.directory)
 
 
@@ -36,6 +38,24 @@ def test_down_leaves_no_process_and_no_file(state_directory):
     try:
         cli.start("--hosts", "2", "--nics", "1", "--slurm")
         assert_up_and_down(cli)
+    finally:
+        cli.end_all()
+    assert os.listdir(state_directory) == []
+
+
+def test_a_holder_that_is_killed_leaves_no_process_and_no_file(state_directory):
+    skip_without_slurm()
+    cli = Cli(state_directory)
+    try:
+        cli.start("--hosts", "2", "--nics", "1", "--slurm")
+        cli.ok("run", "--", "sbatch", "-N2", "-o", "/dev/null", "--wrap", "srun sleep 600")
+        (lab,) = state.labs()
+        os.kill(lab.holder_pid, signal.SIGKILL)
+        end = time.monotonic() + LIMIT_S
+        while living(slurm.processes_of(lab.slurm)) or os.path.exists(lab.slurm.directory):
+            assert time.monotonic() < end, slurm.processes_of(lab.slurm)
+            time.sleep(0.05)
+        assert cli.run("list").stderr.startswith("no lab is up")
     finally:
         cli.end_all()
     assert os.listdir(state_directory) == []

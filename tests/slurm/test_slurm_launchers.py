@@ -63,6 +63,13 @@ def test_the_whole_interface_works(cluster, bin_dir, mpi):
 
 
 @pytest.mark.parametrize("mpi", ["pmix", "pmi2", "none"])
+def test_an_openshmem_program_may_finalize_and_initialize_again(cluster, bin_dir, mpi):
+    program = [bin_dir / "openshmem_init_again", "again"]
+    output = cluster.ok("srun", f"--mpi={mpi}", *STEP, *program, WEFT_JOB_SECRET="of this test")
+    assert output == "again\n" * PE_COUNT
+
+
+@pytest.mark.parametrize("mpi", ["pmix", "pmi2", "none"])
 def test_global_exit_gives_srun_its_status(cluster, bin_dir, tmp_path, mpi):
     command = ["srun", f"--mpi={mpi}", *STEP, bin_dir / "torchrun_pe", tmp_path / "up", "exit", 7]
     status, output, _ = cluster.run(*command, WEFT_JOB_SECRET="of this test")

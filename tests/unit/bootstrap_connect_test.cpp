@@ -9,14 +9,12 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/connect.hpp"
-#include "src/bootstrap/host_list.hpp"
 #include "src/bootstrap/in_process.hpp"
 #include "src/bootstrap/pmix_bootstrap.hpp"
 #include "src/bootstrap/slurm.hpp"
@@ -215,25 +213,6 @@ TEST(Slurm, RefusesVariablesThatMakeNoSense) {
                                                {"SLURM_STEP_NODELIST", ""}}) {
     EXPECT_THAT(message_of([&] { static_cast<void>(slurm_job({{name, value}})); }),
                 HasSubstr(name));
-  }
-}
-
-TEST(HostList, IsExpandedInItsOrder) {
-  const auto expanded = [](std::string_view text) {
-    return fmt::format("{}", fmt::join(expand_host_list(text), " "));
-  };
-  EXPECT_EQ(expanded("h0"), "h0");
-  EXPECT_EQ(expanded("h[2,0-1]"), "h2 h0 h1");
-  EXPECT_EQ(expanded("login,n[008-011]"), "login n008 n009 n010 n011");
-  EXPECT_EQ(expanded("r[1-2]n[01-02]-ib,x"), "r1n01-ib r1n02-ib r2n01-ib r2n02-ib x");
-}
-
-TEST(HostList, RefusesWhatIsNone) {
-  for (const char* text : {"", ",", "h[", "h[]", "h[1", "h[2-1]", "h[a]", "h[0-99999999]",
-                           "-oProxy", "a,,b", "h[1-]", "h[-1]"}) {
-    EXPECT_THAT(message_of([&] { static_cast<void>(expand_host_list(text)); }),
-                HasSubstr("is not a list of hosts"))
-        << text;
   }
 }
 

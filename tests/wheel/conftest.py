@@ -8,6 +8,11 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--wheel", metavar="FILE", help="test this wheel instead of building one")
+    parser.addoption("--cuda", action="store_true", help="the wheel is, or is to be, one for GPUs")
+
+
+def pytest_ignore_collect(collection_path, config):
+    return True if collection_path.name == "test_cuda.py" and not config.getoption("--cuda", default=False) else None
 
 
 def output(*command, **options):
@@ -27,7 +32,8 @@ def wheel(request, project, tmp_path_factory):
     if given := request.config.getoption("--wheel"):
         return pathlib.Path(given).resolve()
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([project / "scripts" / "build_wheel", folder], check=True, timeout=1200)
+    options = ["--cuda"] if request.config.getoption("--cuda") else []
+    subprocess.run([project / "scripts" / "build_wheel", *options, folder], check=True, timeout=1800)
     (found,) = folder.glob("*.whl")
     return found
 

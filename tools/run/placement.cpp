@@ -90,45 +90,6 @@ std::vector<Host> parse_hostfile(std::string_view text) {
   return hosts;
 }
 
-std::vector<std::uint32_t> parse_tasks_per_node(std::string_view text) {
-  constexpr std::uint32_t kNodesMax = 1U << 20U;
-  std::vector<std::uint32_t> counts;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  const auto require = [text](bool is_so) {
-    if (!is_so) {
-      fail(Status::InvalidArgument,
-           "SLURM_TASKS_PER_NODE={}: numbers like 2(x3),1 are wanted; say how many PEs with -n",
-           text);
-    }
-  };
-  const auto take = [&at, end, &require](char wanted) {
-    require(at != end && *at == wanted);
-    ++at;
-  };
-  const auto take_number = [&at, end, &require] {
-    std::uint32_t number = 0;
-    const auto [next, code] = std::from_chars(at, end, number);
-    require(code == std::errc{} && number != 0 && number <= kNodesMax);
-    at = next;
-    return number;
-  };
-  while (true) {
-    const std::uint32_t tasks = take_number();
-    std::uint32_t nodes = 1;
-    if (std::string_view(at, end).starts_with("(x")) {
-      at += 2;
-      nodes = take_number();
-      take(')');
-    }
-    counts.insert(counts.end(), nodes, tasks);
-    if (at == end) {
-      return counts;
-    }
-    take(',');
-  }
-}
-
 std::vector<std::uint32_t> place(const std::vector<Host>& hosts,
                                  std::uint32_t pe_count,
                                  std::uint32_t pes_per_host) {

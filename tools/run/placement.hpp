@@ -20,9 +20,6 @@ struct Host {
 // The lines of a hostfile: "name", "name:4" or "name slots=4"; '#' begins a comment.
 [[nodiscard]] std::vector<Host> parse_hostfile(std::string_view text);
 
-// "2(x3),1" -> 2, 2, 2, 1: the tasks of each node, as Slurm writes them. Throws Error (InvalidArgument).
-[[nodiscard]] std::vector<std::uint32_t> parse_tasks_per_node(std::string_view text);
-
 // How many PEs each host gets. `pes_per_host` 0 means an equal share, rounded up, for hosts without
 // a slot count. Throws Error (InvalidArgument) if the hosts do not take that many.
 [[nodiscard]] std::vector<std::uint32_t> place(const std::vector<Host>& hosts,

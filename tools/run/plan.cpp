@@ -11,8 +11,8 @@
 
 #include "src/base/error.hpp"
 #include "src/base/whole_file.hpp"
-#include "src/bootstrap/host_list.hpp"
 #include "src/bootstrap/sha256.hpp"
+#include "src/bootstrap/slurm_lists.hpp"
 #include "tools/run/lab.hpp"
 #include "tools/run/placement.hpp"
 
@@ -169,7 +169,7 @@ void take_allocated_tasks(std::vector<Host>& hosts, const Options& options, Plan
     return;
   }
   const std::vector<std::uint32_t> tasks =
-      parse_tasks_per_node(variable("SLURM_TASKS_PER_NODE").value_or(""));
+      bootstrap::expand_tasks_per_node(variable("SLURM_TASKS_PER_NODE").value_or(""));
   if (tasks.size() != hosts.size()) {
     fail(Status::InvalidArgument,
          "SLURM_TASKS_PER_NODE is of {} nodes, and SLURM_JOB_NODELIST has {}; say how many PEs "

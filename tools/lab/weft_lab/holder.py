@@ -123,7 +123,7 @@ def stop(lab):
     """End the holder and with it the lab. Returns the processes that still run inside, which keep their
     host alive until they end."""
     slurm.end(lab)
-    inside = processes_inside(lab)
+    inside = processes_inside(lab, lab.hosts)
     try:
         # A pidfd names this process and no later one with its number (pidfd_open(2)).
         descriptor = os.pidfd_open(lab.holder_pid)
@@ -147,10 +147,10 @@ def _end(lab, descriptor):
     raise UserError(f"the holder of lab '{lab.name}', process {lab.holder_pid}, does not end")
 
 
-def processes_inside(lab):
-    """The pids of the processes in the lab's hosts, as far as this user may see them."""
+def processes_inside(lab, hosts):
+    """The pids of the processes in these hosts of the lab, as far as this user may see them."""
     try:
-        inodes = {os.stat(host.net_namespace).st_ino for host in lab.hosts}
+        inodes = {os.stat(host.net_namespace).st_ino for host in hosts}
     except OSError:
         return []  # the holder has ended, and nothing leads to its namespaces any more
     found = []

@@ -2,8 +2,9 @@
 
 Invariants: all of it runs as the lab's user and lives in one directory of its own below /tmp, whose path is short,
 because step daemons make sockets in it (unix(7): 108 bytes). Daemons, steps and clients are known by SLURM_CONF in
-their environment, by which `end` finds them all. Jobs are not authenticated (auth/none): only the lab's own processes
-reach its network.
+their environment, by which `end` finds them all. Their guard, which has it too, ends them when the lab's holder has
+ended without `down`: the kernel removes namespaces, but no processes. Jobs are not authenticated (auth/none): only the
+lab's own processes reach its network.
 """
 
 import os
@@ -11,6 +12,7 @@ import select
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import time
 
@@ -25,6 +27,9 @@ READY_TIMEOUT_S = 20
 END_TIMEOUT_S = 5
 # Far more tasks than cores may run on a host: a lab is for trying things.
 CPUS_PER_HOST = 64
+
+# What the guard runs; exec makes it small and shows its purpose in ps.
+GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from weft_lab import slurm; slurm.guard(int(sys.argv[2]), sys.argv[3])"
 
 # %n is the node's name: daemons of several nodes share this machine's file system.
 _CONFIGURATION = """\
@@ -77,14 +82,44 @@ def start(lab):
     """Start the daemons of a lab that is up, wait until every host is idle, and note them in `lab`."""
     lab.slurm = Slurm(tempfile.mkdtemp(prefix="weft-slurm-", dir="/tmp"), os.geteuid(), os.getegid())
     try:
+        _start_guard(lab)
         _write_files(lab)
         daemons = [_start_daemon(lab, lab.hosts[0], [_find("slurmctld"), "-D", "-c"])]
         for host in lab.hosts:
-            daemons.append(_start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name]))
+            daemons.append(start_node(lab, host))
         _wait_until_idle(lab, daemons)
     except BaseException:
         end(lab)
         raise
+
+
+def _start_guard(lab):
+    """A process that waits until the holder has ended. `end` ends it, as everything of this Slurm."""
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        os.chdir("/")
+        # Else it would keep the pipes of whoever called weft-lab. Others close on exec (PEP 446).
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(null, standard)
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        arguments = ["-I", "-S", "-c", GUARD, package, str(lab.holder_pid), lab.slurm.directory, "weft-lab-guard", lab.name]
+        environment = {"SLURM_CONF": lab.slurm.configuration, "PYTHONDONTWRITEBYTECODE": "1"}
+        os.execve(sys.executable, [sys.executable, *arguments], environment)
+    finally:
+        os._exit(1)
+
+
+def guard(holder_pid, directory):
+    """Wait for the end of the holder, then end the Slurm that lives in `directory`."""
+    try:
+        descriptor = os.pidfd_open(holder_pid)
+        select.select([descriptor], [], [])
+    except ProcessLookupError:
+        pass  # it has ended already
+    end_all(Slurm(directory, os.geteuid(), os.getegid()))
 
 
 def _write_files(lab):
@@ -140,6 +175,11 @@ def _child(lab, host, command, output):
     os._exit(1)
 
 
+def start_node(lab, host):
+    """Start the daemon of a host; returns its pid."""
+    return _start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name])
+
+
 def _start_daemon(lab, host, command):
     path = os.path.join(lab.slurm.directory, os.path.basename(command[0]) + f"-{host.name}.out")
     output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -182,20 +222,23 @@ def _last_error(lab):
 
 
 def end(lab):
-    """End the daemons, all steps and all clients of this Slurm, and remove its directory."""
-    if not lab.slurm:
-        return
+    """End the daemons, all steps, all clients and the guard of the lab's Slurm, if it has one, and remove its directory."""
+    if lab.slurm:
+        end_all(lab.slurm)
+
+
+def end_all(slurm):
     end_time = time.monotonic() + END_TIMEOUT_S
     number = signal.SIGTERM
     # Again until there are none: a daemon may start a process while it is ended.
-    while processes := _processes(lab):
+    while processes := processes_of(slurm):
         if time.monotonic() > end_time - END_TIMEOUT_S / 2:
             number = signal.SIGKILL
         if time.monotonic() > end_time:
             raise UserError(f"processes of the lab's Slurm do not end: {' '.join(map(str, processes))}")
         for pid in processes:
             _signal(pid, number)
-    shutil.rmtree(lab.slurm.directory, ignore_errors=True)
+    shutil.rmtree(slurm.directory, ignore_errors=True)
 
 
 def _signal(pid, number):
@@ -213,9 +256,9 @@ def _signal(pid, number):
         os.close(descriptor)
 
 
-def _processes(lab):
-    """The pids of all living processes with this SLURM_CONF."""
-    wanted = b"SLURM_CONF=" + lab.slurm.configuration.encode()
+def processes_of(slurm):
+    """The pids of all living processes with this SLURM_CONF, but for this one."""
+    wanted = b"SLURM_CONF=" + slurm.configuration.encode()
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():

@@ -1,8 +1,8 @@
-#include "src/bootstrap/host_list.hpp"
+#include "src/bootstrap/slurm_lists.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
+#include <optional>
 
 #include "src/base/error.hpp"
 
@@ -11,17 +11,32 @@ namespace {
 
 constexpr std::size_t kHostsMax = 65'536;
 
+constexpr std::uint32_t kTasksMax = 1U << 20U;
+
 [[noreturn]] void fail_list(std::string_view text) {
   fail(Status::InvalidArgument, "'{}' is not a list of hosts such as h[0-2,7]", text);
 }
 
-std::uint32_t parse_number(std::string_view digits) {
+[[noreturn]] void fail_tasks(std::string_view text) {
+  fail(Status::InvalidArgument,
+       "SLURM_TASKS_PER_NODE={}: numbers like 2(x3),1 are wanted; say how many PEs with -n", text);
+}
+
+std::optional<std::uint32_t> whole_number(std::string_view digits) {
   std::uint32_t number = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (code != std::errc{} || end != digits.data() + digits.size()) {
-    fail_list(digits);
+    return std::nullopt;
   }
   return number;
+}
+
+std::uint32_t parse_number(std::string_view digits) {
+  const std::optional<std::uint32_t> number = whole_number(digits);
+  if (!number) {
+    fail_list(digits);
+  }
+  return *number;
 }
 
 // Everything up to the next comma outside of brackets; removes it from `rest`.
@@ -41,9 +56,7 @@ std::string_view take_item(std::string_view& rest) {
 std::vector<std::string> expand_numbers(std::string_view text) {
   std::vector<std::string> numbers;
   while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view range = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
+    const std::string_view range = take_item(text);
     const std::size_t dash = range.find('-');
     const std::string_view first = range.substr(0, dash);
     const std::string_view last = dash == std::string_view::npos ? first : range.substr(dash + 1);
@@ -106,6 +119,30 @@ std::vector<std::string> expand_host_list(std::string_view text) {
     fail_list(text);
   }
   return hosts;
+}
+
+std::vector<std::uint32_t> expand_tasks_per_node(std::string_view text) {
+  if (text.empty() || text.back() == ',') {
+    fail_tasks(text);
+  }
+  std::vector<std::uint32_t> counts;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view item = take_item(rest);
+    std::uint32_t hosts = 1;
+    if (const std::size_t open = item.find("(x"); open != std::string_view::npos) {
+      const std::string_view repeat = item.substr(open + 2);
+      hosts =
+          repeat.ends_with(')') ? whole_number(repeat.substr(0, repeat.size() - 1)).value_or(0) : 0;
+      item = item.substr(0, open);
+    }
+    const std::uint32_t tasks = whole_number(item).value_or(0);
+    if (tasks == 0 || tasks > kTasksMax || hosts == 0 || counts.size() + hosts > kHostsMax) {
+      fail_tasks(text);
+    }
+    counts.insert(counts.end(), hosts, tasks);
+  }
+  return counts;
 }
 
 }  // namespace weft::bootstrap
