@@ -27,9 +27,9 @@ typedef struct CUstream_st* weft_stream_t;
  * the index of the GPU to use (cudaSetDevice). -1 before init. */
 WEFT_EXPORT int weft_machine_pe(void);
 
-/* Collective, after weft_init. Creates a symmetric heap of WEFT_DEVICE_HEAP_SIZE in the memory of the current
- * GPU, maps the heaps of the node's PEs, and starts the path from kernels to the rails if the job has other
- * nodes. WEFT_INVALID_ARGUMENT without a GPU, if the driver is too old, or if two PEs use one GPU
+/* Collective, after weft_init. Creates a symmetric heap that starts with WEFT_DEVICE_HEAP_SIZE of the memory of
+ * the current GPU and grows up to WEFT_DEVICE_HEAP_MAX, maps the heaps of the node's PEs, and starts the path
+ * from kernels to the rails if the job has other nodes. WEFT_INVALID_ARGUMENT without a GPU, if the driver is too old, or if two PEs use one GPU
  * (WEFT_DEVICE_SHARED=yes allows that). WEFT_OUT_OF_MEMORY if the heap is larger than the free GPU memory.
  * weft_finalize releases everything. */
 WEFT_EXPORT int weft_device_init(void);
@@ -42,12 +42,19 @@ WEFT_EXPORT int weft_device_check(void);
 
 /* ---- Symmetric device memory (collective; the arguments must be the same on all PEs) --------------- */
 
-/* `size` bytes of device memory, aligned to 256. NULL with WEFT_OUT_OF_MEMORY or WEFT_MISMATCH. Ends with a
- * barrier of the hosts. */
+/* `size` bytes of device memory, aligned to 256. Where the heap has no room it grows: CUDA may then wait for this
+ * GPU's kernels, so no kernel may be running that waits for another PE. NULL with WEFT_OUT_OF_MEMORY, if a GPU
+ * has too little memory or a NIC does not register it, or WEFT_MISMATCH; nothing has then changed on any PE. Ends
+ * with a barrier of the hosts. */
 WEFT_EXPORT void* weft_device_malloc(size_t size);
 /* As weft_device_malloc, and zeroed. */
 WEFT_EXPORT void* weft_device_calloc(size_t count, size_t size);
-/* Starts with a barrier of the hosts. Kernels that use the memory must have finished. NULL is accepted. */
+/* As weft_device_malloc. `alignment` is a power of two, at most 2 MiB (the alignment of cudaMalloc with
+ * WEFT_DEVICE_MEMORY=ipc); the address is a multiple of it on each PE. Any other is WEFT_INVALID_ARGUMENT. */
+WEFT_EXPORT void* weft_device_align(size_t alignment, size_t size);
+/* Starts with a barrier of the hosts. Kernels that use the memory must have finished. A part of the heap by which
+ * it has grown returns to the GPU when it holds no block; CUDA may then wait for kernels, as in
+ * weft_device_malloc. NULL is accepted. */
 WEFT_EXPORT int weft_device_free(void* address);
 /* The address at which `address` of `pe` is mapped on this PE's GPU; NULL if it is reached only by command. */
 WEFT_EXPORT void* weft_device_ptr(const void* address, int pe);

@@ -120,7 +120,7 @@ int weft_device_check(void) {
 void* weft_device_malloc(size_t size) {
   void* address = nullptr;
   with_device("weft_device_malloc", [&](DeviceJob& device) {
-    address = device.allocate(size, false, "weft_device_malloc");
+    address = device.allocate({.bytes = size}, "weft_device_malloc");
     return static_cast<int>(WEFT_OK);
   });
   return address;
@@ -133,7 +133,16 @@ void* weft_device_calloc(size_t count, size_t size) {
   }
   void* address = nullptr;
   with_device("weft_device_calloc", [&](DeviceJob& device) {
-    address = device.allocate(bytes, true, "weft_device_calloc");
+    address = device.allocate({.bytes = bytes, .zeroed = true}, "weft_device_calloc");
+    return static_cast<int>(WEFT_OK);
+  });
+  return address;
+}
+
+void* weft_device_align(size_t alignment, size_t size) {
+  void* address = nullptr;
+  with_device("weft_device_align", [&](DeviceJob& device) {
+    address = device.allocate({.bytes = size, .alignment = alignment}, "weft_device_align");
     return static_cast<int>(WEFT_OK);
   });
   return address;

@@ -35,9 +35,13 @@ constexpr std::array kSettings{
         "NICs carry data between GPUs of different nodes: auto where all rails of both PEs reach "
         "their GPU's memory, on ends weft_device_init where one does not, off stages all of it."},
     Setting{
+        "WEFT_DEVICE_HEAP_MAX", &Config::device_heap_max, "bytes", "128G", "",
+        "How far the symmetric heap on each PE's GPU grows, at most to the GPU's memory: addresses "
+        "for it are reserved from the start. The least of all PEs counts. 0: it does not grow."},
+    Setting{
         "WEFT_DEVICE_HEAP_SIZE", &Config::device_heap_size, "bytes", "1G", "",
-        "Size of the symmetric heap on each PE's GPU, taken by weft_device_init; the same on all "
-        "PEs."},
+        "Size of the symmetric heap on each PE's GPU at the start, taken by weft_device_init; the "
+        "same on all PEs. It grows when more is allocated."},
     Setting{
         "WEFT_DEVICE_MEMORY", &Config::device_memory, "", "auto", "auto|vmm|ipc",
         "How device heaps are allocated and shared in a node: vmm, virtual memory management at "

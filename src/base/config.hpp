@@ -33,6 +33,7 @@ struct Config {
   std::string huge_pages;
   std::string symmetric_globals;
   std::string node_local;
+  std::uint64_t device_heap_max = 0;
   std::uint64_t device_heap_size = 0;
   std::string device_memory;
   bool device_shared = false;

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
+#include "src/heap/chunk_map.hpp"
 #include "src/proxy/command_consumer.hpp"
 #include "src/proxy/copier.hpp"
 #include "src/proxy/inbox_writer.hpp"
@@ -58,9 +60,10 @@ struct Context {
   StagingLayout layout;
   PeerLimits limits;
   RegionMemory staging;
-  // The symmetric device heap: GPU addresses, never accessed by this thread. `region` is its number for peers that are
-  // direct.
+  // The symmetric device heap as it starts: GPU addresses, never accessed by this thread. `region` is its number for
+  // peers that are direct.
   RegionMemory heap;
+  heap::ChunkReader& chunks;  // with those that the heap has grown by
   Pe me;
   std::vector<bool> is_direct;  // by PE: NICs transfer data from GPU to GPU
   std::uint64_t direct_bytes_min = 0;
@@ -73,13 +76,29 @@ struct Context {
     return {.region = staging.region, .offset = HeapOffset(offset)};
   }
 
-  // Whether the range is inside this PE's device heap.
-  [[nodiscard]] bool is_own_heap(std::uint64_t address, std::uint64_t bytes) const {
-    const auto base = reinterpret_cast<std::uint64_t>(heap.base);
-    return address >= base && is_in_heap(address - base, bytes);
+  [[nodiscard]] bool is_in_heap(std::uint64_t offset, std::uint64_t bytes) const {
+    return is_in_first_chunk(offset, bytes) || heap::covers(chunks.now(), offset, bytes);
   }
 
-  [[nodiscard]] bool is_in_heap(std::uint64_t offset, std::uint64_t bytes) const {
+  [[nodiscard]] std::uint64_t heap_address() const {
+    return reinterpret_cast<std::uint64_t>(heap.base);
+  }
+
+  // Where NICs find the range at every direct PE. Empty if it is not in one chunk: each is a region of its own.
+  [[nodiscard]] std::optional<transport::RemoteAddress> on_rails(std::uint64_t offset,
+                                                                 std::uint64_t bytes) const {
+    if (is_in_first_chunk(offset, bytes)) {
+      return transport::RemoteAddress{.region = heap.region, .offset = HeapOffset(offset)};
+    }
+    const heap::Chunk* chunk = heap::chunk_around(chunks.now(), offset, bytes);
+    return chunk == nullptr
+               ? std::nullopt
+               : std::optional(transport::RemoteAddress{
+                     .region = chunk->region, .offset = HeapOffset(offset - chunk->offset)});
+  }
+
+ private:
+  [[nodiscard]] bool is_in_first_chunk(std::uint64_t offset, std::uint64_t bytes) const {
     return offset <= heap.bytes && bytes <= heap.bytes - offset;
   }
 };

@@ -42,12 +42,14 @@ struct EngineSeams {
 struct EngineMemory {
   RegionMemory staging;  // StagingLayout(pe_count, options.staging).region_bytes(), zeroed, pinned,
                          // reachable by all peers under one region number, page-aligned
-  RegionMemory heap;  // the symmetric device heap; `region` is its number on the rails, for peers
-                      // that are direct
+  RegionMemory heap;     // the symmetric device heap as it starts; `region` is its number on the
+                         // rails, for peers that are direct
   device::RingView inbox;
   std::vector<device::RingView> rings;
   std::vector<bool>
       is_direct;  // by PE: the rails transfer data from heap to heap; empty: none does
+  // All chunks of the heap, the first one included. Null: it does not grow.
+  const heap::ChunkMap* chunks = nullptr;
 };
 
 class Engine {
@@ -85,6 +87,7 @@ class Engine {
   CopyFailureHook on_copy_failed_;  // empty once called
   InboxWriter inbox_;
   std::vector<CommandConsumer> rings_;
+  heap::ChunkReader chunks_;
   Context context_;
   std::uint64_t peer_check_ns_;
   std::vector<Pe> peers_;

@@ -37,9 +37,11 @@ bool GpuDirectTransfers::takes(const Command& command) const {
   switch (command.kind) {
     case CommandKind::Put:
     case CommandKind::PutSignal:
-      return context_.is_own_heap(command.source, command.bytes);
+      return is_registered(command.source, command.bytes) &&
+             context_.on_rails(command.dest, command.bytes);
     case CommandKind::Get:
-      return context_.is_own_heap(command.dest, command.bytes);
+      return is_registered(command.dest, command.bytes) &&
+             context_.on_rails(command.source, command.bytes);
     case CommandKind::Nop:
     case CommandKind::Signal:
     case CommandKind::Atomic:
@@ -50,16 +52,25 @@ bool GpuDirectTransfers::takes(const Command& command) const {
   return false;
 }
 
+bool GpuDirectTransfers::is_registered(std::uint64_t address, std::uint64_t bytes) const {
+  const std::uint64_t base = context_.heap_address();
+  return address >= base && context_.on_rails(address - base, bytes).has_value();
+}
+
 Status GpuDirectTransfers::post_put(const Command& command) {
   if (posted_ - finished_ == kGpuDirectWindow) {
     return Status::Again;
   }
   const auto slot = static_cast<std::uint32_t>(posted_ % kGpuDirectWindow);
+  const auto remote = context_.on_rails(command.dest, command.bytes);
+  if (!remote) {
+    return Status::InvalidArgument;  // freed since `takes`
+  }
   const Status status = context_.transport.post(
       {.kind = transport::OperationKind::PutSignal,
        .on_device = true,
        .peer = peer_,
-       .remote = {.region = context_.heap.region, .offset = HeapOffset(command.dest)},
+       .remote = *remote,
        .local = reinterpret_cast<void*>(command.source),
        .bytes = command.bytes,
        .update = {.code = transport::AtomicCode::Set,
@@ -91,14 +102,17 @@ Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
     return Status::Again;
   }
   const auto slot = static_cast<std::size_t>(std::ranges::find(has_get_, false) - has_get_.begin());
-  const Status status = context_.transport.post(
-      {.kind = transport::OperationKind::Get,
-       .on_device = true,
-       .peer = peer_,
-       .remote = {.region = context_.heap.region, .offset = HeapOffset(command.source)},
-       .local = reinterpret_cast<void*>(command.dest),
-       .bytes = command.bytes,
-       .counter = &get_counter(slot)});
+  const auto remote = context_.on_rails(command.source, command.bytes);
+  if (!remote) {
+    return Status::InvalidArgument;
+  }
+  const Status status = context_.transport.post({.kind = transport::OperationKind::Get,
+                                                 .on_device = true,
+                                                 .peer = peer_,
+                                                 .remote = *remote,
+                                                 .local = reinterpret_cast<void*>(command.dest),
+                                                 .bytes = command.bytes,
+                                                 .counter = &get_counter(slot)});
   if (status == Status::Ok) {
     gets_[slot] = get;
     has_get_[slot] = true;

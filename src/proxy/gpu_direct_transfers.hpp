@@ -33,8 +33,8 @@ class GpuDirectTransfers {
   // Operations that the transport still holds keep their counters; see is_quiet.
   ~GpuDirectTransfers();
 
-  // True if NICs can transfer it: the peer is direct, the size is large enough, and the local side is in this PE's
-  // device heap, which is the memory that the rails know.
+  // True if NICs can transfer it: the peer is direct, the size is large enough, and both sides are in the device heap,
+  // each in one chunk of it. Each chunk is a region of the rails.
   [[nodiscard]] bool takes(const device::Command& command) const;
 
   // Starts a put; its number is then `posted() - 1`. Again: nothing was posted. The source must not change until
@@ -63,6 +63,9 @@ class GpuDirectTransfers {
 
  private:
   using Counters = std::vector<transport::OperationCounter>;
+
+  // Whether the range of this PE's memory lies in one chunk of its heap.
+  [[nodiscard]] bool is_registered(std::uint64_t address, std::uint64_t bytes) const;
 
   [[nodiscard]] transport::OperationCounter& put_counter(std::uint64_t number) const;
   [[nodiscard]] transport::OperationCounter& get_counter(std::size_t slot) const;

@@ -217,7 +217,7 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
   calls->sync(kName);
 }
 
-RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
+RegionIndex Runtime::Objects::next_region(std::span<const std::byte> memory) const {
   const auto next = heap.regions().next_window();
   if (!next) {  // on all PEs: they register and unregister windows together
     fail(Status::OutOfMemory,
@@ -226,9 +226,14 @@ RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
          "needed any more",
          format_bytes(memory.size()), static_cast<const void*>(memory.data()), kRegionCountMax);
   }
+  return *next;
+}
+
+RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
+  const RegionIndex next = next_region(memory);
   for (const OpenTransport& open : transports) {
-    const bootstrap::Blob region_data = open.transport->add_region(*next, memory);
-    open.transport->connect_region(*next, bootstrap->allgather(region_data));
+    const bootstrap::Blob region_data = open.transport->add_region(next, memory);
+    open.transport->connect_region(next, bootstrap->allgather(region_data));
   }
   const RegionIndex index = heap.regions().add_window(memory.data(), memory.size());
   rma->fast_path().renew();
@@ -241,10 +246,21 @@ proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
   return {.region = index, .base = staging.data(), .bytes = staging.size()};
 }
 
-// The region has zero bytes, so that host calls find nothing in it: they must not access device memory.
-GpuDirectHeap Runtime::Objects::connect_heap(const GpuDirectOffer& offer) {
-  const RegionIndex index = heap.regions().add_window(nullptr, 0);
-  return connect_device_heap(*rails_transport(), *bootstrap, index, config.device_direct, offer);
+// The regions have zero bytes, so that host calls find nothing in them: they must not access device memory. Those of
+// chunks are taken here, because host calls read the table of regions while the heap grows.
+GpuDirectHeap Runtime::Objects::connect_heap(const GpuDirectOffer& offer,
+                                             std::uint32_t chunk_count) {
+  const auto take_region = [&] {
+    static_cast<void>(next_region(offer.memory.memory));
+    return heap.regions().add_window(nullptr, 0);
+  };
+  const RegionIndex index = take_region();
+  GpuDirectHeap made =
+      connect_device_heap(*rails_transport(), *bootstrap, index, config.device_direct, offer);
+  for (std::uint32_t i = 0; made.is_used && i < chunk_count; ++i) {
+    made.chunk_regions.push_back(take_region());
+  }
+  return made;
 }
 
 void Runtime::Objects::unregister_window(void* address) {

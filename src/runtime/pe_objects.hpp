@@ -125,7 +125,9 @@ struct Runtime::Objects {
   // Makes `memory` a region that all PEs reach through the open transports. Returns its number.
   RegionIndex connect_region(std::span<std::byte> memory);
   [[nodiscard]] proxy::RegionMemory make_staging(std::uint64_t bytes);
-  [[nodiscard]] GpuDirectHeap connect_heap(const GpuDirectOffer& offer);
+  [[nodiscard]] GpuDirectHeap connect_heap(const GpuDirectOffer& offer, std::uint32_t chunk_count);
+  // A number that no region has. Throws OutOfMemory, on all PEs, if there is none.
+  [[nodiscard]] RegionIndex next_region(std::span<const std::byte> memory) const;
 
   Config config;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;

@@ -79,10 +79,20 @@ void Runtime::open_device() {
       .rails = objects.rails_transport(),
       .make_staging = [&objects](std::uint64_t bytes) { return objects.make_staging(bytes); },
       .connect_heap =
-          [&objects](const GpuDirectOffer& offer) { return objects.connect_heap(offer); },
+          [&objects](const GpuDirectOffer& offer, std::uint32_t chunk_count) {
+            return objects.connect_heap(offer, chunk_count);
+          },
       .drop_heap =
           [&objects](std::span<std::byte> heap) {
             objects.rails_transport()->drop_device_region(heap);
+          },
+      .connect_chunk =
+          [&objects](const GpuDirectChunk& chunk) {
+            connect_device_chunk(*objects.rails_transport(), *objects.bootstrap, chunk);
+          },
+      .drop_chunk =
+          [&objects](RegionIndex region, std::span<std::byte> chunk) {
+            disconnect_device_chunk(*objects.rails_transport(), region, chunk);
           },
       .take_over_progress = [&objects] { objects.rails()->thread.reset(); },
       .lost_pe = [&objects] { return objects.lost_pe(); },

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,6 +72,8 @@ TEST(GpuDirect, AllPairsAreDirectWhereAllRailsTakeTheHeap) {
   const auto outcomes = connect({{}, {.mode = "on"}, {}});
   EXPECT_THAT(outcomes[0].heap.peers, ElementsAre(false, true, true));
   EXPECT_THAT(outcomes[1].heap.peers, ElementsAre(true, false, true));
+  EXPECT_TRUE(outcomes[2].heap.is_used);
+  EXPECT_TRUE(outcomes[2].heap.is_registered());
   EXPECT_EQ(runtime::describe(outcomes[0].heap.rails[1]),
             "nic1: interface (this rail takes anything)");
 }
@@ -81,8 +85,70 @@ TEST(GpuDirect, ARailThatRefusesAPeThatIsOffAndAGpuThatCannotAreStagedOnBothSide
   EXPECT_THAT(outcomes[1].heap.peers, ElementsAre(false, false, false, false, false));
   EXPECT_THAT(outcomes[4].heap.peers, ElementsAre(true, false, false, false, false));
   EXPECT_EQ(outcomes[1].heap.rails[0].way, fabric::DeviceWay::Interface);
+  EXPECT_TRUE(outcomes[1].heap.is_used);
+  EXPECT_FALSE(outcomes[1].heap.is_registered());
   EXPECT_EQ(outcomes[1].heap.rails[1].why, "this rail does not take it");
   EXPECT_EQ(outcomes[3].heap.refusal, "the GPU lets no NIC in");
+}
+
+// The heap grows by 8192 bytes as region 2, then by 4096 as region 3. Returns what each PE said to both.
+std::vector<std::array<std::string, 2>> grow(const std::vector<std::size_t>& device_bytes_max) {
+  const auto count = static_cast<std::uint32_t>(device_bytes_max.size());
+  SimulatedNetwork network(43, {});
+  const auto pes = make_rails_pes(count, 4096, {}, [&](std::uint32_t pe) {
+    transport::rails::RailsTransport::Rails rails;
+    rails.push_back(network.make_rail("nic0"));
+    rails.push_back(network.make_rail("nic1", true, device_bytes_max[pe]));
+    return rails;
+  });
+  bootstrap::InProcessGroup group(count);
+  std::vector<std::array<std::string, 2>> errors(count);
+  std::vector<std::jthread> threads;
+  for (std::uint32_t pe = 0; pe < count; ++pe) {
+    threads.emplace_back([&, pe] {
+      const auto bootstrap = group.take(Pe(pe));
+      std::vector<std::byte> memory(16384);
+      const GpuDirectOffer offer{
+          .memory = {.memory = std::span(memory).first(4096)}, .pages = {}, .refusal = ""};
+      const GpuDirectHeap heap = runtime::connect_device_heap(*pes[pe]->transport, *bootstrap,
+                                                              RegionIndex(1), "auto", offer);
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const auto chunk = std::span(memory).subspan(4096, i == 0 ? 8192 : 4096);
+        try {
+          runtime::connect_device_chunk(*pes[pe]->transport, *bootstrap,
+                                        {.region = RegionIndex(2 + i),
+                                         .memory = {.memory = chunk},
+                                         .is_offered = heap.is_registered()});
+          runtime::disconnect_device_chunk(*pes[pe]->transport, RegionIndex(2 + i), chunk);
+        } catch (const Error& error) {
+          errors[pe].at(i) = error.what();
+        }
+      }
+    });
+  }
+  threads.clear();
+  return errors;
+}
+
+TEST(GpuDirect, AChunkThatOneRailDoesNotRegisterIsRefusedOnAllPesWithTheRailAndTheAmount) {
+  const auto errors = grow({SIZE_MAX, 4096, SIZE_MAX});
+  EXPECT_EQ(errors[0][0],
+            "the NICs of PE 1 do not register 8 KiB more of its device heap: rail nic1: this rail "
+            "has no room for it");
+  EXPECT_EQ(errors[1][0], errors[0][0]);
+  EXPECT_EQ(errors[2][0], errors[0][0]);
+  EXPECT_THAT(errors, ::testing::Each(::testing::Contains("")));
+}
+
+TEST(GpuDirect, APeWhoseRailsDoNotReachItsGpuRefusesNoChunk) {
+  const auto errors = grow({SIZE_MAX, 0, 8192});
+  EXPECT_THAT(errors, ::testing::Each(ElementsAre("", "")));
+}
+
+TEST(GpuDirect, NoPeUsesItWhereNoPeIsRegistered) {
+  const auto outcomes = connect({{.second_takes = false}, {.mode = "off"}});
+  EXPECT_FALSE(outcomes[0].heap.is_used);
+  EXPECT_FALSE(outcomes[1].heap.is_used);
 }
 
 TEST(GpuDirect, WhoInsistsGetsOneSentenceOnAllPesWithThePeTheRailAndTheReason) {

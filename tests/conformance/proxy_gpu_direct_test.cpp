@@ -26,14 +26,17 @@ constexpr std::byte kFill{0x5C};
 
 class ProxyGpuDirect : public ::testing::Test {
  protected:
-  // The rail of PE `refuses` does not take its GPU's memory.
-  void start(std::uint32_t pe_count, std::uint32_t refuses = ~0U) {
+  // The rail of PE `refuses` does not take its GPU's memory. The heap starts with `first_chunk_bytes`; 0: it is whole.
+  void start(std::uint32_t pe_count,
+             std::uint32_t refuses = ~0U,
+             std::size_t first_chunk_bytes = 0) {
     const ProxyOptions options{
         .pe_count = pe_count,
         .engine = {.staging = {.slots_per_peer = 4, .slot_bytes = 8192}, .peer_check_us = 0},
         .rails = {.rail_stall_ms = 20, .peer_lost_ms = 60},
         .threads = false,
-        .direct = true};
+        .direct = true,
+        .first_chunk_bytes = first_chunk_bytes};
     pes_ = std::make_unique<ProxyPes>(options, [this, refuses](std::uint32_t pe) {
       RailsTransport::Rails made;
       made.push_back(network_.make_rail("nic", pe != refuses));
@@ -251,6 +254,75 @@ TEST_F(ProxyGpuDirect, NoMorePutsAreOnTheirWayThanThePeerCanTell) {
   poll(6000);
   EXPECT_TRUE(is_complete(0, last));
   EXPECT_TRUE(has_data(1, kDest + (2 * proxy::kGpuDirectWindow - 5) * std::size_t{4096}));
+}
+
+// A heap of 2 MiB that has grown by 1 MiB, which is region 3.
+constexpr std::size_t kFirst = std::size_t{2} << 20U;
+constexpr heap::Chunk kLate{
+    .offset = kFirst, .bytes = std::size_t{1} << 20U, .region = RegionIndex(3)};
+
+TEST_F(ProxyGpuDirect, BothSidesMayLieInAChunkThatTheHeapHasGrownBy) {
+  start(2, ~0U, kFirst);
+  pes_->grow(kLate);
+  const std::uint64_t to_late = put(heap(0) + kSource, kFirst + kDest);
+  poll();
+  EXPECT_TRUE(is_complete(0, to_late));
+  EXPECT_TRUE(has_data(1, kFirst + kDest));
+  std::fill_n(heap(0) + kFirst, kBulk, kFill);
+  const std::uint64_t from_late = put(heap(0) + kFirst, kDest);
+  poll();
+  EXPECT_TRUE(is_complete(0, from_late));
+  EXPECT_TRUE(has_data(1, kDest));
+  device::Command get = get_command(heap(0) + kFirst + 2 * kDest);
+  get.source = kFirst + kDest;
+  const std::uint64_t got = at(0).thread().issue(get);
+  poll();
+  EXPECT_TRUE(is_complete(0, got));
+  EXPECT_TRUE(has_data(0, kFirst + 2 * kDest));
+  EXPECT_EQ(copies(0) + copies(1), 0U);
+}
+
+TEST_F(ProxyGpuDirect, APutAcrossTwoChunksIsStaged) {
+  start(2, ~0U, kFirst);
+  pes_->grow(kLate);
+  const std::uint64_t across = put(heap(0) + kSource, kFirst - kBulk / 2);
+  poll();
+  EXPECT_TRUE(is_complete(0, across));
+  EXPECT_TRUE(has_data(1, kFirst - kBulk / 2));
+  EXPECT_EQ(copies(0) + copies(1), 2U);
+  std::fill_n(heap(0) + kFirst - kBulk / 2, kBulk, kFill);
+  const std::uint64_t from_across = put(heap(0) + kFirst - kBulk / 2, kDest);
+  poll();
+  EXPECT_TRUE(is_complete(0, from_across));
+  EXPECT_TRUE(has_data(1, kDest));
+  EXPECT_EQ(copies(0) + copies(1), 4U);
+}
+
+TEST_F(ProxyGpuDirect, WhatLiesInNoChunkIsRefusedBeforeAndAfterItWasMapped) {
+  start(2, ~0U, kFirst);
+  const std::uint64_t before = put(heap(0) + kSource, kFirst + kDest);
+  poll();
+  EXPECT_TRUE(is_complete(0, before));
+  EXPECT_EQ(at(0).failures.count(Pe(1), Status::InvalidArgument), 1U);
+  pes_->grow(kLate);
+  put(heap(0) + kSource, kFirst + kDest);
+  poll();
+  EXPECT_TRUE(has_data(1, kFirst + kDest));
+  EXPECT_EQ(at(0).failures.count(Pe(1), Status::InvalidArgument), 1U);
+  at(0).chunks.remove(kLate.offset);
+  put(heap(0) + kSource, kFirst + kDest);
+  put(heap(0) + kSource, kFirst - kBulk / 2);
+  poll();
+  EXPECT_EQ(at(0).failures.count(Pe(1), Status::InvalidArgument), 3U);
+}
+
+TEST_F(ProxyGpuDirect, SmallOperationsReachLateChunksThroughTheInbox) {
+  start(2, ~0U, kFirst);
+  pes_->grow(kLate);
+  at(0).thread().signal_add(at(0).word(kFirst + 64), 7, Pe(1));
+  poll();
+  EXPECT_EQ(apply(1), 1U);
+  EXPECT_EQ(*at(1).word(kFirst + 64), 7U);
 }
 
 TEST_F(ProxyGpuDirect, WhatGoesToALostPeerCompletesAsFailed) {

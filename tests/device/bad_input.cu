@@ -96,6 +96,17 @@ void before_init() {
   weft_finalize();
 }
 
+// More than a heap of 64 MiB has; then something that it has.
+void large_block() {
+  constexpr std::size_t kMiB = std::size_t{1} << 20U;
+  open();
+  const void* large = weft_device_malloc(128 * kMiB);
+  say("weft_device_malloc", large == nullptr ? weft_take_error() : WEFT_OK);
+  const void* small = weft_device_malloc(kMiB);
+  say("weft_device_malloc of 1 MiB", small == nullptr ? weft_take_error() : WEFT_OK);
+  weft_finalize();
+}
+
 void device_to_host_call() {
   open();
   auto* on_gpu = static_cast<int*>(weft_device_malloc(64));
@@ -212,6 +223,7 @@ constexpr Case kCases[] = {{"no-gpu", &no_gpu},
                            {"open", &just_open},
                            {"two-on-one", &two_on_one},
                            {"before-init", &before_init},
+                           {"large-block", &large_block},
                            {"device-to-host-call", &device_to_host_call},
                            {"host-to-device-call", &host_to_device_call},
                            {"host-to-kernel", &host_to_kernel},

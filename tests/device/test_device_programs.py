@@ -9,7 +9,7 @@ import pytest
 
 HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no GPU on this machine")
-PROGRAMS = ["rma", "signal", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream"]
+PROGRAMS = ["rma", "signal", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream", "heap"]
 EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
 
 
@@ -85,6 +85,22 @@ def test_two_pes_on_one_gpu_are_told_how_to_take_their_own(start):
 def test_a_heap_larger_than_the_card_is_refused_with_both_sizes(start):
     done = start(1, "device_bad_input", "open", WEFT_DEVICE_HEAP_SIZE="4T")
     assert "weft_device_init: -4: " in done.stdout and "4 TiB" in done.stdout and "GiB" in done.stdout
+
+
+@needs_gpu
+@pytest.mark.parametrize("setting", [{"WEFT_DEVICE_HEAP_MAX": "0"}, {"WEFT_DEVICE_MEMORY": "ipc"}])
+def test_a_heap_that_does_not_grow_says_what_to_raise(start, setting):
+    done = start(1, "device_bad_input", "large-block", WEFT_DEVICE_HEAP_SIZE="64M", **setting)
+    assert "weft_device_malloc: -4: weft_device_malloc: 128 MiB do not fit into the device heap of 64 MiB: 64 MiB are free" \
+        in done.stdout, done.stdout + done.stderr
+    assert "raise WEFT_DEVICE_HEAP_SIZE" in done.stdout
+    assert "weft_device_malloc of 1 MiB: 0:" in done.stdout
+
+
+@needs_gpu
+def test_a_heap_grows_beyond_the_size_that_it_starts_with(start):
+    done = start(1, "device_bad_input", "large-block", WEFT_DEVICE_HEAP_SIZE="64M")
+    assert "weft_device_malloc: 0:" in done.stdout, done.stdout + done.stderr
 
 
 @needs_gpu

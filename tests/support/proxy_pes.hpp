@@ -34,6 +34,7 @@ struct ProxyOptions {
   std::uint32_t delay_us_max = 60;
   bool threads = true;
   bool direct = false;  // the "GPU's" heap is registered with the rails, where these take it
+  std::size_t first_chunk_bytes = 0;  // with which the heap starts; 0: all of it
 };
 
 // What a PE was told about commands that could not be done.
@@ -78,7 +79,9 @@ struct ProxyPe {
         layout(options.pe_count, options.engine.staging),
         staging(layout.region_bytes()),
         heap(options.heap_bytes),
+        first_bytes(options.first_chunk_bytes != 0 ? options.first_chunk_bytes : heap.size()),
         inbox(options.inbox_capacity) {
+    chunks.add({.offset = 0, .bytes = first_bytes, .region = RegionIndex(2)});
     for (std::uint32_t i = 0; i < options.ring_count; ++i) {
       rings.push_back(std::make_unique<HostRing>(options.ring_capacity));
     }
@@ -98,10 +101,11 @@ struct ProxyPe {
     std::vector<bool> is_remote(options.pe_count, true);
     is_remote[me.value] = false;
     proxy::EngineMemory memory{.staging = {RegionIndex(1), staging.data(), staging.size()},
-                               .heap = {RegionIndex(2), heap.data(), heap.size()},
+                               .heap = {RegionIndex(2), heap.data(), first_bytes},
                                .inbox = inbox.view(),
                                .rings = {},
-                               .is_direct = is_direct};
+                               .is_direct = is_direct,
+                               .chunks = &chunks};
     for (const auto& ring : rings) {
       memory.rings.push_back(ring->view());
     }
@@ -141,6 +145,8 @@ struct ProxyPe {
   proxy::StagingLayout layout;
   std::vector<std::byte> staging;
   std::vector<std::byte> heap;
+  std::size_t first_bytes;
+  heap::ChunkMap chunks;
   HostRing inbox;
   std::vector<std::unique_ptr<HostRing>> rings;
   std::vector<RailCounters> counters;
@@ -170,7 +176,7 @@ class ProxyPes {
       count_in(*pes_[pe]->transport, options.pe_count, pes_[pe]->counters, pes_[pe]->peer_counters);
     }
     if (options.direct) {
-      register_heaps();
+      register_heaps(RegionIndex(2), 0, pes_.front()->first_bytes);
     }
     if (options.threads) {
       start_threads();
@@ -206,6 +212,14 @@ class ProxyPes {
   ProxyPes(const ProxyPes&) = delete;
   ProxyPes& operator=(const ProxyPes&) = delete;
 
+  // The heap grows by a chunk, as region `region`.
+  void grow(const heap::Chunk& chunk) {
+    register_heaps(chunk.region, chunk.offset, chunk.bytes);
+    for (const auto& pe : pes_) {
+      pe->chunks.add(chunk);
+    }
+  }
+
  private:
   // In the tests' networks an operation completes only while both sides are driven.
   void drive() {
@@ -219,14 +233,14 @@ class ProxyPes {
     }
   }
 
-  void register_heaps() {
+  void register_heaps(RegionIndex region, std::size_t offset, std::size_t bytes) {
     std::vector<bootstrap::Blob> blobs;
     for (const auto& pe : pes_) {
-      const fabric::DeviceMemory heap{.memory = pe->heap};
-      blobs.push_back(pe->transport->add_device_region(RegionIndex(2), &heap));
+      const fabric::DeviceMemory heap{.memory = std::span(pe->heap).subspan(offset, bytes)};
+      blobs.push_back(pe->transport->add_device_region(region, &heap));
     }
     for (const auto& pe : pes_) {
-      pe->is_direct = pe->transport->connect_device_region(RegionIndex(2), blobs);
+      pe->is_direct = pe->transport->connect_device_region(region, blobs);
     }
   }
 

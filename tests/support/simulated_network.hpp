@@ -35,7 +35,10 @@ class SimulatedNetwork {
  public:
   SimulatedNetwork(std::uint64_t seed, NetworkFaults faults) : random_(seed), faults_(faults) {}
 
-  std::unique_ptr<fabric::Rail> make_rail(const std::string& nic, bool takes_device_memory = true);
+  // It takes device regions of up to `device_bytes_max`, if any.
+  std::unique_ptr<fabric::Rail> make_rail(const std::string& nic,
+                                          bool takes_device_memory = true,
+                                          std::size_t device_bytes_max = SIZE_MAX);
 
   // Everything to and from the rail fails from now on, until it is revived.
   void kill(std::size_t rail) {
@@ -243,11 +246,13 @@ class SimulatedRail final : public fabric::Rail {
   SimulatedRail(SimulatedNetwork& network,
                 std::size_t index,
                 std::string nic,
-                bool takes_device_memory)
+                bool takes_device_memory,
+                std::size_t device_bytes_max)
       : network_(network),
         index_(index),
         nic_(std::move(nic)),
         takes_device_memory_(takes_device_memory),
+        device_bytes_max_(device_bytes_max),
         address_(sizeof(index)) {
     std::memcpy(address_.data(), &index_, sizeof(index_));
     limits_ = {.inject_bytes = 32,
@@ -287,6 +292,9 @@ class SimulatedRail final : public fabric::Rail {
   fabric::DeviceRegion add_device_region(const fabric::DeviceMemory& memory) override {
     if (!takes_device_memory_) {
       return {.way = fabric::DeviceWay::None, .key = {}, .why = "this rail does not take it"};
+    }
+    if (memory.memory.size() > device_bytes_max_) {
+      return {.way = fabric::DeviceWay::None, .key = {}, .why = "this rail has no room for it"};
     }
     return {.way = fabric::DeviceWay::Interface,
             .key = add_region(memory.memory),
@@ -381,16 +389,19 @@ class SimulatedRail final : public fabric::Rail {
   std::size_t index_;
   std::string nic_;
   bool takes_device_memory_;
+  std::size_t device_bytes_max_;
   std::string provider_ = "simulated";
   fabric::RailLimits limits_;
   std::vector<std::byte> address_;
 };
 
 inline std::unique_ptr<fabric::Rail> SimulatedNetwork::make_rail(const std::string& nic,
-                                                                 bool takes_device_memory) {
+                                                                 bool takes_device_memory,
+                                                                 std::size_t device_bytes_max) {
   const std::lock_guard lock(mutex_);
   nodes_.emplace_back();
-  return std::make_unique<SimulatedRail>(*this, nodes_.size() - 1, nic, takes_device_memory);
+  return std::make_unique<SimulatedRail>(*this, nodes_.size() - 1, nic, takes_device_memory,
+                                         device_bytes_max);
 }
 
 }  // namespace weft::test

@@ -1,5 +1,6 @@
 #include "src/gpu/segments.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -19,16 +20,26 @@ namespace {
 
 // Fabric handles require a channel of the IMEX service; its devices are listed here.
 constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
+// What SegmentPart promises.
+constexpr std::uint64_t kPartUnit = std::uint64_t{2} << 20U;
 
-[[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
+// What the GPU has, for a message.
+std::string memory_words(const Device& device) {
   std::size_t free_bytes = 0;
   std::size_t total = 0;
   cudaMemGetInfo(&free_bytes, &total);
-  fail(Status::OutOfMemory,
-       "WEFT_DEVICE_HEAP_SIZE: {} do not fit onto GPU {} ({}), of whose {} {} are free: {}; lower "
-       "it",
-       format_bytes(bytes), device.index, device.name, format_bytes(total),
-       format_bytes(free_bytes), why);
+  return fmt::format("GPU {} ({}), of whose {} {} are free", device.index, device.name,
+                     format_bytes(total), format_bytes(free_bytes));
+}
+
+[[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
+  fail(Status::OutOfMemory, "WEFT_DEVICE_HEAP_SIZE: {} do not fit onto {}: {}; lower it",
+       format_bytes(bytes), memory_words(device), why);
+}
+
+[[noreturn]] void fail_growth(const Device& device, std::uint64_t bytes, std::string_view why) {
+  fail(Status::OutOfMemory, "{} more of the device heap do not fit onto {}: {}",
+       format_bytes(bytes), memory_words(device), why);
 }
 
 // Duplicates descriptor `descriptor` of process `pid`.
@@ -58,45 +69,177 @@ CUmemAllocationProp properties_of(const Device& device, CUmemAllocationHandleTyp
   return properties;
 }
 
+// Memory at the same part of each slot that is mapped.
+struct MappedPart {
+  SegmentPart part;
+  CUmemGenericAllocationHandle own{};
+  FileDescriptor descriptor;                         // of own memory, until it is closed
+  std::vector<CUmemGenericAllocationHandle> mapped;  // by slot
+};
+
 class VirtualSegments final : public Segments {
  public:
   VirtualSegments(const Device& device, const SegmentPlan& plan) : device_(device), plan_(plan) {
     ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // so that peers may duplicate the descriptor
+    first_.mapped.resize(plan_.slot_count, 0);
     allocate();
-    check(driver().mem_address_reserve(&range_, plan_.slot_count * bytes_, granularity_, 0, 0),
-          fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
-    place(plan_.my_slot, own_);
-    clear(base(), bytes_);
+    reserve();
+    place(first_, plan_.my_slot, first_.own);
+    clear(base(), first_.part.bytes);
   }
 
   ~VirtualSegments() override {
-    for (std::uint32_t slot = 0; slot < mapped_.size(); ++slot) {
-      if (mapped_[slot] != 0) {
-        driver().mem_unmap(range_ + slot * bytes_, bytes_);
-        driver().mem_release(mapped_[slot]);
-      }
+    for (MappedPart& part : later_) {
+      unmap(part);
     }
-    driver().mem_address_free(range_, plan_.slot_count * bytes_);
+    unmap(first_);
+    driver().mem_address_free(range_, plan_.slot_count * stride_);
   }
 
   [[nodiscard]] std::byte* base() const override { return at(plan_.my_slot); }
 
-  [[nodiscard]] std::uint64_t size() const override { return bytes_; }
+  [[nodiscard]] std::uint64_t size() const override { return first_.part.bytes; }
 
-  [[nodiscard]] std::uint64_t stride() const override { return bytes_; }
+  [[nodiscard]] std::uint64_t stride() const override { return stride_; }
 
-  [[nodiscard]] SegmentOffer offer() const override {
-    SegmentOffer offer{.descriptor = descriptor_.get(), .pid = ::getpid(), .bytes = bytes_};
+  [[nodiscard]] std::uint64_t reserved() const override { return stride_; }
+
+  [[nodiscard]] SegmentOffer offer() const override { return offer_of(first_); }
+
+  std::byte* map(std::uint32_t slot, const SegmentOffer& offer, std::string_view whose) override {
+    import(first_, slot, offer, whose);
+    return at(slot);
+  }
+
+  void close_offer() override {
+    first_.descriptor = FileDescriptor();
+    for (MappedPart& part : later_) {
+      part.descriptor = FileDescriptor();
+    }
+  }
+
+  SegmentOffer add_part(const SegmentPart& part) override {
+    enter_context();
+    MappedPart& added = later_.emplace_back();
+    added.part = part;
+    added.mapped.resize(plan_.slot_count, 0);
+    try {
+      if (const CUresult error = create(added); error != CUDA_SUCCESS) {
+        fail_growth(device_, part.bytes, words(error));
+      }
+      place(added, plan_.my_slot, added.own);
+      return offer_of(added);
+    } catch (...) {
+      drop_part(part);
+      throw;
+    }
+  }
+
+  void map_part(std::uint32_t slot,
+                const SegmentPart& part,
+                const SegmentOffer& offer,
+                std::string_view whose) override {
+    enter_context();
+    const auto found = std::ranges::find(later_, part, &MappedPart::part);
+    WEFT_CHECK(found != later_.end(), "no part at {}", part.offset);
+    import(*found, slot, offer, whose);
+  }
+
+  void drop_part(const SegmentPart& part) noexcept override {
+    const auto found = std::ranges::find(later_, part, &MappedPart::part);
+    if (found != later_.end()) {
+      unmap(*found);
+      later_.erase(found);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::byte* at(std::uint32_t slot) const {
+    return reinterpret_cast<std::byte*>(range_ + slot * stride_);
+  }
+
+  // A thread that has not used CUDA before has no context.
+  void enter_context() const {
+    CUcontext current = nullptr;
+    if (driver().ctx_get_current(&current) != CUDA_SUCCESS || current == nullptr) {
+      use_device(device_);
+    }
+  }
+
+  // Allocates the first part, and chooses the kind of handle for all.
+  void allocate() {
+    const CUmemAllocationProp properties =
+        properties_of(device_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    check(driver().mem_get_allocation_granularity(&granularity_, &properties,
+                                                  CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+          "querying the granularity of device memory");
+    first_.part.bytes = (plan_.bytes + granularity_ - 1) / granularity_ * granularity_;
+    if (device_.has_fabric_handles && std::filesystem::exists(kFabricChannels)) {
+      // If no channel was granted, fabric handles fail, and file descriptors are used.
+      const CUmemAllocationProp fabric = properties_of(device_, CU_MEM_HANDLE_TYPE_FABRIC);
+      is_fabric_ = driver().mem_create(&first_.own, first_.part.bytes, &fabric, 0) == CUDA_SUCCESS;
+    }
+    if (is_fabric_) {
+      return;
+    }
+    if (const CUresult error = create(first_); error != CUDA_SUCCESS) {
+      fail_allocation(device_, first_.part.bytes, words(error));
+    }
+  }
+
+  // Addresses cost no memory, but a limit of the process (RLIMIT_AS) counts them: then there are fewer.
+  void reserve() {
+    stride_ = first_.part.bytes;
+    const bool can_add = kPartUnit % granularity_ == 0 && stride_ % kPartUnit == 0;
+    if (can_add) {
+      stride_ = std::max(stride_, plan_.reserved_bytes / kPartUnit * kPartUnit);
+    }
+    CUresult error = CUDA_SUCCESS;
+    while ((error = driver().mem_address_reserve(&range_, plan_.slot_count * stride_, granularity_,
+                                                 0, 0)) != CUDA_SUCCESS &&
+           stride_ > first_.part.bytes) {
+      stride_ = std::max(first_.part.bytes, stride_ / 2 / kPartUnit * kPartUnit);
+    }
+    check(error,
+          fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
+  }
+
+  // Allocates physical memory with a handle that peers can import.
+  CUresult create(MappedPart& part) const {
+    const CUmemAllocationProp properties = properties_of(
+        device_, is_fabric_ ? CU_MEM_HANDLE_TYPE_FABRIC : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemGenericAllocationHandle handle{};
+    const CUresult error = driver().mem_create(&handle, part.part.bytes, &properties, 0);
+    if (error != CUDA_SUCCESS) {
+      return error;
+    }
+    part.own = handle;
+    if (!is_fabric_) {
+      int descriptor = -1;
+      check(driver().mem_export_to_shareable_handle(&descriptor, part.own,
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            "exporting the device heap");
+      part.descriptor = FileDescriptor(descriptor);
+    }
+    return CUDA_SUCCESS;
+  }
+
+  [[nodiscard]] SegmentOffer offer_of(const MappedPart& part) const {
+    SegmentOffer offer{
+        .descriptor = part.descriptor.get(), .pid = ::getpid(), .bytes = part.part.bytes};
     if (is_fabric_) {
       offer.kind = HandleKind::Fabric;
-      check(driver().mem_export_to_shareable_handle(offer.handle.data(), own_,
+      check(driver().mem_export_to_shareable_handle(offer.handle.data(), part.own,
                                                     CU_MEM_HANDLE_TYPE_FABRIC, 0),
             "exporting the device heap as a fabric handle");
     }
     return offer;
   }
 
-  std::byte* map(std::uint32_t slot, const SegmentOffer& offer, std::string_view whose) override {
+  void import(MappedPart& part,
+              std::uint32_t slot,
+              const SegmentOffer& offer,
+              std::string_view whose) {
     CUmemGenericAllocationHandle handle{};
     SegmentOffer copy = offer;
     if (offer.kind == HandleKind::Fabric) {
@@ -111,75 +254,61 @@ class VirtualSegments final : public Segments {
             fmt::format("importing the device heap of {}", whose));
     }
     try {
-      place(slot, handle);
+      place(part, slot, handle);
     } catch (const Error& error) {
       fail(Status::InvalidArgument,
            "GPU {} cannot reach the memory of {}'s GPU: {}; where NVLink or PCIe peer-to-peer is "
            "missing or forbidden, set WEFT_NODE_SIZE=1 and the PEs use the rails",
            device_.index, whose, error.what());
     }
-    return at(slot);
   }
 
-  void close_offer() override { descriptor_ = FileDescriptor(); }
-
- private:
-  [[nodiscard]] std::byte* at(std::uint32_t slot) const {
-    return reinterpret_cast<std::byte*>(range_ + slot * bytes_);
-  }
-
-  // Allocates physical memory with a handle that peers can import.
-  void allocate() {
-    CUmemAllocationProp properties =
-        properties_of(device_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    check(driver().mem_get_allocation_granularity(&granularity_, &properties,
-                                                  CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-          "querying the granularity of device memory");
-    bytes_ = (plan_.bytes + granularity_ - 1) / granularity_ * granularity_;
-    if (device_.has_fabric_handles && std::filesystem::exists(kFabricChannels)) {
-      // If no channel was granted, fabric handles fail, and file descriptors are used.
-      const CUmemAllocationProp fabric = properties_of(device_, CU_MEM_HANDLE_TYPE_FABRIC);
-      is_fabric_ = driver().mem_create(&own_, bytes_, &fabric, 0) == CUDA_SUCCESS;
-    }
-    if (is_fabric_) {
-      return;
-    }
-    if (const CUresult error = driver().mem_create(&own_, bytes_, &properties, 0);
+  // Maps `handle` at `slot` for this GPU; takes ownership of it. Own memory is released with the part.
+  void place(MappedPart& part, std::uint32_t slot, CUmemGenericAllocationHandle handle) {
+    const std::uint64_t bytes = part.part.bytes;
+    const CUdeviceptr address = address_of(part, slot);
+    if (const CUresult error = driver().mem_map(address, bytes, 0, handle, 0);
         error != CUDA_SUCCESS) {
-      fail_allocation(device_, bytes_, words(error));
-    }
-    int descriptor = -1;
-    check(driver().mem_export_to_shareable_handle(&descriptor, own_,
-                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-          "exporting the device heap");
-    descriptor_ = FileDescriptor(descriptor);
-  }
-
-  // Maps `handle` at `slot` for this GPU; takes ownership of it.
-  void place(std::uint32_t slot, CUmemGenericAllocationHandle handle) {
-    mapped_.resize(plan_.slot_count, 0);
-    const CUdeviceptr address = range_ + slot * bytes_;
-    if (const CUresult error = driver().mem_map(address, bytes_, 0, handle, 0);
-        error != CUDA_SUCCESS) {
-      driver().mem_release(handle);
+      if (slot != plan_.my_slot) {
+        driver().mem_release(handle);
+      }
       check(error, "cuMemMap");
     }
-    mapped_[slot] = handle;
+    part.mapped[slot] = handle;
     const CUmemAccessDesc access{
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device_.index},
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    check(driver().mem_set_access(address, bytes_, &access, 1), "cuMemSetAccess");
+    check(driver().mem_set_access(address, bytes, &access, 1), "cuMemSetAccess");
+  }
+
+  [[nodiscard]] CUdeviceptr address_of(const MappedPart& part, std::uint32_t slot) const {
+    return range_ + slot * stride_ + part.part.offset;
+  }
+
+  void unmap(MappedPart& part) noexcept {
+    for (std::uint32_t slot = 0; slot < part.mapped.size(); ++slot) {
+      if (part.mapped[slot] != 0) {
+        driver().mem_unmap(address_of(part, slot), part.part.bytes);
+      }
+      if (part.mapped[slot] != 0 && slot != plan_.my_slot) {
+        driver().mem_release(part.mapped[slot]);
+      }
+    }
+    if (part.own != 0) {
+      driver().mem_release(part.own);
+    }
+    part.mapped.clear();
+    part.own = 0;
   }
 
   Device device_;
   SegmentPlan plan_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t stride_ = 0;
   std::size_t granularity_ = 0;
   bool is_fabric_ = false;
-  CUmemGenericAllocationHandle own_{};
-  FileDescriptor descriptor_;
   CUdeviceptr range_ = 0;
-  std::vector<CUmemGenericAllocationHandle> mapped_;  // by slot
+  MappedPart first_;
+  std::vector<MappedPart> later_;
 };
 
 // ---- cudaMalloc and CUDA's IPC handles ---------------------------------------------------------------
@@ -233,6 +362,20 @@ class IpcSegments final : public Segments {
   }
 
   void close_offer() override {}
+
+  SegmentOffer add_part(const SegmentPart& part) override {
+    fail("cudaMalloc gives no memory at a chosen address ({} bytes at {})", part.bytes,
+         part.offset);
+  }
+
+  void map_part(std::uint32_t /*slot*/,
+                const SegmentPart& part,
+                const SegmentOffer& /*offer*/,
+                std::string_view whose) override {
+    fail("IPC handles map no memory of {} at a chosen address ({})", whose, part.offset);
+  }
+
+  void drop_part(const SegmentPart& /*part*/) noexcept override {}
 
  private:
   SegmentPlan plan_;

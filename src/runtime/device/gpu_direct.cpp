@@ -4,6 +4,7 @@
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/base/units.hpp"
 #include "src/bootstrap/frame.hpp"
 
 namespace weft::runtime {
@@ -38,6 +39,21 @@ HeapRegistration decode(const bootstrap::Blob& blob) {
 std::string refusal_of(const std::vector<DeviceRail>& rails) {
   const auto refused = std::ranges::find(rails, DeviceWay::None, &DeviceRail::way);
   return refused == rails.end() ? "" : fmt::format("rail {}: {}", refused->nic, refused->why);
+}
+
+// All PEs' registrations, and the keys alone.
+struct Gathered {
+  std::vector<HeapRegistration> registrations;
+  std::vector<bootstrap::Blob> keys;
+};
+
+Gathered gather(bootstrap::Bootstrap& bootstrap, const HeapRegistration& mine) {
+  Gathered all;
+  for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
+    all.registrations.push_back(decode(blob));
+    all.keys.push_back(all.registrations.back().keys);
+  }
+  return all;
 }
 
 // Empty unless a PE requires direct access and another PE lacks it.
@@ -77,7 +93,9 @@ GpuDirectHeap connect_device_heap(RailsTransport& rails,
                                   RegionIndex region,
                                   std::string_view mode,
                                   const GpuDirectOffer& offer) {
-  GpuDirectHeap result{.region = region, .peers = {}, .rails = {}, .refusal = offer.refusal};
+  GpuDirectHeap result;
+  result.region = region;
+  result.refusal = offer.refusal;
   const bool is_offered = offer.refusal.empty();
   HeapRegistration mine{.must = mode == "on", .refusal = offer.refusal, .keys = {}};
   mine.keys = rails.add_device_region(region, is_offered ? &offer.memory : nullptr);
@@ -85,23 +103,60 @@ GpuDirectHeap connect_device_heap(RailsTransport& rails,
   if (is_offered) {
     mine.refusal = refusal_of(result.rails);
   }
-  std::vector<HeapRegistration> registrations;
-  std::vector<bootstrap::Blob> keys;
-  for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
-    registrations.push_back(decode(blob));
-    keys.push_back(registrations.back().keys);
-  }
+  const auto [registrations, keys] = gather(bootstrap, mine);
   if (const std::string text = unmet_requirement(registrations); !text.empty()) {
     rails.drop_device_region(offer.memory.memory);
     fail(Status::InvalidArgument, "{}", text);
   }
   result.peers = rails.connect_device_region(region, keys);
+  result.is_used = std::ranges::any_of(registrations, [](const HeapRegistration& registration) {
+    return registration.refusal.empty();
+  });
   for (const DeviceRail& rail : result.rails) {
     log::info("device: rail {}", describe(rail));
   }
   log::info("device: data goes directly to and from {} of {} PEs",
             std::ranges::count(result.peers, true), result.peers.size());
   return result;
+}
+
+bool GpuDirectHeap::is_registered() const {
+  return refusal.empty() && refusal_of(rails).empty();
+}
+
+void connect_device_chunk(RailsTransport& rails,
+                          bootstrap::Bootstrap& bootstrap,
+                          const GpuDirectChunk& chunk) {
+  HeapRegistration mine;
+  mine.keys = rails.add_device_region(chunk.region, chunk.is_offered ? &chunk.memory : nullptr);
+  if (chunk.is_offered) {
+    mine.refusal = refusal_of(rails.device_rails());
+  }
+  Gathered all;
+  try {
+    all = gather(bootstrap, mine);
+  } catch (...) {
+    rails.drop_device_region(chunk.memory.memory);
+    throw;
+  }
+  const auto& [registrations, keys] = all;
+  const auto cannot = std::ranges::find_if(registrations, [](const HeapRegistration& registration) {
+    return !registration.refusal.empty();
+  });
+  if (cannot == registrations.end()) {
+    static_cast<void>(rails.connect_device_region(chunk.region, keys));
+    return;
+  }
+  rails.drop_device_region(chunk.memory.memory);
+  fail(Status::OutOfMemory, "the NICs of PE {} do not register {} more of its device heap: {}",
+       cannot - registrations.begin(), format_bytes(chunk.memory.memory.size()), cannot->refusal);
+}
+
+void disconnect_device_chunk(RailsTransport& rails,
+                             RegionIndex region,
+                             std::span<std::byte> memory) noexcept {
+  rails.drop_device_region(memory);
+  rails.remove_region(region);
 }
 
 std::string describe(const DeviceRail& rail) {

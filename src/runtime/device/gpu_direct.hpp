@@ -21,9 +21,15 @@ namespace weft::runtime {
 // The result of the offer. Empty if no peer is reached by rails.
 struct GpuDirectHeap {
   RegionIndex region;
+  std::vector<RegionIndex> chunk_regions;           // numbers that are kept for later chunks
   std::vector<bool> peers;                          // by PE: data is exchanged directly with it
   std::vector<transport::rails::DeviceRail> rails;  // of this PE, with the reason for each
   std::string refusal;  // why this PE offered the heap to no rail; else empty
+  bool is_used =
+      false;  // there is a PE whose rails have all registered its heap; the same on all PEs
+
+  // All rails of this PE have registered the heap. Then they must register each chunk that it grows by.
+  [[nodiscard]] bool is_registered() const;
 };
 
 // The device heap in the form in which rails register it. Holds the dma-buf, if there is one.
@@ -46,6 +52,24 @@ struct GpuDirectOffer {
                                                 RegionIndex region,
                                                 std::string_view mode,
                                                 const GpuDirectOffer& offer);
+
+// A chunk by which the heap grows.
+struct GpuDirectChunk {
+  RegionIndex region;  // its number
+  fabric::DeviceMemory memory;
+  bool is_offered = false;  // this PE's rails have registered the heap
+};
+
+// As connect_device_heap, for a chunk. Throws Error (OutOfMemory), the same on all PEs, if a rail does not register what
+// its PE offers; then no rail of any PE keeps the chunk.
+void connect_device_chunk(transport::rails::RailsTransport& rails,
+                          bootstrap::Bootstrap& bootstrap,
+                          const GpuDirectChunk& chunk);
+
+// Ends that. Collective, when no operation of any PE accesses the chunk any more.
+void disconnect_device_chunk(transport::rails::RailsTransport& rails,
+                             RegionIndex region,
+                             std::span<std::byte> memory) noexcept;
 
 // One line for a rail: "nic0: dma-buf (...)".
 [[nodiscard]] std::string describe(const transport::rails::DeviceRail& rail);

@@ -1,8 +1,10 @@
 #include "src/runtime/device/job.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <unistd.h>
@@ -20,7 +22,8 @@ namespace {
 using device::DeviceState;
 using device::TeamState;
 
-constexpr std::uint64_t kAlignment = 256;
+// Of a block, also where less is asked for.
+constexpr std::uint64_t kAlignmentMin = 256;
 
 // Words in the GPU's own memory.
 struct DeviceWords {
@@ -40,6 +43,8 @@ struct GpuDescription {
   std::array<std::uint8_t, 16> uuid{};
   std::uint32_t index = 0;
   std::uint64_t heap_size = 0;
+  std::uint64_t heap_limit = 0;      // how far its heap could grow
+  std::uint64_t heap_alignment = 0;  // of the address where it starts
   gpu::SegmentOffer offer;
 };
 
@@ -54,7 +59,8 @@ bootstrap::Blob encode(const GpuDescription& description) {
       .u32(description.status)
       .raw(bytes_of(description.uuid))
       .u32(description.index);
-  writer.raw(bytes_of(description.heap_size)).raw(bytes_of(description.offer));
+  writer.u64(description.heap_size).u64(description.heap_limit).u64(description.heap_alignment);
+  writer.raw(bytes_of(description.offer));
   return writer.bytes();
 }
 
@@ -71,7 +77,9 @@ GpuDescription decode(const bootstrap::Blob& blob) {
   description.status = reader.u32();
   read(reader, description.uuid);
   description.index = reader.u32();
-  read(reader, description.heap_size);
+  description.heap_size = reader.u64();
+  description.heap_limit = reader.u64();
+  description.heap_alignment = reader.u64();
   read(reader, description.offer);
   return description;
 }
@@ -104,8 +112,11 @@ DeviceJob::DeviceJob(DeviceDependencies dependencies)
 
 DeviceJob::~DeviceJob() {
   proxy_.reset();
+  if (growth_) {
+    growth_->disconnect_all();
+  }
   if (!gpu_direct_.peers.empty()) {
-    with_.drop_heap({heap_->base(), heap_->size()});
+    with_.drop_heap({heap_->base(), heap_->first_bytes()});
   }
 }
 
@@ -132,6 +143,8 @@ void DeviceJob::make_heap() {
   heap_ = std::make_unique<heap::DeviceHeap>(
       gpu::make_segments(device_,
                          {.bytes = device::kControlBytes + user,
+                          .reserved_bytes = device::kControlBytes +
+                                            std::min(with_.config.device_heap_max, device_.bytes),
                           .slot_count = place.local_count,
                           .my_slot = place.local_index,
                           .kind = is_ipc ? gpu::MemoryKind::Ipc : gpu::MemoryKind::Virtual}),
@@ -154,6 +167,9 @@ void DeviceJob::exchange() {
     make_heap();
     mine.uuid = device_.uuid;
     mine.index = static_cast<std::uint32_t>(device_.index);
+    mine.heap_limit = heap_->limit();
+    mine.heap_alignment = std::uint64_t{1}
+                          << std::countr_zero(reinterpret_cast<std::uint64_t>(heap_->base()));
     mine.offer = heap_->segments().offer();
   });
   const std::vector<GpuDescription> descriptions = gather(with_.bootstrap, mine);
@@ -183,6 +199,11 @@ void DeviceJob::exchange() {
   });
   require_all(gather(with_.bootstrap, mine), me_);
   heap_->segments().close_offer();
+  alignment_max_ = heap::kChunkUnit;
+  for (const GpuDescription& description : descriptions) {
+    heap_->limit_to(description.heap_limit);
+    alignment_max_ = std::min(alignment_max_, description.heap_alignment);
+  }
 }
 
 TeamState DeviceJob::team_state(const collectives::Team& team) {
@@ -238,26 +259,51 @@ void DeviceJob::leave(const collectives::Team& team) {
   std::erase(teams_, &team);
 }
 
-void* DeviceJob::allocate(std::uint64_t bytes, bool zeroed, std::string_view name) {
+void* DeviceJob::allocate(const Request& request, std::string_view name) {
   with_.calls.agree(name, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceAllocate),
-                           .bytes = bytes,
-                           .alignment = kAlignment});
-  if (bytes == 0) {
+                           .bytes = request.bytes,
+                           .alignment = request.alignment});
+  if (!std::has_single_bit(request.alignment) || request.alignment > alignment_max_) {
+    fail(Status::InvalidArgument,
+         "{}: the alignment {} is not a power of two of at most {}, which the device heaps of all "
+         "PEs have",
+         name, request.alignment, format_bytes(alignment_max_));
+  }
+  if (request.bytes == 0) {
     return nullptr;
   }
-  std::byte* address = heap_->allocate(bytes, kAlignment);
-  if (address == nullptr) {
-    const heap::Allocator& allocator = heap_->allocator();
-    fail(Status::OutOfMemory,
-         "{}: {} do not fit into the device heap of {}: {} are free, the largest block has {}; "
-         "raise WEFT_DEVICE_HEAP_SIZE",
-         name, format_bytes(bytes), format_bytes(heap_->user_bytes()),
-         format_bytes(allocator.free_bytes()), format_bytes(allocator.largest_free_block()));
-  }
-  if (zeroed) {
-    gpu::clear(address, bytes);
+  std::byte* address = take_block(request, name);
+  if (request.zeroed) {
+    gpu::clear(address, request.bytes);
   }
   with_.calls.sync(name);
+  return address;
+}
+
+// All PEs find the same room, so that all grow or none.
+std::byte* DeviceJob::take_block(const Request& request, std::string_view name) {
+  const std::uint64_t alignment =
+      std::min(std::max(kAlignmentMin, request.alignment), alignment_max_);
+  if (std::byte* address = heap_->allocate(request.bytes, alignment); address != nullptr) {
+    return address;
+  }
+  const std::string lacks = fmt::format(
+      "{}: {} do not fit into the device heap of {}: {} are free, the largest block has {}", name,
+      format_bytes(request.bytes), format_bytes(heap_->user_bytes()),
+      format_bytes(heap_->free_bytes()), format_bytes(heap_->largest_free_block()));
+  if (!heap_->can_grow() || !growth_) {
+    fail(Status::OutOfMemory,
+         "{}; raise WEFT_DEVICE_HEAP_SIZE, or let it grow (WEFT_DEVICE_HEAP_MAX, "
+         "WEFT_DEVICE_MEMORY)",
+         lacks);
+  }
+  try {
+    growth_->grow(request.bytes);
+  } catch (const Error& error) {
+    fail(error.status(), "{}, and it cannot grow: {}", lacks, error.what());
+  }
+  std::byte* address = heap_->allocate(request.bytes, alignment);
+  WEFT_CHECK(address != nullptr, "{} bytes in a new chunk", request.bytes);
   return address;
 }
 
@@ -273,6 +319,9 @@ void DeviceJob::release(void* address) {
          "weft_device_malloc)",
          kName, address);
   }
+  if (growth_) {
+    growth_->give_back();
+  }
 }
 
 void DeviceJob::fill_state() {
@@ -283,7 +332,7 @@ void DeviceJob::fill_state() {
   team_table_ = gpu::DeviceBuffer(device::kTeamCountMax * sizeof(TeamState));
 
   state_.heap = heap_->base();
-  state_.heap_bytes = heap_->size();
+  state_.heap_bytes = heap_->limit();  // so that it need not be told of chunks
   state_.pe = me_.value;
   state_.pe_count = with_.bootstrap.pe_count();
   state_.teams = reinterpret_cast<const TeamState*>(team_table_.data());
@@ -324,7 +373,10 @@ void DeviceJob::start() {
          .is_remote = is_remote,
          .transport = *with_.rails,
          .staging = staging,
-         .heap = {.region = gpu_direct_.region, .base = heap_->base(), .bytes = heap_->size()},
+         .heap = {.region = gpu_direct_.region,
+                  .base = heap_->base(),
+                  .bytes = heap_->first_bytes()},
+         .chunks = &heap_->chunks(),
          .is_direct = gpu_direct_.peers,
          .device = device_,
          .pass_begin_ns = &proxy_pass_ns_,
@@ -335,6 +387,7 @@ void DeviceJob::start() {
              },
          .on_copy_failed = [this](const std::string& why) { watch_->give_up_copies(why); }});
   }
+  prepare_growth();
   with_.bootstrap.barrier();
 }
 
@@ -342,7 +395,42 @@ void DeviceJob::connect_heap() {
   const gpu::MemoryKind kind =
       heap_->segments().stride() != 0 ? gpu::MemoryKind::Virtual : gpu::MemoryKind::Ipc;
   gpu_direct_ = with_.connect_heap(make_gpu_direct_offer(with_.config.device_direct, device_, kind,
-                                                         {heap_->base(), heap_->size()}));
+                                                         {heap_->base(), heap_->first_bytes()}),
+                                   heap_->can_grow() ? heap::kChunkCountMax : 0);
+}
+
+void DeviceJob::prepare_growth() {
+  std::vector<std::uint32_t> slots(state_.pe_count, HeapGrowth::kNotHere);
+  for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
+    if (pe != me_.value && heap_->mapped_base(Pe(pe)) != nullptr) {
+      slots[pe] = with_.membership.place(Pe(pe)).local_index;
+    }
+  }
+  HeapGrowth::Parts parts{.heap = *heap_,
+                          .bootstrap = with_.bootstrap,
+                          .slots = std::move(slots),
+                          .connect = {},
+                          .disconnect = {},
+                          .regions = gpu_direct_.chunk_regions};
+  if (gpu_direct_.is_used) {
+    parts.connect = [this](const heap::Chunk& chunk) { connect_chunk(chunk); };
+    parts.disconnect = [this](const heap::Chunk& chunk) {
+      with_.drop_chunk(chunk.region, {heap_->base() + chunk.offset, chunk.bytes});
+    };
+  }
+  growth_.emplace(std::move(parts));
+}
+
+void DeviceJob::connect_chunk(const heap::Chunk& chunk) {
+  const std::span<std::byte> memory(heap_->base() + chunk.offset, chunk.bytes);
+  const bool is_offered = gpu_direct_.is_registered();
+  const gpu::DmaBuf pages = is_offered ? gpu::dma_buf_of(device_, memory) : gpu::DmaBuf{};
+  with_.connect_chunk({.region = chunk.region,
+                       .memory = {.memory = memory,
+                                  .gpu = device_.index,
+                                  .dma_buf = pages.descriptor.get(),
+                                  .no_dma_buf = pages.why_not},
+                       .is_offered = is_offered});
 }
 
 void DeviceJob::quiet() {

@@ -26,6 +26,7 @@
 #include "src/proxy/context.hpp"
 #include "src/runtime/collective_calls.hpp"
 #include "src/runtime/device/gpu_direct.hpp"
+#include "src/runtime/device/heap_growth.hpp"
 #include "src/runtime/device/proxy.hpp"
 #include "src/runtime/device/watch.hpp"
 #include "src/runtime/membership.hpp"
@@ -43,8 +44,12 @@ struct DeviceDependencies {
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
   // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_heap ends the
   // registration.
-  std::function<GpuDirectHeap(const GpuDirectOffer& offer)> connect_heap;
+  // Keeps `chunk_count` region numbers for chunks that the heap grows by, if the rails are used for it.
+  std::function<GpuDirectHeap(const GpuDirectOffer& offer, std::uint32_t chunk_count)> connect_heap;
   std::function<void(std::span<std::byte> heap)> drop_heap;
+  // The same for such a chunk. All PEs succeed, or all throw the same Error.
+  std::function<void(const GpuDirectChunk& chunk)> connect_chunk;
+  std::function<void(RegionIndex region, std::span<std::byte> chunk)> drop_chunk;
   // The proxy's thread makes progress on the rails from here on.
   std::function<void()> take_over_progress;
   std::function<std::optional<Pe>()> lost_pe;  // a lost PE, if there is one
@@ -78,8 +83,14 @@ class DeviceJob {
 
   [[nodiscard]] const gpu::Device& device() const { return device_; }
 
-  // Collective, as Runtime::allocate and release.
-  [[nodiscard]] void* allocate(std::uint64_t bytes, bool zeroed, std::string_view name);
+  struct Request {
+    std::uint64_t bytes = 0;
+    std::uint64_t alignment = 256;
+    bool zeroed = false;
+  };
+
+  // Collective, as Runtime::allocate and release. The heap grows if it must, and gives back the chunks that are empty.
+  [[nodiscard]] void* allocate(const Request& request, std::string_view name);
   void release(void* address);
 
   // The team's number in kernels. Collective over the team the first time. Any thread; different teams at once.
@@ -100,15 +111,19 @@ class DeviceJob {
   void fill_state();
   void fill_addresses();
   void connect_heap();
+  void connect_chunk(const heap::Chunk& chunk);
+  void prepare_growth();
+  [[nodiscard]] std::byte* take_block(const Request& request, std::string_view name);
   [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
 
   const DeviceDependencies with_;
   Pe me_;
   gpu::Device device_;
   std::unique_ptr<heap::DeviceHeap> heap_;
-  gpu::PinnedBuffer pinned_;      // KernelPage
-  gpu::DeviceBuffer words_;       // claims and locks
-  gpu::DeviceBuffer team_table_;  // TeamState, by team number
+  std::uint64_t alignment_max_ = 0;  // of a block: what the heaps of all PEs have
+  gpu::PinnedBuffer pinned_;         // KernelPage
+  gpu::DeviceBuffer words_;          // claims and locks
+  gpu::DeviceBuffer team_table_;     // TeamState, by team number
   gpu::DeviceBuffer delta_table_;
   std::mutex teams_mutex_;  // guards the two below; streams are used from any thread
   std::vector<gpu::DeviceBuffer> pe_lists_;
@@ -117,6 +132,7 @@ class DeviceJob {
   std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;
   GpuDirectHeap gpu_direct_;
+  std::optional<HeapGrowth> growth_;    // empty before start
   std::unique_ptr<DeviceProxy> proxy_;  // null if there are no rails
 };
 

@@ -96,7 +96,8 @@ void DeviceProxy::start(Parts parts) {
       parts.me, parts.is_remote, proxy::EngineOptions{},
       proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed),
                          std::move(parts.on_copy_failed)},
-      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct});
+      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct,
+                          parts.chunks});
   thread_ = std::make_unique<proxy::ProxyThread>(
       *engine_, parts.transport, proxy::ProxyThreadOptions{.pass_begin_ns = parts.pass_begin_ns});
 }

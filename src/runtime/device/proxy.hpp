@@ -33,6 +33,7 @@ class DeviceProxy {
     transport::Transport& transport;
     proxy::RegionMemory staging;
     proxy::RegionMemory heap;
+    const heap::ChunkMap* chunks;
     std::vector<bool> is_direct;  // by PE
     const gpu::Device& device;
     std::uint64_t* pass_begin_ns;  // see proxy::ProxyThreadOptions
