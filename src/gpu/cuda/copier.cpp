@@ -17,7 +17,11 @@ struct Lane {
   std::array<cudaEvent_t, kInFlightMax> events{};
   std::uint64_t started = 0;
   std::uint64_t done = 0;
+  std::uintptr_t known_page = 0;  // of the GPU's side: CUDA knows it
 };
+
+// CUDA maps memory in pages of this size at least.
+constexpr unsigned kPageShift = 21;
 
 }  // namespace
 
@@ -25,6 +29,31 @@ struct Copier::Streams {
   Device device;
   std::array<Lane, 2> lanes;
   std::string failure;  // empty: none
+
+  bool takes_any_address = false;  // the GPU reads all memory of the process
+
+  // CUDA takes an address that it does not know for memory of the process, and reads there.
+  bool is_known(Lane& lane, const void* address) const {
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> kPageShift;
+    if (page != lane.known_page && !takes_any_address) {
+      cudaPointerAttributes found{};
+      if (cudaPointerGetAttributes(&found, address) != cudaSuccess ||
+          found.type == cudaMemoryTypeUnregistered) {
+        return false;
+      }
+      lane.known_page = page;
+    }
+    return true;
+  }
+
+  cudaError_t start(Lane& lane, void* dest, const void* source, std::size_t bytes) const {
+    if (const cudaError_t error =
+            cudaMemcpyAsync(dest, source, bytes, cudaMemcpyDefault, lane.stream);
+        error != cudaSuccess) {
+      return error;
+    }
+    return cudaEventRecord(lane.events[lane.started % kInFlightMax], lane.stream);
+  }
 
   Lane& lane(Direction direction) { return lanes[static_cast<std::size_t>(direction)]; }
 
@@ -49,6 +78,10 @@ Copier::Copier(const Device& device) : streams_(std::make_unique<Streams>()) {
   streams_->device = device;
   int lowest = 0;
   int highest = 0;
+  int takes_any = 0;
+  check(cudaDeviceGetAttribute(&takes_any, cudaDevAttrPageableMemoryAccess, device.index),
+        "querying which memory the GPU reads");
+  streams_->takes_any_address = takes_any != 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "querying stream priorities");
   for (Lane& lane : streams_->lanes) {
     check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest),
@@ -78,17 +111,16 @@ std::uint64_t Copier::start(Direction direction,
   while (streams_->failure.empty() && lane.started - lane.done == kInFlightMax) {
     streams_->advance(lane);
   }
+  const void* of_gpu = direction == Direction::ToGpu ? dest : source;
   if (streams_->failure.empty()) {
-    cudaError_t error = cudaMemcpyAsync(dest, source, bytes, cudaMemcpyDefault, lane.stream);
-    if (error == cudaSuccess) {
-      error = cudaEventRecord(lane.events[lane.started % kInFlightMax], lane.stream);
-    }
+    const cudaError_t error = streams_->is_known(lane, of_gpu)
+                                  ? streams_->start(lane, dest, source, bytes)
+                                  : cudaErrorInvalidValue;
     if (error != cudaSuccess) {
-      const bool to_gpu = direction == Direction::ToGpu;
       streams_->failure = fmt::format(
           "copying {} bytes {} {} failed: {}; the local side of a put or get in a kernel must be "
           "memory of this GPU, or host memory that it maps",
-          bytes, to_gpu ? "to" : "from", to_gpu ? dest : source, words(error));
+          bytes, direction == Direction::ToGpu ? "to" : "from", of_gpu, words(error));
     }
   }
   return ++lane.started;

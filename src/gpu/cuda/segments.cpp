@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <vector>
 
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "src/base/descriptor_offer.hpp"
 #include "src/base/file_descriptor.hpp"
 #include "src/base/units.hpp"
 #include "src/gpu/buffer.hpp"
@@ -42,8 +42,23 @@ std::string memory_words(const Device& device) {
        format_bytes(bytes), memory_words(device), why);
 }
 
-// Duplicates descriptor `descriptor` of process `pid`.
+// A name of 32 characters, in the bytes that handles of other kinds use.
+void write_name(SegmentOffer& offer, const std::string& name) {
+  std::ranges::copy(name, offer.handle.begin());
+}
+
+std::string name_in(const SegmentOffer& offer) {
+  const auto end = std::ranges::find(offer.handle, std::uint8_t{0});
+  return {offer.handle.begin(), end};
+}
+
+// Duplicates the descriptor that another process offers: by its socket, or, where that is in another network namespace,
+// as a debugger would.
 FileDescriptor take_descriptor(const SegmentOffer& offer, std::string_view whose) {
+  if (FileDescriptor taken = take_offered(name_in(offer)); taken.is_open()) {
+    return taken;
+  }
+  const std::string why = errno_words(errno);
   const FileDescriptor process(
       static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(offer.pid), 0)));
   FileDescriptor copy(process.get() < 0 ? -1
@@ -51,9 +66,10 @@ FileDescriptor take_descriptor(const SegmentOffer& offer, std::string_view whose
                                                                      offer.descriptor, 0)));
   if (copy.get() < 0) {
     fail(
-        "taking the handle of {}'s device memory failed: {}; allow ptrace between the PEs "
+        "taking the handle of {}'s device memory failed: {} by its socket, {} by its process; let "
+        "the PEs of a node share a network namespace and a user, or allow ptrace between them "
         "(kernel.yama.ptrace_scope, or SYS_PTRACE for a container), or set WEFT_DEVICE_MEMORY=ipc",
-        whose, errno_words(errno));
+        whose, why, errno_words(errno));
   }
   return copy;
 }
@@ -74,13 +90,13 @@ struct MappedPart {
   SegmentPart part;
   CUmemGenericAllocationHandle own{};
   FileDescriptor descriptor;                         // of own memory, until it is closed
+  std::unique_ptr<DescriptorOffer> sender;           // passes it to peers
   std::vector<CUmemGenericAllocationHandle> mapped;  // by slot
 };
 
 class VirtualSegments final : public Segments {
  public:
   VirtualSegments(const Device& device, const SegmentPlan& plan) : device_(device), plan_(plan) {
-    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // so that peers may duplicate the descriptor
     first_.mapped.resize(plan_.slot_count, 0);
     allocate();
     reserve();
@@ -112,10 +128,8 @@ class VirtualSegments final : public Segments {
   }
 
   void close_offer() override {
-    first_.descriptor = FileDescriptor();
-    for (MappedPart& part : later_) {
-      part.descriptor = FileDescriptor();
-    }
+    close(first_);
+    std::ranges::for_each(later_, &VirtualSegments::close);
   }
 
   SegmentOffer add_part(const SegmentPart& part) override {
@@ -220,8 +234,14 @@ class VirtualSegments final : public Segments {
                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
             "exporting the device heap");
       part.descriptor = FileDescriptor(descriptor);
+      part.sender = std::make_unique<DescriptorOffer>(descriptor);
     }
     return CUDA_SUCCESS;
+  }
+
+  static void close(MappedPart& part) {
+    part.sender.reset();
+    part.descriptor = FileDescriptor();
   }
 
   [[nodiscard]] SegmentOffer offer_of(const MappedPart& part) const {
@@ -232,6 +252,8 @@ class VirtualSegments final : public Segments {
       check(driver().mem_export_to_shareable_handle(offer.handle.data(), part.own,
                                                     CU_MEM_HANDLE_TYPE_FABRIC, 0),
             "exporting the device heap as a fabric handle");
+    } else if (part.sender != nullptr) {
+      write_name(offer, part.sender->name());
     }
     return offer;
   }
