@@ -17,7 +17,7 @@ struct Lane {
   std::array<cudaEvent_t, kInFlightMax> events{};
   std::uint64_t started = 0;
   std::uint64_t done = 0;
-  std::uintptr_t known_page = 0;  // of the GPU's side: CUDA knows it
+  std::uintptr_t known_page = UINTPTR_MAX;  // of the GPU's side: CUDA knows it
 };
 
 // CUDA maps memory in pages of this size at least.
