@@ -10,8 +10,9 @@ if(NOT WEFT_CUDA STREQUAL OFF)
     endif()
   endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # Machine code for Hopper; others get it from the driver at the first start.
-    set(CMAKE_CUDA_ARCHITECTURES 80-virtual 90-real)
+    # Machine code for Hopper; others get it from the driver at the first start. What Hopper's PTX has (fences in one
+    # direction) also serves later ones.
+    set(CMAKE_CUDA_ARCHITECTURES 80-virtual 90)
   endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
