@@ -42,9 +42,8 @@ class BorrowedBootstrap final : public bootstrap::Bootstrap {
 // Lent to one runtime at a time; leaves the job when destroyed.
 class JobLink {
  public:
-  // Joins the launcher's job unless an earlier runtime has joined it.
+  // Joins the job unless an earlier runtime has joined.
   [[nodiscard]] std::unique_ptr<bootstrap::Bootstrap> lend(const Config& config) {
-    leave_named();
     if (bootstrap_ == nullptr) {
       bootstrap_ = bootstrap::connect(config);
     }
@@ -56,25 +55,13 @@ class JobLink {
                                                            const bootstrap::ExplicitJob& job) {
     leave();
     bootstrap_ = bootstrap::connect_with(config, job);
-    is_named_ = true;
     return std::make_unique<BorrowedBootstrap>(*bootstrap_);
   }
 
-  // Leaves a job that the program has named: the next one has a name of its own.
-  void leave_named() {
-    if (is_named_) {
-      leave();
-    }
-  }
-
   // The process will not join again.
-  void leave() {
-    bootstrap_.reset();
-    is_named_ = false;
-  }
+  void leave() { bootstrap_.reset(); }
 
  private:
-  bool is_named_ = false;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
 };
 

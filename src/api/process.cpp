@@ -156,7 +156,7 @@ int weft_init_with(int pe, int pe_count, const weft_unique_id_t* id) {
   return weft::api::initialize({.name = "weft_init_with", .job = &job});
 }
 
-int weft::api::finalize() {
+int weft::api::finalize(LinkUse use) {
   const std::unique_lock lock(setup_mutex);
   if (job == nullptr) {
     return report_not_initialized("weft_finalize");
@@ -165,7 +165,9 @@ int weft::api::finalize() {
   publish(nullptr);
   forget_device();
   job.reset();
-  job_link.leave_named();
+  if (use == LinkUse::Leave) {
+    job_link.leave();
+  }
   return result;
 }
 
@@ -177,7 +179,7 @@ void weft::api::leave_job() {
 }
 
 int weft_finalize(void) {
-  return weft::api::finalize();
+  return weft::api::finalize(weft::api::LinkUse::Leave);
 }
 
 int weft_initialized(void) {

@@ -66,16 +66,6 @@ TEST(Globals, AreRefusedWithAHintWhereTheyAreNotAskedFor) {
   EXPECT_THAT(outcome.text, HasSubstr("WEFT_SYMMETRIC_GLOBALS=yes"));
 }
 
-TEST(Init, WorksAgainAfterFinalize) {
-  for (const std::string where : {"", kRails}) {
-    const Outcome outcome = launch(3, "again 20", where);
-    EXPECT_EQ(outcome.status, 0) << outcome.text;
-    for (const char* pe : {"PE 0", "PE 1", "PE 2"}) {
-      EXPECT_THAT(outcome.text, HasSubstr(std::string(pe) + " of 3, 20 times\n"));
-    }
-  }
-}
-
 TEST(Collective, ThatAPeDoesNotEnterSaysWhoIsMissing) {
   for (const std::string where : {"", kRails}) {
     const Outcome outcome = launch(3, "absent", "WEFT_WAIT_REPORT=1 " + where);
