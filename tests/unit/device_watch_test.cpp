@@ -93,7 +93,13 @@ class Watched : public ::testing::Test {
   }
 
   void fail(FailureKind kind, OperationName operation) {
-    page_.failure = record_of(FailureKind::None, operation);
+    const FailureRecord record = record_of(FailureKind::None, operation);
+    page_.failure.operation = record.operation;
+    page_.failure.block = record.block;
+    page_.failure.address = record.address;
+    page_.failure.expected = record.expected;
+    page_.failure.seen = record.seen;
+    page_.failure.waited_ms = record.waited_ms;
     // SYNC failure-record (pairs with src/runtime/device/watch.cpp): written last, as by a kernel.
     AtomicRef(page_.failure.kind)
         .store(static_cast<std::uint32_t>(kind), std::memory_order_release);

@@ -169,7 +169,12 @@ void DeviceWatch::give_up_copies(const std::string& why) {
   end_kernels(FailureKind::CopyFailed, -1);
 }
 
+// By the watch's thread or the proxy's; the first one counts.
 void DeviceWatch::end_kernels(FailureKind kind, std::int32_t pe) {
+  const std::lock_guard lock(mutex_);
+  if (page_.abort.kind != 0) {
+    return;
+  }
   page_.abort.pe = pe;
   // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads `pe`.
   AtomicRef(page_.abort.kind).store(static_cast<std::uint32_t>(kind), std::memory_order_release);
@@ -225,7 +230,8 @@ void DeviceWatch::look() {
       end_job_();
     }
   }
-  if (page_.abort.kind != 0) {
+  // relaxed: only whether there is anything left to do
+  if (AtomicRef(page_.abort.kind).load(std::memory_order_relaxed) != 0) {
     return;
   }
   if (const auto lost = lost_pe_()) {
