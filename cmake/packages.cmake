@@ -38,6 +38,8 @@ set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "One-sided communication for clusters of GP
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS python3)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libfabric1, libpmix2 | libpmix2t64")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libweft-dev)
+# libnvshmem_host asks for libweft, which is in the other package.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "Headers of Weft and OpenSHMEM, and the compiler wrappers
  For CMake's find_package(weft), pkg-config weft, weft-cc, and in /usr/lib/weft/bin oshcc and oshc++.")

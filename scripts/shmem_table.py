@@ -2,18 +2,9 @@
 import dataclasses
 import re
 
-REAL = {"float": "float", "double": "double", "longdouble": "long double"}
-C_INTEGERS = {"char": "char", "schar": "signed char", "short": "short", "int": "int", "long": "long",
-              "longlong": "long long", "uchar": "unsigned char", "ushort": "unsigned short", "uint": "unsigned int",
-              "ulong": "unsigned long", "ulonglong": "unsigned long long"}
-FIXED = {f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-SIZES = {"size": "size_t", "ptrdiff": "ptrdiff_t"}
+from shmem_types import C_INTEGERS, FIXED, REAL, SIZES, chosen
+
 COMPLEX = {"complexd": "weft_complexd_t", "complexf": "weft_complexf_t"}
-
-
-def chosen(types, names):
-    return {name: types[name] for name in names.split()}
-
 
 # The specification's tables of types, by their names there.
 RMA = REAL | C_INTEGERS | FIXED | SIZES

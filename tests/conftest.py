@@ -7,6 +7,23 @@ import pytest
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 
 
+# Folders whose tests touch only files and processes of their own: where pytest-xdist runs (-n), each of their files runs in
+# any worker. All other tests share one worker, one after the other: they make networks, measure, or look at the whole machine.
+INDEPENDENT = {"nvshmem", "plot", "python", "recipes", "scripts"}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = pathlib.PurePath(nodeid.partition("::")[0])
+            return str(path) if INDEPENDENT & set(path.parts) else "one after the other"
+
+    return ByFolder(config, log)
+
+
 def pytest_addoption(parser):
     parser.addoption("--build", metavar="PRESET", default="dev", help="the build under build/ to test (default: dev)")
 

@@ -23,9 +23,12 @@ extern "C" {
 /* ---- Teams --------------------------------------------------------------------------------------- */
 
 typedef struct weft_team* weft_team_t;
-/* All PEs; the PEs of this PE's node; no team. */
+/* All PEs; the PEs of this PE's node; those of its machine, also if WEFT_NODE_SIZE makes several nodes of it; the PEs
+ * with this PE's index on its machine, one of each machine; no team. */
 #define WEFT_TEAM_WORLD ((weft_team_t)0)
 #define WEFT_TEAM_NODE ((weft_team_t)1)
+#define WEFT_TEAM_MACHINE ((weft_team_t)2)
+#define WEFT_TEAM_MACHINE_PEERS ((weft_team_t)3)
 #define WEFT_TEAM_INVALID ((weft_team_t) - 1)
 
 /* The PEs start, start + stride, ..., `size` of them, in the parent's numbering. Stride may be negative.
@@ -38,7 +41,7 @@ typedef struct weft_team_range {
 
 /* Collective over `parent`, with the same range on all its PEs. *team is WEFT_TEAM_INVALID on PEs that are
  * not in the range. Returns, on all PEs, WEFT_INVALID_ARGUMENT if the range exceeds the parent, and
- * WEFT_OUT_OF_MEMORY if any PE has no free team (64 teams at a time). */
+ * WEFT_OUT_OF_MEMORY if any PE has no free team (64 teams at a time, the predefined ones included). */
 WEFT_EXPORT int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team);
 /* Collective over `parent`. PE p of the parent is at x = p % x_size, y = p / x_size. *x_team contains the PEs
  * with its y, *y_team the PEs with its x. */

@@ -80,6 +80,10 @@ typedef struct weft_unique_id_t {
  * exits. WEFT_INVALID_ARGUMENT for NULL, WEFT_INTERNAL if this process cannot listen. */
 WEFT_EXPORT int weft_unique_id(weft_unique_id_t* id);
 
+/* As weft_unique_id, for programs that pass on fewer bytes: all after the first `bytes` are 0. With less room the id
+ * names fewer of this host's addresses. WEFT_INVALID_ARGUMENT if not even one fits; 96 bytes are enough for one. */
+WEFT_EXPORT int weft_unique_id_within(weft_unique_id_t* id, size_t bytes);
+
 /* Collective over the `pe_count` PEs that hold the same id. As weft_init, but this process is `pe` (from 0 to
  * pe_count - 1, each once), and no launcher is asked. Returns when all PEs have joined, or after
  * WEFT_BOOTSTRAP_TIMEOUT with WEFT_TIMEOUT and the numbers of the missing PEs. After weft_finalize a process
@@ -87,7 +91,8 @@ WEFT_EXPORT int weft_unique_id(weft_unique_id_t* id);
  * did not return, and for a PE that does not fit. */
 WEFT_EXPORT int weft_init_with(int pe, int pe_count, const weft_unique_id_t* id);
 
-/* Collective. Completes all outstanding operations, waits for all PEs, and frees all resources. */
+/* Collective. Completes all outstanding operations, waits for all PEs, and frees all resources but the connection
+ * over which the PEs of a launcher's job meet: all of them may call weft_init again, or end. */
 WEFT_EXPORT int weft_finalize(void);
 
 /* 1 between weft_init and weft_finalize, else 0. */

@@ -1,40 +1,65 @@
-"""Weft's wheel: where its library, headers and packages for CMake and pkg-config are.
+"""Weft for Python: one-sided communication over symmetric arrays, between the processes (PEs) of a job.
 
-The functions return absolute paths. `python -m weft --help` prints the same for build scripts.
+    import numpy, weft
+
+    with weft.init() as job:
+        inbox = weft.zeros(4, "int64")
+        right = (job.pe + 1) % job.pe_count
+        weft.put(inbox, numpy.full(4, job.pe), right)
+        weft.barrier_all()
+        print(job.pe, "got", numpy.asarray(inbox))
+
+Start it as `weft-run -n 4 -- python program.py`, or with torchrun, mpirun or srun. docs/PYTHON.md is the guide.
+
+Terms: a PE is a process of the job. A symmetric array exists on every PE, with the same shape; `put` writes into that
+of another PE, `get` reads it. A put is complete when its source may be reused, and visible when the target may read it.
+
+Threads: any thread may call any function between init and finalize, and the GIL is released while one waits. Collective
+functions (marked so) are called by one thread of each PE, in the same order on all PEs.
+
+Errors: every function raises weft.Error or a class under it (weft.errors), whose text says what to do.
+
+This module imports neither numpy nor torch. What build scripts ask for is here too: prefix, include_dir, lib_dir.
 """
 
-from pathlib import Path
-
+from .errors import (
+    Error, Forked, Freed, InvalidArgument, Mismatch, NoCuda, NotContiguous, NotInitialized, NoTorch, NotMapped,
+    NotSymmetric, OutOfMemory, PeerLost, Timeout, WrongDevice, WrongDtype, WrongShape, WrongVersion)
+from .paths import cmake_dir, include_dir, lib_dir, library, pkg_config_dir, prefix
 from .version import VERSION as __version__
 
-__all__ = ["__version__", "cmake_dir", "include_dir", "lib_dir", "library", "pkg_config_dir", "prefix"]
+# What needs the module of C++, by the file it stands in: loaded when it is first used, so that `python -m weft` and the
+# commands work with any Python.
+_ORIGINS = {
+    "job": ("Job", "finalize", "global_exit", "init", "initialized", "node_count", "node_index", "node_of", "pe",
+            "pe_count", "unique_id"),
+    "arrays": ("empty", "free", "is_mapped", "register", "unregister", "zeros"),
+    "operations": (
+        "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and",
+        "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set",
+        "atomic_swap", "atomic_xor", "barrier_all", "fence", "get", "get_nbi", "put", "put_nbi", "put_signal",
+        "put_signal_nbi", "quiet", "signal_fetch", "signal_post", "signal_wait_until", "sync_all", "Array", "Context",
+        "Team", "node", "world"),
+}
+_WHERE = {name: module for module, names in _ORIGINS.items() for name in names}
+
+__all__ = [
+    "Error", "Forked", "Freed", "InvalidArgument", "Mismatch", "NoCuda", "NotContiguous", "NotInitialized", "NoTorch",
+    "NotMapped", "NotSymmetric", "OutOfMemory", "PeerLost", "Timeout", "WrongDevice", "WrongDtype", "WrongShape",
+    "WrongVersion", "__version__", "cmake_dir", "include_dir", "lib_dir", "library", "pkg_config_dir", "prefix",
+    *_WHERE]
 
 
-def prefix():
-    """The prefix of the installation: it has bin, include, lib and share."""
-    return str(Path(__file__).resolve().parent)
+def __getattr__(name):
+    from importlib import import_module
+    if name in _WHERE:
+        value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+        globals()[name] = value  # the next use finds it at once
+        return value
+    if name in ("torch", "moe", "doctor"):
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")
 
 
-def include_dir():
-    """For the compiler's -I: shmem.h and weft/weft.h are there."""
-    return f"{prefix()}/include"
-
-
-def lib_dir():
-    """For the linker's -L, and for its -rpath."""
-    return f"{prefix()}/lib"
-
-
-def library():
-    """The file for dlopen and ctypes. libweft.so beside it is a text for linkers."""
-    return f"{lib_dir()}/libweft.so.0"
-
-
-def cmake_dir():
-    """For CMake's weft_DIR, so that find_package(weft) finds it."""
-    return f"{lib_dir()}/cmake/weft"
-
-
-def pkg_config_dir():
-    """For PKG_CONFIG_PATH: weft.pc and weft-shmem.pc."""
-    return f"{lib_dir()}/pkgconfig"
+def __dir__():
+    return sorted({*globals(), *_WHERE, "moe", "torch"})

@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 
-from . import prefix
+from .paths import prefix
 
 
 def run_program(name):

@@ -18,6 +18,8 @@ MAY_USE = {
     "runtime": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport", "proxy", "rma", "collectives"},
     "api": {"base", "gpu", "bootstrap", "heap", "transport", "rma", "collectives", "runtime"},
     "shmem": {"base", "transport", "rma", "collectives", "api"},
+    "moe": {"base", "api"},  # over the public interface; of api only its errors
+    "nvshmem": set(),  # a library of its own, over the public interface
 }
 # Tools prove that the public headers are enough; these look inside because that is their purpose.
 TOOL_MAY_USE = {
@@ -32,7 +34,7 @@ VENDOR_OWNERS = {
     "rdma/": ["src/fabric", "bench", "loom"],
     "hwloc": ["src/topology", "tools/run"],
     "nvml": ["src/topology"],
-    "cuda": ["src/gpu", "loom/src/gpu_driver.hpp"],
+    "cuda": ["src/gpu", "src/nvshmem", "include/nvshmem/weft_nvshmem/types.h", "loom/src/gpu_driver.hpp"],
     "pmix": ["src/bootstrap"],
     "sodium": ["src/bootstrap"],
     "spdlog/": ["src/base/log.cpp"],

@@ -30,6 +30,7 @@ SUBJECTS = {
     "counters": ("Connections and counters", "What each rail has carried, and opening connections early.",
                  [("weft/weft.h", "Connections and counters")]),
     "device": ("GPUs, from the host", "The heap in device memory, operations on a CUDA stream.", [("weft/device.h", "*")]),
+    "moe": ("Expert parallelism", "Dispatch and combine for mixture-of-experts layers.", [("weft/moe.h", "*")]),
     "openshmem": ("OpenSHMEM", "All functions of shmem.h, by the sections of the specification.", [("shmem.h", "*")]),
     "pshmem": ("OpenSHMEM's profiling interface", "Each function under the name that tools call.", [("pshmem.h", "*")]),
 }

@@ -17,7 +17,14 @@ namespace weft::api {
 // A non-owning bootstrap, for a runtime that wants to own one.
 class BorrowedBootstrap final : public bootstrap::Bootstrap {
  public:
-  explicit BorrowedBootstrap(bootstrap::Bootstrap& owned) : owned_(owned) {}
+  explicit BorrowedBootstrap(bootstrap::Bootstrap& owned) : owned_(owned) {
+    owned_.take_part(true);
+  }
+
+  BorrowedBootstrap(const BorrowedBootstrap&) = delete;
+  BorrowedBootstrap& operator=(const BorrowedBootstrap&) = delete;
+
+  ~BorrowedBootstrap() override { owned_.take_part(false); }
 
   [[nodiscard]] Pe pe() const override { return owned_.pe(); }
 
@@ -31,9 +38,14 @@ class BorrowedBootstrap final : public bootstrap::Bootstrap {
 
   void barrier() override { owned_.barrier(); }
 
+  // The runtime's life is the job's.
+  void take_part(bool /*takes_part*/) override {}
+
   void end_job(int status) override { owned_.end_job(status); }
 
   void follow_end() override { owned_.follow_end(); }
+
+  [[nodiscard]] bool has_lost(Pe pe) override { return owned_.has_lost(pe); }
 
  private:
   bootstrap::Bootstrap& owned_;
@@ -42,8 +54,9 @@ class BorrowedBootstrap final : public bootstrap::Bootstrap {
 // Lent to one runtime at a time; leaves the job when destroyed.
 class JobLink {
  public:
-  // Joins the job unless an earlier runtime has joined.
+  // Joins the launcher's job unless an earlier runtime has joined it.
   [[nodiscard]] std::unique_ptr<bootstrap::Bootstrap> lend(const Config& config) {
+    leave_named();
     if (bootstrap_ == nullptr) {
       bootstrap_ = bootstrap::connect(config);
     }
@@ -55,13 +68,25 @@ class JobLink {
                                                            const bootstrap::ExplicitJob& job) {
     leave();
     bootstrap_ = bootstrap::connect_with(config, job);
+    is_named_ = true;
     return std::make_unique<BorrowedBootstrap>(*bootstrap_);
   }
 
+  // Leaves a job that the program has named: the next one has a name of its own.
+  void leave_named() {
+    if (is_named_) {
+      leave();
+    }
+  }
+
   // The process will not join again.
-  void leave() { bootstrap_.reset(); }
+  void leave() {
+    bootstrap_.reset();
+    is_named_ = false;
+  }
 
  private:
+  bool is_named_ = false;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
 };
 

@@ -50,8 +50,9 @@ void require_symmetric(const Call& call, const char* side, const void* address, 
 
 void require_device(const Call& call, const char* side, const void* address, std::size_t bytes) {
   if (bytes != 0 && !call.device.heap().contains(address, bytes) &&
-      !gpu::is_device_memory(address)) {
-    call.refuse("{}, {}, is not GPU memory", side, address);
+      !gpu::is_reached_by_kernels(address)) {
+    call.refuse("{}, {}, is neither GPU memory nor memory that cudaHostRegister was called for",
+                side, address);
   }
 }
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "src/api/checks.hpp"
 #include "src/api/job_link.hpp"
 #include "src/base/log.hpp"
@@ -45,6 +47,15 @@ std::unique_ptr<Job>& job = *new std::unique_ptr<Job>;
 // Never destroyed implicitly, as `job`.
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): 8 bytes, before main
 JobLink& job_link = *new JobLink;
+
+// The process that finalized last. A child of fork inherits its connection, but not the threads that serve it.
+pid_t finalized_by = 0;
+
+void leave_at_exit() {
+  if (::getpid() == finalized_by) {
+    leave_job();
+  }
+}
 
 }  // namespace
 
@@ -125,18 +136,34 @@ int weft_init(void) {
   return weft::api::initialize({.name = "weft_init"});
 }
 
-int weft_unique_id(weft_unique_id_t* id) {
+namespace {
+
+int make_id(const char* name, weft_unique_id_t* id, std::size_t bytes_max) {
   if (id == nullptr) {
-    return report(Status::InvalidArgument, "weft_unique_id: the id is NULL");
+    return report(Status::InvalidArgument, fmt::format("{}: the id is NULL", name));
   }
   try {
-    const std::string text = weft::bootstrap::make_unique_id();
+    const std::string text = weft::bootstrap::make_unique_id(bytes_max);
     *id = {};
     std::ranges::copy(text, id->bytes);
     return WEFT_OK;
+  } catch (const weft::Error& error) {
+    const bool has_room = bytes_max >= weft::bootstrap::kUniqueIdBytesMax;
+    return report(has_room ? Status::Internal : error.status(),
+                  fmt::format("{}: {}", name, error.what()));
   } catch (const std::exception& error) {
-    return report(Status::Internal, fmt::format("weft_unique_id: {}", error.what()));
+    return report(Status::Internal, fmt::format("{}: {}", name, error.what()));
   }
+}
+
+}  // namespace
+
+int weft_unique_id(weft_unique_id_t* id) {
+  return make_id("weft_unique_id", id, weft::bootstrap::kUniqueIdBytesMax);
+}
+
+int weft_unique_id_within(weft_unique_id_t* id, size_t bytes) {
+  return make_id("weft_unique_id_within", id, bytes);
 }
 
 int weft_init_with(int pe, int pe_count, const weft_unique_id_t* id) {
@@ -156,7 +183,7 @@ int weft_init_with(int pe, int pe_count, const weft_unique_id_t* id) {
   return weft::api::initialize({.name = "weft_init_with", .job = &job});
 }
 
-int weft::api::finalize(LinkUse use) {
+int weft::api::finalize() {
   const std::unique_lock lock(setup_mutex);
   if (job == nullptr) {
     return report_not_initialized("weft_finalize");
@@ -165,9 +192,11 @@ int weft::api::finalize(LinkUse use) {
   publish(nullptr);
   forget_device();
   job.reset();
-  if (use == LinkUse::Leave) {
-    job_link.leave();
-  }
+  job_link.leave_named();
+  // Some launchers take a process that ends without leaving for lost.
+  finalized_by = ::getpid();
+  static const int registered = std::atexit(leave_at_exit);
+  static_cast<void>(registered);
   return result;
 }
 
@@ -179,7 +208,7 @@ void weft::api::leave_job() {
 }
 
 int weft_finalize(void) {
-  return weft::api::finalize(weft::api::LinkUse::Leave);
+  return weft::api::finalize();
 }
 
 int weft_initialized(void) {

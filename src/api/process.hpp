@@ -51,9 +51,9 @@ struct InitOptions {
 // Joins the job; returns WEFT_OK, or a status whose message is set and printed.
 int initialize(const InitOptions& options);
 
-// Whether a process that finalizes may join again. If so, it keeps its connection to the other PEs until leave_job.
-enum class LinkUse : bool { Keep, Leave };
-int finalize(LinkUse use);
+// The process may join again: it keeps its connection to the launcher's other PEs until leave_job or its end, as
+// launchers let a PE join once.
+int finalize();
 // No effect while a job runs.
 void leave_job();
 

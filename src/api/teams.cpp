@@ -24,6 +24,12 @@ Team* team_of(Runtime& runtime, weft_team_t team) {
   if (team == WEFT_TEAM_NODE) {
     return &all.node_team();
   }
+  if (team == WEFT_TEAM_MACHINE) {
+    return &all.machine_team();
+  }
+  if (team == WEFT_TEAM_MACHINE_PEERS) {
+    return &all.machine_peers();
+  }
   auto* object = reinterpret_cast<Team*>(team);
   return team != WEFT_TEAM_INVALID && all.is_team(object) ? object : nullptr;
 }
@@ -177,9 +183,10 @@ int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft
 
 int weft_team_destroy(weft_team_t team) {
   return with_team("weft_team_destroy", team, [&](Runtime& runtime, Team& object) {
-    if (team == WEFT_TEAM_WORLD || team == WEFT_TEAM_NODE) {
+    if (runtime.collectives().is_predefined(&object)) {
       return report(Status::InvalidArgument,
-                    "weft_team_destroy: WEFT_TEAM_WORLD and WEFT_TEAM_NODE cannot be destroyed");
+                    "weft_team_destroy: WEFT_TEAM_WORLD, WEFT_TEAM_NODE and the other predefined "
+                    "teams cannot be destroyed");
     }
     const Status quiet = destroy_contexts_of(team);
     if (runtime.device() != nullptr) {

@@ -91,6 +91,10 @@ constexpr std::array kSettings{
         "kernel (cross-memory attach), for comparisons."},
     Setting{"WEFT_NODE_SIZE", &Config::node_size, "PEs", "0", "",
             "Treat each run of this many PEs as a node of its own; 0 for the real nodes."},
+    Setting{"WEFT_ON_PEER_LOST", &Config::on_peer_lost, "", "end", "end|report",
+            "What a PE does when it hears that another one has died: end its process, as the job "
+            "cannot go on, or report it, by WEFT_PEER_LOST (weft.PeerLost) from calls that need "
+            "that PE. weft-run leaves the others running with report."},
     Setting{"WEFT_PE", &Config::pe, "", "-1", "", "This PE's number; set by weft-run."},
     Setting{"WEFT_PEER_LOST_MS", &Config::peer_lost_ms, "ms", "5000", "",
             "A peer that no rail has reached for this long is lost for good."},
@@ -102,6 +106,18 @@ constexpr std::array kSettings{
         "WEFT_PROVIDER", &Config::provider, "", "auto", "",
         "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best that is "
         "here."},
+    Setting{"WEFT_PROXY_CORES", &Config::proxy_cores, "", "", "",
+            "Cores for the proxy threads of a machine's PEs, which carry out what kernels ask for, "
+            "for example 8-11,24: shared out in turn. Empty: where the system puts them."},
+    Setting{"WEFT_PROXY_NAP_US", &Config::proxy_nap_us, "us", "50", "",
+            "The longest nap of a proxy thread that has nothing to do: what the first command "
+            "after a pause may wait. 0: it polls without a pause."},
+    Setting{"WEFT_PROXY_SPIN_US", &Config::proxy_spin_us, "us", "200", "",
+            "How long a proxy thread polls after the last activity before it begins to nap."},
+    Setting{"WEFT_PROXY_WAKE_US", &Config::proxy_wake_us, "us", "20", "",
+            "How long signals and small data from other nodes wait for a thread of a kernel that "
+            "waits in a call of Weft; then a kernel of Weft stores them. Where none came last "
+            "time, it is started at once."},
     Setting{
         "WEFT_PUBLISH_BYTES_MAX", &Config::publish_bytes_max, "bytes", "-1", "",
         "For tuning runs: collectives on one node copy and show what is no longer than this, and "

@@ -28,6 +28,7 @@ struct Config {
   std::int64_t bootstrap_timeout_s = 0;
   std::int64_t node_size = 0;
   std::string libpmix;
+  std::string on_peer_lost;
   // Memory.
   std::uint64_t heap_size = 0;
   std::string huge_pages;
@@ -38,6 +39,10 @@ struct Config {
   std::string device_memory;
   bool device_shared = false;
   std::string device_direct;
+  std::string proxy_cores;
+  std::int64_t proxy_nap_us = 0;
+  std::int64_t proxy_spin_us = 0;
+  std::int64_t proxy_wake_us = 0;
   // Rails.
   std::string libfabric;
   std::string provider;

@@ -37,6 +37,11 @@ class Bootstrap {
   // Collective. Throws as allgather does.
   virtual void barrier() { static_cast<void>(allgather({})); }
 
+  // Whether a job runs on this link. Between two jobs of a process, after take_part(false), an allgather of the others
+  // waits for this PE as before, but its process may end without being taken for lost, and nothing ends this process.
+  // Not collective.
+  virtual void take_part(bool takes_part) { static_cast<void>(takes_part); }
+
   // Tells the launcher to terminate all PEs and to return `status`. Returns when the launcher has confirmed, or if
   // there is none. Not collective; any thread.
   virtual void end_job(int status) { static_cast<void>(status); }
@@ -44,6 +49,13 @@ class Bootstrap {
   // Exits this process silently if a PE has called end_job; waits briefly for that notification. Code that finds a peer
   // lost calls it first. Any thread.
   virtual void follow_end() {}
+
+  // True if it has been heard here, without waiting, that `pe` has died. Only with WEFT_ON_PEER_LOST=report, and not
+  // from every launcher. Any thread.
+  [[nodiscard]] virtual bool has_lost(Pe pe) {
+    static_cast<void>(pe);
+    return false;
+  }
 };
 
 // Selects the method that the environment offers, in this order: WEFT_RENDEZVOUS (weft-run), torchrun (known by

@@ -1,6 +1,7 @@
 #include "src/bootstrap/hosted.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "src/base/error.hpp"
@@ -25,7 +26,9 @@ class HostedBootstrap final : public Bootstrap {
                  .name = job.name,
                  .farewell = job.farewell}),
         farewell_(job.farewell),
-        watch_(client_) {}
+        ends_when_peer_lost_(job.ends_when_peer_lost) {
+    watch_.emplace(client_, ends_when_peer_lost_);
+  }
 
   [[nodiscard]] Pe pe() const override { return client_.pe(); }
 
@@ -37,6 +40,20 @@ class HostedBootstrap final : public Bootstrap {
     return client_.allgather(mine);
   }
 
+  void take_part(bool takes_part) override {
+    if (takes_part) {
+      if (!watch_) {
+        watch_.emplace(client_, ends_when_peer_lost_);
+      }
+      return;
+    }
+    watch_.reset();
+    client_.take_part(false);
+    if (host_ != nullptr && !client_.failure()) {
+      host_->await_rest(++rest_count_);
+    }
+  }
+
   // May not return: the end that this PE announces comes back to it.
   void end_job(int status) override {
     client_.end_job(status);
@@ -46,6 +63,8 @@ class HostedBootstrap final : public Bootstrap {
   }
 
   void follow_end() override { client_.follow_end(); }
+
+  [[nodiscard]] bool has_lost(Pe pe) override { return client_.has_lost(pe); }
 
  private:
   static Address address_for(const HostedJob& job, const RendezvousThread* host) {
@@ -60,11 +79,17 @@ class HostedBootstrap final : public Bootstrap {
   std::unique_ptr<RendezvousThread> host_;
   TcpBootstrap client_;
   void (*farewell_)();
-  NewsWatch watch_;
+  bool ends_when_peer_lost_;
+  std::uint32_t rest_count_ = 0;
+  std::optional<NewsWatch> watch_;  // while a job runs
 };
 
 RendezvousServer::Options server_options(const HostedJob& job) {
-  return {.pe_count = job.pe_count, .secret = job.secret, .timeout = job.timeout, .host = job.pe};
+  return {.pe_count = job.pe_count,
+          .secret = job.secret,
+          .timeout = job.timeout,
+          .host = job.pe,
+          .announces_losses = !job.ends_when_peer_lost};
 }
 
 }  // namespace
@@ -76,6 +101,7 @@ HostedJob hosted_job(std::string_view name,
   HostedJob job;
   job.name = name;
   job.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
+  job.ends_when_peer_lost = config.on_peer_lost == "end";
   job.pe = Pe(variables.number(place.pe, kPesMax));
   job.pe_count = variables.number(place.pe_count, kPesMax);
   if (job.pe.value >= job.pe_count) {

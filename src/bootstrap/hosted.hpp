@@ -31,7 +31,8 @@ struct HostedJob {
   std::string secret;
   std::string_view name;  // of the bootstrap; a literal
   std::chrono::milliseconds timeout{60'000};
-  void (*farewell)() = nullptr;  // as TcpBootstrap's; also called when this PE ends the job
+  bool ends_when_peer_lost = true;  // else calls return PeerLost, and the process goes on
+  void (*farewell)() = nullptr;     // as TcpBootstrap's; also called when this PE ends the job
 };
 
 // The variables in which a launcher tells a process its number, and how many there are.

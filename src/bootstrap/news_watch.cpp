@@ -25,7 +25,8 @@ constexpr int kBusyPauseMs = 50;
 
 }  // namespace
 
-NewsWatch::NewsWatch(TcpBootstrap& client) : client_(client), stop_(::eventfd(0, EFD_CLOEXEC)) {
+NewsWatch::NewsWatch(TcpBootstrap& client, bool ends_when_peer_lost)
+    : client_(client), ends_when_peer_lost_(ends_when_peer_lost), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_.is_open()) {
     fail("eventfd failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
   }
@@ -52,7 +53,12 @@ void NewsWatch::run() {
         ::poll(entries.data(), 1, kBusyPauseMs);
         break;
       case TcpBootstrap::News::Failure:
-        end_process(client_.pe(), *client_.failure());
+        if (ends_when_peer_lost_) {
+          end_process(client_.pe(), *client_.failure());
+        }
+        log::warn("PE {} goes on in a job that lost a PE: {}", client_.pe().value,
+                  client_.failure()->what());
+        return;
       case TcpBootstrap::News::Over:
         return;
     }

@@ -1,5 +1,6 @@
 // Detects, between a PE's calls, that the job has ended or cannot continue, and exits this process. For launchers that
-// do not terminate it themselves. A PE that computes for an hour makes no call that would report it.
+// do not terminate it themselves. A PE that computes for an hour makes no call that would report it. Where the program
+// asked for it (WEFT_ON_PEER_LOST=report), a job that cannot continue is one warning: the program's calls return PeerLost.
 //
 // A thread of its own, asleep until the rendezvous sends something; the owner creates and destroys it.
 #pragma once
@@ -14,7 +15,7 @@ namespace weft::bootstrap {
 class NewsWatch {
  public:
   // `client` outlives it. Throws Error.
-  explicit NewsWatch(TcpBootstrap& client);
+  NewsWatch(TcpBootstrap& client, bool ends_when_peer_lost);
   NewsWatch(const NewsWatch&) = delete;
   NewsWatch& operator=(const NewsWatch&) = delete;
   ~NewsWatch();
@@ -23,6 +24,7 @@ class NewsWatch {
   void run();
 
   TcpBootstrap& client_;
+  bool ends_when_peer_lost_;
   FileDescriptor stop_;
   std::thread thread_;
 };

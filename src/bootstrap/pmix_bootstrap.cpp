@@ -157,12 +157,16 @@ class PmixBootstrap final : public Bootstrap {
 
   std::vector<Blob> allgather(std::span<const std::byte> mine) override;
 
+  void barrier() override { static_cast<void>(meet({})); }
+
   // The launcher terminates the others; it may terminate this process before PMIx_Abort returns.
   void end_job(int status) override {
     static_cast<void>(pmix_library().abort(status, "a PE ended the job", nullptr, 0));
   }
 
  private:
+  // Returns the key under which every PE has published its bytes.
+  std::string meet(std::span<const std::byte> mine);
   void publish(const std::string& key, std::span<const std::byte> mine);
   void fence(const std::string& key);
   [[nodiscard]] pmix_status_t try_fence() const;
@@ -191,8 +195,8 @@ PmixBootstrap::PmixBootstrap(std::chrono::seconds timeout) : timeout_(timeout) {
   const pmix_proc_t job = process(self_, PMIX_RANK_WILDCARD);
   check(pmix_library().get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the job's size");
   pe_count_ = value->data.uint32;
-  std::free(value);  // a number has nothing behind it
-  barrier();         // so that a PE that never arrives is named here, as with the other bootstraps
+  std::free(value);             // a number has nothing behind it
+  static_cast<void>(meet({}));  // so that a PE that never arrives is named here, as elsewhere
 }
 
 PmixBootstrap::~PmixBootstrap() {
@@ -204,13 +208,20 @@ PmixBootstrap::~PmixBootstrap() {
   static_cast<void>(pmix_library().finalize(&info, 1));
 }
 
-std::vector<Blob> PmixBootstrap::allgather(std::span<const std::byte> mine) {
+// A barrier fetches nothing: a PE that has passed the job's last one may be gone, and OpenPMIx's server (5.0) then never
+// answers for it.
+std::string PmixBootstrap::meet(std::span<const std::byte> mine) {
   if (has_failed_) {
     fail(Status::PeerLost, "an earlier PMIx fence failed, so the PEs no longer agree");
   }
   const std::string key = fmt::format("weft.{}", generation_++);
   publish(key, mine);
   fence(key);
+  return key;
+}
+
+std::vector<Blob> PmixBootstrap::allgather(std::span<const std::byte> mine) {
+  const std::string key = meet(mine);
   std::vector<Blob> blobs;
   blobs.reserve(pe_count_);
   for (std::uint32_t i = 0; i < pe_count_; ++i) {

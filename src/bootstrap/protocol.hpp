@@ -8,8 +8,10 @@
 //      <- Start                                 when every PE has joined
 //      -> Gather {round, blob}                  any number of rounds, 1, 2, ...
 //      <- Gathered {round, blobs of all}
-//      -> Leave                                 before it closes; closing without it means death
+//      -> Rest                                  its job has ended; until its next Gather, closing is leaving
+//      -> Leave                                 before it closes; closing without it or Rest means death
 //      <- Abort {status, why}                   at any time: the job cannot continue
+//      <- Lost {PE}                             before Abort, and for every further one, where PEs go on then
 //      -> End {status}                          at any time: all PEs are to terminate
 //      <- End {status}                          to all, before the launcher terminates them
 //      <- Leave                                 the host sends no more; its closing is not a loss
@@ -42,6 +44,8 @@ enum class Message : std::uint16_t {
   Abort = 8,
   Leave = 9,
   End = 10,
+  Rest = 11,
+  Lost = 12,
 };
 
 // The most that an unauthenticated client can make the rendezvous buffer.

@@ -1,5 +1,8 @@
 #include "src/bootstrap/rendezvous_job.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "src/base/log.hpp"
 #include "src/bootstrap/frame.hpp"
 
@@ -63,6 +66,11 @@ void RendezvousJob::handle(Pe pe, const Frame& frame) {
     check_absent();
     return;
   }
+  if (frame.type == static_cast<std::uint16_t>(Message::Rest)) {
+    members_[pe.value].is_resting = true;
+    ++members_[pe.value].rest_count;
+    return;
+  }
   FieldReader fields(frame.payload);
   if (frame.type == static_cast<std::uint16_t>(Message::End)) {
     end_all(static_cast<int>(fields.u32()));
@@ -80,7 +88,18 @@ void RendezvousJob::handle(Pe pe, const Frame& frame) {
 }
 
 void RendezvousJob::note_closed(Pe pe) {
-  if (!members_[pe.value].has_left && !has_ended()) {
+  if (members_[pe.value].is_resting) {
+    members_[pe.value].has_left = true;
+    check_absent();
+    return;
+  }
+  if (members_[pe.value].has_left || end_status_) {
+    return;
+  }
+  if (options_.announces_losses) {
+    broadcast(Message::Lost, FieldWriter().u32(pe.value).bytes());
+  }
+  if (!failure_) {
     first_lost_ = pe;
     fail_all(Status::PeerLost,
              fmt::format("PE {} is lost: its connection to the rendezvous closed", pe.value));
@@ -94,6 +113,7 @@ void RendezvousJob::end_all(int status) {
 }
 
 void RendezvousJob::arrive(Pe pe, Blob blob) {
+  members_[pe.value].is_resting = false;
   has_arrived_[pe.value] = true;
   blobs_[pe.value] = std::move(blob);
   ++arrived_count_;
@@ -172,6 +192,21 @@ void RendezvousJob::broadcast(Message type, std::span<const std::byte> payload) 
 
 void RendezvousJob::say_goodbye() {
   broadcast(Message::Leave, {});
+}
+
+std::uint32_t RendezvousJob::rest_count() const {
+  std::uint32_t count = std::numeric_limits<std::uint32_t>::max();
+  for (const Member& member : members_) {
+    if (!member.has_left) {
+      count = std::min(count, member.rest_count);
+    }
+  }
+  return count;
+}
+
+std::uint32_t RendezvousJob::resting_count() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      members_, [](const Member& member) { return member.is_resting && !member.has_left; }));
 }
 
 Clock::time_point RendezvousJob::deadline() const {

@@ -31,6 +31,7 @@ class RendezvousJob {
     std::uint32_t pe_count = 0;
     std::chrono::milliseconds timeout{};  // from the first PE of a round to the last
     std::optional<Pe> host;               // the PE that runs in this process, if any
+    bool announces_losses = false;        // PEs go on when others are lost, and want to know which
   };
 
   // Sends a frame to a PE; does nothing for a PE that is not connected.
@@ -44,7 +45,7 @@ class RendezvousJob {
   void join(Pe pe);
   // A frame of a PE that has joined. Throws Error (InvalidArgument) if it violates the protocol.
   void handle(Pe pe, const Frame& frame);
-  // The PE's connection closed; it is lost unless it has left.
+  // The PE's connection closed; it is lost unless it rests or has left.
   void note_closed(Pe pe);
 
   // The launcher saw this PE's process exit: if it had not joined, it will not join any more. `how` completes
@@ -52,6 +53,11 @@ class RendezvousJob {
   void note_exit(Pe pe, const std::string& how);
   // The host stops serving: remaining PEs must not treat its closing as a loss.
   void say_goodbye();
+
+  // How often every PE, but for those that have left, has ended a job of its own and come to rest.
+  [[nodiscard]] std::uint32_t rest_count() const;
+  // The PEs that are connected and take part in no job.
+  [[nodiscard]] std::uint32_t resting_count() const;
 
   // When the round fails; max() if it has not begun, or if the job has ended.
   [[nodiscard]] Clock::time_point deadline() const;
@@ -71,6 +77,8 @@ class RendezvousJob {
   struct Member {
     bool has_joined = false;
     bool has_left = false;
+    bool is_resting = false;
+    std::uint32_t rest_count = 0;
     std::string exit;  // how its process exited, if the launcher reported it
   };
 

@@ -43,7 +43,8 @@ RendezvousServer::RendezvousServer(Listener listener, Options options)
       job_({.rendezvous = to_string(listener_.address),
             .pe_count = options_.pe_count,
             .timeout = options_.timeout,
-            .host = options_.host},
+            .host = options_.host,
+            .announces_losses = options_.announces_losses},
            [this](Pe pe, const SharedFrame& frame) { tell(pe, frame); }) {
   WEFT_CHECK(options_.pe_count > 0, "a rendezvous for no PE");
   if (!epoll_.is_open() || !timer_.is_open()) {

@@ -33,6 +33,8 @@ class RendezvousServer {
     std::chrono::milliseconds timeout{60'000};
     // The PE that runs in this process, if any. It is notified of an end last, since it may end the rendezvous.
     std::optional<Pe> host;
+    // As RendezvousJob's.
+    bool announces_losses = false;
     // How long a new connection may take to authenticate.
     std::chrono::milliseconds handshake_timeout{10'000};
   };

@@ -40,18 +40,30 @@ RendezvousThread::~RendezvousThread() {
   thread_.join();
 }
 
+void RendezvousThread::await_rest(std::uint32_t count) {
+  std::unique_lock lock(mutex_);
+  has_changed_.wait_for(lock, kLinger, [&] { return rest_count_ >= count; });
+}
+
+void RendezvousThread::serve(std::chrono::milliseconds wait) {
+  server_.serve(wait);
+  const std::lock_guard lock(mutex_);
+  rest_count_ = server_.job().rest_count();
+  has_changed_.notify_all();
+}
+
 void RendezvousThread::run() {
   std::array<pollfd, 2> entries{pollfd{.fd = server_.event_fd(), .events = POLLIN, .revents = 0},
                                 pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
   while (entries[1].revents == 0) {
     ::poll(entries.data(), entries.size(), -1);
-    server_.serve(std::chrono::milliseconds(0));
+    serve(std::chrono::milliseconds(0));
   }
-  server_.serve(std::chrono::milliseconds(0));  // the last message of the PE in this process
+  serve(std::chrono::milliseconds(0));  // the last message of the PE in this process
   server_.job().say_goodbye();
   const auto deadline = Clock::now() + kLinger;
-  while (server_.connection_count() > 0 && Clock::now() < deadline) {
-    server_.serve(std::chrono::milliseconds(100));
+  while (server_.connection_count() > server_.job().resting_count() && Clock::now() < deadline) {
+    serve(std::chrono::milliseconds(100));
   }
 }
 

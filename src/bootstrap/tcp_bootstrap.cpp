@@ -97,6 +97,14 @@ std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
   return blobs;
 }
 
+// Its next allgather says that it takes part again.
+void TcpBootstrap::take_part(bool takes_part) {
+  const std::unique_lock lock(call_);
+  if (!takes_part && !failure_) {
+    connection_->send(share_frame(static_cast<std::uint16_t>(Message::Rest), {}));
+  }
+}
+
 void TcpBootstrap::end_job(int status) {
   const std::unique_lock lock(call_, kBusyLimit);
   if (!lock.owns_lock() || failure_) {
@@ -140,6 +148,7 @@ TcpBootstrap::News TcpBootstrap::read_news() {
   if (has_host_left_) {
     return News::Over;
   }
+  is_open_ = is_open_ && is_open;
   if (!is_open && !failure_) {
     failure_ = Error(Status::PeerLost,
                      fmt::format("{} has closed the connection; its host has ended", where()));
@@ -147,20 +156,46 @@ TcpBootstrap::News TcpBootstrap::read_news() {
   return failure_ ? News::Failure : News::None;
 }
 
+void TcpBootstrap::take_news(const Frame& frame) {
+  FieldReader fields(frame.payload);
+  if (frame.type == static_cast<std::uint16_t>(Message::Leave)) {
+    has_host_left_ = true;
+  } else if (frame.type == static_cast<std::uint16_t>(Message::End)) {
+    end_process(frame);
+  } else if (frame.type == static_cast<std::uint16_t>(Message::Lost)) {
+    lost_.emplace_back(fields.u32());
+  } else if (frame.type == static_cast<std::uint16_t>(Message::Abort)) {
+    const auto status = static_cast<Status>(fields.u32());
+    failure_ = Error(status, fields.text());
+  }
+}
+
+// Also after a failure, as more PEs may be lost. Once the rendezvous itself is gone nobody tells who else is.
+bool TcpBootstrap::has_lost(Pe pe) {
+  const std::unique_lock lock(call_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return false;  // the call in progress reads the message
+  }
+  try {
+    while (is_open_ && wait_ready(connection_->input(), POLLIN, Clock::now())) {
+      is_open_ = connection_->receive();
+      while (const auto frame = connection_->next_frame()) {
+        take_news(*frame);
+      }
+    }
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+    is_open_ = false;
+  }
+  return std::ranges::find(lost_, pe) != lost_.end() || (!is_open_ && !has_host_left_);
+}
+
 bool TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   bool is_open = true;
   while (true) {
     while (const auto frame = connection_->next_frame()) {
-      has_host_left_ = has_host_left_ || frame->type == static_cast<std::uint16_t>(Message::Leave);
-      if (frame->type == static_cast<std::uint16_t>(Message::End)) {
-        end_process(*frame);
-      }
-      if (frame->type == static_cast<std::uint16_t>(Message::Abort)) {
-        FieldReader fields(frame->payload);
-        const auto status = static_cast<Status>(fields.u32());
-        failure_ = Error(status, fields.text());
-      }
+      take_news(*frame);
     }
     if (failure_ || !is_open || !wait_ready(connection_->input(), POLLIN, deadline)) {
       return is_open;
@@ -197,8 +232,11 @@ Frame TcpBootstrap::receive(Message awaited) {
   bool is_open = true;
   while (true) {
     try {
-      if (std::optional<Frame> frame = connection_->next_frame()) {
-        return std::move(*frame);
+      while (std::optional<Frame> frame = connection_->next_frame()) {
+        if (frame->type != static_cast<std::uint16_t>(Message::Lost)) {
+          return std::move(*frame);
+        }
+        take_news(*frame);
       }
     } catch (const Error& error) {
       fail_for_good(error.status(), fmt::format("{}: {}", where(), error.what()));

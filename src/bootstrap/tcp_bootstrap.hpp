@@ -48,8 +48,10 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] std::string_view name() const override { return options_.name; }
 
   std::vector<Blob> allgather(std::span<const std::byte> mine) override;
+  void take_part(bool takes_part) override;
   void end_job(int status) override;
   void follow_end() override;
+  [[nodiscard]] bool has_lost(Pe pe) override;
 
   // What has arrived outside of any call, for a watching thread (NewsWatch). An End exits this process.
   enum class News : std::uint8_t {
@@ -75,6 +77,9 @@ class TcpBootstrap final : public Bootstrap {
   [[noreturn]] void fail_for_good(Status status, const std::string& why);
   [[nodiscard]] std::string where() const;
 
+  // What may arrive outside of any call: an End (exits this process), an Abort (sets failure_), a Lost, the host's Leave.
+  void take_news(const Frame& frame);
+
   // Reads until `limit`, for an End (exits this process), an Abort (sets failure_) or the close of the connection.
   // False if the connection has closed.
   bool listen_for_end(std::chrono::milliseconds limit);
@@ -86,6 +91,8 @@ class TcpBootstrap final : public Bootstrap {
   std::uint32_t round_ = 0;
   std::optional<Error> failure_;
   bool has_host_left_ = false;
+  std::vector<Pe> lost_;  // that the rendezvous named
+  bool is_open_ = true;   // false once the connection has closed between calls
 };
 
 }  // namespace weft::bootstrap

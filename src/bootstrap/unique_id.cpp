@@ -1,5 +1,6 @@
 #include "src/bootstrap/unique_id.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -56,14 +57,19 @@ OwnIds& own_ids() {
 
 }  // namespace
 
-std::string make_unique_id() {
+std::string make_unique_id(std::size_t bytes_max) {
   Listener listener = listen_on({.host = {}, .port = 0, .path = {}});
   HostedJob job;
   const Digest random = random_digest();
   job.secret = to_hex(std::span(random).first(kSecretBytes));
   job.rendezvous.port = listener.address.port;
-  const std::string id =
-      std::string(kPrefix) + encode_invitation(job, kUniqueIdBytesMax - kPrefix.size());
+  const std::size_t room = std::min(bytes_max, kUniqueIdBytesMax);
+  const std::string invitation = encode_invitation(job, room - std::min(room, kPrefix.size()));
+  if (invitation.size() <= job.secret.size()) {
+    fail(Status::InvalidArgument, "an id of {} bytes has no room for an address of this host",
+         bytes_max);
+  }
+  const std::string id = std::string(kPrefix) + invitation;
   own_ids().add(id, std::move(listener));
   return id;
 }
@@ -79,6 +85,7 @@ std::unique_ptr<Bootstrap> connect_with(const Config& config, const ExplicitJob&
   hosted.pe_count = job.pe_count;
   hosted.name = "id";
   hosted.timeout = std::chrono::seconds(config.bootstrap_timeout_s);
+  hosted.ends_when_peer_lost = config.on_peer_lost == "end";
   decode_invitation(std::string_view(job.id).substr(kPrefix.size()), hosted);
   std::optional<Listener> listener = own_ids().take(job.id);
   return join_hosted(hosted, listener ? host_rendezvous(hosted, std::move(*listener)) : nullptr);

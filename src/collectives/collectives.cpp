@@ -9,12 +9,35 @@ namespace {
 
 constexpr std::uint32_t kWorldId = 0;
 constexpr std::uint32_t kNodeId = 1;
+constexpr std::uint32_t kMachineId = 2;
+constexpr std::uint32_t kMachinePeersId = 3;
 
 // Whether the single-node algorithms can be used: all members can load and store the memory named.
 bool is_shared(const Team& team, Sides sides) {
   const std::uint32_t neighbour = (team.index() + 1) % team.size();
   return team.members().is_on_one_node() && team.view(sides.dest, neighbour) != nullptr &&
          team.view(sides.source, neighbour) != nullptr;
+}
+
+// The PEs with the same number as `me`.
+std::vector<Pe> alike(std::span<const std::uint32_t> number_of, Pe me) {
+  std::vector<Pe> same;
+  for (std::uint32_t pe = 0; pe < number_of.size(); ++pe) {
+    if (number_of[pe] == number_of[me.value]) {
+      same.emplace_back(pe);
+    }
+  }
+  return same;
+}
+
+// By PE: how many lower PEs have the same number.
+std::vector<std::uint32_t> ranks_among_alike(std::span<const std::uint32_t> number_of) {
+  std::vector<std::uint32_t> ranks;
+  for (std::size_t pe = 0; pe < number_of.size(); ++pe) {
+    const auto lower = number_of.first(pe);
+    ranks.push_back(static_cast<std::uint32_t>(std::ranges::count(lower, number_of[pe])));
+  }
+  return ranks;
 }
 
 std::vector<Pe> members_of(const Team& parent, const TeamRange& range) {
@@ -100,21 +123,18 @@ std::uint64_t last_position(std::span<const CollectiveRequest> claims, const Tea
 Collectives::Collectives(rma::Rma& rma,
                          Pe me,
                          std::vector<std::uint32_t> node_of,
+                         std::span<const std::uint32_t> machine_of,
                          std::int64_t publish_bytes_max)
     : rma_(rma), me_(me), node_of_(std::move(node_of)), publish_bytes_max_(publish_bytes_max) {
-  std::vector<Pe> all;
-  std::vector<Pe> mine;
-  for (std::uint32_t pe = 0; pe < rma.pe_count(); ++pe) {
-    all.emplace_back(pe);
-    if (node_of_[pe] == node_of_[me.value]) {
-      mine.emplace_back(pe);
-    }
-  }
-  world_ = std::make_unique<Team>(
-      rma, me, Team::Identity{kWorldId, std::move(all), publish_bytes_max}, node_of_);
-  node_team_ = std::make_unique<Team>(
-      rma, me, Team::Identity{kNodeId, std::move(mine), publish_bytes_max}, node_of_);
-  free_ids_ = ~std::uint64_t{0} << (kNodeId + 1);
+  const auto predefined = [&](std::uint32_t id, std::span<const std::uint32_t> number_of) {
+    return std::make_unique<Team>(
+        rma, me, Team::Identity{id, alike(number_of, me), publish_bytes_max}, node_of_);
+  };
+  world_ = predefined(kWorldId, std::vector<std::uint32_t>(rma.pe_count()));
+  node_team_ = predefined(kNodeId, node_of_);
+  machine_team_ = predefined(kMachineId, machine_of);
+  machine_peers_ = predefined(kMachinePeersId, ranks_among_alike(machine_of));
+  free_ids_ = ~std::uint64_t{0} << (kMachinePeersId + 1);
   static_assert(kTeamCountMax == 64);
 }
 
@@ -250,9 +270,14 @@ Status Collectives::destroy(Team& team) {
   return sync == Status::Ok ? quiet : sync;
 }
 
+bool Collectives::is_predefined(const Team* team) const {
+  return team == world_.get() || team == node_team_.get() || team == machine_team_.get() ||
+         team == machine_peers_.get();
+}
+
 bool Collectives::is_team(const Team* team) {
   const std::unique_lock lock(mutex_);
-  return team == world_.get() || team == node_team_.get() ||
+  return is_predefined(team) ||
          std::ranges::find(teams_, team, [](const auto& one) { return one.get(); }) != teams_.end();
 }
 

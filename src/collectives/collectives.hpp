@@ -27,17 +27,24 @@ namespace weft::collectives {
 
 class Collectives {
  public:
-  // The heap has kControlBytes of control bytes. `node_of` is by PE, as for Team; `publish_bytes_max` is that of
-  // Team::Identity, for tuning runs.
+  // The heap has kControlBytes of control bytes. `node_of` is by PE, as for Team; `machine_of` is by PE, any number that
+  // the PEs of a machine share; `publish_bytes_max` is that of Team::Identity, for tuning runs.
   Collectives(rma::Rma& rma,
               Pe me,
               std::vector<std::uint32_t> node_of,
+              std::span<const std::uint32_t> machine_of,
               std::int64_t publish_bytes_max = -1);
 
   [[nodiscard]] Team& world() { return *world_; }
 
   // The PEs of this node.
   [[nodiscard]] Team& node_team() { return *node_team_; }
+
+  // The PEs of this machine, which may be several nodes.
+  [[nodiscard]] Team& machine_team() { return *machine_team_; }
+
+  // The PEs with this PE's index on their machines, one of each.
+  [[nodiscard]] Team& machine_peers() { return *machine_peers_; }
 
   // Returns when all PEs have entered. Does not complete outstanding operations. PeerLost if any PE is lost.
   Status sync_all() { return world_->sync("sync_all"); }
@@ -80,8 +87,10 @@ class Collectives {
 
   // Collective over `parent`; the caller has checked that the range is inside it.
   Split split(Team& parent, const TeamRange& range);
-  // Collective over `team`, which no longer exists afterwards. Not for the two predefined teams.
+  // Collective over `team`, which no longer exists afterwards. Not for the predefined teams.
   Status destroy(Team& team);
+  // True for the four teams that always exist.
+  [[nodiscard]] bool is_predefined(const Team* team) const;
   // True for an existing team.
   [[nodiscard]] bool is_team(const Team* team);
 
@@ -102,6 +111,8 @@ class Collectives {
   std::int64_t publish_bytes_max_;
   std::unique_ptr<Team> world_;
   std::unique_ptr<Team> node_team_;
+  std::unique_ptr<Team> machine_team_;
+  std::unique_ptr<Team> machine_peers_;
   std::mutex mutex_;  // guards the two members below
   std::uint64_t free_ids_;
   std::vector<std::unique_ptr<Team>> teams_;

@@ -45,5 +45,7 @@ void use_device_once(const Device& device) noexcept;
 
 // Whether `address` is GPU memory. False also without CUDA.
 [[nodiscard]] bool is_device_memory(const void* address);
+// Also managed memory, and memory of the host that CUDA has registered: what kernels may read and write there.
+[[nodiscard]] bool is_reached_by_kernels(const void* address);
 
 }  // namespace weft::gpu

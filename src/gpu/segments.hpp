@@ -83,6 +83,7 @@ struct SegmentPlan {
   std::uint32_t slot_count = 1;
   std::uint32_t my_slot = 0;
   MemoryKind kind = MemoryKind::Virtual;
+  bool may_use_fabric = true;  // handles of that kind, where the GPU has them
 };
 
 // Allocates zeroed memory. Throws OutOfMemory if the GPU does not have enough.

@@ -1,12 +1,21 @@
 #include "src/proxy/inbox_writer.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/error.hpp"
 
 namespace weft::proxy {
 
 using device::Command;
+
+namespace {
+
+// What arrives within this time is stored by one kernel.
+constexpr std::uint64_t kGatherNs = 1000;
+
+}  // namespace
 
 InboxWriter::InboxWriter(const device::RingView& view, Applier& applier, std::uint32_t wake_us)
     : view_(view),
@@ -37,19 +46,22 @@ bool InboxWriter::poll(std::uint64_t now_ns,
   }
   // SYNC ring-progress (pairs with include/weft/device/ring.hpp): everything below the number has been
   // applied, and its replies are written.
-  const std::uint64_t consumed = HostMemory::load_far(view_.consumed);
+  const std::uint64_t consumed = HostMemory::load_far(view_.consumed());
   if (consumed == applied_) {
-    if (now_ns - moved_ns_ >= wake_ns_) {
+    if (now_ns - moved_ns_ >=
+        (is_unserved_ && !has_woken_ ? std::min(kGatherNs, wake_ns_) : wake_ns_)) {
       moved_ns_ = now_ns;
+      has_woken_ = true;
       applier_.wake_applier();
     }
     return false;
   }
   moved_ns_ = now_ns;
+  is_unserved_ = std::exchange(has_woken_, false);
   for (; applied_ < consumed; ++applied_) {
     const Entry& entry = entries_[view_.slot_of(applied_)];
     if (entry.fetches) {
-      on_fetched(entry.route, HostMemory::load_far(&view_.replies[view_.slot_of(applied_)].value));
+      on_fetched(entry.route, HostMemory::load_far(&view_.reply(applied_)->value));
     }
   }
   return true;

@@ -25,7 +25,8 @@ struct FetchRoute {
 
 class InboxWriter {
  public:
-  // `wake_us`: how long records wait there before the applier is woken.
+  // `wake_us`: how long records wait there for a thread that serves the inbox before the applier is woken; less where
+  // it was the applier that had to come last time.
   InboxWriter(const device::RingView& view, Applier& applier, std::uint32_t wake_us);
 
   [[nodiscard]] bool has_room() const { return head_ - applied_ < view_.capacity; }
@@ -59,6 +60,8 @@ class InboxWriter {
   std::vector<Entry> entries_;  // by slot
   std::uint64_t head_ = 0;
   std::uint64_t applied_ = 0;
+  bool has_woken_ = false;      // the applier, for what waits now
+  bool is_unserved_ = false;    // the applier applied what came last
   std::uint64_t moved_ns_ = 0;  // when something was last applied, or the inbox was last empty
 };
 

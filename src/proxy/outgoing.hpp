@@ -36,8 +36,12 @@ class Outgoing {
                const std::byte* payload,
                const CommandOrigin& origin);
 
-  // Commands enqueued from now on are ordered after those enqueued before.
-  void fence() { fence_next_ = true; }
+  // Commands enqueued from now on are ordered after those enqueued before. Without any since the last fence, there is
+  // nothing to order.
+  void fence() {
+    fence_next_ = fence_next_ || is_unfenced_;
+    is_unfenced_ = false;
+  }
 
   // The peer requests one more answer. False if it exceeds the outstanding requests allowed per PE: a protocol error.
   [[nodiscard]] bool expect_answer();
@@ -91,6 +95,7 @@ class Outgoing {
   CommandPacker packer_;
   std::size_t finish_offset_ = 0;  // in parcel finished()
   bool fence_next_ = false;
+  bool is_unfenced_ = false;  // something was enqueued since the last fence
   bool lost_ = false;
 };
 

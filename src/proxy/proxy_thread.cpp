@@ -5,8 +5,11 @@
 
 #include <pthread.h>
 
+#include "src/base/affinity.hpp"
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
+#include "src/base/error.hpp"
+#include "src/base/log.hpp"
 
 namespace weft::proxy {
 
@@ -15,6 +18,11 @@ ProxyThread::ProxyThread(Engine& engine,
                          const ProxyThreadOptions& options)
     : engine_(engine), transport_(transport), options_(options), thread_([this] { run(); }) {
   ::pthread_setname_np(thread_.native_handle(), "weft-proxy");
+  if (!options_.cores.empty()) {
+    if (const int error = keep_on_cores(thread_.native_handle(), options_.cores); error != 0) {
+      log::warn("the proxy thread cannot be kept on its cores: {}", errno_words(error));
+    }
+  }
 }
 
 ProxyThread::~ProxyThread() {
@@ -38,9 +46,10 @@ void ProxyThread::run() {
     if (transport_.progress() || moved) {
       active_ns = now_ns();
       nap_us = 1;
-    } else if (pass_ns - active_ns > std::uint64_t{options_.spin_us} * 1000) {
+    } else if (options_.nap_us_max != 0 &&
+               pass_ns - active_ns > std::uint64_t{options_.spin_us} * 1000) {
       transport_.wait_for_event(nap_us);
-      nap_us = std::min(2 * nap_us, std::max(options_.nap_us_max, 1U));
+      nap_us = std::min(2 * nap_us, options_.nap_us_max);
     } else {
       cpu_pause();
     }

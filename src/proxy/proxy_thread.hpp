@@ -6,15 +6,17 @@
 
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "src/proxy/engine.hpp"
 
 namespace weft::proxy {
 
 struct ProxyThreadOptions {
-  std::uint32_t spin_us = 200;  // how long to poll after the last activity
-  std::uint32_t nap_us_max =
-      50;  // the longest nap: extra latency of the first command after a pause
+  std::uint32_t spin_us = 200;    // how long to poll after the last activity
+  std::uint32_t nap_us_max = 50;  // the longest nap, which the first command after a pause may
+                                  // wait; 0: none
+  std::vector<int> cores;         // on which it runs; empty: any
   // For a monitor: the thread writes when its current pass began, and 0 at its end. Null: no monitor.
   std::uint64_t* pass_begin_ns = nullptr;
 };

@@ -20,7 +20,7 @@ struct StagingOptions {
 };
 
 // The most direct puts to one peer in flight.
-inline constexpr std::uint32_t kGpuDirectWindow = 32;
+inline constexpr std::uint32_t kGpuDirectWindow = 128;
 
 class StagingLayout {
  public:

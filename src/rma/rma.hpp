@@ -89,8 +89,11 @@ class Rma {
   Status quiet(Context& context, Pe peer);
   Status fence(Context& context);
 
-  // Makes progress on the transports, once.
-  void progress() { static_cast<void>(routes_.progress()); }
+  // Makes progress on the transports, once; hears of lost PEs now and then.
+  void progress() {
+    static_cast<void>(routes_.progress());
+    waiter_.listen();
+  }
 
   [[nodiscard]] heap::Heap& heap() { return heap_; }
 

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 
+#include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/log.hpp"
 
@@ -19,6 +20,7 @@ constexpr std::uint32_t kPollsPerClockRead = 64;
 // Asking the kernel whether a process is alive costs 2 us. 256 PEs that each check 256 PEs would do nothing else. So
 // each call checks a few, and all are covered within a few seconds.
 constexpr std::uint64_t kLivenessPeriodNs = 100 * kNsPerMs;
+constexpr std::uint64_t kListenPeriodNs = 5 * kNsPerMs;
 constexpr std::size_t kLivenessBatch = 16;
 constexpr std::uint32_t kSleepUsMax = 10'000;
 constexpr std::uint32_t kBurstUsMax = 3200;
@@ -53,12 +55,14 @@ Waiter::Waiter(WaitPolicy policy,
                const transport::Routes& routes,
                IsDead is_dead,
                WordBell* bell,
-               OnTimeout on_timeout)
+               OnTimeout on_timeout,
+               Listen listen)
     : policy_(policy),
       routes_(routes),
       is_dead_(std::move(is_dead)),
       bell_(bell),
-      on_timeout_(std::move(on_timeout)) {}
+      on_timeout_(std::move(on_timeout)),
+      listen_(std::move(listen)) {}
 
 Status Waiter::wait(FunctionRef<bool()> done,
                     FunctionRef<std::string()> describe,
@@ -72,6 +76,19 @@ Status Waiter::wait(FunctionRef<bool()> done,
     return Status::Ok;
   }
   return sleep(done, describe, awaited, words, start_ns);
+}
+
+void Waiter::listen() {
+  if (!listen_) {
+    return;
+  }
+  const std::uint64_t now = now_ns();
+  // relaxed: only limits how often; two threads may listen at once.
+  if (now >= AtomicRef(next_listen_ns_).load(std::memory_order_relaxed)) {
+    // relaxed: as above
+    AtomicRef(next_listen_ns_).store(now + kListenPeriodNs, std::memory_order_relaxed);
+    listen_();
+  }
 }
 
 Waiter::Poll Waiter::poll(FunctionRef<bool()> done) {
@@ -158,6 +175,7 @@ Status Waiter::sleep(FunctionRef<bool()> done,
     }
     const std::uint64_t now = now_ns();
     if (now >= next_check_ns) {
+      listen();
       if (const Status status = check_awaited(awaited, position); status != Status::Ok) {
         return done() ? Status::Ok : status;
       }

@@ -40,12 +40,16 @@ class Waiter {
   // Called with what was waited for when a wait gives up; may end the process.
   using OnTimeout = std::function<void(const std::string& what)>;
 
+  // Called now and then while a wait lasts, whoever is waited for, and by listen(): to hear of lost PEs. Any thread.
+  using Listen = std::function<void()>;
+
   // `routes` outlives it. PEs of this node ring `bell`; null in tests.
   Waiter(WaitPolicy policy,
          const transport::Routes& routes,
          IsDead is_dead,
          WordBell* bell = nullptr,
-         OnTimeout on_timeout = nullptr);
+         OnTimeout on_timeout = nullptr,
+         Listen listen = nullptr);
 
   // Returns Ok once `done()` holds, PeerLost if one of `awaited` is lost first, or Timeout. `describe` ("waiting for PE 3 in
   // barrier_all") is called only if the wait is long. `done` is called from this thread, often: keep it to a few loads.
@@ -61,6 +65,9 @@ class Waiter {
               std::span<const Pe> awaited = {}) {
     return wait(done, describe, awaited, [] { return AwaitedWords{}; });
   }
+
+  // For programs that poll instead of waiting here: hears of lost PEs, at most every few milliseconds. Any thread.
+  void listen();
 
  private:
   enum class Poll : std::uint8_t { Idle, Moved, Done };
@@ -89,6 +96,8 @@ class Waiter {
   IsDead is_dead_;
   WordBell* bell_;
   OnTimeout on_timeout_;
+  Listen listen_;
+  std::uint64_t next_listen_ns_ = 0;
 };
 
 }  // namespace weft::rma

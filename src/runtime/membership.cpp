@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <map>
 #include <span>
 
 #include <sched.h>
@@ -151,6 +152,16 @@ std::uint32_t Membership::machine_pe() const {
   return static_cast<std::uint32_t>(
       std::count_if(members_.begin(), members_.begin() + me_.value,
                     [&mine](const Member& member) { return machine_of(member) == mine; }));
+}
+
+std::vector<std::uint32_t> Membership::machines() const {
+  std::map<std::string, std::uint32_t> first_of;
+  std::vector<std::uint32_t> machines;
+  for (const Member& member : members_) {
+    const auto pe = static_cast<std::uint32_t>(machines.size());
+    machines.push_back(first_of.try_emplace(machine_of(member), pe).first->second);
+  }
+  return machines;
 }
 
 std::vector<bool> Membership::locals() const {

@@ -60,6 +60,8 @@ class Membership {
   [[nodiscard]] MachineLoad machine() const;
   // This PE's index among them, in PE order.
   [[nodiscard]] std::uint32_t machine_pe() const;
+  // By PE: the lowest PE of its machine.
+  [[nodiscard]] std::vector<std::uint32_t> machines() const;
   // By PE: whether it shares this PE's node.
   [[nodiscard]] std::vector<bool> locals() const;
   // By PE: the number of its node.

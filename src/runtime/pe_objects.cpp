@@ -97,10 +97,12 @@ Runtime::Objects::Objects(const Config& user_config,
       [this](const std::string& what) {
         log::error("{} for {} s (WEFT_TIMEOUT_S); this PE ends the job", what, config.timeout_s);
         end_job_and_exit();
-      });
+      },
+      config.on_peer_lost == "report" ? [this] { hear_losses(); } : rma::Waiter::Listen());
   rma.emplace(heap, routes, *waiter);
   default_context.emplace(bootstrap->pe_count());
-  collectives.emplace(*rma, me, shared_memory_of(), publish_bytes_max(config));
+  collectives.emplace(*rma, me, shared_memory_of(), membership.machines(),
+                      publish_bytes_max(config));
   calls.emplace(*collectives, [this] { return lost_peers(); });
   symmetric_heap.emplace(heap, *collectives, *default_context, *calls);
   if (config.check_level >= 2) {
@@ -276,6 +278,15 @@ void Runtime::Objects::unregister_window(void* address) {
     open.transport->remove_region(*index);
   }
   calls->sync(kName);
+}
+
+void Runtime::Objects::hear_losses() {
+  for (std::uint32_t pe = 0; pe < heap.pe_count(); ++pe) {
+    if (!is_on_my_node(Pe(pe)) && routes.peer_status(Pe(pe)) == Status::Ok &&
+        bootstrap->has_lost(Pe(pe))) {
+      routes.to(Pe(pe)).lose(Pe(pe));
+    }
+  }
 }
 
 std::optional<Pe> Runtime::Objects::lost_pe() const {

@@ -70,7 +70,10 @@ struct Runtime::Objects {
   }
 
   [[nodiscard]] bool is_dead(Pe pe) const {
-    return is_on_my_node(pe) && !is_process_alive(membership.member(pe).heap.pid);
+    if (is_on_my_node(pe)) {
+      return !is_process_alive(membership.member(pe).heap.pid);
+    }
+    return config.on_peer_lost == "report" && bootstrap->has_lost(pe);
   }
 
   [[nodiscard]] TransportSite site(bool has_windows) {
@@ -113,6 +116,8 @@ struct Runtime::Objects {
 
   // The message that names the lost PE.
   [[nodiscard]] std::string lost_peers() const;
+  // Tells the transports which PEs of other nodes have died, as far as the bootstrap has heard.
+  void hear_losses();
   // Empty if no PE is lost.
   [[nodiscard]] std::optional<Pe> lost_pe() const;
   // After a timeout: other threads still use the objects, so nothing is destroyed.

@@ -131,7 +131,7 @@ int finalize() {
     return weft_barrier_all();
   }
   init_count = 0;
-  return api::finalize(LinkUse::Keep);
+  return api::finalize();
 }
 
 int is_pe(int pe) {

@@ -126,6 +126,9 @@ class Transport {
   // `peer` has violated the protocol, as `fault` describes: it is lost from now on, and named in one warning.
   virtual void blame(Pe /*peer*/, std::string_view /*fault*/) noexcept {}
 
+  // The process of `peer` has ended, as the launcher tells: it is lost from now on.
+  virtual void lose(Pe /*peer*/) noexcept {}
+
   // Ok, or PeerLost (sticky).
   [[nodiscard]] virtual Status peer_status(Pe peer) const noexcept = 0;
 

@@ -32,6 +32,7 @@ class ProxyGpuDirect : public ::testing::Test {
              std::size_t first_chunk_bytes = 0) {
     const ProxyOptions options{
         .pe_count = pe_count,
+        .ring_capacity = 2 * proxy::kGpuDirectWindow,
         .engine = {.staging = {.slots_per_peer = 4, .slot_bytes = 8192}, .peer_check_us = 0},
         .rails = {.rail_stall_ms = 20, .peer_lost_ms = 60},
         .threads = false,
@@ -89,7 +90,7 @@ class ProxyGpuDirect : public ::testing::Test {
     return get;
   }
 
-  SimulatedNetwork network_{31, {.delay = 0.1}};
+  SimulatedNetwork network_{31, {.delay = 0.1, .depth = 2 * proxy::kGpuDirectWindow}};
   std::array<ManualCopier, 3> copiers_;
   std::array<CountingApplier, 3> appliers_;
   std::unique_ptr<ProxyPes> pes_;
@@ -244,16 +245,17 @@ TEST_F(ProxyGpuDirect, APairWithOneRailThatRefusesIsStagedAndOthersAreNot) {
 TEST_F(ProxyGpuDirect, NoMorePutsAreOnTheirWayThanThePeerCanTell) {
   start(2);
   network_.hold_writes(1, kHeapKey);
+  constexpr std::size_t kStep = 3072;  // so that all fit below the source
   std::uint64_t last = 0;
   for (std::uint32_t i = 0; i < 2 * proxy::kGpuDirectWindow - 4; ++i) {
-    last = put(heap(0) + kSource, kDest + i * std::size_t{4096});
+    last = put(heap(0) + kSource, kDest + i * kStep);
   }
   poll();
   EXPECT_EQ(network_.held(), proxy::kGpuDirectWindow);
   network_.let_go();
   poll(6000);
   EXPECT_TRUE(is_complete(0, last));
-  EXPECT_TRUE(has_data(1, kDest + (2 * proxy::kGpuDirectWindow - 5) * std::size_t{4096}));
+  EXPECT_TRUE(has_data(1, kDest + (2 * proxy::kGpuDirectWindow - 5) * kStep));
 }
 
 // A heap of 2 MiB that has grown by 1 MiB, which is region 3.

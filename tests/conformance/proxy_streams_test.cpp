@@ -123,7 +123,7 @@ TEST_F(ProxyStreams, APeerThatTakesNothingHoldsUpItsRingOnly) {
   const device::RingView& ring = at(0).rings[0]->view();
   std::uint64_t last = 0;
   // PE 1 applies nothing: its inbox, its slots and the queue to it fill up, and then the ring.
-  while (last + 1 - proxy::HostMemory::load_far(ring.consumed) < ring.capacity && last < 5000) {
+  while (last + 1 - proxy::HostMemory::load_far(ring.consumed()) < ring.capacity && last < 5000) {
     last = stuck.put_signal(heap(0) + 4096, heap(0) + kSource, 400, at(0).word(64), 1, Pe(1));
     poll(last % 8 == 0 ? 50 : 0);
   }

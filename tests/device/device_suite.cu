@@ -12,6 +12,11 @@
 #include <ctime>
 #include <fstream>
 
+#ifdef DEVICE_SUITE_BY_NVSHMEM
+#define NVSHMEM_HOSTLIB_ONLY 1
+#include <nvshmem.h>
+#endif
+
 #include "tests/device/device_suite.hpp"
 #include "tests/device/random.hpp"
 
@@ -185,11 +190,46 @@ void parse(int argc, char** argv) {
   }
 }
 
+// The job begins and ends by Weft's calls, or, for the programs in nvshmem/, by NVSHMEM's.
+#ifdef DEVICE_SUITE_BY_NVSHMEM
+void begin_job() {
+  nvshmem_init();
+}
+
+// Without a GPU: why.
+std::string take_gpu(bool has_gpu) {
+  if (has_gpu) {
+    nvshmem_free(nvshmem_malloc(1));  // the second stage of initialization
+  }
+  return "no GPU";
+}
+
+void end_job() {
+  nvshmem_finalize();
+}
+#else
+void begin_job() {
+  require_weft(weft_init(), "weft_init");
+}
+
+std::string take_gpu(bool has_gpu) {
+  const int status = weft_device_init();
+  if (has_gpu) {
+    require_weft(status, "weft_device_init");
+  }
+  return weft_last_error();
+}
+
+void end_job() {
+  weft_finalize();
+}
+#endif
+
 // Takes a GPU and the symmetric memory of the suite; false if there is no GPU.
 bool open() {
   State& s = state();
   setenv("WEFT_DEVICE_SHARED", "yes", 0);
-  require_weft(weft_init(), "weft_init");
+  begin_job();
   s.me = weft_pe();
   s.pe_count = weft_pe_count();
   int gpus = 0;
@@ -197,14 +237,13 @@ bool open() {
   if (has_gpu) {
     require_cuda(cudaSetDevice(weft_machine_pe() % gpus), "cudaSetDevice");
   }
-  const int status = weft_device_init();
+  const std::string why_not = take_gpu(has_gpu);
   if (!has_gpu) {
     if (s.me == 0) {
-      std::printf("SKIP all: %s\n", weft_last_error());
+      std::printf("SKIP all: %s\n", why_not.c_str());
     }
     return false;
   }
-  require_weft(status, "weft_device_init");
   s.is_shared = s.pe_count > gpus;
   cudaDeviceProp properties{};
   require_cuda(cudaGetDeviceProperties(&properties, weft_machine_pe() % gpus), "the GPU's name");
@@ -318,10 +357,10 @@ Registration::Registration(Case& added) {
 int main(int argc, char** argv) {
   suite::parse(argc, argv);
   if (!suite::open()) {
-    weft_finalize();
+    suite::end_job();
     return suite::kSkipped;
   }
   const int status = suite::run_all();
-  weft_finalize();
+  suite::end_job();
   return status;
 }

@@ -20,6 +20,7 @@ using device::CommandKind;
 using device::CommandSlot;
 using device::Reply;
 using device::RingView;
+using device::SlotWords;
 using model::await;
 using model::Program;
 using model::require;
@@ -29,50 +30,32 @@ constexpr std::uint64_t kCapacity = 1;
 
 // The memory of a ring, and data outside it that a command names.
 struct Board {
-  CommandSlot slots[kCapacity];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
-  std::uint64_t payload[kCapacity * 64];  // NOLINT(modernize-avoid-c-arrays)
-  Reply replies[kCapacity];               // NOLINT(modernize-avoid-c-arrays)
-  std::uint64_t head;
-  std::uint64_t completed_seen;
-  std::uint64_t consumed_seen;
-  std::uint64_t looking;
-  std::uint64_t consumed;
-  std::uint64_t completed;
-  std::uint64_t lock;
-  std::uint64_t next;
-  std::uint64_t data[4];  // NOLINT(modernize-avoid-c-arrays)
+  // NOLINTBEGIN(modernize-avoid-c-arrays): device code has no std::array
+  alignas(RingView::kLineBytes) std::byte far[RingView::far_bytes(kCapacity)];
+  alignas(RingView::kLineBytes) std::byte near[RingView::kNearBytes];
+  std::uint64_t data[4];
+  // NOLINTEND(modernize-avoid-c-arrays)
 };
 
 Board board;
 
 RingView view() {
-  return {.slots = board.slots,
-          .payload = reinterpret_cast<std::byte*>(board.payload),
-          .replies = board.replies,
-          .head = &board.head,
-          .completed_seen = &board.completed_seen,
-          .consumed_seen = &board.consumed_seen,
-          .looking = &board.looking,
-          .consumed = &board.consumed,
-          .completed = &board.completed,
-          .lock = &board.lock,
-          .next = &board.next,
-          .capacity = kCapacity};
+  return {.far = board.far, .near = board.near, .capacity = kCapacity};
 }
 
 Program with_threads(std::vector<std::function<void()>> threads) {
   return {.prepare = [] { new (&board) Board{}; },
           .threads = std::move(threads),
           .finish = {},
-          .shared = {{&board.slots, sizeof(board.slots), "slot"},
-                     {&board.replies, sizeof(board.replies), "reply"},
-                     {&board.consumed, 8, "consumed"},
-                     {&board.completed, 8, "completed"},
-                     {&board.consumed_seen, 8, "consumed_seen"},
-                     {&board.completed_seen, 8, "completed_seen"},
-                     {&board.looking, 8, "looking"},
-                     {&board.lock, 8, "lock"},
-                     {&board.next, 8, "next"},
+          .shared = {{view().slot(0), sizeof(CommandSlot), "slot"},
+                     {view().reply(0), sizeof(Reply), "reply"},
+                     {view().consumed(), 8, "consumed"},
+                     {view().completed(), 8, "completed"},
+                     {view().consumed_seen(), 8, "consumed_seen"},
+                     {view().completed_seen(), 8, "completed_seen"},
+                     {view().looking(), 8, "looking"},
+                     {view().lock(), 8, "lock"},
+                     {view().next(), 8, "next"},
                      {&board, sizeof(board), ""}}};
 }
 
@@ -94,7 +77,7 @@ void post(std::uint64_t count, void (*before_publish)(), bool wants_reply = fals
     if (wants_reply) {
       std::uint64_t value = 0;
       std::uint64_t number = 0;
-      Reply& reply = board.replies[position % kCapacity];
+      Reply& reply = *view().reply(position);
       await([&] {
         Memory::load_far_pair(&reply.value, value, number);
         return number == position + 1;
@@ -202,12 +185,14 @@ TEST(ModelCommandRing, WeakerOrdersOfRepliesAreNoticed) {
 
 // The proxy writes an entry; two threads of the GPU compete to apply it.
 struct ApplyToBoard {
-  void copy(const Command& /*command*/, const std::byte* /*payload*/) const {}  // no bytes
+  void copy(const SlotWords& /*arrived*/, const std::byte* /*payload*/) const {}  // no bytes
 
-  [[nodiscard]] std::uint64_t update(const Command& command) const {
-    require(board.payload[0] == 100 + command.operand, "a payload is not its entry's");
-    require(board.data[1] == command.operand, "an entry is applied twice or out of order");
-    board.data[1] = command.operand + 1;
+  [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
+    const std::uint64_t number = decode(arrived).operand;
+    require(*reinterpret_cast<const std::uint64_t*>(view().payload(0)) == 100 + number,
+            "a payload is not its entry's");
+    require(board.data[1] == number, "an entry is applied twice or out of order");
+    board.data[1] = number + 1;
     return 0;
   }
 };

@@ -23,8 +23,10 @@ using model::Program;
 using model::require;
 
 struct Ring {
-  CommandSlot slot;
-  std::uint64_t head;
+  // NOLINTBEGIN(modernize-avoid-c-arrays): device code has no std::array
+  alignas(RingView::kLineBytes) std::byte far[RingView::far_bytes(1)];
+  alignas(RingView::kLineBytes) std::byte near[RingView::kNearBytes];
+  // NOLINTEND(modernize-avoid-c-arrays)
 };
 
 struct Board {
@@ -35,17 +37,17 @@ struct Board {
 Board board;
 
 RingView view(int ring) {
-  return {.slots = &board.rings[ring].slot, .head = &board.rings[ring].head, .capacity = 1};
+  return {.far = board.rings[ring].far, .near = board.rings[ring].near, .capacity = 1};
 }
 
 Program with_threads(std::vector<std::function<void()>> threads) {
   return {.prepare = [] { new (&board) Board{}; },
           .threads = std::move(threads),
           .finish = {},
-          .shared = {{&board.rings[0].slot, sizeof(CommandSlot), "slot of ring 0"},
-                     {&board.rings[0].head, 8, "head of ring 0"},
-                     {&board.rings[1].slot, sizeof(CommandSlot), "slot of ring 1"},
-                     {&board.rings[1].head, 8, "head of ring 1"},
+          .shared = {{view(0).slot(0), sizeof(CommandSlot), "slot of ring 0"},
+                     {view(0).head(), 8, "head of ring 0"},
+                     {view(1).slot(0), sizeof(CommandSlot), "slot of ring 1"},
+                     {view(1).head(), 8, "head of ring 1"},
                      {&board.met, 8, "met"}}};
 }
 
@@ -61,14 +63,14 @@ void put(int ring) {
 
 // Awaits what the other ring has at this moment.
 void fence(int ring) {
-  const std::uint64_t other = TwoGpuWords::load_near(&board.rings[1 - ring].head);
+  const std::uint64_t other = TwoGpuWords::load_near(view(1 - ring).head());
   publish(ring, device::RingProducer<TwoGpuWords>(view(ring)).claim(), other);
 }
 
 // As `fence`, in the order that may not be.
 void claim_first(int ring) {
   const std::uint64_t position = device::RingProducer<TwoGpuWords>(view(ring)).claim();
-  publish(ring, position, TwoGpuWords::load_near(&board.rings[1 - ring].head));
+  publish(ring, position, TwoGpuWords::load_near(view(1 - ring).head()));
 }
 
 void meet(std::memory_order order) {

@@ -234,7 +234,7 @@ TEST(Pmi, AProcessMayFinalizeAndInitializeAgain) {
     EXPECT_EQ(launcher.task(rank).words, fmt::format("PE {} of 3, 3 times\n", rank));
     EXPECT_TRUE(launcher.task(rank).is_finalized);
   }
-  EXPECT_EQ(launcher.values().size(), 3U);
+  EXPECT_EQ(launcher.values().size(), 1U) << "it joined once";
 }
 
 TEST(Pmi, APeThatDiesOrLeavesIsNamed) {

@@ -51,6 +51,13 @@ TEST(ApiTour, EveryFunctionDoesWhatItSaysOnAMixtureOfBoth) {
   expect_success(launch(4, "api_tour", kPairs), kToured);
 }
 
+TEST(Moe, SendsAtMostTwoWritesToEachPeerOfAnotherNode) {
+  expect_success(launch(2, "moe_writes"), "moe_writes ok\n");
+  expect_success(launch(2, "moe_writes", kRails), "moe_writes ok\n");
+  expect_success(launch(4, "moe_writes", kRails), "moe_writes ok\n");
+  expect_success(launch(4, "moe_writes", kPairs), "moe_writes ok\n");
+}
+
 TEST(Globals, AreSymmetricOnANodeAndBetweenNodes) {
   const std::string yes = "WEFT_SYMMETRIC_GLOBALS=yes ";
   expect_success(launch(1, "globals", yes), "globals ok\n");
@@ -64,6 +71,16 @@ TEST(Globals, AreRefusedWithAHintWhereTheyAreNotAskedFor) {
   const Outcome outcome = launch(2, "globals");
   EXPECT_NE(outcome.status, 0);
   EXPECT_THAT(outcome.text, HasSubstr("WEFT_SYMMETRIC_GLOBALS=yes"));
+}
+
+TEST(Init, WorksAgainAfterFinalize) {
+  for (const std::string where : {"", kRails}) {
+    const Outcome outcome = launch(3, "again 20", where);
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    for (const char* pe : {"PE 0", "PE 1", "PE 2"}) {
+      EXPECT_THAT(outcome.text, HasSubstr(std::string(pe) + " of 3, 20 times\n"));
+    }
+  }
 }
 
 TEST(Collective, ThatAPeDoesNotEnterSaysWhoIsMissing) {

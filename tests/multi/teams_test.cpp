@@ -169,6 +169,26 @@ void check_sum(Team& team, Sides sides, std::size_t count, bool in_place) {
   }
 }
 
+TEST_P(Teams, TheMachineIsATeamHoweverManyNodesItIs) {
+  run([](runtime::Runtime& runtime, Sides sides) {
+    Team& machine = runtime.collectives().machine_team();
+    Team& peers = runtime.collectives().machine_peers();
+    EXPECT_EQ(machine.size(), runtime.pe_count());
+    EXPECT_EQ(machine.index(), runtime.machine_pe());
+    EXPECT_EQ(peers.size(), 1U);
+    EXPECT_EQ(peers.pe(0), runtime.pe());
+    auto* dest = reinterpret_cast<std::uint32_t*>(sides.dest);
+    auto* source = reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(sides.source));
+    *source = runtime.pe().value;
+    EXPECT_EQ(Collectives::fcollect(machine, {sides.dest, sides.source}, sizeof *source),
+              Status::Ok);
+    for (std::uint32_t pe = 0; pe < runtime.pe_count(); ++pe) {
+      EXPECT_EQ(dest[pe], pe);
+    }
+    EXPECT_EQ(peers.sync("test"), Status::Ok);
+  });
+}
+
 TEST_P(Teams, EveryCollectiveIsRightOnTheTeamOfAll) {
   run([](runtime::Runtime& runtime, Sides sides) {
     check_all(runtime.collectives().world(), sides);

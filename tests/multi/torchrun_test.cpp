@@ -196,15 +196,18 @@ TEST_F(Torchrun, PesThatFinalizeEndWell) {
   }
 }
 
-TEST_F(Torchrun, OpenShmemProgramsMayFinalizeAndInitializeAgain) {
-  for (const char* local_count : {"3", "1"}) {  // they meet at a socket of the host, and over TCP
-    start_program({WEFT_BINARY_DIR "/openshmem_init_again", "again"},
-                  {{"LOCAL_WORLD_SIZE", local_count}, {"WEFT_JOB_SECRET", "s"}});
-    for (int pe = 0; pe < kPeCount; ++pe) {
-      EXPECT_EQ(wait_for(pe), 0) << errors(pe);
+TEST_F(Torchrun, ProgramsMayFinalizeAndInitializeAgain) {
+  const std::vector<std::vector<std::string>> programs{
+      {WEFT_BINARY_DIR "/openshmem_init_again", "again"}, {WEFT_BINARY_DIR "/again", "3"}};
+  for (const std::vector<std::string>& program : programs) {
+    for (const char* local_count : {"3", "1"}) {  // they meet at a socket of the host, and over TCP
+      start_program(program, {{"LOCAL_WORLD_SIZE", local_count}, {"WEFT_JOB_SECRET", "s"}});
+      for (int pe = 0; pe < kPeCount; ++pe) {
+        EXPECT_EQ(wait_for(pe), 0) << errors(pe);
+      }
+      TearDown();
+      SetUp();
     }
-    TearDown();
-    SetUp();
   }
 }
 

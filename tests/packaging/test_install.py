@@ -51,6 +51,18 @@ def run_shmem(program, installed, library):
     assert text == "PE 0 of 2 has 2\n"
 
 
+def test_an_nvshmem_program_builds_against_the_installed_prefix(installed, library, tmp_path):
+    if not (installed / "bin" / "weft-nvshmem").exists():
+        pytest.skip("this build has no NVSHMEM prefix")
+    prefix = pathlib.Path(output(installed / "bin" / "weft-nvshmem", "--prefix").strip())
+    tour = pathlib.Path(__file__).parents[1] / "nvshmem" / "programs" / "host_tour.cpp"
+    output("g++", "-std=c++17", f"-I{prefix}/include", tour, f"-L{prefix}/lib", "-lnvshmem_host", f"-Wl,-rpath,{prefix}/lib", "-o", tmp_path / "tour")
+    assert output(prefix / "bin" / "nvshmrun", "-np", "2", tmp_path / "tour", NVSHMEM_HEAP_KIND="SYSMEM", NVSHMEM_SYMMETRIC_SIZE="8M") == "all well\n"
+    assert "NVSHMEM v3.6.5" in output(prefix / "bin" / "nvshmem-info")
+    assert (prefix / "NVSHMEMConfig.cmake").is_symlink() and (prefix / "include" / "weft" / "weft.h").exists()
+    assert not list((installed / "include").rglob("nvshmem.h"))
+
+
 @pytest.mark.parametrize("compiler, flags, source", [
     ("oshcc", ["-std=c99", "-Wpedantic"], "shmem_c99.c"), ("weft-cc", STRICT, "shmem_c11.c"),
     ("oshc++", ["-Wall", "-Wextra", "-Wpedantic", "-Werror"], "shmem_cxx.cpp")])

@@ -63,10 +63,12 @@ def test_the_whole_interface_works(cluster, bin_dir, mpi):
 
 
 @pytest.mark.parametrize("mpi", ["pmix", "pmi2", "none"])
-def test_an_openshmem_program_may_finalize_and_initialize_again(cluster, bin_dir, mpi):
+def test_a_program_may_finalize_and_initialize_again(cluster, bin_dir, mpi):
     program = [bin_dir / "openshmem_init_again", "again"]
     output = cluster.ok("srun", f"--mpi={mpi}", *STEP, *program, WEFT_JOB_SECRET="of this test")
     assert output == "again\n" * PE_COUNT
+    output = cluster.ok("srun", f"--mpi={mpi}", *STEP, bin_dir / "again", 3, WEFT_JOB_SECRET="of this test")
+    assert sorted(output.splitlines()) == [f"PE {pe} of {PE_COUNT}, 3 times" for pe in range(PE_COUNT)]
 
 
 @pytest.mark.parametrize("mpi", ["pmix", "pmi2", "none"])

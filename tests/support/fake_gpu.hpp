@@ -28,11 +28,13 @@ namespace weft::test {
 
 // What the inbox's commands do to "GPU" memory.
 struct ApplyToHost {
-  void copy(const device::Command& command, const std::byte* payload) const {
-    std::memcpy(reinterpret_cast<void*>(command.dest), payload, command.bytes);
+  void copy(const device::SlotWords& arrived, const std::byte* payload) const {
+    std::memcpy(reinterpret_cast<void*>(device::dest_in(arrived)), payload,
+                device::bytes_in(arrived));
   }
 
-  [[nodiscard]] std::uint64_t update(const device::Command& command) const {
+  [[nodiscard]] std::uint64_t update(const device::SlotWords& arrived) const {
+    const device::Command command = device::decode(arrived);
     if (command.kind == device::CommandKind::Put) {
       return 0;
     }
@@ -275,7 +277,7 @@ class GpuThread {
   std::uint64_t fence(std::span<const device::RingView> rings, std::uint32_t own) {
     std::array<std::uint64_t, device::kAwaitedRings> heads{};
     for (std::uint32_t ring = 0; ring < rings.size() && ring < heads.size(); ++ring) {
-      heads[ring] = ring == own ? 0 : proxy::HostMemory::load_near(rings[ring].head);
+      heads[ring] = ring == own ? 0 : proxy::HostMemory::load_near(rings[ring].head());
     }
     device::Command command;
     command.kind = device::CommandKind::Await;
@@ -304,8 +306,8 @@ class GpuThread {
   }
 
   void quiet() {
-    const std::uint64_t head = proxy::HostMemory::load_near(view_.head);
-    while (proxy::HostMemory::load_far(view_.completed) < head) {
+    const std::uint64_t head = proxy::HostMemory::load_near(view_.head());
+    while (proxy::HostMemory::load_far(view_.completed()) < head) {
       idle();
     }
   }

@@ -34,11 +34,15 @@ class Terminal:
         os.close(inner)
         self.written = b""
 
-    def read_until(self, words):
-        """Read until the process has written `words` (bytes), or has ended."""
+    def read_until(self, words, again=None):
+        """Read until the process has written `words` (bytes), or has ended. `again` is called every 5 s meanwhile."""
         end = time.monotonic() + LIMIT_S
+        next_again = time.monotonic() + 5
         while words not in self.written:
             assert time.monotonic() < end, f"no {words!r} within {LIMIT_S} s in {self.written[-2000:]!r}"
+            if again and time.monotonic() > next_again:
+                again()
+                next_again += 5
             if select.select([self.outer], [], [], 0.1)[0]:
                 self.written += os.read(self.outer, 1 << 16)
             elif self.process.poll() is not None:

@@ -36,6 +36,7 @@ class RendezvousJobs : public ::testing::Test {
   }
 
   std::vector<std::pair<std::uint32_t, Message>> told;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lost;  // who was told of whom
 };
 
 TEST_F(RendezvousJobs, TheHostIsToldLast) {
@@ -57,6 +58,27 @@ TEST_F(RendezvousJobs, APeThatComesAfterTheFailureIsToldIt) {
   told.clear();
   job.join(Pe(1));
   EXPECT_THAT(told, ElementsAre(Pair(1, Message::Abort)));
+}
+
+TEST_F(RendezvousJobs, WherePesGoOnEachLossIsNamed) {
+  RendezvousJob job({.rendezvous = "here", .pe_count = 4, .timeout = 1s, .announces_losses = true},
+                    [this](Pe pe, const SharedFrame& frame) {
+                      FrameReader reader(kGatheredBytesMax);
+                      reader.append(*frame);
+                      const Frame told_frame = *reader.next();
+                      if (told_frame.type == static_cast<std::uint16_t>(Message::Lost)) {
+                        lost.emplace_back(pe.value, FieldReader(told_frame.payload).u32());
+                      }
+                    });
+  for (std::uint32_t pe = 0; pe < 4; ++pe) {
+    job.join(Pe(pe));
+  }
+  job.note_closed(Pe(2));
+  EXPECT_THAT(lost, ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2), Pair(3, 2)));
+  lost.clear();
+  job.note_closed(Pe(1));
+  EXPECT_THAT(lost, ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 1)));
+  EXPECT_EQ(job.first_lost(), Pe(2));
 }
 
 TEST_F(RendezvousJobs, TheDeadlineBeginsWithTheFirstPeAndNamesTheOthers) {
@@ -89,6 +111,37 @@ TEST_F(RendezvousJobs, APeThatHasLeftIsNotLostAndHearsNothingMore) {
   EXPECT_FALSE(job.failure());
   job.say_goodbye();
   EXPECT_THAT(told, ElementsAre(Pair(0, Message::Leave)));
+}
+
+TEST_F(RendezvousJobs, APeThatRestsMayCloseAndIsWaitedForUntilThen) {
+  RendezvousJob job = make(2);
+  job.join(Pe(0));
+  job.join(Pe(1));
+  EXPECT_EQ(job.rest_count(), 0U);
+  job.handle(Pe(0), frame(Message::Rest));
+  job.handle(Pe(1), frame(Message::Rest));
+  EXPECT_EQ(job.rest_count(), 1U);
+  EXPECT_EQ(job.resting_count(), 2U);
+  job.handle(Pe(0), frame(Message::Gather, FieldWriter().u32(1).bytes()));
+  EXPECT_EQ(job.resting_count(), 1U) << "PE 0 has begun again";
+  EXPECT_FALSE(job.failure()) << "PE 1 may still come";
+  job.note_closed(Pe(1));
+  EXPECT_THAT(job.failure()->what(),
+              HasSubstr("PE 1 has left the job (it finalized) while 1 of 2"));
+  EXPECT_FALSE(job.first_lost());
+}
+
+TEST_F(RendezvousJobs, APeThatClosesInTheNextJobIsLost) {
+  RendezvousJob job = make(2);
+  for (const std::uint32_t pe : {0U, 1U}) {
+    job.join(Pe(pe));
+    job.handle(Pe(pe), frame(Message::Rest));
+  }
+  for (const std::uint32_t pe : {0U, 1U}) {
+    job.handle(Pe(pe), frame(Message::Gather, FieldWriter().u32(1).bytes()));
+  }
+  job.note_closed(Pe(1));
+  EXPECT_EQ(job.first_lost(), Pe(1));
 }
 
 TEST_F(RendezvousJobs, TheFirstEndStatusWins) {

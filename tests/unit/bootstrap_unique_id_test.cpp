@@ -52,6 +52,18 @@ TEST(UniqueId, BringsItsPesTogether) {
   }
 }
 
+TEST(UniqueId, OfFewBytesNamesFewerAddressesAndBringsItsPesTogether) {
+  const std::string id = make_unique_id(123);
+  EXPECT_LE(id.size(), 123U);
+  std::thread other([id] {
+    EXPECT_EQ(connect_with(config_of(60), {.pe = Pe(1), .pe_count = 2, .id = id})->pe(), Pe(1));
+  });
+  EXPECT_EQ(connect_with(config_of(60), {.pe = Pe(0), .pe_count = 2, .id = id})->pe(), Pe(0));
+  other.join();
+  EXPECT_THAT(message_of([] { static_cast<void>(make_unique_id(42)); }),
+              HasSubstr("an id of 42 bytes has no room for an address of this host"));
+}
+
 TEST(UniqueId, IsAnotherEachTime) {
   EXPECT_NE(make_unique_id(), make_unique_id());
 }

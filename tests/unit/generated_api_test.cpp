@@ -18,4 +18,10 @@ TEST(GeneratedApi, OpenShmemIsWhatItsTableGives) {
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
+TEST(GeneratedApi, NvshmemIsWhatItsTableGives) {
+  const std::string command = "python3 -B " WEFT_SOURCE_DIR "/scripts/generate_nvshmem.py --check";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the test runs no other thread.
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
 }  // namespace

@@ -16,6 +16,8 @@ namespace weft::test {
 namespace {
 
 using device::Command;
+using device::decode;
+using device::SlotWords;
 using proxy::HostMemory;
 using Producer = device::RingProducer<HostMemory>;
 
@@ -27,12 +29,12 @@ struct Order {
 struct CheckOrder {
   Order* order;
 
-  void copy(const Command& command, const std::byte* payload) const {
-    EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(payload), command.operand + 7);
+  void copy(const SlotWords& arrived, const std::byte* payload) const {
+    EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(payload), decode(arrived).operand + 7);
   }
 
-  [[nodiscard]] std::uint64_t update(const Command& command) const {
-    EXPECT_EQ(command.operand, order->next);
+  [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
+    EXPECT_EQ(decode(arrived).operand, order->next);
     return 1000 + order->next++;
   }
 };
@@ -59,7 +61,7 @@ TEST(DeviceInbox, CompetingConsumersApplyEverythingOnceInOrder) {
         while (HostMemory::load_far(&done) < kCommands) {
           if (inbox.drain(device::OneLane{}, 1 + 3 * thread) == 0) {
             std::this_thread::yield();
-          } else if (HostMemory::load_far(ring.view().consumed) == kCommands) {
+          } else if (HostMemory::load_far(ring.view().consumed()) == kCommands) {
             HostMemory::store_far(&done, kCommands);
           }
         }
@@ -68,7 +70,7 @@ TEST(DeviceInbox, CompetingConsumersApplyEverythingOnceInOrder) {
     for (std::uint64_t position = 0; position < kCommands; ++position) {
       Producer(ring.view()).wait_for_room(position, [] { std::this_thread::yield(); });
       if (position >= 16 && position % 2 == 0) {  // what the proxy does: read before reuse
-        const device::Reply& reply = ring.view().replies[position % 16];
+        const device::Reply& reply = *ring.view().reply(position);
         ASSERT_EQ(HostMemory::load_far(&reply.position_plus_one), position - 16 + 1);
         ASSERT_EQ(HostMemory::load_far(&reply.value), 1000 + position - 16);
       }
@@ -139,16 +141,18 @@ struct Memory {
 struct ApplyToMemory {
   Memory* memory;
 
-  void copy(const Command& command, const std::byte* payload) const {
+  void copy(const SlotWords& arrived, const std::byte* payload) const {
+    const Command command = decode(arrived);
     memory->data[command.dest] = *reinterpret_cast<const std::uint64_t*>(payload);
     if ((command.flags & device::kFenceBefore) != 0) {
       memory->latest = command.dest;
     }
   }
 
-  [[nodiscard]] std::uint64_t update(const Command& command) const {
-    HostMemory::store_far(&memory->words[command.word], 1);
-    return command.word;
+  [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
+    const std::uint64_t word = decode(arrived).word;
+    HostMemory::store_far(&memory->words[word], 1);
+    return word;
   }
 };
 

@@ -137,11 +137,11 @@ void Launcher::start_agents() {
 void Launcher::start_rendezvous() {
   const Config config = load_config_from_environment();
   log::set_level(log::parse_level(config.log));
-  server_.emplace(plan_.rendezvous,
-                  bootstrap::RendezvousServer::Options{
-                      .pe_count = plan_.pe_count,
-                      .secret = plan_.secret,
-                      .timeout = std::chrono::seconds(config.bootstrap_timeout_s)});
+  server_.emplace(plan_.rendezvous, bootstrap::RendezvousServer::Options{
+                                        .pe_count = plan_.pe_count,
+                                        .secret = plan_.secret,
+                                        .timeout = std::chrono::seconds(config.bootstrap_timeout_s),
+                                        .announces_losses = options_.on_peer_lost == "report"});
   set_job_environment(plan_, options_, server_->address());
 }
 
@@ -266,8 +266,10 @@ void Launcher::handle_exit(std::uint32_t pe, int wait_status) {
   const bool has_failed = exit_status_of(wait_status) != 0;
   server_->job().note_exit(Pe(pe), describe_wait_status(wait_status));
   if (has_failed && !is_ending_) {
-    first_failed_ = pe;
-    end_job();
+    first_failed_ = first_failed_.value_or(pe);
+    if (options_.on_peer_lost == "end") {
+      end_job();
+    }
   }
   report_culprit(false);
 }

@@ -42,6 +42,11 @@ void add_options(CLI::App& app, Options& options) {
       ->take_all();
   app.add_option("--node-size", options.node_size,
                  "Treat each run of this many PEs as a node of its own");
+  app.add_option("--on-peer-lost", options.on_peer_lost,
+                 "When a PE dies, end the job, or report it to the others, which go on")
+      ->check(CLI::IsMember({"end", "report"}))
+      ->envname("WEFT_ON_PEER_LOST")
+      ->capture_default_str();
   app.add_option("--rendezvous", options.rendezvous,
                  "Where PEs meet: host:port or unix:/path (default: chosen)");
   app.add_option("--ssh-command", options.ssh_command, "Instead of 'ssh -T -o BatchMode=yes ...'");

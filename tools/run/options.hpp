@@ -27,10 +27,11 @@ struct Options {
   double grace_s = 2;
   std::vector<std::string> environment;  // NAME or NAME=VALUE
   std::uint32_t node_size = 0;
-  std::string rendezvous;   // where to listen; empty: chosen
-  std::string ssh_command;  // words, split at spaces
-  std::string agent_path;   // weft-run on the other hosts; empty: the same path as here
-  bool is_agent = false;    // started by another weft-run, over ssh
+  std::string on_peer_lost = "end";  // end|report
+  std::string rendezvous;            // where to listen; empty: chosen
+  std::string ssh_command;           // words, split at spaces
+  std::string agent_path;            // weft-run on the other hosts; empty: the same path as here
+  bool is_agent = false;             // started by another weft-run, over ssh
   std::vector<std::string> command;
 };
 

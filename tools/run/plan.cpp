@@ -252,6 +252,9 @@ Environment job_environment(const Plan& plan, const Options& options, const Addr
   environment.emplace_back("WEFT_JOB_ID", plan.job_id);
   environment.emplace_back("WEFT_JOB_SECRET", plan.secret);
   environment.emplace_back("WEFT_RUN_PID", std::to_string(::getpid()));
+  if (options.on_peer_lost != "end") {
+    environment.emplace_back("WEFT_ON_PEER_LOST", options.on_peer_lost);
+  }
   if (const std::uint32_t node_size = node_size_of(plan, options); node_size != 0) {
     environment.emplace_back("WEFT_NODE_SIZE", std::to_string(node_size));
   }

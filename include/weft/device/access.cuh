@@ -157,12 +157,6 @@ inline __device__ std::uint64_t now_ns() {
   return ns;
 }
 
-inline __device__ std::uint32_t sm_index() {
-  std::uint32_t sm;
-  asm("mov.u32 %0, %%smid;" : "=r"(sm));
-  return sm;
-}
-
 }  // namespace weft::device
 
 #endif  // WEFT_DEVICE_ACCESS_CUH

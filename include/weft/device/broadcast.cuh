@@ -62,7 +62,7 @@ __device__ void receive_broadcast(TeamControl* control,
                                   const Blocks& blocks,
                                   std::uint64_t epoch,
                                   int root_pe) {
-  constexpr std::uint32_t kUnroll = 4;
+  constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
   for (std::uint32_t first = Scope::rank(); first < count; first += kUnroll * Scope::size()) {

@@ -1,4 +1,4 @@
-// Collectives of a team: alltoall, fcollect, broadcast, reduce, reduce_scatter.
+// Collectives of a team: alltoall, alltoallv, fcollect, broadcast, reduce, reduce_scatter.
 //
 //   weft::device::reduce<weft::device::Block, weft::device::Sum>(weft::device::kWorld, sum, mine, count);
 //
@@ -16,5 +16,6 @@
 #include <weft/device/broadcast.cuh>
 #include <weft/device/exchange.cuh>
 #include <weft/device/reduce.cuh>
+#include <weft/device/uneven.cuh>
 
 #endif  // WEFT_DEVICE_COLLECTIVES_CUH

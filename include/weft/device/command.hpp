@@ -72,10 +72,13 @@ constexpr std::uint32_t kAwaitedRings = 5;
 
 constexpr std::size_t kSlotWords = 8;
 
-struct alignas(64) CommandSlot {
+// What is read from a slot.
+struct SlotWords {
   std::uint64_t
       words[kSlotWords];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
 };
+
+struct alignas(64) CommandSlot : SlotWords {};
 
 static_assert(sizeof(CommandSlot) == 64, "a slot is one cache line and one PCIe write");
 
@@ -117,29 +120,43 @@ WEFT_HOST_DEVICE inline void encode(const Command& command,
   }
 }
 
-// False if the slot does not hold a whole command of that lap; `command` is then unspecified.
-WEFT_HOST_DEVICE inline bool decode(const std::uint64_t* words,
-                                    std::uint64_t parity,
-                                    Command& command) {
+// Whether the slot holds a whole command of the lap. Only then do the following mean something.
+WEFT_HOST_DEVICE inline bool is_whole(const SlotWords& slot, std::uint64_t parity) {
   std::uint64_t differs = 0;
-  for (std::size_t i = 0; i < kSlotWords; ++i) {
-    differs |= words[i] ^ parity;
+  for (const std::uint64_t word : slot.words) {
+    differs |= word ^ parity;
   }
-  if ((differs & kParityBit) != 0) {
-    return false;
-  }
-  command.dest = words[0] & ~kParityBit;
-  command.source = words[1] & ~kParityBit;
-  command.word = words[2] & ~kParityBit;
-  command.bytes = words[3] & kCommandBytesMax;
-  command.kind = static_cast<CommandKind>(words[3] >> kKindShift & 15U);
-  command.op = static_cast<AtomicOp>(words[3] >> kOpShift & 15U);
-  command.flags = static_cast<std::uint8_t>(words[3] >> kFlagsShift & 15U);
-  command.element_bytes = (words[3] >> kWideShift & 1U) != 0 ? 8 : 4;
-  command.pe = static_cast<std::uint32_t>(words[6]);
-  command.operand = (words[4] & ~kParityBit) | (words[6] >> kOperandTopShift & 1U) << 63U;
-  command.compare = (words[5] & ~kParityBit) | (words[6] >> kCompareTopShift & 1U) << 63U;
-  return true;
+  return (differs & kParityBit) == 0;
+}
+
+WEFT_HOST_DEVICE inline std::uint64_t dest_in(const SlotWords& slot) {
+  return slot.words[0] & ~kParityBit;
+}
+
+WEFT_HOST_DEVICE inline std::uint64_t bytes_in(const SlotWords& slot) {
+  return slot.words[3] & kCommandBytesMax;
+}
+
+WEFT_HOST_DEVICE inline std::uint8_t flags_in(const SlotWords& slot) {
+  return static_cast<std::uint8_t>(slot.words[3] >> kFlagsShift & 15U);
+}
+
+WEFT_HOST_DEVICE inline Command decode(const SlotWords& slot) {
+  const std::uint64_t packed = slot.words[3];
+  const std::uint64_t tops = slot.words[6];
+  Command command;
+  command.dest = dest_in(slot);
+  command.source = slot.words[1] & ~kParityBit;
+  command.word = slot.words[2] & ~kParityBit;
+  command.bytes = packed & kCommandBytesMax;
+  command.kind = static_cast<CommandKind>(packed >> kKindShift & 15U);
+  command.op = static_cast<AtomicOp>(packed >> kOpShift & 15U);
+  command.flags = static_cast<std::uint8_t>(packed >> kFlagsShift & 15U);
+  command.element_bytes = (packed >> kWideShift & 1U) != 0 ? 8 : 4;
+  command.pe = static_cast<std::uint32_t>(tops);
+  command.operand = (slot.words[4] & ~kParityBit) | (tops >> kOperandTopShift & 1U) << 63U;
+  command.compare = (slot.words[5] & ~kParityBit) | (tops >> kCompareTopShift & 1U) << 63U;
+  return command;
 }
 
 }  // namespace device

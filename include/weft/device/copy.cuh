@@ -60,25 +60,75 @@ struct Crew {
   std::uint32_t size;
 };
 
-// Several loads in flight before the first store.
+// kCount units, `step` apart; moves both addresses on. All loads are in flight before the first store. One address is
+// alive at a time, not one for each unit: this saves registers.
+template <Source kSource, std::uint32_t kCount, typename Unit>
+__device__ void copy_together(Unit*& dest, const Unit*& source, std::size_t step) {
+  Unit values[kCount];
+#pragma unroll
+  for (std::uint32_t u = 0; u < kCount; ++u) {
+    values[u] = load_unit<kSource>(source);
+    source += step;
+  }
+#pragma unroll
+  for (std::uint32_t u = 0; u < kCount; ++u) {
+    store_unit(dest, values[u]);
+    dest += step;
+  }
+}
+
+#ifdef __CUDACC_RDC__
+// Functions that are linked later know nothing of their kernel: they may change half of the registers below 64 without
+// saving them, and take higher ones if those are too few. A kernel of 1024 threads has no higher ones.
+inline constexpr std::uint32_t kUnrollMost = 4;
+
+template <Source kSource, std::uint32_t kCount, typename Unit>
+__device__ __noinline__ void copy_batch_apart(Unit* dest, const Unit* source, std::size_t step) {
+  copy_together<kSource, kCount>(dest, source, step);
+}
+
+template <Source kSource, std::uint32_t kCount, typename Unit>
+__device__ void copy_batch(Unit*& dest, const Unit*& source, std::size_t step) {
+  copy_batch_apart<kSource, kCount>(dest, source, step);
+  dest += kCount * step;
+  source += kCount * step;
+}
+#else
+// 8 loads of 16 bytes by each of 256 threads reach 45 GB/s from one SM, as much as 1024 threads do.
+inline constexpr std::uint32_t kUnrollMost = 8;
+
+template <Source kSource, std::uint32_t kCount, typename Unit>
+__device__ void copy_batch(Unit*& dest, const Unit*& source, std::size_t step) {
+  copy_together<kSource, kCount>(dest, source, step);
+}
+#endif
+
+// kUnroll units at a time, then 4, 2 and 1: what is left at the end costs three round trips. A predicated tail would
+// cost one, and twice the registers.
 template <Source kSource, std::uint32_t kUnroll, typename Unit>
 __device__ void copy_units(Unit* dest, const Unit* source, std::size_t count, Crew crew) {
-  const std::uint32_t step = crew.size;
-  std::size_t i = crew.rank;
-  for (; i + (kUnroll - 1) * std::size_t{step} < count; i += kUnroll * std::size_t{step}) {
-    Unit values[kUnroll];
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      values[u] = load_unit<kSource>(source + i + u * std::size_t{step});
-    }
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      store_unit(dest + i + u * std::size_t{step}, values[u]);
+  const std::size_t step = crew.size;
+  auto left = static_cast<std::int64_t>(count) - crew.rank;  // units from this thread's next one on
+  dest += crew.rank;
+  source += crew.rank;
+#pragma unroll 1
+  for (; left > static_cast<std::int64_t>((kUnroll - 1) * step); left -= kUnroll * step) {
+    copy_batch<kSource, kUnroll>(dest, source, step);
+  }
+  if constexpr (kUnroll > 4) {
+    if (left > static_cast<std::int64_t>(3 * step)) {
+      copy_batch<kSource, 4>(dest, source, step);
+      left -= 4 * step;
     }
   }
-#pragma unroll 1
-  for (; i < count; i += step) {
-    store_unit(dest + i, load_few<kSource>(source + i));
+  if constexpr (kUnroll > 2) {
+    if (left > static_cast<std::int64_t>(step)) {
+      copy_together<kSource, 2>(dest, source, step);
+      left -= 2 * step;
+    }
+  }
+  if (kUnroll > 1 && left > 0) {
+    store_unit(dest, load_few<kSource>(source));
   }
 }
 
@@ -121,10 +171,6 @@ __device__ __noinline__ void copy_ragged(std::byte* to,
     copy_by<kSource, kUnroll, std::uint8_t>(to, from, bytes, crew);
   }
 }
-
-// 8 loads of 16 bytes by each of 256 threads reach 45 GB/s from one SM, as much as 1024 threads do. Small copies use
-// one load, to save registers.
-inline constexpr std::uint32_t kUnrollMost = 8;
 
 // More than one unit per thread. Never inlined, so that its registers are its own: a kernel that inlines it spills its
 // loop state to memory, which costs 0.3 us more for each put of a few bytes on an H200.
@@ -177,19 +223,29 @@ __device__ void copy_by_crew(void* dest, const void* source, std::size_t bytes, 
 
 namespace detail {
 
-// Copies the payload of a command, by one thread. Inlined and small, since it is part of every wait loop.
-inline __device__ void copy_payload(void* dest, const void* payload, std::size_t bytes) {
+template <std::uint32_t kUnroll, typename Unit>
+__device__ void copy_alone(Unit* dest, const Unit* source, std::uint32_t count) {
+#pragma unroll 1
+  for (; count >= kUnroll; count -= kUnroll) {
+    copy_together<Source::Peers, kUnroll>(dest, source, 1);
+  }
+#pragma unroll 1
+  for (; count != 0; --count) {
+    store_unit(dest++, load_unit<Source::Peers>(source++));
+  }
+}
+
+// Copies the payload of a command, by one thread.
+inline __device__ void copy_payload(void* dest, const void* payload, std::uint32_t bytes) {
   const std::uint64_t bits = reinterpret_cast<std::uint64_t>(dest) | bytes;  // a payload is aligned
-  const Crew alone{0, 1};
   if ((bits & 15U) == 0) {
-    copy_units<Source::Peers, 4>(static_cast<Vector16*>(dest),
-                                 static_cast<const Vector16*>(payload), bytes / 16, alone);
+    copy_alone<4>(static_cast<Vector16*>(dest), static_cast<const Vector16*>(payload), bytes / 16);
   } else if ((bits & 3U) == 0) {
-    copy_units<Source::Peers, 4>(static_cast<std::uint32_t*>(dest),
-                                 static_cast<const std::uint32_t*>(payload), bytes / 4, alone);
+    copy_alone<4>(static_cast<std::uint32_t*>(dest), static_cast<const std::uint32_t*>(payload),
+                  bytes / 4);
   } else {
-    copy_units<Source::Peers, 1>(static_cast<std::uint8_t*>(dest),
-                                 static_cast<const std::uint8_t*>(payload), bytes, alone);
+    copy_alone<1>(static_cast<std::uint8_t*>(dest), static_cast<const std::uint8_t*>(payload),
+                  bytes);
   }
 }
 

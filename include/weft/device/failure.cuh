@@ -45,16 +45,16 @@ inline __device__ void fill_record(FailureRecord& record,
   record.expected = expected;
 }
 
-static __device__ __noinline__ void end_kernel(std::uint32_t what,
+inline __device__ __noinline__ void end_kernel(std::uint32_t what,
                                                std::int32_t pe,
                                                const void* address,
                                                std::uint64_t expected) {
-  FailureRecord* record = state().failure;
-  if (record == nullptr) {
+  if (state().heap == nullptr) {
     printf("weft: a kernel made a call before weft_device_init\n");
     __trap();
   }
-  if (atomicCAS(state().failure_claim, 0U, 1U) == 0) {
+  FailureRecord* record = whole_state().failure;
+  if (atomicCAS(whole_state().failure_claim, 0U, 1U) == 0) {
     fill_record(*record, what, pe, address, expected);
     // SYNC failure-record (pairs with src/runtime/device/watch.cpp): `kind` is written last.
     fence_release();

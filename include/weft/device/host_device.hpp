@@ -1,4 +1,5 @@
-// Marks a function that runs on the host and on the GPU. Headers with it compile with any C++17
+// Marks a function that runs on the host and on the GPU; APART, one that is not inlined with -rdc, where a function's
+// registers count alone, but without its kernel's being known (copy.cuh). Headers with it compile with any C++17
 // compiler, and with nvcc for both sides.
 //
 // Constant; no state.
@@ -9,6 +10,14 @@
 #define WEFT_HOST_DEVICE __host__ __device__
 #else
 #define WEFT_HOST_DEVICE
+#endif
+
+#ifdef __CUDACC_RDC__
+#define WEFT_HOST_DEVICE_APART __host__ __device__ __noinline__
+#define WEFT_DEVICE_APART __device__ __noinline__
+#else
+#define WEFT_HOST_DEVICE_APART WEFT_HOST_DEVICE
+#define WEFT_DEVICE_APART __device__
 #endif
 
 #endif  // WEFT_DEVICE_HOST_DEVICE_HPP

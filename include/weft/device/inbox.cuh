@@ -22,6 +22,29 @@ __device__ std::uint64_t update_word(const Command& command) {
                 static_cast<Word>(command.operand), static_cast<Word>(command.compare));
 }
 
+// What a command does to this GPU's memory. Never inlined: that keeps what was read from the slot in memory, and every
+// loop that waits, which is where commands are applied, within the registers that a kernel of 1024 threads has.
+inline __device__ __noinline__ void apply_data(const SlotWords& arrived, const std::byte* payload) {
+  copy_payload(reinterpret_cast<void*>(dest_in(arrived)), payload,
+               static_cast<std::uint32_t>(bytes_in(arrived)));
+}
+
+inline __device__ __noinline__ std::uint64_t apply_update(const SlotWords& arrived) {
+  const Command command = decode(arrived);
+  if (command.kind == CommandKind::Put || command.kind == CommandKind::Nop) {
+    return 0;
+  }
+  return command.element_bytes == 8 ? update_word<8>(command) : update_word<4>(command);
+}
+
+struct ApplyToGpu {
+  __device__ void copy(const SlotWords& arrived, const std::byte* payload) const {
+    apply_data(arrived, payload);
+  }
+
+  __device__ std::uint64_t update(const SlotWords& arrived) const { return apply_update(arrived); }
+};
+
 // The threads of a warp that apply commands together, in lane order.
 class Lanes {
  public:
@@ -66,34 +89,21 @@ inline __device__ Lanes warp_lanes() {
   return {~0U, Warp::rank(), 32};
 }
 
-// What a command does to this GPU's memory.
-struct ApplyToGpu {
-  __device__ void copy(const Command& command, const std::byte* payload) const {
-    copy_payload(reinterpret_cast<void*>(command.dest), payload, command.bytes);
-  }
-
-  __device__ std::uint64_t update(const Command& command) const {
-    if (command.kind == CommandKind::Put || command.kind == CommandKind::Nop) {
-      return 0;
-    }
-    return command.element_bytes == 8 ? update_word<8>(command) : update_word<4>(command);
-  }
-};
-
 // The most commands applied in a row, so that the applying thread also makes progress with its own work.
 inline constexpr std::uint32_t kApplyMax = 128;
 
 // Returns the number of commands applied.
 inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
-  return InboxConsumer<GpuMemory, ApplyToGpu>(state().inbox).drain(lanes, kApplyMax);
+  return InboxConsumer<GpuMemory, ApplyToGpu>(state().ring(state().ring_count))
+      .drain(lanes, kApplyMax);
 }
 
 // For threads that wait independently; those of a warp that wait at the same time apply together.
-static __device__ __noinline__ void drain_together() {
+inline __device__ __noinline__ void drain_together() {
   drain_inbox(lanes_here());
 }
 
-static __device__ __noinline__ void drain_by_warp() {
+inline __device__ __noinline__ void drain_by_warp() {
   drain_inbox(warp_lanes());
 }
 

@@ -6,7 +6,7 @@
 // command is an applied one: the proxy counts commands as visible once they are released.
 //
 // Memory: as in ring.hpp, and fence_release(), after which a thread's stores are seen with all that the thread has done
-// and seen. Apply: copy(command, payload) stores the data, update(command) the word; returns its old value.
+// and seen. Apply: copy(words, payload) stores a command's data, update(words) its word; returns the old value.
 // Lanes, the group, whose threads make each call together: number() and count(), is_first(), from_first(value) for all,
 // leading(yes): how many threads in a row, from number 0, say yes; sync().
 #ifndef WEFT_DEVICE_INBOX_HPP
@@ -50,55 +50,57 @@ class InboxConsumer {
   template <typename Lanes>
   WEFT_HOST_DEVICE std::uint32_t drain(const Lanes& lanes, std::uint32_t count_max) {
     // SYNC inbox-lock: pairs with unlock below, by the previous owner.
-    const bool is_locked = lanes.is_first() && Memory::try_lock(ring_.lock);
+    const bool is_locked = lanes.is_first() && Memory::try_lock(ring_.lock());
     if (lanes.from_first(is_locked ? 1U : 0U) == 0) {
       return 0;
     }
-    const std::uint64_t first = Memory::load_near(ring_.next);  // guarded by the lock
-    std::uint64_t next = first;
+    std::uint64_t next = Memory::load_near(ring_.next());  // guarded by the lock
+    std::uint32_t applied = 0;
     std::uint32_t count = lanes.count();
-    while (count == lanes.count() && next - first < count_max) {
+    while (count == lanes.count() && applied < count_max) {
       count = apply_batch(lanes, next);
       next += count;
+      applied += count;
     }
     if (lanes.is_first()) {
-      if (next != first) {
-        Memory::store_near(ring_.next, next);
+      if (applied != 0) {
+        Memory::store_near(ring_.next(), next);
         RingConsumer<Memory>(ring_).release_below(next);
       }
       // SYNC inbox-lock: pairs with try_lock above.
-      Memory::unlock(ring_.lock);
+      Memory::unlock(ring_.lock());
     }
     lanes.sync();
-    return static_cast<std::uint32_t>(next - first);
+    return applied;
   }
 
  private:
   // Returns the number of commands.
   template <typename Lanes>
-  WEFT_HOST_DEVICE std::uint32_t apply_batch(const Lanes& lanes, std::uint64_t next) {
+  WEFT_HOST_DEVICE_APART std::uint32_t apply_batch(const Lanes& lanes, std::uint64_t next) {
     RingConsumer<Memory> inbox(ring_);
     const std::uint64_t position = next + lanes.number();
-    Command command;
-    const bool is_there = inbox.peek(position, command);
-    const bool may_join = lanes.is_first() || (command.flags & kFenceBefore) == 0;
-    const std::uint32_t count = lanes.leading(is_there && may_join);
+    SlotWords arrived;
+    const bool is_there = inbox.peek(position, arrived);
+    const std::uint8_t flags = flags_in(arrived);
+    const bool is_fenced = (flags & kFenceBefore) != 0;
+    const std::uint32_t count = lanes.leading(is_there && (lanes.is_first() || !is_fenced));
     const bool is_mine = lanes.number() < count;
-    if (lanes.is_first() && is_there && (command.flags & kFenceBefore) != 0) {
+    if (lanes.is_first() && is_there && is_fenced) {
       // SYNC device-signal (pairs with include/weft/device/wait.cuh): earlier words, before later data.
       Memory::fence_release();
     }
     lanes.sync();
-    if (is_mine && command.bytes != 0) {
-      apply_.copy(command, inbox.payload(position));
+    if (is_mine && bytes_in(arrived) != 0) {
+      apply_.copy(arrived, inbox.payload(position));
     }
     lanes.sync();
     if (is_mine) {
       // SYNC device-signal (pairs with include/weft/device/wait.cuh): the batch's data, and what was applied earlier.
       // By each thread that stores a word, as a fence counts for the thread's own stores; a warp issues it once.
       Memory::fence_release();
-      const std::uint64_t old = apply_.update(command);
-      if ((command.flags & kReplyWanted) != 0) {
+      const std::uint64_t old = apply_.update(arrived);
+      if ((flags & kReplyWanted) != 0) {
         inbox.reply(position, old);  // the proxy reuses a slot only after it has read the reply
       }
     }

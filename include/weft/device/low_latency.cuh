@@ -31,6 +31,13 @@ inline constexpr std::size_t kLowLatencyBytesMax<Thread> = std::size_t{1} << 10U
 static_assert(kLowLatencyBytesMax<Block> <= std::size_t{kExchangeParcels} * kParcelBytes,
               "the buffer holds what every member sends");
 
+// That a thread sends or waits for at once.
+#ifdef __CUDACC_RDC__
+inline constexpr std::uint32_t kParcelsTogether = 2;
+#else
+inline constexpr std::uint32_t kParcelsTogether = 4;
+#endif
+
 inline __device__ std::size_t parcels_of(std::size_t bytes) {
   return (bytes + kParcelBytes - 1) / kParcelBytes;
 }
@@ -146,7 +153,7 @@ __device__ void close_parcels(TeamControl* control, const ParcelCall& call) {
 // Sends every member its block.
 template <typename Scope>
 __device__ void send_blocks(const TeamState& team, const Blocks& blocks, const ParcelCall& call) {
-  constexpr std::uint32_t kUnroll = 4;
+  constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const std::uint32_t total = (team.size - 1) * call.per_member;
   for (std::uint32_t first = Scope::rank(); first < total; first += kUnroll * Scope::size()) {
@@ -179,7 +186,7 @@ template <typename Scope>
 __device__ void receive_blocks(const TeamState& team,
                                const Blocks& blocks,
                                const ParcelCall& call) {
-  constexpr std::uint32_t kUnroll = 4;
+  constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const std::uint32_t total = (team.size - 1) * call.per_member;
   for (std::uint32_t first = Scope::rank(); first < total; first += kUnroll * Scope::size()) {

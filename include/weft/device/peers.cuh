@@ -31,7 +31,7 @@ namespace detail {
 
 // The offset to add to a symmetric address to access it at `pe`; kNotMapped if loads cannot reach it.
 inline __device__ std::int64_t delta_of(int pe) {
-  const DeviceState& s = state();
+  const HotState& s = state();
   if (s.deltas != nullptr) {
     return s.deltas[pe];
   }

@@ -79,8 +79,8 @@ __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceC
 
 template <typename Scope, typename Op, typename T>
 __device__ void reduce(Team team, const ReduceCall<T>& call) {
-  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) >= 2 && sizeof(T) <= 8,
-                "elements of 2, 4 or 8 bytes");
+  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8,
+                "elements of 1, 2, 4 or 8 bytes");
   const TeamState& members = members_of(team);
   const std::size_t bytes = call.count * sizeof(T);
   check(call.operation, call.dest, bytes, pe());

@@ -98,9 +98,12 @@ __device__ Unit load_from(const Unit* from) {
   } else if constexpr (sizeof(Unit) == 4) {
     const std::uint32_t bits = load_relaxed(reinterpret_cast<const std::uint32_t*>(from));
     std::memcpy(&value, &bits, sizeof(Unit));
-  } else {
+  } else if constexpr (sizeof(Unit) == 2) {
     const std::uint16_t bits = *reinterpret_cast<const volatile std::uint16_t*>(from);
-    static_assert(sizeof(Unit) == 2, "elements of 2, 4 or 8 bytes");
+    std::memcpy(&value, &bits, sizeof(Unit));
+  } else {
+    const std::uint8_t bits = *reinterpret_cast<const volatile std::uint8_t*>(from);
+    static_assert(sizeof(Unit) == 1, "elements of 1, 2, 4 or 8 bytes");
     std::memcpy(&value, &bits, sizeof(Unit));
   }
   return value;

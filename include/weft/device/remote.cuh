@@ -71,26 +71,26 @@ inline __device__ std::uint64_t offset(const void* address) {
 }
 
 // Returns a position at which a command may be written; waits for room.
-static __device__ __noinline__ std::uint64_t take_slot(std::uint32_t ring, int pe) {
-  Producer producer(state().rings[ring]);
+inline __device__ __noinline__ std::uint64_t take_slot(std::uint32_t ring, int pe) {
+  Producer producer(state().ring(ring));
   const std::uint64_t position = producer.claim();
   producer.wait_for_room(position, Idle(waiting_for(OperationName::Put, pe)));
   return position;
 }
 
-static __device__ __noinline__ std::uint64_t wait_for_reply(std::uint32_t ring,
+inline __device__ __noinline__ std::uint64_t wait_for_reply(std::uint32_t ring,
                                                             std::uint64_t position,
                                                             OperationName operation,
                                                             int pe) {
-  return Producer(state().rings[ring]).wait_reply(position, Idle(waiting_for(operation, pe)));
+  return Producer(state().ring(ring)).wait_reply(position, Idle(waiting_for(operation, pe)));
 }
 
 // Posts one command without payload. Returns the reply if the command wants one.
-static __device__ __noinline__ std::uint64_t post(const Command& command, OperationName operation) {
+inline __device__ __noinline__ std::uint64_t post(const Command& command, OperationName operation) {
   const std::uint32_t ring = own_ring();
   const int pe = static_cast<int>(command.pe);
   const std::uint64_t position = take_slot(ring, pe);
-  Producer(state().rings[ring]).publish(position, command);
+  Producer(state().ring(ring)).publish(position, command);
   return (command.flags & kReplyWanted) != 0 ? wait_for_reply(ring, position, operation, pe) : 0;
 }
 
@@ -112,10 +112,21 @@ struct Carriers {
   }
 };
 
+// The payload is in its slot.
+inline WEFT_DEVICE_APART void publish_with_payload(std::uint32_t ring,
+                                                   std::uint64_t position,
+                                                   const Command& command) {
+  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for the consumer of the command
+  fence_release();
+  Command published = command;
+  published.flags |= kPayloadInSlot;
+  Producer(state().ring(ring)).publish(position, published);
+}
+
 // A put or put_signal of at most kPayloadBytes: the data is copied into the slot's payload, so the source may
 // be reused at once.
 template <typename Scope>
-__device__ void post_with_payload(Command command, const void* source) {
+__device__ void post_with_payload(const Command& command, const void* source) {
   using Crew = Carriers<Scope>;
   const std::uint32_t rank = Scope::rank();
   if (rank >= Crew::count()) {
@@ -124,14 +135,11 @@ __device__ void post_with_payload(Command command, const void* source) {
   const std::uint32_t ring = own_ring();
   std::uint64_t position = rank == 0 ? take_slot(ring, static_cast<int>(command.pe)) : 0;
   position = Crew::from_leader(position);
-  detail::copy_by_crew<Source::Mine, 1>(state().rings[ring].payload_of(position), source,
-                                        command.bytes, {rank, Crew::count()});
+  detail::copy_by_crew<Source::Mine, 1>(state().ring(ring).payload(position), source, command.bytes,
+                                        {rank, Crew::count()});
   Crew::sync();
   if (rank == 0) {
-    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for the consumer of the command
-    fence_release();
-    command.flags |= kPayloadInSlot;
-    Producer(state().rings[ring]).publish(position, command);
+    publish_with_payload(ring, position, command);
   }
 }
 
@@ -154,25 +162,23 @@ __device__ void post_by_address(Command command,
 // Shared or local memory, which the proxy cannot reach: put by payloads. A word comes with the last of them, after the
 // others.
 template <typename Scope>
+__device__ __noinline__ void post_piece(const Command& piece, const void* source) {
+  post_with_payload<Scope>(piece, source);
+}
+
+template <typename Scope>
 __device__ __noinline__ void post_in_pieces(const Command& whole, const void* source) {
   Command piece = whole;
-  piece.kind = CommandKind::Put;
-  piece.bytes = kPayloadBytes;
   const auto* from = static_cast<const std::byte*>(source);
-  std::uint64_t done = 0;
-  for (; whole.bytes - done > kPayloadBytes; done += kPayloadBytes) {
-    piece.dest = whole.dest + done;
-    post_with_payload<Scope>(piece, from + done);
+  for (std::uint64_t left = whole.bytes; left != 0; left -= piece.bytes) {
+    const bool is_last = left <= kPayloadBytes;
+    piece.kind = is_last ? whole.kind : CommandKind::Put;
+    piece.bytes = is_last ? left : kPayloadBytes;
+    piece.flags |= is_last && whole.kind != CommandKind::Put ? kFenceBefore : 0;
+    post_piece<Scope>(piece, from);
+    piece.dest += piece.bytes;
+    from += piece.bytes;
   }
-  if (whole.kind != CommandKind::Put && is_leader<Scope>()) {
-    Command fence;
-    fence.kind = CommandKind::Fence;
-    post(fence, OperationName::Fence);
-  }
-  piece = whole;
-  piece.bytes = whole.bytes - done;
-  piece.dest = whole.dest + done;
-  post_with_payload<Scope>(piece, from + done);
 }
 
 template <typename Scope>
@@ -244,13 +250,17 @@ __device__ __noinline__ void get(
   post(command, OperationName::Get);
 }
 
-inline __device__ void signal(std::uint64_t* word, std::uint64_t value, SignalOp op, int pe) {
+// With Order::AfterPuts it becomes visible after what this block's threads have posted to the PE before.
+enum class Order : bool { None, AfterPuts };
+
+inline __device__ void signal(const SignalUpdate& update, int pe, Order order = Order::None) {
   Command command;
   command.kind = CommandKind::Signal;
   command.pe = static_cast<std::uint32_t>(pe);
-  command.word = offset(word);
-  command.operand = value;
-  command.op = op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
+  command.word = offset(update.word);
+  command.operand = update.value;
+  command.op = update.op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
+  command.flags = order == Order::AfterPuts ? kFenceBefore : 0;
   post(command, OperationName::Signal);
 }
 
@@ -294,7 +304,7 @@ inline __device__ void get_value(void* value, const void* source, std::size_t by
 
 // Waits for all commands posted to the ring, unless they are known to be complete.
 inline __device__ void wait_complete(std::uint32_t ring) {
-  const Producer producer(state().rings[ring]);
+  const Producer producer(state().ring(ring));
   const std::uint64_t end = producer.incomplete_below();
   Idle idle(waiting_for(OperationName::Quiet, -1));
   while (end != 0 && !producer.is_complete(end - 1)) {
@@ -302,8 +312,20 @@ inline __device__ void wait_complete(std::uint32_t ring) {
   }
 }
 
-// The rings with commands not known to be complete, one bit each. Several loads are in flight together, as each takes
-// as long as all of them.
+// How many commands each of some rings has, and how many of them are known to be complete. All loads are in flight
+// together, as each takes as long as all of them. Beyond the last ring: the last one again.
+template <std::uint32_t kCount>
+__device__ void load_heads(std::uint32_t first,
+                           std::uint64_t (&head)[kCount],    // NOLINT(modernize-avoid-c-arrays)
+                           std::uint64_t (&seen)[kCount]) {  // NOLINT(modernize-avoid-c-arrays)
+  const std::uint32_t last = state().ring_count - 1;
+#pragma unroll
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    load_relaxed_pair(state().ring(min(first + i, last)).head(), head[i], seen[i]);
+  }
+}
+
+// The rings with commands not known to be complete, one bit each.
 inline __device__ std::uint32_t incomplete_rings() {
   constexpr std::uint32_t kTogether = 4;
   const std::uint32_t count = state().ring_count;
@@ -312,10 +334,7 @@ inline __device__ std::uint32_t incomplete_rings() {
     std::uint64_t
         head[kTogether];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
     std::uint64_t seen[kTogether];  // NOLINT(modernize-avoid-c-arrays)
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      load_relaxed_pair(state().rings[min(first + i, count - 1)].head, head[i], seen[i]);
-    }
+    load_heads(first, head, seen);
 #pragma unroll
     for (std::uint32_t i = 0; i < kTogether; ++i) {
       incomplete |= seen[i] < head[i] ? 1U << min(first + i, count - 1) : 0;
@@ -325,7 +344,7 @@ inline __device__ std::uint32_t incomplete_rings() {
 }
 
 // Returns when everything that this GPU has posted is visible at its targets.
-static __device__ __noinline__ void quiet() {
+inline __device__ __noinline__ void quiet() {
   for (std::uint32_t left = incomplete_rings(); left != 0; left &= left - 1) {
     wait_complete(static_cast<std::uint32_t>(__ffs(static_cast<int>(left)) - 1));
   }
@@ -336,17 +355,14 @@ static __device__ __noinline__ void quiet() {
 // Has the proxy take what other blocks have posted before it takes the own ring's next command. Posts nothing if all of
 // it is known to be complete. The heads are read before a position in the own ring is claimed: so fences that await each
 // other's rings never do so in a circle.
-static __device__ __noinline__ void await_other_rings() {
+inline __device__ __noinline__ void await_other_rings() {
   const std::uint32_t own = own_ring();
   const std::uint32_t count = state().ring_count;
   for (std::uint32_t first = 0; first < count; first += kAwaitedRings) {
     std::uint64_t
         head[kAwaitedRings];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
     std::uint64_t seen[kAwaitedRings];  // NOLINT(modernize-avoid-c-arrays)
-#pragma unroll
-    for (std::uint32_t i = 0; i < kAwaitedRings; ++i) {
-      load_relaxed_pair(state().rings[min(first + i, count - 1)].head, head[i], seen[i]);
-    }
+    load_heads(first, head, seen);
 #pragma unroll
     for (std::uint32_t i = 0; i < kAwaitedRings; ++i) {
       const bool is_other = first + i < count && first + i != own;

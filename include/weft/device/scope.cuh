@@ -15,6 +15,9 @@ struct Thread {
   static __device__ std::uint32_t size() { return 1; }
 
   static __device__ void sync() {}
+
+  // Whether it is true for any thread of the scope. A sync, as all threads learn it.
+  static __device__ bool any(bool value) { return value; }
 };
 
 struct Warp {
@@ -27,6 +30,8 @@ struct Warp {
   static __device__ std::uint32_t size() { return 32; }
 
   static __device__ void sync() { __syncwarp(); }
+
+  static __device__ bool any(bool value) { return __any_sync(~0U, value ? 1 : 0) != 0; }
 };
 
 struct Block {
@@ -37,6 +42,8 @@ struct Block {
   static __device__ std::uint32_t size() { return blockDim.x * blockDim.y * blockDim.z; }
 
   static __device__ void sync() { __syncthreads(); }
+
+  static __device__ bool any(bool value) { return __syncthreads_or(value ? 1 : 0) != 0; }
 };
 
 // All blocks of a kernel that launch_collective started. For collectives only.

@@ -24,7 +24,7 @@ inline __device__ void signal(const Signal& signal, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     detail::apply_signal(detail::moved(signal.word, delta), signal.value, signal.op);
   } else {
-    remote::signal(signal.word, signal.value, signal.op, pe);
+    remote::signal({signal.word, signal.value, signal.op}, pe);
   }
 }
 
@@ -71,6 +71,38 @@ __device__ void put_signal(
     T* dest, const T* source, std::size_t count, const Signal& signal, int pe) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");
   detail::put_signal_bytes<Scope>(dest, source, count * sizeof(T), signal, pe, remote::Wait::Yes);
+}
+
+// A signal, and the PE that it is for.
+struct Notice {
+  Signal signal;
+  int pe = 0;
+};
+
+// Many puts, one release, one flag for each peer: gives `count` notices, notice_of(0), notice_of(1), ..., to PEs that
+// may differ. A PE that observes its signal also observes all that threads of the scope have put to it before the call,
+// with put_nbi or p, however many puts those were. `source` of these puts must not change before quiet. Every thread of
+// the scope gives notices, so notice_of is called once for each number, by any of them.
+template <typename Scope = Block, typename NoticeOf>
+__device__ void signal_each(std::uint32_t count, NoticeOf&& notice_of) {
+  Scope::sync();
+  const std::uint32_t first = Scope::rank();
+  if (first >= count) {
+    return;
+  }
+  // SYNC device-signal (pairs with include/weft/device/wait.cuh): the whole scope's stores
+  fence_release();
+  for (std::uint32_t i = first; i < count; i += Scope::size()) {
+    const Notice notice = notice_of(i);
+    detail::check(OperationName::Signal, notice.signal.word, sizeof(std::uint64_t), notice.pe);
+    if (const std::int64_t delta = detail::delta_of(notice.pe); delta != kNotMapped) {
+      detail::apply_signal(detail::moved(notice.signal.word, delta), notice.signal.value,
+                           notice.signal.op);
+    } else {
+      remote::signal({notice.signal.word, notice.signal.value, notice.signal.op}, notice.pe,
+                     remote::Order::AfterPuts);
+    }
+  }
 }
 
 // Reads a signal word of this PE; the data of the put_signal that wrote it is visible afterwards.

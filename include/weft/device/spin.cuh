@@ -29,23 +29,24 @@ inline __device__ std::uint64_t seen_at(const void* address, std::uint32_t word_
 
 // One thread of the GPU at a time, and each as long after the last as waits are reported.
 inline __device__ bool may_report(std::uint32_t now) {
-  const std::uint32_t last = load_relaxed(&state().wait_reports->last_ms);
-  return (last == 0 || now - last >= state().wait_report_ms) &&
-         atomicCAS(&state().wait_reports->last_ms, last, now) == last;
+  const std::uint32_t last = load_relaxed(&whole_state().wait_reports->last_ms);
+  return (last == 0 || now - last >= whole_state().wait_report_ms) &&
+         atomicCAS(&whole_state().wait_reports->last_ms, last, now) == last;
 }
 
 // Returns the time since which the thread has been waiting, which `since_ms` is from the second check on.
-static __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
+inline __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
                                                         std::uint32_t what,
                                                         std::int32_t pe,
                                                         const void* address,
                                                         std::uint64_t expected) {
-  if (state().abort == nullptr) {
+  if (state().heap == nullptr) {
     return since_ms;
   }
   // SYNC device-abort (pairs with src/runtime/device/watch.cpp): then `pe` is valid.
-  if (const std::uint32_t kind = load_acquire(&state().abort->kind); kind != 0) {
-    end_kernel(what | kind, state().abort->pe < 0 ? pe : state().abort->pe, address, expected);
+  if (const std::uint32_t kind = load_acquire(&whole_state().abort->kind); kind != 0) {
+    end_kernel(what | kind, whole_state().abort->pe < 0 ? pe : whole_state().abort->pe, address,
+               expected);
   }
   const std::uint32_t now = now_ms();
   if (since_ms == 0) {
@@ -53,19 +54,20 @@ static __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
   }
   const std::uint32_t waited = now - since_ms;
   const std::uint32_t word_bytes = what >> 16U;
-  if (state().wait_timeout_ms != 0 && waited >= state().wait_timeout_ms) {
-    state().failure->seen = seen_at(address, word_bytes);
-    state().failure->waited_ms = waited;
+  if (whole_state().wait_timeout_ms != 0 && waited >= whole_state().wait_timeout_ms) {
+    whole_state().failure->seen = seen_at(address, word_bytes);
+    whole_state().failure->waited_ms = waited;
     end_kernel(what | static_cast<std::uint32_t>(FailureKind::TimedOut), pe, address, expected);
   }
-  if (state().wait_report_ms != 0 && waited >= state().wait_report_ms && may_report(now)) {
-    WaitRecord& record = *state().waiting;
+  if (whole_state().wait_report_ms != 0 && waited >= whole_state().wait_report_ms &&
+      may_report(now)) {
+    WaitRecord& record = *whole_state().waiting;
     fill_record(record.wait, what, pe, address, expected);
     record.wait.seen = seen_at(address, word_bytes);
     record.wait.waited_ms = waited;
     // SYNC wait-record (pairs with src/runtime/device/watch.cpp): `number` is written last.
     fence_release();
-    store_relaxed(&record.number, ++state().wait_reports->number);
+    store_relaxed(&record.number, ++whole_state().wait_reports->number);
   }
   return since_ms;
 }

@@ -93,7 +93,11 @@ struct WaitReports {
 
 inline constexpr std::uint32_t kRingCountMax = 16;
 
-struct DeviceState {
+struct DeviceState;
+
+// What every call needs. Files that are compiled with -rdc share the GPU's constant memory, 64 KiB, with all others of
+// their program, so each has no more than this there: 700 files fit.
+struct HotState {
   std::byte* heap = nullptr;  // this PE's, as mapped here; control bytes first. Null before init
   std::uint64_t heap_bytes = 0;
   // The heap's address at a mapped PE: + window_offset + (pe - first_mapped) * stride.
@@ -105,13 +109,21 @@ struct DeviceState {
   const std::int64_t* deltas = nullptr;
   std::uint32_t pe = 0;
   std::uint32_t pe_count = 0;
+  std::uint32_t ring_count = 0;     // to other nodes, a power of two; 0 if every PE is mapped
+  std::uint32_t ring_capacity = 0;  // of each of these rings, and of the inbox, which follows them
+  std::byte* rings_far = nullptr;
+  std::byte* rings_near = nullptr;
+  const DeviceState* whole = nullptr;  // a copy in GPU memory
+
+  // Ring `index`; the inbox has the index ring_count.
+  WEFT_HOST_DEVICE RingView ring(std::uint32_t index) const {
+    return RingView{rings_far, rings_near, ring_capacity}.after(index);
+  }
+};
+
+struct DeviceState : HotState {
   TeamState world;
   const TeamState* teams = nullptr;  // kTeamCountMax of them, in GPU memory
-  // The rings to other nodes; none if every PE is mapped. In constant memory: fetching a ring's addresses from GPU
-  // memory would cost a third of a microsecond before each command.
-  std::uint32_t ring_count = 0;   // a power of two
-  RingView rings[kRingCountMax];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
-  RingView inbox;
   // How kernels abort.
   FailureRecord* failure = nullptr;
   std::uint32_t* failure_claim = nullptr;  // in GPU memory: the claimant writes the record
@@ -125,7 +137,7 @@ struct DeviceState {
 
 // Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
 // commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 1;
+inline constexpr std::uint64_t kLayoutVersion = 3;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

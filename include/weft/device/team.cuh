@@ -20,7 +20,7 @@ inline constexpr Team kNode{1};
 namespace detail {
 
 inline const __device__ TeamState& members_of(Team team) {
-  return team.number == 0 ? state().world : state().teams[team.number];
+  return team.number == 0 ? whole_state().world : whole_state().teams[team.number];
 }
 
 // The job's number of member `index`.

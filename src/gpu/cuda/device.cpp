@@ -95,13 +95,25 @@ void use_device_once(const Device& device) noexcept {
   }
 }
 
-bool is_device_memory(const void* address) {
+namespace {
+
+cudaPointerAttributes attributes_of(const void* address) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
     cudaGetLastError();  // no driver: not an error of the program's
-    return false;
+    return {};
   }
-  return attributes.type == cudaMemoryTypeDevice;
+  return attributes;
+}
+
+}  // namespace
+
+bool is_device_memory(const void* address) {
+  return attributes_of(address).type == cudaMemoryTypeDevice;
+}
+
+bool is_reached_by_kernels(const void* address) {
+  return attributes_of(address).devicePointer == address && address != nullptr;
 }
 
 }  // namespace weft::gpu

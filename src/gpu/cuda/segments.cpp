@@ -188,7 +188,8 @@ class VirtualSegments final : public Segments {
                                                   CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
           "querying the granularity of device memory");
     first_.part.bytes = (plan_.bytes + granularity_ - 1) / granularity_ * granularity_;
-    if (device_.has_fabric_handles && std::filesystem::exists(kFabricChannels)) {
+    if (plan_.may_use_fabric && device_.has_fabric_handles &&
+        std::filesystem::exists(kFabricChannels)) {
       // If no channel was granted, fabric handles fail, and file descriptors are used.
       const CUmemAllocationProp fabric = properties_of(device_, CU_MEM_HANDLE_TYPE_FABRIC);
       is_fabric_ = driver().mem_create(&first_.own, first_.part.bytes, &fabric, 0) == CUDA_SUCCESS;

@@ -50,6 +50,10 @@ void use_device(const Device& /*device*/) {
 
 void use_device_once(const Device& /*device*/) noexcept {}
 
+bool is_reached_by_kernels(const void* /*address*/) {
+  return false;
+}
+
 bool is_device_memory(const void* /*address*/) {
   return false;
 }

@@ -12,9 +12,10 @@
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/base/units.hpp"
-#include "src/bootstrap/frame.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/runtime/agreement.hpp"
+#include "src/runtime/device/heap_sharing.hpp"
+#include "src/topology/core_list.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -36,77 +37,20 @@ std::uint32_t milliseconds(std::int64_t seconds) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(seconds, 0, UINT32_MAX / 1000) * 1000);
 }
 
-// The information that a PE sends to the others about its GPU: an error, or its memory.
-struct GpuDescription {
-  std::string error;
-  std::uint32_t status = 0;
-  std::array<std::uint8_t, 16> uuid{};
-  std::uint32_t index = 0;
-  std::uint64_t heap_size = 0;
-  std::uint64_t heap_limit = 0;      // how far its heap could grow
-  std::uint64_t heap_alignment = 0;  // of the address where it starts
-  gpu::SegmentOffer offer;
-};
+std::uint32_t microseconds(std::int64_t number) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(number, 0, UINT32_MAX));
+}
 
 template <typename Value>
 std::span<const std::byte> bytes_of(const Value& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-bootstrap::Blob encode(const GpuDescription& description) {
-  bootstrap::FieldWriter writer;
-  writer.text(description.error)
-      .u32(description.status)
-      .raw(bytes_of(description.uuid))
-      .u32(description.index);
-  writer.u64(description.heap_size).u64(description.heap_limit).u64(description.heap_alignment);
-  writer.raw(bytes_of(description.offer));
-  return writer.bytes();
-}
-
-template <typename Value>
-void read(bootstrap::FieldReader& reader, Value& value) {
-  const auto to = std::as_writable_bytes(std::span(&value, 1));
-  std::ranges::copy(reader.raw(to.size()), to.begin());
-}
-
-GpuDescription decode(const bootstrap::Blob& blob) {
-  bootstrap::FieldReader reader(blob);
-  GpuDescription description;
-  description.error = reader.text();
-  description.status = reader.u32();
-  read(reader, description.uuid);
-  description.index = reader.u32();
-  description.heap_size = reader.u64();
-  description.heap_limit = reader.u64();
-  description.heap_alignment = reader.u64();
-  read(reader, description.offer);
-  return description;
-}
-
-std::vector<GpuDescription> gather(bootstrap::Bootstrap& bootstrap, const GpuDescription& mine) {
-  std::vector<GpuDescription> descriptions;
-  for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
-    descriptions.push_back(decode(blob));
-  }
-  return descriptions;
-}
-
-// Fails on all PEs with the error of the first PE that has one.
-void require_all(const std::vector<GpuDescription>& descriptions, Pe me) {
-  for (std::uint32_t pe = 0; pe < descriptions.size(); ++pe) {
-    if (!descriptions[pe].error.empty()) {
-      fail(static_cast<Status>(static_cast<std::int32_t>(descriptions[pe].status)), "{}{}",
-           pe == me.value ? "" : fmt::format("PE {}: ", pe), descriptions[pe].error);
-    }
-  }
-}
-
 }  // namespace
 
 DeviceJob::DeviceJob(DeviceDependencies dependencies)
     : with_(std::move(dependencies)), me_(with_.bootstrap.pe()) {
-  exchange();
+  make_heap();
   fill_state();
 }
 
@@ -123,87 +67,30 @@ DeviceJob::~DeviceJob() {
 void DeviceJob::take_device() {
   device_ = gpu::current_device();
   log::info("device: GPU {} is {} at {}", device_.index, device_.name, device_.pci);
+  proxy_thread_ = {.spin_us = microseconds(with_.config.proxy_spin_us),
+                   .nap_us_max = microseconds(with_.config.proxy_nap_us),
+                   .cores = topology::share_of_cores(
+                       topology::parse_core_list(with_.config.proxy_cores),
+                       with_.membership.machine_pe(), with_.membership.machine().pes),
+                   .pass_begin_ns = &proxy_pass_ns_};
+  if (!proxy_thread_.cores.empty()) {
+    topology::check_cores(proxy_thread_.cores, "WEFT_PROXY_CORES");
+  }
 }
 
 void DeviceJob::make_heap() {
-  const topology::NodePlace& place = with_.membership.place(me_);
-  const bool is_ipc = with_.config.device_memory == "ipc" ||
-                      (with_.config.device_memory == "auto" && !device_.has_posix_handles);
-  if (!is_ipc && !device_.has_posix_handles) {
-    fail(Status::InvalidArgument,
-         "WEFT_DEVICE_MEMORY=vmm: GPU {} ({}) has no memory that can be shared by descriptors; use "
-         "auto or ipc",
-         device_.index, device_.name);
+  HeapSharing sharing{.config = with_.config, .bootstrap = with_.bootstrap, .slots = {}};
+  for (std::uint32_t pe = 0; pe < with_.bootstrap.pe_count(); ++pe) {
+    const bool is_local = Pe(pe) == me_ || with_.membership.locals()[pe];
+    sharing.slots.push_back(is_local ? std::optional(with_.membership.place(Pe(pe)).local_index)
+                                     : std::nullopt);
   }
-  if (with_.config.device_heap_size == 0) {
-    fail(Status::InvalidArgument, "WEFT_DEVICE_HEAP_SIZE=0: the heap must not be empty");
-  }
-  constexpr std::uint64_t kPage = std::uint64_t{2} << 20U;
-  const std::uint64_t user = (with_.config.device_heap_size + kPage - 1) / kPage * kPage;
-  heap_ = std::make_unique<heap::DeviceHeap>(
-      gpu::make_segments(device_,
-                         {.bytes = device::kControlBytes + user,
-                          .reserved_bytes = device::kControlBytes +
-                                            std::min(with_.config.device_heap_max, device_.bytes),
-                          .slot_count = place.local_count,
-                          .my_slot = place.local_index,
-                          .kind = is_ipc ? gpu::MemoryKind::Ipc : gpu::MemoryKind::Virtual}),
-      me_, with_.bootstrap.pe_count(), device::kControlBytes);
-}
-
-// In two rounds, since a PE that fails must not leave the others waiting.
-void DeviceJob::exchange() {
-  GpuDescription mine{.heap_size = with_.config.device_heap_size};
-  const auto attempt = [&mine](auto&& step) {
-    try {
-      step();
-    } catch (const Error& error) {
-      mine.error = error.what();
-      mine.status = static_cast<std::uint32_t>(error.status());
-    }
-  };
-  attempt([&] {
+  SharedHeap shared = share_heaps(sharing, [this]() -> const gpu::Device& {
     take_device();
-    make_heap();
-    mine.uuid = device_.uuid;
-    mine.index = static_cast<std::uint32_t>(device_.index);
-    mine.heap_limit = heap_->limit();
-    mine.heap_alignment = std::uint64_t{1}
-                          << std::countr_zero(reinterpret_cast<std::uint64_t>(heap_->base()));
-    mine.offer = heap_->segments().offer();
+    return device_;
   });
-  const std::vector<GpuDescription> descriptions = gather(with_.bootstrap, mine);
-  require_all(descriptions, me_);
-  attempt([&] {
-    for (std::uint32_t pe = 0; pe < descriptions.size(); ++pe) {
-      if (descriptions[pe].heap_size != mine.heap_size) {
-        fail(
-            Status::Mismatch,
-            "PE {} wants a device heap of {}, this PE one of {}; WEFT_DEVICE_HEAP_SIZE must be the "
-            "same on all PEs",
-            pe, format_bytes(descriptions[pe].heap_size), format_bytes(mine.heap_size));
-      }
-      if (pe != me_.value && descriptions[pe].uuid == mine.uuid && !with_.config.device_shared) {
-        fail(Status::InvalidArgument,
-             "PE {} has taken this PE's GPU {} ({}); call cudaSetDevice(weft_machine_pe()) before "
-             "weft_device_init, and start no more PEs than the machine has GPUs "
-             "(WEFT_DEVICE_SHARED=yes allows it, for tests)",
-             pe, device_.index, device_.name);
-      }
-    }
-    for (std::uint32_t pe = 0; pe < descriptions.size(); ++pe) {
-      if (pe != me_.value && with_.membership.locals()[pe]) {
-        heap_->map_peer(Pe(pe), with_.membership.place(Pe(pe)).local_index, descriptions[pe].offer);
-      }
-    }
-  });
-  require_all(gather(with_.bootstrap, mine), me_);
-  heap_->segments().close_offer();
-  alignment_max_ = heap::kChunkUnit;
-  for (const GpuDescription& description : descriptions) {
-    heap_->limit_to(description.heap_limit);
-    alignment_max_ = std::min(alignment_max_, description.heap_alignment);
-  }
+  heap_ = std::move(shared.heap);
+  alignment_max_ = shared.alignment_max;
 }
 
 TeamState DeviceJob::team_state(const collectives::Team& team) {
@@ -338,9 +225,14 @@ void DeviceJob::fill_state() {
   state_.teams = reinterpret_cast<const TeamState*>(team_table_.data());
   state_.world = team_state(with_.collectives.world());
   team_table_.write(state_.world.id * sizeof(TeamState), bytes_of(state_.world));
-  const TeamState node = team_state(with_.collectives.node_team());
-  team_table_.write(node.id * sizeof(TeamState), bytes_of(node));
-  teams_ = {&with_.collectives.world(), &with_.collectives.node_team()};
+  teams_ = {&with_.collectives.world()};
+  for (const collectives::Team* team :
+       {&with_.collectives.node_team(), &with_.collectives.machine_team(),
+        &with_.collectives.machine_peers()}) {
+    const TeamState state = team_state(*team);
+    team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
+    teams_.push_back(team);
+  }
   state_.failure = &page->failure;
   state_.failure_claim = &words->failure_claim;
   state_.abort = &page->abort;
@@ -354,6 +246,9 @@ void DeviceJob::fill_state() {
   if (with_.rails != nullptr) {
     proxy_ = std::make_unique<DeviceProxy>(RingPlan{}, state_);
   }
+  state_copy_ = gpu::DeviceBuffer(sizeof(DeviceState));
+  state_.whole = reinterpret_cast<const DeviceState*>(state_copy_.data());
+  state_copy_.write(0, bytes_of(state_));
 }
 
 void DeviceJob::start() {
@@ -379,7 +274,8 @@ void DeviceJob::start() {
          .chunks = &heap_->chunks(),
          .is_direct = gpu_direct_.peers,
          .device = device_,
-         .pass_begin_ns = &proxy_pass_ns_,
+         .thread = proxy_thread_,
+         .wake_us = microseconds(with_.config.proxy_wake_us),
          .on_failed =
              [](Pe pe, device::CommandKind kind, Status status) {
                log::warn("device: a command ({}) to PE {} failed: {}", static_cast<int>(kind),

@@ -107,7 +107,6 @@ class DeviceJob {
  private:
   void take_device();
   void make_heap();
-  void exchange();
   void fill_state();
   void fill_addresses();
   void connect_heap();
@@ -125,10 +124,12 @@ class DeviceJob {
   gpu::DeviceBuffer words_;          // claims and locks
   gpu::DeviceBuffer team_table_;     // TeamState, by team number
   gpu::DeviceBuffer delta_table_;
-  std::mutex teams_mutex_;  // guards the two below; streams are used from any thread
+  gpu::DeviceBuffer state_copy_;  // of state_
+  std::mutex teams_mutex_;        // guards the two below; streams are used from any thread
   std::vector<gpu::DeviceBuffer> pe_lists_;
   std::vector<const collectives::Team*> teams_;  // that have been entered
   device::DeviceState state_;
+  proxy::ProxyThreadOptions proxy_thread_;
   std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;
   GpuDirectHeap gpu_direct_;

@@ -36,7 +36,8 @@ class DeviceProxy {
     const heap::ChunkMap* chunks;
     std::vector<bool> is_direct;  // by PE
     const gpu::Device& device;
-    std::uint64_t* pass_begin_ns;  // see proxy::ProxyThreadOptions
+    proxy::ProxyThreadOptions thread;
+    std::uint32_t wake_us;  // see proxy::EngineOptions
     proxy::FailureHook on_failed;
     proxy::CopyFailureHook on_copy_failed;
   };
@@ -56,15 +57,8 @@ class DeviceProxy {
   void stop() { thread_.reset(); }
 
  private:
-  // Allocates the parts of one ring in pinned and in device memory.
-  device::RingView take_ring(std::uint64_t capacity, bool is_inbox);
-  std::byte* take_pinned(std::size_t bytes);
-  std::byte* take_device(std::size_t bytes);
-
-  gpu::PinnedBuffer pinned_;
-  gpu::DeviceBuffer words_;
-  std::size_t pinned_used_ = 0;
-  std::size_t words_used_ = 0;
+  gpu::PinnedBuffer far_;
+  gpu::DeviceBuffer near_;
   std::vector<device::RingView> rings_;
   device::RingView inbox_;
   std::unique_ptr<proxy::GpuCopier> copier_;

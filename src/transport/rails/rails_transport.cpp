@@ -345,6 +345,13 @@ void RailsTransport::blame(Pe peer, std::string_view fault) noexcept {
   }
 }
 
+void RailsTransport::lose(Pe peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (Peer* target = state_.peers[peer.value].get(); target != nullptr) {
+    recovery_.lose_ended(*target);
+  }
+}
+
 Status RailsTransport::peer_status(Pe peer) const noexcept {
   const std::lock_guard lock(mutex_);
   const Peer* target = state_.peers[peer.value].get();

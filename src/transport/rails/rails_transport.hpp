@@ -82,6 +82,7 @@ class RailsTransport final : public Transport {
   void begin_wait() noexcept override;
   void end_wait() noexcept override;
   void blame(Pe peer, std::string_view fault) noexcept override;
+  void lose(Pe peer) noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
   bool advance() noexcept override;

@@ -318,11 +318,22 @@ void Recovery::lose_faulty() {
   state_.faulty.clear();
 }
 
+void Recovery::lose_ended(Peer& peer) {
+  if (peer.status == Status::Ok) {
+    log::warn("PE {} is lost: its process has ended; operations to it fail", peer.pe.value);
+    forget(peer);
+  }
+}
+
 void Recovery::lose(Peer& peer) {
-  peer.status = Status::PeerLost;
   for (const RailLink& link : peer.links) {
     state_.rails[link.local.value].rail->cut(peer.rails[link.remote.value].address);
   }
+  forget(peer);
+}
+
+void Recovery::forget(Peer& peer) {
+  peer.status = Status::PeerLost;
   outbox_.drop(peer);
   for (PieceRecord* piece : peer.recovering) {
     sender_.drop_piece(piece);

@@ -39,6 +39,10 @@ class Recovery {
   // Peers that sent an invalid message are lost from here on. Logs each once.
   void lose_faulty();
 
+  // Its process has ended, which the rails alone learn late or, after an idle time, never. Logs it once. Cuts no
+  // connection: its own are closed, and a cut would also hit those of other PEs at the same address.
+  void lose_ended(Peer& peer);
+
   // Checks for links without progress, links to probe, and peers to give up. Call every few tens of milliseconds.
   void tick();
 
@@ -53,7 +57,8 @@ class Recovery {
   void abandon_posts(Peer& peer, RailLink& link);
   [[nodiscard]] bool is_suspect(const Peer& peer, const RailLink& link);
   void check_link(Peer& peer, RailLink& link);
-  void lose(Peer& peer);
+  void lose(Peer& peer);    // cuts its connections: it may be alive, and must not write any more
+  void forget(Peer& peer);  // ends its operations
 
   State& state_;
   Links& links_;

@@ -1,0 +1,69 @@
+# The prefix that NVSHMEM programs are built against: headers, libraries under the names that build systems look for, a
+# CMake package, and launchers. In the build tree it is nvshmem/; installed, lib/weft/nvshmem, so that no installed
+# NVSHMEM is shadowed. weft-nvshmem --prefix prints it.
+set(weft_nvshmem_installed lib/weft/nvshmem)
+set(weft_nvshmem_prefix ${CMAKE_BINARY_DIR}/nvshmem)
+set(weft_nvshmem_source ${CMAKE_SOURCE_DIR}/tools/nvshmem)
+
+# ---- Libraries besides libnvshmem_host. Kernels are compiled from headers, so the device library is empty; it is there
+# because programs name it. Loaders open the bootstrap library first.
+add_library(nvshmem_device STATIC ${weft_nvshmem_source}/empty.c)
+add_library(nvshmem_bootstrap_uid SHARED ${weft_nvshmem_source}/empty.c)
+set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
+set_target_properties(nvshmem_bootstrap_uid PROPERTIES PREFIX "" SOVERSION 3 LIBRARY_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
+file(MAKE_DIRECTORY ${weft_nvshmem_prefix}/lib/cmake/nvshmem ${weft_nvshmem_prefix}/bin ${weft_nvshmem_prefix}/include)
+# The name before NVSHMEM was split: a linker script.
+file(WRITE ${weft_nvshmem_prefix}/lib/libnvshmem.a "/* For linkers. */ INPUT(-lnvshmem_host)\n")
+
+add_executable(nvshmem-info ${weft_nvshmem_source}/nvshmem_info.cpp)
+target_link_libraries(nvshmem-info PRIVATE nvshmem_host weft_build_flags)
+target_include_directories(nvshmem-info PRIVATE ${CMAKE_SOURCE_DIR}/include/nvshmem ${CMAKE_SOURCE_DIR}/include)
+set_target_properties(nvshmem-info PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/bin
+                      INSTALL_RPATH "$ORIGIN/../lib")
+file(RELATIVE_PATH weft_nvshmem_libweft /prefix/${weft_nvshmem_installed}/lib /prefix/${CMAKE_INSTALL_LIBDIR})
+set_target_properties(nvshmem_host PROPERTIES INSTALL_RPATH "$ORIGIN/${weft_nvshmem_libweft}")
+
+# ---- The CMake package: also at the prefix's root, because some programs name the prefix where CMake wants the folder.
+set(weft_nvshmem_version 3.6.5)
+foreach(file NVSHMEMConfig NVSHMEMConfigVersion)
+  configure_file(${weft_nvshmem_source}/${file}.cmake.in ${weft_nvshmem_prefix}/lib/cmake/nvshmem/${file}.cmake @ONLY)
+  file(CREATE_LINK lib/cmake/nvshmem/${file}.cmake ${weft_nvshmem_prefix}/${file}.cmake SYMBOLIC)
+endforeach()
+
+# ---- Headers: one -I is enough.
+file(GLOB weft_nvshmem_headers RELATIVE ${CMAKE_SOURCE_DIR}/include/nvshmem CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/nvshmem/*)
+foreach(entry ${weft_nvshmem_headers})
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/include/nvshmem/${entry} ${weft_nvshmem_prefix}/include/${entry} SYMBOLIC)
+endforeach()
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/include/weft ${weft_nvshmem_prefix}/include/weft SYMBOLIC)
+
+# ---- Programs.
+set(weft_nvshmem_mode OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(WEFT_RUN ../../bin/weft-run)
+configure_file(${weft_nvshmem_source}/nvshmrun.in ${weft_nvshmem_prefix}/bin/nvshmrun @ONLY FILE_PERMISSIONS ${weft_nvshmem_mode})
+set(WEFT_NVSHMEM_PREFIX ../nvshmem)
+configure_file(${weft_nvshmem_source}/weft-nvshmem.in ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/weft-nvshmem @ONLY FILE_PERMISSIONS ${weft_nvshmem_mode})
+file(CREATE_LINK nvshmrun ${weft_nvshmem_prefix}/bin/nvshmrun.hydra SYMBOLIC)
+
+# ---- Installed. A wheel cannot hold links, and gets none of this.
+set(WEFT_RUN ../../../../bin/weft-run)
+configure_file(${weft_nvshmem_source}/nvshmrun.in ${CMAKE_BINARY_DIR}/installed/nvshmrun @ONLY)
+set(WEFT_NVSHMEM_PREFIX ../${weft_nvshmem_installed})
+configure_file(${weft_nvshmem_source}/weft-nvshmem.in ${CMAKE_BINARY_DIR}/installed/weft-nvshmem @ONLY)
+install(TARGETS nvshmem_host nvshmem_bootstrap_uid LIBRARY DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL)
+install(TARGETS nvshmem_device ARCHIVE DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL)
+install(TARGETS nvshmem-info RUNTIME DESTINATION ${weft_nvshmem_installed}/bin COMPONENT development OPTIONAL)
+install(FILES ${weft_nvshmem_prefix}/lib/libnvshmem.a DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/nvshmem/ DESTINATION ${weft_nvshmem_installed}/include COMPONENT development)
+install(FILES ${weft_nvshmem_prefix}/lib/cmake/nvshmem/NVSHMEMConfig.cmake ${weft_nvshmem_prefix}/lib/cmake/nvshmem/NVSHMEMConfigVersion.cmake
+        DESTINATION ${weft_nvshmem_installed}/lib/cmake/nvshmem COMPONENT development)
+install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/nvshmrun DESTINATION ${weft_nvshmem_installed}/bin COMPONENT development)
+install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/weft-nvshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
+file(RELATIVE_PATH weft_nvshmem_weft /prefix/${weft_nvshmem_installed}/include /prefix/${CMAKE_INSTALL_INCLUDEDIR}/weft)
+install(CODE "
+  set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${weft_nvshmem_installed}\")
+  foreach(file NVSHMEMConfig NVSHMEMConfigVersion)
+    file(CREATE_LINK lib/cmake/nvshmem/\${file}.cmake \"\${prefix}/\${file}.cmake\" SYMBOLIC)
+  endforeach()
+  file(CREATE_LINK nvshmrun \"\${prefix}/bin/nvshmrun.hydra\" SYMBOLIC)
+  file(CREATE_LINK ${weft_nvshmem_weft} \"\${prefix}/include/weft\" SYMBOLIC)" COMPONENT development)

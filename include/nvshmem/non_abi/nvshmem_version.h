@@ -1,0 +1,4 @@
+/* A second place in which programs look for the versions.
+ *
+ * Only an include. */
+#include <nvshmem_version.h>

@@ -1,0 +1,189 @@
+/* Expert parallelism for mixture-of-experts layers: dispatch sends every token's row once to each PE that owns one of
+ * its experts, combine brings the experts' outputs back as one sum for each token. Link weft::weft.
+ *
+ * An exchange is made once for the PEs of a team (its ranks) and the largest sizes; then, on all of them and in the
+ * same order, dispatch, combine, dispatch, ... Each is a send and a receive, between which the caller may compute. Rows
+ * of PEs on this node are stored into their memory; to each other PE go at most two writes: a header with the first
+ * rows, and the other rows. No call waits for its peers before it sends.
+ *
+ * Experts: 0 .. experts - 1. Each rank owns a run of them, the first experts % ranks ranks one more. An id of -1 is no
+ * route. A token that names an expert twice has one row there.
+ * Results are the same bits in every run: slots, rows and the order of sums follow from the ids alone.
+ *
+ * Errors: as in weft.h. If one rank's arguments are wrong, it takes part all the same (weft_moe_refuse), and all
+ * others return WEFT_MISMATCH with its PE and its text. Who does not come within the timeout is named; then the
+ * exchange is broken (WEFT_MOE_ERROR), or goes on without that PE (WEFT_MOE_MASK).
+ *
+ * Threads: one at a time calls the functions of one exchange. CPU memory only. docs/MOE.md is the guide. */
+#ifndef WEFT_MOE_H
+#define WEFT_MOE_H
+
+#include <weft/weft.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Exchange ------------------------------------------------------------------------------------ */
+
+typedef struct weft_moe* weft_moe_t;
+/* What combine needs to know of one dispatch. Own memory of this PE; valid until weft_moe_plan_free, for any number of
+ * combines, also after later dispatches. */
+typedef struct weft_moe_plan* weft_moe_plan_t;
+
+typedef enum weft_moe_type {
+  WEFT_MOE_BF16 = 1,
+  WEFT_MOE_F16,
+  WEFT_MOE_F32,
+  WEFT_MOE_F64,
+  WEFT_MOE_E4M3, /* payload only, as are the two below: fp8, saturating */
+  WEFT_MOE_E5M2,
+  WEFT_MOE_NVFP4 /* pairs of e2m1 in a byte, the first in the low half */
+} weft_moe_type;
+
+/* What travels with a row of fp8 or nvfp4: value = code * scale. */
+typedef enum weft_moe_scales {
+  WEFT_MOE_SCALES_NONE = 0,
+  WEFT_MOE_SCALES_F32,   /* fp8: a float for each 128 values */
+  WEFT_MOE_SCALES_UE8M0, /* fp8: a power of two, one byte for each 128 values, rounded up */
+  WEFT_MOE_SCALES_NVFP4 /* an e4m3 byte for each 16 values, then, at the next multiple of 4, a float for the row */
+} weft_moe_scales;
+
+/* How the received rows lie. */
+typedef enum weft_moe_layout {
+  WEFT_MOE_RANK_MAJOR =
+      1, /* [ranks][max_tokens]: where they arrived, without a copy; counts[ranks] */
+  WEFT_MOE_RANK_COMPACT,  /* [rows]: by source rank, then slot, no gaps; counts[ranks] */
+  WEFT_MOE_EXPERT_PADDED, /* [local experts][ranks * max_tokens]; counts[local experts] */
+  WEFT_MOE_EXPERT_COMPACT /* [rows]: by local expert, each from a multiple of `alignment`; zeros between them */
+} weft_moe_layout;
+
+typedef enum weft_moe_on_timeout {
+  WEFT_MOE_ERROR =
+      0,        /* the call returns WEFT_TIMEOUT, and so does every later one of this exchange */
+  WEFT_MOE_MASK /* the PEs that are missing count as lost: their rows are left out, from now on */
+} weft_moe_on_timeout;
+
+typedef struct weft_moe_config {
+  weft_team_t team; /* its PEs are the ranks; WEFT_TEAM_INVALID on a PE that has no part */
+  int max_tokens;   /* of one PE in one dispatch */
+  int hidden;       /* values in a row; the bytes of a row are a multiple of 16 */
+  int experts;      /* at least one for each rank, at most 4096 */
+  int topk;         /* 1 .. 32 */
+  weft_moe_type payload;
+  weft_moe_scales scales;
+  weft_moe_type output; /* of combine: BF16, F16, F32 or F64 */
+  weft_moe_layout layout;
+  int alignment;    /* rows; of WEFT_MOE_EXPERT_COMPACT */
+  double timeout_s; /* of each receive */
+  weft_moe_on_timeout on_timeout;
+} weft_moe_config;
+
+/* Collective over all PEs of the job, each with its own team; the fields are equal on the PEs of one team. On
+ * PEs without a part *exchange is good for weft_moe_destroy alone. Takes symmetric memory: about 4 * ranks * max_tokens rows, and the same for combine. */
+WEFT_EXPORT int weft_moe_create(const weft_moe_config* config, weft_moe_t* exchange);
+/* Collective over all PEs of the job. NULL is accepted. Plans stay valid. */
+WEFT_EXPORT int weft_moe_destroy(weft_moe_t exchange);
+
+typedef struct weft_moe_shape {
+  int rank; /* this PE in the team */
+  int ranks;
+  int first_expert;
+  int local_experts;
+  size_t payload_bytes; /* of a row of x */
+  size_t scale_bytes;   /* of a row of scales */
+  size_t rows_max;      /* of a received x */
+  void*
+      memory; /* the symmetric memory of the exchange: what WEFT_MOE_RANK_MAJOR shows lies in it */
+  size_t memory_bytes;
+} weft_moe_shape;
+
+WEFT_EXPORT int weft_moe_get_shape(weft_moe_t exchange, weft_moe_shape* shape);
+
+/* ---- Dispatch ------------------------------------------------------------------------------------ */
+
+typedef struct weft_moe_tokens {
+  int count; /* 0 .. max_tokens */
+  /* [count][hidden] of the payload's type, or, for fp8 and nvfp4, of BF16, F16 or F32, which are then quantised. */
+  const void* x;
+  weft_moe_type type;
+  const void* scales; /* [count][scale_bytes] for a payload that is quantised already, else NULL */
+  const int64_t* topk_ids;   /* [count][topk] */
+  const float* topk_weights; /* [count][topk], or NULL: then combine gets them */
+} weft_moe_tokens;
+
+/* Sends this PE's tokens. When it returns, all arrays may be reused. The memory of the dispatch before the last one is
+ * written again by the peers: the rows of a WEFT_MOE_RANK_MAJOR result live until the next dispatch but one. */
+WEFT_EXPORT int weft_moe_dispatch_send(weft_moe_t exchange, const weft_moe_tokens* tokens);
+
+/* The received rows. Strides are in bytes. WEFT_MOE_RANK_MAJOR sets all addresses but `counts`; the other layouts fill
+ * memory of the caller for `rows_max` rows, packed. Rows beyond the counts are undefined, where not said otherwise. */
+typedef struct weft_moe_rows {
+  void* x;
+  void* scales; /* not touched without scales */
+  int32_t*
+      ids; /* [row][topk], rank layouts only: local experts, -1 for those of other ranks and for empty slots */
+  float*
+      weights; /* [row][topk] in rank layouts, else [row]: the sum of the weights of the lanes of that expert */
+  size_t x_stride;
+  size_t scales_stride;
+  size_t ids_stride;
+  size_t weights_stride;
+  int32_t* counts; /* of the caller: rows of each local expert, or of each rank */
+  int64_t*
+      offsets; /* of the caller, one more than counts: where each begins, in rows; the last: the number of rows */
+} weft_moe_rows;
+
+WEFT_EXPORT int weft_moe_dispatch_recv(weft_moe_t exchange,
+                                       weft_moe_rows* rows,
+                                       weft_moe_plan_t* plan);
+WEFT_EXPORT void weft_moe_plan_free(weft_moe_plan_t plan);
+
+/* ---- Combine ------------------------------------------------------------------------------------- */
+
+typedef enum weft_moe_precision {
+  WEFT_MOE_REDUCED =
+      1, /* summed in float on the expert's rank in the order of lanes, rounded, summed in rank order */
+  WEFT_MOE_EXACT, /* every expert's row travels; summed in float in the order of lanes, rounded once */
+  WEFT_MOE_LANES /* every expert's row travels; `out` is [tokens][topk][hidden], without weights or sums */
+} weft_moe_precision;
+
+typedef enum weft_moe_weighting {
+  WEFT_MOE_WEIGHTS_OF_DISPATCH = 1,
+  WEFT_MOE_WEIGHTS_GIVEN, /* `topk_weights` of this call */
+  WEFT_MOE_UNWEIGHTED /* each row counts once. Always so in rank layouts, whose rows the caller has reduced */
+} weft_moe_weighting;
+
+typedef struct weft_moe_outputs {
+  const void* rows; /* of the type `output`, where dispatch put the rows that they belong to */
+  size_t stride;    /* bytes from row to row; 0: packed */
+  weft_moe_precision precision;
+  weft_moe_weighting weighting;
+  const float* topk_weights; /* [tokens][topk] */
+} weft_moe_outputs;
+
+/* Sends the experts' rows back. When it returns, `rows` may be reused. With WEFT_MOE_WEIGHTS_GIVEN and
+ * WEFT_MOE_REDUCED it waits for the peers' weights, within the timeout. */
+WEFT_EXPORT int weft_moe_combine_send(weft_moe_t exchange,
+                                      weft_moe_plan_t plan,
+                                      const weft_moe_outputs* outputs);
+/* out: [tokens][hidden] of the type `output`; tokens without a route are zeros. */
+WEFT_EXPORT int weft_moe_combine_recv(weft_moe_t exchange, void* out);
+
+/* ---- Failures ------------------------------------------------------------------------------------ */
+
+typedef enum weft_moe_step { WEFT_MOE_DISPATCH = 1, WEFT_MOE_COMBINE } weft_moe_step;
+
+/* In place of a send and a receive whose arguments this PE cannot use: the peers' receives return WEFT_MISMATCH with
+ * `text`. Waits for them as a receive does, so that later calls find all ranks in step. The other functions do so by
+ * themselves; this one is for arguments that a caller checks. */
+WEFT_EXPORT int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text);
+
+/* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK). As this PE saw it. */
+WEFT_EXPORT int weft_moe_active(weft_moe_t exchange, uint8_t* active);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEFT_MOE_H */

@@ -1,0 +1,42 @@
+// How one row lies in memory and on the wire: payload, scales, the token's ids and weights, its number at the source.
+//
+//   | payload | scales | ids: topk x int32 | weights: topk x float | token: int32 |     up to a multiple of 32 bytes
+//
+// Pure functions, for host and device.
+#ifndef WEFT_MOE_ROW_HPP
+#define WEFT_MOE_ROW_HPP
+
+#include <weft/device/host_device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft {
+namespace moe {
+
+constexpr std::size_t kRowAlignment = 32;
+
+struct RowLayout {
+  std::size_t payload_bytes;  // a multiple of 16
+  std::size_t scale_bytes;
+  std::size_t topk;
+
+  WEFT_HOST_DEVICE std::size_t scales_at() const { return payload_bytes; }
+
+  WEFT_HOST_DEVICE std::size_t ids_at() const {
+    return (payload_bytes + scale_bytes + 15) / 16 * 16;
+  }
+
+  WEFT_HOST_DEVICE std::size_t weights_at() const { return ids_at() + topk * sizeof(std::int32_t); }
+
+  WEFT_HOST_DEVICE std::size_t token_at() const { return weights_at() + topk * sizeof(float); }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const {
+    return (token_at() + sizeof(std::int32_t) + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
+  }
+};
+
+}  // namespace moe
+}  // namespace weft
+
+#endif  // WEFT_MOE_ROW_HPP

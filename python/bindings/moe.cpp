@@ -1,0 +1,166 @@
+// weft.moe's exchange for python/weft/moe: addresses and numbers, checked there; this file adds the state of the job, the
+// GIL, and errors. Owner of a handle: the Python object; close() is collective, so no destructor does it.
+#include "moe.hpp"
+
+#include <weft/moe.h>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "session.hpp"
+#include "teams.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace weft::python {
+namespace {
+
+using Address = std::uintptr_t;
+
+template <typename T>
+T* at(Address address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+struct Plan {
+  weft_moe_plan_t handle = nullptr;
+
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  ~Plan() { weft_moe_plan_free(handle); }
+};
+
+// In the order of python/weft/moe/exchange.py.
+struct Exchange {
+  weft_moe_t handle = nullptr;
+
+  Exchange(const std::optional<Team*>& team, const std::array<int, 10>& numbers, double timeout) {
+    constexpr const char* kName = "weft.moe.Exchange";
+    weft_moe_config config{};
+    config.team = team.has_value() ? (*team)->handle : WEFT_TEAM_WORLD;
+    config.max_tokens = numbers[0];
+    config.hidden = numbers[1];
+    config.experts = numbers[2];
+    config.topk = numbers[3];
+    config.payload = static_cast<weft_moe_type>(numbers[4]);
+    config.scales = static_cast<weft_moe_scales>(numbers[5]);
+    config.output = static_cast<weft_moe_type>(numbers[6]);
+    config.layout = static_cast<weft_moe_layout>(numbers[7]);
+    config.alignment = numbers[8];
+    config.timeout_s = timeout;
+    config.on_timeout = static_cast<weft_moe_on_timeout>(numbers[9]);
+    run(kName, [&] { return weft_moe_create(&config, &handle); });
+  }
+
+  void close() {
+    const weft_moe_t taken = std::exchange(handle, nullptr);
+    run("weft.moe.Exchange.close", [&] { return weft_moe_destroy(taken); });
+  }
+
+  [[nodiscard]] nb::dict shape() const {
+    weft_moe_shape shape{};
+    run("weft.moe.Exchange", [&] { return weft_moe_get_shape(handle, &shape); });
+    nb::dict found;
+    found["rank"] = shape.rank;
+    found["ranks"] = shape.ranks;
+    found["first_expert"] = shape.first_expert;
+    found["local_experts"] = shape.local_experts;
+    found["payload_bytes"] = shape.payload_bytes;
+    found["scale_bytes"] = shape.scale_bytes;
+    found["rows_max"] = shape.rows_max;
+    found["memory"] = reinterpret_cast<Address>(shape.memory);
+    found["memory_bytes"] = shape.memory_bytes;
+    return found;
+  }
+
+  // addresses: x, scales, ids, weights.
+  void dispatch_send(int count, int type, const std::array<Address, 4>& addresses) const {
+    const weft_moe_tokens tokens{.count = count,
+                                 .x = at<void>(addresses[0]),
+                                 .type = static_cast<weft_moe_type>(type),
+                                 .scales = at<void>(addresses[1]),
+                                 .topk_ids = at<std::int64_t>(addresses[2]),
+                                 .topk_weights = at<float>(addresses[3])};
+    run("weft.moe.Exchange.dispatch", [&] { return weft_moe_dispatch_send(handle, &tokens); });
+  }
+
+  // addresses: x, scales, ids, weights, counts, offsets. Returns the first four, and their strides.
+  std::array<Address, 8> dispatch_recv(Plan& plan, const std::array<Address, 6>& addresses) const {
+    weft_moe_rows rows{.x = at<void>(addresses[0]),
+                       .scales = at<void>(addresses[1]),
+                       .ids = at<std::int32_t>(addresses[2]),
+                       .weights = at<float>(addresses[3]),
+                       .counts = at<std::int32_t>(addresses[4]),
+                       .offsets = at<std::int64_t>(addresses[5])};
+    run("weft.moe.Exchange.dispatch",
+        [&] { return weft_moe_dispatch_recv(handle, &rows, &plan.handle); });
+    return {reinterpret_cast<Address>(rows.x),
+            reinterpret_cast<Address>(rows.scales),
+            reinterpret_cast<Address>(rows.ids),
+            reinterpret_cast<Address>(rows.weights),
+            rows.x_stride,
+            rows.scales_stride,
+            rows.ids_stride,
+            rows.weights_stride};
+  }
+
+  // addresses: rows, weights. numbers: precision, weighting.
+  void combine_send(const Plan& plan,
+                    const std::array<Address, 2>& addresses,
+                    std::size_t stride,
+                    const std::array<int, 2>& numbers) const {
+    const weft_moe_outputs outputs{.rows = at<void>(addresses[0]),
+                                   .stride = stride,
+                                   .precision = static_cast<weft_moe_precision>(numbers[0]),
+                                   .weighting = static_cast<weft_moe_weighting>(numbers[1]),
+                                   .topk_weights = at<float>(addresses[1])};
+    run("weft.moe.Exchange.combine",
+        [&] { return weft_moe_combine_send(handle, plan.handle, &outputs); });
+  }
+
+  void combine_recv(Address out) const {
+    run("weft.moe.Exchange.combine", [&] { return weft_moe_combine_recv(handle, at<void>(out)); });
+  }
+
+  void refuse(int step, const std::string& text) const {
+    run("weft.moe.Exchange",
+        [&] { return weft_moe_refuse(handle, static_cast<weft_moe_step>(step), text.c_str()); });
+  }
+
+  [[nodiscard]] std::vector<bool> active(std::size_t ranks) const {
+    std::vector<std::uint8_t> active(ranks);
+    run("weft.moe.Exchange.active", [&] { return weft_moe_active(handle, active.data()); });
+    return {active.begin(), active.end()};
+  }
+};
+
+}  // namespace
+
+void register_moe(nb::module_& module) {
+  nb::class_<Plan>(module, "MoePlan").def(nb::init<>());
+  nb::class_<Exchange>(module, "MoeExchange")
+      .def(nb::init<const std::optional<Team*>&, const std::array<int, 10>&, double>(),
+           "team"_a.none(), "numbers"_a, "timeout"_a)
+      .def("close", &Exchange::close)
+      .def("shape", &Exchange::shape)
+      .def("dispatch_send", &Exchange::dispatch_send)
+      .def("dispatch_recv", &Exchange::dispatch_recv)
+      .def("combine_send", &Exchange::combine_send)
+      .def("combine_recv", &Exchange::combine_recv)
+      .def("refuse", &Exchange::refuse)
+      .def("active", &Exchange::active);
+}
+
+}  // namespace weft::python

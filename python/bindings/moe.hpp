@@ -1,0 +1,12 @@
+// The module's part for weft.moe: the types MoeExchange and MoePlan.
+//
+// Threads: one at a time calls the methods of one exchange; the GIL is released while the library works.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace weft::python {
+
+void register_moe(nanobind::module_& module);
+
+}  // namespace weft::python

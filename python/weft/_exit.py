@@ -1,0 +1,52 @@
+"""How a PE ends: by an exception, by sys.exit, by Ctrl-C, or in order."""
+
+import sys
+import threading
+
+from .native import core
+
+_earlier_hook = None
+_earlier_exit = None
+_failed = None  # the status with which the program ends, once it is known
+
+
+def install():
+    """From now on, what ends this program ends the job."""
+    global _earlier_hook, _earlier_exit
+    if _earlier_hook is None:
+        _earlier_hook, sys.excepthook = sys.excepthook, _on_exception
+        _earlier_exit, sys.exit = sys.exit, _on_exit
+    if threading.current_thread() is threading.main_thread():
+        core.watch_interrupts()
+
+
+def remove():
+    """The hooks that were there before; where others put theirs on top, ours stay below and do nothing."""
+    global _earlier_hook, _earlier_exit
+    if sys.excepthook is _on_exception and sys.exit is _on_exit:
+        sys.excepthook, sys.exit = _earlier_hook, _earlier_exit
+        _earlier_hook = _earlier_exit = None
+
+
+def leave(finalize):
+    """At exit of the interpreter: in order, or, after a failure, with all PEs at once."""
+    if _failed is None:
+        finalize()
+    else:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        core.global_exit(_failed)
+
+
+def _on_exception(kind, error, trace):
+    global _failed
+    _earlier_hook(kind, error, trace)
+    if core.is_ready():
+        _failed = 130 if issubclass(kind, KeyboardInterrupt) else 1
+
+
+def _on_exit(status=None):
+    global _failed
+    if status not in (None, 0) and core.is_ready() and threading.current_thread() is threading.main_thread():
+        _failed = status if isinstance(status, int) else 1
+    _earlier_exit(status)

@@ -1,0 +1,280 @@
+"""The names of DeepEP's first interface (deep_ep.Buffer) over weft.moe, for programs that import deep_ep. CPU tensors.
+
+    import weft.moe.deep_ep
+    weft.moe.deep_ep.install()          # from now on `import deep_ep` gives this module; nothing is shadowed without it
+
+What differs: num_experts need not be a multiple of the ranks; a step is complete when the call (or its hook) returns, so
+events are done; handles are opaque: their first two members are the plan and None. Sizes of buffers, numbers of SMs and
+queue pairs are accepted, and mean nothing. logfmt and zero-copy combine are the plain ones.
+"""
+
+import dataclasses
+import sys
+
+import torch
+
+from .. import arrays, errors, job, operations
+from .exchange import Exchange, Plan
+
+
+def install():
+    """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already."""
+    found = sys.modules.setdefault("deep_ep", sys.modules[__name__])
+    if found is not sys.modules[__name__]:
+        raise errors.Error("weft.moe.deep_ep.install: deep_ep is loaded already; call install before it is imported")
+
+
+class EventHandle:
+    """A point in a stream. On the CPU it has always passed."""
+
+    def current_stream_wait(self):
+        """Returns at once."""
+
+
+class EventOverlap:
+    """An event, and what is to be kept until it: a context manager, as DeepEP's."""
+
+    def __init__(self, event=None, extra_tensors=None):
+        self.event, self.extra_tensors = event, extra_tensors
+
+    def current_stream_wait(self):
+        """Returns at once."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.current_stream_wait()
+
+
+@dataclasses.dataclass
+class Config:
+    """Accepted and ignored."""
+    num_sms: int = 20
+    num_max_nvl_chunked_send_tokens: int = 6
+    num_max_nvl_chunked_recv_tokens: int = 256
+    num_max_rdma_chunked_send_tokens: int = 6
+    num_max_rdma_chunked_recv_tokens: int = 256
+
+    def get_nvl_buffer_size_hint(self, hidden_bytes, num_ranks):
+        """0: the exchange allocates by itself."""
+        return 0
+
+    get_rdma_buffer_size_hint = get_nvl_buffer_size_hint
+
+
+class Buffer:
+    """The exchanges of one group. group: of torch.distributed, or None for the job that this process is in. Exchanges are
+    made when sizes are first seen, which is collective, as dispatch and combine are anyway."""
+
+    num_sms = 20
+
+    def __init__(self, group=None, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, **ignored):
+        if not job.initialized():
+            job.init(group)
+        self.group, self.low_latency_mode = group, low_latency_mode
+        self.rank, self.group_size = operations.world.pe, operations.world.pe_count
+        if group is not None and _size(group) != self.group_size:
+            raise errors.InvalidArgument(f"deep_ep.Buffer: the group has {_size(group)} members, and the job {self.group_size} "
+                                         "PEs; give a group of all of them")
+        self._exchanges = {}
+        self._most = arrays.zeros(2, "int64")
+
+    def destroy(self):
+        """Collective."""
+        for exchange in self._exchanges.values():
+            exchange.close()
+        self._exchanges.clear()
+
+    @staticmethod
+    def set_num_sms(new_num_sms):
+        """Remembered, and ignored."""
+        Buffer.num_sms = new_num_sms
+
+    @staticmethod
+    def capture():
+        """An event that has passed."""
+        return EventOverlap(EventHandle())
+
+    @staticmethod
+    def get_dispatch_config(num_ranks):
+        """A Config."""
+        return Config(Buffer.num_sms)
+
+    get_combine_config = get_dispatch_config
+
+    @staticmethod
+    def get_low_latency_rdma_size_hint(num_max_dispatch_tokens_per_rank, hidden, num_ranks, num_experts):
+        """0: the exchange allocates by itself."""
+        return 0
+
+    # ---- Normal mode: rows of the ranks one after the other, not expanded by experts
+
+    def get_dispatch_layout(self, topk_idx, num_experts, previous_event=None, async_finish=False,
+                            allocate_on_comm_stream=False):
+        """(tokens for each rank, None, tokens for each expert, is_token_in_rank [tokens, ranks], event)."""
+        tokens = topk_idx.shape[0]
+        in_expert = torch.zeros(tokens, num_experts + 1, dtype=torch.bool)
+        in_expert.scatter_(1, torch.where(topk_idx < 0, num_experts, topk_idx), True)
+        in_expert = in_expert[:, :num_experts]
+        share, longer = divmod(num_experts, self.group_size)
+        runs = [share + (rank < longer) for rank in range(self.group_size)]
+        in_rank = torch.stack([run.any(1) for run in in_expert.split(runs, 1)], 1)
+        return (in_rank.sum(0, dtype=torch.int32), None, in_expert.sum(0, dtype=torch.int32), in_rank,
+                EventOverlap(EventHandle()))
+
+    def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
+                 num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0,
+                 config=None, previous_event=None, async_finish=False, allocate_on_comm_stream=False):
+        """(recv_x, recv_topk_idx, recv_topk_weights, tokens of each local expert as a list, handle, event).
+
+        x: [tokens, hidden] bfloat16, or (fp8, scales [tokens, hidden / 128]). With a handle: the same routes again, and None
+        for what is known. num_tokens_per_expert gives the number of experts.
+        """
+        rows, scales = x if isinstance(x, tuple) else (x, None)
+        if handle is None:
+            if topk_idx is None or num_tokens_per_expert is None:
+                raise errors.InvalidArgument("deep_ep.Buffer.dispatch: topk_idx and num_tokens_per_expert are needed; take the "
+                                             "latter from get_dispatch_layout")
+            experts = len(num_tokens_per_expert)
+            most = self._max_tokens(len(rows))
+        else:
+            topk_idx, topk_weights, experts, most = handle[0].topk_ids, handle[0].topk_weights, handle[4], handle[2]
+        exchange = self._exchange(max_tokens=most, hidden=rows.shape[1], experts=experts, topk=topk_idx.shape[1],
+                                  payload="bfloat16" if scales is None else "fp8_e4m3",
+                                  scales=None if scales is None else "float32", layout="rank_compact")
+        got = exchange.dispatch(rows, topk_idx, topk_weights, scales)
+        received = got.x.clone() if scales is None else (got.x.clone(), got.scales.clone())
+        event = EventOverlap(EventHandle())
+        if handle is not None:
+            return received, None, None, None, handle, event
+        ids = got.ids.long()
+        weights = None if topk_weights is None else torch.where(ids >= 0, got.weights, 0.0)
+        counts = [-(-_rows_of(ids, expert) // expert_alignment) * expert_alignment for expert in range(exchange.local_experts)]
+        return received, ids, weights, counts, (got.plan, None, most, rows.shape[1], experts), event
+
+    def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
+                allocate_on_comm_stream=False):
+        """(sums [tokens, hidden], sums of topk_weights [tokens, topk] or None, event). x: the rows that dispatch gave, which
+        the caller has reduced over its experts. bias: a tensor, or two, that are added."""
+        plan, _, most, hidden, experts = handle
+        topk = plan.topk_ids.shape[1]
+        exchange = self._exchange(max_tokens=most, hidden=hidden, experts=experts, topk=topk, payload="bfloat16", scales=None,
+                                  layout="rank_compact")
+        sums = exchange.combine(x.contiguous(), _of_columns(plan, len(x), hidden))
+        for term in bias if isinstance(bias, tuple) else (bias,):
+            sums = sums if term is None else (sums.float() + term.float()).to(sums.dtype)
+        if topk_weights is None:
+            return sums, None, EventOverlap(EventHandle())
+        columns = -(-topk // 4) * 4
+        of_weights = self._exchange(max_tokens=most, hidden=columns, experts=experts, topk=topk, payload="float32", scales=None,
+                                    layout="rank_compact")
+        wide = torch.nn.functional.pad(topk_weights.float(), (0, columns - topk)).contiguous()
+        weights = of_weights.combine(wide, _of_columns(plan, len(wide), columns))[:, :topk]
+        return sums, weights, EventOverlap(EventHandle())
+
+    # ---- Low latency: rows by expert, with room for all tokens of all ranks
+
+    def low_latency_dispatch(self, x, topk_idx, num_max_dispatch_tokens_per_rank, num_experts,
+                             cumulative_local_expert_recv_stats=None, dispatch_wait_recv_cost_stats=None, use_fp8=True,
+                             round_scale=False, use_ue8m0=False, async_finish=False, return_recv_hook=False):
+        """(recv_x or (fp8, scales), recv_count int32 [local experts], handle, event, hook). recv_x: [local experts,
+        ranks * num_max_dispatch_tokens_per_rank, hidden]. With return_recv_hook the tensors are filled by hook()."""
+        hidden = x.shape[1]
+        powers = round_scale or use_ue8m0
+        exchange = self._exchange(max_tokens=num_max_dispatch_tokens_per_rank, hidden=hidden, experts=num_experts,
+                                  topk=topk_idx.shape[1], payload="fp8_e4m3" if use_fp8 else "bfloat16",
+                                  scales=None if not use_fp8 else "ue8m0" if powers else "float32", layout="expert_padded")
+        exchange.dispatch(x, topk_idx, phase="send")
+        plan = exchange._sending[2]
+        rows = (exchange.local_experts, self.group_size * num_max_dispatch_tokens_per_rank)
+        received = torch.empty(*rows, hidden, dtype=torch.float8_e4m3fn if use_fp8 else torch.bfloat16)
+        blocks = -(-hidden // (512 if use_ue8m0 else 128))
+        # Tokens of a block lie side by side, as GEMMs with block scales read them.
+        scales = torch.empty(rows[0], blocks, rows[1], dtype=torch.int32 if use_ue8m0 else torch.float32).transpose(1, 2)
+        counts = torch.empty(rows[0], dtype=torch.int32)
+
+        def hook():
+            got = exchange.dispatch(phase="recv")
+            counts.copy_(got.counts)
+            for expert, count in enumerate(got.counts.tolist()):
+                received[expert, :count] = got.x[expert, :count]
+                if use_fp8:
+                    scales[expert, :count] = _scales(got.scales[expert, :count], powers, use_ue8m0)
+            if cumulative_local_expert_recv_stats is not None:
+                cumulative_local_expert_recv_stats.add_(got.counts)
+
+        if not return_recv_hook:
+            hook()
+        handle = (plan, None, num_max_dispatch_tokens_per_rank, hidden, num_experts)
+        return ((received, scales) if use_fp8 else received, counts, handle, EventOverlap(EventHandle()),
+                hook if return_recv_hook else None)
+
+    def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
+                            return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):
+        """(combined_x [tokens, hidden], event, hook). x: bfloat16, in the shape that low_latency_dispatch gave."""
+        plan, _, most, hidden, experts = handle
+        exchange = next(exchange for key, exchange in self._exchanges.items()
+                        if dict(key)["layout"] == "expert_padded" and dict(key)["experts"] == experts
+                        and (exchange.max_tokens, exchange.hidden, exchange.topk) == (most, hidden, topk_idx.shape[1]))
+        combined = torch.empty(plan.tokens, hidden, dtype=torch.bfloat16) if out is None else out
+        exchange.combine(x.contiguous(), plan, topk_weights, out=combined, precision="exact", phase="send")
+
+        def hook():
+            exchange.combine(phase="recv")
+
+        if not return_recv_hook:
+            hook()
+        return combined, EventOverlap(EventHandle()), hook if return_recv_hook else None
+
+    def get_next_low_latency_combine_buffer(self, handle):
+        """A tensor in the shape that low_latency_combine takes."""
+        return torch.empty(handle[0]._rows_shape, dtype=torch.bfloat16)
+
+    def clean_low_latency_buffer(self, num_max_dispatch_tokens_per_rank, hidden, num_experts):
+        """Nothing is to be cleaned."""
+
+    def low_latency_query_mask_buffer(self, mask_status):
+        """mask_status[rank] = 1 for a rank that did not come in time."""
+        mask_status.zero_()
+        for exchange in self._exchanges.values():
+            mask_status |= torch.from_numpy(~exchange.active_mask).to(mask_status.dtype)
+
+    # ---- Exchanges
+
+    def _exchange(self, **sizes):
+        key = tuple(sorted(sizes.items(), key=lambda item: item[0]))
+        if key not in self._exchanges:
+            self._exchanges[key] = Exchange(**sizes)
+        return self._exchanges[key]
+
+    def _max_tokens(self, tokens):
+        """The same on all ranks: enough for the rank with the most, rounded up so that few exchanges are made."""
+        import numpy
+        numpy.asarray(self._most)[1] = tokens
+        operations.world.reduce(self._most[0:1], self._most[1:2], "max")
+        return max(16, 1 << (int(numpy.asarray(self._most)[0]) - 1).bit_length())
+
+
+def _size(group):
+    return group.size() if callable(getattr(group, "size", None)) else group.Get_size()
+
+
+def _rows_of(ids, expert):
+    return int((ids == expert).any(1).sum())
+
+
+def _of_columns(plan, rows, columns):
+    """The plan for rows of another width, on an exchange with the same routes."""
+    other = Plan(plan._handle, plan.topk_ids, plan.topk_weights)
+    other._rows_shape = (rows, columns)
+    return other
+
+
+def _scales(codes, are_powers, are_packed):
+    if not are_powers:
+        return codes
+    if are_packed:
+        padded = torch.nn.functional.pad(codes, (0, -codes.shape[-1] % 4))
+        return padded.contiguous().view(torch.int32)
+    return torch.exp2(codes.float() - 127)

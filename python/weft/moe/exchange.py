@@ -1,0 +1,367 @@
+"""Exchange: dispatch and combine. The work is done by the module of C++ (weft/moe.h); here are arrays and their checks."""
+
+import dataclasses
+import weakref
+from typing import Any
+
+import numpy
+
+from .. import arrays
+from ..errors import Error, Freed, InvalidArgument, WrongShape
+from ..native import core
+from .elements import LAYOUTS, PRECISIONS, SCALES, TYPES, Given, Held, choice, converted, like, numpy_dtype
+
+_STEPS = {"dispatch": 1, "combine": 2}
+_ON_TIMEOUT = {"error": 0, "mask": 1}
+_PHASES = ("both", "send", "recv")
+_OF_DISPATCH, _GIVEN, _UNWEIGHTED = 1, 2, 3
+
+
+class Plan:
+    """Where the rows of one dispatch came from and went to. Valid as long as it is kept, also after later dispatches: for
+    combine, for a backward pass, and for a dispatch of other rows by the same routes (Exchange.dispatch, plan=)."""
+
+    def __init__(self, handle, topk_ids, topk_weights):
+        self._handle, self._rows_shape = handle, None
+        self.topk_ids = topk_ids
+        self.topk_weights = topk_weights
+
+    @property
+    def tokens(self):
+        """Of this PE."""
+        return len(self.topk_ids)
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class Result:
+    """What dispatch received. The first axes of x, scales and weights, by layout:
+
+    expert_padded: [local experts, ranks * max_tokens]. expert_compact: [rows], expert after expert, each from a multiple of
+    `alignment`, zeros between them. rank_major: [ranks, max_tokens], as they arrived, no copy. rank_compact: [rows].
+
+    Rows beyond the counts are undefined. The memory is used again by the next dispatch but one, which is refused while a
+    view of it lives.
+    """
+
+    x: Any
+    """Rows: [..., hidden] ([..., hidden / 2] bytes of nvfp4)."""
+    scales: Any
+    """[..., blocks], or None."""
+    row_scales: Any
+    """nvfp4: one float for each row, [...]; else None."""
+    weights: Any
+    """float32. Expert layouts: of each row. Rank layouts: [..., topk]."""
+    ids: Any
+    """Rank layouts: int32 [..., topk], local experts, -1 for those of other ranks and in empty slots; else None."""
+    counts: Any
+    """int32: rows of each local expert, or of each source rank."""
+    offsets: Any
+    """int64: where each begins, in rows, and the end."""
+    plan: Plan
+    """For combine."""
+
+
+class Exchange:
+    """Dispatch and combine between the PEs of a team. Collective over all PEs of the job, as weft.empty, with the same
+    arguments on the PEs of one team; a PE that is in no team passes a team that it is not a member of.
+
+    team: weft.Team, default weft.world. max_tokens: of one PE in one dispatch. experts: any number from the ranks to 4096;
+    the first experts % ranks ranks own one more. topk: 1 to 32.
+    payload: bfloat16, float16, float32, float64, fp8_e4m3, fp8_e5m2, nvfp4. scales: none, float32 or ue8m0 (fp8: for each 128
+    values), nvfp4. With fp8 and nvfp4, dispatch takes rows of that type with their scales, or wider ones to quantise.
+    hidden: values in a row, which is a multiple of 16 bytes. output: the type of combine; that of payload, or bfloat16.
+    layout: see Result. timeout: seconds of each receive. on_timeout: "error" raises weft.Timeout, which names the PEs, and
+    breaks the exchange; "mask" goes on without them (Exchange.active_mask).
+
+    Threads: one at a time. Every PE makes the same calls in the same order.
+    """
+
+    def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
+                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu"):
+        core.require_ready("weft.moe.Exchange")
+        note, error, numbers = "", None, ()
+        try:
+            if str(device) != "cpu":
+                raise InvalidArgument(f"weft.moe: device is {device!r}; this build has the exchange of the CPU: give 'cpu'")
+            self.payload = choice(payload, TYPES, "payload")
+            self.output = choice(output or (self.payload if TYPES[self.payload] <= 4 else "bfloat16"), TYPES, "output")
+            self.scales = choice(scales or ("nvfp4" if self.payload == "nvfp4" else "none"), SCALES, "scales")
+            self.layout = choice(layout, LAYOUTS, "layout")
+            sizes = [_integer(value, name) for name, value in (
+                ("max_tokens", max_tokens), ("hidden", hidden), ("experts", experts), ("topk", topk))]
+            numbers = (*sizes, TYPES[self.payload], SCALES[self.scales], TYPES[self.output], LAYOUTS[self.layout],
+                       _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")])
+            timeout = float(timeout)
+        except Exception as raised:  # the other PEs hear of it
+            note, error = f"!{raised}", raised
+        arrays._agree("weft.moe.Exchange", note, error)
+        self._core = core.MoeExchange(team, numbers, timeout)
+        self.max_tokens, self.hidden, self.experts, self.topk = sizes
+        self.has_part = team is None or team.is_member
+        self._sending = None
+        self._held = [None, None]
+        self._buffers = [None, None]
+        self._dispatches = 0
+        if self.has_part:
+            self._look_at_shape()
+
+    def _look_at_shape(self):
+        shape = self._core.shape()
+        self.rank, self.ranks = shape["rank"], shape["ranks"]
+        self.first_expert, self.local_experts = shape["first_expert"], shape["local_experts"]
+        self._scale_bytes, self._rows_max = shape["scale_bytes"], shape["rows_max"]
+        self._payload_bytes = shape["payload_bytes"]
+        self._is_by_rank = self.layout.startswith("rank")
+        # weft.finalize keeps the contents of what numpy still shows, as of any symmetric array.
+        self._array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", -1)
+        self._memory = numpy.asarray(self._array)
+
+    # ---- Dispatch
+
+    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both"):
+        """Sends each row of x to the ranks that own its experts, and returns a Result with the rows that came here.
+
+        x: [tokens, hidden] of the payload's type, 0 to max_tokens tokens; bfloat16 as uint16 in numpy, fp8 and nvfp4 as
+        uint8 ([tokens, hidden / 2] for nvfp4), or types of ml_dtypes and torch. topk_ids: [tokens, topk], integers, -1: no
+        route. topk_weights: [tokens, topk] floats, or None: then combine gets them. scales: [tokens, blocks] for rows that
+        are quantised already (nvfp4: bytes, with the row's float at the end, as weft/moe.h says).
+        plan: of an earlier dispatch, in place of topk_ids (and of topk_weights, unless given).
+        phase: "send" returns None when the arrays may be reused; "recv" then waits and returns the Result.
+        """
+        self._require("dispatch", phase)
+        if phase == "recv":
+            return self._receive_rows(*self._sending[1:])
+        slot = self._dispatches % 2
+        self._dispatches += 1
+        try:
+            given = self._check_tokens((x, topk_ids, topk_weights, scales), plan, slot)
+        except Error as error:
+            self._core.refuse(_STEPS["dispatch"], str(error))
+            raise
+        x, type_name, ids, weights, scales = given
+        self._core.dispatch_send(len(ids), TYPES[type_name],
+                                 (x.address, _address(scales), ids.ctypes.data, _address(weights)))
+        given_dtype = x.array.dtype if type_name == self.payload and not x.is_tensor else None
+        self._sending = ("dispatch", slot, Plan(core.MoePlan(), ids, weights), given_dtype, x.is_tensor)
+        return self._receive_rows(*self._sending[1:]) if phase == "both" else None
+
+    def _check_tokens(self, tokens, plan, slot):
+        x, topk_ids, topk_weights, scales = tokens
+        held = self._held[slot]
+        if held is not None and held() is not None:
+            raise InvalidArgument(
+                f"weft.moe: dispatch {self._dispatches} needs the memory of dispatch {self._dispatches - 2}, and views of "
+                "that Result are alive; two results may live: delete the older one, or copy what is kept of it")
+        if plan is not None:
+            topk_ids = plan.topk_ids
+            topk_weights = plan.topk_weights if topk_weights is None else topk_weights
+        for value, name in ((x, "x"), (topk_ids, "topk_ids")):
+            if value is None:
+                raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
+        x = Given(x, "x")
+        type_name = x.type_for(self.payload)
+        columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
+        if len(x.shape) != 2 or x.shape[1] != columns:
+            raise WrongShape(f"weft.moe: x has the shape {x.shape}, and [tokens, {columns}] of {type_name} is needed")
+        tokens = x.shape[0]
+        if tokens > self.max_tokens:
+            raise WrongShape(f"weft.moe: x has {tokens} tokens, and the exchange was made for {self.max_tokens}; give fewer, "
+                             "or raise max_tokens")
+        ids = converted(topk_ids, "int64", "topk_ids")
+        weights = converted(topk_weights, "float32", "topk_weights")
+        for array, name in ((ids, "topk_ids"), (weights, "topk_weights")):
+            if array is not None and array.shape != (tokens, self.topk):
+                raise WrongShape(f"weft.moe: {name} has the shape {array.shape}, and [tokens, topk] = "
+                                 f"{(tokens, self.topk)} is needed")
+        return x, type_name, ids, weights, self._check_scales(scales, tokens)
+
+    def _check_scales(self, scales, tokens):
+        if scales is None:
+            return None
+        if not self._scale_bytes:
+            raise InvalidArgument(f"weft.moe: scales were given, and the exchange has none; make it with scales= "
+                                  f"(payload {self.payload})")
+        scales = Given(scales, "scales")
+        columns = self._scale_bytes // (4 if self.scales == "float32" else 1)
+        scales.require_shape((tokens, columns), "[tokens, blocks]")
+        wanted = ("float32",) if self.scales == "float32" else ("uint8", "float8_e8m0fnu")
+        if scales.dtype not in wanted:
+            raise InvalidArgument(f"weft.moe: scales is of {scales.dtype}; give {wanted[0]}")
+        return scales
+
+    def _receive_rows(self, slot, plan, given_dtype, is_tensor):
+        self._sending = None
+        buffers = self._buffers_of(slot)
+        parts = self.ranks if self._is_by_rank else self.local_experts
+        counts, offsets = numpy.zeros(parts, "int32"), numpy.zeros(parts + 1, "int64")
+        found = self._core.dispatch_recv(plan._handle, (*(_address(buffer) for buffer in buffers), counts.ctypes.data,
+                                                        offsets.ctypes.data))
+        if self.layout == "rank_major":
+            held = [Held(self._memory.ctypes.data, self._memory.size, self._memory)] * 4
+            rows = (self.ranks, self.max_tokens)
+        else:
+            held = [None if buffer is None else Held(buffer.ctypes.data, buffer.nbytes, buffer) for buffer in buffers]
+            held = [held[0], *(one and _follow(one, held[0]) for one in held[1:])]
+            rows = (self.local_experts, self._rows_max // self.local_experts) if self.layout == "expert_padded" \
+                else (int(offsets[-1]),)
+        self._held[slot] = weakref.ref(held[0])
+        plan._rows_shape = (*rows, self.hidden)
+        return self._show(held, rows, found, (counts, offsets, plan), (given_dtype, is_tensor))
+
+    def _show(self, held, rows, found, rest, kind):
+        """The Result over the addresses and strides that the engine found."""
+        is_tensor = kind[1]
+        dtype = numpy_dtype(self.payload)
+        x = like(held[0].view(found[0], (*rows, self._payload_bytes // dtype.itemsize), dtype, found[4]), self.payload, *kind)
+        scales = row_scales = None
+        if self._scale_bytes:
+            blocks = self._scale_bytes // 4 if self.scales == "float32" else self._scale_bytes
+            if self.scales == "nvfp4":
+                blocks = self.hidden // 16
+                row_scales = held[1].view(found[1] + (blocks + 3) // 4 * 4, (*rows, 1), "float32", found[5])[..., 0]
+            scales = held[1].view(found[1], (*rows, blocks), "float32" if self.scales == "float32" else "uint8", found[5])
+        if self._is_by_rank:
+            ids = held[2].view(found[2], (*rows, self.topk), "int32", found[6])
+            weights = held[3].view(found[3], (*rows, self.topk), "float32", found[7])
+        else:
+            ids, weights = None, held[3].view(found[3], rows, "float32")
+        counts, offsets, plan = rest
+        shown = [_tensor(array) if is_tensor else array for array in (scales, row_scales, weights, ids, counts, offsets)]
+        return Result(x, *shown, plan)
+
+    def _buffers_of(self, slot):
+        """Memory for the rows of layouts that copy: x, scales, ids, weights; touched only where rows come."""
+        if self.layout == "rank_major":
+            return [None] * 4
+        if self._buffers[slot] is None:
+            rows, lanes = self._rows_max, self.topk if self._is_by_rank else 1
+            self._buffers[slot] = [
+                numpy.empty(rows * self._payload_bytes, "uint8"), numpy.empty(rows * self._scale_bytes, "uint8"),
+                numpy.empty(rows * lanes, "int32") if self._is_by_rank else None, numpy.empty(rows * lanes, "float32")]
+        return self._buffers[slot]
+
+    # ---- Combine
+
+    def combine(self, expert_out=None, plan=None, topk_weights=None, *, out=None, precision="reduced", weighted=True,
+                phase="both"):
+        """Brings the rows of the experts back, and returns [tokens, hidden] of the output's type: for each token the sum over
+        its experts of weight * row.
+
+        expert_out: the shape of Result.x with `hidden` columns, of the output's type. plan: Result.plan. topk_weights:
+        [tokens, topk]; without them those of dispatch. weighted=False: each row counts once; always so in rank layouts,
+        whose rows the caller has reduced.
+        precision: "reduced" sums on the experts' ranks first, in float32, and sends one row for each token and rank;
+        "exact" sends every row, sums in the order of lanes and rounds once; "lanes" returns the rows unsummed,
+        [tokens, topk, hidden]. out: where to write.
+        phase: as in dispatch; "recv" takes `out` alone.
+        """
+        self._require("combine", phase)
+        if phase == "recv":
+            return self._receive_sums(*self._sending[1:4], out if out is not None else self._sending[4])
+        try:
+            rows, weights, numbers, is_tensor = self._check_outputs(expert_out, plan, topk_weights, precision, weighted)
+            if out is not None:
+                self._check_out(out, plan, precision)
+        except Error as error:
+            self._core.refuse(_STEPS["combine"], str(error))
+            raise
+        self._core.combine_send(plan._handle, (rows.address, _address(weights)), 0, numbers)
+        given_dtype = None if is_tensor else rows.array.dtype
+        self._sending = ("combine", plan, precision, (given_dtype, is_tensor), out)
+        return self._receive_sums(plan, precision, (given_dtype, is_tensor), out) if phase == "both" else None
+
+    def _check_outputs(self, expert_out, plan, topk_weights, precision, weighted):
+        if not isinstance(plan, Plan) or plan._rows_shape is None:
+            raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result")
+        if expert_out is None:
+            raise InvalidArgument("weft.moe: expert_out is missing; give rows in the shape of Result.x")
+        precision = PRECISIONS[choice(precision, PRECISIONS, "precision")]
+        rows = Given(expert_out, "expert_out")
+        rows.require_shape(plan._rows_shape, "the shape of Result.x")
+        if rows.type_for(self.output) != self.output:
+            raise InvalidArgument(f"weft.moe: expert_out is of {rows.dtype}, and the exchange combines {self.output}; convert it, "
+                                  "or make the exchange with output=")
+        weights = converted(topk_weights, "float32", "topk_weights")
+        if weights is not None and weights.shape != (plan.tokens, self.topk):
+            raise WrongShape(f"weft.moe: topk_weights has the shape {weights.shape}, and [tokens, topk] = "
+                             f"{(plan.tokens, self.topk)} is needed")
+        if weights is not None and not weighted:
+            raise InvalidArgument("weft.moe: topk_weights were given with weighted=False; leave out one of both")
+        is_plain = self._is_by_rank and weights is None or not weighted
+        weighting = _UNWEIGHTED if is_plain or precision == PRECISIONS["lanes"] else _GIVEN if weights is not None else _OF_DISPATCH
+        return rows, weights, (precision, weighting), rows.is_tensor
+
+    def _out_shape(self, plan, precision):
+        return (plan.tokens, self.topk, self.hidden) if precision == "lanes" else (plan.tokens, self.hidden)
+
+    def _check_out(self, out, plan, precision):
+        given = Given(out, "out")
+        given.require_shape(self._out_shape(plan, precision), "[tokens, hidden]")
+        if given.type_for(self.output) != self.output:
+            raise InvalidArgument(f"weft.moe: out is of {given.dtype}; give {self.output}")
+        return given
+
+    def _receive_sums(self, plan, precision, kind, out):
+        self._sending = None
+        if out is None:
+            raw = numpy.empty(self._out_shape(plan, precision), numpy_dtype(self.output))
+            self._core.combine_recv(raw.ctypes.data)
+            return like(raw, self.output, *kind)
+        self._core.combine_recv(self._check_out(out, plan, precision).address)
+        return out
+
+    # ---- The rest
+
+    @property
+    def active_mask(self):
+        """bool [ranks]: False for a rank that did not come within a timeout (on_timeout="mask"), as this PE saw it."""
+        return numpy.array(self._core.active(self.ranks), bool)
+
+    def close(self):
+        """Gives the symmetric memory back. Collective over all PEs of the job. Plans stay valid for nothing but reading."""
+        note, error = "", None
+        if self.has_part and any(held is not None and held() is not None for held in self._held):
+            error = InvalidArgument("weft.moe: views of a Result are alive; delete them before Exchange.close")
+            note = f"!{error}"
+        arrays._agree("weft.moe.Exchange.close", note, error)
+        if self.has_part:
+            self._memory = None
+            core.mark_freed(self._array, "weft.moe.Exchange.close")
+        taken, self._core = self._core, None
+        taken.close()
+
+    def _require(self, step, phase):
+        if self._core is None:
+            raise Freed("weft.moe: the exchange is closed; make another one")
+        if not self.has_part:
+            raise InvalidArgument("weft.moe: this PE is in no team of the exchange")
+        if phase not in _PHASES:
+            raise InvalidArgument(f"weft.moe: phase is {phase!r}; give one of {', '.join(_PHASES)}")
+        sent = self._sending and self._sending[0]
+        if phase == "recv" and sent != step:
+            raise InvalidArgument(f"weft.moe: {step}(phase='recv') without {step}(phase='send') before it")
+        if phase != "recv" and sent:
+            raise InvalidArgument(f"weft.moe: a {sent} was sent and not received; call {sent}(phase='recv') first")
+
+
+def _address(array):
+    return 0 if array is None else array.ctypes.data if isinstance(array, numpy.ndarray) else array.address
+
+
+def _integer(value, name):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidArgument(f"weft.moe: {name} is {value!r}; give an integer")
+    return value.__index__()
+
+
+def _follow(one, first):
+    """Makes `one` keep the Held of x alive, which stands for the whole Result."""
+    one._first = first
+    return one
+
+
+def _tensor(array):
+    if array is None:
+        return None
+    import torch
+    return torch.from_numpy(array)

@@ -1,0 +1,42 @@
+"""put, get, signals, atomics, order, teams. What is not defined here is weft._weft's own; its texts are in _weft.pyi."""
+
+from .native import core
+
+Array = core.Array
+Context = core.Context
+Team = core.Team
+world = core.world
+node = core.node_team
+
+put, put_nbi, get, get_nbi = core.put, core.put_nbi, core.get, core.get_nbi
+fence, quiet, barrier_all, sync_all = core.fence, core.quiet, core.barrier_all, core.sync_all
+signal_wait_until, signal_fetch = core.signal_wait_until, core.signal_fetch
+atomic_set, atomic_fetch, atomic_swap = core.atomic_set, core.atomic_fetch, core.atomic_swap
+atomic_compare_swap = core.atomic_compare_swap
+atomic_add, atomic_fetch_add = core.atomic_add, core.atomic_fetch_add
+atomic_inc, atomic_fetch_inc = core.atomic_inc, core.atomic_fetch_inc
+atomic_and, atomic_fetch_and = core.atomic_and, core.atomic_fetch_and
+atomic_or, atomic_fetch_or = core.atomic_or, core.atomic_fetch_or
+atomic_xor, atomic_fetch_xor = core.atomic_xor, core.atomic_fetch_xor
+
+_put_signal, _put_signal_nbi, _signal_post = core.put_signal, core.put_signal_nbi, core.signal_post
+
+
+def put_signal(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
+    """Puts `source` into `dest` of `pe`, then updates its signal: who sees the signal sees the data. One trip.
+
+    dest, signal: symmetric; signal is one element of uint64 (signals[i]). source: any contiguous array with the element
+    type and number of elements of dest. value, operation: "set" makes the signal `value`, "add" adds it. Complete when
+    it returns: source may be reused. Signals of two calls to one PE may change their order, unless a fence is between.
+    """
+    _put_signal(dest, source, signal, (value, operation), pe, (context, stream))
+
+
+def put_signal_nbi(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
+    """As weft.put_signal, but source must not change before quiet."""
+    _put_signal_nbi(dest, source, signal, (value, operation), pe, (context, stream))
+
+
+def signal_post(signal, pe, *, value=1, operation="set", context=None, stream=None):
+    """Updates a signal of `pe` without data; the arguments are those of weft.put_signal."""
+    _signal_post(signal, (value, operation), pe, (context, stream))

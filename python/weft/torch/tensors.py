@@ -1,0 +1,94 @@
+"""Tensors over symmetric memory, and handles to what peers have at the same place."""
+
+import torch
+
+from .. import arrays
+from ..errors import InvalidArgument, NotSymmetric
+from ..native import core
+
+# The arrays behind tensors, by their address: they stay until weft.torch.free or weft.finalize.
+_arrays = {}
+
+
+def empty(*shape, dtype=torch.float32, device="cpu"):
+    """A tensor with undefined contents over symmetric memory. Collective, with the same arguments on all PEs.
+
+    Any operator of torch takes it. Views of it are symmetric too; results of operators are not. See weft.empty.
+    """
+    return _tensor_of(arrays.empty(_shape(shape), dtype, device))
+
+
+def zeros(*shape, dtype=torch.float32, device="cpu"):
+    """As weft.torch.empty, and zeroed."""
+    return _tensor_of(arrays.zeros(_shape(shape), dtype, device))
+
+
+def free(tensor):
+    """Frees what weft.torch.empty made. Collective. The tensor is empty afterwards; other tensors over the memory must
+    be gone, else every PE raises weft.InvalidArgument (or weft.Mismatch) and the tensor stays."""
+    array = _arrays.get(tensor.data_ptr())
+    if array is None or array.is_freed:
+        raise InvalidArgument("weft.torch.free: the tensor is a view, was freed, or was not made by weft.torch.empty; "
+                              "give the one that weft.torch.empty or weft.torch.zeros returned")
+    kept, tensor.data = tensor.data, torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    address, shape = array.address, tensor.shape
+    del kept, shape
+    try:
+        arrays.free(array)
+    except Exception:
+        tensor.data = torch.from_dlpack(array)
+        raise
+    del _arrays[address]
+
+
+def rendezvous(tensor):
+    """A Handle to the memory of all PEs behind a tensor that weft.torch.empty made, or behind a view of it.
+    Not collective: symmetric addresses need no exchange."""
+    for array in _arrays.values():
+        if not array.is_freed and array.address <= tensor.data_ptr() < array.address + max(1, array.nbytes):
+            return Handle(tensor, array)
+    raise NotSymmetric("weft.torch.rendezvous: the tensor is not symmetric; make it with weft.torch.empty")
+
+
+class Handle:
+    """What the PEs have behind one symmetric tensor, as torch's symmetric memory shows it."""
+
+    def __init__(self, tensor, array):
+        self.tensor = tensor
+        self._array = array
+
+    @property
+    def rank(self):
+        """This PE."""
+        return core.pe()
+
+    @property
+    def world_size(self):
+        """The number of PEs."""
+        return core.pe_count()
+
+    def get_buffer(self, pe):
+        """The tensor of `pe`, for loads and stores: a tensor of the same shape over its memory. weft.NotMapped if it is on
+        another node; weft.put and weft.get reach it then."""
+        start = (self.tensor.data_ptr() - self._array.address) // self._array.itemsize
+        whole = torch.from_dlpack(self._array.peer(pe)).reshape(-1)
+        return torch.as_strided(whole, self.tensor.shape, self.tensor.stride(), start)
+
+    def barrier(self):
+        """weft.barrier_all; on CUDA, in torch's current stream."""
+        if self.tensor.is_cuda:
+            core.barrier_all(stream=torch.cuda.current_stream(self.tensor.device))
+        else:
+            core.barrier_all()
+
+
+def _shape(shape):
+    return shape[0] if len(shape) == 1 else shape
+
+
+def _tensor_of(array):
+    for address in [address for address, known in _arrays.items() if known.is_freed]:
+        del _arrays[address]
+    tensor = torch.from_dlpack(array)
+    _arrays[array.address] = array
+    return tensor

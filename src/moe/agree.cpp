@@ -1,0 +1,110 @@
+#include "src/moe/agree.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "src/moe/failure.hpp"
+
+namespace weft::moe::engine {
+namespace {
+
+struct Note {
+  std::int32_t root = -1;  // the first PE of the team: one team, one root
+  std::array<std::int32_t, 11> numbers{};
+  std::uint64_t bytes = 0;
+  std::array<char, 184> error{};
+};
+
+static_assert(sizeof(Note) == 240);
+
+std::array<std::int32_t, 11> numbers_of(const weft_moe_config& config) {
+  return {config.max_tokens,
+          config.hidden,
+          config.experts,
+          config.topk,
+          static_cast<std::int32_t>(config.payload),
+          static_cast<std::int32_t>(config.scales),
+          static_cast<std::int32_t>(config.output),
+          static_cast<std::int32_t>(config.layout),
+          config.alignment,
+          static_cast<std::int32_t>(config.on_timeout),
+          weft_team_pe_count(config.team)};
+}
+
+// In the order of numbers_of.
+const char* name_of_number(std::size_t index) {
+  constexpr std::array kNames{"max_tokens", "hidden",     "experts", "topk",
+                              "payload",    "scales",     "output",  "layout",
+                              "alignment",  "on_timeout", "team"};
+  return kNames.at(index);
+}
+
+void compare(const Note& mine, std::size_t my_pe, const Note& theirs, std::size_t their_pe) {
+  for (std::size_t i = 0; i < mine.numbers.size(); ++i) {
+    if (mine.numbers[i] != theirs.numbers[i]) {
+      fail(Status::Mismatch,
+           "the PEs differ: {} is {} on PE {} and {} on PE {}; give the same on all PEs of a team",
+           name_of_number(i), mine.numbers[i], my_pe, theirs.numbers[i], their_pe);
+    }
+  }
+}
+
+class Notes {
+ public:
+  explicit Notes(const Note& mine) : pes_(static_cast<std::size_t>(weft_pe_count())) {
+    notes_ = static_cast<Note*>(weft_calloc(pes_ + 1, sizeof(Note)));
+    if (notes_ == nullptr) {
+      check(weft_take_error());
+    }
+    notes_[pes_] = mine;
+    check(weft_team_fcollect(WEFT_TEAM_WORLD, notes_, notes_ + pes_, sizeof(Note)));
+  }
+
+  Notes(const Notes&) = delete;
+  Notes& operator=(const Notes&) = delete;
+
+  ~Notes() { weft_free(notes_); }
+
+  [[nodiscard]] std::size_t count() const { return pes_; }
+
+  [[nodiscard]] const Note& operator[](std::size_t pe) const { return notes_[pe]; }
+
+ private:
+  std::size_t pes_;
+  Note* notes_;
+};
+
+}  // namespace
+
+std::size_t agree(const weft_moe_config& config, std::size_t bytes, const std::string& error) {
+  Note mine;
+  mine.bytes = bytes;
+  if (error.empty() && config.team != WEFT_TEAM_INVALID) {
+    mine.root = weft_team_translate(config.team, 0, WEFT_TEAM_WORLD);
+    mine.numbers = numbers_of(config);
+  }
+  std::strncpy(mine.error.data(), error.c_str(), mine.error.size() - 1);
+  const Notes notes(mine);
+  if (!error.empty()) {
+    fail(Status::InvalidArgument, "{}", error);
+  }
+  std::size_t most = 0;
+  for (std::size_t pe = 0; pe < notes.count(); ++pe) {
+    if (notes[pe].error[0] != '\0') {
+      fail(Status::Mismatch, "PE {} could not take part: {}", pe, notes[pe].error.data());
+    }
+    most = std::max(most, static_cast<std::size_t>(notes[pe].bytes));
+  }
+  for (std::size_t pe = 0; pe < notes.count(); ++pe) {
+    if (const std::int32_t root = notes[pe].root; root >= 0) {
+      const auto first = static_cast<std::size_t>(root);
+      compare(notes[first], first, notes[pe], pe);
+    }
+  }
+  return most;
+}
+
+}  // namespace weft::moe::engine

@@ -1,0 +1,228 @@
+// The functions of weft/moe.h: arguments that need no engine, exceptions to statuses.
+#include <weft/moe.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "src/api/errors.hpp"
+#include "src/base/error.hpp"
+#include "src/moe/agree.hpp"
+#include "src/moe/element.hpp"
+#include "src/moe/exchange.hpp"
+#include "src/moe/failure.hpp"
+
+namespace engine = weft::moe::engine;
+
+struct weft_moe {
+  std::byte* memory = nullptr;
+  std::unique_ptr<engine::Exchange> exchange;
+};
+
+struct weft_moe_plan {
+  std::unique_ptr<engine::Routing> routing;
+};
+
+namespace {
+
+constexpr int kExpertsMax = 4096;
+constexpr int kTopkMax = 32;
+constexpr std::size_t kRowUnit = 16;
+
+// Runs `body`; its exceptions become the status and the text of weft_last_error.
+template <typename Body>
+int guarded(const char* name, Body&& body) {
+  try {
+    if (weft_initialized() == 0) {
+      return weft::api::report_not_initialized(name);
+    }
+    std::forward<Body>(body)();
+    return WEFT_OK;
+  } catch (const weft::Error& error) {
+    return weft::api::report(error.status(), fmt::format("{}: {}", name, error.what()));
+  } catch (const std::exception& error) {
+    return weft::api::report(weft::Status::Internal, fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+void require_handle(const void* handle) {
+  if (handle == nullptr) {
+    weft::fail(weft::Status::InvalidArgument,
+               "the exchange, plan or structure is NULL; give what the function before returned");
+  }
+}
+
+engine::Exchange& engine_of(weft_moe_t exchange) {
+  require_handle(exchange);
+  if (exchange->exchange == nullptr) {
+    weft::fail(weft::Status::InvalidArgument, "this PE has no part in the exchange");
+  }
+  return *exchange->exchange;
+}
+
+std::string out_of_range(const char* name, int value, int least, int most) {
+  return value >= least && value <= most
+             ? ""
+             : fmt::format("{} is {}; give {} to {}", name, value, least, most);
+}
+
+std::string sizes_error(const weft_moe_config& config) {
+  const int ranks = weft_team_pe_count(config.team);
+  if (ranks < 1) {
+    return "team is not a team of this PE";
+  }
+  for (const std::string& error : {out_of_range("max_tokens", config.max_tokens, 1, 1 << 20),
+                                   out_of_range("hidden", config.hidden, 1, 1 << 20),
+                                   out_of_range("topk", config.topk, 1, kTopkMax),
+                                   out_of_range("alignment", config.alignment, 1, 1 << 16)}) {
+    if (!error.empty()) {
+      return error;
+    }
+  }
+  if (config.experts < ranks || config.experts > kExpertsMax) {
+    return fmt::format("experts is {}; give at least one for each of the {} ranks, at most {}",
+                       config.experts, ranks, kExpertsMax);
+  }
+  if (!(config.timeout_s > 0)) {
+    return fmt::format("timeout is {} s; give more than 0", config.timeout_s);
+  }
+  return "";
+}
+
+std::string types_error(const weft_moe_config& config) {
+  const auto hidden = static_cast<std::size_t>(config.hidden);
+  const bool is_fp4 = config.payload == WEFT_MOE_NVFP4;
+  if (config.payload < WEFT_MOE_BF16 || config.payload > WEFT_MOE_NVFP4 ||
+      config.output < WEFT_MOE_BF16 || config.output > WEFT_MOE_F64 ||
+      config.scales < WEFT_MOE_SCALES_NONE || config.scales > WEFT_MOE_SCALES_NVFP4 ||
+      config.layout < WEFT_MOE_RANK_MAJOR || config.layout > WEFT_MOE_EXPERT_COMPACT) {
+    return "payload, scales, output or layout is none of the values that weft/moe.h names";
+  }
+  if (is_fp4 != (config.scales == WEFT_MOE_SCALES_NVFP4) ||
+      (config.scales != WEFT_MOE_SCALES_NONE && !engine::is_quantized(config.payload))) {
+    return fmt::format(
+        "scales do not fit the payload {}; nvfp4 has its own scales, fp8 has f32, ue8m0 or none, "
+        "others have none",
+        engine::name_of(config.payload));
+  }
+  for (const weft_moe_type type : {config.payload, config.output}) {
+    if (engine::row_bytes_of(type, hidden) % kRowUnit != 0) {
+      return fmt::format(
+          "a row of {} values of {} has {} bytes; give a hidden that makes it a "
+          "multiple of {}",
+          hidden, engine::name_of(type), engine::row_bytes_of(type, hidden), kRowUnit);
+    }
+  }
+  return "";
+}
+
+void create(const weft_moe_config& config, weft_moe_t* exchange) {
+  const bool takes_part = config.team != WEFT_TEAM_INVALID;
+  std::string error;
+  std::size_t bytes = 0;
+  if (takes_part) {
+    error = sizes_error(config);
+    error = error.empty() ? types_error(config) : error;
+    if (error.empty()) {
+      const auto ranks = static_cast<std::size_t>(weft_team_pe_count(config.team));
+      bytes = engine::Shapes(config, ranks).bytes(ranks);
+    }
+  }
+  const std::size_t most = engine::agree(config, bytes, error);
+  auto made = std::make_unique<weft_moe>();
+  made->memory = static_cast<std::byte*>(weft_calloc(1, most));
+  if (made->memory == nullptr) {
+    engine::check(weft_take_error());
+  }
+  if (takes_part) {
+    made->exchange = std::make_unique<engine::Exchange>(config, made->memory);
+  }
+  *exchange = made.release();
+}
+
+}  // namespace
+
+int weft_moe_create(const weft_moe_config* config, weft_moe_t* exchange) {
+  return guarded("weft_moe_create", [&] {
+    require_handle(config);
+    require_handle(exchange);
+    create(*config, exchange);
+  });
+}
+
+int weft_moe_destroy(weft_moe_t exchange) {
+  return guarded("weft_moe_destroy", [&] {
+    if (exchange != nullptr) {
+      exchange->exchange.reset();
+      std::byte* memory = std::exchange(exchange->memory, nullptr);
+      delete exchange;
+      engine::check(weft_free(memory));
+    }
+  });
+}
+
+int weft_moe_get_shape(weft_moe_t exchange, weft_moe_shape* shape) {
+  return guarded("weft_moe_get_shape", [&] {
+    require_handle(exchange);
+    *shape = engine_of(exchange).shape();
+  });
+}
+
+int weft_moe_dispatch_send(weft_moe_t exchange, const weft_moe_tokens* tokens) {
+  return guarded("weft_moe_dispatch_send", [&] {
+    require_handle(exchange);
+    require_handle(tokens);
+    engine_of(exchange).dispatch_send(*tokens);
+  });
+}
+
+int weft_moe_dispatch_recv(weft_moe_t exchange, weft_moe_rows* rows, weft_moe_plan_t* plan) {
+  return guarded("weft_moe_dispatch_recv", [&] {
+    require_handle(exchange);
+    require_handle(rows);
+    require_handle(plan);
+    auto made = std::make_unique<weft_moe_plan>();
+    made->routing = engine_of(exchange).dispatch_recv(*rows);
+    *plan = made.release();
+  });
+}
+
+void weft_moe_plan_free(weft_moe_plan_t plan) {
+  delete plan;
+}
+
+int weft_moe_combine_send(weft_moe_t exchange,
+                          weft_moe_plan_t plan,
+                          const weft_moe_outputs* outputs) {
+  return guarded("weft_moe_combine_send", [&] {
+    require_handle(exchange);
+    require_handle(plan);
+    require_handle(outputs);
+    engine_of(exchange).combine_send(*plan->routing, *outputs);
+  });
+}
+
+int weft_moe_combine_recv(weft_moe_t exchange, void* out) {
+  return guarded("weft_moe_combine_recv", [&] {
+    require_handle(exchange);
+    engine_of(exchange).combine_recv(static_cast<std::byte*>(out));
+  });
+}
+
+int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text) {
+  return guarded("weft_moe_refuse", [&] {
+    require_handle(exchange);
+    require_handle(text);
+    engine_of(exchange).refuse(step, text);
+  });
+}
+
+int weft_moe_active(weft_moe_t exchange, uint8_t* active) {
+  return guarded("weft_moe_active", [&] {
+    require_handle(exchange);
+    const std::vector<bool>& ranks = engine_of(exchange).active();
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      active[rank] = ranks[rank] ? 1 : 0;
+    }
+  });
+}

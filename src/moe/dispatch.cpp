@@ -1,0 +1,146 @@
+// One dispatch, from the caller's tokens to the expert's rows:
+//
+//   send     ids -> slots (routing.cpp) -> for each rank: header, then its tokens' rows in slot order (channel.cpp)
+//   receive  wait for one message of each rank -> ids and weights of all rows -> their places (placement.cpp)
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/error.hpp"
+#include "src/moe/element.hpp"
+#include "src/moe/exchange.hpp"
+#include "src/moe/payload.hpp"
+
+namespace weft::moe::engine {
+
+void Exchange::check_tokens(const weft_moe_tokens& tokens) const {
+  if (tokens.count < 0 || tokens.count > config_.max_tokens) {
+    fail(Status::InvalidArgument,
+         "{} tokens were given, and the exchange was made for {}; give fewer, or raise max_tokens",
+         tokens.count, config_.max_tokens);
+  }
+  if (tokens.count > 0 && (tokens.x == nullptr || tokens.topk_ids == nullptr)) {
+    fail(Status::InvalidArgument, "x or topk_ids is missing; give both, or 0 tokens");
+  }
+  const bool is_ready = tokens.type == config_.payload;
+  const bool can_quantize =
+      is_quantized(config_.payload) && !is_quantized(tokens.type) && tokens.type != WEFT_MOE_F64;
+  if (!is_ready && !can_quantize) {
+    fail(Status::InvalidArgument, "x is of {}, and the exchange moves {}; convert it first",
+         name_of(tokens.type), name_of(config_.payload));
+  }
+  if (tokens.count > 0 && is_ready && row_.scale_bytes > 0 && tokens.scales == nullptr) {
+    fail(Status::InvalidArgument, "x is {} already, so its scales are needed; give them",
+         name_of(tokens.type));
+  }
+  if (!is_ready && tokens.scales != nullptr) {
+    fail(Status::InvalidArgument,
+         "x is of {} and gets its scales here; leave out scales, or give x as {}",
+         name_of(tokens.type), name_of(config_.payload));
+  }
+  const auto count = static_cast<std::size_t>(tokens.count) * row_.topk;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (tokens.topk_ids[i] >= config_.experts) {
+      fail(Status::InvalidArgument,
+           "topk_ids[{}, {}] is {}, and there are {} experts; give ids from 0 to {}, or -1 for no "
+           "route",
+           i / row_.topk, i % row_.topk, tokens.topk_ids[i], config_.experts, config_.experts - 1);
+    }
+  }
+}
+
+void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
+  require(Step::Idle, "a dispatch");
+  ++dispatches_;
+  try {
+    check_tokens(tokens);
+  } catch (const Error& error) {
+    refuse_at(dispatch_, error.what());
+    throw;
+  }
+  auto routing = std::make_unique<Routing>();
+  routing->map = map_;
+  routing->topk = config_.topk;
+  routing->tokens = static_cast<std::size_t>(tokens.count);
+  const std::size_t lanes = routing->tokens * row_.topk;
+  routing->ids.resize(lanes);
+  std::transform(
+      tokens.topk_ids, tokens.topk_ids + lanes, routing->ids.begin(),
+      [](std::int64_t id) { return static_cast<std::int32_t>(std::max<std::int64_t>(id, -1)); });
+  routing->has_weights = tokens.topk_weights != nullptr;
+  if (routing->has_weights) {
+    routing->weights.assign(tokens.topk_weights, tokens.topk_weights + lanes);
+  }
+  find_slots(*routing);
+  outgoing_ = std::move(routing);
+  send_rows(tokens);
+  step_ = Step::Dispatching;
+}
+
+void Exchange::send_rows(const weft_moe_tokens& tokens) {
+  const Payload payload(config_, tokens);
+  const Routing& routing = *outgoing_;
+  const auto my_place =
+      static_cast<std::size_t>(ranks_.me) * static_cast<std::size_t>(config_.max_tokens);
+  dispatch_.begin();
+  for (std::size_t i = 0; i < ranks_.count(); ++i) {
+    const std::size_t rank = nth_peer(i);
+    if (!active_[rank]) {
+      continue;
+    }
+    const Sent& sent = routing.sent[rank];
+    const Message header{.rows = static_cast<std::int32_t>(sent.tokens.size()),
+                         .mode = 0,
+                         .reply_reduced = sent.reply_reduced,
+                         .reply_exact = sent.reply_exact};
+    dispatch_.send(rank, header, my_place, [&](std::size_t slot, std::byte* dest) {
+      const auto token = static_cast<std::size_t>(sent.tokens[slot]);
+      std::memcpy(dest, payload.row(token), row_.payload_bytes);
+      if (row_.scale_bytes > 0) {
+        std::memcpy(dest + row_.scales_at(), payload.scales(token), row_.scale_bytes);
+      }
+      std::memcpy(dest + row_.ids_at(), routing.route(token).ids, row_.topk * sizeof(std::int32_t));
+      if (routing.has_weights) {
+        std::memcpy(dest + row_.weights_at(), &routing.weights[token * row_.topk],
+                    row_.topk * sizeof(float));
+      } else {
+        std::memset(dest + row_.weights_at(), 0, row_.topk * sizeof(float));
+      }
+      std::memcpy(dest + row_.token_at(), &sent.tokens[slot], sizeof(std::int32_t));
+    });
+  }
+}
+
+std::unique_ptr<Routing> Exchange::dispatch_recv(weft_moe_rows& rows) {
+  require(Step::Dispatching, "the receive of a dispatch");
+  receive(dispatch_, fmt::format("dispatch {}", dispatches_), 0);
+  std::unique_ptr<Routing> routing = std::move(outgoing_);
+  routing->arrived.resize(ranks_.count());
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    if (active_[rank]) {
+      take_arrived(*routing, rank);
+    }
+  }
+  placement_.place(dispatch_, *routing, rows);
+  return routing;
+}
+
+void Exchange::take_arrived(Routing& routing, std::size_t rank) const {
+  const Message& message = dispatch_.message(rank);
+  const auto max_tokens = static_cast<std::size_t>(config_.max_tokens);
+  WEFT_CHECK(static_cast<std::size_t>(message.rows) <= max_tokens, "{} rows of rank {}, of {}",
+             message.rows, rank, max_tokens);
+  Arrived& from = routing.arrived[rank];
+  from.rows = static_cast<std::size_t>(message.rows);
+  from.reply_reduced = message.reply_reduced;
+  from.reply_exact = message.reply_exact;
+  from.ids.resize(from.rows * row_.topk);
+  from.weights.resize(from.rows * row_.topk);
+  for (std::size_t slot = 0; slot < from.rows; ++slot) {
+    const std::byte* row = dispatch_.row(rank, slot, rank * max_tokens);
+    std::memcpy(&from.ids[slot * row_.topk], row + row_.ids_at(), row_.topk * sizeof(std::int32_t));
+    std::memcpy(&from.weights[slot * row_.topk], row + row_.weights_at(),
+                row_.topk * sizeof(float));
+  }
+}
+
+}  // namespace weft::moe::engine

@@ -1,0 +1,64 @@
+#include "src/moe/element.hpp"
+
+#include <weft/moe/quantize.hpp>
+
+namespace weft::moe::engine {
+
+const char* name_of(weft_moe_type type) {
+  switch (type) {
+    case WEFT_MOE_BF16:
+      return "bfloat16";
+    case WEFT_MOE_F16:
+      return "float16";
+    case WEFT_MOE_F32:
+      return "float32";
+    case WEFT_MOE_F64:
+      return "float64";
+    case WEFT_MOE_E4M3:
+      return "fp8 e4m3";
+    case WEFT_MOE_E5M2:
+      return "fp8 e5m2";
+    case WEFT_MOE_NVFP4:
+      return "nvfp4";
+  }
+  return "an unknown type";
+}
+
+bool is_quantized(weft_moe_type type) {
+  return type == WEFT_MOE_E4M3 || type == WEFT_MOE_E5M2 || type == WEFT_MOE_NVFP4;
+}
+
+std::size_t row_bytes_of(weft_moe_type type, std::size_t hidden) {
+  switch (type) {
+    case WEFT_MOE_BF16:
+    case WEFT_MOE_F16:
+      return hidden * 2;
+    case WEFT_MOE_F32:
+      return hidden * 4;
+    case WEFT_MOE_F64:
+      return hidden * 8;
+    case WEFT_MOE_E4M3:
+    case WEFT_MOE_E5M2:
+      return hidden;
+    case WEFT_MOE_NVFP4:
+      return hidden / 2;
+  }
+  return 0;
+}
+
+std::size_t scale_bytes_of(weft_moe_scales scales, std::size_t hidden) {
+  const std::size_t blocks = (hidden + kScaleBlock - 1) / kScaleBlock;
+  switch (scales) {
+    case WEFT_MOE_SCALES_NONE:
+      return 0;
+    case WEFT_MOE_SCALES_F32:
+      return blocks * sizeof(float);
+    case WEFT_MOE_SCALES_UE8M0:
+      return blocks;
+    case WEFT_MOE_SCALES_NVFP4:
+      return (hidden / kNvfp4Block + 3) / 4 * 4 + sizeof(float);
+  }
+  return 0;
+}
+
+}  // namespace weft::moe::engine

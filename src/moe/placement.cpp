@@ -1,0 +1,157 @@
+#include "src/moe/placement.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::moe::engine {
+
+void Placement::place(Channel& channel, Routing& routing, weft_moe_rows& rows) const {
+  if (is_by_rank()) {
+    place_by_rank(channel, routing, rows);
+  } else {
+    rows.x_stride = row_.payload_bytes;
+    rows.scales_stride = row_.scale_bytes;
+    rows.weights_stride = sizeof(float);
+    place_by_expert(channel, routing, rows);
+  }
+}
+
+void Placement::copy_row(const std::byte* from, const weft_moe_rows& rows, std::int64_t at) const {
+  const auto row = static_cast<std::size_t>(at);
+  std::memcpy(static_cast<std::byte*>(rows.x) + row * row_.payload_bytes, from, row_.payload_bytes);
+  if (row_.scale_bytes > 0) {
+    std::memcpy(static_cast<std::byte*>(rows.scales) + row * row_.scale_bytes,
+                from + row_.scales_at(), row_.scale_bytes);
+  }
+}
+
+// ids and weights of one row of a rank layout, as the reader sees them: only this rank's experts, by their numbers here.
+void Placement::show_routes(const Routing& routing,
+                            const Arrived& from,
+                            std::size_t row,
+                            const weft_moe_rows& rows) const {
+  const auto at = static_cast<std::size_t>(from.at[row]);
+  auto* ids = reinterpret_cast<std::int32_t*>(reinterpret_cast<std::byte*>(rows.ids) +
+                                              at * rows.ids_stride);
+  auto* weights = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(rows.weights) +
+                                           at * rows.weights_stride);
+  const Route route = routing.route(from, row);
+  for (std::int32_t lane = 0; lane < route.topk; ++lane) {
+    const bool is_ours = map_.owns(me_, route.ids[lane]);
+    ids[lane] = is_ours ? map_.local_of(route.ids[lane]) : -1;
+    weights[lane] = from.weights[row * row_.topk + static_cast<std::size_t>(lane)];
+  }
+}
+
+void Placement::place_by_rank(Channel& channel, Routing& routing, weft_moe_rows& rows) const {
+  const bool is_in_place = layout_ == WEFT_MOE_RANK_MAJOR;
+  rows.x_stride = is_in_place ? row_.bytes() : row_.payload_bytes;
+  rows.scales_stride = is_in_place ? row_.bytes() : row_.scale_bytes;
+  rows.ids_stride = is_in_place ? row_.bytes() : row_.topk * sizeof(std::int32_t);
+  rows.weights_stride = is_in_place ? row_.bytes() : row_.topk * sizeof(float);
+  std::size_t next = 0;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    Arrived& from = routing.arrived[rank];
+    std::byte* pool = is_in_place ? channel.gather(rank, rank * max_tokens_) : nullptr;
+    if (is_in_place && rank == 0) {
+      rows.x = pool;
+      rows.scales = pool + row_.scales_at();
+      rows.ids = reinterpret_cast<std::int32_t*>(pool + row_.ids_at());
+      rows.weights = reinterpret_cast<float*>(pool + row_.weights_at());
+    }
+    next = is_in_place ? rank * max_tokens_ : next;
+    rows.offsets[rank] = static_cast<std::int64_t>(next);
+    rows.counts[rank] = static_cast<std::int32_t>(from.rows);
+    from.at.resize(from.rows);
+    for (std::size_t slot = 0; slot < from.rows; ++slot, ++next) {
+      from.at[slot] = static_cast<std::int64_t>(next);
+      if (!is_in_place) {
+        copy_row(channel.row(rank, slot, rank * max_tokens_), rows, from.at[slot]);
+      }
+      show_routes(routing, from, slot, rows);
+    }
+    for (std::size_t slot = from.rows; is_in_place && slot < max_tokens_; ++slot) {
+      std::memset(pool + slot * row_.bytes() + row_.ids_at(), 0xFF,
+                  row_.topk * sizeof(std::int32_t));
+    }
+  }
+  rows.offsets[ranks()] = static_cast<std::int64_t>(is_in_place ? ranks() * max_tokens_ : next);
+}
+
+// The lanes of the rows of `rank` that are for experts here, in the order of slots, then lanes.
+template <typename Visit>
+void Placement::for_lanes_here(const Routing& routing, std::size_t rank, Visit&& visit) const {
+  const Arrived& from = routing.arrived[rank];
+  for (std::size_t slot = 0; slot < from.rows; ++slot) {
+    const Route route = routing.route(from, slot);
+    for (std::int32_t lane = 0; lane < route.topk; ++lane) {
+      if (map_.owns(me_, route.ids[lane])) {
+        visit(slot, route, lane);
+      }
+    }
+  }
+}
+
+void Placement::place_by_expert(const Channel& channel,
+                                Routing& routing,
+                                weft_moe_rows& rows) const {
+  const std::int32_t local = map_.count_of(me_);
+  const std::int32_t first = map_.first_of(me_);
+  std::vector<std::int32_t> counts(ranks() * static_cast<std::size_t>(local));  // [rank][expert]
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    for_lanes_here(routing, rank, [&](std::size_t /*slot*/, const Route& route, std::int32_t lane) {
+      const auto expert = static_cast<std::size_t>(route.ids[lane] - first);
+      counts[rank * static_cast<std::size_t>(local) + expert] += route.is_first(lane) ? 1 : 0;
+    });
+  }
+  set_offsets(counts, rows);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    Arrived& from = routing.arrived[rank];
+    from.at.assign(from.rows * row_.topk, -1);
+    std::vector<std::int64_t> next(static_cast<std::size_t>(local));
+    for (std::int32_t expert = 0; expert < local; ++expert) {
+      next[static_cast<std::size_t>(expert)] =
+          rows.offsets[expert] +
+          first_position(counts.data(), local, static_cast<std::int32_t>(rank), expert);
+    }
+    for_lanes_here(routing, rank, [&](std::size_t slot, const Route& route, std::int32_t lane) {
+      std::int64_t* at = &from.at[slot * row_.topk];
+      const float weight = from.weights[slot * row_.topk + static_cast<std::size_t>(lane)];
+      if (!route.is_first(lane)) {
+        at[lane] = at[route.first_lane(lane)];
+        rows.weights[at[lane]] += weight;
+        return;
+      }
+      at[lane] = next[static_cast<std::size_t>(route.ids[lane] - first)]++;
+      rows.weights[at[lane]] = weight;
+      copy_row(channel.row(rank, slot, rank * max_tokens_), rows, at[lane]);
+    });
+  }
+}
+
+// How many rows each expert has, and where they begin; zeros where compact experts leave gaps.
+void Placement::set_offsets(const std::vector<std::int32_t>& counts, weft_moe_rows& rows) const {
+  const std::int32_t local = map_.count_of(me_);
+  const bool is_padded = layout_ == WEFT_MOE_EXPERT_PADDED;
+  const std::int64_t capacity = static_cast<std::int64_t>(ranks() * max_tokens_);
+  for (std::int32_t expert = 0; expert < local; ++expert) {
+    rows.counts[expert] = first_position(counts.data(), local, map_.ranks, expert);
+  }
+  for (std::int32_t expert = 0; expert <= local; ++expert) {
+    rows.offsets[expert] = is_padded ? padded_row(expert, capacity, 0)
+                                     : compact_offset(rows.counts, expert, alignment_);
+  }
+  for (std::int32_t expert = 0; !is_padded && expert < local; ++expert) {
+    const auto begin = static_cast<std::size_t>(rows.offsets[expert] + rows.counts[expert]);
+    const std::size_t gap = static_cast<std::size_t>(rows.offsets[expert + 1]) - begin;
+    std::memset(static_cast<std::byte*>(rows.x) + begin * row_.payload_bytes, 0,
+                gap * row_.payload_bytes);
+    std::memset(rows.weights + begin, 0, gap * sizeof(float));
+    if (row_.scale_bytes > 0) {
+      std::memset(static_cast<std::byte*>(rows.scales) + begin * row_.scale_bytes, 0,
+                  gap * row_.scale_bytes);
+    }
+  }
+}
+
+}  // namespace weft::moe::engine

@@ -1,0 +1,59 @@
+// Where received rows end: the four layouts. Every place follows from ids and counts (weft/moe/plan.hpp), never from the
+// order of arrival.
+//
+// Threads: one at a time; constant after construction.
+#pragma once
+
+#include <weft/moe.h>
+#include <weft/moe/experts.hpp>
+#include <weft/moe/row.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "src/moe/channel.hpp"
+#include "src/moe/routing.hpp"
+
+namespace weft::moe::engine {
+
+class Placement {
+ public:
+  Placement(const weft_moe_config& config, const ExpertMap& map, const RowLayout& row, int me)
+      : layout_(config.layout),
+        alignment_(config.alignment),
+        max_tokens_(static_cast<std::size_t>(config.max_tokens)),
+        map_(map),
+        row_(row),
+        me_(me) {}
+
+  // Fills `rows` and each Arrived::at from what `channel` received.
+  void place(Channel& channel, Routing& routing, weft_moe_rows& rows) const;
+
+  [[nodiscard]] bool is_by_rank() const {
+    return layout_ == WEFT_MOE_RANK_MAJOR || layout_ == WEFT_MOE_RANK_COMPACT;
+  }
+
+ private:
+  void place_by_rank(Channel& channel, Routing& routing, weft_moe_rows& rows) const;
+  void place_by_expert(const Channel& channel, Routing& routing, weft_moe_rows& rows) const;
+  template <typename Visit>
+  void for_lanes_here(const Routing& routing, std::size_t rank, Visit&& visit) const;
+  void set_offsets(const std::vector<std::int32_t>& counts, weft_moe_rows& rows) const;
+  void copy_row(const std::byte* from, const weft_moe_rows& rows, std::int64_t at) const;
+  void show_routes(const Routing& routing,
+                   const Arrived& from,
+                   std::size_t row,
+                   const weft_moe_rows& rows) const;
+
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(map_.ranks); }
+
+  weft_moe_layout layout_;
+  int alignment_;
+  std::size_t max_tokens_;
+  ExpertMap map_;
+  RowLayout row_;
+  int me_;
+};
+
+}  // namespace weft::moe::engine

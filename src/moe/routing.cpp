@@ -1,0 +1,35 @@
+#include "src/moe/routing.hpp"
+
+namespace weft::moe::engine {
+
+void find_slots(Routing& routing) {
+  const ExpertMap& map = routing.map;
+  routing.sent.assign(static_cast<std::size_t>(map.ranks), {});
+  for (Sent& sent : routing.sent) {
+    sent.bits.assign((routing.tokens + 63) / 64, 0);
+  }
+  for (std::size_t token = 0; token < routing.tokens; ++token) {
+    const Route route = routing.route(token);
+    for (std::int32_t lane = 0; lane < route.topk; ++lane) {
+      if (route.ids[lane] < 0) {
+        continue;
+      }
+      Sent& sent = routing.sent[static_cast<std::size_t>(map.rank_of(route.ids[lane]))];
+      if (!has_token(sent.bits.data(), static_cast<std::int32_t>(token))) {
+        sent.bits[token / 64] |= std::uint64_t{1} << token % 64;
+        sent.tokens.push_back(static_cast<std::int32_t>(token));
+      }
+      sent.exact_rows += route.is_first(lane) ? 1 : 0;
+    }
+  }
+  std::size_t reduced = 0;
+  std::size_t exact = 0;
+  for (Sent& sent : routing.sent) {
+    sent.reply_reduced = reduced;
+    sent.reply_exact = exact;
+    reduced += sent.tokens.size();
+    exact += sent.exact_rows;
+  }
+}
+
+}  // namespace weft::moe::engine

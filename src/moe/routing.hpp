@@ -1,0 +1,59 @@
+// What one dispatch knows on each side: where this PE's tokens went, and what came from the others. Combine needs
+// nothing else, so a Routing outlives the memory of its dispatch. It is what weft_moe_plan_t points to.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <weft/moe/plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weft::moe::engine {
+
+// This PE's tokens at one rank.
+struct Sent {
+  std::vector<std::uint64_t> bits;   // by token, as slot_of takes them
+  std::vector<std::int32_t> tokens;  // by slot
+  std::size_t exact_rows = 0;        // answers when each expert's row travels
+  std::size_t reply_reduced = 0;     // where its answers begin in this PE's combine pool, in rows
+  std::size_t reply_exact = 0;
+};
+
+// The rows of one source rank here.
+struct Arrived {
+  std::size_t rows = 0;
+  std::vector<std::int32_t> ids;  // [rows][topk], as the source gave them
+  std::vector<float> weights;     // [rows][topk]
+  std::vector<std::int64_t>
+      at;  // rank layouts: [rows], else [rows][topk]: the row in x; -1 for lanes of others
+  std::uint64_t reply_reduced = 0;
+  std::uint64_t reply_exact = 0;
+};
+
+struct Routing {
+  ExpertMap map{};
+  std::int32_t topk = 0;
+  bool has_weights = false;
+  // As a source.
+  std::size_t tokens = 0;
+  std::vector<std::int32_t> ids;  // [tokens][topk]
+  std::vector<float> weights;     // [tokens][topk], or empty
+  std::vector<Sent> sent;         // by rank
+  // As an owner of experts.
+  std::vector<Arrived> arrived;  // by rank
+
+  [[nodiscard]] Route route(std::size_t token) const {
+    return {ids.data() + token * static_cast<std::size_t>(topk), topk};
+  }
+
+  [[nodiscard]] Route route(const Arrived& from, std::size_t row) const {
+    return {from.ids.data() + row * static_cast<std::size_t>(topk), topk};
+  }
+};
+
+// Fills `sent` from the ids.
+void find_slots(Routing& routing);
+
+}  // namespace weft::moe::engine

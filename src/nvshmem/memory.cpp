@@ -1,0 +1,162 @@
+// Symmetric memory, registered buffers, and queue pairs, of which there is one kind. See calls.hpp.
+#include <weft/device.h>
+#include <weft/weft.h>
+
+#include <cstdlib>
+#include <iterator>
+#include <map>
+
+#include "src/nvshmem/calls.hpp"
+#include "src/nvshmem/gpu.hpp"
+#include "src/nvshmem/job.hpp"
+
+namespace weft::nvshmem {
+namespace {
+
+struct Buffer {
+  std::size_t bytes;
+  bool is_pinned;
+};
+
+std::map<std::byte*, Buffer>& buffers() {
+  static auto& all = *new std::map<std::byte*, Buffer>;
+  return all;
+}
+
+// Weft has printed nothing, and a null pointer says nothing.
+void* or_say(const Call& call, void* address) {
+  if (address == nullptr) {
+    say(call, last_words());
+  }
+  return address;
+}
+
+bool overlaps_a_buffer(std::byte* begin, std::size_t bytes) {
+  const auto after = buffers().lower_bound(begin);
+  if (after != buffers().end() && after->first < begin + bytes) {
+    return true;
+  }
+  if (after == buffers().begin()) {
+    return false;
+  }
+  const auto before = std::prev(after);
+  return begin < before->first + before->second.bytes;
+}
+
+}  // namespace
+
+// One PE alone may ask for nothing: that is no collective call.
+void* allocate(const Call& call, std::size_t size) {
+  require_init(call);
+  if (size == 0) {
+    return nullptr;
+  }
+  require_memory(call);
+  return or_say(call, job().is_on_host ? weft_malloc(size) : weft_device_malloc(size));
+}
+
+void* callocate(const Call& call, std::size_t count, std::size_t size) {
+  require_init(call);
+  if (count == 0 || size == 0) {
+    return nullptr;
+  }
+  require_memory(call);
+  return or_say(call,
+                job().is_on_host ? weft_calloc(count, size) : weft_device_calloc(count, size));
+}
+
+void* allocate_aligned(const Call& call, std::size_t alignment, std::size_t size) {
+  require_init(call);
+  if (size == 0) {
+    return nullptr;
+  }
+  require_memory(call);
+  return or_say(
+      call, job().is_on_host ? weft_align(alignment, size) : weft_device_align(alignment, size));
+}
+
+// Destructors that run after nvshmem_finalize still free what has gone with it.
+void release(const Call& call, void* address) {
+  if (address == nullptr || job().init_count == 0) {
+    return;
+  }
+  require_memory(call);
+  must(call, finish_own_work(call));
+  must(call, job().is_on_host ? weft_free(address) : weft_device_free(address));
+}
+
+void* ptr(const void* dest, int pe) {
+  const Job& now = job();
+  if (now.is_on_host) {
+    return weft_ptr(dest, pe);
+  }
+  return now.has_device ? weft_device_ptr(dest, pe) : nullptr;
+}
+
+// There is no multicast.
+void* mc_ptr(nvshmem_team_t /*team*/, const void* /*dest*/) {
+  return nullptr;
+}
+
+int buffer_register(const Call& call, void* address, std::size_t length) {
+  require_memory(call);
+  auto* begin = static_cast<std::byte*>(address);
+  const bool is_symmetric = ptr(address, weft_pe()) != nullptr;
+  if (address == nullptr || length == 0 || is_symmetric || overlaps_a_buffer(begin, length)) {
+    say(call, is_symmetric ? "symmetric memory needs no registration"
+                           : "no memory, or some that is registered already");
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  const bool pins = !job().is_on_host && !gpu::is_gpu_memory(address);
+  if (pins) {
+    if (const int status = from_cuda(call, gpu::pin(address, length)); status != WEFT_OK) {
+      return result_of(call, status);
+    }
+  }
+  buffers()[begin] = {length, pins};
+  return NVSHMEMX_SUCCESS;
+}
+
+int buffer_unregister(const Call& call, void* address) {
+  const auto found = buffers().find(static_cast<std::byte*>(address));
+  if (found == buffers().end()) {
+    say(call, "no registered buffer begins there");
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  if (found->second.is_pinned) {
+    gpu::unpin(address);
+  }
+  buffers().erase(found);
+  return NVSHMEMX_SUCCESS;
+}
+
+void buffer_unregister_all(const Call& /*call*/) {
+  for (const auto& [address, buffer] : buffers()) {
+    if (buffer.is_pinned) {
+      gpu::unpin(address);
+    }
+  }
+  buffers().clear();
+}
+
+// The program frees the array with free().
+int qp_create(const Call& call, int count, nvshmemx_qp_handle_t** handles) {
+  require_init(call);
+  if (count < 0 || handles == nullptr) {
+    say(call, "a count below 0, or no place for the handles");
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  const auto size = static_cast<std::size_t>(count);
+  auto* made = static_cast<nvshmemx_qp_handle_t*>(
+      std::malloc((size == 0 ? 1 : size) * sizeof(nvshmemx_qp_handle_t)));
+  if (made == nullptr) {
+    return NVSHMEMX_ERROR_OUT_OF_MEMORY;
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    made[i] = NVSHMEMX_QP_DEFAULT;
+  }
+  *handles = made;
+  return NVSHMEMX_SUCCESS;
+}
+
+}  // namespace weft::nvshmem

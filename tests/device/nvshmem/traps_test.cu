@@ -1,0 +1,359 @@
+// Where a program of NVSHMEM expects something that is easy to miss: one case each.
+#include "tests/device/nvshmem/tools.cuh"
+
+namespace {
+
+using suite::Checks;
+using suite::Symmetric;
+using suite::Wrong;
+
+__global__ void __launch_bounds__(512, 1) entry(int* partial, int* all, int rounds, Wrong* wrong) {
+  for (int round = 0; round < rounds; ++round) {
+    partial[threadIdx.x] = nvshmem_my_pe() * 1000 + round + static_cast<int>(threadIdx.x);
+    // No __syncthreads: the documentation's own example has none.
+    nvshmemx_int_fcollect_block(NVSHMEM_TEAM_WORLD, all, partial, blockDim.x);
+    for (int pe = 0; pe < nvshmem_n_pes(); ++pe) {
+      WELL(wrong,
+           all[pe * blockDim.x + threadIdx.x] == pe * 1000 + round + static_cast<int>(threadIdx.x));
+    }
+    nvshmemx_barrier_all_block();
+  }
+}
+
+DEVICE_TEST(entry_sync, "a block's call begins with the synchronization of its threads") {
+  Checks checks;
+  Symmetric<int> partial(512);
+  Symmetric<int> all(512 * static_cast<std::size_t>(suite::pe_count()));
+  suite::finish("memory");
+  suite::run_kernel("entry", &entry, 512, checks, partial.get(), all.get(),
+                    static_cast<int>(suite::turns(2000, 4)), checks.get());
+}
+
+__global__ void __launch_bounds__(256, 1) put_entry(int* dest, int* source, Wrong* wrong) {
+  const int me = nvshmem_my_pe();
+  const int last = (me + nvshmem_n_pes() - 1) % nvshmem_n_pes();
+  source[255 - threadIdx.x] = me + 1;  // other threads' part of the source
+  nvshmemx_int_put_nbi_block(dest, source, 256, (me + 1) % nvshmem_n_pes());
+  nvshmemx_barrier_all_block();
+  WELL(wrong, dest[threadIdx.x] == last + 1);
+  nvshmemx_barrier_all_block();
+}
+
+DEVICE_TEST(put_entry_sync, "so does a put, also the one that does not wait") {
+  Checks checks;
+  Symmetric<int> dest(256);
+  Symmetric<int> source(256);
+  suite::finish("memory");
+  suite::run_kernel("put_entry", &put_entry, 256, checks, dest.get(), source.get(), checks.get());
+}
+
+DEVICE_TEST(nothing, "one PE alone may allocate and free nothing") {
+  if (suite::me() == 0) {
+    if (nvshmem_malloc(0) != nullptr || nvshmem_calloc(3, 0) != nullptr ||
+        nvshmem_align(128, 0) != nullptr) {
+      suite::fail("an address of nothing");
+    }
+    nvshmem_free(nullptr);
+  }
+  suite::finish("nothing");
+}
+
+DEVICE_TEST(alignment, "align and malloc give what clients assume") {
+  void* page = nvshmem_align(4096, 100);
+  void* plain = nvshmem_malloc(1);
+  if (reinterpret_cast<std::uintptr_t>(page) % 4096 != 0 ||
+      reinterpret_cast<std::uintptr_t>(plain) % 128 != 0) {
+    suite::fail("%p, %p", page, plain);
+  }
+  nvshmem_free(plain);
+  nvshmem_free(page);
+}
+
+__global__ void teams(int my_pe_of_node, int pes_of_node, int even, Wrong* wrong) {
+  WELL(wrong, nvshmem_team_my_pe(NVSHMEM_TEAM_WORLD) == nvshmem_my_pe());
+  WELL(wrong, nvshmem_team_n_pes(NVSHMEM_TEAM_WORLD) == nvshmem_n_pes());
+  WELL(wrong, nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE) == my_pe_of_node);
+  WELL(wrong, nvshmem_team_n_pes(NVSHMEMX_TEAM_NODE) == pes_of_node);
+  WELL(wrong, nvshmem_team_n_pes(NVSHMEMX_TEAM_SAME_MYPE_NODE) >= 1);
+  WELL(wrong, nvshmem_team_my_pe(NVSHMEM_TEAM_INVALID) == -1);
+  WELL(wrong, nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, nvshmem_my_pe(), NVSHMEMX_TEAM_NODE) ==
+                  my_pe_of_node);
+  if (even >= 0) {
+    WELL(wrong, nvshmem_team_my_pe(even) == nvshmem_my_pe() / 2);
+    WELL(wrong, nvshmem_team_translate_pe(even, 0, NVSHMEM_TEAM_WORLD) == 0);
+    WELL(wrong, nvshmem_team_sync(even) == 0);
+  }
+  nvshmem_sync(NVSHMEMX_TEAM_NODE);
+  nvshmem_barrier(NVSHMEM_TEAM_SHARED);
+}
+
+DEVICE_TEST(team_numbers,
+            "team handles are numbers that kernels take, and the node is the machine") {
+  Checks checks;
+  nvshmem_team_t even = NVSHMEM_TEAM_INVALID;
+  nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, (suite::pe_count() + 1) / 2, nullptr, 0,
+                             &even);
+  if (nvshmem_team_n_pes(NVSHMEMX_TEAM_NODE) != suite::pe_count()) {
+    suite::fail("the machine has %d PEs", nvshmem_team_n_pes(NVSHMEMX_TEAM_NODE));
+  }
+  suite::run_kernel("teams", &teams, 1, checks, nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE),
+                    nvshmem_team_n_pes(NVSHMEMX_TEAM_NODE), even, checks.get());
+  nvshmem_team_destroy(even);
+}
+
+__global__ void split(int team, int* dest, int* source, Wrong* wrong) {
+  *source = nvshmem_my_pe();
+  WELL(wrong, nvshmem_int_sum_reduce(team, dest, source, 1) == 0);
+  WELL(wrong, *dest == nvshmem_my_pe());
+}
+
+DEVICE_TEST(differing_ranges, "one call makes disjoint teams, and 32 of them a group") {
+  Checks checks;
+  Symmetric<int> dest(1);
+  Symmetric<int> source(1);
+  const int count = suite::pe_count() > 1 ? 24 : 32;
+  std::vector<nvshmem_team_t> alone(static_cast<std::size_t>(count));
+  for (nvshmem_team_t& one : alone) {
+    if (nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, suite::me(), 1, 1, nullptr, 0, &one) != 0) {
+      suite::fail("a split failed");
+    }
+  }
+  suite::run_kernel("split", &split, 1, checks, alone.back(), dest.get(), source.get(),
+                    checks.get());
+  for (const nvshmem_team_t one : alone) {
+    nvshmem_team_destroy(one);
+  }
+}
+
+__global__ void small_words(unsigned short* words, Wrong* wrong) {
+  const int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
+  WELL(wrong, nvshmem_ushort_test(words, NVSHMEM_CMP_EQ, 0) == 1);
+  nvshmem_ushort_p(words + 1, 65535, next);
+  nvshmem_ushort_wait_until(words + 1, NVSHMEM_CMP_GT, 65534);
+  WELL(wrong, words[0] == 0 && words[2] == 0);
+  nvshmem_barrier_all();
+}
+
+DEVICE_TEST(two_bytes, "words of two bytes are waited for") {
+  Checks checks;
+  Symmetric<unsigned short> words(4);
+  suite::finish("memory");
+  suite::run_kernel("small_words", &small_words, 1, checks, words.get(), checks.get());
+}
+
+__global__ void sets(int* words, int* status, size_t* indices, int* values, Wrong* wrong) {
+  const int me = nvshmem_my_pe();
+  WELL(wrong, nvshmem_int_test_all(words, 0, nullptr, NVSHMEM_CMP_EQ, 5) == 1);
+  WELL(wrong, nvshmem_int_test_any(words, 0, nullptr, NVSHMEM_CMP_EQ, 5) == SIZE_MAX);
+  WELL(wrong, nvshmem_int_wait_until_any(words, 0, nullptr, NVSHMEM_CMP_EQ, 5) == SIZE_MAX);
+  WELL(wrong, nvshmem_int_wait_until_some(words, 4, indices, status, NVSHMEM_CMP_EQ, 5) == 0);
+  nvshmem_int_p(words + 2, 5, me);
+  nvshmem_quiet();
+  WELL(wrong, nvshmem_int_wait_until_any(words, 4, nullptr, NVSHMEM_CMP_EQ, 5) == 2);
+  WELL(wrong, nvshmem_int_wait_until_some(words, 4, indices, nullptr, NVSHMEM_CMP_GE, 5) == 1 &&
+                  indices[0] == 2);
+  WELL(wrong, nvshmem_int_test_all_vector(words, 4, nullptr, NVSHMEM_CMP_EQ, values) == 1);
+  nvshmem_int_wait_until_all_vector(words, 4, nullptr, NVSHMEM_CMP_LE, values);
+  nvshmem_int_wait_until_all(words, 2, nullptr, NVSHMEM_CMP_LT, 1);
+  nvshmem_int_wait(words + 2, 0);
+}
+
+DEVICE_TEST(wait_sets, "waits and tests of sets, with values of their own, and of none") {
+  Checks checks;
+  Symmetric<int> words(4);
+  Symmetric<int> status(4);
+  Symmetric<size_t> indices(4);
+  Symmetric<int> values(4);
+  status.write({1, 1, 1, 1});
+  values.write({0, 0, 5, 0});
+  suite::finish("memory");
+  suite::run_kernel("sets", &sets, 1, checks, words.get(), status.get(), indices.get(),
+                    values.get(), checks.get());
+}
+
+__global__ void __launch_bounds__(128, 1) from_shared(int* dest, Wrong* wrong) {
+  __shared__ int tile[128];
+  const int me = nvshmem_my_pe();
+  tile[threadIdx.x] = me + static_cast<int>(threadIdx.x);
+  nvshmemx_int_put_block(dest, tile, 128, (me + 1) % nvshmem_n_pes());
+  nvshmemx_barrier_all_block();
+  const int last = (me + nvshmem_n_pes() - 1) % nvshmem_n_pes();
+  WELL(wrong, dest[threadIdx.x] == last + static_cast<int>(threadIdx.x));
+  nvshmemx_barrier_all_block();
+}
+
+DEVICE_TEST(shared_memory, "the local side may be shared memory") {
+  Checks checks;
+  Symmetric<int> dest(128);
+  suite::finish("memory");
+  suite::run_kernel("from_shared", &from_shared, 128, checks, dest.get(), checks.get());
+}
+
+__global__ void pointers(int* word, Wrong* wrong) {
+  const int me = nvshmem_my_pe();
+  WELL(wrong, nvshmem_ptr(word, me) == word);
+  WELL(wrong, nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, word) == nullptr);
+  const int last = (me + nvshmem_n_pes() - 1) % nvshmem_n_pes();
+  auto* peer = static_cast<int*>(nvshmem_ptr(word, (me + 1) % nvshmem_n_pes()));
+  if (peer != nullptr) {
+    atomicAdd_system(peer, 1);
+  }
+  nvshmem_barrier_all();
+  WELL(wrong, *const_cast<volatile int*>(word) == (nvshmem_ptr(word, last) != nullptr ? 1 : 0));
+}
+
+DEVICE_TEST(addresses, "ptr is the own address for oneself, and null over a network") {
+  Checks checks;
+  Symmetric<int> word(1);
+  suite::finish("memory");
+  suite::run_kernel("pointers", &pointers, 1, checks, word.get(), checks.get());
+  if (nvshmem_ptr(word.get(), suite::me()) != word.get()) {
+    suite::fail("the host's nvshmem_ptr");
+  }
+}
+
+using Put = void (*)(void*, const void*, size_t, int);
+
+__device__ Put put_by_address = nvshmemx_putmem_block;
+
+__global__ void __launch_bounds__(64, 1) by_address(char* dest, char* source, Wrong* wrong) {
+  source[threadIdx.x] = 'x';
+  put_by_address(dest, source, 64, nvshmem_my_pe());
+  WELL(wrong, dest[threadIdx.x] == 'x');
+}
+
+DEVICE_TEST(function_pointers, "a function's address can be taken") {
+  Checks checks;
+  Symmetric<char> dest(64);
+  Symmetric<char> source(64);
+  suite::finish("memory");
+  suite::run_kernel("by_address", &by_address, 64, checks, dest.get(), source.get(), checks.get());
+}
+
+// One thread of the first block fences for all blocks: a flag in memory says that they have put.
+__global__ void __launch_bounds__(32, 1)
+    fence_for_all(int* data, int* source, uint64_t* word, unsigned* arrived, Wrong* wrong) {
+  const int me = nvshmem_my_pe();
+  const int next = (me + 1) % nvshmem_n_pes();
+  const int last = (me + nvshmem_n_pes() - 1) % nvshmem_n_pes();
+  if (threadIdx.x == 0) {
+    source[blockIdx.x] = me + 1;
+    nvshmem_int_put_nbi(data + blockIdx.x, source + blockIdx.x, 1, next);
+    __threadfence();
+    atomicAdd(arrived, 1U);
+    if (blockIdx.x == 0) {
+      while (atomicAdd(arrived, 0U) != gridDim.x) {
+      }
+      __threadfence();
+      nvshmem_fence();
+      nvshmemx_signal_op(word, 1, NVSHMEM_SIGNAL_SET, next);
+      nvshmem_signal_wait_until(word, NVSHMEM_CMP_EQ, 1);
+      for (unsigned i = 0; i < gridDim.x; ++i) {
+        WELL(wrong, const_cast<volatile int*>(data)[i] == last + 1);
+      }
+    }
+  }
+}
+
+DEVICE_TEST(fence, "a fence orders what the PE has issued, in whatever block") {
+  Checks checks;
+  constexpr unsigned kBlocks = 16;
+  Symmetric<int> data(kBlocks);
+  Symmetric<int> source(kBlocks);
+  Symmetric<uint64_t> word(1);
+  Symmetric<unsigned> arrived(1);
+  suite::finish("memory");
+  int* first = data.get();
+  int* second = source.get();
+  uint64_t* third = word.get();
+  unsigned* fourth = arrived.get();
+  Wrong* fifth = checks.get();
+  void* list[] = {&first, &second, &third, &fourth, &fifth};
+  suite::require(nvshmemx_collective_launch(reinterpret_cast<const void*>(&fence_for_all),
+                                            dim3(kBlocks), dim3(32), list, 0, nullptr) == 0,
+                 "nvshmemx_collective_launch");
+  suite::finish("fence");
+  checks.report("fence");
+}
+
+DEVICE_TEST(launch, "a grid of 0 blocks is the largest, and a larger one is refused") {
+  Checks checks;
+  int most = 0;
+  const void* kernel = reinterpret_cast<const void*>(&from_shared);
+  suite::require(
+      nvshmemx_collective_launch_query_gridsize(kernel, dim3(128), nullptr, 0, &most) == 0 &&
+          most > 0,
+      "query_gridsize");
+  void* list[] = {nullptr, nullptr};
+  if (nvshmemx_collective_launch(kernel, dim3(static_cast<unsigned>(most) + 1), dim3(128), list, 0,
+                                 nullptr) == 0) {
+    suite::fail("a grid of %d blocks was launched", most + 1);
+  }
+  suite::finish("launch");
+}
+
+DEVICE_TEST(graphs, "calls on a stream can be captured and replayed") {
+  Symmetric<int> dest(64);
+  Symmetric<int> source(64);
+  source.write(std::vector<int>(64, 1));
+  nvshmem_barrier_all();
+  nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, dest.get(), source.get(), 64, nullptr);
+  suite::finish("before");
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  suite::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
+  suite::require_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  nvshmemx_int_put_on_stream(dest.get(), source.get(), 64, (suite::me() + 1) % suite::pe_count(),
+                             stream);
+  nvshmemx_barrier_all_on_stream(stream);
+  nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, dest.get(), source.get(), 64, stream);
+  nvshmemx_short_p_on_stream(reinterpret_cast<short*>(source.get()), 1, suite::me(), stream);
+  suite::require_cuda(cudaStreamEndCapture(stream, &graph), "capture");
+  suite::require_cuda(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
+  for (int i = 0; i < 3; ++i) {
+    suite::require_cuda(cudaGraphLaunch(executable, stream), "launch");
+  }
+  suite::require_cuda(cudaStreamSynchronize(stream), "replay");
+  if (dest.read()[63] != suite::pe_count()) {
+    suite::fail("%d", dest.read()[63]);
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  nvshmem_barrier_all();
+}
+
+DEVICE_TEST(counted, "init is counted, and the status has two stages") {
+  nvshmem_init();
+  if (nvshmemx_init_status() != NVSHMEM_STATUS_IS_INITIALIZED) {
+    suite::fail("status %d", nvshmemx_init_status());
+  }
+  nvshmem_finalize();
+  if (nvshmemx_init_status() != NVSHMEM_STATUS_IS_INITIALIZED) {
+    suite::fail("finalize ended it");
+  }
+}
+
+DEVICE_TEST(registered, "a registered buffer of the host is a local side") {
+  const int next = (suite::me() + 1) % suite::pe_count();
+  const int last = (suite::me() + suite::pe_count() - 1) % suite::pe_count();
+  static int own[1024];
+  for (int& one : own) {
+    one = suite::me() + 1;
+  }
+  Symmetric<int> dest(1024);
+  suite::require(nvshmemx_buffer_register(own, sizeof own) == 0, "nvshmemx_buffer_register");
+  if (nvshmemx_buffer_register(dest.get(), 8) != NVSHMEMX_ERROR_INVALID_VALUE) {
+    suite::fail("symmetric memory was registered");
+  }
+  nvshmem_int_put(dest.get(), own, 1024, next);
+  nvshmem_barrier_all();
+  if (dest.read()[1023] != last + 1) {
+    suite::fail("%d", dest.read()[1023]);
+  }
+  nvshmemx_buffer_unregister_all();
+  nvshmem_barrier_all();
+}
+
+}  // namespace

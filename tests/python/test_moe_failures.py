@@ -1,0 +1,274 @@
+"""weft.moe when something is wrong: arguments, PEs that are late, that are killed, results that are kept too long."""
+import pytest
+
+SETUP = """
+    from weft import moe
+    job = weft.init()
+    def make(**more):
+        return moe.Exchange(**({"max_tokens": 4, "hidden": 8, "experts": 5, "topk": 2, "payload": "float32",
+                                "layout": "expert_compact", "timeout": 20.0} | more))
+    x = numpy.full((4, 8), job.pe + 1.0, "float32")
+    ids = numpy.array([[0, 1], [2, 3], [3, 4], [4, 0]])
+    weights = numpy.ones((4, 2), "float32")
+    def attempt(call):
+        try:
+            call()
+            return "no error"
+        except weft.Error as error:
+            return f"{type(error).__name__}: {error}"
+    def works(exchange, scale=2.0):
+        result = exchange.dispatch(x, ids, weights)
+        y = exchange.combine(result.x.copy(), result.plan)
+        assert (y == scale * x).all(), y
+"""
+
+WRONG = [
+    ("exchange.dispatch(numpy.zeros((5, 8), 'float32'), numpy.zeros((5, 2), int))",
+     "WrongShape", "x has 5 tokens, and the exchange was made for 4; give fewer, or raise max_tokens"),
+    ("exchange.dispatch(numpy.zeros((4, 9), 'float32'), ids)", "WrongShape",
+     "x has the shape (4, 9), and [tokens, 8] of float32 is needed"),
+    ("exchange.dispatch(x.astype('float64'), ids)", "InvalidArgument",
+     "x is of float64, and the exchange moves float32; convert it first"),
+    ("exchange.dispatch(x.astype('int64'), ids)", "WrongDtype", "x is of int64; give float32"),
+    ("exchange.dispatch(x[:, ::2].repeat(2, 1)[:, ::1][::2], ids[::2])", "NotContiguous",
+     "x is a view with gaps; copy it first (numpy.ascontiguousarray)"),
+    ("exchange.dispatch([[1.0] * 8], ids[:1])", "WrongDtype", "x is a list; give a numpy array or a CPU tensor"),
+    ("exchange.dispatch(x, ids[:3])", "WrongShape", "topk_ids has the shape (3, 2), and [tokens, topk] = (4, 2) is needed"),
+    ("exchange.dispatch(x, ids * 1.5)", "WrongDtype", "topk_ids is of float64; give int64"),
+    ("exchange.dispatch(x, ids + 3)", "InvalidArgument",
+     "topk_ids[1, 0] is 5, and there are 5 experts; give ids from 0 to 4, or -1 for no route"),
+    ("exchange.dispatch(x, ids, weights[:, :1])", "WrongShape",
+     "topk_weights has the shape (4, 1), and [tokens, topk] = (4, 2) is needed"),
+    ("exchange.dispatch(x, None)", "InvalidArgument", "topk_ids is missing; give x and topk_ids (or a plan)"),
+    ("exchange.dispatch(x, ids, scales=weights)", "InvalidArgument", "scales were given, and the exchange has none"),
+    ("exchange.combine(None, plan)", "InvalidArgument", "expert_out is missing; give rows in the shape of Result.x"),
+    ("exchange.combine(out, None)", "InvalidArgument", "plan is NoneType; give the plan of a Result"),
+    ("exchange.combine(out[:-1], plan)", "WrongShape", "and the shape of Result.x = "),
+    ("exchange.combine(out.astype('float16'), plan)", "InvalidArgument",
+     "expert_out is of float16, and the exchange combines float32; convert it, or make the exchange with output="),
+    ("exchange.combine(out, plan)", "InvalidArgument", "topk_weights are missing: neither dispatch nor combine got them"),
+    ("exchange.combine(out, plan, weights[:2])", "WrongShape",
+     "topk_weights has the shape (2, 2), and [tokens, topk] = (4, 2) is needed"),
+    ("exchange.combine(out, plan, weights, precision='best')", "InvalidArgument",
+     "precision is 'best'; give one of reduced, exact, lanes"),
+    ("exchange.combine(out, plan, weights, out=numpy.zeros((3, 8), 'float32'))", "WrongShape",
+     "out has the shape (3, 8), and [tokens, hidden] = (4, 8) is needed"),
+]
+
+
+def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(programs):
+    """One PE calls with the wrong arguments, in the place of a call that the others make right."""
+    done = programs.ok(3, SETUP + f"""
+    exchange = make()
+    works(exchange)
+    for number, (call, kind, text) in enumerate({WRONG!r}):
+        result = exchange.dispatch(x, ids)
+        out, plan = result.x.copy(), result.plan
+        right = "exchange.dispatch(x, ids)" if "dispatch" in call else "exchange.combine(out, plan, weights, precision='exact')"
+        said = attempt(lambda: eval(call if job.pe == number % 3 else right))
+        wanted = kind if job.pe == number % 3 else f"Mismatch: weft.moe.Exchange.{{'dispatch' if 'dispatch' in call else 'combine'}}: PE {{number % 3}} could not take part:"
+        assert said.startswith(wanted) and text in said, f"{{call}} on {{number % 3}}, PE {{job.pe}}: {{said}}"
+        del result
+        works(exchange)
+    say("done")
+    """)
+    assert done.lines() == ["done"] * 3
+
+
+@pytest.mark.parametrize("arguments, text", [
+    ({"experts": 2}, "experts is 2; give at least one for each of the 3 ranks, at most 4096"),
+    ({"topk": 33}, "topk is 33; give 1 to 32"),
+    ({"hidden": 6}, "a row of 6 values of float32 has 24 bytes; give a hidden that makes it a multiple of 16"),
+    ({"payload": "int8"}, "payload is 'int8'; give one of bfloat16, float16, float32, float64, fp8_e4m3, fp8_e5m2, nvfp4"),
+    ({"scales": "float32"}, "scales do not fit the payload float32"),
+    ({"max_tokens": 2.5}, "max_tokens is 2.5; give an integer"),
+    ({"timeout": 0}, "timeout is 0 s; give more than 0"),
+    ({"layout": "rows"}, "layout is 'rows'; give one of rank_major, rank_compact, expert_padded, expert_compact"),
+    ({"device": "cuda"}, "this build has the exchange of the CPU: give 'cpu'")])
+def test_an_exchange_that_cannot_be_is_refused_on_all_pes(programs, arguments, text):
+    done = programs.ok(3, SETUP + f"""
+    said = attempt(lambda: make(**({arguments!r} if job.pe == 1 else {{}})))
+    assert {text!r} in said and ("PE 1" in said or job.pe == 1), said
+    works(make())
+    say("done")
+    """)
+    assert done.lines() == ["done"] * 3
+
+
+def test_pes_that_make_different_exchanges_are_named(programs):
+    programs.ok(2, SETUP + """
+    said = attempt(lambda: make(topk=2 + job.pe))
+    assert "the PEs differ: topk is 2 on PE 0 and 3 on PE 1; give the same on all PEs of a team" in said, said
+    """)
+
+
+def test_a_third_living_result_is_refused_by_name(programs):
+    programs.ok(2, SETUP + """
+    exchange = make()
+    kept = [exchange.dispatch(x, ids, weights) for _ in range(2)]
+    view = kept[0].counts, kept[0].x[1:2]
+    del kept[0]
+    said = attempt(lambda: exchange.dispatch(x, ids, weights))
+    assert "dispatch 3 needs the memory of dispatch 1, and views of that Result are alive" in said, said
+    del view
+    kept.clear()
+    kept = [exchange.dispatch(x, ids, weights)]
+    said = attempt(lambda: exchange.close())
+    assert "views of a Result are alive" in said, said
+    """)
+
+
+def test_steps_out_of_order_are_refused(programs):
+    programs.ok(2, SETUP + """
+    exchange = make()
+    assert "dispatch(phase='recv') without dispatch(phase='send') before it" in attempt(lambda: exchange.dispatch(phase="recv"))
+    exchange.dispatch(x, ids, weights, phase="send")
+    assert "a dispatch was sent and not received" in attempt(lambda: exchange.dispatch(x, ids))
+    result = exchange.dispatch(phase="recv")
+    exchange.combine(result.x.copy(), result.plan, phase="send")
+    assert "a combine was sent and not received" in attempt(lambda: exchange.dispatch(x, ids))
+    assert (exchange.combine(phase="recv") == 2 * x).all()
+    del result
+    exchange.close()
+    assert attempt(lambda: exchange.dispatch(x, ids)).startswith("Freed")
+    """)
+
+
+LATE = {
+    "dispatch": "exchange.dispatch(x, ids, weights)",
+    "combine": "exchange.combine(out, plan)",
+    "combine (weights)": "exchange.combine(out, plan, weights)",
+}
+
+
+@pytest.mark.parametrize("step", LATE)
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_a_late_pe_is_named_with_the_step(programs, step, node_size):
+    done = programs.ok(3, SETUP + f"""
+    exchange = make(timeout=2.0)
+    works(exchange)
+    if {step!r} != "dispatch":
+        result = exchange.dispatch(x, ids, weights)
+        out, plan = result.x.copy(), result.plan
+    weft.barrier_all()
+    if job.pe == 1:
+        time.sleep(5)
+    begin = time.monotonic()
+    said = attempt(lambda: {LATE[step]})
+    if job.pe != 1:
+        assert said.startswith("Timeout") and "{step.split()[0]} " in said and "{step.split()[-1]}" in said, said
+        assert ": nothing came from PE 1 of 3 within 2 s; look at what these PEs do" in said, said
+        say(time.monotonic() - begin)
+        assert "the exchange is broken, make a new one" in attempt(lambda: exchange.dispatch(x, ids))
+    weft.barrier_all()
+    """, WEFT_NODE_SIZE=node_size)
+    assert len(done.lines()) == 2
+
+
+# Who leaves first ends the job of the others, so all are done before.
+LEAVE = """
+    folder = pathlib.Path(sys.argv[2])
+    (folder / f"done.{job.pe}").touch()
+    while len(list(folder.glob("done.*"))) < job.pe_count - 1:
+        time.sleep(0.01)
+    os._exit(0)
+"""
+
+
+class Alone:
+    """PEs that this test starts itself, without a launcher that would end all when one dies."""
+
+    def __init__(self, programs, folder):
+        self.programs, self.folder = programs, folder
+
+    def run(self, count, body, **variables):
+        program = self.programs.write("""
+    import pathlib
+    def meet(pe, count, folder):
+        folder = pathlib.Path(folder)
+        if pe == 0:
+            (folder / "unfinished").write_bytes(weft.unique_id())
+            os.rename(folder / "unfinished", folder / "id")
+        while not (folder / "id").exists():
+            time.sleep(0.01)
+        return weft.init(pe=pe, pe_count=count, unique_id=(folder / "id").read_bytes())
+    def die():
+        os.kill(os.getpid(), 9)
+""" + SETUP.replace("weft.init()", f"meet(int(sys.argv[1]), {count}, {str(self.folder)!r})") + body + LEAVE)
+        variables["WEFT_ON_PEER_LOST"] = "report"
+        processes = [self.programs.start(self.programs.python, program, pe, self.folder, **variables) for pe in range(count)]
+        return [self.programs.finish(process) for process in processes]
+
+
+@pytest.fixture
+def alone(programs, tmp_path):
+    return Alone(programs, tmp_path)
+
+
+KILL_AT = ["before dispatch", "between send and receive of dispatch", "before combine", "between send and receive of combine"]
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("step", KILL_AT)
+def test_the_others_finish_with_right_sums_when_one_of_four_is_killed(alone, step, node_size):
+    done = alone.run(4, f"""
+    exchange = make(timeout=4.0, on_timeout="mask")
+    works(exchange)
+    dying, steps = job.pe == 2, {KILL_AT!r}
+    def reach(step):
+        if dying and step == {step!r}:
+            die()
+    reach("before dispatch")
+    exchange.dispatch(x, ids, weights, phase="send")
+    reach("between send and receive of dispatch")
+    result = exchange.dispatch(phase="recv")
+    reach("before combine")
+    exchange.combine(result.x.copy(), result.plan, phase="send")
+    reach("between send and receive of combine")
+    y = exchange.combine(phase="recv")
+    # Experts 0 and 1 are on rank 0, 2 on rank 1, 3 on rank 2, 4 on rank 3. What rank 2 had sent may count.
+    lost = numpy.array([0, 1, 1, 0])[:, None]
+    first = {step!r} == "between send and receive of combine"
+    assert (y == (2 - lost) * x).all() or first and (y == 2 * x).all(), y
+    for _ in range(3):
+        result = exchange.dispatch(x, ids, weights)
+        y = exchange.combine(result.x.copy(), result.plan)
+        assert (y == (2 - lost) * x).all(), y
+        # Rows of the lost PE are left out: experts see those of three sources.
+        assert len(numpy.unique(result.x[:, 0])) == 3 and 3 not in result.x
+    assert exchange.active_mask.tolist() == [True, True, False, True]
+    say(job.pe, "finished")
+    """, WEFT_NODE_SIZE=node_size)
+    for pe, one in enumerate(done):
+        if pe != 2:
+            assert one.lines() == [f"{pe} finished"], one.out + one.err
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_a_killed_pe_is_named(alone, node_size):
+    done = alone.run(3, """
+    exchange = make(timeout=4.0)
+    works(exchange)
+    if job.pe == 1:
+        die()
+    say(attempt(lambda: works(exchange)))
+    """, WEFT_NODE_SIZE=node_size)
+    for pe in (0, 2):
+        assert "nothing came from PE 1 of 3 within 4 s" in done[pe].out, done[pe].out + done[pe].err
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_teams_of_different_sizes_have_exchanges_of_their_own(programs, node_size):
+    programs.ok(6, SETUP + """
+    first, second = weft.world.split(0, 1, 3), weft.world.split(3, 1, 2)  # PE 5 is in neither
+    mine = second if second.is_member else first
+    exchange = make(team=mine, experts=5 if first.is_member else 7)
+    if job.pe == 5:
+        assert "this PE is in no team of the exchange" in attempt(lambda: exchange.dispatch(x, ids, weights))
+    else:
+        assert (exchange.rank, exchange.ranks) == (mine.pe, mine.pe_count)
+        for _ in range(2 if first.is_member else 7):  # teams do not wait for each other
+            works(exchange)
+    weft.barrier_all()
+    exchange.close()
+    """, WEFT_NODE_SIZE=node_size)

@@ -1,0 +1,104 @@
+"""The names of DeepEP over weft.moe: shapes, types, meanings, against a model in one piece."""
+
+MODEL = """
+    import weft.moe.deep_ep
+    weft.moe.deep_ep.install()
+    import deep_ep
+    torch.set_num_threads(1)
+    TOKENS, HIDDEN, EXPERTS, TOPK, MOST = 10, 256, 6, 3, 16
+
+    def inputs(pe):
+        random = torch.Generator().manual_seed(pe)
+        x = torch.randn(TOKENS - pe, HIDDEN, generator=random).bfloat16()
+        ids = torch.stack([torch.randperm(EXPERTS, generator=random)[:TOPK] for _ in range(TOKENS - pe)])
+        ids[0, 1] = -1
+        return x, ids, torch.rand(TOKENS - pe, TOPK, generator=random)
+"""
+
+
+def test_normal_dispatch_and_combine(programs):
+    programs.ok(3, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, 1 << 20, 0)
+        x, ids, weights = inputs(job.pe)
+        per_rank, per_rdma, per_expert, in_rank, event = buffer.get_dispatch_layout(ids, EXPERTS)
+        everyone = [inputs(pe) for pe in range(job.pe_count)]
+        assert per_rank.dtype == per_expert.dtype == torch.int32 and per_rdma is None
+        assert per_expert.tolist() == [(ids == e).sum() for e in range(EXPERTS)]
+        assert (in_rank == torch.stack([((ids >= 2 * r) & (ids < 2 * r + 2)).any(1) for r in range(3)], 1)).all()
+        for again in range(3):
+            rows, recv_ids, recv_weights, counts, handle, event = buffer.dispatch(
+                x, num_tokens_per_rank=per_rank, is_token_in_rank=in_rank, num_tokens_per_expert=per_expert, topk_idx=ids,
+                topk_weights=weights, expert_alignment=4, config=deep_ep.Buffer.get_dispatch_config(3), async_finish=True)
+            event.current_stream_wait()
+            first = 2 * job.pe
+            wanted = [(ex[t], torch.where((ei[t] >= first) & (ei[t] < first + 2), ei[t] - first, -1), ew[t])
+                      for ex, ei, ew in everyone for t in range(len(ex)) if ((ei[t] >= first) & (ei[t] < first + 2)).any()]
+            assert (rows == torch.stack([w[0] for w in wanted])).all() and (recv_ids == torch.stack([w[1] for w in wanted])).all()
+            assert (recv_weights == torch.stack([torch.where(w[1] >= 0, w[2], 0) for w in wanted])).all()
+            assert counts == [-(-sum(int((w[1] == e).any()) for w in wanted) // 4) * 4 for e in range(2)]
+            y, back, event = buffer.combine(rows, handle, topk_weights=recv_weights)
+            ranks = in_rank.sum(1, keepdim=True)
+            assert torch.allclose(y.float(), x.float() * ranks, rtol=0.02) and torch.allclose(back, torch.where(ids >= 0, weights, 0))
+            rows2, none, none2, none3, handle2, event = buffer.dispatch(x * 2, handle=handle)
+            assert (rows2 == 2 * rows).all() and none is none2 is none3 is None
+            biased, _, _ = buffer.combine(rows, handle, bias=torch.ones_like(y))
+            assert torch.allclose(biased.float(), y.float() + 1, rtol=0.02, atol=0.02)
+        codes, scales = torch.randn(len(x), HIDDEN).to(torch.float8_e4m3fn), torch.rand(len(x), 2)
+        (got, got_scales), *_ = buffer.dispatch((codes, scales), topk_idx=ids, num_tokens_per_expert=per_expert)
+        assert got.dtype == torch.float8_e4m3fn and got_scales.shape == (len(got), 2)
+        buffer.destroy()
+    """)
+
+
+def test_low_latency_dispatch_and_combine(programs):
+    programs.ok(3, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, num_rdma_bytes=deep_ep.Buffer.get_low_latency_rdma_size_hint(MOST, HIDDEN, 3, EXPERTS), low_latency_mode=True, num_qps_per_rank=2)
+        x, ids, weights = inputs(job.pe)
+        stats, expected = torch.zeros(2, dtype=torch.int32), 0
+        for fp8, powers, packed, hooks in ((False, False, False, False), (True, False, False, True), (True, True, False, False),
+                                           (True, True, True, True), (False, False, False, True)):
+            got, counts, handle, event, hook = buffer.low_latency_dispatch(
+                x, ids, MOST, EXPERTS, cumulative_local_expert_recv_stats=stats, use_fp8=fp8, round_scale=powers,
+                use_ue8m0=packed, return_recv_hook=hooks)
+            assert (hook is None) == (not hooks)
+            if hooks:
+                hook()
+            wide = got
+            if fp8:
+                codes, scales = got
+                assert codes.dtype == torch.float8_e4m3fn and scales.shape == (2, 3 * MOST, 1 if packed else 2)
+                assert scales.stride(1) == 1
+                if packed:
+                    scales = torch.exp2(scales.reshape(-1).clone().view(torch.uint8).reshape(2, 3 * MOST, 4)[..., :2].float() - 127)
+                wide = (codes.float().reshape(2, 3 * MOST, 2, 128) * scales[..., None]).reshape(2, 3 * MOST, HIDDEN).bfloat16()
+            assert wide.shape == (2, 3 * MOST, HIDDEN)
+            everyone = [inputs(pe) for pe in range(3)]
+            for expert in range(2):
+                rows = torch.cat([ex[(ei == 2 * job.pe + expert).any(1)] for ex, ei, _ in everyone])
+                assert counts[expert] == len(rows)
+                assert torch.allclose(wide[expert, :len(rows)].float(), rows.float(), rtol=0.08 if fp8 else 0, atol=0.02 if fp8 else 0)
+            expected = expected + counts
+            assert (stats == expected).all()
+            y, event, hook = buffer.low_latency_combine(torch.nan_to_num(wide), ids, weights, handle, return_recv_hook=hooks)
+            if hooks:
+                hook()
+            wanted = x.float() * torch.where(ids >= 0, weights, 0).sum(1, keepdim=True)
+            assert y.dtype == torch.bfloat16 and torch.allclose(y.float(), wanted, rtol=0.1 if fp8 else 0.01, atol=0.05)
+        mask = torch.ones(3, dtype=torch.int32)
+        buffer.low_latency_query_mask_buffer(mask)
+        assert mask.tolist() == [0, 0, 0]
+        assert buffer.get_next_low_latency_combine_buffer(handle).shape == (2, 3 * MOST, HIDDEN)
+    """)
+
+
+def test_nothing_is_shadowed_without_install(programs):
+    programs.ok(1, """
+    import weft.moe.deep_ep
+    try:
+        import deep_ep
+        raise AssertionError("deep_ep was found")
+    except ModuleNotFoundError:
+        pass
+    """)
