@@ -30,7 +30,15 @@ def words_of(case):
     texts = [case.findtext("failure"), case.findtext("error"), case.findtext("system-out")]
     text = next((text for text in texts if text and text.strip()), "")
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith(FRAME)]
-    return "".join(f"\n    {line[:COLUMNS_SHOWN]}" for line in lines[-LINES_SHOWN:])
+    # A crash or a time limit says nothing itself; CTest's message names it.
+    lines = lines[-LINES_SHOWN:] or messages_of(case)
+    return "".join(f"\n    {line[:COLUMNS_SHOWN]}" for line in lines)
+
+
+def messages_of(case):
+    """How the runner names the failure: the signal of a crash, a time limit."""
+    found = [case.find(kind) for kind in ("failure", "error")]
+    return [one.get("message") for one in found if one is not None and one.get("message")]
 
 
 def count(path):

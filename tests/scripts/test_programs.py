@@ -34,6 +34,13 @@ def test_results_of_all_steps_are_added_up(summarize):
     assert any("FAILED unit: unit.B" in line for line in lines)
 
 
+def test_a_crash_that_printed_nothing_is_named_by_its_signal(summarize):
+    crash = """<testsuite><testcase name="multi.A"><failure message="SEGFAULT"/>
+<system-out>[==========] Running 1 test\n[ RUN      ] A\n</system-out></testcase></testsuite>"""
+    lines = summarize("multi 8 3\n", {"multi": crash})[1]
+    assert lines[lines.index("  FAILED multi: multi.A") + 1].strip() == "SEGFAULT"
+
+
 def test_a_good_run_ends_with_status_0(summarize):
     assert summarize("python 0 1\n", {"python": PASSED})[0] == 0
 
