@@ -1,6 +1,5 @@
 """The screen in a real terminal: a process on a pseudo terminal, ended in every way; the terminal must be as before."""
 
-import asyncio
 import fcntl
 import os
 import re
@@ -14,11 +13,7 @@ from pathlib import Path
 
 import pytest
 
-import frames
 from terminals import LIMIT_S, Terminal
-from textual.geometry import Size
-from weft_top.screen import ScreenOptions
-from weft_top.screen.app import TopApp
 
 HERE = Path(__file__).resolve().parent
 
@@ -182,17 +177,3 @@ def test_a_dumb_terminal_gets_the_message_too(terminal):
     screen = terminal(wait=b"--json", environment={"TERM": "dumb"})
     assert screen.end() == 2
     assert b"TERM" in screen.written and b"\x1b" not in screen.written
-
-
-def test_a_size_that_the_library_lost_is_painted_with_the_next_frame():
-    async def lose_a_size():
-        app = TopApp(frames.Source(frames.coupled(3)), ScreenOptions(interval_s=0.1))
-        async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.pause(0.3)
-            app._size = Size(160, 40)  # as if the timer after it had never ended
-            end = time.monotonic() + LIMIT_S
-            while app.terminal_size != (160, 40):
-                assert time.monotonic() < end
-                await pilot.pause(0.1)
-
-    asyncio.run(lose_a_size())

@@ -7,7 +7,6 @@ Sampling uses the loop's own timers: a timer of Textual's costs as much as paint
 
 import asyncio
 
-from textual import events
 from textual.app import App
 
 from .canvas import Canvas
@@ -88,17 +87,7 @@ class TopApp(App, inherit_bindings=False):
     def _sample(self):
         self._guarded(self._take_frame)
 
-    def _catch_up_with_size(self):
-        """Lay out anew if the application knows a size that the canvas was not told.
-
-        Textual delays a size by a timer and takes later equal sizes for known, so one lost timer would leave the old
-        layout for good.
-        """
-        if self.terminal_size is not None and self.terminal_size != tuple(self.size):
-            self.screen.post_message(events.Resize(self.size, self.size))
-
     def _take_frame(self):
-        self._catch_up_with_size()
         state = self.state
         waits = state.is_replay and state.frozen and state.frame is not None
         frame = None if waits or state.ended else self.source.next_frame()
