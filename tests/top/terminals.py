@@ -25,7 +25,9 @@ class Terminal:
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         self.inner = os.dup(inner)
         self.attributes = termios.tcgetattr(inner)
-        clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORFGBG", "COLORTERM")}
+        # COLUMNS and LINES would outweigh the terminal's own size; readline sets them in the workers of pytest-xdist.
+        unwanted = ("NO_COLOR", "COLORFGBG", "COLORTERM", "COLUMNS", "LINES")
+        clean = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.process = subprocess.Popen(
             command, stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
             env={**clean, "TERM": "xterm-256color", "TZ": "UTC", **(environment or {})},
@@ -34,15 +36,11 @@ class Terminal:
         os.close(inner)
         self.written = b""
 
-    def read_until(self, words, again=None):
-        """Read until the process has written `words` (bytes), or has ended. `again` is called every 5 s meanwhile."""
+    def read_until(self, words):
+        """Read until the process has written `words` (bytes), or has ended."""
         end = time.monotonic() + LIMIT_S
-        next_again = time.monotonic() + 5
         while words not in self.written:
             assert time.monotonic() < end, f"no {words!r} within {LIMIT_S} s in {self.written[-2000:]!r}"
-            if again and time.monotonic() > next_again:
-                again()
-                next_again += 5
             if select.select([self.outer], [], [], 0.1)[0]:
                 self.written += os.read(self.outer, 1 << 16)
             elif self.process.poll() is not None:

@@ -105,15 +105,10 @@ def test_a_terminal_that_takes_nothing_more_does_not_keep_the_process(terminal):
 def test_a_new_size_is_painted_anew(terminal):
     screen = terminal()
     before = len(screen.written)
-
-    def resize():
-        # Under load one resize was once not painted for 100 s; who drags a window's edge sends many.
-        fcntl.ioctl(screen.inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-        screen.process.send_signal(signal.SIGWINCH)
-
-    resize()
+    fcntl.ioctl(screen.inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+    screen.process.send_signal(signal.SIGWINCH)
     # At 160 columns there is room for errors and for the line rate.
-    screen.read_until(b"line rate", again=resize)
+    screen.read_until(b"line rate")
     assert b"line rate" not in screen.written[:before]
     screen.type(b"q")
     assert screen.end() == 0
