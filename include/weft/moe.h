@@ -14,10 +14,13 @@
  * others return WEFT_MISMATCH with its PE and its text. Who does not come within the timeout is named; then the
  * exchange is broken (WEFT_MOE_ERROR), or goes on without that PE (WEFT_MOE_MASK).
  *
- * Threads: one at a time calls the functions of one exchange. CPU memory only. docs/MOE.md is the guide. */
+ * An exchange of WEFT_MOE_DEVICE works in GPU memory, on streams; see "On a GPU" below.
+ *
+ * Threads: one at a time calls the functions of one exchange. docs/MOE.md is the guide. */
 #ifndef WEFT_MOE_H
 #define WEFT_MOE_H
 
+#include <weft/device.h>
 #include <weft/weft.h>
 
 #ifdef __cplusplus
@@ -64,6 +67,8 @@ typedef enum weft_moe_on_timeout {
   WEFT_MOE_MASK /* the PEs that are missing count as lost: their rows are left out, from now on */
 } weft_moe_on_timeout;
 
+typedef enum weft_moe_memory { WEFT_MOE_HOST = 0, WEFT_MOE_DEVICE } weft_moe_memory;
+
 typedef struct weft_moe_config {
   weft_team_t team; /* its PEs are the ranks; WEFT_TEAM_INVALID on a PE that has no part */
   int max_tokens;   /* of one PE in one dispatch */
@@ -77,6 +82,8 @@ typedef struct weft_moe_config {
   int alignment;    /* rows; of WEFT_MOE_EXPERT_COMPACT */
   double timeout_s; /* of each receive */
   weft_moe_on_timeout on_timeout;
+  weft_moe_memory memory; /* of WEFT_MOE_DEVICE: after weft_device_init */
+  int blocks; /* WEFT_MOE_DEVICE: of 512 threads, at most; 0: as many as the GPU has multiprocessors. May differ. */
 } weft_moe_config;
 
 /* Collective over all PEs of the job, each with its own team; the fields are equal on the PEs of one team. On
@@ -96,6 +103,7 @@ typedef struct weft_moe_shape {
   void*
       memory; /* the symmetric memory of the exchange: what WEFT_MOE_RANK_MAJOR shows lies in it */
   size_t memory_bytes;
+  size_t plan_bytes; /* WEFT_MOE_DEVICE: of the memory for a plan */
 } weft_moe_shape;
 
 WEFT_EXPORT int weft_moe_get_shape(weft_moe_t exchange, weft_moe_shape* shape);
@@ -181,6 +189,47 @@ WEFT_EXPORT int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const c
 
 /* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK). As this PE saw it. */
 WEFT_EXPORT int weft_moe_active(weft_moe_t exchange, uint8_t* active);
+
+/* ---- On a GPU ------------------------------------------------------------------------------------ *
+ * Exchanges of WEFT_MOE_DEVICE, whose ranks have each other's GPU memory mapped (NVLink, PCIe):
+ * weft_moe_create is WEFT_INVALID_ARGUMENT or WEFT_MISMATCH on all PEs if one has not. Rows, ids, weights, scales, counts, offsets, plans and sums are in memory of this GPU; x, rows and
+ * out at multiples of 16 bytes. Each call enqueues one kernel (two for more than 2,048 ids) and returns; the kernel
+ * takes the number of the call from GPU memory, so calls can be captured in a CUDA graph and replayed. Calls of one
+ * exchange follow each other in stream order: join different streams by events.
+ *
+ * What only a kernel sees, a rank that does not come, that refuses, or an id that is no expert's, is the error of
+ * weft_moe_check and of the next call. Until then a missing rank counts as one that sends nothing, and such an id as -1;
+ * no kernel waits longer than the timeout. */
+
+typedef enum weft_moe_phase { WEFT_MOE_BOTH = 0, WEFT_MOE_SEND, WEFT_MOE_RECEIVE } weft_moe_phase;
+
+/* As weft_moe_dispatch_send and weft_moe_dispatch_recv. `tokens` and the arrays it names are used by the send, which
+ * has read them when the stream gets there; `rows` by the receive, except that the send needs none. `plan`: shape's
+ * plan_bytes of GPU memory, 16-byte aligned, the same for both phases, written by both; as long as it is not written
+ * again, it is good for any number of combines. A rank of WEFT_MOE_RANK_MAJOR sets the addresses in `rows` at once. */
+WEFT_EXPORT int weft_moe_dispatch_on_stream(weft_moe_t exchange,
+                                            weft_moe_phase phase,
+                                            const weft_moe_tokens* tokens,
+                                            weft_moe_rows* rows,
+                                            void* plan,
+                                            weft_stream_t stream);
+
+/* As weft_moe_combine_send and weft_moe_combine_recv. Both phases get the same `outputs`; `out` is for the receive. */
+WEFT_EXPORT int weft_moe_combine_on_stream(weft_moe_t exchange,
+                                           weft_moe_phase phase,
+                                           void* plan,
+                                           const weft_moe_outputs* outputs,
+                                           void* out,
+                                           weft_stream_t stream);
+
+/* As weft_moe_refuse; the peers hear only that this PE refused. */
+WEFT_EXPORT int weft_moe_refuse_on_stream(weft_moe_t exchange,
+                                          weft_moe_step step,
+                                          weft_stream_t stream);
+
+/* WEFT_OK, or what the kernels that have ended found: WEFT_TIMEOUT (again with every later call, with WEFT_MOE_ERROR),
+ * WEFT_MISMATCH or WEFT_INVALID_ARGUMENT (once). Synchronize the stream first. */
+WEFT_EXPORT int weft_moe_check(weft_moe_t exchange);
 
 #ifdef __cplusplus
 }

@@ -13,14 +13,14 @@ namespace {
 
 struct Note {
   std::int32_t root = -1;  // the first PE of the team: one team, one root
-  std::array<std::int32_t, 11> numbers{};
+  std::array<std::int32_t, 12> numbers{};
   std::uint64_t bytes = 0;
-  std::array<char, 184> error{};
+  std::array<char, 176> error{};
 };
 
 static_assert(sizeof(Note) == 240);
 
-std::array<std::int32_t, 11> numbers_of(const weft_moe_config& config) {
+std::array<std::int32_t, 12> numbers_of(const weft_moe_config& config) {
   return {config.max_tokens,
           config.hidden,
           config.experts,
@@ -31,14 +31,14 @@ std::array<std::int32_t, 11> numbers_of(const weft_moe_config& config) {
           static_cast<std::int32_t>(config.layout),
           config.alignment,
           static_cast<std::int32_t>(config.on_timeout),
+          static_cast<std::int32_t>(config.memory),
           weft_team_pe_count(config.team)};
 }
 
 // In the order of numbers_of.
 const char* name_of_number(std::size_t index) {
-  constexpr std::array kNames{"max_tokens", "hidden",     "experts", "topk",
-                              "payload",    "scales",     "output",  "layout",
-                              "alignment",  "on_timeout", "team"};
+  constexpr std::array kNames{"max_tokens", "hidden", "experts", "topk",      "payload",    "scales",
+                              "output",     "layout", "alignment", "on_timeout", "memory", "team"};
   return kNames.at(index);
 }
 

@@ -11,12 +11,15 @@
 #include "src/moe/element.hpp"
 #include "src/moe/exchange.hpp"
 #include "src/moe/failure.hpp"
+#include "src/moe/gpu_exchange.hpp"
 
 namespace engine = weft::moe::engine;
 
 struct weft_moe {
+  weft_moe_memory where = WEFT_MOE_HOST;
   std::byte* memory = nullptr;
-  std::unique_ptr<engine::Exchange> exchange;
+  std::unique_ptr<engine::Exchange> exchange;  // or the next, or neither on a PE without a part
+  std::unique_ptr<engine::GpuExchange> on_gpu;
 };
 
 struct weft_moe_plan {
@@ -54,10 +57,24 @@ void require_handle(const void* handle) {
 
 engine::Exchange& engine_of(weft_moe_t exchange) {
   require_handle(exchange);
+  if (exchange->on_gpu != nullptr) {
+    weft::fail(weft::Status::InvalidArgument,
+               "the exchange works in GPU memory; use the functions on a stream");
+  }
   if (exchange->exchange == nullptr) {
     weft::fail(weft::Status::InvalidArgument, "this PE has no part in the exchange");
   }
   return *exchange->exchange;
+}
+
+engine::GpuExchange& gpu_engine_of(weft_moe_t exchange) {
+  require_handle(exchange);
+  if (exchange->on_gpu == nullptr) {
+    weft::fail(weft::Status::InvalidArgument,
+               "the exchange is none of GPU memory, or this PE has no part in it; make it with "
+               "WEFT_MOE_DEVICE, or use the functions without a stream");
+  }
+  return *exchange->on_gpu;
 }
 
 std::string out_of_range(const char* name, int value, int least, int most) {
@@ -116,6 +133,44 @@ std::string types_error(const weft_moe_config& config) {
   return "";
 }
 
+// Symmetric memory of the kind that the exchange works in.
+std::byte* take_memory(weft_moe_memory where, std::size_t bytes) {
+  void* memory = where == WEFT_MOE_DEVICE ? weft_device_calloc(1, bytes) : weft_calloc(1, bytes);
+  if (memory == nullptr) {
+    engine::check(weft_take_error());
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+int give_memory(weft_moe_memory where, std::byte* memory) {
+  return where == WEFT_MOE_DEVICE ? weft_device_free(memory) : weft_free(memory);
+}
+
+std::size_t bytes_of(const weft_moe_config& config) {
+  const auto ranks = static_cast<std::size_t>(weft_team_pe_count(config.team));
+  return config.memory == WEFT_MOE_DEVICE ? engine::gpu_shape(config).bytes()
+                                          : engine::Shapes(config, ranks).bytes(ranks);
+}
+
+// A second agreement: that each rank can reach the others' memory is known only now.
+void make_on_gpu(const weft_moe_config& config, bool takes_part, weft_moe& made) {
+  std::string error;
+  if (takes_part) {
+    try {
+      made.on_gpu = std::make_unique<engine::GpuExchange>(config, made.memory);
+    } catch (const weft::Error& raised) {
+      error = raised.what();
+    }
+  }
+  try {
+    static_cast<void>(engine::agree(config, 0, error));
+  } catch (const weft::Error&) {
+    made.on_gpu.reset();
+    give_memory(made.where, made.memory);
+    throw;
+  }
+}
+
 void create(const weft_moe_config& config, weft_moe_t* exchange) {
   const bool takes_part = config.team != WEFT_TEAM_INVALID;
   std::string error;
@@ -123,18 +178,16 @@ void create(const weft_moe_config& config, weft_moe_t* exchange) {
   if (takes_part) {
     error = sizes_error(config);
     error = error.empty() ? types_error(config) : error;
-    if (error.empty()) {
-      const auto ranks = static_cast<std::size_t>(weft_team_pe_count(config.team));
-      bytes = engine::Shapes(config, ranks).bytes(ranks);
-    }
+    error = error.empty() && config.memory == WEFT_MOE_DEVICE ? engine::gpu_error(config) : error;
+    bytes = error.empty() ? bytes_of(config) : 0;
   }
   const std::size_t most = engine::agree(config, bytes, error);
   auto made = std::make_unique<weft_moe>();
-  made->memory = static_cast<std::byte*>(weft_calloc(1, most));
-  if (made->memory == nullptr) {
-    engine::check(weft_take_error());
-  }
-  if (takes_part) {
+  made->where = config.memory;
+  made->memory = take_memory(made->where, most);
+  if (made->where == WEFT_MOE_DEVICE) {
+    make_on_gpu(config, takes_part, *made);
+  } else if (takes_part) {
     made->exchange = std::make_unique<engine::Exchange>(config, made->memory);
   }
   *exchange = made.release();
@@ -153,10 +206,10 @@ int weft_moe_create(const weft_moe_config* config, weft_moe_t* exchange) {
 int weft_moe_destroy(weft_moe_t exchange) {
   return guarded("weft_moe_destroy", [&] {
     if (exchange != nullptr) {
-      exchange->exchange.reset();
-      std::byte* memory = std::exchange(exchange->memory, nullptr);
-      delete exchange;
-      engine::check(weft_free(memory));
+      const std::unique_ptr<weft_moe> taken(exchange);
+      taken->exchange.reset();
+      taken->on_gpu.reset();
+      engine::check(give_memory(taken->where, taken->memory));
     }
   });
 }
@@ -164,7 +217,7 @@ int weft_moe_destroy(weft_moe_t exchange) {
 int weft_moe_get_shape(weft_moe_t exchange, weft_moe_shape* shape) {
   return guarded("weft_moe_get_shape", [&] {
     require_handle(exchange);
-    *shape = engine_of(exchange).shape();
+    *shape = exchange->on_gpu != nullptr ? exchange->on_gpu->shape() : engine_of(exchange).shape();
   });
 }
 
@@ -220,9 +273,43 @@ int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text) {
 int weft_moe_active(weft_moe_t exchange, uint8_t* active) {
   return guarded("weft_moe_active", [&] {
     require_handle(exchange);
-    const std::vector<bool>& ranks = engine_of(exchange).active();
+    require_handle(exchange);
+    const std::vector<bool> ranks =
+        exchange->on_gpu != nullptr ? exchange->on_gpu->active() : engine_of(exchange).active();
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       active[rank] = ranks[rank] ? 1 : 0;
     }
   });
+}
+
+int weft_moe_dispatch_on_stream(weft_moe_t exchange,
+                                weft_moe_phase phase,
+                                const weft_moe_tokens* tokens,
+                                weft_moe_rows* rows,
+                                void* plan,
+                                weft_stream_t stream) {
+  return guarded("weft_moe_dispatch_on_stream", [&] {
+    gpu_engine_of(exchange).dispatch(phase, tokens, rows, plan, stream);
+  });
+}
+
+int weft_moe_combine_on_stream(weft_moe_t exchange,
+                               weft_moe_phase phase,
+                               void* plan,
+                               const weft_moe_outputs* outputs,
+                               void* out,
+                               weft_stream_t stream) {
+  return guarded("weft_moe_combine_on_stream", [&] {
+    require_handle(outputs);
+    gpu_engine_of(exchange).combine(phase, plan, *outputs, out, stream);
+  });
+}
+
+int weft_moe_refuse_on_stream(weft_moe_t exchange, weft_moe_step step, weft_stream_t stream) {
+  return guarded("weft_moe_refuse_on_stream",
+                 [&] { gpu_engine_of(exchange).refuse(step, stream); });
+}
+
+int weft_moe_check(weft_moe_t exchange) {
+  return guarded("weft_moe_check", [&] { gpu_engine_of(exchange).check(); });
 }

@@ -66,7 +66,8 @@ void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   std::transform(
       tokens.topk_ids, tokens.topk_ids + lanes, routing->ids.begin(),
       [](std::int64_t id) { return static_cast<std::int32_t>(std::max<std::int64_t>(id, -1)); });
-  routing->has_weights = tokens.topk_weights != nullptr;
+  // Without tokens there is nothing that combine could miss.
+  routing->has_weights = tokens.topk_weights != nullptr || tokens.count == 0;
   if (routing->has_weights) {
     routing->weights.assign(tokens.topk_weights, tokens.topk_weights + lanes);
   }

@@ -2,6 +2,8 @@
 //
 //   | payload | scales | ids: topk x int32 | weights: topk x float | token: int32 |     up to a multiple of 32 bytes
 //
+// On a GPU, topk x int32 stand before the token: the row's places among those that its source sends to each expert.
+//
 // Pure functions, for host and device.
 #ifndef WEFT_MOE_ROW_HPP
 #define WEFT_MOE_ROW_HPP
@@ -20,6 +22,7 @@ struct RowLayout {
   std::size_t payload_bytes;  // a multiple of 16
   std::size_t scale_bytes;
   std::size_t topk;
+  std::size_t places = 0;  // on a GPU topk
 
   WEFT_HOST_DEVICE std::size_t scales_at() const { return payload_bytes; }
 
@@ -29,7 +32,11 @@ struct RowLayout {
 
   WEFT_HOST_DEVICE std::size_t weights_at() const { return ids_at() + topk * sizeof(std::int32_t); }
 
-  WEFT_HOST_DEVICE std::size_t token_at() const { return weights_at() + topk * sizeof(float); }
+  WEFT_HOST_DEVICE std::size_t places_at() const { return weights_at() + topk * sizeof(float); }
+
+  WEFT_HOST_DEVICE std::size_t token_at() const {
+    return places_at() + places * sizeof(std::int32_t);
+  }
 
   WEFT_HOST_DEVICE std::size_t bytes() const {
     return (token_at() + sizeof(std::int32_t) + kRowAlignment - 1) / kRowAlignment * kRowAlignment;

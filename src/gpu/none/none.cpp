@@ -5,6 +5,7 @@
 #include "src/gpu/copier.hpp"
 #include "src/gpu/device.hpp"
 #include "src/gpu/inventory.hpp"
+#include "src/gpu/moe.hpp"
 #include "src/gpu/nic_access.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/gpu/segments.hpp"
@@ -201,4 +202,30 @@ int reduce(const Collective& /*call*/, const ReduceOptions& /*options*/, weft_st
 }
 
 }  // namespace on_stream
+
+namespace moe {
+
+Residency residency() {
+  fail_absent();
+}
+
+int dispatch(const Exchange& /*exchange*/,
+             const Dispatch& /*call*/,
+             int /*blocks*/,
+             weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int combine(const Exchange& /*exchange*/,
+            const Combine& /*call*/,
+            int /*blocks*/,
+            weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int refuse(const Exchange& /*exchange*/, weft_moe_step /*step*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+}  // namespace moe
 }  // namespace weft::gpu

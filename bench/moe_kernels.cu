@@ -1,0 +1,244 @@
+// What dispatch and combine of weft::moe cost on GPUs: 256 experts, 8 of them for each token, rows of 7168 values, fp8
+// quantised on the way out, bf16 on the way back; new routes for each token, the same in every repetition. JSON lines: for each
+// number of tokens the time of a dispatch, of a combine and of a pair, in microseconds, alone and in a CUDA graph of 50; the
+// median over samples on each PE, then the largest and the least over PEs.
+//
+//   weft-run -n PES -- moe_kernels [--layout padded|compact|rank] [--blocks N] [--tokens 1,8,32,128]
+#include <weft/device.h>
+#include <weft/moe.h>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kHidden = 7168;
+constexpr int kExperts = 256;
+constexpr int kTopk = 8;
+constexpr int kChained = 50;
+constexpr int kSamples = 21;
+
+void require(bool is_so, const char* what) {
+  if (!is_so) {
+    std::fprintf(stderr, "PE %d: %s: %s, %s\n", weft_pe(), what, cudaGetErrorString(cudaGetLastError()),
+                 weft_last_error());
+    weft_global_exit(1);
+  }
+}
+
+template <typename T>
+T* on_gpu(const std::vector<T>& values) {
+  T* address = nullptr;
+  require(cudaMalloc(&address, values.size() * sizeof(T) + 16) == cudaSuccess, "cudaMalloc");
+  require(cudaMemcpy(address, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice) ==
+              cudaSuccess,
+          "cudaMemcpy");
+  return address;
+}
+
+struct Options {
+  weft_moe_layout layout = WEFT_MOE_EXPERT_PADDED;
+  int blocks = 0;
+  std::vector<int> tokens{1, 8, 32, 128};
+};
+
+Options parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string name = arguments[i];
+    const std::string value = arguments[i + 1];
+    if (name == "--layout") {
+      options.layout = value == "compact" ? WEFT_MOE_EXPERT_COMPACT
+                       : value == "rank"  ? WEFT_MOE_RANK_MAJOR
+                                          : WEFT_MOE_EXPERT_PADDED;
+    } else if (name == "--blocks") {
+      options.blocks = std::atoi(value.c_str());
+    } else if (name == "--tokens") {
+      options.tokens.clear();
+      for (std::size_t at = 0; at < value.size(); at = value.find(',', at) + 1) {
+        options.tokens.push_back(std::atoi(value.c_str() + at));
+        if (value.find(',', at) == std::string::npos) {
+          break;
+        }
+      }
+    }
+  }
+  return options;
+}
+
+class Pair {
+ public:
+  Pair(const Options& options, int tokens) {
+    weft_moe_config config{};
+    config.team = WEFT_TEAM_WORLD;
+    config.max_tokens = tokens;
+    config.hidden = kHidden;
+    config.experts = kExperts;
+    config.topk = kTopk;
+    config.payload = WEFT_MOE_E4M3;
+    config.scales = WEFT_MOE_SCALES_F32;
+    config.output = WEFT_MOE_BF16;
+    config.layout = options.layout;
+    config.alignment = 1;
+    config.timeout_s = 20;
+    config.memory = WEFT_MOE_DEVICE;
+    config.blocks = options.blocks;
+    require(weft_moe_create(&config, &exchange_) == WEFT_OK, "weft_moe_create");
+    weft_moe_shape shape{};
+    require(weft_moe_get_shape(exchange_, &shape) == WEFT_OK, "weft_moe_get_shape");
+    std::mt19937 random(static_cast<unsigned>(weft_pe()) * 7919 + 1);
+    std::vector<std::int64_t> ids;
+    for (int token = 0; token < tokens; ++token) {
+      std::vector<std::int64_t> chosen;
+      while (chosen.size() < kTopk) {
+        const auto id = static_cast<std::int64_t>(random() % kExperts);
+        if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) {
+          chosen.push_back(id);
+        }
+      }
+      ids.insert(ids.end(), chosen.begin(), chosen.end());
+    }
+    is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR;
+    tokens_ = {tokens, on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden, 0x3F80)),
+               WEFT_MOE_BF16, nullptr, on_gpu(ids), on_gpu(std::vector<float>(ids.size(), 0.125F))};
+    rows_.x = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.payload_bytes));
+    rows_.scales = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.scale_bytes));
+    rows_.weights = on_gpu(std::vector<float>(shape.rows_max));
+    rows_.counts = on_gpu(std::vector<std::int32_t>(kExperts));
+    rows_.offsets = on_gpu(std::vector<std::int64_t>(kExperts + 1));
+    plan_ = on_gpu(std::vector<std::uint8_t>(shape.plan_bytes));
+    outputs_ = {on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80)), 0, WEFT_MOE_REDUCED,
+                is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
+    out_ = on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden));
+  }
+
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  ~Pair() {
+    for (const void* address :
+         {tokens_.x, static_cast<const void*>(tokens_.topk_ids), static_cast<const void*>(tokens_.topk_weights),
+          static_cast<const void*>(rows_.counts), static_cast<const void*>(rows_.offsets),
+          static_cast<const void*>(plan_), outputs_.rows, static_cast<const void*>(out_)}) {
+      cudaFree(const_cast<void*>(address));
+    }
+    weft_moe_destroy(exchange_);
+  }
+
+  void dispatch(cudaStream_t stream) {
+    require(weft_moe_dispatch_on_stream(exchange_, WEFT_MOE_BOTH, &tokens_, &rows_, plan_, stream) == WEFT_OK,
+            "weft_moe_dispatch_on_stream");
+  }
+
+  void combine(cudaStream_t stream) {
+    require(weft_moe_combine_on_stream(exchange_, WEFT_MOE_BOTH, plan_, &outputs_, out_, stream) == WEFT_OK,
+            "weft_moe_combine_on_stream");
+  }
+
+  void check() { require(weft_moe_check(exchange_) == WEFT_OK, "weft_moe_check"); }
+
+ private:
+  weft_moe_t exchange_ = nullptr;
+  bool is_by_rank_ = false;
+  weft_moe_tokens tokens_{};
+  weft_moe_rows rows_{};
+  std::uint8_t* plan_ = nullptr;
+  weft_moe_outputs outputs_{};
+  std::uint16_t* out_ = nullptr;
+};
+
+// The median over samples of the time of one of `kChained` runs of `body`.
+double time_of(cudaStream_t stream, bool in_graph, const std::function<void()>& body) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replayed = nullptr;
+  const auto chain = [&] {
+    for (int i = 0; i < kChained; ++i) {
+      body();
+    }
+  };
+  if (in_graph) {
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "capture");
+    chain();
+    require(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "end of the capture");
+    require(cudaGraphInstantiate(&replayed, graph, 0) == cudaSuccess, "cudaGraphInstantiate");
+  }
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  std::vector<float> times;
+  for (int sample = 0; sample <= kSamples; ++sample) {
+    require(weft_barrier_all() == WEFT_OK, "weft_barrier_all");
+    cudaEventRecord(begin, stream);
+    if (in_graph) {
+      cudaGraphLaunch(replayed, stream);
+    } else {
+      chain();
+    }
+    cudaEventRecord(end, stream);
+    require(cudaStreamSynchronize(stream) == cudaSuccess, "the chain");
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, begin, end);
+    if (sample > 0) {
+      times.push_back(milliseconds * 1000 / kChained);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  if (in_graph) {
+    cudaGraphExecDestroy(replayed);
+    cudaGraphDestroy(graph);
+  }
+  return times[times.size() / 2];
+}
+
+void report(const char* what, const Options& options, int tokens, bool in_graph, double time) {
+  auto* mine = static_cast<double*>(weft_malloc(4 * sizeof(double)));
+  mine[0] = time;
+  weft_team_reduce(WEFT_TEAM_WORLD, mine + 1, mine, {WEFT_DOUBLE, 1}, WEFT_MAX);
+  weft_team_reduce(WEFT_TEAM_WORLD, mine + 2, mine, {WEFT_DOUBLE, 1}, WEFT_MIN);
+  if (weft_pe() == 0) {
+    std::printf("{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": %.2f, "
+                "\"pes\": %d, \"layout\": %d, \"blocks\": %d}\n",
+                what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(), options.layout,
+                options.blocks);
+    std::fflush(stdout);
+  }
+  weft_free(mine);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  require(weft_init() == WEFT_OK, "weft_init");
+  int gpus = 1;
+  cudaGetDeviceCount(&gpus);
+  cudaSetDevice(weft_machine_pe() % gpus);
+  require(weft_device_init() == WEFT_OK, "weft_device_init");
+  const Options options = parse(count, arguments);
+  cudaStream_t stream = nullptr;
+  cudaStreamCreate(&stream);
+  for (const int tokens : options.tokens) {
+    Pair pair(options, tokens);
+    for (const bool in_graph : {false, true}) {
+      report("dispatch", options, tokens, in_graph, time_of(stream, in_graph, [&] { pair.dispatch(stream); }));
+      report("combine", options, tokens, in_graph, time_of(stream, in_graph, [&] { pair.combine(stream); }));
+      report("pair", options, tokens, in_graph, time_of(stream, in_graph, [&] {
+               pair.dispatch(stream);
+               pair.combine(stream);
+             }));
+    }
+    pair.check();
+  }
+  return weft_finalize();
+}

@@ -1,0 +1,76 @@
+// Dispatch and combine of weft::moe as kernels, for ranks whose GPU memory is mapped here. Launchers only: the callers
+// have checked the arguments. gpu/moe/dispatch.cuh and combine.cuh say how the kernels work.
+//
+// All can be captured in a CUDA graph: nothing here allocates or waits, and the numbers of the calls are in GPU memory.
+//
+// Threads: any. Each launcher returns CUDA's error as a number, 0 if the work is on the stream.
+#pragma once
+
+#include <weft/device.h>
+#include <weft/moe.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/gpu/moe/shape.hpp"
+
+namespace weft::gpu::moe {
+
+// Loads the kernels (on_stream.hpp says why), and returns how many blocks of any of them a multiprocessor of the current GPU
+// holds, and how many multiprocessors it has. Throws Error.
+struct Residency {
+  int blocks = 0;
+  int processors = 0;
+};
+
+[[nodiscard]] Residency residency();
+
+struct Phases {
+  bool sends = true;
+  bool receives = true;
+};
+
+// The arrays are those of weft_moe_tokens and weft_moe_rows, in GPU memory; in WEFT_MOE_RANK_MAJOR only `counts` and
+// `offsets` of the latter.
+struct Dispatch {
+  Phases phases;
+  std::int32_t tokens = 0;
+  const std::byte* x = nullptr;
+  weft_moe_type type{};
+  const std::byte* scales = nullptr;
+  const std::int64_t* ids = nullptr;
+  const float* weights = nullptr;
+  std::byte* rows = nullptr;
+  std::byte* row_scales = nullptr;
+  std::int32_t* row_ids = nullptr;
+  float* row_weights = nullptr;
+  std::int32_t* counts = nullptr;
+  std::int64_t* offsets = nullptr;
+  std::byte* plan = nullptr;
+};
+
+[[nodiscard]] int dispatch(const Exchange& exchange,
+                           const Dispatch& call,
+                           int blocks,
+                           weft_stream_t stream);
+
+struct Combine {
+  Phases phases;
+  std::byte* plan = nullptr;
+  const std::byte* rows = nullptr;
+  std::size_t stride = 0;
+  weft_moe_precision precision{};
+  weft_moe_weighting weighting{};
+  const float* weights = nullptr;
+  std::byte* out = nullptr;
+};
+
+[[nodiscard]] int combine(const Exchange& exchange,
+                          const Combine& call,
+                          int blocks,
+                          weft_stream_t stream);
+
+// In place of the send of a dispatch or a combine that this PE cannot make, and of its receive.
+[[nodiscard]] int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream);
+
+}  // namespace weft::gpu::moe

@@ -1,0 +1,54 @@
+// The kernel of a combine by the type of its rows, and its launch.
+#include <cuda_runtime.h>
+
+#include "src/gpu/moe/combine.cuh"
+#include "src/gpu/moe/launch.cuh"
+
+namespace weft::gpu::moe {
+namespace {
+
+template <typename Type>
+__global__ void __launch_bounds__(kThreads, 1)
+    combine_kernel(const __grid_constant__ Exchange exchange,
+                   const __grid_constant__ Combine call) {
+  __shared__ CombineMemory shared;
+  State& state = *exchange.state;
+  const std::uint64_t number = state.combines + 1;
+  const Combining combining{exchange, call, shared, number, device::load_relaxed(&state.missing)};
+  if (call.phases.sends) {
+    send_answers<Type>(combining);
+    __syncthreads();
+  }
+  if (call.phases.receives) {
+    receive_answers<Type>(combining);
+    leave(exchange, WEFT_MOE_COMBINE, &state.combines, number);
+  }
+}
+
+using Kernel = void (*)(Exchange, Combine);
+
+Kernel kernel_of(weft_moe_type type) {
+  switch (type) {
+    case WEFT_MOE_F16:
+      return &combine_kernel<F16>;
+    case WEFT_MOE_F32:
+      return &combine_kernel<Plain<float>>;
+    case WEFT_MOE_F64:
+      return &combine_kernel<Plain<double>>;
+    default:
+      return &combine_kernel<Bf16>;
+  }
+}
+
+}  // namespace
+
+int combine(const Exchange& exchange, const Combine& call, int blocks, weft_stream_t stream) {
+  return launch(kernel_of(exchange.output), static_cast<unsigned>(blocks), stream, exchange, call);
+}
+
+Loaded load_combine() {
+  return load(&combine_kernel<Bf16>, &combine_kernel<F16>, &combine_kernel<Plain<float>>,
+                   &combine_kernel<Plain<double>>);
+}
+
+}  // namespace weft::gpu::moe

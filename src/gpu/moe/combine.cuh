@@ -1,0 +1,399 @@
+// One combine. Send: for each row that a dispatch brought here, a group sums the experts' rows in the order of lanes (or
+// sends each), and stores the answer where the source looks for it: at token * topk + the first lane that came here, so
+// nobody has to be told a place. Receive: for each token a group waits for its answers and sums them, ranks ascending, or
+// lanes ascending.
+//
+// Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
+#pragma once
+
+#include "src/gpu/moe/element.cuh"
+#include "src/gpu/moe/exchange.cuh"
+
+namespace weft::gpu::moe {
+
+// Rows that a group adds up or copies.
+struct Terms {
+  const std::byte* from[kTopkMax];
+  float weights[kTopkMax];
+  std::uint32_t count;
+};
+
+struct CombineMemory {
+  Terms terms[kGroups];
+  std::byte* to[kGroups][kTopkMax];
+  std::uint64_t* answered[kGroups][kTopkMax];
+};
+
+struct Combining {
+  const Exchange& exchange;
+  const Combine& call;
+  CombineMemory& shared;
+  std::uint64_t number;
+  std::uint64_t missing;  // ranks, as bits
+
+  __device__ bool weighs() const { return call.weighting != WEFT_MOE_UNWEIGHTED; }
+
+  __device__ bool is_reduced() const { return call.precision == WEFT_MOE_REDUCED; }
+
+  __device__ bool asks_for_weights() const {
+    return is_reduced() && call.weighting == WEFT_MOE_WEIGHTS_GIVEN;
+  }
+
+  __device__ bool is_gone(std::uint32_t rank) const { return (missing >> rank & 1) != 0; }
+
+  __device__ std::uint32_t mode() const {
+    return static_cast<std::uint32_t>(call.precision) * 16 +
+           static_cast<std::uint32_t>(call.weighting);
+  }
+};
+
+inline __device__ Terms& terms_of(const Combining& combining) {
+  return combining.shared.terms[Group::number()];
+}
+
+inline __device__ unsigned lanes_below() {
+  return (1U << lane()) - 1;
+}
+
+// ---- Heads and weights
+
+inline __device__ void send_heads(const Combining& combining) {
+  const Exchange& exchange = combining.exchange;
+  for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
+    if (threadIdx.x == 0 && !combining.is_gone(rank)) {
+      send_parcel(exchange.memory[rank] +
+                      exchange.shape.head_at(combining.number,
+                                             static_cast<std::uint32_t>(exchange.me)),
+                  packed({0, combining.mode()}), combining.number);
+    }
+  }
+}
+
+inline __device__ void send_weights(const Combining& combining) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  const auto tokens =
+      static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
+  const std::uint32_t lanes = tokens * shape.topk;
+  const float* weights = combining.call.weights;
+  for (std::uint32_t pair = blockIdx.x * kThreads + threadIdx.x; pair < (lanes + 1) / 2;
+       pair += gridDim.x * kThreads) {
+    const std::uint32_t low = __float_as_uint(weights[2 * pair]);
+    const std::uint32_t high =
+        2 * pair + 1 < lanes ? __float_as_uint(weights[2 * pair + 1]) : 0;
+    const std::uint64_t data = low | std::uint64_t{high} << 32U;
+    for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
+      if (!combining.is_gone(rank)) {
+        send_parcel(exchange.memory[rank] +
+                        shape.weight_at(combining.number,
+                                        static_cast<std::uint32_t>(exchange.me), pair),
+                    data, combining.number);
+      }
+    }
+  }
+}
+
+// One thread: the weight of a lane of `source`, which it was given only now; 0 if the source does not come.
+inline __device__ float await_weight(const Combining& combining,
+                                     std::uint32_t source,
+                                     std::uint32_t index) {
+  const Exchange& exchange = combining.exchange;
+  const std::byte* from =
+      mine(exchange) + exchange.shape.weight_at(combining.number, source, index / 2);
+  std::uint64_t data = 0;
+  const bool has_come = wait_for(
+      exchange, source, [&] { return has_parcel(from, combining.number, data); },
+      [&] { return has_refused(exchange, combining.number, source); });
+  return has_come ? __uint_as_float(static_cast<std::uint32_t>(data >> (index % 2 * 32))) : 0.0F;
+}
+
+// ---- Sums
+
+// The group's terms, added in their order, to `to`.
+template <typename Type>
+__device__ void store_sum(const Combining& combining, std::byte* to, bool weighs) {
+  constexpr std::uint32_t kTogether = 4;
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t units = combining.exchange.shape.output_bytes / kUnit;
+  for_units(units, [&](std::uint32_t unit) {
+    UnitSum<Type> sum;
+    for (std::uint32_t first = 0; first < terms.count; first += kTogether) {
+      Vector16 loaded[kTogether];
+#pragma unroll
+      for (std::uint32_t i = 0; i < kTogether; ++i) {
+        if (first + i < terms.count) {
+          loaded[i] =
+              device::load_shared(reinterpret_cast<const Vector16*>(terms.from[first + i]) + unit);
+        }
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < kTogether; ++i) {
+        if (first + i < terms.count) {
+          sum.add_unit(loaded[i], weighs, terms.weights[first + i]);
+        }
+      }
+    }
+    device::store_data(reinterpret_cast<Vector16*>(to) + unit, sum.rounded());
+  });
+}
+
+inline __device__ void copy_units(const std::byte* from, std::byte* to, std::uint32_t units) {
+  for_units(units, [&](std::uint32_t unit) {
+    device::store_data(reinterpret_cast<Vector16*>(to) + unit,
+                       device::load_shared(reinterpret_cast<const Vector16*>(from) + unit));
+  });
+}
+
+// ---- Send
+
+// A row that dispatch brought here.
+struct Answered {
+  std::uint32_t source;
+  std::uint32_t slot;
+  std::int32_t lane;  // token * topk + its first lane here, at the source
+};
+
+inline __device__ void note_answer(const Combining& combining,
+                                   const Answered& row,
+                                   std::size_t index,
+                                   std::uint32_t copy) {
+  const Exchange& exchange = combining.exchange;
+  std::byte* memory = exchange.memory[row.source];
+  const std::uint32_t group = Group::number();
+  combining.shared.to[group][copy] =
+      memory + exchange.shape.answer_at(combining.number, index);
+  combining.shared.answered[group][copy] =
+      at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number, index));
+}
+
+// One warp: the experts' rows that belong to this row, lanes ascending.
+inline __device__ void list_experts(const Combining& combining, const Answered& row) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  std::byte* plan = combining.call.plan;
+  Terms& terms = terms_of(combining);
+  const std::uint32_t lanes = is_by_rank(exchange) ? 1 : shape.topk;
+  std::int32_t place = -1;
+  float weight = 0;
+  if (lane() < lanes) {
+    place = at<std::int32_t>(plan, shape.place_here_at(row.source, row.slot))[lane()];
+    if (combining.weighs() && !combining.asks_for_weights()) {
+      weight = at<float>(plan, shape.weights_here_at(row.source, row.slot))[lane()];
+    }
+  }
+  if (place >= 0 && combining.asks_for_weights()) {
+    const std::uint32_t token = static_cast<std::uint32_t>(row.lane) / shape.topk;
+    weight = await_weight(combining, row.source, token * shape.topk + lane());
+  }
+  __syncwarp();
+  const unsigned same = __match_any_sync(kAllLanes, place);
+  const bool is_first = __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
+  const bool counts =
+      place >= 0 && (is_first || (combining.is_reduced() && combining.weighs()));
+  const unsigned counted = __ballot_sync(kAllLanes, counts);
+  if (counts) {
+    const auto index = static_cast<std::uint32_t>(__popc(counted & lanes_below()));
+    terms.from[index] =
+        combining.call.rows + static_cast<std::size_t>(place) * combining.call.stride;
+    terms.weights[index] = weight;
+    if (!combining.is_reduced()) {
+      const std::size_t token = static_cast<std::uint32_t>(row.lane) / shape.topk;
+      note_answer(combining, row, token * shape.topk + lane(), index);
+    }
+  }
+  if (lane() == 0) {
+    terms.count = static_cast<std::uint32_t>(__popc(counted));
+    if (combining.is_reduced()) {
+      note_answer(combining, row, static_cast<std::size_t>(row.lane), 0);
+    }
+  }
+}
+
+template <typename Type>
+__device__ void send_answer(const Combining& combining, const Answered& row) {
+  const Exchange& exchange = combining.exchange;
+  const std::uint32_t group = Group::number();
+  if (Group::warp() == 0) {
+    list_experts(combining, row);
+  }
+  Group::sync();
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t units = exchange.shape.output_bytes / kUnit;
+  std::uint32_t answers = terms.count;
+  if (terms.count > 0 && combining.is_reduced() && !is_by_rank(exchange)) {
+    store_sum<Type>(combining, combining.shared.to[group][0], combining.weighs());
+    answers = 1;
+  } else {
+    for (std::uint32_t i = 0; i < terms.count; ++i) {
+      copy_units(terms.from[i], combining.shared.to[group][i], units);
+    }
+  }
+  Group::sync();
+  if (Group::thread() < answers) {
+    // SYNC moe-answer (pairs with await_answer): the answer, then its word.
+    device::fence_release();
+    device::store_relaxed(combining.shared.answered[group][Group::thread()], combining.number);
+  }
+}
+
+// All threads of the grid.
+template <typename Type>
+__device__ void send_answers(const Combining& combining) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  std::byte* plan = combining.call.plan;
+  send_heads(combining);
+  if (combining.asks_for_weights()) {
+    send_weights(combining);
+  }
+  const auto* rows = at<std::int32_t>(plan, shape.rows_here_at());
+  std::int32_t most = 0;
+  for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
+    most = max(most, rows[source]);
+  }
+  const std::uint32_t all = static_cast<std::uint32_t>(most) * shape.ranks();
+  for (std::uint32_t i = Group::index(); i < all; i += Group::count()) {
+    const std::uint32_t slot = i / shape.ranks();
+    const std::uint32_t source = i - slot * shape.ranks();
+    if (slot >= static_cast<std::uint32_t>(rows[source]) || combining.is_gone(source)) {
+      continue;
+    }
+    const Answered row{source, slot,
+                       *at<std::int32_t>(plan, shape.lane_here_at(source, slot))};
+    send_answer<Type>(combining, row);
+  }
+}
+
+// ---- Receive
+
+// One thread: whether the answer at `index`, from `rank`, is here.
+inline __device__ bool await_answer(const Combining& combining,
+                                    std::uint32_t rank,
+                                    std::size_t index) {
+  const Exchange& exchange = combining.exchange;
+  const auto* word = at<std::uint64_t>(
+      mine(exchange), exchange.shape.answered_at(combining.number, index));
+  const bool has_come = wait_for(
+      exchange, rank, [&] { return device::load_relaxed(word) == combining.number; },
+      [&] { return has_refused(exchange, combining.number, rank); });
+  // SYNC moe-answer (pairs with send_answer): what the group reads behind its barrier.
+  device::fence_acquire();
+  return has_come;
+}
+
+// One warp: the answers of a token in the order of the sum, which are waited for. Precision lanes: in the order of lanes,
+// null where there is none.
+inline __device__ void list_answers(const Combining& combining, std::uint32_t token) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  Terms& terms = terms_of(combining);
+  const std::size_t index = std::size_t{token} * shape.topk + lane();
+  std::int32_t id = -1;
+  float weight = 0;
+  if (lane() < shape.topk) {
+    id = at<std::int32_t>(combining.call.plan, shape.ids_at())[index];
+    if (combining.weighs() && !combining.is_reduced()) {
+      weight = combining.call.weighting == WEFT_MOE_WEIGHTS_GIVEN
+                   ? combining.call.weights[index]
+                   : at<float>(combining.call.plan, shape.weights_at())[index];
+    }
+  }
+  const std::int32_t rank = id < 0 ? -1 : shape.map.rank_of(id);
+  const unsigned same = __match_any_sync(kAllLanes, combining.is_reduced() ? rank : id);
+  const auto first = static_cast<std::uint32_t>(__ffs(static_cast<int>(same)) - 1);
+  const bool is_first = id >= 0 && first == lane();
+  bool has_come = false;
+  if (is_first && !combining.is_gone(static_cast<std::uint32_t>(rank))) {
+    has_come = await_answer(combining, static_cast<std::uint32_t>(rank), index);
+  }
+  __syncwarp();
+  has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, static_cast<int>(first)) != 0 && id >= 0;
+  const bool all_lanes = combining.call.precision == WEFT_MOE_LANES;
+  const bool counts =
+      has_come && (is_first || (!combining.is_reduced() && combining.weighs()));
+  std::uint32_t position = lane();
+  if (!all_lanes) {
+    position = 0;
+    for (int other = 0; other < static_cast<int>(kWarp); ++other) {
+      const bool other_counts = __shfl_sync(kAllLanes, counts ? 1 : 0, other) != 0;
+      const std::int32_t other_rank = __shfl_sync(kAllLanes, rank, other);
+      const bool is_earlier = combining.is_reduced() ? other_rank < rank
+                                                     : other < static_cast<int>(lane());
+      position += other_counts && is_earlier ? 1 : 0;
+    }
+  }
+  const std::byte* answer =
+      mine(exchange) +
+      shape.answer_at(combining.number, std::size_t{token} * shape.topk + first);
+  if (all_lanes) {
+    terms.from[lane()] = has_come ? answer : nullptr;
+  } else if (counts) {
+    terms.from[position] = answer;
+    terms.weights[position] = weight;
+  }
+  const unsigned counted = __ballot_sync(kAllLanes, counts);
+  if (lane() == 0) {
+    terms.count = static_cast<std::uint32_t>(__popc(counted));
+  }
+}
+
+// Partial sums of ranks are added as they are; so are rows without weights.
+template <typename Type>
+__device__ void store_token(const Combining& combining, std::uint32_t token) {
+  const Shape& shape = combining.exchange.shape;
+  const std::uint32_t units = shape.output_bytes / kUnit;
+  if (combining.call.precision != WEFT_MOE_LANES) {
+    store_sum<Type>(combining, combining.call.out + std::size_t{token} * shape.output_bytes,
+                    combining.weighs() && !combining.is_reduced());
+    return;
+  }
+  for (std::uint32_t i = 0; i < shape.topk; ++i) {
+    std::byte* to =
+        combining.call.out + (std::size_t{token} * shape.topk + i) * shape.output_bytes;
+    const std::byte* from = terms_of(combining).from[i];
+    if (from != nullptr) {
+      copy_units(from, to, units);
+    } else {
+      for_units(units, [&](std::uint32_t unit) {
+        device::store_data(reinterpret_cast<Vector16*>(to) + unit, {});
+      });
+    }
+  }
+}
+
+// One block: all ranks have begun this call, so they have left the one before the last.
+inline __device__ void await_heads(const Combining& combining) {
+  const Exchange& exchange = combining.exchange;
+  const std::uint32_t rank = threadIdx.x;
+  if (rank >= exchange.shape.ranks() || combining.is_gone(rank)) {
+    return;
+  }
+  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number, rank);
+  std::uint64_t data = 0;
+  const bool has_come = wait_for(
+      exchange, rank, [&] { return has_parcel(from, combining.number, data); },
+      [] { return false; });
+  if (has_come && unpacked(data).mode != combining.mode()) {
+    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number, rank, unpacked(data).mode);
+  }
+}
+
+// All threads of the grid.
+template <typename Type>
+__device__ void receive_answers(const Combining& combining) {
+  const auto tokens =
+      static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
+  for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
+    if (Group::warp() == 0) {
+      list_answers(combining, token);
+    }
+    Group::sync();
+    store_token<Type>(combining, token);
+    Group::sync();
+  }
+  if (blockIdx.x == 0) {
+    await_heads(combining);
+  }
+}
+
+}  // namespace weft::gpu::moe

@@ -1,0 +1,195 @@
+// What the kernels of dispatch and combine share: groups of threads, parcels, waits with a limit, the end of a call.
+//
+// Blocks do not wait for each other, only for peers, so a kernel that sends and receives needs all its blocks resident, and
+// nothing else. The number of a call is read by each block on entry and advanced by the last one that leaves, so kernels may
+// be captured in a graph and replayed.
+//
+// Memory: a thread that stores a word for a peer stands behind its group's barrier and fences itself; a thread that has
+// seen one fences before the barrier that lets its group read. Parcels carry their data, so they need neither.
+#pragma once
+
+#include <weft/device/access.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/gpu/moe.hpp"
+
+namespace weft::gpu::moe {
+
+inline constexpr std::uint32_t kGroup = 128;  // threads that handle a row together
+inline constexpr std::uint32_t kGroups = 4;   // in a block
+inline constexpr std::uint32_t kThreads = kGroup * kGroups;
+inline constexpr std::uint32_t kWarp = 32;
+inline constexpr unsigned kAllLanes = ~0U;
+
+struct Group {
+  static __device__ std::uint32_t thread() { return threadIdx.x % kGroup; }
+
+  static __device__ std::uint32_t number() { return threadIdx.x / kGroup; }
+
+  static __device__ std::uint32_t warp() { return thread() / kWarp; }
+
+  static __device__ void sync() {
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + number()), "r"(kGroup) : "memory");
+  }
+
+  // Among all groups of the grid; neighbours are in different blocks. The first blocks, which send the headers, come last.
+  static __device__ std::uint32_t index() {
+    return number() * gridDim.x + (gridDim.x - 1 - blockIdx.x);
+  }
+
+  static __device__ std::uint32_t count() { return gridDim.x * kGroups; }
+};
+
+inline __device__ std::uint32_t lane() {
+  return threadIdx.x % kWarp;
+}
+
+inline __device__ bool is_by_rank(const Exchange& exchange) {
+  return exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
+}
+
+// Experts of this rank.
+inline __device__ std::uint32_t local_experts(const Exchange& exchange) {
+  return static_cast<std::uint32_t>(exchange.shape.map.count_of(exchange.me));
+}
+
+inline __device__ std::byte* mine(const Exchange& exchange) {
+  return exchange.memory[exchange.me];
+}
+
+template <typename T>
+__device__ T* at(std::byte* memory, std::size_t offset) {
+  return reinterpret_cast<T*>(memory + offset);
+}
+
+// ---- Ranks that do not come
+
+inline __device__ bool is_missing(const Exchange& exchange, std::uint32_t rank) {
+  return (device::load_relaxed(&exchange.state->missing) >> rank & 1) != 0;
+}
+
+inline __device__ void miss(const Exchange& exchange, std::uint32_t rank) {
+  atomicOr(reinterpret_cast<unsigned long long*>(&exchange.state->missing), 1ULL << rank);
+}
+
+inline constexpr std::uint32_t kLooksPerCheck = 64;
+
+// Polls until `done()`. False if `rank` is missing, from now on if it has not come within the timeout, or if `gives_up()`.
+template <typename Done, typename GivesUp>
+__device__ bool wait_for(const Exchange& exchange,
+                         std::uint32_t rank,
+                         Done&& done,
+                         GivesUp&& gives_up) {
+  std::uint64_t start = 0;  // read late: the timer is slow
+  for (std::uint32_t looks = 1; !done(); ++looks) {
+    if (looks % kLooksPerCheck != 0) {
+      continue;
+    }
+    if (is_missing(exchange, rank) || gives_up()) {
+      return done();
+    }
+    const std::uint64_t now = device::now_ns();
+    start = start == 0 ? now : start;
+    if (now - start > exchange.timeout_ns) {
+      miss(exchange, rank);
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- Parcels
+
+// What a rank says of one call: how many rows it sends (-1: it refuses), and what all must do alike.
+struct Header {
+  std::int32_t rows;
+  std::uint32_t mode;
+};
+
+inline __device__ std::uint64_t packed(Header header) {
+  return static_cast<std::uint32_t>(header.rows) | std::uint64_t{header.mode} << 32U;
+}
+
+inline __device__ Header unpacked(std::uint64_t data) {
+  return {static_cast<std::int32_t>(static_cast<std::uint32_t>(data)),
+          static_cast<std::uint32_t>(data >> 32U)};
+}
+
+inline __device__ void send_parcel(std::byte* to, std::uint64_t data, std::uint64_t call) {
+  device::store_relaxed_16(to, data, call);
+}
+
+inline __device__ bool has_parcel(const std::byte* from, std::uint64_t call, std::uint64_t& data) {
+  std::uint64_t seen = 0;
+  device::load_relaxed_16(from, data, seen);
+  return seen == call;
+}
+
+// Whether `rank` has refused combine `call`.
+inline __device__ bool has_refused(const Exchange& exchange,
+                                   std::uint64_t call,
+                                   std::uint32_t rank) {
+  std::uint64_t data = 0;
+  return has_parcel(mine(exchange) + exchange.shape.head_at(call, rank), call, data) &&
+         unpacked(data).mode == kRefused;
+}
+
+// ---- What the host hears
+
+inline __device__ void record_refusal(const Exchange& exchange,
+                                      weft_moe_step step,
+                                      std::uint64_t call,
+                                      std::uint32_t rank,
+                                      std::uint32_t mode) {
+  volatile Record* record = exchange.record;
+  record->refused_rank = static_cast<std::int32_t>(rank);
+  record->refused_call = call;
+  record->refused_mode = mode;
+  __threadfence_system();
+  record->refused_step = static_cast<std::uint32_t>(step);
+}
+
+// All threads of the block, at the end of a receive; `done` counts the calls.
+inline __device__ void leave(const Exchange& exchange,
+                             weft_moe_step step,
+                             std::uint64_t* done,
+                             std::uint64_t call) {
+  __syncthreads();
+  if (threadIdx.x != 0) {
+    return;
+  }
+  __threadfence();
+  State& state = *exchange.state;
+  if (atomicAdd(&state.left, 1U) != gridDim.x - 1) {
+    return;
+  }
+  state.left = 0;
+  *done = call;
+  volatile Record* record = exchange.record;
+  if (const std::uint64_t missing = device::load_relaxed(&state.missing); missing != 0) {
+    if (record->missing != missing) {
+      record->missing_call = call;
+      record->missing_step = static_cast<std::uint32_t>(step);
+      __threadfence_system();
+      record->missing = missing;
+    }
+  }
+}
+
+// ---- Rows
+
+using device::Vector16;
+
+inline constexpr std::uint32_t kUnit = sizeof(Vector16);
+
+// Units of 16 bytes, by the threads of a group.
+template <typename Visit>
+__device__ void for_units(std::uint32_t units, Visit&& visit) {
+  for (std::uint32_t unit = Group::thread(); unit < units; unit += kGroup) {
+    visit(unit);
+  }
+}
+
+}  // namespace weft::gpu::moe

@@ -1,0 +1,47 @@
+// How the kernels of this folder are loaded and launched.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "src/gpu/moe/exchange.cuh"
+
+namespace weft::gpu::moe {
+
+template <typename... Parameters, typename... Arguments>
+int launch(void (*kernel)(Parameters...),
+           unsigned blocks,
+           weft_stream_t stream,
+           Arguments&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+// Loads kernels: the least number of blocks of one that a multiprocessor holds, and CUDA's first error.
+struct Loaded {
+  int blocks = 1 << 20;
+  int error = 0;
+};
+
+template <typename... Kernels>
+Loaded load(Kernels... kernels) {
+  Loaded found;
+  const auto look = [&found](const void* kernel) {
+    int blocks = 0;
+    const int error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, 0);
+    found.error = found.error == 0 ? error : found.error;
+    found.blocks = std::min(found.blocks, blocks);
+  };
+  (look(reinterpret_cast<const void*>(kernels)), ...);
+  return found;
+}
+
+[[nodiscard]] Loaded load_dispatch();
+[[nodiscard]] Loaded load_combine();
+
+}  // namespace weft::gpu::moe

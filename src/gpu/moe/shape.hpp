@@ -1,0 +1,217 @@
+// What the host and the kernels of gpu/moe share: where everything lies in the memory of an exchange and of a plan, and the
+// structures that both see.
+//
+//   symmetric memory of a rank
+//     for each generation   rows      [ranks][max_tokens] rows (weft/moe/row.hpp), by source and slot
+//                           arrived   [ranks][max_tokens] words: the call whose row is here
+//                           counts    [ranks][1 + most local experts] parcels: header, rows for each expert
+//     for each parity       answers   [max_tokens * topk] rows of combine: at token * topk + lane
+//                           answered  [max_tokens * topk] words: the call whose answer is here
+//                           heads     [ranks] parcels: one from each rank in each call
+//                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine was given
+//
+// A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or parcel is here when its
+// number is that of the call; numbers grow, so nothing is ever cleared.
+//
+// Pure arithmetic, for host and device.
+#pragma once
+
+#include <weft/moe.h>
+#include <weft/moe/experts.hpp>
+#include <weft/moe/row.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::gpu::moe {
+
+inline constexpr std::uint32_t kRanksMax = 64;
+inline constexpr std::uint32_t kExpertsMax = 4096;
+inline constexpr std::uint32_t kTopkMax = 32;
+// What a row has behind its payload; a group of threads keeps it in shared memory.
+inline constexpr std::uint32_t kTailMax = 2560;
+inline constexpr std::size_t kParcel = 16;
+inline constexpr std::uint32_t kParities = 2;
+
+// The sizes of an exchange, the same on all ranks.
+struct Shape {
+  weft::moe::ExpertMap map{};
+  weft::moe::RowLayout row{};
+  std::uint32_t max_tokens = 0;
+  std::uint32_t topk = 0;
+  std::uint32_t hidden = 0;
+  std::uint32_t output_bytes = 0;  // of a row of combine
+  // Dispatches whose rows stay in place at once. Rows that are read in place stay until the next dispatch but one, and a
+  // peer may be one dispatch ahead: 3. Rows that the receive copies: 2.
+  std::uint32_t generations = 2;
+
+  WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
+
+  WEFT_HOST_DEVICE std::size_t arrivals() const { return std::size_t{ranks()} * max_tokens; }
+
+  WEFT_HOST_DEVICE std::size_t lanes() const { return std::size_t{max_tokens} * topk; }
+
+  WEFT_HOST_DEVICE std::size_t parcels_of_counts() const {
+    return 1 + static_cast<std::size_t>(map.count_of(0));
+  }
+
+  WEFT_HOST_DEVICE std::size_t parcels_of_weights() const { return (lanes() + 1) / 2; }
+
+  // ---- Symmetric memory
+
+  WEFT_HOST_DEVICE std::size_t row_at(std::uint64_t call,
+                                      std::uint32_t source,
+                                      std::uint32_t slot) const {
+    return ((call % generations) * arrivals() + std::size_t{source} * max_tokens + slot) *
+           row.bytes();
+  }
+
+  WEFT_HOST_DEVICE std::size_t arrived_at(std::uint64_t call,
+                                          std::uint32_t source,
+                                          std::uint32_t slot) const {
+    return generations * arrivals() * row.bytes() +
+           ((call % generations) * arrivals() + std::size_t{source} * max_tokens + slot) *
+               sizeof(std::uint64_t);
+  }
+
+  WEFT_HOST_DEVICE std::size_t count_at(std::uint64_t call,
+                                        std::uint32_t source,
+                                        std::uint32_t index) const {
+    return counts_begin() +
+           (((call % generations) * ranks() + source) * parcels_of_counts() + index) * kParcel;
+  }
+
+  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
+    return answers_begin() + ((call % kParities) * lanes() + lane) * output_bytes;
+  }
+
+  WEFT_HOST_DEVICE std::size_t answered_at(std::uint64_t call, std::size_t lane) const {
+    return answered_begin() + ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
+  }
+
+  WEFT_HOST_DEVICE std::size_t head_at(std::uint64_t call, std::uint32_t source) const {
+    return heads_begin() + ((call % kParities) * ranks() + source) * kParcel;
+  }
+
+  WEFT_HOST_DEVICE std::size_t weight_at(std::uint64_t call,
+                                         std::uint32_t source,
+                                         std::size_t pair) const {
+    return weights_begin() +
+           (((call % kParities) * ranks() + source) * parcels_of_weights() + pair) * kParcel;
+  }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const {
+    return weights_begin() + kParities * ranks() * parcels_of_weights() * kParcel;
+  }
+
+  // ---- A plan
+
+  WEFT_HOST_DEVICE std::size_t plan_bytes() const { return weights_here_at(ranks(), 0); }
+
+  // int32 [tokens][topk], as the source gave them.
+  WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
+
+  // float [tokens][topk].
+  WEFT_HOST_DEVICE std::size_t weights_at() const { return ids_at() + padded(lanes()); }
+
+  // int32 [ranks]: rows of each source.
+  WEFT_HOST_DEVICE std::size_t rows_here_at() const { return weights_at() + padded(lanes()); }
+
+  // int32 [ranks][max_tokens]: the source's token * topk + the first lane that comes here.
+  WEFT_HOST_DEVICE std::size_t lane_here_at(std::uint32_t source, std::uint32_t slot) const {
+    return rows_here_at() + padded(ranks()) +
+           (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
+  }
+
+  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks. Rank layouts: the first alone.
+  WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
+    return rows_here_at() + padded(ranks()) + padded(arrivals()) +
+           (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
+  }
+
+  // float [ranks][max_tokens][topk].
+  WEFT_HOST_DEVICE std::size_t weights_here_at(std::uint32_t source, std::uint32_t slot) const {
+    return rows_here_at() + padded(ranks()) + padded(arrivals()) + padded(arrivals() * topk) +
+           (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
+  }
+
+ private:
+  static constexpr std::size_t kHeader = 64;
+
+  // Bytes of `words` words of 4 bytes, up to a multiple of 16.
+  WEFT_HOST_DEVICE static std::size_t padded(std::size_t words) { return (words + 3) / 4 * 16; }
+
+  WEFT_HOST_DEVICE static std::size_t up_to_16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+  WEFT_HOST_DEVICE std::size_t counts_begin() const {
+    return up_to_16(generations * arrivals() * (row.bytes() + sizeof(std::uint64_t)));
+  }
+
+  WEFT_HOST_DEVICE std::size_t answers_begin() const {
+    return counts_begin() + generations * ranks() * parcels_of_counts() * kParcel;
+  }
+
+  WEFT_HOST_DEVICE std::size_t answered_begin() const {
+    return answers_begin() + kParities * lanes() * output_bytes;
+  }
+
+  WEFT_HOST_DEVICE std::size_t heads_begin() const {
+    return up_to_16(answered_begin() + kParities * lanes() * sizeof(std::uint64_t));
+  }
+
+  WEFT_HOST_DEVICE std::size_t weights_begin() const {
+    return heads_begin() + kParities * ranks() * kParcel;
+  }
+};
+
+// The first words of a plan.
+struct PlanHeader {
+  std::int32_t tokens;
+  std::int32_t has_weights;
+};
+
+// This PE's own, in GPU memory.
+struct State {
+  std::uint64_t dispatches;  // that have ended
+  std::uint64_t combines;
+  std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
+  std::uint32_t left;     // blocks that have left the running kernel
+  std::uint32_t padding;
+  std::uint64_t verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
+};
+
+// What went wrong first, or missed most; in host memory that the GPU writes.
+struct Record {
+  std::uint64_t missing;       // as State::missing, and when it changed:
+  std::uint64_t missing_call;  // its number
+  std::uint32_t missing_step;  // a weft_moe_step
+  std::uint32_t refused_step;  // a rank refused, or asked for another precision: its step, else 0
+  std::uint64_t refused_call;
+  std::int32_t refused_rank;
+  std::uint32_t refused_mode;  // kRefused, or the other mode
+  std::uint32_t bad_id_seen;   // an id that is no expert's
+  std::int32_t bad_id_at;      // token * topk + lane
+  std::int64_t bad_id;
+};
+
+inline constexpr std::uint32_t kRefused = 0xFFFF;
+
+// What every kernel of an exchange gets.
+struct Exchange {
+  Shape shape;
+  std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here
+  State* state = nullptr;
+  Record* record = nullptr;
+  // Where send leaves slots and places of many tokens: int32 [2][max_tokens][topk].
+  std::int32_t* workspace = nullptr;
+  std::uint64_t timeout_ns = 0;
+  std::int32_t me = 0;
+  std::int32_t alignment = 1;
+  weft_moe_type payload{};
+  weft_moe_scales scales{};
+  weft_moe_type output{};
+  weft_moe_layout layout{};
+  bool masks = false;
+};
+
+}  // namespace weft::gpu::moe

@@ -1,0 +1,374 @@
+#include "src/moe/gpu_exchange.hpp"
+
+#include <weft/device.h>
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+#include "src/gpu/device.hpp"
+#include "src/gpu/on_stream.hpp"
+#include "src/moe/element.hpp"
+
+namespace weft::moe::engine {
+namespace {
+
+constexpr std::uintptr_t kAlignment = 16;
+
+void require_on_gpu(const char* name, const void* address, std::uintptr_t alignment) {
+  if (address == nullptr) {
+    fail(Status::InvalidArgument, "{} is missing; give memory of this PE's GPU", name);
+  }
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
+    fail(Status::InvalidArgument, "{}, {}, is not at a multiple of {} bytes; copy it to one that is",
+         name, address, alignment);
+  }
+  if (!gpu::is_reached_by_kernels(address)) {
+    fail(Status::InvalidArgument,
+         "{}, {}, is memory of the CPU, and the exchange works on the GPU; copy it there", name,
+         address);
+  }
+}
+
+}  // namespace
+
+gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
+  const auto hidden = static_cast<std::size_t>(config.hidden);
+  const auto topk = static_cast<std::size_t>(config.topk);
+  gpu::moe::Shape shape;
+  shape.map = {config.experts, weft_team_pe_count(config.team)};
+  shape.row = {row_bytes_of(config.payload, hidden), scale_bytes_of(config.scales, hidden), topk,
+               topk};
+  shape.max_tokens = static_cast<std::uint32_t>(config.max_tokens);
+  shape.topk = static_cast<std::uint32_t>(config.topk);
+  shape.hidden = static_cast<std::uint32_t>(config.hidden);
+  shape.output_bytes = static_cast<std::uint32_t>(row_bytes_of(config.output, hidden));
+  shape.generations = config.layout == WEFT_MOE_RANK_MAJOR ? 3 : 2;
+  return shape;
+}
+
+std::string gpu_error(const weft_moe_config& config) {
+  if (weft_device_initialized() == 0) {
+    return "memory is that of the GPU, and this PE has not taken one; call weft_device_init first";
+  }
+  const gpu::moe::Shape shape = gpu_shape(config);
+  if (shape.ranks() > gpu::moe::kRanksMax) {
+    return fmt::format("the team has {} ranks, and an exchange on GPUs has at most {}",
+                       shape.ranks(), gpu::moe::kRanksMax);
+  }
+  if (const std::size_t tail = shape.row.bytes() - shape.row.scales_at();
+      tail > gpu::moe::kTailMax) {
+    return fmt::format(
+        "scales, ids and weights of a row take {} bytes, and on a GPU at most {}; lower hidden or "
+        "topk",
+        tail, gpu::moe::kTailMax);
+  }
+  return "";
+}
+
+GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
+    : config_(config),
+      ranks_(config.team),
+      memory_(memory),
+      state_(sizeof(gpu::moe::State)),
+      record_(sizeof(gpu::moe::Record)) {
+  exchange_.shape = gpu_shape(config);
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    void* mapped = weft_device_ptr(memory, ranks_.pes[rank]);
+    if (mapped == nullptr) {
+      fail(Status::InvalidArgument,
+           "the GPU memory of PE {} is not mapped at PE {}, and an exchange on GPUs stores into it; "
+           "make it for PEs of one node, or in CPU memory",
+           ranks_.pes[rank], ranks_.pes[static_cast<std::size_t>(ranks_.me)]);
+    }
+    exchange_.memory[rank] = static_cast<std::byte*>(mapped);
+  }
+  workspace_ = gpu::DeviceBuffer(2 * exchange_.shape.lanes() * sizeof(std::int32_t));
+  exchange_.state = reinterpret_cast<gpu::moe::State*>(state_.data());
+  exchange_.workspace = reinterpret_cast<std::int32_t*>(workspace_.data());
+  exchange_.record = &record();
+  exchange_.timeout_ns = static_cast<std::uint64_t>(config.timeout_s * 1e9);
+  exchange_.me = ranks_.me;
+  exchange_.alignment = config.alignment;
+  exchange_.payload = config.payload;
+  exchange_.scales = config.scales;
+  exchange_.output = config.output;
+  exchange_.layout = config.layout;
+  exchange_.masks = config.on_timeout == WEFT_MOE_MASK;
+  // A kernel that sends and receives needs all its blocks at once.
+  const gpu::moe::Residency held = gpu::moe::residency();
+  blocks_ = std::min(config.blocks > 0 ? config.blocks : held.processors,
+                     held.processors * std::max(held.blocks, 1));
+}
+
+gpu::moe::Record& GpuExchange::record() const {
+  return *reinterpret_cast<gpu::moe::Record*>(record_.data());
+}
+
+weft_moe_shape GpuExchange::shape() const {
+  const gpu::moe::Shape& of = exchange_.shape;
+  const std::int32_t local = of.map.count_of(ranks_.me);
+  std::size_t rows = of.arrivals();
+  if (config_.layout == WEFT_MOE_EXPERT_PADDED) {
+    rows *= static_cast<std::size_t>(local);
+  } else if (config_.layout == WEFT_MOE_EXPERT_COMPACT) {
+    rows = rows * static_cast<std::size_t>(std::min(local, config_.topk)) +
+           static_cast<std::size_t>(local) * static_cast<std::size_t>(config_.alignment - 1);
+  }
+  return {.rank = ranks_.me,
+          .ranks = static_cast<int>(ranks_.count()),
+          .first_expert = of.map.first_of(ranks_.me),
+          .local_experts = local,
+          .payload_bytes = of.row.payload_bytes,
+          .scale_bytes = of.row.scale_bytes,
+          .rows_max = rows,
+          .memory = memory_,
+          .memory_bytes = of.bytes(),
+          .plan_bytes = of.plan_bytes()};
+}
+
+std::vector<bool> GpuExchange::active() const {
+  std::vector<bool> active(ranks_.count());
+  for (std::size_t rank = 0; rank < active.size(); ++rank) {
+    active[rank] = (record().missing >> rank & 1) == 0;
+  }
+  return active;
+}
+
+void GpuExchange::check() {
+  gpu::moe::Record& found = record();
+  if (found.bad_id_seen != 0) {
+    found.bad_id_seen = 0;
+    fail(Status::InvalidArgument,
+         "topk_ids[{}, {}] is {}, and there are {} experts; it was taken for -1, no route",
+         found.bad_id_at / config_.topk, found.bad_id_at % config_.topk, found.bad_id,
+         config_.experts);
+  }
+  if (const std::uint32_t step = found.refused_step; step != 0) {
+    found.refused_step = 0;
+    const int pe = ranks_.pes[static_cast<std::size_t>(found.refused_rank)];
+    const char* name = step == WEFT_MOE_DISPATCH ? "dispatch" : "combine";
+    if (found.refused_mode == gpu::moe::kRefused) {
+      fail(Status::Mismatch, "{} {}: PE {} could not take part; it has said why itself", name,
+           found.refused_call, pe);
+    }
+    fail(Status::Mismatch,
+         "{} {}: PE {} asked for another precision or weighting than this PE; give the same on all "
+         "PEs",
+         name, found.refused_call, pe);
+  }
+  if (found.missing != 0 && config_.on_timeout == WEFT_MOE_ERROR) {
+    std::vector<std::size_t> missing;
+    for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+      if ((found.missing >> rank & 1) != 0) {
+        missing.push_back(rank);
+      }
+    }
+    fail(Status::Timeout,
+         "{} {}: nothing came from {} of {} within {} s, and the exchange is broken; look at what "
+         "these PEs do, or raise the timeout",
+         found.missing_step == WEFT_MOE_DISPATCH ? "dispatch" : "combine", found.missing_call,
+         ranks_.names(missing), ranks_.count(), config_.timeout_s);
+  }
+}
+
+void GpuExchange::require(Step step, const char* wanted) const {
+  if (step_ != step) {
+    const char* now = step_ == Step::Idle          ? "no step is under way"
+                      : step_ == Step::Dispatching ? "a dispatch was sent, and not received"
+                                                   : "a combine was sent, and not received";
+    fail(Status::InvalidArgument, "{}, so {} does not fit here", now, wanted);
+  }
+}
+
+void GpuExchange::enqueued(int error) const {
+  if (error != 0) {
+    fail(Status::Internal, "enqueuing it on the stream failed: {}", gpu::on_stream::words_of(error));
+  }
+}
+
+template <typename Check>
+void GpuExchange::checked(weft_moe_step step, weft_stream_t stream, Check&& check) {
+  try {
+    std::forward<Check>(check)();
+  } catch (const Error&) {
+    enqueued(gpu::moe::refuse(exchange_, step, stream));
+    dispatches_ += step == WEFT_MOE_DISPATCH ? 1 : 0;
+    step_ = Step::Idle;
+    throw;
+  }
+}
+
+// ---- Dispatch
+
+void GpuExchange::check_tokens(const weft_moe_tokens& tokens) const {
+  if (tokens.count < 0 || tokens.count > config_.max_tokens) {
+    fail(Status::InvalidArgument,
+         "{} tokens were given, and the exchange was made for {}; give fewer, or raise max_tokens",
+         tokens.count, config_.max_tokens);
+  }
+  const bool is_ready = tokens.type == config_.payload;
+  if (!is_ready && (!is_quantized(config_.payload) || is_quantized(tokens.type) ||
+                    tokens.type == WEFT_MOE_F64)) {
+    fail(Status::InvalidArgument, "x is of {}, and the exchange moves {}; convert it first",
+         name_of(tokens.type), name_of(config_.payload));
+  }
+  if (!is_ready && tokens.scales != nullptr) {
+    fail(Status::InvalidArgument,
+         "x is of {} and gets its scales here; leave out scales, or give x as {}",
+         name_of(tokens.type), name_of(config_.payload));
+  }
+  if (tokens.count == 0) {
+    return;
+  }
+  require_on_gpu("x", tokens.x, kAlignment);
+  require_on_gpu("topk_ids", tokens.topk_ids, alignof(std::int64_t));
+  if (tokens.topk_weights != nullptr) {
+    require_on_gpu("topk_weights", tokens.topk_weights, alignof(float));
+  }
+  if (is_ready && exchange_.shape.row.scale_bytes > 0) {
+    require_on_gpu("scales", tokens.scales, 1);
+  }
+}
+
+void GpuExchange::check_rows(const weft_moe_rows& rows) const {
+  require_on_gpu("counts", rows.counts, alignof(std::int32_t));
+  require_on_gpu("offsets", rows.offsets, alignof(std::int64_t));
+  if (config_.layout == WEFT_MOE_RANK_MAJOR) {
+    return;
+  }
+  require_on_gpu("rows.x", rows.x, kAlignment);
+  require_on_gpu("rows.weights", rows.weights, alignof(float));
+  if (exchange_.shape.row.scale_bytes > 0) {
+    require_on_gpu("rows.scales", rows.scales, 1);
+  }
+  if (config_.layout == WEFT_MOE_RANK_COMPACT) {
+    require_on_gpu("rows.ids", rows.ids, alignof(std::int32_t));
+  }
+}
+
+// WEFT_MOE_RANK_MAJOR: where call `number` of the kernels leaves its rows.
+void GpuExchange::show_in_place(weft_moe_rows& rows, std::uint64_t number) const {
+  const gpu::moe::Shape& shape = exchange_.shape;
+  std::byte* first = memory_ + shape.row_at(number, 0, 0);
+  rows.x = first;
+  rows.scales = first + shape.row.scales_at();
+  rows.ids = reinterpret_cast<std::int32_t*>(first + shape.row.ids_at());
+  rows.weights = reinterpret_cast<float*>(first + shape.row.weights_at());
+  rows.x_stride = rows.scales_stride = rows.ids_stride = rows.weights_stride = shape.row.bytes();
+}
+
+void GpuExchange::dispatch(weft_moe_phase phase,
+                           const weft_moe_tokens* tokens,
+                           weft_moe_rows* rows,
+                           void* plan,
+                           weft_stream_t stream) {
+  const bool sends = phase != WEFT_MOE_RECEIVE;
+  const bool receives = phase != WEFT_MOE_SEND;
+  require(sends ? Step::Idle : Step::Dispatching, sends ? "a dispatch" : "the receive of a dispatch");
+  check();
+  gpu::moe::Dispatch call{.phases = {sends, receives}, .plan = static_cast<std::byte*>(plan)};
+  checked(WEFT_MOE_DISPATCH, stream, [&] {
+    require_on_gpu("plan", plan, kAlignment);
+    if (sends && tokens == nullptr) {
+      fail(Status::InvalidArgument, "tokens is NULL; give the tokens of this PE");
+    }
+    if (receives && rows == nullptr) {
+      fail(Status::InvalidArgument, "rows is NULL; say where the rows go");
+    }
+    if (sends) {
+      check_tokens(*tokens);
+    }
+    if (receives) {
+      check_rows(*rows);
+    }
+  });
+  if (sends) {
+    call.tokens = tokens->count;
+    call.x = static_cast<const std::byte*>(tokens->x);
+    call.type = tokens->type;
+    call.scales = static_cast<const std::byte*>(tokens->scales);
+    call.ids = tokens->topk_ids;
+    call.weights = tokens->topk_weights;
+    ++dispatches_;
+  }
+  if (receives) {
+    const RowLayout& row = exchange_.shape.row;
+    if (config_.layout == WEFT_MOE_RANK_MAJOR) {
+      show_in_place(*rows, dispatches_);
+    } else {
+      const bool is_by_rank = config_.layout == WEFT_MOE_RANK_COMPACT;
+      rows->x_stride = row.payload_bytes;
+      rows->scales_stride = row.scale_bytes;
+      rows->ids_stride = row.topk * sizeof(std::int32_t);
+      rows->weights_stride = (is_by_rank ? row.topk : 1) * sizeof(float);
+    }
+    call.rows = static_cast<std::byte*>(rows->x);
+    call.row_scales = static_cast<std::byte*>(rows->scales);
+    call.row_ids = rows->ids;
+    call.row_weights = rows->weights;
+    call.counts = rows->counts;
+    call.offsets = rows->offsets;
+  }
+  enqueued(gpu::moe::dispatch(exchange_, call, blocks_, stream));
+  step_ = receives ? Step::Idle : Step::Dispatching;
+}
+
+// ---- Combine
+
+void GpuExchange::check_outputs(const weft_moe_outputs& outputs,
+                                const void* out,
+                                bool receives) const {
+  const bool is_by_rank =
+      config_.layout == WEFT_MOE_RANK_MAJOR || config_.layout == WEFT_MOE_RANK_COMPACT;
+  if (is_by_rank &&
+      (outputs.precision != WEFT_MOE_REDUCED || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
+    fail(Status::InvalidArgument,
+         "rows by rank are reduced by the caller, so combine takes no weights and precision "
+         "'reduced' alone; use an expert layout for others");
+  }
+  require_on_gpu("expert_out", outputs.rows, kAlignment);
+  if (outputs.stride % kAlignment != 0) {
+    fail(Status::InvalidArgument, "the stride of expert_out, {} bytes, is no multiple of {}",
+         outputs.stride, kAlignment);
+  }
+  if (outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN) {
+    require_on_gpu("topk_weights", outputs.topk_weights, alignof(float));
+  }
+  if (receives) {
+    require_on_gpu("out", out, kAlignment);
+  }
+}
+
+void GpuExchange::combine(weft_moe_phase phase,
+                          void* plan,
+                          const weft_moe_outputs& outputs,
+                          void* out,
+                          weft_stream_t stream) {
+  const bool sends = phase != WEFT_MOE_RECEIVE;
+  const bool receives = phase != WEFT_MOE_SEND;
+  require(sends ? Step::Idle : Step::Combining, sends ? "a combine" : "the receive of a combine");
+  check();
+  checked(WEFT_MOE_COMBINE, stream, [&] {
+    require_on_gpu("plan", plan, kAlignment);
+    check_outputs(outputs, out, receives);
+  });
+  const gpu::moe::Combine call{
+      .phases = {sends, receives},
+      .plan = static_cast<std::byte*>(plan),
+      .rows = static_cast<const std::byte*>(outputs.rows),
+      .stride = outputs.stride == 0 ? exchange_.shape.output_bytes : outputs.stride,
+      .precision = outputs.precision,
+      .weighting = outputs.weighting,
+      .weights = outputs.topk_weights,
+      .out = static_cast<std::byte*>(out)};
+  enqueued(gpu::moe::combine(exchange_, call, blocks_, stream));
+  step_ = receives ? Step::Idle : Step::Combining;
+}
+
+void GpuExchange::refuse(weft_moe_step step, weft_stream_t stream) {
+  require(Step::Idle, "a refusal");
+  dispatches_ += step == WEFT_MOE_DISPATCH ? 1 : 0;
+  enqueued(gpu::moe::refuse(exchange_, step, stream));
+}
+
+}  // namespace weft::moe::engine

@@ -1,0 +1,74 @@
+// An exchange in GPU memory: checks arguments on the host, and enqueues the kernels of gpu/moe.hpp. What kernels find out,
+// they leave in a record that each call here reads.
+//
+// Owner: the program; weft_moe_t points to one. Threads: one at a time.
+// Invariant: every rank makes the same calls in the same order, so that the numbers of the calls agree.
+#pragma once
+
+#include <weft/moe.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/gpu/buffer.hpp"
+#include "src/gpu/moe.hpp"
+#include "src/moe/ranks.hpp"
+
+namespace weft::moe::engine {
+
+[[nodiscard]] gpu::moe::Shape gpu_shape(const weft_moe_config& config);
+// What keeps an exchange of such sizes off this PE's GPU; empty if nothing does.
+[[nodiscard]] std::string gpu_error(const weft_moe_config& config);
+
+class GpuExchange {
+ public:
+  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards. Throws if a rank's is not
+  // mapped here.
+  GpuExchange(const weft_moe_config& config, std::byte* memory);
+
+  void dispatch(weft_moe_phase phase,
+                const weft_moe_tokens* tokens,
+                weft_moe_rows* rows,
+                void* plan,
+                weft_stream_t stream);
+  void combine(weft_moe_phase phase,
+               void* plan,
+               const weft_moe_outputs& outputs,
+               void* out,
+               weft_stream_t stream);
+  void refuse(weft_moe_step step, weft_stream_t stream);
+  // Throws what the kernels that have ended found.
+  void check();
+
+  [[nodiscard]] weft_moe_shape shape() const;
+  [[nodiscard]] std::vector<bool> active() const;
+
+ private:
+  enum class Step { Idle, Dispatching, Combining };
+
+  void require(Step step, const char* wanted) const;
+  void check_tokens(const weft_moe_tokens& tokens) const;
+  void check_rows(const weft_moe_rows& rows) const;
+  void check_outputs(const weft_moe_outputs& outputs, const void* out, bool receives) const;
+  void show_in_place(weft_moe_rows& rows, std::uint64_t number) const;
+  // Throws, after the peers were told, where `check` throws.
+  template <typename Check>
+  void checked(weft_moe_step step, weft_stream_t stream, Check&& check);
+  void enqueued(int error) const;
+  [[nodiscard]] gpu::moe::Record& record() const;
+
+  weft_moe_config config_;
+  Ranks ranks_;
+  std::byte* memory_;
+  gpu::DeviceBuffer state_;
+  gpu::DeviceBuffer workspace_;
+  gpu::PinnedBuffer record_;
+  gpu::moe::Exchange exchange_;
+  int blocks_ = 1;
+  Step step_ = Step::Idle;
+  std::uint64_t dispatches_ = 0;  // that were enqueued; kernels that are replayed count for themselves
+};
+
+}  // namespace weft::moe::engine
