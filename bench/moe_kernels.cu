@@ -29,8 +29,8 @@ constexpr int kSamples = 21;
 
 void require(bool is_so, const char* what) {
   if (!is_so) {
-    std::fprintf(stderr, "PE %d: %s: %s, %s\n", weft_pe(), what, cudaGetErrorString(cudaGetLastError()),
-                 weft_last_error());
+    std::fprintf(stderr, "PE %d: %s: %s, %s\n", weft_pe(), what,
+                 cudaGetErrorString(cudaGetLastError()), weft_last_error());
     weft_global_exit(1);
   }
 }
@@ -108,16 +108,22 @@ class Pair {
       ids.insert(ids.end(), chosen.begin(), chosen.end());
     }
     is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR;
-    tokens_ = {tokens, on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden, 0x3F80)),
-               WEFT_MOE_BF16, nullptr, on_gpu(ids), on_gpu(std::vector<float>(ids.size(), 0.125F))};
+    tokens_ = {
+        tokens,
+        on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden, 0x3F80)),
+        WEFT_MOE_BF16,
+        nullptr,
+        on_gpu(ids),
+        on_gpu(std::vector<float>(ids.size(), 0.125F))};
     rows_.x = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.payload_bytes));
     rows_.scales = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.scale_bytes));
     rows_.weights = on_gpu(std::vector<float>(shape.rows_max));
     rows_.counts = on_gpu(std::vector<std::int32_t>(kExperts));
     rows_.offsets = on_gpu(std::vector<std::int64_t>(kExperts + 1));
     plan_ = on_gpu(std::vector<std::uint8_t>(shape.plan_bytes));
-    outputs_ = {on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80)), 0, WEFT_MOE_REDUCED,
-                is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
+    outputs_ = {on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80)), 0,
+                WEFT_MOE_REDUCED, is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH,
+                nullptr};
     out_ = on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden));
   }
 
@@ -126,21 +132,24 @@ class Pair {
 
   ~Pair() {
     for (const void* address :
-         {tokens_.x, static_cast<const void*>(tokens_.topk_ids), static_cast<const void*>(tokens_.topk_weights),
-          static_cast<const void*>(rows_.counts), static_cast<const void*>(rows_.offsets),
-          static_cast<const void*>(plan_), outputs_.rows, static_cast<const void*>(out_)}) {
+         {tokens_.x, static_cast<const void*>(tokens_.topk_ids),
+          static_cast<const void*>(tokens_.topk_weights), static_cast<const void*>(rows_.counts),
+          static_cast<const void*>(rows_.offsets), static_cast<const void*>(plan_), outputs_.rows,
+          static_cast<const void*>(out_)}) {
       cudaFree(const_cast<void*>(address));
     }
     weft_moe_destroy(exchange_);
   }
 
   void dispatch(cudaStream_t stream) {
-    require(weft_moe_dispatch_on_stream(exchange_, WEFT_MOE_BOTH, &tokens_, &rows_, plan_, stream) == WEFT_OK,
+    require(weft_moe_dispatch_on_stream(exchange_, WEFT_MOE_BOTH, &tokens_, &rows_, plan_,
+                                        stream) == WEFT_OK,
             "weft_moe_dispatch_on_stream");
   }
 
   void combine(cudaStream_t stream) {
-    require(weft_moe_combine_on_stream(exchange_, WEFT_MOE_BOTH, plan_, &outputs_, out_, stream) == WEFT_OK,
+    require(weft_moe_combine_on_stream(exchange_, WEFT_MOE_BOTH, plan_, &outputs_, out_, stream) ==
+                WEFT_OK,
             "weft_moe_combine_on_stream");
   }
 
@@ -166,7 +175,8 @@ double time_of(cudaStream_t stream, bool in_graph, const std::function<void()>& 
     }
   };
   if (in_graph) {
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "capture");
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess,
+            "capture");
     chain();
     require(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "end of the capture");
     require(cudaGraphInstantiate(&replayed, graph, 0) == cudaSuccess, "cudaGraphInstantiate");
@@ -208,10 +218,12 @@ void report(const char* what, const Options& options, int tokens, bool in_graph,
   weft_team_reduce(WEFT_TEAM_WORLD, mine + 1, mine, {WEFT_DOUBLE, 1}, WEFT_MAX);
   weft_team_reduce(WEFT_TEAM_WORLD, mine + 2, mine, {WEFT_DOUBLE, 1}, WEFT_MIN);
   if (weft_pe() == 0) {
-    std::printf("{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": %.2f, "
-                "\"pes\": %d, \"layout\": %d, \"blocks\": %d}\n",
-                what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(), options.layout,
-                options.blocks);
+    std::printf(
+        "{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": "
+        "%.2f, "
+        "\"pes\": %d, \"layout\": %d, \"blocks\": %d}\n",
+        what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(),
+        options.layout, options.blocks);
     std::fflush(stdout);
   }
   weft_free(mine);
@@ -231,8 +243,10 @@ int main(int count, char** arguments) {
   for (const int tokens : options.tokens) {
     Pair pair(options, tokens);
     for (const bool in_graph : {false, true}) {
-      report("dispatch", options, tokens, in_graph, time_of(stream, in_graph, [&] { pair.dispatch(stream); }));
-      report("combine", options, tokens, in_graph, time_of(stream, in_graph, [&] { pair.combine(stream); }));
+      report("dispatch", options, tokens, in_graph,
+             time_of(stream, in_graph, [&] { pair.dispatch(stream); }));
+      report("combine", options, tokens, in_graph,
+             time_of(stream, in_graph, [&] { pair.combine(stream); }));
       report("pair", options, tokens, in_graph, time_of(stream, in_graph, [&] {
                pair.dispatch(stream);
                pair.combine(stream);

@@ -25,6 +25,12 @@ struct Residency {
 
 [[nodiscard]] Residency residency();
 
+// Of 512 threads each. Wide: a whole block handles a row, for few rows; else 128 threads.
+struct Grid {
+  int blocks = 1;
+  bool is_wide = false;
+};
+
 struct Phases {
   bool sends = true;
   bool receives = true;
@@ -51,7 +57,7 @@ struct Dispatch {
 
 [[nodiscard]] int dispatch(const Exchange& exchange,
                            const Dispatch& call,
-                           int blocks,
+                           Grid grid,
                            weft_stream_t stream);
 
 struct Combine {
@@ -67,7 +73,7 @@ struct Combine {
 
 [[nodiscard]] int combine(const Exchange& exchange,
                           const Combine& call,
-                          int blocks,
+                          Grid grid,
                           weft_stream_t stream);
 
 // In place of the send of a dispatch or a combine that this PE cannot make, and of its receive.

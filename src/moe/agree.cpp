@@ -37,8 +37,9 @@ std::array<std::int32_t, 12> numbers_of(const weft_moe_config& config) {
 
 // In the order of numbers_of.
 const char* name_of_number(std::size_t index) {
-  constexpr std::array kNames{"max_tokens", "hidden", "experts", "topk",      "payload",    "scales",
-                              "output",     "layout", "alignment", "on_timeout", "memory", "team"};
+  constexpr std::array kNames{"max_tokens", "hidden",     "experts", "topk",
+                              "payload",    "scales",     "output",  "layout",
+                              "alignment",  "on_timeout", "memory",  "team"};
   return kNames.at(index);
 }
 

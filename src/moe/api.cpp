@@ -288,9 +288,8 @@ int weft_moe_dispatch_on_stream(weft_moe_t exchange,
                                 weft_moe_rows* rows,
                                 void* plan,
                                 weft_stream_t stream) {
-  return guarded("weft_moe_dispatch_on_stream", [&] {
-    gpu_engine_of(exchange).dispatch(phase, tokens, rows, plan, stream);
-  });
+  return guarded("weft_moe_dispatch_on_stream",
+                 [&] { gpu_engine_of(exchange).dispatch(phase, tokens, rows, plan, stream); });
 }
 
 int weft_moe_combine_on_stream(weft_moe_t exchange,

@@ -19,8 +19,9 @@ void require_on_gpu(const char* name, const void* address, std::uintptr_t alignm
     fail(Status::InvalidArgument, "{} is missing; give memory of this PE's GPU", name);
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
-    fail(Status::InvalidArgument, "{}, {}, is not at a multiple of {} bytes; copy it to one that is",
-         name, address, alignment);
+    fail(Status::InvalidArgument,
+         "{}, {}, is not at a multiple of {} bytes; copy it to one that is", name, address,
+         alignment);
   }
   if (!gpu::is_reached_by_kernels(address)) {
     fail(Status::InvalidArgument,
@@ -75,10 +76,11 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     void* mapped = weft_device_ptr(memory, ranks_.pes[rank]);
     if (mapped == nullptr) {
-      fail(Status::InvalidArgument,
-           "the GPU memory of PE {} is not mapped at PE {}, and an exchange on GPUs stores into it; "
-           "make it for PEs of one node, or in CPU memory",
-           ranks_.pes[rank], ranks_.pes[static_cast<std::size_t>(ranks_.me)]);
+      fail(
+          Status::InvalidArgument,
+          "the GPU memory of PE {} is not mapped at PE {}, and an exchange on GPUs stores into it; "
+          "make it for PEs of one node, or in CPU memory",
+          ranks_.pes[rank], ranks_.pes[static_cast<std::size_t>(ranks_.me)]);
     }
     exchange_.memory[rank] = static_cast<std::byte*>(mapped);
   }
@@ -123,7 +125,7 @@ weft_moe_shape GpuExchange::shape() const {
           .rows_max = rows,
           .memory = memory_,
           .memory_bytes = of.bytes(),
-          .plan_bytes = of.plan_bytes()};
+          .plan_bytes = of.plan().bytes()};
 }
 
 std::vector<bool> GpuExchange::active() const {
@@ -182,7 +184,8 @@ void GpuExchange::require(Step step, const char* wanted) const {
 
 void GpuExchange::enqueued(int error) const {
   if (error != 0) {
-    fail(Status::Internal, "enqueuing it on the stream failed: {}", gpu::on_stream::words_of(error));
+    fail(Status::Internal, "enqueuing it on the stream failed: {}",
+         gpu::on_stream::words_of(error));
   }
 }
 
@@ -196,6 +199,12 @@ void GpuExchange::checked(weft_moe_step step, weft_stream_t stream, Check&& chec
     step_ = Step::Idle;
     throw;
   }
+}
+
+// Wide blocks while there are no more than two rows for each, if the other ranks have as many tokens.
+gpu::moe::Grid GpuExchange::grid() const {
+  const int copies = std::min(config_.topk, static_cast<int>(ranks_.count()));
+  return {blocks_, tokens_ * copies <= 2 * blocks_};
 }
 
 // ---- Dispatch
@@ -239,7 +248,7 @@ void GpuExchange::check_rows(const weft_moe_rows& rows) const {
   require_on_gpu("rows.x", rows.x, kAlignment);
   require_on_gpu("rows.weights", rows.weights, alignof(float));
   if (exchange_.shape.row.scale_bytes > 0) {
-    require_on_gpu("rows.scales", rows.scales, 1);
+    require_on_gpu("rows.scales", rows.scales, alignof(float));
   }
   if (config_.layout == WEFT_MOE_RANK_COMPACT) {
     require_on_gpu("rows.ids", rows.ids, alignof(std::int32_t));
@@ -264,7 +273,8 @@ void GpuExchange::dispatch(weft_moe_phase phase,
                            weft_stream_t stream) {
   const bool sends = phase != WEFT_MOE_RECEIVE;
   const bool receives = phase != WEFT_MOE_SEND;
-  require(sends ? Step::Idle : Step::Dispatching, sends ? "a dispatch" : "the receive of a dispatch");
+  require(sends ? Step::Idle : Step::Dispatching,
+          sends ? "a dispatch" : "the receive of a dispatch");
   check();
   gpu::moe::Dispatch call{.phases = {sends, receives}, .plan = static_cast<std::byte*>(plan)};
   checked(WEFT_MOE_DISPATCH, stream, [&] {
@@ -289,6 +299,7 @@ void GpuExchange::dispatch(weft_moe_phase phase,
     call.scales = static_cast<const std::byte*>(tokens->scales);
     call.ids = tokens->topk_ids;
     call.weights = tokens->topk_weights;
+    tokens_ = tokens->count;
     ++dispatches_;
   }
   if (receives) {
@@ -309,7 +320,7 @@ void GpuExchange::dispatch(weft_moe_phase phase,
     call.counts = rows->counts;
     call.offsets = rows->offsets;
   }
-  enqueued(gpu::moe::dispatch(exchange_, call, blocks_, stream));
+  enqueued(gpu::moe::dispatch(exchange_, call, grid(), stream));
   step_ = receives ? Step::Idle : Step::Dispatching;
 }
 
@@ -361,7 +372,7 @@ void GpuExchange::combine(weft_moe_phase phase,
       .weighting = outputs.weighting,
       .weights = outputs.topk_weights,
       .out = static_cast<std::byte*>(out)};
-  enqueued(gpu::moe::combine(exchange_, call, blocks_, stream));
+  enqueued(gpu::moe::combine(exchange_, call, grid(), stream));
   step_ = receives ? Step::Idle : Step::Combining;
 }
 

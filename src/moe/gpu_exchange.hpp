@@ -57,6 +57,7 @@ class GpuExchange {
   template <typename Check>
   void checked(weft_moe_step step, weft_stream_t stream, Check&& check);
   void enqueued(int error) const;
+  [[nodiscard]] gpu::moe::Grid grid() const;
   [[nodiscard]] gpu::moe::Record& record() const;
 
   weft_moe_config config_;
@@ -67,8 +68,10 @@ class GpuExchange {
   gpu::PinnedBuffer record_;
   gpu::moe::Exchange exchange_;
   int blocks_ = 1;
+  int tokens_ = 0;  // of the last dispatch
   Step step_ = Step::Idle;
-  std::uint64_t dispatches_ = 0;  // that were enqueued; kernels that are replayed count for themselves
+  std::uint64_t dispatches_ =
+      0;  // that were enqueued; kernels that are replayed count for themselves
 };
 
 }  // namespace weft::moe::engine

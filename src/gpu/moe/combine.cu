@@ -42,13 +42,13 @@ Kernel kernel_of(weft_moe_type type) {
 
 }  // namespace
 
-int combine(const Exchange& exchange, const Combine& call, int blocks, weft_stream_t stream) {
-  return launch(kernel_of(exchange.output), static_cast<unsigned>(blocks), stream, exchange, call);
+int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
+  return launch(kernel_of(exchange.output), grid, stream, exchange, call);
 }
 
 Loaded load_combine() {
   return load(&combine_kernel<Bf16>, &combine_kernel<F16>, &combine_kernel<Plain<float>>,
-                   &combine_kernel<Plain<double>>);
+              &combine_kernel<Plain<double>>);
 }
 
 }  // namespace weft::gpu::moe

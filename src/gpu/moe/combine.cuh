@@ -19,9 +19,9 @@ struct Terms {
 };
 
 struct CombineMemory {
-  Terms terms[kGroups];
-  std::byte* to[kGroups][kTopkMax];
-  std::uint64_t* answered[kGroups][kTopkMax];
+  Terms terms[kGroupsMax];
+  std::byte* to[kGroupsMax][kTopkMax];
+  std::uint64_t* answered[kGroupsMax][kTopkMax];
 };
 
 struct Combining {
@@ -60,11 +60,11 @@ inline __device__ unsigned lanes_below() {
 inline __device__ void send_heads(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
-    if (threadIdx.x == 0 && !combining.is_gone(rank)) {
-      send_parcel(exchange.memory[rank] +
-                      exchange.shape.head_at(combining.number,
-                                             static_cast<std::uint32_t>(exchange.me)),
-                  packed({0, combining.mode()}), combining.number);
+    if (thread_of_block() == 0 && !combining.is_gone(rank)) {
+      send_parcel(
+          exchange.memory[rank] +
+              exchange.shape.head_at(combining.number, static_cast<std::uint32_t>(exchange.me)),
+          packed({0, combining.mode()}), combining.number);
     }
   }
 }
@@ -72,22 +72,20 @@ inline __device__ void send_heads(const Combining& combining) {
 inline __device__ void send_weights(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
-  const auto tokens =
-      static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
+  const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
   const std::uint32_t lanes = tokens * shape.topk;
   const float* weights = combining.call.weights;
-  for (std::uint32_t pair = blockIdx.x * kThreads + threadIdx.x; pair < (lanes + 1) / 2;
+  for (std::uint32_t pair = blockIdx.x * kThreads + thread_of_block(); pair < (lanes + 1) / 2;
        pair += gridDim.x * kThreads) {
     const std::uint32_t low = __float_as_uint(weights[2 * pair]);
-    const std::uint32_t high =
-        2 * pair + 1 < lanes ? __float_as_uint(weights[2 * pair + 1]) : 0;
+    const std::uint32_t high = 2 * pair + 1 < lanes ? __float_as_uint(weights[2 * pair + 1]) : 0;
     const std::uint64_t data = low | std::uint64_t{high} << 32U;
     for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
       if (!combining.is_gone(rank)) {
-        send_parcel(exchange.memory[rank] +
-                        shape.weight_at(combining.number,
-                                        static_cast<std::uint32_t>(exchange.me), pair),
-                    data, combining.number);
+        send_parcel(
+            exchange.memory[rank] +
+                shape.weight_at(combining.number, static_cast<std::uint32_t>(exchange.me), pair),
+            data, combining.number);
       }
     }
   }
@@ -109,39 +107,93 @@ inline __device__ float await_weight(const Combining& combining,
 
 // ---- Sums
 
-// The group's terms, added in their order, to `to`.
-template <typename Type>
-__device__ void store_sum(const Combining& combining, std::byte* to, bool weighs) {
-  constexpr std::uint32_t kTogether = 4;
-  const Terms& terms = terms_of(combining);
-  const std::uint32_t units = combining.exchange.shape.output_bytes / kUnit;
-  for_units(units, [&](std::uint32_t unit) {
-    UnitSum<Type> sum;
-    for (std::uint32_t first = 0; first < terms.count; first += kTogether) {
-      Vector16 loaded[kTogether];
+// The group's terms from `first` on, at most kTerms: in registers.
+template <std::uint32_t kTerms>
+struct SomeTerms {
+  const Vector16* from[kTerms];
+  float weights[kTerms];
+  std::uint32_t count;
+
+  __device__ SomeTerms(const Terms& terms, std::uint32_t first) : count(terms.count - first) {
 #pragma unroll
-      for (std::uint32_t i = 0; i < kTogether; ++i) {
-        if (first + i < terms.count) {
-          loaded[i] =
-              device::load_shared(reinterpret_cast<const Vector16*>(terms.from[first + i]) + unit);
-        }
-      }
-#pragma unroll
-      for (std::uint32_t i = 0; i < kTogether; ++i) {
-        if (first + i < terms.count) {
-          sum.add_unit(loaded[i], weighs, terms.weights[first + i]);
-        }
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      from[i] = nullptr;
+      weights[i] = 0;
+      if (i < count) {
+        from[i] = reinterpret_cast<const Vector16*>(terms.from[first + i]);
+        weights[i] = terms.weights[first + i];
       }
     }
-    device::store_data(reinterpret_cast<Vector16*>(to) + unit, sum.rounded());
-  });
+  }
+};
+
+// Adds up to kTerms terms to a unit's sum, with all loads on their way together.
+template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+__device__ void add_terms(const SomeTerms<kTerms>& terms,
+                          std::uint32_t unit,
+                          std::uint32_t units,
+                          bool weighs,
+                          UnitSum<Type> (&sums)[kUnits]) {
+  Vector16 loaded[kUnits][kTerms];
+#pragma unroll
+  for (std::uint32_t u = 0; u < kUnits; ++u) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      if (i < terms.count && unit + u * Group::size() < units) {
+        loaded[u][i] = device::load_shared(terms.from[i] + unit + u * Group::size());
+      }
+    }
+  }
+#pragma unroll
+  for (std::uint32_t u = 0; u < kUnits; ++u) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      if (i < terms.count && unit + u * Group::size() < units) {
+        sums[u].add_unit(loaded[u][i], weighs, terms.weights[i]);
+      }
+    }
+  }
+}
+
+// The group's terms, added in their order, to `to`.
+template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+__device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* to, bool weighs) {
+  const SomeTerms<kTerms> terms(all, 0);
+#pragma unroll 1
+  for (std::uint32_t unit = Group::thread(); unit < units; unit += kUnits * Group::size()) {
+    UnitSum<Type> sums[kUnits];
+    add_terms(terms, unit, units, weighs, sums);
+#pragma unroll 1
+    for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
+      add_terms(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
+    }
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnits; ++u) {
+      if (unit + u * Group::size() < units) {
+        device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size(),
+                           sums[u].rounded());
+      }
+    }
+  }
+}
+
+// Few terms are those of a team of many ranks: then several units at once keep as many loads on their way.
+template <typename Type>
+__device__ void store_sum(const Combining& combining, std::byte* to, bool weighs) {
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t units = combining.exchange.shape.output_bytes / kUnit;
+  if (terms.count <= 2) {
+    store_sum_by<Type, 2, 2>(terms, units, to, weighs);
+  } else {
+    store_sum_by<Type, 1, 8>(terms, units, to, weighs);
+  }
 }
 
 inline __device__ void copy_units(const std::byte* from, std::byte* to, std::uint32_t units) {
-  for_units(units, [&](std::uint32_t unit) {
-    device::store_data(reinterpret_cast<Vector16*>(to) + unit,
-                       device::load_shared(reinterpret_cast<const Vector16*>(from) + unit));
-  });
+  for_units_loaded(reinterpret_cast<const Vector16*>(from), units,
+                   [&](std::uint32_t unit, const Vector16& loaded) {
+                     device::store_data(reinterpret_cast<Vector16*>(to) + unit, loaded);
+                   });
 }
 
 // ---- Send
@@ -160,8 +212,7 @@ inline __device__ void note_answer(const Combining& combining,
   const Exchange& exchange = combining.exchange;
   std::byte* memory = exchange.memory[row.source];
   const std::uint32_t group = Group::number();
-  combining.shared.to[group][copy] =
-      memory + exchange.shape.answer_at(combining.number, index);
+  combining.shared.to[group][copy] = memory + exchange.shape.answer_at(combining.number, index);
   combining.shared.answered[group][copy] =
       at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number, index));
 }
@@ -176,9 +227,9 @@ inline __device__ void list_experts(const Combining& combining, const Answered& 
   std::int32_t place = -1;
   float weight = 0;
   if (lane() < lanes) {
-    place = at<std::int32_t>(plan, shape.place_here_at(row.source, row.slot))[lane()];
+    place = at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot))[lane()];
     if (combining.weighs() && !combining.asks_for_weights()) {
-      weight = at<float>(plan, shape.weights_here_at(row.source, row.slot))[lane()];
+      weight = at<float>(plan, shape.plan().weights_here_at(row.source, row.slot))[lane()];
     }
   }
   if (place >= 0 && combining.asks_for_weights()) {
@@ -188,8 +239,7 @@ inline __device__ void list_experts(const Combining& combining, const Answered& 
   __syncwarp();
   const unsigned same = __match_any_sync(kAllLanes, place);
   const bool is_first = __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
-  const bool counts =
-      place >= 0 && (is_first || (combining.is_reduced() && combining.weighs()));
+  const bool counts = place >= 0 && (is_first || (combining.is_reduced() && combining.weighs()));
   const unsigned counted = __ballot_sync(kAllLanes, counts);
   if (counts) {
     const auto index = static_cast<std::uint32_t>(__popc(counted & lanes_below()));
@@ -246,7 +296,7 @@ __device__ void send_answers(const Combining& combining) {
   if (combining.asks_for_weights()) {
     send_weights(combining);
   }
-  const auto* rows = at<std::int32_t>(plan, shape.rows_here_at());
+  const auto* rows = at<std::int32_t>(plan, shape.plan().rows_here_at());
   std::int32_t most = 0;
   for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
     most = max(most, rows[source]);
@@ -259,7 +309,7 @@ __device__ void send_answers(const Combining& combining) {
       continue;
     }
     const Answered row{source, slot,
-                       *at<std::int32_t>(plan, shape.lane_here_at(source, slot))};
+                       *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot))};
     send_answer<Type>(combining, row);
   }
 }
@@ -271,8 +321,8 @@ inline __device__ bool await_answer(const Combining& combining,
                                     std::uint32_t rank,
                                     std::size_t index) {
   const Exchange& exchange = combining.exchange;
-  const auto* word = at<std::uint64_t>(
-      mine(exchange), exchange.shape.answered_at(combining.number, index));
+  const auto* word =
+      at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number, index));
   const bool has_come = wait_for(
       exchange, rank, [&] { return device::load_relaxed(word) == combining.number; },
       [&] { return has_refused(exchange, combining.number, rank); });
@@ -291,11 +341,11 @@ inline __device__ void list_answers(const Combining& combining, std::uint32_t to
   std::int32_t id = -1;
   float weight = 0;
   if (lane() < shape.topk) {
-    id = at<std::int32_t>(combining.call.plan, shape.ids_at())[index];
+    id = at<std::int32_t>(combining.call.plan, shape.plan().ids_at())[index];
     if (combining.weighs() && !combining.is_reduced()) {
       weight = combining.call.weighting == WEFT_MOE_WEIGHTS_GIVEN
                    ? combining.call.weights[index]
-                   : at<float>(combining.call.plan, shape.weights_at())[index];
+                   : at<float>(combining.call.plan, shape.plan().weights_at())[index];
     }
   }
   const std::int32_t rank = id < 0 ? -1 : shape.map.rank_of(id);
@@ -309,22 +359,20 @@ inline __device__ void list_answers(const Combining& combining, std::uint32_t to
   __syncwarp();
   has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, static_cast<int>(first)) != 0 && id >= 0;
   const bool all_lanes = combining.call.precision == WEFT_MOE_LANES;
-  const bool counts =
-      has_come && (is_first || (!combining.is_reduced() && combining.weighs()));
+  const bool counts = has_come && (is_first || (!combining.is_reduced() && combining.weighs()));
   std::uint32_t position = lane();
   if (!all_lanes) {
     position = 0;
-    for (int other = 0; other < static_cast<int>(kWarp); ++other) {
+    for (int other = 0; other < static_cast<int>(shape.topk); ++other) {
       const bool other_counts = __shfl_sync(kAllLanes, counts ? 1 : 0, other) != 0;
       const std::int32_t other_rank = __shfl_sync(kAllLanes, rank, other);
-      const bool is_earlier = combining.is_reduced() ? other_rank < rank
-                                                     : other < static_cast<int>(lane());
+      const bool is_earlier =
+          combining.is_reduced() ? other_rank < rank : other < static_cast<int>(lane());
       position += other_counts && is_earlier ? 1 : 0;
     }
   }
   const std::byte* answer =
-      mine(exchange) +
-      shape.answer_at(combining.number, std::size_t{token} * shape.topk + first);
+      mine(exchange) + shape.answer_at(combining.number, std::size_t{token} * shape.topk + first);
   if (all_lanes) {
     terms.from[lane()] = has_come ? answer : nullptr;
   } else if (counts) {
@@ -348,8 +396,7 @@ __device__ void store_token(const Combining& combining, std::uint32_t token) {
     return;
   }
   for (std::uint32_t i = 0; i < shape.topk; ++i) {
-    std::byte* to =
-        combining.call.out + (std::size_t{token} * shape.topk + i) * shape.output_bytes;
+    std::byte* to = combining.call.out + (std::size_t{token} * shape.topk + i) * shape.output_bytes;
     const std::byte* from = terms_of(combining).from[i];
     if (from != nullptr) {
       copy_units(from, to, units);
@@ -364,7 +411,7 @@ __device__ void store_token(const Combining& combining, std::uint32_t token) {
 // One block: all ranks have begun this call, so they have left the one before the last.
 inline __device__ void await_heads(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
-  const std::uint32_t rank = threadIdx.x;
+  const std::uint32_t rank = thread_of_block();
   if (rank >= exchange.shape.ranks() || combining.is_gone(rank)) {
     return;
   }
@@ -381,9 +428,8 @@ inline __device__ void await_heads(const Combining& combining) {
 // All threads of the grid.
 template <typename Type>
 __device__ void receive_answers(const Combining& combining) {
-  const auto tokens =
-      static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
-  for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
+  const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
+  for (std::uint32_t token = Group::index_of_receiver(0); token < tokens; token += Group::count()) {
     if (Group::warp() == 0) {
       list_answers(combining, token);
     }

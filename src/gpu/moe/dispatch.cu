@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
   const Shape& shape = exchange.shape;
   const Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
-  const auto warp = static_cast<std::int32_t>((blockIdx.x * kThreads + threadIdx.x) / kWarp);
+  const auto warp = static_cast<std::int32_t>((blockIdx.x * kThreads + thread_of_block()) / kWarp);
   const bool is_rank = warp >= shape.map.experts;
   const std::int32_t first = is_rank ? shape.map.first_of(warp - shape.map.experts) : warp;
   const std::int32_t count = is_rank ? shape.map.count_of(warp - shape.map.experts) : 1;
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kThreads)
     unsigned lanes = 0;  // of the token, as bits
     for (std::uint32_t i = 0; token < tokens && i < ids.topk; ++i) {
       const std::int32_t id = ids.at(token * ids.topk + i);
-      lanes |= static_cast<std::uint32_t>(id - first) < static_cast<std::uint32_t>(count) ? 1U << i
-                                                                                         : 0U;
+      lanes |=
+          static_cast<std::uint32_t>(id - first) < static_cast<std::uint32_t>(count) ? 1U << i : 0U;
     }
     const unsigned going = __ballot_sync(kAllLanes, lanes != 0);
     const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
@@ -71,37 +71,38 @@ __global__ void __launch_bounds__(kThreads)
   const auto me = static_cast<std::uint32_t>(exchange.me);
   for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
     const std::uint32_t parcels =
-        is_dispatch ? 1 + static_cast<std::uint32_t>(shape.map.count_of(static_cast<int>(rank))) : 1;
-    for (std::uint32_t i = threadIdx.x; i < parcels && !is_missing(exchange, rank); i += kThreads) {
+        is_dispatch ? 1 + static_cast<std::uint32_t>(shape.map.count_of(static_cast<int>(rank)))
+                    : 1;
+    for (std::uint32_t i = thread_of_block(); i < parcels && !is_missing(exchange, rank);
+         i += kThreads) {
       std::byte* to = exchange.memory[rank] +
                       (is_dispatch ? shape.count_at(number, me, i) : shape.head_at(number, me));
       send_parcel(to, i == 0 ? packed({-1, kRefused}) : 0, number);
     }
   }
-  if (const std::uint32_t rank = threadIdx.x; rank < shape.ranks() && !is_missing(exchange, rank)) {
-    const std::byte* from =
-        mine(exchange) +
-        (is_dispatch ? shape.count_at(number, rank, 0) : shape.head_at(number, rank));
+  if (const std::uint32_t rank = thread_of_block();
+      rank < shape.ranks() && !is_missing(exchange, rank)) {
+    const std::byte* from = mine(exchange) + (is_dispatch ? shape.count_at(number, rank, 0)
+                                                          : shape.head_at(number, rank));
     std::uint64_t data = 0;
-    wait_for(
-        exchange, rank, [&] { return has_parcel(from, number, data); }, [] { return false; });
+    wait_for(exchange, rank, [&] { return has_parcel(from, number, data); }, [] { return false; });
   }
-  leave(exchange, static_cast<weft_moe_step>(step), is_dispatch ? &state.dispatches : &state.combines,
-        number);
+  leave(exchange, static_cast<weft_moe_step>(step),
+        is_dispatch ? &state.dispatches : &state.combines, number);
 }
 
 }  // namespace
 
-int dispatch(const Exchange& exchange, const Dispatch& call, int blocks, weft_stream_t stream) {
+int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream) {
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
     const auto warps = static_cast<unsigned>(exchange.shape.map.experts + exchange.shape.map.ranks);
     constexpr unsigned kWarps = kThreads / kWarp;
     if (const int error =
-            launch(&count_places, (warps + kWarps - 1) / kWarps, stream, exchange, call)) {
+            launch(&count_places, {static_cast<int>((warps + kWarps - 1) / kWarps), false}, stream,
+                   exchange, call)) {
       return error;
     }
   }
-  const auto grid = static_cast<unsigned>(blocks);
   if (!call.phases.sends || call.type == exchange.payload) {
     return launch(&dispatch_kernel<Making::Copy>, grid, stream, exchange, call);
   }
@@ -111,12 +112,12 @@ int dispatch(const Exchange& exchange, const Dispatch& call, int blocks, weft_st
 }
 
 int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
-  return launch(&refuse_kernel, 1, stream, exchange, static_cast<std::uint32_t>(step));
+  return launch(&refuse_kernel, {1, false}, stream, exchange, static_cast<std::uint32_t>(step));
 }
 
 Loaded load_dispatch() {
   return load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
-                   &dispatch_kernel<Making::Nvfp4>, &count_places, &refuse_kernel);
+              &dispatch_kernel<Making::Nvfp4>, &count_places, &refuse_kernel);
 }
 
 }  // namespace weft::gpu::moe

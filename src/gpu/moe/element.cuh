@@ -1,5 +1,7 @@
 // The types of combine's rows, a unit of 16 bytes at a time: loads to floats (doubles), and rounds back, as
 // src/moe/element.hpp does.
+//
+// Device code: any thread; a UnitSum belongs to one.
 #pragma once
 
 #include <weft/moe/number.hpp>

@@ -17,29 +17,49 @@
 
 namespace weft::gpu::moe {
 
-inline constexpr std::uint32_t kGroup = 128;  // threads that handle a row together
-inline constexpr std::uint32_t kGroups = 4;   // in a block
-inline constexpr std::uint32_t kThreads = kGroup * kGroups;
+inline constexpr std::uint32_t kThreads = 512;  // of a block
+inline constexpr std::uint32_t kGroupsMax = 4;
 inline constexpr std::uint32_t kWarp = 32;
 inline constexpr unsigned kAllLanes = ~0U;
 
+// This thread's number in its block, which is groups times threads of a group.
+inline __device__ std::uint32_t thread_of_block() {
+  return threadIdx.y * blockDim.x + threadIdx.x;
+}
+
+// Threads that handle a row together: 128, or, when there are few rows, a whole block.
 struct Group {
-  static __device__ std::uint32_t thread() { return threadIdx.x % kGroup; }
+  static __device__ std::uint32_t thread() { return threadIdx.x; }
 
-  static __device__ std::uint32_t number() { return threadIdx.x / kGroup; }
+  static __device__ std::uint32_t size() { return blockDim.x; }
 
-  static __device__ std::uint32_t warp() { return thread() / kWarp; }
+  static __device__ std::uint32_t number() { return threadIdx.y; }
+
+  static __device__ std::uint32_t of_block() { return blockDim.y; }
+
+  static __device__ std::uint32_t warp() { return threadIdx.x / kWarp; }
+
+  static __device__ std::uint32_t warps() { return blockDim.x / kWarp; }
 
   static __device__ void sync() {
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + number()), "r"(kGroup) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + number()), "r"(size()) : "memory");
   }
 
-  // Among all groups of the grid; neighbours are in different blocks. The first blocks, which send the headers, come last.
+  // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last block, because the first
+  // ones send the headers.
   static __device__ std::uint32_t index() {
     return number() * gridDim.x + (gridDim.x - 1 - blockIdx.x);
   }
 
-  static __device__ std::uint32_t count() { return gridDim.x * kGroups; }
+  // Receivers begin with the first block that sends no header: with few rows they are not those who send, and have read
+  // what they need before the rows come.
+  static __device__ std::uint32_t index_of_receiver(std::uint32_t headers) {
+    const std::uint32_t skipped = headers < gridDim.x ? headers : 0;
+    return number() * gridDim.x +
+           (blockIdx.x >= skipped ? blockIdx.x - skipped : blockIdx.x + gridDim.x - skipped);
+  }
+
+  static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
 };
 
 inline __device__ std::uint32_t lane() {
@@ -157,7 +177,7 @@ inline __device__ void leave(const Exchange& exchange,
                              std::uint64_t* done,
                              std::uint64_t call) {
   __syncthreads();
-  if (threadIdx.x != 0) {
+  if (thread_of_block() != 0) {
     return;
   }
   __threadfence();
@@ -184,11 +204,34 @@ using device::Vector16;
 
 inline constexpr std::uint32_t kUnit = sizeof(Vector16);
 
-// Units of 16 bytes, by the threads of a group.
+// visit(unit), by the threads of a group.
 template <typename Visit>
 __device__ void for_units(std::uint32_t units, Visit&& visit) {
-  for (std::uint32_t unit = Group::thread(); unit < units; unit += kGroup) {
+#pragma unroll 1
+  for (std::uint32_t unit = Group::thread(); unit < units; unit += Group::size()) {
     visit(unit);
+  }
+}
+
+// visit(unit, what is there), with the loads of several units on their way together. For memory that others write.
+template <typename Visit>
+__device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
+  constexpr std::uint32_t kTogether = 4;
+#pragma unroll 1
+  for (std::uint32_t first = Group::thread(); first < units; first += kTogether * Group::size()) {
+    Vector16 loaded[kTogether];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTogether; ++i) {
+      if (first + i * Group::size() < units) {
+        loaded[i] = device::load_shared(from + first + i * Group::size());
+      }
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTogether; ++i) {
+      if (first + i * Group::size() < units) {
+        visit(first + i * Group::size(), loaded[i]);
+      }
+    }
   }
 }
 

@@ -1,4 +1,6 @@
-// How the kernels of this folder are loaded and launched.
+// How the kernels of this folder are loaded and launched. Blocks have 512 threads, in the groups that exchange.cuh speaks of.
+//
+// Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,12 +14,13 @@ namespace weft::gpu::moe {
 
 template <typename... Parameters, typename... Arguments>
 int launch(void (*kernel)(Parameters...),
-           unsigned blocks,
+           Grid grid,
            weft_stream_t stream,
            Arguments&&... arguments) {
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(kThreads);
+  const unsigned groups = grid.is_wide ? 1 : kGroupsMax;
+  config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
+  config.blockDim = dim3(kThreads / groups, groups);
   config.stream = stream;
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }

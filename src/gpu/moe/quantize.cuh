@@ -1,9 +1,13 @@
 // The payload of a row, 16 bytes at a time: as the caller gave it, or quantised here with the arithmetic of
 // weft/moe/quantize.hpp, bit for bit.
+//
+// Device code: all threads of a group make a row together.
 #pragma once
 
 #include <weft/moe/number.hpp>
 #include <weft/moe/quantize.hpp>
+
+#include <cuda_fp16.h>
 
 #include "src/gpu/moe/exchange.cuh"
 
@@ -11,35 +15,77 @@ namespace weft::gpu::moe {
 
 enum class Making { Copy, Fp8, Nvfp4 };
 
-// `kCount` values, a multiple of 8, of bfloat16, half or float.
-template <std::uint32_t kCount>
-__device__ void load_values(weft_moe_type type,
-                            const std::byte* row,
-                            std::uint32_t first,
-                            float (&values)[kCount]) {
-  if (type == WEFT_MOE_F32) {
-    const auto* from = reinterpret_cast<const Vector16*>(row + std::size_t{first} * sizeof(float));
+// Vectors of 16 bytes that hold 16 values.
+template <bool kIsWide>
+inline constexpr std::uint32_t kVectors = kIsWide ? 4 : 2;
+
+// 16 values of bfloat16, half, or (wide) float.
+template <bool kIsWide>
+struct Sixteen {
+  Vector16 vectors[kVectors<kIsWide>];
+
+  __device__ void load(const std::byte* row, std::uint32_t index) {
+    const auto* from = reinterpret_cast<const Vector16*>(row) + index * kVectors<kIsWide>;
 #pragma unroll
-    for (std::uint32_t i = 0; i < kCount / 4; ++i) {
-      const Vector16 loaded = device::load_data(from + i);
-      memcpy(&values[4 * i], &loaded, sizeof loaded);
-    }
-    return;
-  }
-  const auto* from =
-      reinterpret_cast<const Vector16*>(row + std::size_t{first} * sizeof(std::uint16_t));
-#pragma unroll
-  for (std::uint32_t i = 0; i < kCount / 8; ++i) {
-    const Vector16 loaded = device::load_data(from + i);
-    std::uint16_t codes[8];
-    memcpy(codes, &loaded, sizeof loaded);
-#pragma unroll
-    for (std::uint32_t j = 0; j < 8; ++j) {
-      values[8 * i + j] = type == WEFT_MOE_BF16
-                              ? weft::moe::from_bfloat16(codes[j])
-                              : weft::moe::decode(weft::moe::half_format(), codes[j]);
+    for (std::uint32_t i = 0; i < kVectors<kIsWide>; ++i) {
+      vectors[i] = device::load_data(from + i);
     }
   }
+
+  __device__ void widen(weft_moe_type type, float (&values)[16]) const {
+    if constexpr (kIsWide) {
+      memcpy(values, vectors, sizeof values);
+    } else {
+      std::uint16_t codes[16];
+      memcpy(codes, vectors, sizeof codes);
+#pragma unroll
+      for (std::uint32_t i = 0; i < 16; ++i) {
+        values[i] = type == WEFT_MOE_BF16 ? weft::moe::from_bfloat16(codes[i])
+                                          : __half2float(__ushort_as_half(codes[i]));
+      }
+    }
+  }
+};
+
+// weft::moe::encode for fp8, two numbers at once.
+inline __device__ std::uint32_t fp8_pair(bool is_e4m3, float low, float high) {
+  std::uint16_t codes = 0;
+  if (is_e4m3) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  }
+  return codes;
+}
+
+// The same for four values that need not be numbers. Rare, so it is kept out of the way.
+inline __device__ __noinline__ std::uint32_t fp8_of_any(
+    bool is_e4m3, float first, float second, float third, float fourth) {
+  const weft::moe::SmallFormat format =
+      is_e4m3 ? weft::moe::e4m3_format() : weft::moe::e5m2_format();
+  return weft::moe::encode(format, first) | weft::moe::encode(format, second) << 8U |
+         weft::moe::encode(format, third) << 16U | weft::moe::encode(format, fourth) << 24U;
+}
+
+// 16 values to codes. What is no number has weft::moe's code, which is not the instruction's.
+inline __device__ Vector16 fp8_codes(bool is_e4m3, const float (&values)[16]) {
+  std::uint32_t words[4];
+  bool is_number = true;
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    words[i] = fp8_pair(is_e4m3, values[4 * i], values[4 * i + 1]) |
+               fp8_pair(is_e4m3, values[4 * i + 2], values[4 * i + 3]) << 16U;
+    is_number = is_number && !isnan(values[4 * i] + values[4 * i + 1]) &&
+                !isnan(values[4 * i + 2] + values[4 * i + 3]);
+  }
+  if (!is_number) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      words[i] = fp8_of_any(is_e4m3, values[4 * i], values[4 * i + 1], values[4 * i + 2],
+                            values[4 * i + 3]);
+    }
+  }
+  return {words[0], words[1], words[2], words[3]};
 }
 
 // What the three kinds of payloads are made from.
@@ -56,8 +102,7 @@ struct Given {
                    std::byte* its_tail,
                    float* maxima)
       : exchange(of), type(call.type), row(call.x), tail(its_tail), largest(maxima) {
-    const std::size_t value_bytes =
-        type == WEFT_MOE_F32 ? sizeof(float) : sizeof(std::uint16_t);
+    const std::size_t value_bytes = type == WEFT_MOE_F32 ? sizeof(float) : sizeof(std::uint16_t);
     row += token * (type == of.payload ? of.shape.row.payload_bytes
                                        : std::size_t{of.shape.hidden} * value_bytes);
   }
@@ -72,23 +117,7 @@ struct Maker<Making::Copy> : Given {
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
-    constexpr std::uint32_t kTogether = 4;
-    const auto* from = reinterpret_cast<const Vector16*>(row);
-    for (std::uint32_t first = Group::thread(); first < units; first += kTogether * kGroup) {
-      Vector16 loaded[kTogether];
-#pragma unroll
-      for (std::uint32_t i = 0; i < kTogether; ++i) {
-        if (first + i * kGroup < units) {
-          loaded[i] = device::load_data(from + first + i * kGroup);
-        }
-      }
-#pragma unroll
-      for (std::uint32_t i = 0; i < kTogether; ++i) {
-        if (first + i * kGroup < units) {
-          store(first + i * kGroup, loaded[i]);
-        }
-      }
-    }
+    for_units_loaded(reinterpret_cast<const Vector16*>(row), units, store);
   }
 };
 
@@ -102,35 +131,61 @@ struct Maker<Making::Fp8> : Given {
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
-    namespace wm = weft::moe;
-    const wm::SmallFormat format =
-        exchange.payload == WEFT_MOE_E4M3 ? wm::e4m3_format() : wm::e5m2_format();
-    for (std::uint32_t first = 0; first < units; first += kGroup) {
-      const std::uint32_t unit = first + Group::thread();
-      float values[kValues] = {};
-      if (unit < units) {
-        load_values(type, row, unit * kValues, values);
-      }
-      float most = wm::largest_of(values, kValues);
-#pragma unroll
-      for (std::uint32_t distance = 1; distance < kSharers; distance *= 2) {
-        most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, static_cast<int>(distance)));
-      }
-      const float scale = scale_of(most, wm::reach_of(format));
-      alignas(16) std::uint8_t codes[kValues];
-      wm::encode_block(format, values, kValues, scale, codes);
-      if (unit < units) {
-        Vector16 made;
-        memcpy(&made, codes, sizeof made);
-        store(unit, made);
-        if (unit % kSharers == 0) {
-          keep_scale(unit / kSharers, scale);
-        }
-      }
+    if (type == WEFT_MOE_F32) {
+      make<true>(units, store);
+    } else {
+      make<false>(units, store);
     }
   }
 
  private:
+  // The next unit is on its way while one is made. All threads of a warp make the same turns, because neighbours compare.
+  template <bool kIsWide, typename Store>
+  __device__ void make(std::uint32_t units, Store&& store) const {
+    Sixteen<kIsWide> next{};
+    if (Group::thread() < units) {
+      next.load(row, Group::thread());
+    }
+#pragma unroll 1
+    for (std::uint32_t unit = Group::thread(); unit / kWarp * kWarp < units;
+         unit += Group::size()) {
+      float values[kValues];
+      next.widen(type, values);  // beyond the row's end zeros, or what another unit had
+      if (unit + Group::size() < units) {
+        next.load(row, unit + Group::size());
+      }
+      make_unit(unit, unit < units, values, store);
+    }
+  }
+
+  template <typename Store>
+  __device__ void make_unit(std::uint32_t unit,
+                            bool is_there,
+                            const float (&values)[kValues],
+                            Store&& store) const {
+    namespace wm = weft::moe;
+    const bool is_e4m3 = exchange.payload == WEFT_MOE_E4M3;
+    float most = is_there ? wm::largest_of(values, kValues) : 0.0F;
+#pragma unroll
+    for (int distance = 1; distance < static_cast<int>(kSharers); distance *= 2) {
+      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, distance));
+    }
+    const float scale =
+        scale_of(most, wm::reach_of(is_e4m3 ? wm::e4m3_format() : wm::e5m2_format()));
+    const float inverse = wm::divide(1.0F, scale);
+    float scaled[kValues];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kValues; ++i) {
+      scaled[i] = wm::multiply(values[i], inverse);
+    }
+    if (is_there) {
+      store(unit, fp8_codes(is_e4m3, scaled));
+      if (unit % kSharers == 0) {
+        keep_scale(unit / kSharers, scale);
+      }
+    }
+  }
+
   __device__ float scale_of(float most, float reach) const {
     if (exchange.scales == WEFT_MOE_SCALES_NONE) {
       return 1.0F;
@@ -155,19 +210,30 @@ template <>
 struct Maker<Making::Nvfp4> : Given {
   using Given::Given;
 
-  static constexpr std::uint32_t kValues = 32;
-
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
+    if (type == WEFT_MOE_F32) {
+      make<true>(units, store);
+    } else {
+      make<false>(units, store);
+    }
+  }
+
+ private:
+  template <bool kIsWide, typename Store>
+  __device__ void make(std::uint32_t units, Store&& store) const {
     namespace wm = weft::moe;
-    const float row_scale = wm::scale_for(largest_of_row(units), wm::multiply(6.0F, 448.0F));
-    for (std::uint32_t unit = Group::thread(); unit < units; unit += kGroup) {
-      float values[kValues];
-      load_values(type, row, unit * kValues, values);
-      alignas(16) std::uint8_t pairs[kValues / 2];
+    const float row_scale =
+        wm::scale_for(largest_of_row<kIsWide>(2 * units), wm::multiply(6.0F, 448.0F));
+    for (std::uint32_t unit = Group::thread(); unit < units; unit += Group::size()) {
+      alignas(16) std::uint8_t pairs[kUnit];
       for (std::uint32_t block = 0; block < 2; ++block) {
-        tail[2 * unit + block] = static_cast<std::byte>(wm::quantize_nvfp4(
-            &values[block * wm::kNvfp4Block], row_scale, &pairs[block * wm::kNvfp4Block / 2]));
+        Sixteen<kIsWide> given;
+        given.load(row, 2 * unit + block);
+        float values[wm::kNvfp4Block];
+        given.widen(type, values);
+        tail[2 * unit + block] = static_cast<std::byte>(
+            wm::quantize_nvfp4(values, row_scale, &pairs[block * wm::kNvfp4Block / 2]));
       }
       Vector16 made;
       memcpy(&made, pairs, sizeof made);
@@ -182,13 +248,15 @@ struct Maker<Making::Nvfp4> : Given {
     }
   }
 
- private:
-  __device__ float largest_of_row(std::uint32_t units) const {
+  template <bool kIsWide>
+  __device__ float largest_of_row(std::uint32_t blocks) const {
     float most = 0;
-    for (std::uint32_t unit = Group::thread(); unit < units; unit += kGroup) {
-      float values[kValues];
-      load_values(type, row, unit * kValues, values);
-      most = fmaxf(most, weft::moe::largest_of(values, kValues));
+    for (std::uint32_t block = Group::thread(); block < blocks; block += Group::size()) {
+      Sixteen<kIsWide> given;
+      given.load(row, block);
+      float values[16];
+      given.widen(type, values);
+      most = fmaxf(most, weft::moe::largest_of(values, 16));
     }
     for (int distance = 1; distance < static_cast<int>(kWarp); distance *= 2) {
       most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, distance));
@@ -197,7 +265,7 @@ struct Maker<Making::Nvfp4> : Given {
       largest[Group::warp()] = most;
     }
     Group::sync();
-    for (std::uint32_t warp = 0; warp < kGroup / kWarp; ++warp) {
+    for (std::uint32_t warp = 0; warp < Group::warps(); ++warp) {
       most = fmaxf(most, largest[warp]);
     }
     return most;

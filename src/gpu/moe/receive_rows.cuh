@@ -21,9 +21,9 @@ struct ReceiveMemory {
   std::int32_t gaps[kThreads][2];          // rows without a token: the first, and how many
   std::int32_t gap_count;
   // Of each group:
-  bool has_come[kGroups];
-  std::int32_t copies[kGroups];
-  std::int32_t to[kGroups][kTopkMax];  // rows of x
+  bool has_come[kGroupsMax];
+  std::int32_t copies[kGroupsMax];
+  std::int32_t to[kGroupsMax][kTopkMax];  // rows of x
 };
 
 struct Receiving {
@@ -44,12 +44,11 @@ inline __device__ std::int32_t& experts_of(const Receiving& receiving,
 // With masks: one block decides whether a rank has come, so that all blocks place rows alike.
 inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels) {
   const Exchange& exchange = receiving.exchange;
-  for (std::uint32_t source = threadIdx.x / kWarp; source < exchange.shape.ranks();
+  for (std::uint32_t source = thread_of_block() / kWarp; source < exchange.shape.ranks();
        source += kThreads / kWarp) {
     bool has_come = !is_missing(exchange, source);
     for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
-      const std::byte* from =
-          mine(exchange) + exchange.shape.count_at(receiving.number, source, i);
+      const std::byte* from = mine(exchange) + exchange.shape.count_at(receiving.number, source, i);
       std::uint64_t data = 0;
       has_come = wait_for(
           exchange, source, [&] { return has_parcel(from, receiving.number, data); },
@@ -83,8 +82,7 @@ inline __device__ bool take_parcel(const Receiving& receiving,
       return false;
     }
   }
-  const std::byte* from =
-      mine(exchange) + exchange.shape.count_at(receiving.number, source, index);
+  const std::byte* from = mine(exchange) + exchange.shape.count_at(receiving.number, source, index);
   return wait_for(
       exchange, source, [&] { return has_parcel(from, receiving.number, data); },
       [] { return false; });
@@ -99,7 +97,7 @@ inline __device__ void read_headers(const Receiving& receiving) {
   if (exchange.masks && blockIdx.x == 0) {
     decide(receiving, parcels);
   }
-  for (std::uint32_t i = threadIdx.x; i < ranks * parcels; i += kThreads) {
+  for (std::uint32_t i = thread_of_block(); i < ranks * parcels; i += kThreads) {
     const std::uint32_t source = i / parcels;
     const std::uint32_t index = i - source * parcels;
     std::uint64_t data = 0;
@@ -117,7 +115,7 @@ inline __device__ void read_headers(const Receiving& receiving) {
     shared.rows[source] = rows < 0 ? 0 : min(rows, most);
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
+  if (thread_of_block() == 0) {
     shared.most_rows = 0;
     for (std::uint32_t source = 0; source < ranks; ++source) {
       shared.most_rows = max(shared.most_rows, shared.rows[source]);
@@ -125,8 +123,8 @@ inline __device__ void read_headers(const Receiving& receiving) {
   }
   __syncthreads();
   if (blockIdx.x == 0) {
-    for (std::uint32_t source = threadIdx.x; source < ranks; source += kThreads) {
-      at<std::int32_t>(receiving.call.plan, exchange.shape.rows_here_at())[source] =
+    for (std::uint32_t source = thread_of_block(); source < ranks; source += kThreads) {
+      at<std::int32_t>(receiving.call.plan, exchange.shape.plan().rows_here_at())[source] =
           shared.rows[source];
     }
   }
@@ -165,13 +163,13 @@ inline __device__ std::int32_t sum_before(ReceiveMemory& shared,
     sum += lane() >= distance ? other : 0;
   }
   if (lane() == kWarp - 1) {
-    shared.of_warp[threadIdx.x / kWarp] = sum;
+    shared.of_warp[thread_of_block() / kWarp] = sum;
   }
   __syncthreads();
   std::int32_t before = 0;
   total = 0;
   for (std::uint32_t warp = 0; warp < kThreads / kWarp; ++warp) {
-    before += warp < threadIdx.x / kWarp ? shared.of_warp[warp] : 0;
+    before += warp < thread_of_block() / kWarp ? shared.of_warp[warp] : 0;
     total += shared.of_warp[warp];
   }
   __syncthreads();
@@ -184,13 +182,13 @@ inline __device__ void clear_gaps(const Receiving& receiving) {
   const Shape& shape = receiving.exchange.shape;
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
   for (std::int32_t gap = static_cast<std::int32_t>(Group::number());
-       gap < receiving.shared.gap_count; gap += kGroups) {
+       gap < receiving.shared.gap_count; gap += static_cast<std::int32_t>(Group::of_block())) {
     for (std::int32_t i = 0; i < receiving.shared.gaps[gap][1]; ++i) {
       const auto row = static_cast<std::size_t>(receiving.shared.gaps[gap][0] + i);
       for_units(units, [&](std::uint32_t unit) {
         device::store_data(at<Vector16>(call.rows, row * shape.row.payload_bytes) + unit, {});
       });
-      for (std::size_t k = Group::thread(); k < shape.row.scale_bytes; k += kGroup) {
+      for (std::size_t k = Group::thread(); k < shape.row.scale_bytes; k += Group::size()) {
         call.row_scales[row * shape.row.scale_bytes + k] = std::byte{0};
       }
       if (Group::thread() == 0) {
@@ -210,7 +208,7 @@ inline __device__ void begin_experts(const Receiving& receiving) {
   const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
   std::int32_t end = 0;
   for (std::uint32_t first = 0; first < experts; first += kThreads) {
-    const std::uint32_t expert = first + threadIdx.x;
+    const std::uint32_t expert = first + thread_of_block();
     std::int32_t rows = 0;
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
       std::int32_t& of_source = experts_of(receiving, source, expert);
@@ -218,11 +216,11 @@ inline __device__ void begin_experts(const Receiving& receiving) {
       of_source = rows;
       rows += count;
     }
-    const auto room = expert >= experts ? 0
-                      : is_padded       ? capacity
-                                        : static_cast<std::int32_t>(
-                                        weft::moe::align_up(rows, exchange.alignment));
-    if (threadIdx.x == 0) {
+    const auto room =
+        expert >= experts ? 0
+        : is_padded ? capacity
+                    : static_cast<std::int32_t>(weft::moe::align_up(rows, exchange.alignment));
+    if (thread_of_block() == 0) {
       shared.gap_count = 0;
     }
     std::int32_t total = 0;
@@ -244,7 +242,7 @@ inline __device__ void begin_experts(const Receiving& receiving) {
     clear_gaps(receiving);
     __syncthreads();
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
+  if (blockIdx.x == 0 && thread_of_block() == 0) {
     receiving.call.offsets[experts] = end;
   }
 }
@@ -293,12 +291,12 @@ inline __device__ void route_to_experts(const Receiving& receiving, const Row& r
   }
   std::byte* plan = receiving.call.plan;
   if (lane() < shape.topk) {
-    at<std::int32_t>(plan, shape.place_here_at(row.source, row.slot))[lane()] = at_row;
-    at<float>(plan, shape.weights_here_at(row.source, row.slot))[lane()] = weight;
+    at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot))[lane()] = at_row;
+    at<float>(plan, shape.plan().weights_here_at(row.source, row.slot))[lane()] = weight;
   }
   if (lane() == 0) {
     const std::uint32_t token = load_word(row.memory, shape.row.token_at());
-    *at<std::int32_t>(plan, shape.lane_here_at(row.source, row.slot)) =
+    *at<std::int32_t>(plan, shape.plan().lane_here_at(row.source, row.slot)) =
         static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(firsts)) - 1;
     receiving.shared.copies[group] = __popc(firsts);
   }
@@ -314,7 +312,8 @@ inline __device__ void route_to_rank(const Receiving& receiving, const Row& row)
       receiving.shared.begin[row.source] + static_cast<std::int32_t>(row.slot);
   std::int32_t local = -1;
   if (lane() < shape.topk) {
-    const auto id = static_cast<std::int32_t>(load_word(row.memory, shape.row.ids_at() + lane() * 4));
+    const auto id =
+        static_cast<std::int32_t>(load_word(row.memory, shape.row.ids_at() + lane() * 4));
     const std::uint32_t weight = load_word(row.memory, shape.row.weights_at() + lane() * 4);
     local = id - shape.map.first_of(exchange.me);
     local = static_cast<std::uint32_t>(local) < local_experts(exchange) ? local : -1;
@@ -330,9 +329,9 @@ inline __device__ void route_to_rank(const Receiving& receiving, const Row& row)
   if (lane() == 0) {
     std::byte* plan = receiving.call.plan;
     const std::uint32_t token = load_word(row.memory, shape.row.token_at());
-    *at<std::int32_t>(plan, shape.lane_here_at(row.source, row.slot)) =
+    *at<std::int32_t>(plan, shape.plan().lane_here_at(row.source, row.slot)) =
         static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(ours)) - 1;
-    *at<std::int32_t>(plan, shape.place_here_at(row.source, row.slot)) = at_row;
+    *at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot)) = at_row;
     receiving.shared.to[group][0] = at_row;
     receiving.shared.copies[group] = is_in_place ? 0 : 1;
   }
@@ -342,9 +341,28 @@ inline __device__ void route_to_rank(const Receiving& receiving, const Row& row)
 inline __device__ void route_nowhere(const Receiving& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   if (lane() < shape.topk) {
-    at<std::int32_t>(receiving.call.plan, shape.place_here_at(row.source, row.slot))[lane()] = -1;
+    at<std::int32_t>(receiving.call.plan,
+                     shape.plan().place_here_at(row.source, row.slot))[lane()] = -1;
   }
   receiving.shared.copies[Group::number()] = 0;
+}
+
+// Scales are packed in x's scales, so their rows may begin anywhere.
+template <typename Word>
+__device__ void copy_scales(const Receiving& receiving, const Row& row) {
+  const Shape& shape = receiving.exchange.shape;
+  const std::int32_t* to = receiving.shared.to[Group::number()];
+  const std::int32_t copies = receiving.shared.copies[Group::number()];
+  const std::size_t words = shape.row.scale_bytes / sizeof(Word);
+  for (std::size_t i = Group::thread(); i < words; i += Group::size()) {
+    const std::size_t byte = i * sizeof(Word);
+    const std::uint32_t loaded = load_word(row.memory, shape.row.scales_at() + byte / 4 * 4);
+    const auto word = static_cast<Word>(loaded >> (byte % 4 * 8));
+    for (std::int32_t copy = 0; copy < copies; ++copy) {
+      at<Word>(receiving.call.row_scales,
+               static_cast<std::size_t>(to[copy]) * shape.row.scale_bytes)[i] = word;
+    }
+  }
 }
 
 inline __device__ void copy_row(const Receiving& receiving, const Row& row) {
@@ -353,33 +371,20 @@ inline __device__ void copy_row(const Receiving& receiving, const Row& row) {
   const std::int32_t* to = receiving.shared.to[Group::number()];
   const std::int32_t copies = receiving.shared.copies[Group::number()];
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
-  constexpr std::uint32_t kTogether = 4;
-  for (std::uint32_t first = Group::thread(); first < units; first += kTogether * kGroup) {
-    Vector16 loaded[kTogether];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      if (first + i * kGroup < units) {
-        loaded[i] = device::load_shared(at<Vector16>(row.memory, 0) + first + i * kGroup);
-      }
-    }
-    for (std::int32_t copy = 0; copy < copies; ++copy) {
-      auto* dest = at<Vector16>(
-          call.rows, static_cast<std::size_t>(to[copy]) * shape.row.payload_bytes);
-#pragma unroll
-      for (std::uint32_t i = 0; i < kTogether; ++i) {
-        if (first + i * kGroup < units) {
-          device::store_data(dest + first + i * kGroup, loaded[i]);
+  for_units_loaded(
+      at<Vector16>(row.memory, 0), units, [&](std::uint32_t unit, const Vector16& loaded) {
+        for (std::int32_t copy = 0; copy < copies; ++copy) {
+          device::store_data(at<Vector16>(call.rows, static_cast<std::size_t>(to[copy]) *
+                                                         shape.row.payload_bytes) +
+                                 unit,
+                             loaded);
         }
-      }
-    }
-  }
-  const std::size_t bytes = shape.row.scale_bytes;
-  for (std::size_t i = Group::thread(); i < bytes; i += kGroup) {
-    const auto word = load_word(row.memory, shape.row.scales_at() + i / 4 * 4);
-    const auto value = static_cast<std::byte>(word >> (i % 4 * 8));
-    for (std::int32_t copy = 0; copy < copies; ++copy) {
-      call.row_scales[static_cast<std::size_t>(to[copy]) * bytes + i] = value;
-    }
+      });
+  const auto bytes = static_cast<std::uint32_t>(shape.row.scale_bytes);
+  if (bytes % sizeof(std::uint32_t) == 0) {
+    copy_scales<std::uint32_t>(receiving, row);
+  } else {
+    copy_scales<std::uint8_t>(receiving, row);
   }
 }
 
@@ -427,14 +432,15 @@ inline __device__ void receive_rows(const Receiving& receiving) {
   read_headers(receiving);
   if (!is_by_rank(exchange)) {
     begin_experts(receiving);
-  } else if (threadIdx.x == 0) {
+  } else if (thread_of_block() == 0) {
     begin_ranks(receiving);
   }
   __syncthreads();
   const bool shows_all = exchange.layout == WEFT_MOE_RANK_MAJOR;
   const std::uint32_t slots =
       shows_all ? shape.max_tokens : static_cast<std::uint32_t>(shared.most_rows);
-  for (std::uint32_t i = Group::index(); i < slots * shape.ranks(); i += Group::count()) {
+  for (std::uint32_t i = Group::index_of_receiver(shape.ranks()); i < slots * shape.ranks();
+       i += Group::count()) {
     const std::uint32_t slot = i / shape.ranks();
     const std::uint32_t source = i - slot * shape.ranks();
     const Row row{mine(exchange) + shape.row_at(receiving.number, source, slot), source, slot};

@@ -26,13 +26,13 @@ struct SendMemory {
   std::int32_t ids[kIdsHere];
   std::int32_t counts[kExpertsMax + 1];
   // Of each group:
-  std::int32_t slots[kGroups][kTopkMax];
-  std::int32_t places[kGroups][kTopkMax];
-  std::byte* to[kGroups][kTopkMax];           // the row's places at its ranks
-  std::uint64_t* arrived[kGroups][kTopkMax];  // and their words
-  std::uint32_t copies[kGroups];
-  float largest[kGroups][kGroup / kWarp];
-  alignas(16) std::byte tails[kGroups][kTailMax];
+  std::int32_t slots[kGroupsMax][kTopkMax];
+  std::int32_t places[kGroupsMax][kTopkMax];
+  std::byte* to[kGroupsMax][kTopkMax];           // the row's places at its ranks
+  std::uint64_t* arrived[kGroupsMax][kTopkMax];  // and their words
+  std::uint32_t copies[kGroupsMax];
+  float largest[kGroupsMax][kThreads / kWarp];
+  alignas(16) std::byte tails[kGroupsMax][kTailMax];
 };
 
 // The ids of all tokens; what is no expert's is -1.
@@ -97,11 +97,11 @@ inline __device__ void send_header(const Exchange& exchange,
   const auto owner = static_cast<std::int32_t>(rank);
   const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
   const std::int32_t first = shape.map.first_of(owner);
-  for (std::uint32_t i = threadIdx.x; i <= experts; i += kThreads) {
+  for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
     shared.counts[i] = 0;
   }
   __syncthreads();
-  for (std::uint32_t token = threadIdx.x; token < static_cast<std::uint32_t>(call.tokens);
+  for (std::uint32_t token = thread_of_block(); token < static_cast<std::uint32_t>(call.tokens);
        token += kThreads) {
     bool goes = false;
     for (std::uint32_t i = 0; i < ids.topk; ++i) {
@@ -124,12 +124,13 @@ inline __device__ void send_header(const Exchange& exchange,
   }
   __syncthreads();
   const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
-  for (std::uint32_t i = threadIdx.x; i < parcels; i += kThreads) {
-    const std::uint64_t data = i == 0 ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
-                                      : static_cast<std::uint64_t>(shared.counts[i]);
-    send_parcel(exchange.memory[rank] +
-                    shape.count_at(number, static_cast<std::uint32_t>(exchange.me), i),
-                data, number);
+  for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
+    const std::uint64_t data = i == 0
+                                   ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
+                                   : static_cast<std::uint64_t>(shared.counts[i]);
+    send_parcel(
+        exchange.memory[rank] + shape.count_at(number, static_cast<std::uint32_t>(exchange.me), i),
+        data, number);
   }
   __syncthreads();
 }
@@ -141,7 +142,7 @@ inline __device__ void find_places(const Exchange& exchange,
                                    SendMemory& shared,
                                    std::uint32_t token) {
   const std::uint32_t group = Group::number();
-  for (std::uint32_t i = Group::warp(); i < ids.topk; i += kGroup / kWarp) {
+  for (std::uint32_t i = Group::warp(); i < ids.topk; i += Group::warps()) {
     const std::uint32_t index = token * ids.topk + i;
     const std::int32_t id = ids.at(index);
     if (id < 0) {
@@ -207,8 +208,8 @@ inline __device__ void write_tail(const Exchange& exchange,
     *at<float>(tail, shape.row.weights_at() - skipped + lane() * 4) = weight;
     *at<std::int32_t>(tail, shape.row.places_at() - skipped + lane() * 4) =
         id < 0 ? 0 : shared.places[Group::number()][lane()];
-    at<std::int32_t>(call.plan, shape.ids_at())[index] = id;
-    at<float>(call.plan, shape.weights_at())[index] = weight;
+    at<std::int32_t>(call.plan, shape.plan().ids_at())[index] = id;
+    at<float>(call.plan, shape.plan().weights_at())[index] = weight;
     if (const std::int64_t given = call.ids[index]; given >= ids.experts) {
       volatile Record* record = exchange.record;
       record->bad_id = given;
@@ -256,7 +257,7 @@ __device__ void send_token(const Exchange& exchange,
   Group::sync();  // the scales are in the tail
   const auto tail_units =
       static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()) / kUnit;
-  for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += kGroup) {
+  for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
     const std::uint32_t copy = i / tail_units;
     const std::uint32_t unit = i - copy * tail_units;
     device::store_data(at<Vector16>(shared.to[group][copy], 0) + units + unit,
@@ -282,7 +283,7 @@ __device__ void send_rows(const Exchange& exchange,
   const Sending sending{number, device::load_relaxed(&exchange.state->missing)};
   Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
   if (are_here) {
-    for (std::uint32_t i = threadIdx.x; i < tokens * shape.topk; i += kThreads) {
+    for (std::uint32_t i = thread_of_block(); i < tokens * shape.topk; i += kThreads) {
       shared.ids[i] = ids.at(i);
     }
     ids.here = shared.ids;
@@ -293,7 +294,7 @@ __device__ void send_rows(const Exchange& exchange,
       send_header(exchange, call, ids, shared, number, rank);
     }
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
+  if (blockIdx.x == 0 && thread_of_block() == 0) {
     *at<PlanHeader>(call.plan, 0) = {call.tokens, call.weights != nullptr ? 1 : 0};
   }
   for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {

@@ -33,6 +33,52 @@ inline constexpr std::uint32_t kTailMax = 2560;
 inline constexpr std::size_t kParcel = 16;
 inline constexpr std::uint32_t kParities = 2;
 
+// Where everything lies in a plan.
+struct PlanShape {
+  std::uint32_t ranks;
+  std::uint32_t max_tokens;
+  std::uint32_t topk;
+
+  WEFT_HOST_DEVICE std::size_t bytes() const { return weights_here_at(ranks, 0); }
+
+  // int32 [tokens][topk], as the source gave them.
+  WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
+
+  // float [tokens][topk].
+  WEFT_HOST_DEVICE std::size_t weights_at() const { return ids_at() + padded(lanes()); }
+
+  // int32 [ranks]: rows of each source.
+  WEFT_HOST_DEVICE std::size_t rows_here_at() const { return weights_at() + padded(lanes()); }
+
+  // int32 [ranks][max_tokens]: the source's token * topk + the first lane that comes here.
+  WEFT_HOST_DEVICE std::size_t lane_here_at(std::uint32_t source, std::uint32_t slot) const {
+    return rows_here_at() + padded(ranks) +
+           (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
+  }
+
+  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks. Rank layouts: the first alone.
+  WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
+    return rows_here_at() + padded(ranks) + padded(arrivals()) +
+           (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
+  }
+
+  // float [ranks][max_tokens][topk].
+  WEFT_HOST_DEVICE std::size_t weights_here_at(std::uint32_t source, std::uint32_t slot) const {
+    return rows_here_at() + padded(ranks) + padded(arrivals()) + padded(arrivals() * topk) +
+           (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
+  }
+
+ private:
+  static constexpr std::size_t kHeader = 64;
+
+  WEFT_HOST_DEVICE std::size_t lanes() const { return std::size_t{max_tokens} * topk; }
+
+  WEFT_HOST_DEVICE std::size_t arrivals() const { return std::size_t{ranks} * max_tokens; }
+
+  // Bytes of `words` words of 4 bytes, up to a multiple of 16.
+  WEFT_HOST_DEVICE static std::size_t padded(std::size_t words) { return (words + 3) / 4 * 16; }
+};
+
 // The sizes of an exchange, the same on all ranks.
 struct Shape {
   weft::moe::ExpertMap map{};
@@ -104,43 +150,9 @@ struct Shape {
     return weights_begin() + kParities * ranks() * parcels_of_weights() * kParcel;
   }
 
-  // ---- A plan
-
-  WEFT_HOST_DEVICE std::size_t plan_bytes() const { return weights_here_at(ranks(), 0); }
-
-  // int32 [tokens][topk], as the source gave them.
-  WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
-
-  // float [tokens][topk].
-  WEFT_HOST_DEVICE std::size_t weights_at() const { return ids_at() + padded(lanes()); }
-
-  // int32 [ranks]: rows of each source.
-  WEFT_HOST_DEVICE std::size_t rows_here_at() const { return weights_at() + padded(lanes()); }
-
-  // int32 [ranks][max_tokens]: the source's token * topk + the first lane that comes here.
-  WEFT_HOST_DEVICE std::size_t lane_here_at(std::uint32_t source, std::uint32_t slot) const {
-    return rows_here_at() + padded(ranks()) +
-           (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
-  }
-
-  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks. Rank layouts: the first alone.
-  WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
-    return rows_here_at() + padded(ranks()) + padded(arrivals()) +
-           (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
-  }
-
-  // float [ranks][max_tokens][topk].
-  WEFT_HOST_DEVICE std::size_t weights_here_at(std::uint32_t source, std::uint32_t slot) const {
-    return rows_here_at() + padded(ranks()) + padded(arrivals()) + padded(arrivals() * topk) +
-           (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
-  }
+  WEFT_HOST_DEVICE PlanShape plan() const { return {ranks(), max_tokens, topk}; }
 
  private:
-  static constexpr std::size_t kHeader = 64;
-
-  // Bytes of `words` words of 4 bytes, up to a multiple of 16.
-  WEFT_HOST_DEVICE static std::size_t padded(std::size_t words) { return (words + 3) / 4 * 16; }
-
   WEFT_HOST_DEVICE static std::size_t up_to_16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
   WEFT_HOST_DEVICE std::size_t counts_begin() const {
@@ -177,7 +189,8 @@ struct State {
   std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
   std::uint32_t left;     // blocks that have left the running kernel
   std::uint32_t padding;
-  std::uint64_t verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
+  std::uint64_t
+      verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
 };
 
 // What went wrong first, or missed most; in host memory that the GPU writes.

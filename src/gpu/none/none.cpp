@@ -211,14 +211,14 @@ Residency residency() {
 
 int dispatch(const Exchange& /*exchange*/,
              const Dispatch& /*call*/,
-             int /*blocks*/,
+             Grid /*grid*/,
              weft_stream_t /*stream*/) {
   fail_absent();
 }
 
 int combine(const Exchange& /*exchange*/,
             const Combine& /*call*/,
-            int /*blocks*/,
+            Grid /*grid*/,
             weft_stream_t /*stream*/) {
   fail_absent();
 }
