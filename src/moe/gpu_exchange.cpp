@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
 #include "src/gpu/device.hpp"
 #include "src/gpu/on_stream.hpp"
@@ -106,6 +107,21 @@ gpu::moe::Record& GpuExchange::record() const {
   return *reinterpret_cast<gpu::moe::Record*>(record_.data());
 }
 
+std::uint64_t GpuExchange::missing() const {
+  // SYNC moe-record (pairs with src/gpu/moe/exchange.cuh): written after the call and the step.
+  return AtomicRef(record().missing).load(std::memory_order_acquire);
+}
+
+// Takes a mark that a kernel has left; 0: none.
+std::uint32_t GpuExchange::take(std::uint32_t& mark) {
+  // SYNC moe-record (pairs with src/gpu/moe/exchange.cuh): written after what belongs to it.
+  const std::uint32_t found = AtomicRef(mark).load(std::memory_order_acquire);
+  if (found != 0) {
+    mark = 0;
+  }
+  return found;
+}
+
 weft_moe_shape GpuExchange::shape() const {
   const gpu::moe::Shape& of = exchange_.shape;
   const std::int32_t local = of.map.count_of(ranks_.me);
@@ -131,22 +147,20 @@ weft_moe_shape GpuExchange::shape() const {
 std::vector<bool> GpuExchange::active() const {
   std::vector<bool> active(ranks_.count());
   for (std::size_t rank = 0; rank < active.size(); ++rank) {
-    active[rank] = (record().missing >> rank & 1) == 0;
+    active[rank] = (missing() >> rank & 1) == 0;
   }
   return active;
 }
 
 void GpuExchange::check() {
   gpu::moe::Record& found = record();
-  if (found.bad_id_seen != 0) {
-    found.bad_id_seen = 0;
+  if (take(found.bad_id_seen) != 0) {
     fail(Status::InvalidArgument,
          "topk_ids[{}, {}] is {}, and there are {} experts; it was taken for -1, no route",
          found.bad_id_at / config_.topk, found.bad_id_at % config_.topk, found.bad_id,
          config_.experts);
   }
-  if (const std::uint32_t step = found.refused_step; step != 0) {
-    found.refused_step = 0;
+  if (const std::uint32_t step = take(found.refused_step); step != 0) {
     const int pe = ranks_.pes[static_cast<std::size_t>(found.refused_rank)];
     const char* name = step == WEFT_MOE_DISPATCH ? "dispatch" : "combine";
     if (found.refused_mode == gpu::moe::kRefused) {
@@ -158,10 +172,10 @@ void GpuExchange::check() {
          "PEs",
          name, found.refused_call, pe);
   }
-  if (found.missing != 0 && config_.on_timeout == WEFT_MOE_ERROR) {
+  if (const std::uint64_t bits = missing(); bits != 0 && config_.on_timeout == WEFT_MOE_ERROR) {
     std::vector<std::size_t> missing;
     for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
-      if ((found.missing >> rank & 1) != 0) {
+      if ((bits >> rank & 1) != 0) {
         missing.push_back(rank);
       }
     }

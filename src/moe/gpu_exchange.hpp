@@ -59,6 +59,8 @@ class GpuExchange {
   void enqueued(int error) const;
   [[nodiscard]] gpu::moe::Grid grid() const;
   [[nodiscard]] gpu::moe::Record& record() const;
+  [[nodiscard]] std::uint64_t missing() const;
+  [[nodiscard]] static std::uint32_t take(std::uint32_t& mark);
 
   weft_moe_config config_;
   Ranks ranks_;

@@ -280,7 +280,7 @@ __device__ void send_answer(const Combining& combining, const Answered& row) {
   }
   Group::sync();
   if (Group::thread() < answers) {
-    // SYNC moe-answer (pairs with await_answer): the answer, then its word.
+    // SYNC moe-answer: the answer, then its word.
     device::fence_release();
     device::store_relaxed(combining.shared.answered[group][Group::thread()], combining.number);
   }
@@ -326,7 +326,7 @@ inline __device__ bool await_answer(const Combining& combining,
   const bool has_come = wait_for(
       exchange, rank, [&] { return device::load_relaxed(word) == combining.number; },
       [&] { return has_refused(exchange, combining.number, rank); });
-  // SYNC moe-answer (pairs with send_answer): what the group reads behind its barrier.
+  // SYNC moe-answer: what the group reads behind its barrier.
   device::fence_acquire();
   return has_come;
 }

@@ -163,12 +163,13 @@ inline __device__ void record_refusal(const Exchange& exchange,
                                       std::uint64_t call,
                                       std::uint32_t rank,
                                       std::uint32_t mode) {
-  volatile Record* record = exchange.record;
-  record->refused_rank = static_cast<std::int32_t>(rank);
-  record->refused_call = call;
-  record->refused_mode = mode;
-  __threadfence_system();
-  record->refused_step = static_cast<std::uint32_t>(step);
+  Record& record = *exchange.record;
+  record.refused_rank = static_cast<std::int32_t>(rank);
+  record.refused_call = call;
+  record.refused_mode = mode;
+  // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): the step is written last.
+  device::fence_release();
+  device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
 }
 
 // All threads of the block, at the end of a receive; `done` counts the calls.
@@ -187,14 +188,14 @@ inline __device__ void leave(const Exchange& exchange,
   }
   state.left = 0;
   *done = call;
-  volatile Record* record = exchange.record;
-  if (const std::uint64_t missing = device::load_relaxed(&state.missing); missing != 0) {
-    if (record->missing != missing) {
-      record->missing_call = call;
-      record->missing_step = static_cast<std::uint32_t>(step);
-      __threadfence_system();
-      record->missing = missing;
-    }
+  Record& record = *exchange.record;
+  const std::uint64_t missing = device::load_relaxed(&state.missing);
+  if (missing != 0 && missing != device::load_relaxed(&record.missing)) {
+    record.missing_call = call;
+    record.missing_step = static_cast<std::uint32_t>(step);
+    // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): the ranks are written last.
+    device::fence_release();
+    device::store_relaxed(&record.missing, missing);
   }
 }
 

@@ -1,5 +1,6 @@
 // How the kernels of this folder are loaded and launched. Blocks have 512 threads, in the groups that exchange.cuh speaks of.
 //
+// The first launch of a kernel must not be its loading, which may wait for running kernels: load() comes before.
 // Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 

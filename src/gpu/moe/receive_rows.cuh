@@ -59,8 +59,6 @@ inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels)
       if (!has_come) {
         miss(exchange, source);
       }
-      // SYNC moe-verdict (pairs with take_parcel): a rank that is missing is marked before.
-      __threadfence();
       device::store_relaxed(&exchange.state->verdicts[source],
                             receiving.number * 2 + (has_come ? 1 : 0));
     }
@@ -397,7 +395,7 @@ inline __device__ void take_row(const Receiving& receiving, const Row& row) {
     receiving.shared.has_come[group] = wait_for(
         exchange, row.source, [&] { return device::load_relaxed(word) == receiving.number; },
         [] { return false; });
-    // SYNC moe-row (pairs with send_rows.cuh): what the group reads behind its barrier.
+    // SYNC moe-row (pairs with src/gpu/moe/send_rows.cuh): what the group reads behind its barrier.
     device::fence_acquire();
   }
   Group::sync();

@@ -211,10 +211,12 @@ inline __device__ void write_tail(const Exchange& exchange,
     at<std::int32_t>(call.plan, shape.plan().ids_at())[index] = id;
     at<float>(call.plan, shape.plan().weights_at())[index] = weight;
     if (const std::int64_t given = call.ids[index]; given >= ids.experts) {
-      volatile Record* record = exchange.record;
-      record->bad_id = given;
-      record->bad_id_at = static_cast<std::int32_t>(index);
-      record->bad_id_seen = 1;
+      Record& record = *exchange.record;
+      record.bad_id = given;
+      record.bad_id_at = static_cast<std::int32_t>(index);
+      // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): that there is one is written last.
+      device::fence_release();
+      device::store_relaxed(&record.bad_id_seen, 1);
     }
   }
   if (lane() == 0) {
@@ -265,7 +267,7 @@ __device__ void send_token(const Exchange& exchange,
   }
   Group::sync();
   if (Group::thread() < copies) {
-    // SYNC moe-row (pairs with receive_rows.cuh): the row, then its word.
+    // SYNC moe-row (pairs with src/gpu/moe/receive_rows.cuh): the row, then its word.
     device::fence_release();
     device::store_relaxed(shared.arrived[group][Group::thread()], sending.number);
   }
