@@ -42,11 +42,33 @@ struct Plan {
   ~Plan() { weft_moe_plan_free(handle); }
 };
 
+// addresses: x, scales, ids, weights, counts, offsets.
+weft_moe_rows rows_at(const std::array<Address, 6>& addresses) {
+  return {.x = at<void>(addresses[0]),
+          .scales = at<void>(addresses[1]),
+          .ids = at<std::int32_t>(addresses[2]),
+          .weights = at<float>(addresses[3]),
+          .counts = at<std::int32_t>(addresses[4]),
+          .offsets = at<std::int64_t>(addresses[5])};
+}
+
+// The first four, and their strides.
+std::array<Address, 8> places_of(const weft_moe_rows& rows) {
+  return {reinterpret_cast<Address>(rows.x),
+          reinterpret_cast<Address>(rows.scales),
+          reinterpret_cast<Address>(rows.ids),
+          reinterpret_cast<Address>(rows.weights),
+          rows.x_stride,
+          rows.scales_stride,
+          rows.ids_stride,
+          rows.weights_stride};
+}
+
 // In the order of python/weft/moe/exchange.py.
 struct Exchange {
   weft_moe_t handle = nullptr;
 
-  Exchange(const std::optional<Team*>& team, const std::array<int, 10>& numbers, double timeout) {
+  Exchange(const std::optional<Team*>& team, const std::array<int, 12>& numbers, double timeout) {
     constexpr const char* kName = "weft.moe.Exchange";
     weft_moe_config config{};
     config.team = team.has_value() ? (*team)->handle : WEFT_TEAM_WORLD;
@@ -61,6 +83,8 @@ struct Exchange {
     config.alignment = numbers[8];
     config.timeout_s = timeout;
     config.on_timeout = static_cast<weft_moe_on_timeout>(numbers[9]);
+    config.memory = static_cast<weft_moe_memory>(numbers[10]);
+    config.blocks = numbers[11];
     run(kName, [&] { return weft_moe_create(&config, &handle); });
   }
 
@@ -82,8 +106,59 @@ struct Exchange {
     found["rows_max"] = shape.rows_max;
     found["memory"] = reinterpret_cast<Address>(shape.memory);
     found["memory_bytes"] = shape.memory_bytes;
+    found["plan_bytes"] = shape.plan_bytes;
     return found;
   }
+
+  // ---- On a GPU. phase: a weft_moe_phase. stream: a cudaStream_t as a number.
+
+  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as dispatch_recv.
+  std::array<Address, 8> dispatch_on_stream(const std::array<int, 3>& phase_count_type,
+                                            const std::array<Address, 4>& given,
+                                            const std::array<Address, 6>& found,
+                                            Address plan,
+                                            Address stream) const {
+    const weft_moe_tokens tokens{.count = phase_count_type[1],
+                                 .x = at<void>(given[0]),
+                                 .type = static_cast<weft_moe_type>(phase_count_type[2]),
+                                 .scales = at<void>(given[1]),
+                                 .topk_ids = at<std::int64_t>(given[2]),
+                                 .topk_weights = at<float>(given[3])};
+    weft_moe_rows rows = rows_at(found);
+    run("weft.moe.Exchange.dispatch", [&] {
+      return weft_moe_dispatch_on_stream(handle, static_cast<weft_moe_phase>(phase_count_type[0]),
+                                         &tokens, &rows, at<void>(plan), at<CUstream_st>(stream));
+    });
+    return places_of(rows);
+  }
+
+  // addresses: rows, weights, out, plan, stream. numbers: phase, precision, weighting.
+  void combine_on_stream(const std::array<Address, 5>& addresses,
+                         const std::array<int, 3>& numbers) const {
+    const weft_moe_outputs outputs{.rows = at<void>(addresses[0]),
+                                   .stride = 0,
+                                   .precision = static_cast<weft_moe_precision>(numbers[1]),
+                                   .weighting = static_cast<weft_moe_weighting>(numbers[2]),
+                                   .topk_weights = at<float>(addresses[1])};
+    run("weft.moe.Exchange.combine", [&] {
+      return weft_moe_combine_on_stream(handle, static_cast<weft_moe_phase>(numbers[0]),
+                                        at<void>(addresses[3]), &outputs, at<void>(addresses[2]),
+                                        at<CUstream_st>(addresses[4]));
+    });
+  }
+
+  void refuse_on_stream(int step, Address stream) const {
+    run("weft.moe.Exchange", [&] {
+      return weft_moe_refuse_on_stream(handle, static_cast<weft_moe_step>(step),
+                                       at<CUstream_st>(stream));
+    });
+  }
+
+  void check() const {
+    run("weft.moe.Exchange.check", [&] { return weft_moe_check(handle); });
+  }
+
+  // ---- On CPUs
 
   // addresses: x, scales, ids, weights.
   void dispatch_send(int count, int type, const std::array<Address, 4>& addresses) const {
@@ -98,22 +173,10 @@ struct Exchange {
 
   // addresses: x, scales, ids, weights, counts, offsets. Returns the first four, and their strides.
   std::array<Address, 8> dispatch_recv(Plan& plan, const std::array<Address, 6>& addresses) const {
-    weft_moe_rows rows{.x = at<void>(addresses[0]),
-                       .scales = at<void>(addresses[1]),
-                       .ids = at<std::int32_t>(addresses[2]),
-                       .weights = at<float>(addresses[3]),
-                       .counts = at<std::int32_t>(addresses[4]),
-                       .offsets = at<std::int64_t>(addresses[5])};
+    weft_moe_rows rows = rows_at(addresses);
     run("weft.moe.Exchange.dispatch",
         [&] { return weft_moe_dispatch_recv(handle, &rows, &plan.handle); });
-    return {reinterpret_cast<Address>(rows.x),
-            reinterpret_cast<Address>(rows.scales),
-            reinterpret_cast<Address>(rows.ids),
-            reinterpret_cast<Address>(rows.weights),
-            rows.x_stride,
-            rows.scales_stride,
-            rows.ids_stride,
-            rows.weights_stride};
+    return places_of(rows);
   }
 
   // addresses: rows, weights. numbers: precision, weighting.
@@ -151,7 +214,7 @@ struct Exchange {
 void register_moe(nb::module_& module) {
   nb::class_<Plan>(module, "MoePlan").def(nb::init<>());
   nb::class_<Exchange>(module, "MoeExchange")
-      .def(nb::init<const std::optional<Team*>&, const std::array<int, 10>&, double>(),
+      .def(nb::init<const std::optional<Team*>&, const std::array<int, 12>&, double>(),
            "team"_a.none(), "numbers"_a, "timeout"_a)
       .def("close", &Exchange::close)
       .def("shape", &Exchange::shape)
@@ -160,6 +223,10 @@ void register_moe(nb::module_& module) {
       .def("combine_send", &Exchange::combine_send)
       .def("combine_recv", &Exchange::combine_recv)
       .def("refuse", &Exchange::refuse)
+      .def("dispatch_on_stream", &Exchange::dispatch_on_stream)
+      .def("combine_on_stream", &Exchange::combine_on_stream)
+      .def("refuse_on_stream", &Exchange::refuse_on_stream)
+      .def("check", &Exchange::check)
       .def("active", &Exchange::active);
 }
 

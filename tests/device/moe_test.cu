@@ -524,9 +524,10 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
   run(3, 16, 2, 32, 0.2, false);  // more lanes than experts: repeated ids
   run(40, 64, 257, 16, 0.5, false);
   run(5, 16, 4096, 8, 0, false);
-  run(20, 128, 8, 8, 1.0, false);   // no route at all
-  run(50, 128, 8, 4, 0, true);      // all to one expert
-  run(300, 32, 24, 8, 0.1, false);  // counted by a kernel of its own
+  run(20, 128, 8, 8, 1.0, false);    // no route at all
+  run(50, 128, 8, 4, 0, true);       // all to one expert
+  run(300, 32, 24, 8, 0.1, false);   // counted by a kernel of its own
+  run(1100, 16, 24, 8, 0.1, false);  // in two tiles
 }
 
 DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them") {

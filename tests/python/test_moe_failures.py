@@ -84,7 +84,7 @@ def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(pro
     ({"max_tokens": 2.5}, "max_tokens is 2.5; give an integer"),
     ({"timeout": 0}, "timeout is 0 s; give more than 0"),
     ({"layout": "rows"}, "layout is 'rows'; give one of rank_major, rank_compact, expert_padded, expert_compact"),
-    ({"device": "cuda"}, "this build has the exchange of the CPU: give 'cpu'")])
+    ({"device": "cuda"}, "device is 'cuda', and torch")])
 def test_an_exchange_that_cannot_be_is_refused_on_all_pes(programs, arguments, text):
     done = programs.ok(3, SETUP + f"""
     said = attempt(lambda: make(**({arguments!r} if job.pe == 1 else {{}})))

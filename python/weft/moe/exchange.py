@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from .. import arrays
-from ..errors import Error, Freed, InvalidArgument, WrongShape
+from .. import _cuda, arrays
+from ..errors import Error, Freed, InvalidArgument, NoCuda, WrongShape
 from ..native import core
 from .elements import LAYOUTS, PRECISIONS, SCALES, TYPES, Given, Held, choice, converted, like, numpy_dtype
 
@@ -73,16 +73,28 @@ class Exchange:
     layout: see Result. timeout: seconds of each receive. on_timeout: "error" raises weft.Timeout, which names the PEs, and
     breaks the exchange; "mask" goes on without them (Exchange.active_mask).
 
+    device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, all ranks are PEs of one node, and calls enqueue
+    kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
+    as the GPU has multiprocessors.
+
     Threads: one at a time. Every PE makes the same calls in the same order.
     """
 
+    def __new__(cls, *arguments, device="cpu", **named):
+        if cls is Exchange and str(device) != "cpu":
+            try:
+                from .gpu import GpuExchange
+                cls = GpuExchange
+            except ImportError:
+                pass  # __init__ says so, and the other PEs hear of it
+        return super().__new__(cls)
+
     def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
-                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu"):
+                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0):
         core.require_ready("weft.moe.Exchange")
-        note, error, numbers = "", None, ()
+        note, error, numbers, gpu = "", None, (), None
         try:
-            if str(device) != "cpu":
-                raise InvalidArgument(f"weft.moe: device is {device!r}; this build has the exchange of the CPU: give 'cpu'")
+            gpu = self._find_gpu(device)
             self.payload = choice(payload, TYPES, "payload")
             self.output = choice(output or (self.payload if TYPES[self.payload] <= 4 else "bfloat16"), TYPES, "output")
             self.scales = choice(scales or ("nvfp4" if self.payload == "nvfp4" else "none"), SCALES, "scales")
@@ -90,11 +102,14 @@ class Exchange:
             sizes = [_integer(value, name) for name, value in (
                 ("max_tokens", max_tokens), ("hidden", hidden), ("experts", experts), ("topk", topk))]
             numbers = (*sizes, TYPES[self.payload], SCALES[self.scales], TYPES[self.output], LAYOUTS[self.layout],
-                       _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")])
+                       _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")],
+                       gpu is not None, _integer(blocks, "blocks"))
             timeout = float(timeout)
         except Exception as raised:  # the other PEs hear of it
             note, error = f"!{raised}", raised
         arrays._agree("weft.moe.Exchange", note, error)
+        if gpu is not None:
+            self._device = _cuda.initialize(gpu, "weft.moe.Exchange", arrays._agree)
         self._core = core.MoeExchange(team, numbers, timeout)
         self.max_tokens, self.hidden, self.experts, self.topk = sizes
         self.has_part = team is None or team.is_member
@@ -104,6 +119,14 @@ class Exchange:
         self._dispatches = 0
         if self.has_part:
             self._look_at_shape()
+
+    @staticmethod
+    def _find_gpu(device):
+        """None: this class works on the CPU."""
+        if str(device) != "cpu":
+            raise NoCuda(f"weft.moe: device is {device!r}, and torch, whose tensors it would take, is missing; give 'cpu', or "
+                         "install torch")
+        return None
 
     def _look_at_shape(self):
         shape = self._core.shape()
@@ -311,6 +334,9 @@ class Exchange:
         return out
 
     # ---- The rest
+
+    def check(self):
+        """On GPUs (weft.moe.gpu): raises what the kernels found. On the CPU every call raises its own errors."""
 
     @property
     def active_mask(self):

@@ -13,15 +13,15 @@ __global__ void __launch_bounds__(kThreads, 1)
                    const __grid_constant__ Combine call) {
   __shared__ CombineMemory shared;
   State& state = *exchange.state;
-  const std::uint64_t number = state.combines + 1;
-  const Combining combining{exchange, call, shared, number, device::load_relaxed(&state.missing)};
+  const std::uint64_t missing = device::load_relaxed(&state.missing);
+  const Call entered = enter(exchange, WEFT_MOE_COMBINE, &state.combines, call.phases.receives);
+  const Combining combining{exchange, call, shared, entered, missing};
   if (call.phases.sends) {
     send_answers<Type>(combining);
     __syncthreads();
   }
   if (call.phases.receives) {
     receive_answers<Type>(combining);
-    leave(exchange, WEFT_MOE_COMBINE, &state.combines, number);
   }
 }
 

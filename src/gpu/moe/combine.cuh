@@ -28,8 +28,10 @@ struct Combining {
   const Exchange& exchange;
   const Combine& call;
   CombineMemory& shared;
-  std::uint64_t number;
+  Call entered;
   std::uint64_t missing;  // ranks, as bits
+
+  __device__ std::uint64_t number() const { return entered.number; }
 
   __device__ bool weighs() const { return call.weighting != WEFT_MOE_UNWEIGHTED; }
 
@@ -63,8 +65,8 @@ inline __device__ void send_heads(const Combining& combining) {
     if (thread_of_block() == 0 && !combining.is_gone(rank)) {
       send_parcel(
           exchange.memory[rank] +
-              exchange.shape.head_at(combining.number, static_cast<std::uint32_t>(exchange.me)),
-          packed({0, combining.mode()}), combining.number);
+              exchange.shape.head_at(combining.number(), static_cast<std::uint32_t>(exchange.me)),
+          packed({0, combining.mode()}), combining.number());
     }
   }
 }
@@ -84,8 +86,8 @@ inline __device__ void send_weights(const Combining& combining) {
       if (!combining.is_gone(rank)) {
         send_parcel(
             exchange.memory[rank] +
-                shape.weight_at(combining.number, static_cast<std::uint32_t>(exchange.me), pair),
-            data, combining.number);
+                shape.weight_at(combining.number(), static_cast<std::uint32_t>(exchange.me), pair),
+            data, combining.number());
       }
     }
   }
@@ -97,11 +99,12 @@ inline __device__ float await_weight(const Combining& combining,
                                      std::uint32_t index) {
   const Exchange& exchange = combining.exchange;
   const std::byte* from =
-      mine(exchange) + exchange.shape.weight_at(combining.number, source, index / 2);
+      mine(exchange) + exchange.shape.weight_at(combining.number(), source, index / 2);
   std::uint64_t data = 0;
   const bool has_come = wait_for(
-      exchange, source, [&] { return has_parcel(from, combining.number, data); },
-      [&] { return has_refused(exchange, combining.number, source); });
+      exchange, combining.entered, source,
+      [&] { return has_parcel(from, combining.number(), data); },
+      [&] { return has_refused(exchange, combining.number(), source); });
   return has_come ? __uint_as_float(static_cast<std::uint32_t>(data >> (index % 2 * 32))) : 0.0F;
 }
 
@@ -212,9 +215,9 @@ inline __device__ void note_answer(const Combining& combining,
   const Exchange& exchange = combining.exchange;
   std::byte* memory = exchange.memory[row.source];
   const std::uint32_t group = Group::number();
-  combining.shared.to[group][copy] = memory + exchange.shape.answer_at(combining.number, index);
+  combining.shared.to[group][copy] = memory + exchange.shape.answer_at(combining.number(), index);
   combining.shared.answered[group][copy] =
-      at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number, index));
+      at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number(), index));
 }
 
 // One warp: the experts' rows that belong to this row, lanes ascending.
@@ -282,7 +285,7 @@ __device__ void send_answer(const Combining& combining, const Answered& row) {
   if (Group::thread() < answers) {
     // SYNC moe-answer: the answer, then its word.
     device::fence_release();
-    device::store_relaxed(combining.shared.answered[group][Group::thread()], combining.number);
+    device::store_relaxed(combining.shared.answered[group][Group::thread()], combining.number());
   }
 }
 
@@ -322,10 +325,11 @@ inline __device__ bool await_answer(const Combining& combining,
                                     std::size_t index) {
   const Exchange& exchange = combining.exchange;
   const auto* word =
-      at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number, index));
+      at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number(), index));
   const bool has_come = wait_for(
-      exchange, rank, [&] { return device::load_relaxed(word) == combining.number; },
-      [&] { return has_refused(exchange, combining.number, rank); });
+      exchange, combining.entered, rank,
+      [&] { return device::load_relaxed(word) == combining.number(); },
+      [&] { return has_refused(exchange, combining.number(), rank); });
   // SYNC moe-answer: what the group reads behind its barrier.
   device::fence_acquire();
   return has_come;
@@ -372,7 +376,7 @@ inline __device__ void list_answers(const Combining& combining, std::uint32_t to
     }
   }
   const std::byte* answer =
-      mine(exchange) + shape.answer_at(combining.number, std::size_t{token} * shape.topk + first);
+      mine(exchange) + shape.answer_at(combining.number(), std::size_t{token} * shape.topk + first);
   if (all_lanes) {
     terms.from[lane()] = has_come ? answer : nullptr;
   } else if (counts) {
@@ -415,13 +419,13 @@ inline __device__ void await_heads(const Combining& combining) {
   if (rank >= exchange.shape.ranks() || combining.is_gone(rank)) {
     return;
   }
-  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number, rank);
+  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number(), rank);
   std::uint64_t data = 0;
   const bool has_come = wait_for(
-      exchange, rank, [&] { return has_parcel(from, combining.number, data); },
+      exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
       [] { return false; });
   if (has_come && unpacked(data).mode != combining.mode()) {
-    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number, rank, unpacked(data).mode);
+    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, unpacked(data).mode);
   }
 }
 

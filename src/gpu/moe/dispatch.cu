@@ -18,46 +18,61 @@ __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
   __shared__ DispatchMemory shared;
-  const std::uint64_t number = exchange.state->dispatches + 1;
+  const Call entered =
+      enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, call.phases.receives);
   if (call.phases.sends) {
-    send_rows<kMaking>(exchange, call, shared.send, number);
+    send_rows<kMaking>(exchange, call, shared.send, entered.number);
     __syncthreads();
   }
   if (call.phases.receives) {
-    receive_rows({exchange, call, shared.receive, number});
-    leave(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, number);
+    receive_rows({exchange, call, shared.receive, entered});
   }
 }
+
+// Ids of a tile of tokens, in shared memory, where every warp of a block looks at all of them.
+constexpr std::uint32_t kTile = 8192;
 
 // For many tokens, before dispatch_kernel: a warp for each expert and for each rank goes through all tokens once.
 __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
+  __shared__ std::int16_t tile[kTile];
   const Shape& shape = exchange.shape;
   const Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
   const auto warp = static_cast<std::int32_t>((blockIdx.x * kThreads + thread_of_block()) / kWarp);
-  const bool is_rank = warp >= shape.map.experts;
-  const std::int32_t first = is_rank ? shape.map.first_of(warp - shape.map.experts) : warp;
-  const std::int32_t count = is_rank ? shape.map.count_of(warp - shape.map.experts) : 1;
-  if (warp >= shape.map.experts + shape.map.ranks) {
-    return;
-  }
+  const std::int32_t rank = warp - shape.map.experts;
+  const bool is_rank = rank >= 0 && rank < shape.map.ranks;
+  const std::int32_t first = is_rank ? shape.map.first_of(rank) : warp;
+  const std::int32_t count = is_rank ? shape.map.count_of(rank) : rank < 0 ? 1 : 0;
   std::int32_t* to = exchange.workspace + (is_rank ? 0 : shape.lanes());
   std::int32_t before = 0;
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  for (std::uint32_t begin = 0; begin < tokens; begin += kWarp) {
-    const std::uint32_t token = begin + lane();
-    unsigned lanes = 0;  // of the token, as bits
-    for (std::uint32_t i = 0; token < tokens && i < ids.topk; ++i) {
-      const std::int32_t id = ids.at(token * ids.topk + i);
-      lanes |=
-          static_cast<std::uint32_t>(id - first) < static_cast<std::uint32_t>(count) ? 1U << i : 0U;
+  const std::uint32_t step = kTile / ids.topk / kWarp * kWarp;  // tokens of a tile
+  for (std::uint32_t begin = 0; begin < tokens; begin += step) {
+    const std::uint32_t some = min(step, tokens - begin);
+    __syncthreads();
+#pragma unroll 4
+    for (std::uint32_t i = thread_of_block(); i < some * ids.topk; i += kThreads) {
+      tile[i] = static_cast<std::int16_t>(ids.at(begin * ids.topk + i));
     }
-    const unsigned going = __ballot_sync(kAllLanes, lanes != 0);
-    const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
-    for (; lanes != 0; lanes &= lanes - 1) {
-      to[token * ids.topk + static_cast<std::uint32_t>(__ffs(static_cast<int>(lanes)) - 1)] = place;
+    __syncthreads();
+    for (std::uint32_t from = 0; from < some; from += kWarp) {
+      const std::uint32_t token = from + lane();
+      unsigned lanes = 0;  // of the token, as bits
+#pragma unroll 4
+      for (std::uint32_t i = 0; i < ids.topk; ++i) {
+        const std::int32_t id = token < some ? tile[token * ids.topk + i] : -1;
+        lanes |= static_cast<std::uint32_t>(id - first) < static_cast<std::uint32_t>(count)
+                     ? 1U << i
+                     : 0U;
+      }
+      const unsigned going = __ballot_sync(kAllLanes, lanes != 0);
+      const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
+      for (; lanes != 0; lanes &= lanes - 1) {
+        to[(begin + token) * ids.topk +
+           static_cast<std::uint32_t>(__ffs(static_cast<int>(lanes)) - 1)] = place;
+      }
+      before += __popc(going);
     }
-    before += __popc(going);
   }
 }
 
@@ -67,7 +82,9 @@ __global__ void __launch_bounds__(kThreads)
   const Shape& shape = exchange.shape;
   const bool is_dispatch = step == WEFT_MOE_DISPATCH;
   State& state = *exchange.state;
-  const std::uint64_t number = (is_dispatch ? state.dispatches : state.combines) + 1;
+  const Call call = enter(exchange, static_cast<weft_moe_step>(step),
+                          is_dispatch ? &state.dispatches : &state.combines, true);
+  const std::uint64_t number = call.number;
   const auto me = static_cast<std::uint32_t>(exchange.me);
   for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
     const std::uint32_t parcels =
@@ -85,10 +102,9 @@ __global__ void __launch_bounds__(kThreads)
     const std::byte* from = mine(exchange) + (is_dispatch ? shape.count_at(number, rank, 0)
                                                           : shape.head_at(number, rank));
     std::uint64_t data = 0;
-    wait_for(exchange, rank, [&] { return has_parcel(from, number, data); }, [] { return false; });
+    wait_for(
+        exchange, call, rank, [&] { return has_parcel(from, number, data); }, [] { return false; });
   }
-  leave(exchange, static_cast<weft_moe_step>(step),
-        is_dispatch ? &state.dispatches : &state.combines, number);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // What the kernels of dispatch and combine share: groups of threads, parcels, waits with a limit, the end of a call.
 //
 // Blocks do not wait for each other, only for peers, so a kernel that sends and receives needs all its blocks resident, and
-// nothing else. The number of a call is read by each block on entry and advanced by the last one that leaves, so kernels may
-// be captured in a graph and replayed.
+// nothing else. The number of a call is in GPU memory: each block reads it when it enters, and the last one to enter a
+// kernel that receives advances it, so kernels may be captured in a graph and replayed.
 //
 // Memory: a thread that stores a word for a peer stands behind its group's barrier and fences itself; a thread that has
 // seen one fences before the barrier that lets its group read. Parcels carry their data, so they need neither.
@@ -90,8 +90,26 @@ inline __device__ bool is_missing(const Exchange& exchange, std::uint32_t rank) 
   return (device::load_relaxed(&exchange.state->missing) >> rank & 1) != 0;
 }
 
-inline __device__ void miss(const Exchange& exchange, std::uint32_t rank) {
-  atomicOr(reinterpret_cast<unsigned long long*>(&exchange.state->missing), 1ULL << rank);
+// A call, as its kernel began it.
+struct Call {
+  weft_moe_step step;
+  std::uint64_t number;
+};
+
+// Tells the host too. Threads may do so at once: whoever finds that others came between tells it again.
+inline __device__ void miss(const Exchange& exchange, const Call& call, std::uint32_t rank) {
+  Record& record = *exchange.record;
+  auto* missing = reinterpret_cast<unsigned long long*>(&exchange.state->missing);
+  std::uint64_t told = atomicOr(missing, 1ULL << rank) | 1ULL << rank;
+  for (std::uint64_t now = 0; now != told;) {
+    told = now == 0 ? told : now;
+    record.missing_call = call.number;
+    record.missing_step = static_cast<std::uint32_t>(call.step);
+    // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): the ranks are written last.
+    device::fence_release();
+    device::store_relaxed(&record.missing, told);
+    now = device::load_relaxed(&exchange.state->missing);
+  }
 }
 
 inline constexpr std::uint32_t kLooksPerCheck = 64;
@@ -99,6 +117,7 @@ inline constexpr std::uint32_t kLooksPerCheck = 64;
 // Polls until `done()`. False if `rank` is missing, from now on if it has not come within the timeout, or if `gives_up()`.
 template <typename Done, typename GivesUp>
 __device__ bool wait_for(const Exchange& exchange,
+                         const Call& call,
                          std::uint32_t rank,
                          Done&& done,
                          GivesUp&& gives_up) {
@@ -113,7 +132,7 @@ __device__ bool wait_for(const Exchange& exchange,
     const std::uint64_t now = device::now_ns();
     start = start == 0 ? now : start;
     if (now - start > exchange.timeout_ns) {
-      miss(exchange, rank);
+      miss(exchange, call, rank);
       return false;
     }
   }
@@ -172,31 +191,20 @@ inline __device__ void record_refusal(const Exchange& exchange,
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
 }
 
-// All threads of the block, at the end of a receive; `done` counts the calls.
-inline __device__ void leave(const Exchange& exchange,
+// All threads of the block, when it enters a kernel; `done` counts the calls. Every block has read the number before it is
+// advanced.
+inline __device__ Call enter(const Exchange& exchange,
                              weft_moe_step step,
                              std::uint64_t* done,
-                             std::uint64_t call) {
+                             bool receives) {
+  const Call call{step, device::load_relaxed(done) + 1};
   __syncthreads();
-  if (thread_of_block() != 0) {
-    return;
+  if (receives && thread_of_block() == 0 &&
+      atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
+    exchange.state->entered = 0;
+    device::store_relaxed(done, call.number);
   }
-  __threadfence();
-  State& state = *exchange.state;
-  if (atomicAdd(&state.left, 1U) != gridDim.x - 1) {
-    return;
-  }
-  state.left = 0;
-  *done = call;
-  Record& record = *exchange.record;
-  const std::uint64_t missing = device::load_relaxed(&state.missing);
-  if (missing != 0 && missing != device::load_relaxed(&record.missing)) {
-    record.missing_call = call;
-    record.missing_step = static_cast<std::uint32_t>(step);
-    // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): the ranks are written last.
-    device::fence_release();
-    device::store_relaxed(&record.missing, missing);
-  }
+  return call;
 }
 
 // ---- Rows

@@ -30,7 +30,9 @@ struct Receiving {
   const Exchange& exchange;
   const Dispatch& call;
   ReceiveMemory& shared;
-  std::uint64_t number;
+  Call entered;
+
+  __device__ std::uint64_t number() const { return entered.number; }
 };
 
 // ---- Headers
@@ -48,19 +50,20 @@ inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels)
        source += kThreads / kWarp) {
     bool has_come = !is_missing(exchange, source);
     for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
-      const std::byte* from = mine(exchange) + exchange.shape.count_at(receiving.number, source, i);
+      const std::byte* from =
+          mine(exchange) + exchange.shape.count_at(receiving.number(), source, i);
       std::uint64_t data = 0;
       has_come = wait_for(
-          exchange, source, [&] { return has_parcel(from, receiving.number, data); },
-          [] { return false; });
+          exchange, receiving.entered, source,
+          [&] { return has_parcel(from, receiving.number(), data); }, [] { return false; });
     }
     has_come = __all_sync(kAllLanes, has_come);
     if (lane() == 0) {
       if (!has_come) {
-        miss(exchange, source);
+        miss(exchange, receiving.entered, source);
       }
       device::store_relaxed(&exchange.state->verdicts[source],
-                            receiving.number * 2 + (has_come ? 1 : 0));
+                            receiving.number() * 2 + (has_come ? 1 : 0));
     }
   }
 }
@@ -75,15 +78,16 @@ inline __device__ bool take_parcel(const Receiving& receiving,
     std::uint64_t verdict = 0;
     do {
       verdict = device::load_relaxed(&exchange.state->verdicts[source]);
-    } while (verdict / 2 != receiving.number);
+    } while (verdict / 2 != receiving.number());
     if (verdict % 2 == 0) {
       return false;
     }
   }
-  const std::byte* from = mine(exchange) + exchange.shape.count_at(receiving.number, source, index);
+  const std::byte* from =
+      mine(exchange) + exchange.shape.count_at(receiving.number(), source, index);
   return wait_for(
-      exchange, source, [&] { return has_parcel(from, receiving.number, data); },
-      [] { return false; });
+      exchange, receiving.entered, source,
+      [&] { return has_parcel(from, receiving.number(), data); }, [] { return false; });
 }
 
 // All threads of the block: rows of each source, and of each of its experts here.
@@ -107,7 +111,7 @@ inline __device__ void read_headers(const Receiving& receiving) {
     }
     const std::int32_t rows = has_come ? unpacked(data).rows : 0;
     if (rows < 0 && blockIdx.x == 0) {
-      record_refusal(exchange, WEFT_MOE_DISPATCH, receiving.number, source, kRefused);
+      record_refusal(exchange, WEFT_MOE_DISPATCH, receiving.number(), source, kRefused);
     }
     const auto most = static_cast<std::int32_t>(exchange.shape.max_tokens);
     shared.rows[source] = rows < 0 ? 0 : min(rows, most);
@@ -391,10 +395,10 @@ inline __device__ void take_row(const Receiving& receiving, const Row& row) {
   const std::uint32_t group = Group::number();
   if (Group::thread() == 0) {
     const auto* word = at<std::uint64_t>(
-        mine(exchange), exchange.shape.arrived_at(receiving.number, row.source, row.slot));
+        mine(exchange), exchange.shape.arrived_at(receiving.number(), row.source, row.slot));
     receiving.shared.has_come[group] = wait_for(
-        exchange, row.source, [&] { return device::load_relaxed(word) == receiving.number; },
-        [] { return false; });
+        exchange, receiving.entered, row.source,
+        [&] { return device::load_relaxed(word) == receiving.number(); }, [] { return false; });
     // SYNC moe-row (pairs with src/gpu/moe/send_rows.cuh): what the group reads behind its barrier.
     device::fence_acquire();
   }
@@ -441,7 +445,7 @@ inline __device__ void receive_rows(const Receiving& receiving) {
        i += Group::count()) {
     const std::uint32_t slot = i / shape.ranks();
     const std::uint32_t source = i - slot * shape.ranks();
-    const Row row{mine(exchange) + shape.row_at(receiving.number, source, slot), source, slot};
+    const Row row{mine(exchange) + shape.row_at(receiving.number(), source, slot), source, slot};
     if (slot < static_cast<std::uint32_t>(shared.rows[source])) {
       take_row(receiving, row);
     } else if (shows_all) {

@@ -184,10 +184,10 @@ struct PlanHeader {
 
 // This PE's own, in GPU memory.
 struct State {
-  std::uint64_t dispatches;  // that have ended
+  std::uint64_t dispatches;  // that have begun
   std::uint64_t combines;
   std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
-  std::uint32_t left;     // blocks that have left the running kernel
+  std::uint32_t entered;  // blocks that the running kernel has begun
   std::uint32_t padding;
   std::uint64_t
       verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)

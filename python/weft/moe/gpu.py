@@ -1,0 +1,267 @@
+"""The exchange on GPUs: tensors of torch in this PE's GPU memory, kernels on torch's current stream.
+
+What differs from the CPU's:
+
+- dispatch and combine return at once. What only a kernel sees (a rank that does not come, an id that is no expert's) is raised
+  by Exchange.check(), after the stream was synchronized, or by the next call.
+- Result.x has room for all rows that may come; Result.counts and Result.offsets are on the GPU too.
+- A Result is memory of its own, but in rank_major: there the rows of a dispatch lie in place until the next dispatch but one,
+  which nothing checks.
+- All calls can be captured in a CUDA graph; in rank_major a graph holds a multiple of three dispatches.
+"""
+
+import torch
+
+from .. import _cuda
+from ..errors import Error, InvalidArgument, NoCuda, NotContiguous, WrongDevice, WrongDtype, WrongShape
+from ..native import core
+from .elements import PRECISIONS, TYPES
+from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, Plan, Result
+
+_PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
+_DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
+           "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+class GpuPlan(Plan):
+    """As weft.moe.Plan. Its memory is on the GPU."""
+
+    def __init__(self, memory, topk_ids, topk_weights):
+        super().__init__(memory, topk_ids, topk_weights)
+        self.memory = memory
+
+
+class GpuExchange(Exchange):
+    """weft.moe.Exchange(device="cuda")."""
+
+    @staticmethod
+    def _find_gpu(device):
+        if not torch.cuda.is_available():
+            raise NoCuda(f"weft.moe: device is {device!r}, and torch sees no GPU; give 'cpu'")
+        return _cuda.device_of(device, "weft.moe.Exchange")
+
+    def _look_at_shape(self):
+        shape = self._core.shape()
+        self.rank, self.ranks = shape["rank"], shape["ranks"]
+        self.first_expert, self.local_experts = shape["first_expert"], shape["local_experts"]
+        self._scale_bytes, self._rows_max = shape["scale_bytes"], shape["rows_max"]
+        self._payload_bytes, self._plan_bytes = shape["payload_bytes"], shape["plan_bytes"]
+        self._is_by_rank = self.layout.startswith("rank")
+        self.device = torch.device("cuda", self._device)
+        self._memory = None
+        if self.layout == "rank_major":
+            array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", self._device)
+            self._array, self._memory = array, torch.from_dlpack(array)
+        dtype, columns = _DTYPES[self.payload], self.hidden // 2 if self.payload == "nvfp4" else self.hidden
+        if self.layout == "expert_padded":
+            rows = (self.local_experts, self._rows_max // self.local_experts)
+        elif self.layout == "rank_major":
+            rows = (self.ranks, self.max_tokens)
+        else:
+            rows = (self._rows_max,)
+        self._rows, self._row_of_x = rows, (dtype, columns)
+        self._parts = self.ranks if self._is_by_rank else self.local_experts
+
+    def _stream(self):
+        return torch.cuda.current_stream(self.device).cuda_stream
+
+    # ---- Dispatch
+
+    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both"):
+        """As weft.moe.Exchange.dispatch, with tensors on this PE's GPU: topk_ids of int64 (others are converted), topk_weights
+        of float32."""
+        self._require("dispatch", phase)
+        if phase == "recv":
+            given, plan = self._sending[1:]
+            self._sending = None
+            return self._receive(given, plan, phase)
+        try:
+            given, ids, weights = self._check_tensors(x, topk_ids, topk_weights, scales, plan)
+        except Error:
+            self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
+            raise
+        plan = GpuPlan(torch.empty(self._plan_bytes, dtype=torch.uint8, device=self.device), ids, weights)
+        plan._rows_shape = (*self._rows, self.hidden)
+        if phase == "both":
+            return self._receive(given, plan, phase)
+        self._enqueue_dispatch("send", given, plan, (0,) * 6)
+        self._sending = ("dispatch", given, plan)
+        return None
+
+    def _check_tensors(self, x, topk_ids, topk_weights, scales, plan):
+        if plan is not None:
+            topk_ids = plan.topk_ids
+            topk_weights = plan.topk_weights if topk_weights is None else topk_weights
+        for value, name in ((x, "x"), (topk_ids, "topk_ids")):
+            if value is None:
+                raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
+        self._require_tensor(x, "x")
+        type_name = self.payload if x.dtype in (torch.uint8, torch.int8) else _NAMES.get(x.dtype)
+        if type_name is None:
+            raise WrongDtype(f"weft.moe: x is of {x.dtype}; give {self.payload}")
+        columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
+        if x.dim() != 2 or x.shape[1] != columns:
+            raise WrongShape(f"weft.moe: x has the shape {tuple(x.shape)}, and [tokens, {columns}] of {type_name} is needed")
+        tokens = x.shape[0]
+        if tokens > self.max_tokens:
+            raise WrongShape(f"weft.moe: x has {tokens} tokens, and the exchange was made for {self.max_tokens}; give fewer, "
+                             "or raise max_tokens")
+        ids = self._converted(topk_ids, torch.int64, "topk_ids", tokens)
+        weights = None if topk_weights is None else self._converted(topk_weights, torch.float32, "topk_weights", tokens)
+        if scales is not None:
+            self._require_tensor(scales, "scales")
+            if scales.numel() * scales.element_size() != tokens * self._scale_bytes:
+                raise WrongShape(f"weft.moe: scales has {scales.numel() * scales.element_size()} bytes, and {self._scale_bytes} "
+                                 f"for each of {tokens} tokens are needed")
+        return (x, type_name, scales), ids, weights
+
+    def _require_tensor(self, tensor, name):
+        if not isinstance(tensor, torch.Tensor):
+            raise WrongDtype(f"weft.moe: {name} is a {type(tensor).__name__}; give a tensor on {self.device}")
+        if tensor.device != self.device:
+            raise WrongDevice(f"weft.moe: {name} is on {tensor.device}, and the exchange on {self.device}: "
+                              f"{name}.to('{self.device}')")
+        if not tensor.is_contiguous():
+            raise NotContiguous(f"weft.moe: {name} is a view with gaps; copy it first (Tensor.contiguous)")
+
+    def _converted(self, tensor, dtype, name, tokens):
+        self._require_tensor(tensor, name)
+        if tuple(tensor.shape) != (tokens, self.topk):
+            raise WrongShape(f"weft.moe: {name} has the shape {tuple(tensor.shape)}, and [tokens, topk] = "
+                             f"{(tokens, self.topk)} is needed")
+        if dtype == torch.int64 and (tensor.dtype.is_floating_point or tensor.dtype == torch.bool):
+            raise WrongDtype(f"weft.moe: {name} is of {tensor.dtype}; give torch.int64")
+        return tensor.to(dtype)
+
+    def _enqueue_dispatch(self, phase, given, plan, found):
+        x, type_name, scales = given
+        addresses = (x.data_ptr(), _address(scales), plan.topk_ids.data_ptr(), _address(plan.topk_weights))
+        return self._core.dispatch_on_stream((_PHASE_NUMBERS[phase], len(x), TYPES[type_name]), addresses, found,
+                                             plan.memory.data_ptr(), self._stream())
+
+    def _receive(self, given, plan, phase):
+        lanes = (self.topk,) if self._is_by_rank else ()
+        dtype, columns = self._row_of_x
+        x = scales = ids = weights = None
+        if self.layout != "rank_major":
+            x = self._empty((*self._rows, columns), dtype)
+            scales = self._empty((*self._rows, self._scale_bytes), torch.uint8) if self._scale_bytes else None
+            ids = self._empty((*self._rows, *lanes), torch.int32) if self._is_by_rank else None
+            weights = self._empty((*self._rows, *lanes), torch.float32)
+        counts, offsets = self._empty((self._parts,), torch.int32), self._empty((self._parts + 1,), torch.int64)
+        found = tuple(_address(tensor) for tensor in (x, scales, ids, weights, counts, offsets))
+        places = self._enqueue_dispatch(phase, given, plan, found)
+        if self.layout == "rank_major":
+            x = self._in_place(places[0], places[4], dtype, columns)
+            scales = self._in_place(places[1], places[5], torch.uint8, self._scale_bytes) if self._scale_bytes else None
+            ids = self._in_place(places[2], places[6], torch.int32, self.topk)
+            weights = self._in_place(places[3], places[7], torch.float32, self.topk)
+        row_scales = None
+        if self.scales == "nvfp4":
+            blocks = self.hidden // 16
+            row_scales = scales[..., (blocks + 3) // 4 * 4:].view(torch.float32)[..., 0]
+            scales = scales[..., :blocks]
+        elif self.scales == "float32":
+            scales = scales.view(torch.float32)
+        return Result(x, scales, row_scales, weights, ids, counts, offsets, plan)
+
+    def _empty(self, shape, dtype):
+        return torch.empty(shape, dtype=dtype, device=self.device)
+
+    def _in_place(self, address, stride, dtype, columns):
+        """[ranks, max_tokens, columns] over the exchange's memory, whose rows are `stride` bytes apart."""
+        first = address - self._memory.data_ptr()
+        rows = self._memory[first:first + (self.ranks * self.max_tokens - 1) * stride + columns * dtype.itemsize].view(dtype)
+        step = stride // dtype.itemsize
+        return rows.as_strided((*self._rows, columns), (self.max_tokens * step, step, 1))
+
+    # ---- Combine
+
+    def combine(self, expert_out=None, plan=None, topk_weights=None, *, out=None, precision="reduced", weighted=True,
+                phase="both"):
+        """As weft.moe.Exchange.combine, with tensors on this PE's GPU. Returns `out`, or a new tensor, which the stream fills."""
+        self._require("combine", phase)
+        if phase == "recv":
+            given, plan, sent_out = self._sending[1:]
+            self._sending = None
+            return self._enqueue_combine("recv", given, plan, sent_out if out is None else out)
+        try:
+            given = self._check_experts(expert_out, plan, topk_weights, precision, weighted)
+            if out is not None:
+                self._check_sums(out, plan, given)
+        except Error:
+            self._core.refuse_on_stream(_STEPS["combine"], self._stream())
+            raise
+        if phase == "both":
+            return self._enqueue_combine("both", given, plan, out)
+        self._enqueue_combine("send", given, plan, out)
+        self._sending = ("combine", given, plan, out)
+        return None
+
+    def _check_experts(self, expert_out, plan, topk_weights, precision, weighted):
+        if not isinstance(plan, GpuPlan):
+            raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result of this exchange")
+        if precision not in PRECISIONS:
+            raise InvalidArgument(f"weft.moe: precision is {precision!r}; give one of {', '.join(PRECISIONS)}")
+        if expert_out is None:
+            raise InvalidArgument("weft.moe: expert_out is missing; give rows in the shape of Result.x")
+        self._require_tensor(expert_out, "expert_out")
+        if tuple(expert_out.shape) != plan._rows_shape:
+            raise WrongShape(f"weft.moe: expert_out has the shape {tuple(expert_out.shape)}, and the shape of Result.x = "
+                             f"{plan._rows_shape} is needed")
+        if expert_out.dtype != _DTYPES[self.output]:
+            raise WrongDtype(f"weft.moe: expert_out is of {expert_out.dtype}, and the exchange combines {self.output}; convert "
+                             "it, or make the exchange with output=")
+        weights = None
+        if topk_weights is not None:
+            weights = self._converted(topk_weights, torch.float32, "topk_weights", plan.tokens)
+            if not weighted:
+                raise InvalidArgument("weft.moe: topk_weights were given with weighted=False; leave out one of both")
+        is_plain = self._is_by_rank and weights is None or not weighted or precision == "lanes"
+        weighting = _UNWEIGHTED if is_plain else _GIVEN if weights is not None else _OF_DISPATCH
+        if weighting == _OF_DISPATCH and plan.topk_weights is None:
+            raise InvalidArgument("weft.moe: topk_weights are missing: neither dispatch nor combine got them; give them to one "
+                                  "of both, or weighted=False")
+        return expert_out, weights, PRECISIONS[precision], weighting
+
+    def _sums_shape(self, plan, given):
+        return (plan.tokens, self.topk, self.hidden) if given[2] == PRECISIONS["lanes"] else (plan.tokens, self.hidden)
+
+    def _check_sums(self, out, plan, given):
+        self._require_tensor(out, "out")
+        wanted = self._sums_shape(plan, given)
+        if tuple(out.shape) != wanted or out.dtype != _DTYPES[self.output]:
+            raise WrongShape(f"weft.moe: out is {tuple(out.shape)} of {out.dtype}, and {wanted} of {_DTYPES[self.output]} is "
+                             "needed")
+
+    def _enqueue_combine(self, phase, given, plan, out):
+        expert_out, weights, precision, weighting = given
+        if out is None and phase != "send":
+            out = self._empty(self._sums_shape(plan, given), _DTYPES[self.output])
+        # Without tokens nothing is written, but there is an address for it.
+        address = 0 if out is None else out.data_ptr() or plan.memory.data_ptr()
+        self._core.combine_on_stream((expert_out.data_ptr(), _address(weights), address, plan.memory.data_ptr(),
+                                      self._stream()), (_PHASE_NUMBERS[phase], precision, weighting))
+        return out
+
+    # ---- The rest
+
+    def check(self):
+        """Synchronizes the current stream, and raises what its kernels found: weft.Timeout, weft.Mismatch,
+        weft.InvalidArgument."""
+        torch.cuda.current_stream(self.device).synchronize()
+        self._core.check()
+
+    def close(self):
+        """As weft.moe.Exchange.close. Synchronizes the GPU. In rank_major no view of a Result may be used any more."""
+        torch.cuda.synchronize(self.device)
+        if self._memory is not None:
+            self._memory = None
+            core.mark_freed(self._array, "weft.moe.Exchange.close")
+        taken, self._core = self._core, None
+        taken.close()
+
+
+def _address(tensor):
+    return 0 if tensor is None else tensor.data_ptr()
