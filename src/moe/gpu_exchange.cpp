@@ -85,7 +85,8 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     }
     exchange_.memory[rank] = static_cast<std::byte*>(mapped);
   }
-  workspace_ = gpu::DeviceBuffer(2 * exchange_.shape.lanes() * sizeof(std::int32_t));
+  const std::size_t counts = static_cast<std::size_t>(config.experts) + ranks_.count();
+  workspace_ = gpu::DeviceBuffer((2 * exchange_.shape.lanes() + counts) * sizeof(std::int32_t));
   exchange_.state = reinterpret_cast<gpu::moe::State*>(state_.data());
   exchange_.workspace = reinterpret_cast<std::int32_t*>(workspace_.data());
   exchange_.record = &record();

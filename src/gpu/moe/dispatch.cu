@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 // Ids of a tile of tokens, in shared memory, where every warp of a block looks at all of them.
 constexpr std::uint32_t kTile = 8192;
 
-// For many tokens, before dispatch_kernel: a warp for each expert and for each rank goes through all tokens once.
+// For many tokens, before dispatch_kernel: a warp for each expert and for each rank goes through all tokens once, and leaves
+// slots, places and counts in the workspace.
 __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
   __shared__ std::int16_t tile[kTile];
@@ -73,6 +74,9 @@ __global__ void __launch_bounds__(kThreads)
       }
       before += __popc(going);
     }
+  }
+  if (lane() == 0 && count > 0) {
+    exchange.workspace[2 * shape.lanes() + static_cast<std::uint32_t>(warp)] = before;
   }
 }
 

@@ -17,8 +17,8 @@ struct ReceiveMemory {
   std::int32_t most_rows;
   // [source][local expert]: rows, then the first of them in x.
   std::int32_t experts[kExpertsMax + kRanksMax];
-  std::int32_t of_warp[kThreads / kWarp];  // sums of a scan
-  std::int32_t gaps[kThreads][2];          // rows without a token: the first, and how many
+  std::int32_t of_warp[2][kThreads / kWarp];  // sums of a scan; every other one uses the other half
+  std::int32_t gaps[kThreads][2];             // rows without a token: the first, and how many
   std::int32_t gap_count;
   // Of each group:
   bool has_come[kGroupsMax];
@@ -155,8 +155,9 @@ inline __device__ void begin_ranks(const Receiving& receiving) {
   }
 }
 
-// The sum of `value` of all threads before this one; `total` of all. All threads of the block.
-inline __device__ std::int32_t sum_before(ReceiveMemory& shared,
+// The sum of `value` of all threads before this one; `total` of all. All threads of the block; a barrier stands between two
+// calls with the same `of_warp`.
+inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWarp],
                                           std::int32_t value,
                                           std::int32_t& total) {
   std::int32_t sum = value;
@@ -165,16 +166,15 @@ inline __device__ std::int32_t sum_before(ReceiveMemory& shared,
     sum += lane() >= distance ? other : 0;
   }
   if (lane() == kWarp - 1) {
-    shared.of_warp[thread_of_block() / kWarp] = sum;
+    of_warp[thread_of_block() / kWarp] = sum;
   }
   __syncthreads();
   std::int32_t before = 0;
   total = 0;
   for (std::uint32_t warp = 0; warp < kThreads / kWarp; ++warp) {
-    before += warp < thread_of_block() / kWarp ? shared.of_warp[warp] : 0;
-    total += shared.of_warp[warp];
+    before += warp < thread_of_block() / kWarp ? of_warp[warp] : 0;
+    total += of_warp[warp];
   }
-  __syncthreads();
   return before + sum - value;
 }
 
@@ -226,7 +226,7 @@ inline __device__ void begin_experts(const Receiving& receiving) {
       shared.gap_count = 0;
     }
     std::int32_t total = 0;
-    const std::int32_t begin = end + sum_before(shared, room, total);
+    const std::int32_t begin = end + sum_before(shared.of_warp[first / kThreads % 2], room, total);
     end += total;
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
       experts_of(receiving, source, expert) += begin;

@@ -86,7 +86,47 @@ inline __device__ Earlier count_earlier(const Ids& ids,
   return earlier;
 }
 
-// All threads of a block. Tells rank `rank` how many rows come, and how many for each of its experts.
+// All threads of a block: how many rows go to `rank` (counts[0]), and to each of its experts.
+inline __device__ void count_rows(const Exchange& exchange,
+                                  const Dispatch& call,
+                                  const Ids& ids,
+                                  std::int32_t* counts,
+                                  std::uint32_t rank) {
+  const Shape& shape = exchange.shape;
+  const auto owner = static_cast<std::int32_t>(rank);
+  const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
+  const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
+  const bool are_counted = counts_before(call.tokens, ids.topk);
+  const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
+  for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
+    const std::uint32_t from =
+        i == 0 ? static_cast<std::uint32_t>(shape.map.experts) + rank : first + i - 1;
+    counts[i] = are_counted ? counted[from] : 0;
+  }
+  __syncthreads();
+  const std::uint32_t tokens = are_counted ? 0 : static_cast<std::uint32_t>(call.tokens);
+  for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
+    bool goes = false;
+    for (std::uint32_t i = 0; i < ids.topk; ++i) {
+      const auto local = static_cast<std::uint32_t>(ids.at(token * ids.topk + i)) - first;
+      if (local >= experts) {
+        continue;
+      }
+      goes = true;
+      const weft::moe::Route route{ids.here + token * ids.topk,
+                                   static_cast<std::int32_t>(ids.topk)};
+      if (route.is_first(static_cast<std::int32_t>(i))) {
+        atomicAdd(&counts[1 + local], 1);
+      }
+    }
+    if (goes) {
+      atomicAdd(&counts[0], 1);
+    }
+  }
+  __syncthreads();
+}
+
+// All threads of a block. Tells rank `rank` how many rows come.
 inline __device__ void send_header(const Exchange& exchange,
                                    const Dispatch& call,
                                    const Ids& ids,
@@ -94,35 +134,9 @@ inline __device__ void send_header(const Exchange& exchange,
                                    std::uint64_t number,
                                    std::uint32_t rank) {
   const Shape& shape = exchange.shape;
-  const auto owner = static_cast<std::int32_t>(rank);
-  const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
-  const std::int32_t first = shape.map.first_of(owner);
-  for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
-    shared.counts[i] = 0;
-  }
-  __syncthreads();
-  for (std::uint32_t token = thread_of_block(); token < static_cast<std::uint32_t>(call.tokens);
-       token += kThreads) {
-    bool goes = false;
-    for (std::uint32_t i = 0; i < ids.topk; ++i) {
-      const std::int32_t id = ids.at(token * ids.topk + i);
-      if (static_cast<std::uint32_t>(id - first) >= experts) {
-        continue;
-      }
-      goes = true;
-      bool is_first = true;
-      for (std::uint32_t earlier = 0; earlier < i; ++earlier) {
-        is_first = is_first && ids.at(token * ids.topk + earlier) != id;
-      }
-      if (is_first) {
-        atomicAdd(&shared.counts[1 + id - first], 1);
-      }
-    }
-    if (goes) {
-      atomicAdd(&shared.counts[0], 1);
-    }
-  }
-  __syncthreads();
+  count_rows(exchange, call, ids, shared.counts, rank);
+  const auto experts =
+      static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
   const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
     const std::uint64_t data = i == 0

@@ -215,7 +215,8 @@ struct Exchange {
   std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here
   State* state = nullptr;
   Record* record = nullptr;
-  // Where send leaves slots and places of many tokens: int32 [2][max_tokens][topk].
+  // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
+  // and to each rank, [experts + ranks].
   std::int32_t* workspace = nullptr;
   std::uint64_t timeout_ns = 0;
   std::int32_t me = 0;
