@@ -31,19 +31,36 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 // Ids of a tile of tokens, in shared memory, where every warp of a block looks at all of them.
 constexpr std::uint32_t kTile = 8192;
+constexpr std::uint32_t kCounters = 128;  // threads of a block that counts
+
+// tile[lane of the token][token], for `some` tokens from `begin` on.
+__device__ void fill_tile(std::int16_t* tile,
+                          std::uint32_t step,
+                          const Ids& ids,
+                          std::uint32_t begin,
+                          std::uint32_t some) {
+  for (std::uint32_t token = threadIdx.x; token < some; token += kCounters) {
+#pragma unroll 8
+    for (std::uint32_t i = 0; i < ids.topk; ++i) {
+      tile[i * step + token] = static_cast<std::int16_t>(ids.at((begin + token) * ids.topk + i));
+    }
+  }
+}
 
 // For many tokens, before dispatch_kernel: a warp for each expert and for each rank goes through all tokens once, and leaves
 // slots, places and counts in the workspace.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCounters)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
   __shared__ std::int16_t tile[kTile];
   const Shape& shape = exchange.shape;
   const Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
-  const auto warp = static_cast<std::int32_t>((blockIdx.x * kThreads + thread_of_block()) / kWarp);
+  const auto warp = static_cast<std::int32_t>((blockIdx.x * kCounters + threadIdx.x) / kWarp);
   const std::int32_t rank = warp - shape.map.experts;
   const bool is_rank = rank >= 0 && rank < shape.map.ranks;
   const std::int32_t first = is_rank ? shape.map.first_of(rank) : warp;
-  const std::int32_t count = is_rank ? shape.map.count_of(rank) : rank < 0 ? 1 : 0;
+  const auto count = static_cast<std::uint32_t>(is_rank    ? shape.map.count_of(rank)
+                                                : rank < 0 ? 1
+                                                           : 0);
   std::int32_t* to = exchange.workspace + (is_rank ? 0 : shape.lanes());
   std::int32_t before = 0;
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
@@ -51,20 +68,15 @@ __global__ void __launch_bounds__(kThreads)
   for (std::uint32_t begin = 0; begin < tokens; begin += step) {
     const std::uint32_t some = min(step, tokens - begin);
     __syncthreads();
-#pragma unroll 4
-    for (std::uint32_t i = thread_of_block(); i < some * ids.topk; i += kThreads) {
-      tile[i] = static_cast<std::int16_t>(ids.at(begin * ids.topk + i));
-    }
+    fill_tile(tile, step, ids, begin, some);
     __syncthreads();
     for (std::uint32_t from = 0; from < some; from += kWarp) {
       const std::uint32_t token = from + lane();
       unsigned lanes = 0;  // of the token, as bits
-#pragma unroll 4
+#pragma unroll 8
       for (std::uint32_t i = 0; i < ids.topk; ++i) {
-        const std::int32_t id = token < some ? tile[token * ids.topk + i] : -1;
-        lanes |= static_cast<std::uint32_t>(id - first) < static_cast<std::uint32_t>(count)
-                     ? 1U << i
-                     : 0U;
+        const std::int32_t id = token < some ? tile[i * step + token] : -1;
+        lanes |= static_cast<std::uint32_t>(id - first) < count ? 1U << i : 0U;
       }
       const unsigned going = __ballot_sync(kAllLanes, lanes != 0);
       const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
@@ -116,10 +128,9 @@ __global__ void __launch_bounds__(kThreads)
 int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream) {
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
     const auto warps = static_cast<unsigned>(exchange.shape.map.experts + exchange.shape.map.ranks);
-    constexpr unsigned kWarps = kThreads / kWarp;
-    if (const int error =
-            launch(&count_places, {static_cast<int>((warps + kWarps - 1) / kWarps), false}, stream,
-                   exchange, call)) {
+    constexpr unsigned kWarps = kCounters / kWarp;
+    if (const int error = launch_blocks(&count_places, dim3((warps + kWarps - 1) / kWarps),
+                                        dim3(kCounters), stream, exchange, call)) {
       return error;
     }
   }
@@ -136,8 +147,12 @@ int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
 }
 
 Loaded load_dispatch() {
-  return load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
-              &dispatch_kernel<Making::Nvfp4>, &count_places, &refuse_kernel);
+  Loaded found = load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
+                      &dispatch_kernel<Making::Nvfp4>, &refuse_kernel);
+  cudaFuncAttributes attributes{};  // of smaller blocks
+  const int error = cudaFuncGetAttributes(&attributes, &count_places);
+  found.error = found.error == 0 ? error : found.error;
+  return found;
 }
 
 }  // namespace weft::gpu::moe

@@ -14,16 +14,27 @@
 namespace weft::gpu::moe {
 
 template <typename... Parameters, typename... Arguments>
+int launch_blocks(void (*kernel)(Parameters...),
+                  dim3 blocks,
+                  dim3 threads,
+                  weft_stream_t stream,
+                  Arguments&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+template <typename... Parameters, typename... Arguments>
 int launch(void (*kernel)(Parameters...),
            Grid grid,
            weft_stream_t stream,
            Arguments&&... arguments) {
-  cudaLaunchConfig_t config{};
   const unsigned groups = grid.is_wide ? 1 : kGroupsMax;
-  config.gridDim = dim3(static_cast<unsigned>(grid.blocks));
-  config.blockDim = dim3(kThreads / groups, groups);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  return launch_blocks(kernel, dim3(static_cast<unsigned>(grid.blocks)),
+                       dim3(kThreads / groups, groups), stream,
+                       std::forward<Arguments>(arguments)...);
 }
 
 // Loads kernels: the least number of blocks of one that a multiprocessor holds, and CUDA's first error.

@@ -168,6 +168,7 @@ inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWa
   if (lane() == kWarp - 1) {
     of_warp[thread_of_block() / kWarp] = sum;
   }
+  __syncwarp();
   __syncthreads();
   std::int32_t before = 0;
   total = 0;
