@@ -17,8 +17,9 @@ struct ReceiveMemory {
   std::int32_t most_rows;
   // [source][local expert]: rows, then the first of them in x.
   std::int32_t experts[kExpertsMax + kRanksMax];
-  std::int32_t of_warp[2][kThreads / kWarp];  // sums of a scan; every other one uses the other half
-  std::int32_t gaps[kThreads][2];             // rows without a token: the first, and how many
+  alignas(16) std::int32_t
+      of_warp[2][kThreads / kWarp];  // sums of a scan; every other one uses the other half
+  std::int32_t gaps[kThreads][2];    // rows without a token: the first, and how many
   std::int32_t gap_count;
   // Of each group:
   bool has_come[kGroupsMax];
