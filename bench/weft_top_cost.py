@@ -102,8 +102,10 @@ def measure(mode, folder, seconds):
     if mode == "screen":
         terminal, inner = pty.openpty()
         termios.tcsetwinsize(inner, (50, 200))
+        # COLUMNS and LINES would outweigh the terminal's own size.
+        clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-                                   env=os.environ | {"TERM": "xterm-256color"})
+                                   env=clean | {"TERM": "xterm-256color"})
         os.close(inner)
     else:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

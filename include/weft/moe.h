@@ -87,7 +87,8 @@ typedef struct weft_moe_config {
 } weft_moe_config;
 
 /* Collective over all PEs of the job, each with its own team; the fields are equal on the PEs of one team. On
- * PEs without a part *exchange is good for weft_moe_destroy alone. Takes symmetric memory: about 4 * ranks * max_tokens rows, and the same for combine. */
+ * PEs without a part *exchange is good for weft_moe_destroy alone. Takes symmetric memory: about 2 (WEFT_MOE_RANK_MAJOR: 3) * ranks * max_tokens rows of a dispatch, and
+ * 2 * max_tokens * topk of a combine. */
 WEFT_EXPORT int weft_moe_create(const weft_moe_config* config, weft_moe_t* exchange);
 /* Collective over all PEs of the job. NULL is accepted. Plans stay valid. */
 WEFT_EXPORT int weft_moe_destroy(weft_moe_t exchange);

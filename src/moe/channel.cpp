@@ -28,7 +28,7 @@ std::size_t pool_bytes(const ChannelShape& shape) {
   return lines(shape.pool_rows * shape.row_bytes);
 }
 
-std::size_t parity_bytes(std::size_t ranks, const ChannelShape& shape) {
+std::size_t generation_bytes(std::size_t ranks, const ChannelShape& shape) {
   return ranks * (kLine + first_bytes(shape)) + pool_bytes(shape);
 }
 
@@ -46,11 +46,15 @@ void pause(int polls) {
 }  // namespace
 
 std::size_t Channel::bytes(std::size_t ranks, const ChannelShape& shape) {
-  return 2 * parity_bytes(ranks, shape);
+  return shape.generations * generation_bytes(ranks, shape);
 }
 
 Channel::Channel(const Ranks& ranks, const ChannelShape& shape, std::byte* memory)
-    : ranks_(ranks), shape_(shape), memory_(memory), lost_(ranks.count()) {
+    : ranks_(ranks),
+      shape_(shape),
+      memory_(memory),
+      lost_(ranks.count()),
+      sent_(shape.generations) {
   for (const int pe : ranks.pes) {
     mapped_.push_back(static_cast<std::byte*>(weft_ptr(memory, pe)));
   }
@@ -77,13 +81,13 @@ Channel::~Channel() {
 }
 
 std::uint64_t* Channel::flags_of(std::size_t rank) const {
-  std::byte* base = memory_ + parity() * parity_bytes(ranks_.count(), shape_);
+  std::byte* base = memory_ + generation() * generation_bytes(ranks_.count(), shape_);
   return reinterpret_cast<std::uint64_t*>(base + rank * kLine);
 }
 
 std::byte* Channel::first_of(std::size_t rank) const {
-  return memory_ + parity() * parity_bytes(ranks_.count(), shape_) + ranks_.count() * kLine +
-         rank * first_bytes(shape_);
+  return memory_ + generation() * generation_bytes(ranks_.count(), shape_) +
+         ranks_.count() * kLine + rank * first_bytes(shape_);
 }
 
 std::byte* Channel::pool_at(std::size_t row) const {
@@ -128,7 +132,7 @@ void Channel::post(std::size_t rank, Message& message, std::size_t pool_row, Wri
   const std::size_t first = std::min(rows, shape_.first_rows);
   message.first_rows = static_cast<std::int32_t>(first);
   message.parts = rows > first ? 2 : 1;
-  std::vector<std::byte>& packed = sent_[parity()][rank];
+  std::vector<std::byte>& packed = sent_[generation()][rank];
   const std::size_t rest_at = sizeof message + first * shape_.row_bytes;
   if (const std::size_t needed = sizeof message + rows * shape_.row_bytes; packed.size() < needed) {
     retired_.push_back(std::move(packed));  // a rail that failed may still be sent again from it

@@ -1,15 +1,18 @@
 // An all-to-all of rows in which nobody asks first: in each call every rank sends every rank one message, a header and
 // rows. Dispatch, the weights of a combine, and combine are one channel each.
 //
-//   memory of a PE, for each of two parities
+//   memory of a PE, for each of two generations, or three
 //     first  [ranks][header | first rows]   where PEs of other nodes write: one put_signal of fixed place
 //     pool   [rows]                         where PEs of this node store all rows, others the rest, in one put_signal
 //     flags  [ranks][2]                     the call whose header, and whose rest, is here
 //
-// There is no barrier. Call e writes where call e - 2 did; that is safe because the sender has received all messages of
-// call e - 1, and a peer sends those only after it has left call e - 2. So each call's sends and wait come before the
-// next call's sends, on every rank. For the same reason what a rank packed for call e - 2 has been received when it
-// packs call e, so no quiet comes between them: that one would wait without bound for a peer that is silent.
+// There is no barrier. With two generations call e writes where call e - 2 did; that is safe because the sender has received
+// all messages of call e - 1, and a peer sends those only after it has left call e - 2. So each call's sends and wait come
+// before the next call's sends, on every rank. For the same reason what a rank packed for call e - 2 has been received when
+// it packs call e, so no quiet comes between them: that one would wait without bound for a peer that is silent.
+//
+// Three are for rows that are read in place until call e + 2 begins: when a peer that is a call ahead writes e + 2, the
+// reader may have begun no more than e + 1.
 //
 // Threads: one at a time.
 #pragma once
@@ -44,6 +47,7 @@ struct ChannelShape {
   std::size_t row_bytes = 0;
   std::size_t first_rows = 0;  // room behind each header
   std::size_t pool_rows = 0;
+  std::size_t generations = 2;
 };
 
 class Channel {
@@ -85,7 +89,7 @@ class Channel {
   [[nodiscard]] bool is_mapped(std::size_t rank) const { return mapped_[rank] != nullptr; }
 
  private:
-  [[nodiscard]] std::size_t parity() const { return call_ % 2; }
+  [[nodiscard]] std::size_t generation() const { return call_ % shape_.generations; }
 
   [[nodiscard]] std::byte* first_of(std::size_t rank) const;
   [[nodiscard]] std::byte* pool_at(std::size_t row) const;
@@ -103,8 +107,8 @@ class Channel {
   std::vector<bool> lost_;          // or dropped
   weft_ctx_t on_node_ = WEFT_CTX_DEFAULT;
   std::vector<weft_ctx_t> across_;  // by rank: a peer that is lost holds up its own alone
-  std::array<std::vector<std::vector<std::byte>>, 2>
-      sent_;  // by parity and rank: what is on its way to another node
+  std::vector<std::vector<std::vector<std::byte>>>
+      sent_;  // by generation and rank: what is on its way to another node
   std::vector<std::vector<std::byte>> retired_;  // what was too small for it
 };
 

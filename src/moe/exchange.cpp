@@ -31,7 +31,8 @@ Channel::IfLost if_lost(const weft_moe_config& config) {
 Shapes::Shapes(const weft_moe_config& config, std::size_t ranks) {
   const auto tokens = static_cast<std::size_t>(config.max_tokens);
   const auto topk = static_cast<std::size_t>(config.topk);
-  dispatch = {row_layout(config).bytes(), first_rows(tokens), ranks * tokens};
+  const std::size_t generations = config.layout == WEFT_MOE_RANK_MAJOR ? 3 : 2;
+  dispatch = {row_layout(config).bytes(), first_rows(tokens), ranks * tokens, generations};
   weights = {topk * sizeof(float), first_rows(tokens), ranks * tokens};
   combine = {row_bytes_of(config.output, static_cast<std::size_t>(config.hidden)),
              first_rows(tokens), tokens * topk};

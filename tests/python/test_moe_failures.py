@@ -272,3 +272,23 @@ def test_teams_of_different_sizes_have_exchanges_of_their_own(programs, node_siz
     weft.barrier_all()
     exchange.close()
     """, WEFT_NODE_SIZE=node_size)
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_a_result_in_place_outlives_a_peer_that_is_a_dispatch_ahead(programs, node_size):
+    """The peer has begun dispatch 3, and waits there for this PE, which still reads what dispatch 1 brought."""
+    programs.ok(2, SETUP + """
+    exchange = make(layout="rank_major")
+    results = []
+    for number in (1, 2, 3):
+        if number == 3 and job.pe == 1:
+            time.sleep(1)
+            first = results.pop(0)
+            for rank in range(2):
+                rows = first.x[rank, :first.counts[rank]]
+                assert (rows == 1).all(), f"rows of rank {rank} are those of another dispatch: {rows}"
+            del first, rows
+        elif number == 3:
+            del results[0]
+        results.append(exchange.dispatch(numpy.full_like(x, number), ids, weights))
+    """, WEFT_NODE_SIZE=node_size)
