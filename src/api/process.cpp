@@ -104,6 +104,7 @@ void start(const weft::api::InitOptions& options) {
     options.adjust(config);
   }
   weft::log::set_level(weft::log::parse_level(config.log));
+  weft::log::set_file(config.log_file);
   auto bootstrap = options.job == nullptr ? weft::api::job_link.lend(config)
                                           : weft::api::job_link.lend(config, *options.job);
   job = std::make_unique<weft::api::Job>(config, std::move(bootstrap));
@@ -143,7 +144,8 @@ int make_id(const char* name, weft_unique_id_t* id, std::size_t bytes_max) {
     return report(Status::InvalidArgument, fmt::format("{}: the id is NULL", name));
   }
   try {
-    const std::string text = weft::bootstrap::make_unique_id(bytes_max);
+    const std::string text =
+        weft::bootstrap::make_unique_id(weft::load_config_from_environment(), bytes_max);
     *id = {};
     std::ranges::copy(text, id->bytes);
     return WEFT_OK;

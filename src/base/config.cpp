@@ -22,6 +22,15 @@ constexpr std::array kSettings{
             "auto|tcp|pmix|pmi|slurm|torchrun|single",
             "How PEs find each other; auto takes what the environment offers. single makes each "
             "process a job of its own."},
+    Setting{
+        "WEFT_BOOTSTRAP_FAMILY", &Config::bootstrap_family, "", "any", "any|ipv4|ipv6",
+        "Which addresses of this host PEs are given to find each other, where PE 0 or the maker "
+        "of a unique id is the one that they look for."},
+    Setting{
+        "WEFT_BOOTSTRAP_INTERFACES", &Config::bootstrap_interfaces, "", "", "",
+        "The interfaces of those addresses, by how their names begin: eth,ib. =eth0 is that one "
+        "alone, ^docker,virbr all but those. Empty: all that are up, the loopback only if there "
+        "is no other."},
     Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
             "How long init waits for all PEs before it names the missing ones."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
@@ -79,6 +88,9 @@ constexpr std::array kSettings{
             "The file of libpmix to open under a launcher with PMIx; empty: libpmix.so.2 as the "
             "loader finds it, then in the folders where sites keep it."},
     Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "What goes to stderr."},
+    Setting{"WEFT_LOG_FILE", &Config::log_file, "", "", "",
+            "A file that gets what WEFT_LOG names, behind what it holds; then only errors go to "
+            "stderr too. %h stands for the host, %p for the process."},
     Setting{
         "WEFT_NICS", &Config::nics, "", "", "",
         "NICs or local addresses that may become rails, separated by commas; empty for all that "

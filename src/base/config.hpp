@@ -26,6 +26,8 @@ struct Config {
   std::int64_t pe = -1;
   std::int64_t pe_count = -1;
   std::int64_t bootstrap_timeout_s = 0;
+  std::string bootstrap_interfaces;
+  std::string bootstrap_family;
   std::int64_t node_size = 0;
   std::string libpmix;
   std::string on_peer_lost;
@@ -64,6 +66,7 @@ struct Config {
   // Diagnostics.
   std::int64_t publish_bytes_max = -1;
   std::string log;
+  std::string log_file;
   std::string counters_dir;
   std::string faults;
   std::int64_t check_level = 0;

@@ -1,10 +1,14 @@
 #include "src/base/log.hpp"
 
+#include <array>
+#include <climits>
 #include <memory>
 #include <string>
 
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "src/base/error.hpp"
 
@@ -37,6 +41,19 @@ spdlog::logger& logger() {
   return *kLogger;
 }
 
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string replaced(std::string text, std::string_view mark, const std::string& by) {
+  for (std::size_t at = text.find(mark); at != std::string::npos;
+       at = text.find(mark, at + by.size())) {
+    text.replace(at, mark.size(), by);
+  }
+  return text;
+}
+
 }  // namespace
 
 Level parse_level(std::string_view name) {
@@ -57,6 +74,25 @@ Level parse_level(std::string_view name) {
 
 void set_level(Level level) {
   logger().set_level(native(level));
+}
+
+void set_file(const std::string& name) {
+  auto& sinks = logger().sinks();
+  sinks.resize(1);
+  sinks.front()->set_level(name.empty() ? spdlog::level::trace : spdlog::level::err);
+  if (name.empty()) {
+    return;
+  }
+  const std::string path =
+      replaced(replaced(name, "%h", host_name()), "%p", std::to_string(::getpid()));
+  try {
+    sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
+  } catch (const spdlog::spdlog_ex& error) {
+    sinks.front()->set_level(spdlog::level::trace);
+    fail(Status::InvalidArgument, "WEFT_LOG_FILE={}: {}; name a file that can be written", name,
+         error.what());
+  }
+  logger().flush_on(spdlog::level::trace);
 }
 
 void set_prefix(std::string_view prefix) {

@@ -5,6 +5,7 @@
 // decides what an error means logs it; its callers do not.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,9 @@ enum class Level { Error, Warn, Info, Debug };
 [[nodiscard]] Level parse_level(std::string_view name);
 
 void set_level(Level level);
+// From now on everything goes to this file, behind what it holds, and errors to stderr too; %h and %p in the name stand for
+// host and process. Empty: to stderr alone. Throws Error if the file cannot be written.
+void set_file(const std::string& name);
 // Prefix of this process's lines, for example "PE 3". Empty before init.
 void set_prefix(std::string_view prefix);
 [[nodiscard]] bool enabled(Level level);

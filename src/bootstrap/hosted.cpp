@@ -122,9 +122,11 @@ std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job, Listener
 }
 
 // "secret;host:port;host:port..."
-std::string encode_invitation(const HostedJob& job, std::size_t bytes_max) {
+std::string encode_invitation(const HostedJob& job,
+                              const std::vector<std::string>& hosts,
+                              std::size_t bytes_max) {
   std::string text = job.secret;
-  for (const std::string& host : own_hosts()) {
+  for (const std::string& host : hosts) {
     const std::string address = to_string({.host = host, .port = job.rendezvous.port, .path = {}});
     if (text.size() + 1 + address.size() <= bytes_max) {
       text += ";" + address;

@@ -56,8 +56,10 @@ struct PlaceVariables {
                                                                 Listener listener);
 
 // What the other PEs must know to join a job that this process hosts at job.rendezvous.port: the secret and as many of
-// this machine's addresses as fit into `bytes_max`. Text without blanks.
-[[nodiscard]] std::string encode_invitation(const HostedJob& job, std::size_t bytes_max);
+// this machine's addresses `hosts` (own_hosts) as fit into `bytes_max`. Text without blanks.
+[[nodiscard]] std::string encode_invitation(const HostedJob& job,
+                                            const std::vector<std::string>& hosts,
+                                            std::size_t bytes_max);
 
 // Sets secret, rendezvous and alternatives. Throws Error (InvalidArgument).
 void decode_invitation(std::string_view text, HostedJob& job);

@@ -83,7 +83,7 @@ std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& looku
     job.secret = to_hex(random_digest());
     host = host_rendezvous(job);
     job.rendezvous.port = host->address().port;
-    mine.store->put(key, encode_invitation(job, mine.store->value_bytes_max()));
+    mine.store->put(key, encode_invitation(job, own_hosts(config), mine.store->value_bytes_max()));
   }
   meet(*mine.store, job);
   if (host == nullptr) {

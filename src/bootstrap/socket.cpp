@@ -327,22 +327,53 @@ Dialled dial_any(std::span<const Address> addresses, Clock::time_point deadline)
   }
 }
 
-std::vector<std::string> own_hosts() {
+InterfaceChoice::InterfaceChoice(std::string_view text) {
+  excludes_ = text.starts_with('^');
+  text.remove_prefix(excludes_ ? 1 : 0);
+  is_exact_ = text.starts_with('=');
+  text.remove_prefix(is_exact_ ? 1 : 0);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0) {
+      names_.emplace_back(text.substr(0, end));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+bool InterfaceChoice::contains(std::string_view name) const {
+  const bool is_named = std::ranges::any_of(names_, [&](const std::string& one) {
+    return is_exact_ ? name == one : name.starts_with(one);
+  });
+  return names_.empty() || is_named != excludes_;
+}
+
+std::vector<std::string> own_hosts(const Config& config) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) {
     fail("getifaddrs failed: {}", errno_words(errno));
   }
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  const InterfaceChoice choice(config.bootstrap_interfaces);
   std::vector<std::string> hosts;
   std::vector<std::string> loopback;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 ||
+        !choice.contains(entry->ifa_name) ||
+        (config.bootstrap_family == "ipv4" && entry->ifa_addr->sa_family != AF_INET) ||
+        (config.bootstrap_family == "ipv6" && entry->ifa_addr->sa_family != AF_INET6)) {
       continue;
     }
     const std::string host = numeric_host(*entry->ifa_addr);
     if (!host.empty()) {
       ((entry->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : hosts).push_back(host);
     }
+  }
+  if (hosts.empty() && loopback.empty()) {
+    fail(Status::InvalidArgument,
+         "WEFT_BOOTSTRAP_INTERFACES={} and WEFT_BOOTSTRAP_FAMILY={} leave no address of this host; "
+         "`ip address` lists those that are there",
+         config.bootstrap_interfaces, config.bootstrap_family);
   }
   return hosts.empty() ? loopback : hosts;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "src/base/clock.hpp"
+#include "src/base/config.hpp"
 #include "src/base/file_descriptor.hpp"
 
 namespace weft::bootstrap {
@@ -53,8 +54,22 @@ struct Dialled {
 // As dial, for one rendezvous that may be reached at several addresses. Not empty.
 [[nodiscard]] Dialled dial_any(std::span<const Address> addresses, Clock::time_point deadline);
 
-// The addresses of this machine's interfaces that are up; those of the loopback only if there are no others.
-[[nodiscard]] std::vector<std::string> own_hosts();
+// Which of this machine's interfaces are meant: names by their beginnings, "eth,ib"; "=eth0" exactly; "^docker" all others.
+class InterfaceChoice {
+ public:
+  explicit InterfaceChoice(std::string_view text);
+
+  [[nodiscard]] bool contains(std::string_view name) const;
+
+ private:
+  bool excludes_ = false;
+  bool is_exact_ = false;
+  std::vector<std::string> names_;
+};
+
+// The addresses of this machine's interfaces that are up and that WEFT_BOOTSTRAP_INTERFACES and WEFT_BOOTSTRAP_FAMILY allow;
+// those of the loopback only if there are no others. Throws Error if these settings leave none.
+[[nodiscard]] std::vector<std::string> own_hosts(const Config& config);
 
 // The next connection of a listener. If the result is not open, see errno: EAGAIN means that there is none,
 // ECONNABORTED that it belonged to another user.

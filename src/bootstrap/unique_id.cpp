@@ -57,14 +57,15 @@ OwnIds& own_ids() {
 
 }  // namespace
 
-std::string make_unique_id(std::size_t bytes_max) {
+std::string make_unique_id(const Config& config, std::size_t bytes_max) {
   Listener listener = listen_on({.host = {}, .port = 0, .path = {}});
   HostedJob job;
   const Digest random = random_digest();
   job.secret = to_hex(std::span(random).first(kSecretBytes));
   job.rendezvous.port = listener.address.port;
   const std::size_t room = std::min(bytes_max, kUniqueIdBytesMax);
-  const std::string invitation = encode_invitation(job, room - std::min(room, kPrefix.size()));
+  const std::string invitation =
+      encode_invitation(job, own_hosts(config), room - std::min(room, kPrefix.size()));
   if (invitation.size() <= job.secret.size()) {
     fail(Status::InvalidArgument, "an id of {} bytes has no room for an address of this host",
          bytes_max);

@@ -18,9 +18,10 @@ namespace weft::bootstrap {
 
 inline constexpr std::size_t kUniqueIdBytesMax = 255;
 
-// At most `bytes_max` bytes of text, which decides how many of this host's addresses it names. Throws Error if this
-// process cannot listen, or if no address fits. An id that is never used keeps its socket until the process exits.
-[[nodiscard]] std::string make_unique_id(std::size_t bytes_max = kUniqueIdBytesMax);
+// At most `bytes_max` bytes of text, which decides how many of this host's addresses it names, of those that `config`
+// allows. Throws Error if this process cannot listen, or if no address fits. An id that is never used keeps its socket until the process exits.
+[[nodiscard]] std::string make_unique_id(const Config& config,
+                                         std::size_t bytes_max = kUniqueIdBytesMax);
 
 struct ExplicitJob {
   Pe pe;

@@ -133,6 +133,17 @@ void read_bootstrap(Environment& made, Reader& reader) {
   if (pmi && lower(*pmi) == "pmix") {
     made.settings.emplace_back("WEFT_BOOTSTRAP", "pmix");
   }
+  if (const auto names = reader.take("BOOTSTRAP_UID_SOCK_IFNAME"); names && !names->empty()) {
+    made.settings.emplace_back("WEFT_BOOTSTRAP_INTERFACES", *names);
+  }
+  if (const auto family = reader.take("BOOTSTRAP_UID_SOCK_FAMILY"); family && !family->empty()) {
+    if (*family != "AF_INET" && *family != "AF_INET6") {
+      made.error = "NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=" + *family +
+                   " is no family of addresses; write AF_INET or AF_INET6";
+      return;
+    }
+    made.settings.emplace_back("WEFT_BOOTSTRAP_FAMILY", *family == "AF_INET" ? "ipv4" : "ipv6");
+  }
 }
 
 }  // namespace
@@ -169,6 +180,9 @@ Environment read_environment(const std::vector<std::string>& variables) {
     if (const auto level = log_level(*debug); level) {
       made.settings.emplace_back("WEFT_LOG", *level);
     }
+  }
+  if (const auto file = reader.take("DEBUG_FILE"); file && !file->empty()) {
+    made.settings.emplace_back("WEFT_LOG_FILE", *file);
   }
   made.ignored = reader.unused();
   return made;

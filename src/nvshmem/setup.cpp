@@ -220,6 +220,12 @@ int get_uniqueid(const Call& call, nvshmemx_uniqueid_t* id) {
     say(call, "the id is NULL");
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
+  const Environment environment = read_environment(variables_of_process());
+  if (!environment.error.empty()) {
+    say(call, environment.error);
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  const Settings settings(environment);
   weft_unique_id_t made = {};
   const int status = weft_unique_id_within(&made, sizeof id->internal - 1);
   std::memset(id, 0, sizeof *id);

@@ -11,6 +11,7 @@
 
 #include "src/base/error.hpp"
 #include "src/bootstrap/hosted.hpp"
+#include "src/bootstrap/socket.hpp"
 #include "src/bootstrap/unique_id.hpp"
 
 namespace weft::bootstrap {
@@ -35,7 +36,7 @@ std::string message_of(Function function) {
 }
 
 TEST(UniqueId, BringsItsPesTogether) {
-  const std::string id = make_unique_id();
+  const std::string id = make_unique_id(Config{});
   EXPECT_LE(id.size(), kUniqueIdBytesMax);
   std::vector<std::thread> threads;
   for (std::uint32_t pe = 0; pe < 4; ++pe) {
@@ -52,24 +53,54 @@ TEST(UniqueId, BringsItsPesTogether) {
   }
 }
 
+TEST(UniqueId, NamesTheInterfacesThatTheSettingsAllow) {
+  Config loopback = config_of(60);
+  loopback.bootstrap_interfaces = "=lo";
+  loopback.bootstrap_family = "ipv4";
+  EXPECT_THAT(make_unique_id(loopback), HasSubstr(";127.0.0.1:"));
+  Config none = config_of(60);
+  none.bootstrap_interfaces = "=no-such-interface";
+  none.bootstrap_family = "any";
+  EXPECT_THAT(message_of([&] { static_cast<void>(make_unique_id(none)); }),
+              HasSubstr("WEFT_BOOTSTRAP_INTERFACES==no-such-interface and "
+                        "WEFT_BOOTSTRAP_FAMILY=any leave no address of this host"));
+}
+
+TEST(InterfaceChoice, TakesBeginningsExactNamesAndExceptions) {
+  const InterfaceChoice all("");
+  EXPECT_TRUE(all.contains("eth0"));
+  const InterfaceChoice beginnings("eth,ib");
+  EXPECT_TRUE(beginnings.contains("ib0"));
+  EXPECT_FALSE(beginnings.contains("docker0"));
+  const InterfaceChoice exact("=eth0,ens5");
+  EXPECT_TRUE(exact.contains("ens5"));
+  EXPECT_FALSE(exact.contains("eth01"));
+  const InterfaceChoice exceptions("^docker,=lo");
+  EXPECT_FALSE(exceptions.contains("docker0"));
+  EXPECT_TRUE(exceptions.contains("eth0"));
+  const InterfaceChoice all_but_one("^=lo");
+  EXPECT_FALSE(all_but_one.contains("lo"));
+  EXPECT_TRUE(all_but_one.contains("lo1"));
+}
+
 TEST(UniqueId, OfFewBytesNamesFewerAddressesAndBringsItsPesTogether) {
-  const std::string id = make_unique_id(123);
+  const std::string id = make_unique_id(Config{}, 123);
   EXPECT_LE(id.size(), 123U);
   std::thread other([id] {
     EXPECT_EQ(connect_with(config_of(60), {.pe = Pe(1), .pe_count = 2, .id = id})->pe(), Pe(1));
   });
   EXPECT_EQ(connect_with(config_of(60), {.pe = Pe(0), .pe_count = 2, .id = id})->pe(), Pe(0));
   other.join();
-  EXPECT_THAT(message_of([] { static_cast<void>(make_unique_id(42)); }),
+  EXPECT_THAT(message_of([] { static_cast<void>(make_unique_id(Config{}, 42)); }),
               HasSubstr("an id of 42 bytes has no room for an address of this host"));
 }
 
 TEST(UniqueId, IsAnotherEachTime) {
-  EXPECT_NE(make_unique_id(), make_unique_id());
+  EXPECT_NE(make_unique_id(Config{}), make_unique_id(Config{}));
 }
 
 TEST(UniqueId, NamesThePesThatNeverCome) {
-  const std::string id = make_unique_id();
+  const std::string id = make_unique_id(Config{});
   EXPECT_THAT(
       message_of([&] {
         static_cast<void>(connect_with(config_of(1), {.pe = Pe(1), .pe_count = 3, .id = id}));
@@ -78,7 +109,7 @@ TEST(UniqueId, NamesThePesThatNeverCome) {
 }
 
 TEST(UniqueId, OfAProcessThatForksBelongsToTheOneThatMadeIt) {
-  const std::string id = make_unique_id();
+  const std::string id = make_unique_id(Config{});
   const pid_t child = ::fork();
   if (child == 0) {
     const bool is_right = message_of([&] {
@@ -111,9 +142,9 @@ TEST(Invitation, NamesAsManyAddressesAsFit) {
   HostedJob job;
   job.secret = "secret";
   job.rendezvous.port = 1234;
-  EXPECT_EQ(encode_invitation(job, 6), "secret");
+  EXPECT_EQ(encode_invitation(job, own_hosts(Config{}), 6), "secret");
   HostedJob read;
-  decode_invitation(encode_invitation(job, 255), read);
+  decode_invitation(encode_invitation(job, own_hosts(Config{}), 255), read);
   EXPECT_EQ(read.secret, "secret");
   EXPECT_EQ(read.rendezvous.port, 1234);
   decode_invitation("s;10.0.0.1:7;[fd00::1]:7", read);

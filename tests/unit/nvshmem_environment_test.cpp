@@ -79,6 +79,19 @@ TEST(NvshmemEnvironment, AWrongSizeIsAnErrorAndNothingElseIs) {
   EXPECT_THAT(made.ignored, ElementsAre("NVSHMEM_IB_ENABLE_IBGDA"));
 }
 
+TEST(NvshmemEnvironment, WhereIdsAndTheLogGo) {
+  EXPECT_THAT(
+      read_environment({"NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=^docker",
+                        "NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=AF_INET6",
+                        "NVSHMEM_DEBUG_FILE=/tmp/%h.%p"})
+          .settings,
+      ElementsAre(Pair("WEFT_BOOTSTRAP_INTERFACES", "^docker"),
+                  Pair("WEFT_BOOTSTRAP_FAMILY", "ipv6"), Pair("WEFT_LOG_FILE", "/tmp/%h.%p")));
+  EXPECT_EQ(read_environment({"NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=IPX"}).error,
+            "NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=IPX is no family of addresses; write AF_INET or "
+            "AF_INET6");
+}
+
 TEST(NvshmemEnvironment, ASwitchIsOnUnlessItSaysNo) {
   EXPECT_TRUE(read_environment({"NVSHMEM_INFO=1", "NVSHMEM_VERSION=yes"}).says_settings);
   EXPECT_TRUE(read_environment({"NVSHMEM_VERSION=TRUE"}).says_version);
