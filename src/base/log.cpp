@@ -29,12 +29,18 @@ spdlog::level::level_enum native(Level level) {
   return spdlog::level::info;
 }
 
+// Of all sinks, also of those that come later.
+std::string& pattern() {
+  static std::string only = "weft: %l: %v";
+  return only;
+}
+
 // A separate logger, so that a program that uses spdlog itself keeps its default logger.
 spdlog::logger& logger() {
   static const auto kLogger = [] {
     auto made =
         std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("weft: %l: %v");
+    made->set_pattern(pattern());
     made->set_level(spdlog::level::warn);
     return made;
   }();
@@ -92,12 +98,13 @@ void set_file(const std::string& name) {
     fail(Status::InvalidArgument, "WEFT_LOG_FILE={}: {}; name a file that can be written", name,
          error.what());
   }
+  logger().set_pattern(pattern());
   logger().flush_on(spdlog::level::trace);
 }
 
 void set_prefix(std::string_view prefix) {
-  logger().set_pattern(prefix.empty() ? "weft: %l: %v"
-                                      : "weft: " + std::string(prefix) + ": %l: %v");
+  pattern() = prefix.empty() ? "weft: %l: %v" : "weft: " + std::string(prefix) + ": %l: %v";
+  logger().set_pattern(pattern());
 }
 
 bool enabled(Level level) {

@@ -210,7 +210,6 @@ void GpuExchange::checked(weft_moe_step step, weft_stream_t stream, Check&& chec
     std::forward<Check>(check)();
   } catch (const Error&) {
     enqueued(gpu::moe::refuse(exchange_, step, stream));
-    dispatches_ += step == WEFT_MOE_DISPATCH ? 1 : 0;
     step_ = Step::Idle;
     throw;
   }
@@ -292,6 +291,7 @@ void GpuExchange::dispatch(weft_moe_phase phase,
           sends ? "a dispatch" : "the receive of a dispatch");
   check();
   gpu::moe::Dispatch call{.phases = {sends, receives}, .plan = static_cast<std::byte*>(plan)};
+  dispatches_ += sends ? 1 : 0;  // also one that is refused
   checked(WEFT_MOE_DISPATCH, stream, [&] {
     require_on_gpu("plan", plan, kAlignment);
     if (sends && tokens == nullptr) {
@@ -315,7 +315,6 @@ void GpuExchange::dispatch(weft_moe_phase phase,
     call.ids = tokens->topk_ids;
     call.weights = tokens->topk_weights;
     tokens_ = tokens->count;
-    ++dispatches_;
   }
   if (receives) {
     const RowLayout& row = exchange_.shape.row;
