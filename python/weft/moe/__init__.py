@@ -10,19 +10,19 @@
         y = exchange.combine(out, d.plan)                  # one row for each token of this PE
 
 Arrays are numpy arrays or CPU tensors of torch; results are of the kind that was given. torch is imported only if a tensor
-is given. Dispatcher is the same with autograd, as a torch.nn.Module. weft.moe.deep_ep has the names of DeepEP.
-docs/MOE.md is the guide.
+is given. Dispatcher is the same with autograd, as a torch.nn.Module. weft.moe.deep_ep has the names of DeepEP,
+weft.moe.pplx those of pplx_kernels. docs/MOE.md is the guide.
 """
 
 from .exchange import Exchange, Plan, Result
 
-__all__ = ["Dispatcher", "Exchange", "Plan", "Result", "deep_ep"]
+__all__ = ["Dispatcher", "Exchange", "Plan", "Result", "deep_ep", "pplx"]
 
 
 def __getattr__(name):
     from importlib import import_module
     if name == "Dispatcher":
         return import_module(".dispatcher", __name__).Dispatcher
-    if name == "deep_ep":
-        return import_module(".deep_ep", __name__)
+    if name in ("deep_ep", "pplx"):
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module 'weft.moe' has no attribute '{name}'")

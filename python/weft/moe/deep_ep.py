@@ -1,20 +1,24 @@
-"""The names of DeepEP's first interface (deep_ep.Buffer) over weft.moe, for programs that import deep_ep. CPU tensors.
+"""The names of DeepEP's first interface (deep_ep.Buffer) over weft.moe, for programs that import deep_ep. Tensors of the CPU
+or of this PE's GPU.
 
     import weft.moe.deep_ep
     weft.moe.deep_ep.install()          # from now on `import deep_ep` gives this module; nothing is shadowed without it
 
-What differs: num_experts need not be a multiple of the ranks; a step is complete when the call (or its hook) returns, so
-events are done; handles are opaque: their first two members are the plan and None. Sizes of buffers, numbers of SMs and
-queue pairs are accepted, and mean nothing. logfmt and zero-copy combine are the plain ones.
+What differs: num_experts need not be a multiple of the ranks. On the CPU a step is complete when the call (or its hook)
+returns; on a GPU its kernels run on the current stream, and events are recorded there. Handles are opaque: their first two
+members are the plan and None. Sizes of buffers, numbers of SMs and queue pairs are accepted, and mean nothing. logfmt and
+zero-copy combine are the plain ones.
 """
 
+import copy
 import dataclasses
+import functools
 import sys
 
 import torch
 
 from .. import arrays, errors, job, operations
-from .exchange import Exchange, Plan
+from .exchange import Exchange
 
 
 def install():
@@ -25,10 +29,17 @@ def install():
 
 
 class EventHandle:
-    """A point in a stream. On the CPU it has always passed."""
+    """This point of torch's current stream. Without a GPU it has always passed."""
+
+    def __init__(self):
+        self._event = torch.cuda.Event() if torch.cuda.is_initialized() else None
+        if self._event is not None:
+            self._event.record()
 
     def current_stream_wait(self):
-        """Returns at once."""
+        """The current stream goes on after this point. Returns at once."""
+        if self._event is not None:
+            torch.cuda.current_stream().wait_event(self._event)
 
 
 class EventOverlap:
@@ -38,7 +49,9 @@ class EventOverlap:
         self.event, self.extra_tensors = event, extra_tensors
 
     def current_stream_wait(self):
-        """Returns at once."""
+        """As EventHandle.current_stream_wait."""
+        if self.event is not None:
+            self.event.current_stream_wait()
 
     def __enter__(self):
         return self
@@ -93,7 +106,7 @@ class Buffer:
 
     @staticmethod
     def capture():
-        """An event that has passed."""
+        """This point of the current stream."""
         return EventOverlap(EventHandle())
 
     @staticmethod
@@ -113,10 +126,8 @@ class Buffer:
     def get_dispatch_layout(self, topk_idx, num_experts, previous_event=None, async_finish=False,
                             allocate_on_comm_stream=False):
         """(tokens for each rank, None, tokens for each expert, is_token_in_rank [tokens, ranks], event)."""
-        tokens = topk_idx.shape[0]
-        in_expert = torch.zeros(tokens, num_experts + 1, dtype=torch.bool)
-        in_expert.scatter_(1, torch.where(topk_idx < 0, num_experts, topk_idx), True)
-        in_expert = in_expert[:, :num_experts]
+        _wait_for(previous_event)
+        in_expert = _experts_of(topk_idx, num_experts)
         share, longer = divmod(num_experts, self.group_size)
         runs = [share + (rank < longer) for rank in range(self.group_size)]
         in_rank = torch.stack([run.any(1) for run in in_expert.split(runs, 1)], 1)
@@ -129,8 +140,10 @@ class Buffer:
         """(recv_x, recv_topk_idx, recv_topk_weights, tokens of each local expert as a list, handle, event).
 
         x: [tokens, hidden] bfloat16, or (fp8, scales [tokens, hidden / 128]). With a handle: the same routes again, and None
-        for what is known. num_tokens_per_expert gives the number of experts.
+        for what is known. num_tokens_per_expert gives the number of experts. num_worst_tokens: as many rows are returned, those
+        that no token came for with the ids -1, and no counts; then nothing waits for the GPU.
         """
+        _wait_for(previous_event)
         rows, scales = x if isinstance(x, tuple) else (x, None)
         if handle is None:
             if topk_idx is None or num_tokens_per_expert is None:
@@ -142,25 +155,28 @@ class Buffer:
             topk_idx, topk_weights, experts, most = handle[0].topk_ids, handle[0].topk_weights, handle[4], handle[2]
         exchange = self._exchange(max_tokens=most, hidden=rows.shape[1], experts=experts, topk=topk_idx.shape[1],
                                   payload="bfloat16" if scales is None else "fp8_e4m3",
-                                  scales=None if scales is None else "float32", layout="rank_compact")
+                                  scales=None if scales is None else "float32", layout="rank_compact", device=rows.device.type)
         got = exchange.dispatch(rows, topk_idx, topk_weights, scales)
-        received = got.x.clone() if scales is None else (got.x.clone(), got.scales.clone())
-        event = EventOverlap(EventHandle())
+        count = num_worst_tokens or _count(exchange, got)
+        received = _first(got.x, count) if scales is None else (_first(got.x, count), _first(got.scales, count))
         if handle is not None:
-            return received, None, None, None, handle, event
-        ids = got.ids.long()
-        weights = None if topk_weights is None else torch.where(ids >= 0, got.weights, 0.0)
-        counts = [-(-_rows_of(ids, expert) // expert_alignment) * expert_alignment for expert in range(exchange.local_experts)]
-        return received, ids, weights, counts, (got.plan, None, most, rows.shape[1], experts), event
+            return received, None, None, None, handle, EventOverlap(EventHandle())
+        has_come = torch.arange(count, device=rows.device) < got.offsets[-1]
+        ids = torch.where(has_come[:, None], _first(got.ids, count).long(), -1)
+        weights = None if topk_weights is None else torch.where(ids >= 0, _first(got.weights, count), 0.0)
+        counts = [] if num_worst_tokens else [-(-rows // expert_alignment) * expert_alignment for rows in
+                                              _experts_of(ids, exchange.local_experts).sum(0).tolist()]
+        return received, ids, weights, counts, (got.plan, None, most, rows.shape[1], experts), EventOverlap(EventHandle())
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
                 allocate_on_comm_stream=False):
         """(sums [tokens, hidden], sums of topk_weights [tokens, topk] or None, event). x: the rows that dispatch gave, which
         the caller has reduced over its experts. bias: a tensor, or two, that are added."""
+        _wait_for(previous_event)
         plan, _, most, hidden, experts = handle
         topk = plan.topk_ids.shape[1]
         exchange = self._exchange(max_tokens=most, hidden=hidden, experts=experts, topk=topk, payload="bfloat16", scales=None,
-                                  layout="rank_compact")
+                                  layout="rank_compact", device=x.device.type)
         sums = exchange.combine(x.contiguous(), _of_columns(plan, len(x), hidden))
         for term in bias if isinstance(bias, tuple) else (bias,):
             sums = sums if term is None else (sums.float() + term.float()).to(sums.dtype)
@@ -168,7 +184,7 @@ class Buffer:
             return sums, None, EventOverlap(EventHandle())
         columns = -(-topk // 4) * 4
         of_weights = self._exchange(max_tokens=most, hidden=columns, experts=experts, topk=topk, payload="float32", scales=None,
-                                    layout="rank_compact")
+                                    layout="rank_compact", device=x.device.type)
         wide = torch.nn.functional.pad(topk_weights.float(), (0, columns - topk)).contiguous()
         weights = of_weights.combine(wide, _of_columns(plan, len(wide), columns))[:, :topk]
         return sums, weights, EventOverlap(EventHandle())
@@ -184,23 +200,29 @@ class Buffer:
         powers = round_scale or use_ue8m0
         exchange = self._exchange(max_tokens=num_max_dispatch_tokens_per_rank, hidden=hidden, experts=num_experts,
                                   topk=topk_idx.shape[1], payload="fp8_e4m3" if use_fp8 else "bfloat16",
-                                  scales=None if not use_fp8 else "ue8m0" if powers else "float32", layout="expert_padded")
+                                  scales=None if not use_fp8 else "ue8m0" if powers else "float32", layout="expert_padded",
+                                  device=x.device.type)
         exchange.dispatch(x, topk_idx, phase="send")
         plan = exchange._sending[2]
         rows = (exchange.local_experts, self.group_size * num_max_dispatch_tokens_per_rank)
-        received = torch.empty(*rows, hidden, dtype=torch.float8_e4m3fn if use_fp8 else torch.bfloat16)
+        empty = functools.partial(torch.empty, device=x.device)
+        received = empty(*rows, hidden, dtype=torch.float8_e4m3fn if use_fp8 else torch.bfloat16)
         blocks = -(-hidden // (512 if use_ue8m0 else 128))
         # Tokens of a block lie side by side, as GEMMs with block scales read them.
-        scales = torch.empty(rows[0], blocks, rows[1], dtype=torch.int32 if use_ue8m0 else torch.float32).transpose(1, 2)
-        counts = torch.empty(rows[0], dtype=torch.int32)
+        scales = empty(rows[0], blocks, rows[1], dtype=torch.int32 if use_ue8m0 else torch.float32).transpose(1, 2)
+        counts = empty(rows[0], dtype=torch.int32)
 
         def hook():
-            got = exchange.dispatch(phase="recv")
+            got = exchange.dispatch(phase="recv", **({"out": received} if x.is_cuda else {}))
             counts.copy_(got.counts)
-            for expert, count in enumerate(got.counts.tolist()):
-                received[expert, :count] = got.x[expert, :count]
+            if x.is_cuda:  # how many rows came is known to the GPU alone
                 if use_fp8:
-                    scales[expert, :count] = _scales(got.scales[expert, :count], powers, use_ue8m0)
+                    scales.copy_(_scales(got.scales, powers, use_ue8m0))
+            else:
+                for expert, count in enumerate(got.counts.tolist()):
+                    received[expert, :count] = got.x[expert, :count]
+                    if use_fp8:
+                        scales[expert, :count] = _scales(got.scales[expert, :count], powers, use_ue8m0)
             if cumulative_local_expert_recv_stats is not None:
                 cumulative_local_expert_recv_stats.add_(got.counts)
 
@@ -215,9 +237,10 @@ class Buffer:
         """(combined_x [tokens, hidden], event, hook). x: bfloat16, in the shape that low_latency_dispatch gave."""
         plan, _, most, hidden, experts = handle
         exchange = next(exchange for key, exchange in self._exchanges.items()
-                        if dict(key)["layout"] == "expert_padded" and dict(key)["experts"] == experts
+                        if (dict(key)["layout"], dict(key)["experts"], dict(key)["device"]) ==
+                        ("expert_padded", experts, x.device.type)
                         and (exchange.max_tokens, exchange.hidden, exchange.topk) == (most, hidden, topk_idx.shape[1]))
-        combined = torch.empty(plan.tokens, hidden, dtype=torch.bfloat16) if out is None else out
+        combined = torch.empty(plan.tokens, hidden, dtype=torch.bfloat16, device=x.device) if out is None else out
         exchange.combine(x.contiguous(), plan, topk_weights, out=combined, precision="exact", phase="send")
 
         def hook():
@@ -229,7 +252,7 @@ class Buffer:
 
     def get_next_low_latency_combine_buffer(self, handle):
         """A tensor in the shape that low_latency_combine takes."""
-        return torch.empty(handle[0]._rows_shape, dtype=torch.bfloat16)
+        return torch.empty(handle[0]._rows_shape, dtype=torch.bfloat16, device=handle[0].topk_ids.device)
 
     def clean_low_latency_buffer(self, num_max_dispatch_tokens_per_rank, hidden, num_experts):
         """Nothing is to be cleaned."""
@@ -238,7 +261,7 @@ class Buffer:
         """mask_status[rank] = 1 for a rank that did not come in time."""
         mask_status.zero_()
         for exchange in self._exchanges.values():
-            mask_status |= torch.from_numpy(~exchange.active_mask).to(mask_status.dtype)
+            mask_status |= torch.from_numpy(~exchange.active_mask).to(mask_status)
 
     # ---- Exchanges
 
@@ -260,13 +283,33 @@ def _size(group):
     return group.size() if callable(getattr(group, "size", None)) else group.Get_size()
 
 
-def _rows_of(ids, expert):
-    return int((ids == expert).any(1).sum())
+def _wait_for(event):
+    if event is not None:
+        event.current_stream_wait()
+
+
+def _experts_of(ids, experts):
+    """bool [tokens, experts]: which experts each token names."""
+    named = torch.zeros(len(ids), experts + 1, dtype=torch.bool, device=ids.device)
+    return named.scatter_(1, torch.where(ids < 0, experts, ids), True)[:, :experts]
+
+
+def _count(exchange, got):
+    """How many rows came. On a GPU the stream is waited for, and what its kernels found is raised."""
+    exchange.check()
+    return int(got.offsets[-1])
+
+
+def _first(rows, count):
+    """A copy of the first rows, as many as `count`; rows beyond those there are undefined."""
+    if count <= len(rows):
+        return rows[:count].clone()
+    return torch.cat([rows, rows.new_empty(count - len(rows), *rows.shape[1:])])
 
 
 def _of_columns(plan, rows, columns):
     """The plan for rows of another width, on an exchange with the same routes."""
-    other = Plan(plan._handle, plan.topk_ids, plan.topk_weights)
+    other = copy.copy(plan)
     other._rows_shape = (rows, columns)
     return other
 

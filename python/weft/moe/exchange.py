@@ -335,6 +335,13 @@ class Exchange:
 
     # ---- The rest
 
+    def refuse(self, step, reason):
+        """In place of a "dispatch" or "combine" that this PE cannot make: the others raise weft.Mismatch with the reason, and the
+        exchange goes on. For those who check arguments before they call."""
+        self._require(choice(step, _STEPS, "step"), "both")
+        self._dispatches += step == "dispatch"
+        self._core.refuse(_STEPS[step], str(reason))
+
     def check(self):
         """On GPUs (weft.moe.gpu): raises what the kernels found. On the CPU every call raises its own errors."""
 

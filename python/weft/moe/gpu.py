@@ -15,7 +15,7 @@ import torch
 from .. import _cuda
 from ..errors import Error, InvalidArgument, NoCuda, NotContiguous, WrongDevice, WrongDtype, WrongShape
 from ..native import core
-from .elements import PRECISIONS, TYPES
+from .elements import PRECISIONS, TYPES, choice
 from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, Plan, Result
 
 _PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
@@ -68,15 +68,18 @@ class GpuExchange(Exchange):
 
     # ---- Dispatch
 
-    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both"):
+    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both", out=None):
         """As weft.moe.Exchange.dispatch, with tensors on this PE's GPU: topk_ids of int64 (others are converted), topk_weights
-        of float32."""
+        of float32. out: where the rows go and what Result.x is, all of its shape; for layouts that copy rows. Phase "send"
+        does without it."""
         self._require("dispatch", phase)
         if phase == "recv":
+            self._check_rows_out(out)
             given, plan = self._sending[1:]
             self._sending = None
-            return self._receive(given, plan, phase)
+            return self._receive(given, plan, phase, out)
         try:
+            self._check_rows_out(out)
             given, ids, weights = self._check_tensors(x, topk_ids, topk_weights, scales, plan)
         except Error:
             self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
@@ -84,7 +87,7 @@ class GpuExchange(Exchange):
         plan = GpuPlan(torch.empty(self._plan_bytes, dtype=torch.uint8, device=self.device), ids, weights)
         plan._rows_shape = (*self._rows, self.hidden)
         if phase == "both":
-            return self._receive(given, plan, phase)
+            return self._receive(given, plan, phase, out)
         self._enqueue_dispatch("send", given, plan, (0,) * 6)
         self._sending = ("dispatch", given, plan)
         return None
@@ -116,6 +119,15 @@ class GpuExchange(Exchange):
                                  f"for each of {tokens} tokens are needed")
         return (x, type_name, scales), ids, weights
 
+    def _check_rows_out(self, out):
+        if out is None:
+            return
+        self._require_tensor(out, "out")
+        dtype, columns = self._row_of_x
+        if self.layout == "rank_major" or tuple(out.shape) != (*self._rows, columns) or out.dtype != dtype:
+            raise WrongShape(f"weft.moe: out is {tuple(out.shape)} of {out.dtype}, and {(*self._rows, columns)} of {dtype} is "
+                             "needed, in a layout other than rank_major")
+
     def _require_tensor(self, tensor, name):
         if not isinstance(tensor, torch.Tensor):
             raise WrongDtype(f"weft.moe: {name} is a {type(tensor).__name__}; give a tensor on {self.device}")
@@ -140,12 +152,12 @@ class GpuExchange(Exchange):
         return self._core.dispatch_on_stream((_PHASE_NUMBERS[phase], len(x), TYPES[type_name]), addresses, found,
                                              plan.memory.data_ptr(), self._stream())
 
-    def _receive(self, given, plan, phase):
+    def _receive(self, given, plan, phase, out):
         lanes = (self.topk,) if self._is_by_rank else ()
         dtype, columns = self._row_of_x
         x = scales = ids = weights = None
         if self.layout != "rank_major":
-            x = self._empty((*self._rows, columns), dtype)
+            x = self._empty((*self._rows, columns), dtype) if out is None else out
             scales = self._empty((*self._rows, self._scale_bytes), torch.uint8) if self._scale_bytes else None
             ids = self._empty((*self._rows, *lanes), torch.int32) if self._is_by_rank else None
             weights = self._empty((*self._rows, *lanes), torch.float32)
@@ -246,6 +258,11 @@ class GpuExchange(Exchange):
         return out
 
     # ---- The rest
+
+    def refuse(self, step, reason):
+        """As weft.moe.Exchange.refuse; the others hear who refused, not why."""
+        self._require(choice(step, _STEPS, "step"), "both")
+        self._core.refuse_on_stream(_STEPS[step], self._stream())
 
     def check(self):
         """Synchronizes the current stream, and raises what its kernels found: weft.Timeout, weft.Mismatch,

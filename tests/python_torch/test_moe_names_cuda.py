@@ -1,0 +1,108 @@
+"""The names of DeepEP and pplx_kernels with tensors on a GPU: the same rows and sums as with tensors of the CPU."""
+import pytest
+import torch
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+SHARED = {"WEFT_DEVICE_SHARED": "yes", "WEFT_DEVICE_HEAP_SIZE": "64M", "WEFT_DEVICE_HEAP_MAX": "1G"}
+MODEL = """
+    import weft.moe.deep_ep as deep_ep, weft.moe.pplx as pplx
+    torch.cuda.set_device(int(os.environ.get('WEFT_PE', 0)) % torch.cuda.device_count())
+    TOKENS, HIDDEN, EXPERTS, TOPK, MOST = 10, 256, 6, 3, 16
+
+    def inputs(pe):
+        random = torch.Generator().manual_seed(pe)
+        ids = torch.stack([torch.randperm(EXPERTS, generator=random)[:TOPK] for _ in range(TOKENS - pe)])
+        ids[0, 1] = -1
+        return torch.randn(TOKENS - pe, HIDDEN, generator=random).bfloat16(), ids, torch.rand(TOKENS - pe, TOPK, generator=random)
+
+    def same(a, b):
+        assert a.dtype == b.dtype and a.shape == b.shape, (a.dtype, a.shape, b.dtype, b.shape)
+        assert torch.equal(a.contiguous().view(torch.uint8), b.cpu().contiguous().view(torch.uint8))
+"""
+
+
+def test_deep_ep_in_normal_mode(programs):
+    programs.ok(2, MODEL + """
+    with weft.init() as job:
+        buffer, given = deep_ep.Buffer(None), inputs(job.pe)
+        found = []
+        for device in ("cpu", "cuda"):
+            x, ids, weights = (tensor.to(device) for tensor in given)
+            per_rank, _, per_expert, in_rank, event = buffer.get_dispatch_layout(ids, EXPERTS)
+            rows, got_ids, got_weights, counts, handle, event = buffer.dispatch(
+                x, num_tokens_per_expert=per_expert, topk_idx=ids, topk_weights=weights, expert_alignment=4, previous_event=event)
+            y, back, event = buffer.combine(rows, handle, topk_weights=got_weights, bias=x)
+            again, *_ = buffer.dispatch(2 * x, handle=handle)
+            event.current_stream_wait()
+            worst = buffer.dispatch(x, num_tokens_per_expert=per_expert, topk_idx=ids, topk_weights=weights, num_worst_tokens=40)
+            assert worst[3] == [] and (worst[1][len(rows):] == -1).all() and len(worst[0]) == len(worst[2]) == 40
+            found.append((per_rank, per_expert, in_rank, rows, got_ids, got_weights, torch.tensor(counts), y, back, again,
+                          worst[0][:len(rows)], worst[1], worst[2]))
+        for a, b in zip(*found):
+            same(a, b)
+        buffer.destroy()
+    """, **SHARED)
+
+
+def test_deep_ep_with_low_latency(programs):
+    programs.ok(2, MODEL + """
+    with weft.init() as job:
+        buffer, given = deep_ep.Buffer(None, low_latency_mode=True), inputs(job.pe)
+        for fp8, powers, packed, hooks in ((False, False, False, False), (True, False, False, True), (True, True, False, False),
+                                           (True, True, True, True)):
+            found = []
+            for device in ("cpu", "cuda"):
+                x, ids, weights = (tensor.to(device) for tensor in given)
+                got, counts, handle, event, hook = buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=fp8, round_scale=powers,
+                                                                               use_ue8m0=packed, return_recv_hook=hooks)
+                if hooks:
+                    hook()
+                codes, scales = got if fp8 else (got, None)
+                rows = [codes[e, :n] for e, n in enumerate(counts.tolist())]
+                scales = [scales[e, :n] for e, n in enumerate(counts.tolist())] if fp8 else rows
+                y = buffer.get_next_low_latency_combine_buffer(handle)
+                for e in range(len(y)):
+                    y[e] = (torch.arange(y.shape[1], device=device)[:, None] + e + 0.5).bfloat16()
+                combined, event, hook = buffer.low_latency_combine(y, ids, weights, handle, return_recv_hook=hooks)
+                if hooks:
+                    hook()
+                found.append((counts, torch.cat(rows), torch.cat(scales), combined))
+            for a, b in zip(*found):
+                same(a, b)
+        mask = torch.ones(2, dtype=torch.int32, device="cuda")
+        buffer.low_latency_query_mask_buffer(mask)
+        assert mask.tolist() == [0, 0]
+        buffer.destroy()
+    """, **SHARED)
+
+
+@pytest.mark.parametrize("dp_size", [1, 2])
+@pytest.mark.parametrize("scale_bytes", [0, 16])
+def test_pplx(programs, dp_size, scale_bytes):
+    programs.ok(2, MODEL + f"""
+    DP, SCALE_BYTES = {dp_size}, {scale_bytes}
+    with weft.init() as job:
+        given, element, found = inputs(job.pe // DP), 1 if SCALE_BYTES else 2, []
+        for device in ("cpu", "cuda"):
+            x, ids, weights = (tensor.to(device) for tensor in given)
+            x, scales = (x.to(torch.float8_e4m3fn), weights.repeat(1, 2)[:, :4].contiguous()) if SCALE_BYTES else (x, None)
+            ata = pplx.AllToAll.intranode(max_num_tokens=MOST, num_experts=EXPERTS, experts_per_token=TOPK, rank=job.pe, world_size=2,
+                                          dp_size=DP, hidden_dim=HIDDEN, hidden_dim_bytes=HIDDEN * element,
+                                          hidden_dim_scale_bytes=SCALE_BYTES)
+            for bound in (None, torch.tensor([3], device=device)):
+                counts = torch.empty(3, dtype=torch.int32, device=device)
+                rows = torch.zeros(3, MOST * 2 // DP, HIDDEN, device=device).to(x.dtype)
+                row_scales = torch.zeros(3, MOST * 2 // DP, 4, device=device) if SCALE_BYTES else None
+                ata.dispatch(counts, rows, row_scales, x, scales, ids, bound)
+                for e, n in enumerate(counts.tolist()):
+                    found.append(rows[e, :n])
+                    found.append(row_scales[e, :n] if SCALE_BYTES else counts)
+                sums = torch.zeros(len(x), HIDDEN, dtype=torch.bfloat16, device=device)
+                y = (torch.arange(rows[..., :1].numel(), device=device).view(3, -1, 1) / 8).expand(-1, -1, HIDDEN).bfloat16()
+                ata.combine(sums, ids, weights, y, bound)
+                found.append(sums)
+            ata.destroy()
+        half = len(found) // 2
+        for a, b in zip(found[:half], found[half:]):
+            same(a, b)
+    """, **SHARED)
