@@ -1,4 +1,4 @@
-// Dispatch and combine of weft::moe as kernels, for ranks whose GPU memory is mapped here. Launchers only: the callers
+// Dispatch and combine of weft::moe as kernels; ranks whose GPU memory is mapped here are stored to, others put to. Launchers only: the callers
 // have checked the arguments. gpu/moe/dispatch.cuh and combine.cuh say how the kernels work.
 //
 // All can be captured in a CUDA graph: nothing here allocates or waits, and the numbers of the calls are in GPU memory.

@@ -148,7 +148,7 @@ int give_memory(weft_moe_memory where, std::byte* memory) {
 
 std::size_t bytes_of(const weft_moe_config& config) {
   const auto ranks = static_cast<std::size_t>(weft_team_pe_count(config.team));
-  return config.memory == WEFT_MOE_DEVICE ? engine::gpu_shape(config).bytes()
+  return config.memory == WEFT_MOE_DEVICE ? weft::gpu::moe::memory_bytes(engine::gpu_shape(config))
                                           : engine::Shapes(config, ranks).bytes(ranks);
 }
 

@@ -3,6 +3,8 @@
 #include <weft/device.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 #include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
@@ -45,6 +47,9 @@ gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   shape.hidden = static_cast<std::uint32_t>(config.hidden);
   shape.output_bytes = static_cast<std::uint32_t>(row_bytes_of(config.output, hidden));
   shape.generations = config.layout == WEFT_MOE_RANK_MAJOR ? 3 : 2;
+  const Ranks ranks(config.team);
+  shape.stages = std::any_of(ranks.pes.begin(), ranks.pes.end(),
+                             [](int pe) { return weft_node_of(pe) != weft_node(); });
   return shape;
 }
 
@@ -76,15 +81,16 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   exchange_.shape = gpu_shape(config);
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     void* mapped = weft_device_ptr(memory, ranks_.pes[rank]);
-    if (mapped == nullptr) {
-      fail(
-          Status::InvalidArgument,
-          "the GPU memory of PE {} is not mapped at PE {}, and an exchange on GPUs stores into it; "
-          "make it for PEs of one node, or in CPU memory",
-          ranks_.pes[rank], ranks_.pes[static_cast<std::size_t>(ranks_.me)]);
+    if (mapped == nullptr && !exchange_.shape.stages) {
+      fail(Status::InvalidArgument,
+           "the GPU memory of PE {}, which is on this node, is not mapped at PE {}; see what "
+           "WEFT_LOG=info says of its GPU, or make the exchange in CPU memory",
+           ranks_.pes[rank], ranks_.pes[static_cast<std::size_t>(ranks_.me)]);
     }
     exchange_.memory[rank] = static_cast<std::byte*>(mapped);
+    exchange_.remote |= mapped == nullptr ? std::uint64_t{1} << rank : 0;
   }
+  state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
   const std::size_t counts = static_cast<std::size_t>(config.experts) + ranks_.count();
   workspace_ = gpu::DeviceBuffer((2 * exchange_.shape.lanes() + counts) * sizeof(std::int32_t));
   exchange_.state = reinterpret_cast<gpu::moe::State*>(state_.data());
@@ -141,7 +147,7 @@ weft_moe_shape GpuExchange::shape() const {
           .scale_bytes = of.row.scale_bytes,
           .rows_max = rows,
           .memory = memory_,
-          .memory_bytes = of.bytes(),
+          .memory_bytes = gpu::moe::memory_bytes(of),
           .plan_bytes = of.plan().bytes()};
 }
 
@@ -350,6 +356,11 @@ void GpuExchange::check_outputs(const weft_moe_outputs& outputs,
     fail(Status::InvalidArgument,
          "rows by rank are reduced by the caller, so combine takes no weights and precision "
          "'reduced' alone; use an expert layout for others");
+  }
+  if (exchange_.shape.stages && outputs.precision != WEFT_MOE_REDUCED) {
+    fail(Status::InvalidArgument,
+         "between nodes an exchange on GPUs combines with precision 'reduced' alone; use that, or "
+         "an exchange in CPU memory");
   }
   require_on_gpu("expert_out", outputs.rows, kAlignment);
   if (outputs.stride % kAlignment != 0) {

@@ -24,8 +24,8 @@ namespace weft::moe::engine {
 
 class GpuExchange {
  public:
-  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards. Throws if a rank's is not
-  // mapped here.
+  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards. Throws if that of a rank of this
+  // node is not mapped here.
   GpuExchange(const weft_moe_config& config, std::byte* memory);
 
   void dispatch(weft_moe_phase phase,

@@ -443,6 +443,9 @@ void run_case(const Sizes& sizes, std::uint64_t rounds) {
             Mode{WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED},
             Mode{WEFT_MOE_EXACT, WEFT_MOE_WEIGHTS_OF_DISPATCH},
             Mode{WEFT_MOE_EXACT, WEFT_MOE_UNWEIGHTED}, Mode{WEFT_MOE_LANES, WEFT_MOE_UNWEIGHTED}}) {
+        if (weft_node_count() > 1 && mode.precision != WEFT_MOE_REDUCED) {
+          continue;  // moe_between_nodes
+        }
         compare_combine(pair, tokens, plan, gpu, mode, what);
       }
     }
@@ -450,27 +453,11 @@ void run_case(const Sizes& sizes, std::uint64_t rounds) {
   }
 }
 
-// Whether this PE's GPU reaches all others; if not, the case ends here, on all PEs.
-bool reaches_all() {
-  const Array<std::byte> memory(1);
-  bool reaches = true;
-  for (int pe = 0; pe < suite::pe_count(); ++pe) {
-    reaches = reaches && weft_device_ptr(memory.get(), pe) != nullptr;
-  }
-  if (!reaches) {
-    suite::skip("needs PEs of one node");
-  }
-  return reaches;
-}
-
 int experts_for(int wanted) {
   return std::max(wanted, suite::pe_count());
 }
 
 DEVICE_TEST(moe_layouts, "dispatch and combine have the bits of the CPU's, in all layouts") {
-  if (!reaches_all()) {
-    return;
-  }
   for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
                                        WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
     run_case({24, 512, experts_for(13), 4, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
@@ -480,10 +467,6 @@ DEVICE_TEST(moe_layouts, "dispatch and combine have the bits of the CPU's, in al
 }
 
 DEVICE_TEST(moe_types, "all payloads, given and quantised here, and all outputs") {
-  if (!reaches_all()) {
-    return;
-  }
-
   struct Types {
     weft_moe_type payload;
     weft_moe_scales scales;
@@ -512,9 +495,6 @@ DEVICE_TEST(moe_types, "all payloads, given and quantised here, and all outputs"
 }
 
 DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
-  if (!reaches_all()) {
-    return;
-  }
   const auto run = [](int tokens, int hidden, int experts, int topk, double none, bool to_one) {
     run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE,
               WEFT_MOE_BF16, WEFT_MOE_BF16, WEFT_MOE_EXPERT_PADDED, 1, none, to_one},
@@ -531,9 +511,6 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
 }
 
 DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them") {
-  if (!reaches_all()) {
-    return;
-  }
   run_case({128 / suite::pe_count(), 7168, 256, 8, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
             WEFT_MOE_BF16, WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0, false},
            1);
@@ -543,9 +520,6 @@ DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them
 }
 
 DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
-  if (!reaches_all()) {
-    return;
-  }
   const Sizes sizes{32,
                     256,
                     experts_for(16),
@@ -615,9 +589,6 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
 
 DEVICE_TEST(moe_refusal,
             "wrong arguments of one PE: it says what, the others name it, and both go on") {
-  if (!reaches_all()) {
-    return;
-  }
   const Sizes sizes{8,
                     64,
                     experts_for(4),
@@ -728,10 +699,9 @@ void run_absence(weft_moe_on_timeout on_timeout) {
   suite::require_weft(weft_moe_destroy(exchange), "weft_moe_destroy");
 }
 
-DEVICE_TEST(moe_unmapped, "PEs whose GPUs do not reach each other are told so") {
-  const Array<std::byte> memory(1);
-  if (weft_device_ptr(memory.get(), suite::pe_count() - 1) != nullptr &&
-      weft_device_ptr(memory.get(), 0) != nullptr) {
+DEVICE_TEST(moe_between_nodes,
+            "between nodes combine is reduced; the others hear who asked for more") {
+  if (weft_node_count() == 1) {
     suite::skip("needs PEs of several nodes");
     return;
   }
@@ -747,19 +717,31 @@ DEVICE_TEST(moe_unmapped, "PEs whose GPUs do not reach each other are told so") 
                     1,
                     0,
                     false};
-  const weft_moe_config config = config_of(sizes, WEFT_MOE_DEVICE);
-  weft_moe_t exchange = nullptr;
-  const int status = weft_moe_create(&config, &exchange);
-  if (status != WEFT_INVALID_ARGUMENT ||
-      std::string(weft_last_error()).find("is not mapped at PE") == std::string::npos) {
-    suite::fail("status %d: %s", status, weft_last_error());
+  const Pair pair(sizes);
+  const Tokens tokens = make_tokens(sizes, 0, 0);
+  Received received(pair);
+  GpuDispatch gpu(pair, tokens);
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(received);
+  Array<std::byte> out(bytes_of(sizes.output, 8 * 64), Where::Own);
+  const bool errs = suite::me() == 0;
+  const weft_moe_outputs outputs{gpu.rows().x, 0, errs ? WEFT_MOE_EXACT : WEFT_MOE_REDUCED,
+                                 WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
+  const int status = weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(), &outputs,
+                                                out.get(), nullptr);
+  const std::string text = weft_last_error();
+  suite::require_cuda(cudaDeviceSynchronize(), "a combine that one PE refuses");
+  if (errs && (status != WEFT_INVALID_ARGUMENT || text.find("'reduced'") == std::string::npos)) {
+    suite::fail("status %d: %s", status, text.c_str());
+  }
+  const int checked = weft_moe_check(pair.device());
+  if (!errs && (checked != WEFT_MISMATCH ||
+                std::string(weft_last_error()).find("PE 0") == std::string::npos)) {
+    suite::fail("a peer got status %d: %s", checked, weft_last_error());
   }
 }
 
 DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
-  if (!reaches_all()) {
-    return;
-  }
   if (suite::pe_count() == 1) {
     suite::skip("needs two PEs");
     return;
@@ -768,9 +750,6 @@ DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
 }
 
 DEVICE_TEST(moe_mask, "with a mask the others go on without it") {
-  if (!reaches_all()) {
-    return;
-  }
   if (suite::pe_count() == 1) {
     suite::skip("needs two PEs");
     return;

@@ -73,7 +73,7 @@ class Exchange:
     layout: see Result. timeout: seconds of each receive. on_timeout: "error" raises weft.Timeout, which names the PEs, and
     breaks the exchange; "mask" goes on without them (Exchange.active_mask).
 
-    device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, all ranks are PEs of one node, and calls enqueue
+    device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, and calls enqueue
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
     as the GPU has multiprocessors.
 

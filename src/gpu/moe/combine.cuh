@@ -7,7 +7,7 @@
 #pragma once
 
 #include "src/gpu/moe/element.cuh"
-#include "src/gpu/moe/exchange.cuh"
+#include "src/gpu/moe/remote.cuh"
 
 namespace weft::gpu::moe {
 
@@ -21,7 +21,7 @@ struct Terms {
 struct CombineMemory {
   Terms terms[kGroupsMax];
   std::byte* to[kGroupsMax][kTopkMax];
-  std::uint64_t* answered[kGroupsMax][kTopkMax];
+  std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is put to another node
 };
 
 struct Combining {
@@ -63,11 +63,28 @@ inline __device__ void send_heads(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
     if (thread_of_block() == 0 && !combining.is_gone(rank)) {
-      send_parcel(
-          exchange.memory[rank] +
-              exchange.shape.head_at(combining.number(), static_cast<std::uint32_t>(exchange.me)),
+      send_parcel_to(
+          exchange, rank,
+          exchange.shape.head_at(combining.number(), static_cast<std::uint32_t>(exchange.me)),
           packed({0, combining.mode()}), combining.number());
     }
+  }
+}
+
+// The block's threads have staged weights from `first` on for ranks of other nodes.
+inline __device__ void post_weights(const Combining& combining,
+                                    std::uint32_t first,
+                                    std::uint32_t pairs) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  __syncthreads();
+  const std::uint32_t rank = thread_of_block();
+  if (rank < shape.ranks() && is_remote(exchange, rank) && !combining.is_gone(rank)) {
+    post_run(exchange, rank,
+             {Staging{shape}.weight_at(combining.number(), first),
+              shape.weight_at(combining.number(), static_cast<std::uint32_t>(exchange.me), first),
+              min(kThreads, pairs - first)},
+             combining.number());
   }
 }
 
@@ -76,19 +93,28 @@ inline __device__ void send_weights(const Combining& combining) {
   const Shape& shape = exchange.shape;
   const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
   const std::uint32_t lanes = tokens * shape.topk;
+  const std::uint32_t pairs = (lanes + 1) / 2;
+  const auto me = static_cast<std::uint32_t>(exchange.me);
   const float* weights = combining.call.weights;
-  for (std::uint32_t pair = blockIdx.x * kThreads + thread_of_block(); pair < (lanes + 1) / 2;
-       pair += gridDim.x * kThreads) {
-    const std::uint32_t low = __float_as_uint(weights[2 * pair]);
-    const std::uint32_t high = 2 * pair + 1 < lanes ? __float_as_uint(weights[2 * pair + 1]) : 0;
-    const std::uint64_t data = low | std::uint64_t{high} << 32U;
-    for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
-      if (!combining.is_gone(rank)) {
-        send_parcel(
-            exchange.memory[rank] +
-                shape.weight_at(combining.number(), static_cast<std::uint32_t>(exchange.me), pair),
-            data, combining.number());
+  for (std::uint32_t first = blockIdx.x * kThreads; first < pairs; first += gridDim.x * kThreads) {
+    const std::uint32_t pair = first + thread_of_block();
+    if (pair < pairs) {
+      const std::uint32_t low = __float_as_uint(weights[2 * pair]);
+      const std::uint32_t high = 2 * pair + 1 < lanes ? __float_as_uint(weights[2 * pair + 1]) : 0;
+      const std::uint64_t data = low | std::uint64_t{high} << 32U;
+      for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
+        if (!combining.is_gone(rank) && !is_remote(exchange, rank)) {
+          send_parcel(exchange.memory[rank] + shape.weight_at(combining.number(), me, pair), data,
+                      combining.number());
+        }
       }
+      if (exchange.remote != 0) {
+        stage_parcel(exchange, Staging{shape}.weight_at(combining.number(), first), pair - first,
+                     data, combining.number());
+      }
+    }
+    if (exchange.remote != 0) {
+      post_weights(combining, first, pairs);
     }
   }
 }
@@ -98,13 +124,14 @@ inline __device__ float await_weight(const Combining& combining,
                                      std::uint32_t source,
                                      std::uint32_t index) {
   const Exchange& exchange = combining.exchange;
-  const std::byte* from =
-      mine(exchange) + exchange.shape.weight_at(combining.number(), source, index / 2);
+  const std::uint32_t pair = index / 2;
+  const auto parcel_of = [&](std::uint32_t number) {
+    return mine(exchange) + exchange.shape.weight_at(combining.number(), source, number);
+  };
   std::uint64_t data = 0;
-  const bool has_come = wait_for(
-      exchange, combining.entered, source,
-      [&] { return has_parcel(from, combining.number(), data); },
-      [&] { return has_refused(exchange, combining.number(), source); });
+  const bool has_come = await_parcel(
+      exchange, combining.entered, source, {parcel_of(pair), parcel_of(pair / kThreads * kThreads)},
+      data, [&] { return has_refused(exchange, combining.number(), source); });
   return has_come ? __uint_as_float(static_cast<std::uint32_t>(data >> (index % 2 * 32))) : 0.0F;
 }
 
@@ -213,8 +240,15 @@ inline __device__ void note_answer(const Combining& combining,
                                    std::size_t index,
                                    std::uint32_t copy) {
   const Exchange& exchange = combining.exchange;
-  std::byte* memory = exchange.memory[row.source];
   const std::uint32_t group = Group::number();
+  if (is_remote(exchange, row.source)) {  // reduced: one for each row
+    combining.shared.to[group][copy] =
+        mine(exchange) +
+        Staging{exchange.shape}.answer_at(combining.number(), row.source, row.slot);
+    combining.shared.answered[group][copy] = nullptr;
+    return;
+  }
+  std::byte* memory = exchange.memory[row.source];
   combining.shared.to[group][copy] = memory + exchange.shape.answer_at(combining.number(), index);
   combining.shared.answered[group][copy] =
       at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number(), index));
@@ -282,10 +316,20 @@ __device__ void send_answer(const Combining& combining, const Answered& row) {
     }
   }
   Group::sync();
-  if (Group::thread() < answers) {
+  if (Group::thread() >= answers) {
+    return;
+  }
+  if (std::uint64_t* word = combining.shared.answered[group][Group::thread()]; word != nullptr) {
     // SYNC moe-answer: the answer, then its word.
     device::fence_release();
-    device::store_relaxed(combining.shared.answered[group][Group::thread()], combining.number());
+    device::store_relaxed(word, combining.number());
+  } else {
+    const auto lane_there = static_cast<std::size_t>(row.lane);
+    post(exchange,
+         {row.source, combining.shared.to[group][0], exchange.shape.output_bytes,
+          exchange.shape.answer_at(combining.number(), lane_there),
+          exchange.shape.answered_at(combining.number(), lane_there)},
+         combining.number());
   }
 }
 
@@ -423,7 +467,7 @@ inline __device__ void await_heads(const Combining& combining) {
   std::uint64_t data = 0;
   const bool has_come = wait_for(
       exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
-      [] { return false; });
+      never_gives_up);
   if (has_come && unpacked(data).mode != combining.mode()) {
     record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, unpacked(data).mode);
   }
@@ -432,6 +476,7 @@ inline __device__ void await_heads(const Combining& combining) {
 // All threads of the grid.
 template <typename Type>
 __device__ void receive_answers(const Combining& combining) {
+  const Exchange& exchange = combining.exchange;
   const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
   for (std::uint32_t token = Group::index_of_receiver(0); token < tokens; token += Group::count()) {
     if (Group::warp() == 0) {
@@ -444,6 +489,7 @@ __device__ void receive_answers(const Combining& combining) {
   if (blockIdx.x == 0) {
     await_heads(combining);
   }
+  finish(exchange);
 }
 
 }  // namespace weft::gpu::moe

@@ -13,11 +13,12 @@ union DispatchMemory {
   ReceiveMemory receive;
 };
 
-template <Making kMaking>
+template <Making kMaking, Reach kReach>
 __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
   __shared__ DispatchMemory shared;
+  assume<kReach>(exchange);
   const Call entered =
       enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, call.phases.receives);
   if (call.phases.sends) {
@@ -26,6 +27,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   if (call.phases.receives) {
     receive_rows({exchange, call, shared.receive, entered});
+    finish(exchange);
   }
 }
 
@@ -108,9 +110,20 @@ __global__ void __launch_bounds__(kThreads)
                     : 1;
     for (std::uint32_t i = thread_of_block(); i < parcels && !is_missing(exchange, rank);
          i += kThreads) {
-      std::byte* to = exchange.memory[rank] +
-                      (is_dispatch ? shape.count_at(number, me, i) : shape.head_at(number, me));
-      send_parcel(to, i == 0 ? packed({-1, kRefused}) : 0, number);
+      const std::uint64_t data = i == 0 ? packed({-1, kRefused}) : 0;
+      if (!is_dispatch) {
+        send_parcel_to(exchange, rank, shape.head_at(number, me), data, number);
+      } else if (is_remote(exchange, rank)) {
+        stage_parcel(exchange, Staging{shape}.counts_at(number, rank), i, data, number);
+      } else {
+        send_parcel(exchange.memory[rank] + shape.count_at(number, me, i), data, number);
+      }
+    }
+    __syncthreads();
+    if (is_dispatch && is_remote(exchange, rank) && thread_of_block() == 0) {
+      post_run(exchange, rank,
+               {Staging{shape}.counts_at(number, rank), shape.count_at(number, me, 0), parcels},
+               number);
     }
   }
   if (const std::uint32_t rank = thread_of_block();
@@ -118,9 +131,19 @@ __global__ void __launch_bounds__(kThreads)
     const std::byte* from = mine(exchange) + (is_dispatch ? shape.count_at(number, rank, 0)
                                                           : shape.head_at(number, rank));
     std::uint64_t data = 0;
-    wait_for(
-        exchange, call, rank, [&] { return has_parcel(from, number, data); }, [] { return false; });
+    wait_for(exchange, call, rank, [&] { return has_parcel(from, number, data); }, never_gives_up);
   }
+  finish(exchange);
+}
+
+template <Making kMaking>
+int launch_dispatch(const Exchange& exchange,
+                    const Dispatch& call,
+                    Grid grid,
+                    weft_stream_t stream) {
+  return exchange.remote == 0
+             ? launch(&dispatch_kernel<kMaking, Reach::Node>, grid, stream, exchange, call)
+             : launch(&dispatch_kernel<kMaking, Reach::All>, grid, stream, exchange, call);
 }
 
 }  // namespace
@@ -135,11 +158,11 @@ int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_str
     }
   }
   if (!call.phases.sends || call.type == exchange.payload) {
-    return launch(&dispatch_kernel<Making::Copy>, grid, stream, exchange, call);
+    return launch_dispatch<Making::Copy>(exchange, call, grid, stream);
   }
   return exchange.payload == WEFT_MOE_NVFP4
-             ? launch(&dispatch_kernel<Making::Nvfp4>, grid, stream, exchange, call)
-             : launch(&dispatch_kernel<Making::Fp8>, grid, stream, exchange, call);
+             ? launch_dispatch<Making::Nvfp4>(exchange, call, grid, stream)
+             : launch_dispatch<Making::Fp8>(exchange, call, grid, stream);
 }
 
 int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
@@ -147,8 +170,11 @@ int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
 }
 
 Loaded load_dispatch() {
-  Loaded found = load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
-                      &dispatch_kernel<Making::Nvfp4>, &refuse_kernel);
+  Loaded found =
+      load(&dispatch_kernel<Making::Copy, Reach::Node>, &dispatch_kernel<Making::Fp8, Reach::Node>,
+           &dispatch_kernel<Making::Nvfp4, Reach::Node>, &dispatch_kernel<Making::Copy, Reach::All>,
+           &dispatch_kernel<Making::Fp8, Reach::All>, &dispatch_kernel<Making::Nvfp4, Reach::All>,
+           &refuse_kernel);
   cudaFuncAttributes attributes{};  // of smaller blocks
   const int error = cudaFuncGetAttributes(&attributes, &count_places);
   found.error = found.error == 0 ? error : found.error;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <weft/device/access.cuh>
+#include <weft/device/spin.cuh>
 
 #include <cstddef>
 #include <cstdint>
@@ -84,6 +85,20 @@ __device__ T* at(std::byte* memory, std::size_t offset) {
   return reinterpret_cast<T*>(memory + offset);
 }
 
+// Kernels for ranks of one node have no code for others: instructions that run once are waited for.
+enum class Reach : bool { Node, All };
+
+template <Reach kReach>
+__device__ void assume(const Exchange& exchange) {
+  if (kReach == Reach::Node) {
+    __builtin_assume(exchange.remote == 0);
+  }
+}
+
+inline __device__ bool is_remote(const Exchange& exchange, std::uint32_t rank) {
+  return (exchange.remote >> rank & 1) != 0;
+}
+
 // ---- Ranks that do not come
 
 inline __device__ bool is_missing(const Exchange& exchange, std::uint32_t rank) {
@@ -114,7 +129,7 @@ inline __device__ void miss(const Exchange& exchange, const Call& call, std::uin
 
 inline constexpr std::uint32_t kLooksPerCheck = 64;
 
-// Polls until `done()`. False if `rank` is missing, from now on if it has not come within the timeout, or if `gives_up()`.
+// Polls until `done()`, and applies what comes from other nodes. False if `rank` is missing, from now on if it has not come within the timeout, or if `gives_up()`.
 template <typename Done, typename GivesUp>
 __device__ bool wait_for(const Exchange& exchange,
                          const Call& call,
@@ -123,6 +138,9 @@ __device__ bool wait_for(const Exchange& exchange,
                          GivesUp&& gives_up) {
   std::uint64_t start = 0;  // read late: the timer is slow
   for (std::uint32_t looks = 1; !done(); ++looks) {
+    if (exchange.remote != 0) {
+      device::detail::serve();
+    }
     if (looks % kLooksPerCheck != 0) {
       continue;
     }

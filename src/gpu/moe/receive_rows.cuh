@@ -7,7 +7,7 @@
 #include <weft/moe/number.hpp>
 #include <weft/moe/plan.hpp>
 
-#include "src/gpu/moe/exchange.cuh"
+#include "src/gpu/moe/remote.cuh"
 
 namespace weft::gpu::moe {
 
@@ -53,10 +53,11 @@ inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels)
     for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
       const std::byte* from =
           mine(exchange) + exchange.shape.count_at(receiving.number(), source, i);
+      const std::byte* first =
+          mine(exchange) + exchange.shape.count_at(receiving.number(), source, 0);
       std::uint64_t data = 0;
-      has_come = wait_for(
-          exchange, receiving.entered, source,
-          [&] { return has_parcel(from, receiving.number(), data); }, [] { return false; });
+      has_come =
+          await_parcel(exchange, receiving.entered, source, {from, first}, data, never_gives_up);
     }
     has_come = __all_sync(kAllLanes, has_come);
     if (lane() == 0) {
@@ -86,9 +87,8 @@ inline __device__ bool take_parcel(const Receiving& receiving,
   }
   const std::byte* from =
       mine(exchange) + exchange.shape.count_at(receiving.number(), source, index);
-  return wait_for(
-      exchange, receiving.entered, source,
-      [&] { return has_parcel(from, receiving.number(), data); }, [] { return false; });
+  const std::byte* first = mine(exchange) + exchange.shape.count_at(receiving.number(), source, 0);
+  return await_parcel(exchange, receiving.entered, source, {from, first}, data, never_gives_up);
 }
 
 // All threads of the block: rows of each source, and of each of its experts here.
@@ -396,8 +396,9 @@ inline __device__ void take_row(const Receiving& receiving, const Row& row) {
   const Exchange& exchange = receiving.exchange;
   const std::uint32_t group = Group::number();
   if (Group::thread() == 0) {
+    const std::uint32_t slot = is_remote(exchange, row.source) ? 0 : row.slot;
     const auto* word = at<std::uint64_t>(
-        mine(exchange), exchange.shape.arrived_at(receiving.number(), row.source, row.slot));
+        mine(exchange), exchange.shape.arrived_at(receiving.number(), row.source, slot));
     receiving.shared.has_come[group] = wait_for(
         exchange, receiving.entered, row.source,
         [&] { return device::load_relaxed(word) == receiving.number(); }, [] { return false; });

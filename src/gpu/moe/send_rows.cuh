@@ -12,6 +12,7 @@
 
 #include "src/gpu/moe/exchange.cuh"
 #include "src/gpu/moe/quantize.cuh"
+#include "src/gpu/moe/remote.cuh"
 
 namespace weft::gpu::moe {
 
@@ -29,7 +30,8 @@ struct SendMemory {
   std::int32_t slots[kGroupsMax][kTopkMax];
   std::int32_t places[kGroupsMax][kTopkMax];
   std::byte* to[kGroupsMax][kTopkMax];           // the row's places at its ranks
-  std::uint64_t* arrived[kGroupsMax][kTopkMax];  // and their words
+  std::uint64_t* arrived[kGroupsMax][kTopkMax];  // and their words; null: staged for another node
+  std::uint32_t ranks[kGroupsMax][kTopkMax];
   std::uint32_t copies[kGroupsMax];
   float largest[kGroupsMax][kThreads / kWarp];
   alignas(16) std::byte tails[kGroupsMax][kTailMax];
@@ -138,13 +140,25 @@ inline __device__ void send_header(const Exchange& exchange,
   const auto experts =
       static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
   const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
+  const auto me = static_cast<std::uint32_t>(exchange.me);
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
     const std::uint64_t data = i == 0
                                    ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
                                    : static_cast<std::uint64_t>(shared.counts[i]);
-    send_parcel(
-        exchange.memory[rank] + shape.count_at(number, static_cast<std::uint32_t>(exchange.me), i),
-        data, number);
+    if (is_remote(exchange, rank)) {
+      stage_parcel(exchange, Staging{shape}.counts_at(number, rank), i, data, number);
+    } else {
+      send_parcel(exchange.memory[rank] + shape.count_at(number, me, i), data, number);
+    }
+  }
+  __syncthreads();
+  if (is_remote(exchange, rank) && thread_of_block() == 0) {
+    post_run(exchange, rank,
+             {Staging{shape}.counts_at(number, rank), shape.count_at(number, me, 0), parcels},
+             number);
+    const auto rows = static_cast<std::uint32_t>(shared.counts[0]);
+    device::store_relaxed(&exchange.state->staged_rows[rank], rows);
+    add_staged(exchange, number, rank, kWhole - rows);
   }
   __syncthreads();
 }
@@ -194,10 +208,15 @@ inline __device__ void find_copies(const Exchange& exchange,
     const int copy = __popc(senders & ((1U << lane()) - 1));
     const auto slot = static_cast<std::uint32_t>(shared.slots[group][lane()]);
     const auto me = static_cast<std::uint32_t>(exchange.me);
+    const auto target = static_cast<std::uint32_t>(rank);
     std::byte* memory = exchange.memory[rank];
-    shared.to[group][copy] = memory + shape.row_at(sending.number, me, slot);
+    const bool is_far = is_remote(exchange, target);
+    shared.ranks[group][copy] = target;
+    shared.to[group][copy] =
+        is_far ? mine(exchange) + Staging{shape}.row_at(sending.number, target, slot)
+               : memory + shape.row_at(sending.number, me, slot);
     shared.arrived[group][copy] =
-        at<std::uint64_t>(memory, shape.arrived_at(sending.number, me, slot));
+        is_far ? nullptr : at<std::uint64_t>(memory, shape.arrived_at(sending.number, me, slot));
   }
   if (lane() == 0) {
     shared.copies[group] = static_cast<std::uint32_t>(__popc(senders));
@@ -280,10 +299,15 @@ __device__ void send_token(const Exchange& exchange,
                        at<Vector16>(shared.tails[group], 0)[unit]);
   }
   Group::sync();
-  if (Group::thread() < copies) {
+  if (Group::thread() >= copies) {
+    return;
+  }
+  if (std::uint64_t* word = shared.arrived[group][Group::thread()]; word != nullptr) {
     // SYNC moe-row (pairs with src/gpu/moe/receive_rows.cuh): the row, then its word.
     device::fence_release();
-    device::store_relaxed(shared.arrived[group][Group::thread()], sending.number);
+    device::store_relaxed(word, sending.number);
+  } else {
+    add_staged(exchange, sending.number, shared.ranks[group][Group::thread()], 1);
   }
 }
 

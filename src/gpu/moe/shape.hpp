@@ -9,6 +9,11 @@
 //                           answered  [max_tokens * topk] words: the call whose answer is here
 //                           heads     [ranks] parcels: one from each rank in each call
 //                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine was given
+//     between nodes, what is about to be put (gpu/moe/remote.cuh)
+//       for each generation rows      [ranks][max_tokens] rows, by target and slot
+//                           counts    [ranks][1 + most local experts] parcels, by target
+//       for each parity     weights   [max_tokens * topk / 2] parcels
+//                           answers   [ranks][max_tokens] rows of combine, by source and slot
 //
 // A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or parcel is here when its
 // number is that of the call; numbers grow, so nothing is ever cleared.
@@ -90,6 +95,7 @@ struct Shape {
   // Dispatches whose rows stay in place at once. Rows that are read in place stay until the next dispatch but one, and a
   // peer may be one dispatch ahead: 3. Rows that the receive copies: 2.
   std::uint32_t generations = 2;
+  bool stages = false;  // some ranks are on other nodes
 
   WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
 
@@ -176,6 +182,57 @@ struct Shape {
   }
 };
 
+// Behind what Shape lays out, in the same memory: what is about to be put to other nodes.
+struct Staging {
+  const Shape& shape;
+
+  WEFT_HOST_DEVICE std::size_t row_at(std::uint64_t call,
+                                      std::uint32_t rank,
+                                      std::uint32_t slot) const {
+    return shape.bytes() + shape.row_at(call, rank, slot);
+  }
+
+  WEFT_HOST_DEVICE std::size_t counts_at(std::uint64_t call, std::uint32_t rank) const {
+    return counts_begin() + ((call % shape.generations) * shape.ranks() + rank) * counts_bytes();
+  }
+
+  WEFT_HOST_DEVICE std::size_t weight_at(std::uint64_t call, std::size_t pair) const {
+    return weights_begin() + ((call % kParities) * shape.parcels_of_weights() + pair) * kParcel;
+  }
+
+  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call,
+                                         std::uint32_t source,
+                                         std::uint32_t slot) const {
+    return answers_begin() +
+           ((call % kParities) * shape.arrivals() + std::size_t{source} * shape.max_tokens + slot) *
+               shape.output_bytes;
+  }
+
+  WEFT_HOST_DEVICE std::size_t end() const {
+    return answers_begin() + kParities * shape.arrivals() * shape.output_bytes;
+  }
+
+ private:
+  WEFT_HOST_DEVICE std::size_t counts_bytes() const { return shape.parcels_of_counts() * kParcel; }
+
+  WEFT_HOST_DEVICE std::size_t counts_begin() const {
+    return shape.bytes() + shape.generations * shape.arrivals() * shape.row.bytes();
+  }
+
+  WEFT_HOST_DEVICE std::size_t weights_begin() const {
+    return counts_begin() + shape.generations * shape.ranks() * counts_bytes();
+  }
+
+  WEFT_HOST_DEVICE std::size_t answers_begin() const {
+    return weights_begin() + kParities * shape.parcels_of_weights() * kParcel;
+  }
+};
+
+// Of the symmetric memory of an exchange.
+inline std::size_t memory_bytes(const Shape& shape) {
+  return shape.stages ? Staging{shape}.end() : shape.bytes();
+}
+
 // The first words of a plan.
 struct PlanHeader {
   std::int32_t tokens;
@@ -191,6 +248,10 @@ struct State {
   std::uint32_t padding;
   std::uint64_t
       verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
+  std::uint32_t
+      staged[kRanksMax];  // rows for a rank of another node, as gpu/moe/remote.cuh counts them
+  std::uint32_t staged_rows[kRanksMax];  // how many there will be
+  std::int32_t pes[kRanksMax];           // by rank
 };
 
 // What went wrong first, or missed most; in host memory that the GPU writes.
@@ -212,7 +273,8 @@ inline constexpr std::uint32_t kRefused = 0xFFFF;
 // What every kernel of an exchange gets.
 struct Exchange {
   Shape shape;
-  std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here
+  std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
+  std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
   State* state = nullptr;
   Record* record = nullptr;
   // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
