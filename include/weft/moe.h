@@ -192,8 +192,11 @@ WEFT_EXPORT int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const c
 WEFT_EXPORT int weft_moe_active(weft_moe_t exchange, uint8_t* active);
 
 /* ---- On a GPU ------------------------------------------------------------------------------------ *
- * Exchanges of WEFT_MOE_DEVICE, whose ranks have each other's GPU memory mapped (NVLink, PCIe):
- * weft_moe_create is WEFT_INVALID_ARGUMENT or WEFT_MISMATCH on all PEs if one has not. Rows, ids, weights, scales, counts, offsets, plans and sums are in memory of this GPU; x, rows and
+ * Exchanges of WEFT_MOE_DEVICE. Ranks of one node have each other's GPU memory mapped (NVLink, PCIe):
+ * weft_moe_create is WEFT_INVALID_ARGUMENT or WEFT_MISMATCH on all PEs if one has not. To other nodes rows are
+ * put; then combine is WEFT_MOE_REDUCED alone.
+ *
+ * Rows, ids, weights, scales, counts, offsets, plans and sums are in memory of this GPU; x, rows and
  * out at multiples of 16 bytes. Each call enqueues one kernel (two for more than 2,048 ids) and returns; the kernel
  * takes the number of the call from GPU memory, so calls can be captured in a CUDA graph and replayed. Calls of one
  * exchange follow each other in stream order: join different streams by events.
