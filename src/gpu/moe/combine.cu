@@ -1,20 +1,17 @@
 // The kernel of a combine by the type of its rows, and its launch.
 #include <cuda_runtime.h>
 
-#include <algorithm>
-
 #include "src/gpu/moe/combine.cuh"
 #include "src/gpu/moe/launch.cuh"
 
 namespace weft::gpu::moe {
 namespace {
 
-template <typename Type, Reach kReach>
+template <typename Type>
 __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
                    const __grid_constant__ Combine call) {
   __shared__ CombineMemory shared;
-  assume<kReach>(exchange);
   State& state = *exchange.state;
   const std::uint64_t missing = device::load_relaxed(&state.missing);
   const Call entered = enter(exchange, WEFT_MOE_COMBINE, &state.combines, call.phases.receives);
@@ -30,38 +27,28 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 using Kernel = void (*)(Exchange, Combine);
 
-template <Reach kReach>
 Kernel kernel_of(weft_moe_type type) {
   switch (type) {
     case WEFT_MOE_F16:
-      return &combine_kernel<F16, kReach>;
+      return &combine_kernel<F16>;
     case WEFT_MOE_F32:
-      return &combine_kernel<Plain<float>, kReach>;
+      return &combine_kernel<Plain<float>>;
     case WEFT_MOE_F64:
-      return &combine_kernel<Plain<double>, kReach>;
+      return &combine_kernel<Plain<double>>;
     default:
-      return &combine_kernel<Bf16, kReach>;
+      return &combine_kernel<Bf16>;
   }
-}
-
-template <Reach kReach>
-Loaded load_all() {
-  return load(&combine_kernel<Bf16, kReach>, &combine_kernel<F16, kReach>,
-              &combine_kernel<Plain<float>, kReach>, &combine_kernel<Plain<double>, kReach>);
 }
 
 }  // namespace
 
 int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
-  const Kernel kernel = exchange.remote == 0 ? kernel_of<Reach::Node>(exchange.output)
-                                             : kernel_of<Reach::All>(exchange.output);
-  return launch(kernel, grid, stream, exchange, call);
+  return launch(kernel_of(exchange.output), grid, stream, exchange, call);
 }
 
 Loaded load_combine() {
-  const Loaded node = load_all<Reach::Node>();
-  const Loaded all = load_all<Reach::All>();
-  return {std::min(node.blocks, all.blocks), node.error == 0 ? all.error : node.error};
+  return load(&combine_kernel<Bf16>, &combine_kernel<F16>, &combine_kernel<Plain<float>>,
+              &combine_kernel<Plain<double>>);
 }
 
 }  // namespace weft::gpu::moe

@@ -13,12 +13,11 @@ union DispatchMemory {
   ReceiveMemory receive;
 };
 
-template <Making kMaking, Reach kReach>
+template <Making kMaking>
 __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
   __shared__ DispatchMemory shared;
-  assume<kReach>(exchange);
   const Call entered =
       enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, call.phases.receives);
   if (call.phases.sends) {
@@ -136,16 +135,6 @@ __global__ void __launch_bounds__(kThreads)
   finish(exchange);
 }
 
-template <Making kMaking>
-int launch_dispatch(const Exchange& exchange,
-                    const Dispatch& call,
-                    Grid grid,
-                    weft_stream_t stream) {
-  return exchange.remote == 0
-             ? launch(&dispatch_kernel<kMaking, Reach::Node>, grid, stream, exchange, call)
-             : launch(&dispatch_kernel<kMaking, Reach::All>, grid, stream, exchange, call);
-}
-
 }  // namespace
 
 int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream) {
@@ -158,11 +147,11 @@ int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_str
     }
   }
   if (!call.phases.sends || call.type == exchange.payload) {
-    return launch_dispatch<Making::Copy>(exchange, call, grid, stream);
+    return launch(&dispatch_kernel<Making::Copy>, grid, stream, exchange, call);
   }
   return exchange.payload == WEFT_MOE_NVFP4
-             ? launch_dispatch<Making::Nvfp4>(exchange, call, grid, stream)
-             : launch_dispatch<Making::Fp8>(exchange, call, grid, stream);
+             ? launch(&dispatch_kernel<Making::Nvfp4>, grid, stream, exchange, call)
+             : launch(&dispatch_kernel<Making::Fp8>, grid, stream, exchange, call);
 }
 
 int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
@@ -170,11 +159,8 @@ int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
 }
 
 Loaded load_dispatch() {
-  Loaded found =
-      load(&dispatch_kernel<Making::Copy, Reach::Node>, &dispatch_kernel<Making::Fp8, Reach::Node>,
-           &dispatch_kernel<Making::Nvfp4, Reach::Node>, &dispatch_kernel<Making::Copy, Reach::All>,
-           &dispatch_kernel<Making::Fp8, Reach::All>, &dispatch_kernel<Making::Nvfp4, Reach::All>,
-           &refuse_kernel);
+  Loaded found = load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
+                      &dispatch_kernel<Making::Nvfp4>, &refuse_kernel);
   cudaFuncAttributes attributes{};  // of smaller blocks
   const int error = cudaFuncGetAttributes(&attributes, &count_places);
   found.error = found.error == 0 ? error : found.error;

@@ -85,16 +85,6 @@ __device__ T* at(std::byte* memory, std::size_t offset) {
   return reinterpret_cast<T*>(memory + offset);
 }
 
-// Kernels for ranks of one node have no code for others: instructions that run once are waited for.
-enum class Reach : bool { Node, All };
-
-template <Reach kReach>
-__device__ void assume(const Exchange& exchange) {
-  if (kReach == Reach::Node) {
-    __builtin_assume(exchange.remote == 0);
-  }
-}
-
 inline __device__ bool is_remote(const Exchange& exchange, std::uint32_t rank) {
   return (exchange.remote >> rank & 1) != 0;
 }
