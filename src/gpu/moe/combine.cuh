@@ -9,7 +9,7 @@
 #include "src/gpu/moe/element.cuh"
 #include "src/gpu/moe/remote.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 // Rows that a group adds up or copies.
 struct Terms {
@@ -108,12 +108,12 @@ inline __device__ void send_weights(const Combining& combining) {
                       combining.number());
         }
       }
-      if (exchange.remote != 0) {
+      if (kBetweenNodes) {
         stage_parcel(exchange, Staging{shape}.weight_at(combining.number(), first), pair - first,
                      data, combining.number());
       }
     }
-    if (exchange.remote != 0) {
+    if (kBetweenNodes) {
       post_weights(combining, first, pairs);
     }
   }
@@ -319,7 +319,8 @@ __device__ void send_answer(const Combining& combining, const Answered& row) {
   if (Group::thread() >= answers) {
     return;
   }
-  if (std::uint64_t* word = combining.shared.answered[group][Group::thread()]; word != nullptr) {
+  if (std::uint64_t* word = combining.shared.answered[group][Group::thread()];
+      !kBetweenNodes || word != nullptr) {
     // SYNC moe-answer: the answer, then its word.
     device::fence_release();
     device::store_relaxed(word, combining.number());
@@ -492,4 +493,4 @@ __device__ void receive_answers(const Combining& combining) {
   finish(exchange);
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

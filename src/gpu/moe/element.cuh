@@ -10,7 +10,7 @@
 
 #include "src/gpu/moe/exchange.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 struct Bf16 {
   using Stored = std::uint16_t;
@@ -89,4 +89,4 @@ struct UnitSum {
   }
 };
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -4,6 +4,9 @@
 // nothing else. The number of a call is in GPU memory: each block reads it when it enters, and the last one to enter a
 // kernel that receives advances it, so kernels may be captured in a graph and replayed.
 //
+// All of this is compiled twice, in a namespace each: by in_node.cu for ranks that share a node, and by between_nodes.cu. What
+// is for ranks of other nodes was never run inside one, but it doubled the code of the kernels and made them slower.
+//
 // Memory: a thread that stores a word for a peer stands behind its group's barrier and fences itself; a thread that has
 // seen one fences before the barrier that lets its group read. Parcels carry their data, so they need neither.
 #pragma once
@@ -16,7 +19,11 @@
 
 #include "src/gpu/moe.hpp"
 
-namespace weft::gpu::moe {
+#ifndef WEFT_MOE_KERNELS
+#error "compiled by in_node.cu and between_nodes.cu"
+#endif
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
 inline constexpr std::uint32_t kGroupsMax = 4;
@@ -86,7 +93,7 @@ __device__ T* at(std::byte* memory, std::size_t offset) {
 }
 
 inline __device__ bool is_remote(const Exchange& exchange, std::uint32_t rank) {
-  return (exchange.remote >> rank & 1) != 0;
+  return kBetweenNodes && (exchange.remote >> rank & 1) != 0;
 }
 
 // ---- Ranks that do not come
@@ -128,7 +135,7 @@ __device__ bool wait_for(const Exchange& exchange,
                          GivesUp&& gives_up) {
   std::uint64_t start = 0;  // read late: the timer is slow
   for (std::uint32_t looks = 1; !done(); ++looks) {
-    if (exchange.remote != 0) {
+    if (kBetweenNodes) {
       device::detail::serve();
     }
     if (looks % kLooksPerCheck != 0) {
@@ -252,4 +259,4 @@ __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visi
   }
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "src/gpu/moe/exchange.cuh"
+#include "src/gpu/moe/kernels.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 template <typename... Parameters, typename... Arguments>
 int launch_blocks(void (*kernel)(Parameters...),
@@ -37,12 +38,7 @@ int launch(void (*kernel)(Parameters...),
                        std::forward<Arguments>(arguments)...);
 }
 
-// Loads kernels: the least number of blocks of one that a multiprocessor holds, and CUDA's first error.
-struct Loaded {
-  int blocks = 1 << 20;
-  int error = 0;
-};
-
+// Loads them.
 template <typename... Kernels>
 Loaded load(Kernels... kernels) {
   Loaded found;
@@ -56,7 +52,4 @@ Loaded load(Kernels... kernels) {
   return found;
 }
 
-[[nodiscard]] Loaded load_dispatch();
-[[nodiscard]] Loaded load_combine();
-
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -11,7 +11,7 @@
 
 #include "src/gpu/moe/exchange.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 enum class Making { Copy, Fp8, Nvfp4 };
 
@@ -272,4 +272,4 @@ struct Maker<Making::Nvfp4> : Given {
   }
 };
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

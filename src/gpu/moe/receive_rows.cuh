@@ -9,7 +9,7 @@
 
 #include "src/gpu/moe/remote.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 struct ReceiveMemory {
   std::int32_t rows[kRanksMax];   // of each source
@@ -457,4 +457,4 @@ inline __device__ void receive_rows(const Receiving& receiving) {
   }
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

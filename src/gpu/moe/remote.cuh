@@ -16,7 +16,7 @@
 
 #include "src/gpu/moe/exchange.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 // Offsets are those in the memory of an exchange.
 struct Message {
@@ -76,6 +76,18 @@ inline __device__ void post_run(const Exchange& exchange,
        {rank, mine(exchange) + run.staged, run.count * kParcel, run.to,
         run.to + sizeof(std::uint64_t)},
        number);
+}
+
+// The header and counts of a dispatch that were staged for a rank of another node.
+inline __device__ void post_counts(const Exchange& exchange,
+                                   std::uint32_t rank,
+                                   std::uint32_t parcels,
+                                   std::uint64_t number) {
+  const Shape& shape = exchange.shape;
+  post_run(exchange, rank,
+           {Staging{shape}.counts_at(number, rank),
+            shape.count_at(number, static_cast<std::uint32_t>(exchange.me), 0), parcels},
+           number);
 }
 
 // A parcel that is waited for, and the first of the run that it comes in if its source is on another node.
@@ -140,7 +152,7 @@ inline __device__ void add_staged(const Exchange& exchange,
 
 // All threads of a block, at the end of a kernel that receives.
 inline __device__ void finish(const Exchange& exchange) {
-  if (exchange.remote == 0 || blockIdx.x != 0) {
+  if (!kBetweenNodes || blockIdx.x != 0) {
     return;
   }
   __syncthreads();
@@ -149,4 +161,4 @@ inline __device__ void finish(const Exchange& exchange) {
   }
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -14,7 +14,7 @@
 #include "src/gpu/moe/quantize.cuh"
 #include "src/gpu/moe/remote.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 // So many ids fit into shared memory, and are counted by each group.
 inline constexpr std::uint32_t kIdsHere = 2048;
@@ -153,9 +153,7 @@ inline __device__ void send_header(const Exchange& exchange,
   }
   __syncthreads();
   if (is_remote(exchange, rank) && thread_of_block() == 0) {
-    post_run(exchange, rank,
-             {Staging{shape}.counts_at(number, rank), shape.count_at(number, me, 0), parcels},
-             number);
+    post_counts(exchange, rank, parcels, number);
     const auto rows = static_cast<std::uint32_t>(shared.counts[0]);
     device::store_relaxed(&exchange.state->staged_rows[rank], rows);
     add_staged(exchange, number, rank, kWhole - rows);
@@ -302,7 +300,8 @@ __device__ void send_token(const Exchange& exchange,
   if (Group::thread() >= copies) {
     return;
   }
-  if (std::uint64_t* word = shared.arrived[group][Group::thread()]; word != nullptr) {
+  if (std::uint64_t* word = shared.arrived[group][Group::thread()];
+      !kBetweenNodes || word != nullptr) {
     // SYNC moe-row (pairs with src/gpu/moe/receive_rows.cuh): the row, then its word.
     device::fence_release();
     device::store_relaxed(word, sending.number);
@@ -342,4 +341,4 @@ __device__ void send_rows(const Exchange& exchange,
   }
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -1,11 +1,16 @@
-// The kernels of a dispatch, and their launches.
+// The kernels of a dispatch and of a refusal, and their launches.
+//
+// dispatch_kernel: each token is one row for each rank that it goes to (send_rows.cuh); then the rows of all ranks are waited for
+// and laid out (receive_rows.cuh). Host code, threads: any.
+#pragma once
+
 #include <cuda_runtime.h>
 
 #include "src/gpu/moe/launch.cuh"
 #include "src/gpu/moe/receive_rows.cuh"
 #include "src/gpu/moe/send_rows.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
 union DispatchMemory {
@@ -119,10 +124,9 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
     __syncthreads();
-    if (is_dispatch && is_remote(exchange, rank) && thread_of_block() == 0) {
-      post_run(exchange, rank,
-               {Staging{shape}.counts_at(number, rank), shape.count_at(number, me, 0), parcels},
-               number);
+    if (is_dispatch && is_remote(exchange, rank) && !is_missing(exchange, rank) &&
+        thread_of_block() == 0) {
+      post_counts(exchange, rank, parcels, number);
     }
   }
   if (const std::uint32_t rank = thread_of_block();
@@ -137,7 +141,10 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream) {
+inline int dispatch(const Exchange& exchange,
+                    const Dispatch& call,
+                    Grid grid,
+                    weft_stream_t stream) {
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
     const auto warps = static_cast<unsigned>(exchange.shape.map.experts + exchange.shape.map.ranks);
     constexpr unsigned kWarps = kCounters / kWarp;
@@ -154,11 +161,11 @@ int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_str
              : launch(&dispatch_kernel<Making::Fp8>, grid, stream, exchange, call);
 }
 
-int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
+inline int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
   return launch(&refuse_kernel, {1, false}, stream, exchange, static_cast<std::uint32_t>(step));
 }
 
-Loaded load_dispatch() {
+inline Loaded load_dispatch() {
   Loaded found = load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
                       &dispatch_kernel<Making::Nvfp4>, &refuse_kernel);
   cudaFuncAttributes attributes{};  // of smaller blocks
@@ -167,4 +174,4 @@ Loaded load_dispatch() {
   return found;
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

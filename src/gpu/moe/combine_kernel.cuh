@@ -1,10 +1,14 @@
-// The kernel of a combine by the type of its rows, and its launch.
+// The kernel of a combine by the type of its rows, and its launch; combine.cuh has what it does.
+//
+// Host code, threads: any.
+#pragma once
+
 #include <cuda_runtime.h>
 
 #include "src/gpu/moe/combine.cuh"
 #include "src/gpu/moe/launch.cuh"
 
-namespace weft::gpu::moe {
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
 template <typename Type>
@@ -27,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 using Kernel = void (*)(Exchange, Combine);
 
-Kernel kernel_of(weft_moe_type type) {
+inline Kernel kernel_of(weft_moe_type type) {
   switch (type) {
     case WEFT_MOE_F16:
       return &combine_kernel<F16>;
@@ -42,13 +46,13 @@ Kernel kernel_of(weft_moe_type type) {
 
 }  // namespace
 
-int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
+inline int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
   return launch(kernel_of(exchange.output), grid, stream, exchange, call);
 }
 
-Loaded load_combine() {
+inline Loaded load_combine() {
   return load(&combine_kernel<Bf16>, &combine_kernel<F16>, &combine_kernel<Plain<float>>,
               &combine_kernel<Plain<double>>);
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -1,0 +1,12 @@
+// The kernels for ranks on several nodes.
+#define WEFT_MOE_KERNELS between_nodes
+
+namespace weft::gpu::moe::between_nodes {
+inline constexpr bool kBetweenNodes = true;
+}
+
+#include "src/gpu/moe/all_kernels.cuh"
+
+namespace weft::gpu::moe {
+const Kernels kKernelsBetweenNodes = between_nodes::kKernels;
+}

@@ -1,0 +1,26 @@
+// The two sets of kernels of an exchange, by whether its ranks share a node.
+//
+// Host code, threads: any. The launchers are those of gpu/moe.hpp.
+#pragma once
+
+#include "src/gpu/moe.hpp"
+
+namespace weft::gpu::moe {
+
+// Kernels that are loaded: the least number of blocks of one that a multiprocessor holds, and CUDA's first error.
+struct Loaded {
+  int blocks = 1 << 20;
+  int error = 0;
+};
+
+struct Kernels {
+  Loaded (*load)();
+  int (*dispatch)(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream);
+  int (*combine)(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream);
+  int (*refuse)(const Exchange& exchange, weft_moe_step step, weft_stream_t stream);
+};
+
+extern const Kernels kKernelsInNode;        // in_node.cu
+extern const Kernels kKernelsBetweenNodes;  // between_nodes.cu
+
+}  // namespace weft::gpu::moe

@@ -1,0 +1,43 @@
+// Which of the two sets of kernels an exchange uses, and how many of their blocks the GPU holds.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "src/gpu/cuda/driver.hpp"
+#include "src/gpu/moe/kernels.hpp"
+
+namespace weft::gpu::moe {
+namespace {
+
+const Kernels& kernels_of(const Exchange& exchange) {
+  return exchange.remote == 0 ? kKernelsInNode : kKernelsBetweenNodes;
+}
+
+}  // namespace
+
+Residency residency() {
+  const Loaded inside = kKernelsInNode.load();
+  const Loaded between = kKernelsBetweenNodes.load();
+  check(static_cast<cudaError_t>(inside.error == 0 ? between.error : inside.error),
+        "loading the kernels of weft::moe");
+  int gpu = 0;
+  Residency found{std::min(inside.blocks, between.blocks), 0};
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&found.processors, cudaDevAttrMultiProcessorCount, gpu),
+        "cudaDeviceGetAttribute");
+  return found;
+}
+
+int dispatch(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream) {
+  return kernels_of(exchange).dispatch(exchange, call, grid, stream);
+}
+
+int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
+  return kernels_of(exchange).combine(exchange, call, grid, stream);
+}
+
+int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
+  return kernels_of(exchange).refuse(exchange, step, stream);
+}
+
+}  // namespace weft::gpu::moe
