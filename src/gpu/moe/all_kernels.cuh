@@ -1,6 +1,7 @@
-// All kernels of this folder, for the namespace that in_node.cu or between_nodes.cu names before it includes this.
+// All kernels of this folder, for the namespace that in_node.cu or between_nodes.cu names before it includes this. Nothing else
+// includes it: launches.cu takes what it needs through kernels.hpp.
 //
-// Host code, threads: any.
+// Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
 #include <algorithm>

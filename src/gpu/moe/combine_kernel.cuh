@@ -1,6 +1,7 @@
-// The kernel of a combine by the type of its rows, and its launch; combine.cuh has what it does.
+// The kernel of a combine by the type of its rows, and its launch: what dispatch brought is answered (combine.cuh), then the
+// answers for this rank's tokens are waited for and added.
 //
-// Host code, threads: any.
+// Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
 #include <cuda_runtime.h>

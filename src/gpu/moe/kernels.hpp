@@ -1,6 +1,7 @@
 // The two sets of kernels of an exchange, by whether its ranks share a node.
 //
-// Host code, threads: any. The launchers are those of gpu/moe.hpp.
+// The launchers are those of gpu/moe.hpp; launches.cu chooses between the sets.
+// Threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
 #include "src/gpu/moe.hpp"
@@ -14,7 +15,7 @@ struct Loaded {
 };
 
 struct Kernels {
-  Loaded (*load)();
+  Loaded (*load_all)();
   int (*dispatch)(const Exchange& exchange, const Dispatch& call, Grid grid, weft_stream_t stream);
   int (*combine)(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream);
   int (*refuse)(const Exchange& exchange, weft_moe_step step, weft_stream_t stream);

@@ -16,8 +16,8 @@ const Kernels& kernels_of(const Exchange& exchange) {
 }  // namespace
 
 Residency residency() {
-  const Loaded inside = kKernelsInNode.load();
-  const Loaded between = kKernelsBetweenNodes.load();
+  const Loaded inside = kKernelsInNode.load_all();
+  const Loaded between = kKernelsBetweenNodes.load_all();
   check(static_cast<cudaError_t>(inside.error == 0 ? between.error : inside.error),
         "loading the kernels of weft::moe");
   int gpu = 0;
