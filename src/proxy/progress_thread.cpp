@@ -18,6 +18,9 @@ constexpr std::uint32_t kStandbyUsMax = 1000;
 // The longest sleep if nothing happens at all: the transport's own timers require periodic progress.
 constexpr std::uint32_t kSleepUsMax = 50'000;
 
+// The sleep beside callers that post and make progress: the longest that what they posted last waits if they then do nothing.
+constexpr std::chrono::microseconds kBetweenPasses{50};
+
 // Callers post: one pass does what has gathered meanwhile, and the lock and what it guards stay in their cores' caches.
 void look_away() {
   constexpr std::uint64_t kLookAwayNs = 5000;
@@ -58,7 +61,9 @@ void ProgressThread::run() {
       continue;
     }
     standby_us = kStandbyUs;
-    if (activity == transport::CallerActivity::Posts && spin_us_ > 0) {
+    if (activity == transport::CallerActivity::PostsAndPolls) {
+      std::this_thread::sleep_for(kBetweenPasses);
+    } else if (activity == transport::CallerActivity::Posts && spin_us_ > 0) {
       look_away();
     }
     if (transport_.advance()) {

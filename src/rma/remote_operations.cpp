@@ -25,7 +25,7 @@ std::string_view name_of(OperationKind kind) {
 
 }  // namespace
 
-Status RemoteOperations::post(Context& context, Operation operation, Blocking blocking) {
+Status RemoteOperations::post(Context& context, Operation& operation, Blocking blocking) {
   const bool is_write =
       operation.kind == OperationKind::Put || operation.kind == OperationKind::PutSignal;
   if (blocking == Blocking::Yes && (!is_write || operation.bytes > kCopiedBytesMax)) {
@@ -37,7 +37,7 @@ Status RemoteOperations::post(Context& context, Operation operation, Blocking bl
   return submit(operation);
 }
 
-Status RemoteOperations::post_and_wait(Operation operation) {
+Status RemoteOperations::post_and_wait(Operation& operation) {
   OperationCounter counter;
   operation.counter = &counter;
   if (const Status status = submit(operation); status != Status::Ok) {

@@ -50,14 +50,13 @@ Status Rma::put(
   if (source.empty()) {
     return Status::Ok;
   }
-  return post(context,
-              {.kind = OperationKind::Put,
-               .peer = peer,
-               .remote = remote_address(dest),
-               .local = const_cast<std::byte*>(source.data()),
-               .bytes = source.size(),
-               .update = {}},
-              blocking);
+  Operation operation{.kind = OperationKind::Put,
+                      .peer = peer,
+                      .remote = remote_address(dest),
+                      .local = const_cast<std::byte*>(source.data()),
+                      .bytes = source.size(),
+                      .update = {}};
+  return post(context, operation, blocking);
 }
 
 Status Rma::get(
@@ -65,14 +64,13 @@ Status Rma::get(
   if (dest.empty()) {
     return Status::Ok;
   }
-  return post(context,
-              {.kind = OperationKind::Get,
-               .peer = peer,
-               .remote = remote_address(source),
-               .local = dest.data(),
-               .bytes = dest.size(),
-               .update = {}},
-              blocking);
+  Operation operation{.kind = OperationKind::Get,
+                      .peer = peer,
+                      .remote = remote_address(source),
+                      .local = dest.data(),
+                      .bytes = dest.size(),
+                      .update = {}};
+  return post(context, operation, blocking);
 }
 
 // If only the data is mapped, and the word is not, two transports would have to agree on an order. So the data is put
@@ -91,17 +89,16 @@ Status Rma::put_signal(Context& context,
     const Status status = put(context, dest, source, peer, blocking);
     return status == Status::Ok ? this->signal(context, signal, peer) : status;
   }
-  return post(context,
-              {.kind = OperationKind::PutSignal,
-               .peer = peer,
-               .remote = remote_address(dest),
-               .local = const_cast<std::byte*>(source.data()),
-               .bytes = source.size(),
-               .update = {.code = signal.code,
-                          .element_bytes = 8,
-                          .word = remote_address(signal.word),
-                          .operand = signal.value}},
-              blocking);
+  Operation operation{.kind = OperationKind::PutSignal,
+                      .peer = peer,
+                      .remote = remote_address(dest),
+                      .local = const_cast<std::byte*>(source.data()),
+                      .bytes = source.size(),
+                      .update = {.code = signal.code,
+                                 .element_bytes = 8,
+                                 .word = remote_address(signal.word),
+                                 .operand = signal.value}};
+  return post(context, operation, blocking);
 }
 
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
@@ -150,7 +147,7 @@ Status Rma::fence(Context& context) {
   return context.used_transport() ? remote_.quiet(context) : Status::Ok;
 }
 
-Status Rma::post(Context& context, Operation operation, Blocking blocking) {
+Status Rma::post(Context& context, Operation& operation, Blocking blocking) {
   if (!mapped_.reaches(operation)) {
     const Status status = remote_.post(context, operation, blocking);
     doorbells_.ring_after(operation);

@@ -106,11 +106,14 @@ class Rma {
 
  private:
   [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
+    if (const std::uint64_t offset = heap_.offset_of(address); offset < heap_.size()) [[likely]] {
+      return {.region = RegionIndex(0), .offset = HeapOffset(offset)};
+    }
     const auto place = heap_.place_of(address).value_or(heap::Place{});
     return {.region = place.region, .offset = place.offset};
   }
 
-  Status post(Context& context, transport::Operation operation, Blocking blocking);
+  Status post(Context& context, transport::Operation& operation, Blocking blocking);
 
   FastPath fast_path_;
   Doorbells doorbells_;

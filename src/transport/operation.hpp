@@ -53,6 +53,12 @@ class OperationCounter {
     AtomicRef(issued_).fetch_add(1, std::memory_order_relaxed);
   }
 
+  // As issue(), for transports that issue to one peer under one lock: without an atomic addition.
+  void issue_locked() {
+    // relaxed: as issue(); no other thread writes it meanwhile.
+    AtomicRef(issued_).store(issued_ + 1, std::memory_order_relaxed);
+  }
+
   void complete(bool failed, std::uint64_t count = 1) {
     if (failed) {
       AtomicRef(failed_).store(1, std::memory_order_relaxed);  // ordered by the release below

@@ -39,8 +39,9 @@ struct RailDescriptions {
 // What the threads of the program do with a transport, as far as its progress thread must know.
 enum class CallerActivity : std::uint8_t {
   None,
-  Posts,  // the progress thread makes progress, but leaves them the lock for a while
-  Polls,  // they make progress themselves
+  Posts,          // the progress thread makes progress, but leaves them the lock for a while
+  PostsAndPolls,  // the same, and they make progress from time to time: the thread leaves them more
+  Polls,          // they make progress themselves
 };
 
 class Transport {

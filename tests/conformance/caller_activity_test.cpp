@@ -1,4 +1,4 @@
-// What the progress thread learns of the threads that call a transport: whether they poll, only post, or do nothing.
+// What the progress thread learns of the threads that call a transport: whether they poll, only post, post and poll, or do nothing.
 #include <gtest/gtest.h>
 
 #include "tests/support/rails_pes.hpp"
@@ -37,6 +37,22 @@ TEST(CallerActivity, IsWhatCallersHaveDoneSinceTheLastLook) {
   static_cast<void>(transport.progress());
   EXPECT_EQ(transport.caller_activity(), CallerActivity::Polls);
   EXPECT_TRUE(test::progress_until(pes, [&] { return counter.is_idle(); }));
+  static_cast<void>(transport.caller_activity());
+
+  // A caller that goes on posting makes progress itself from time to time.
+  int passes = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(transport.post(put), Status::Ok);
+    const CallerActivity activity = transport.caller_activity();
+    ASSERT_TRUE(activity == CallerActivity::Posts || activity == CallerActivity::PostsAndPolls);
+    passes += activity == CallerActivity::PostsAndPolls ? 1 : 0;
+    if (i % 100 == 99) {
+      ASSERT_TRUE(test::progress_until(pes, [&] { return counter.is_idle(); }));
+      static_cast<void>(transport.caller_activity());
+    }
+  }
+  EXPECT_GE(passes, 10);
+  EXPECT_LE(passes, 100);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
@@ -26,6 +27,14 @@ void Outbox::close_batch(Peer& peer) {
 }
 
 void Outbox::append_frame(Peer& peer, const Frame& frame, std::span<const std::byte> data) {
+  std::memcpy(make_room(peer, frame.kind, data), &frame, sizeof(Frame));
+}
+
+UpdateFrame& Outbox::append_update(Peer& peer, FrameKind kind, std::span<const std::byte> data) {
+  return *new (make_room(peer, kind, data)) UpdateFrame{.kind = kind};
+}
+
+std::byte* Outbox::make_room(Peer& peer, FrameKind kind, std::span<const std::byte> data) {
   const std::size_t bytes = sizeof(Frame) + padded(data.size());
   WEFT_CHECK(bytes <= state_.batch_bytes - sizeof(BatchHeader), "a frame of {} bytes", bytes);
   if (peer.open != nullptr && peer.open->header()->bytes + bytes > state_.batch_bytes) {
@@ -36,14 +45,14 @@ void Outbox::append_frame(Peer& peer, const Frame& frame, std::span<const std::b
   }
   BatchHeader& header = *peer.open->header();
   std::byte* end = peer.open->memory.data() + header.bytes;
-  std::memcpy(end, &frame, sizeof(Frame));
   if (!data.empty()) {
     std::memcpy(end + sizeof(Frame), data.data(), data.size());
   }
   header.bytes += static_cast<std::uint32_t>(bytes);
   ++header.frame_count;
-  peer.open->signals += is_signal(frame.kind) ? 1 : 0;
+  peer.open->signals += is_signal(kind) ? 1 : 0;
   state_.activate(peer);
+  return end;
 }
 
 void Outbox::post(Peer& peer, bool urgent) {

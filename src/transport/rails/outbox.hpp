@@ -27,6 +27,10 @@ class Outbox {
     append_frame(peer, std::bit_cast<Frame>(frame), data);
   }
 
+  // As append, for a frame that is filled in where it lies in the message; valid until the next call. What is copied just after it
+  // was written field by field costs more than all the rest of appending it.
+  UpdateFrame& append_update(Peer& peer, FrameKind kind, std::span<const std::byte> data);
+
   // Posts what may be posted now. `urgent`: also the open batch, if it would be held for aggregation.
   void post(Peer& peer, bool urgent);
 
@@ -65,6 +69,8 @@ class Outbox {
   static constexpr std::uint32_t kInFlightMax = 16;
 
   void append_frame(Peer& peer, const Frame& frame, std::span<const std::byte> data);
+  // Where a frame of this kind goes; its data has been copied behind it.
+  std::byte* make_room(Peer& peer, FrameKind kind, std::span<const std::byte> data);
   void open_batch(Peer& peer);
   void close_batch(Peer& peer);
   bool post_one(Peer& peer, Batch* batch);

@@ -21,6 +21,10 @@ constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
 
+// A caller that posts without a pause makes one pass itself after so many operations, so that the progress thread can leave it the
+// lock, and what it guards in its core's cache.
+constexpr std::uint32_t kPostsPerPass = 64;
+
 // The progress thread holds the lock for one pass, some microseconds; to sleep and be woken takes longer.
 std::unique_lock<std::mutex> lock_after_spinning(std::mutex& mutex, bool may_spin) noexcept {
   constexpr int kTries = 200;
@@ -151,7 +155,9 @@ Status RailsTransport::post(const Operation& operation) noexcept {
   state_.caller_polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   AtomicRef(caller_posts_).store(caller_posts_ + 1, std::memory_order_relaxed);  // relaxed: a hint
   const Status status = sender_.accept(*peer, operation);
-  if (status == Status::Again) {
+  if (status == Status::Again || ++posts_since_pass_ == kPostsPerPass) {
+    posts_since_pass_ = 0;
+    AtomicRef(caller_passes_).store(caller_passes_ + 1, std::memory_order_relaxed);  // a hint
     advance_locked();
   }
   return status;
@@ -179,10 +185,15 @@ CallerActivity RailsTransport::caller_activity() noexcept {
   const std::uint64_t posts = AtomicRef(caller_posts_).load(std::memory_order_relaxed);
   const bool have_polled = std::exchange(seen_caller_polls_, polls) != polls;
   const bool have_posted = std::exchange(seen_caller_posts_, posts) != posts;
+  const std::uint64_t passes = AtomicRef(caller_passes_).load(std::memory_order_relaxed);
+  const bool have_passed = std::exchange(seen_caller_passes_, passes) != passes;
   if (have_polled) {
     return CallerActivity::Polls;
   }
-  return have_posted ? CallerActivity::Posts : CallerActivity::None;
+  if (!have_posted) {
+    return CallerActivity::None;
+  }
+  return have_passed ? CallerActivity::PostsAndPolls : CallerActivity::Posts;
 }
 
 bool RailsTransport::advance() noexcept {

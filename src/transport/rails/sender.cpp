@@ -28,15 +28,20 @@ bool has_regions(const Peer& peer, const Operation& operation) {
          (!is_sequenced(operation.kind) || peer.has_region(operation.update.word.region));
 }
 
+void fill_frame(UpdateFrame& frame, const AtomicUpdate& update, std::uint32_t sequence) {
+  frame.code = static_cast<std::uint8_t>(update.code);
+  frame.element_bytes = update.element_bytes;
+  frame.sequence = sequence;
+  frame.region = static_cast<std::uint16_t>(update.word.region.value);
+  frame.offset = update.word.offset.value;
+  frame.operand = update.operand;
+  frame.compare = update.compare;
+}
+
 UpdateFrame frame_of(const AtomicUpdate& update, FrameKind kind, std::uint32_t sequence) {
-  return {.kind = kind,
-          .code = static_cast<std::uint8_t>(update.code),
-          .element_bytes = update.element_bytes,
-          .sequence = sequence,
-          .region = static_cast<std::uint16_t>(update.word.region.value),
-          .offset = update.word.offset.value,
-          .operand = update.operand,
-          .compare = update.compare};
+  UpdateFrame frame{.kind = kind};
+  fill_frame(frame, update, sequence);
+  return frame;
 }
 
 Direction direction_of(const Operation& operation) {
@@ -71,7 +76,7 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   record->number = state_.operation_count;
   state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
   record->parts = 1;  // until it is planned in full
-  operation.counter->issue();
+  operation.counter->issue_locked();
   return record;
 }
 
@@ -117,7 +122,7 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
 
 // No record is needed: its batch is kept until it has arrived, and only its counter is told of the acknowledgement.
 void Sender::accept_message(Peer& peer, const Operation& operation) {
-  operation.counter->issue();
+  operation.counter->issue_locked();
   // Atomics do not advance the operation counter of the policies.
   state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
   peer.unacked.push_back({.counter = operation.counter});
@@ -125,13 +130,13 @@ void Sender::accept_message(Peer& peer, const Operation& operation) {
   if (operation.kind == OperationKind::Atomic) {
     outbox_.append(peer, frame_of(operation.update, FrameKind::Atomic, sequence));
   } else {
-    UpdateFrame frame =
-        frame_of(operation.update,
-                 operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal, sequence);
+    UpdateFrame& frame = outbox_.append_update(
+        peer, operation.bytes == 0 ? FrameKind::Signal : FrameKind::EagerSignal,
+        {static_cast<const std::byte*>(operation.local), operation.bytes});
+    fill_frame(frame, operation.update, sequence);
     frame.count = static_cast<std::uint32_t>(operation.bytes);
     frame.data_region = static_cast<std::uint16_t>(operation.remote.region.value);
     frame.data_offset = operation.remote.offset.value;
-    outbox_.append(peer, frame, {static_cast<const std::byte*>(operation.local), operation.bytes});
   }
   outbox_.post(peer, false);
 }
