@@ -157,7 +157,8 @@ Status RailsTransport::post(const Operation& operation) noexcept {
   const Status status = sender_.accept(*peer, operation);
   if (status == Status::Again || ++posts_since_pass_ == kPostsPerPass) {
     posts_since_pass_ = 0;
-    AtomicRef(caller_passes_).store(caller_passes_ + 1, std::memory_order_relaxed);  // a hint
+    // relaxed: a hint.
+    AtomicRef(caller_passes_).store(caller_passes_ + 1, std::memory_order_relaxed);
     advance_locked();
   }
   return status;
@@ -180,12 +181,12 @@ bool RailsTransport::progress() noexcept {
 }
 
 CallerActivity RailsTransport::caller_activity() noexcept {
-  // relaxed: a stale value costs one more poll, or one wait of a millisecond.
+  // relaxed, all three: a stale value costs one more poll, or one wait of a millisecond.
   const std::uint64_t polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   const std::uint64_t posts = AtomicRef(caller_posts_).load(std::memory_order_relaxed);
+  const std::uint64_t passes = AtomicRef(caller_passes_).load(std::memory_order_relaxed);
   const bool have_polled = std::exchange(seen_caller_polls_, polls) != polls;
   const bool have_posted = std::exchange(seen_caller_posts_, posts) != posts;
-  const std::uint64_t passes = AtomicRef(caller_passes_).load(std::memory_order_relaxed);
   const bool have_passed = std::exchange(seen_caller_passes_, passes) != passes;
   if (have_polled) {
     return CallerActivity::Polls;
