@@ -227,7 +227,7 @@ void check(const Options& options) {
 struct GpuParser {
   gpu::Options options;
   CommonTexts common;
-  std::string scopes;
+  std::string scopes, total;
   CLI::App* app = nullptr;
 };
 
@@ -250,6 +250,7 @@ void add_parser(CLI::App& side, GpuParser& parser, const gpu::Benchmark& benchma
   app.add_option("-c,--ctas", options.ctas, "CTAs of bandwidths and of grid scope (default 32)");
   app.add_option("-t,--threads", options.threads, "Threads of a CTA");
   app.add_option("-s,--scope", parser.scopes, "thread, warp, block, grid, some of them, or all");
+  app.add_option("--total", parser.total, "What paged_write moves at most (default 1G)");
   app.add_flag("--graph", options.uses_graph, "Of streams: also replayed from a CUDA graph");
 }
 
@@ -289,6 +290,9 @@ gpu::Kind in_direction(gpu::Kind kind, const std::string& direction) {
 void parse_texts(GpuParser& parser) {
   gpu::Options& options = parser.options;
   parse_common(options, parser.common);
+  if (!parser.total.empty()) {
+    options.paged_bytes = parse_size(parser.total);
+  }
   if (!parser.scopes.empty()) {
     options.scopes = parse_scopes(*options.benchmark, parser.scopes);
   }

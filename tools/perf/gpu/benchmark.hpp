@@ -42,6 +42,7 @@ enum class Kind : std::uint8_t {
   ReduceScatter,
   RingRate,
   PutSignalRate,
+  PagedWrite,
 };
 
 enum class Scope : std::uint8_t { Thread, Warp, Block, Grid };

@@ -17,6 +17,7 @@ constexpr SizeRange kOfReductions{8, 64 * kMegabyte, 2};
 constexpr SizeRange kOfAtomics{kKilobyte, kMegabyte, 2};
 constexpr SizeRange kOneElement{8, 8, 2};
 constexpr SizeRange kOneSignal{64, 64, 2};
+constexpr SizeRange kOnePage{16 * kKilobyte, 16 * kKilobyte, 2};
 
 struct Text {
   std::string_view name;
@@ -113,6 +114,8 @@ void add_kernels(std::vector<Benchmark>& all) {
   add(ring);
   add(for_two(PutSignalRate, {"put_signal_rate", "put_signals a second, each by a thread"},
               kOneSignal, run_put_signal_rate));
+  add(for_two(PagedWrite, {"paged_write", "Pages in random order into PE 0's memory, over time"},
+              kOnePage, run_paged_write));
 }
 
 void add_streams(std::vector<Benchmark>& all) {

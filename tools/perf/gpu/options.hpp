@@ -23,7 +23,8 @@ struct Options : CommonOptions {
   std::uint32_t ctas = 32;
   std::uint32_t threads = 256;
   std::vector<Scope> scopes;
-  bool uses_graph = false;  // of streams: also replayed from a CUDA graph
+  std::size_t paged_bytes = std::size_t{1} << 30U;  // paged_write: what -n passes move at most
+  bool uses_graph = false;                          // of streams: also replayed from a CUDA graph
 };
 
 // The largest size of a row in that scope.

@@ -130,11 +130,21 @@ void Session::barrier() {
   Job::barrier();
 }
 
-void Session::begin_table(const Row& row) {
-  if (row.title != table_) {
-    table_ = row.title;
-    report_.header(row.title, columns_of(row));
+bool Session::begins_table(std::string_view title) {
+  return std::exchange(table_, title) != title;
+}
+
+void Session::add_interval(const Interval& interval) {
+  const double rate = gigabytes_per_s(static_cast<double>(interval.bytes), interval.seconds);
+  if (begins_table(options_.name)) {
+    report_.header(options_.name, {{"time(ms)", 12}, {"page(B)", 10}, {"BW (GB/sec)"}});
   }
+  report_.row({fmt::format("{:.1f}", interval.milliseconds), fmt::format("{}", interval.page_bytes),
+               fmt::format("{:.6f}", rate)},
+              {.size = interval.page_bytes,
+               .value = rate,
+               .unit = "GB/s",
+               .more = {{"time_ms", interval.milliseconds}, {"gpu", gpu_name_}}});
 }
 
 void Session::add(const Row& row, std::uint64_t wrong_count) {
@@ -148,7 +158,9 @@ void Session::add(const Row& row, std::uint64_t wrong_count) {
   const Spread times = spread_of(seconds);
   Row whole = row;
   whole.latency_us = times.max * 1e6;
-  begin_table(whole);
+  if (begins_table(whole.title)) {
+    report_.header(whole.title, columns_of(whole));
+  }
   nlohmann::json more = describe(whole, times);
   more["gpu"] = gpu_name_;
   more["verified"] = is_right;

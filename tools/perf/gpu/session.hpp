@@ -48,6 +48,14 @@ struct Row {
   bool has_spread = false;  // the table also has the shortest time of all PEs
 };
 
+// What arrived between two looks.
+struct Interval {
+  double milliseconds = 0;  // since the start, at its end
+  std::size_t page_bytes = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
 // A block of symmetric device memory. Made and freed by all PEs in the same order.
 class DeviceBlock {
  public:
@@ -97,11 +105,14 @@ class Session {
   // Collective: the longest of the PEs' times goes into the row, and one PE's wrong data is all's.
   void add(const Row& row, std::uint64_t wrong_count);
 
+  // A line of a table over time. Not collective; PE 0 prints.
+  void add_interval(const Interval& interval);
+
   // Throws on every PE if a row's data was wrong. Collective.
   void require_right() const;
 
  private:
-  void begin_table(const Row& row);
+  [[nodiscard]] bool begins_table(std::string_view title);
 
   Job& job_;
   const Options& options_;
@@ -138,6 +149,7 @@ void run_stream_ping_pong(Session& session);   // stream.cu
 void run_stream_collective(Session& session);  // stream.cu
 void run_ring_rate(Session& session);          // ring.cu
 void run_put_signal_rate(Session& session);    // put_signal_rate.cu
+void run_paged_write(Session& session);        // paged_write.cu
 
 }  // namespace gpu
 }  // namespace weft::perf
