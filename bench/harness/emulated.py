@@ -98,8 +98,9 @@ def parse_arguments(arguments):
 
 
 def rows_of_machine():
-    has_gpus = emulated_gpu.gpu_count() >= 2
-    return [row.name for row in ROWS if has_gpus or not isinstance(row, emulated_gpu.OnGpu)]
+    gpus = emulated_gpu.gpu_count()
+    needs = {emulated_gpu.OnGpu: 2, emulated_gpu.PagedOnGpu: 1}
+    return [row.name for row in ROWS if gpus >= needs.get(type(row), 0)]
 
 
 def main(arguments):

@@ -1,6 +1,8 @@
 // paged_write: PE 0, the client, asks its partner to fill a buffer in its GPU's memory. The partner's kernel puts the pages out of its
-// own GPU's memory, each with a signal, in an order that is drawn anew for each pass; the client's kernel notes how many have
-// arrived, from the moment when it asks. Every pass writes the same bytes. As paged_write of the host (../paged_write.cpp).
+// own GPU's memory, each with a signal, in an order that is drawn anew for each pass; the client notes each 10 ms how
+// many have arrived since it asked. Every pass writes the same bytes. As paged_write of the host (../paged_write.cpp).
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tools/perf/gpu/memory.cuh"
@@ -9,10 +11,10 @@ namespace weft::perf::gpu {
 namespace {
 
 namespace wd = weft::device;
+using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBufferBytes = std::size_t{64} << 20U;
-constexpr std::uint64_t kIntervalNs = 10'000'000;
-constexpr std::uint64_t kLooksMax = 1U << 14U;
+constexpr std::chrono::milliseconds kInterval{10};
 
 // Symmetric words: the first is the server's, the second the client's.
 struct Words {
@@ -27,7 +29,7 @@ struct Pages {
 };
 
 struct Look {
-  std::uint64_t ns;  // since the client asked
+  double seconds;  // since the client asked
   std::uint64_t arrived;
 };
 
@@ -60,46 +62,32 @@ __global__ void __launch_bounds__(kTimedThreadsMax, 1)
   }
 }
 
-// Asks, then looks each interval until all pages have arrived. looks[0].arrived: how many looks follow.
-__global__ void watch(Words words, int server, std::uint64_t pages, Look* looks) {
+__global__ void ask(Words words, int server) {
   wd::signal({words.asked, 1, wd::SignalOp::Add}, server);
-  const std::uint64_t start = wd::now_ns();
-  std::uint64_t arrived = 0;
-  std::uint64_t count = 0;
-  while (arrived < pages && count + 1 < kLooksMax) {
-    const std::uint64_t until = start + (count + 1) * kIntervalNs;
-    while (arrived < pages && wd::now_ns() < until) {
-      arrived = wd::signal_fetch(words.arrived);
-    }
-    looks[++count] = {wd::now_ns() - start, arrived};
+}
+
+// Looks each interval until all pages have arrived. From the host: a kernel of the client that waits would take turns with the
+// server's where PEs share a GPU.
+std::vector<Look> watch(Words words, std::uint64_t pages) {
+  std::vector<Look> looks;
+  const Clock::time_point start = Clock::now();
+  for (std::uint64_t arrived = 0; arrived < pages;) {
+    std::this_thread::sleep_until(start + (looks.size() + 1) * kInterval);
+    check(cudaMemcpy(&arrived, words.arrived, sizeof arrived, cudaMemcpyDefault), "reading a word");
+    looks.push_back({std::chrono::duration<double>(Clock::now() - start).count(), arrived});
   }
-  wd::signal_wait_until<wd::Thread>(words.arrived, wd::Comparison::Ge, pages);
-  looks[0] = {wd::now_ns() - start, count};
+  return looks;
 }
 
 void print_looks(Session& session, const Pages& pages, const std::vector<Look>& looks) {
   Look before{0, 0};
   for (const Look& look : looks) {
-    session.add_interval({.milliseconds = static_cast<double>(look.ns) * 1e-6,
+    session.add_interval({.milliseconds = look.seconds * 1e3,
                           .page_bytes = pages.bytes,
                           .bytes = (look.arrived - before.arrived) * pages.bytes,
-                          .seconds = static_cast<double>(look.ns - before.ns) * 1e-9});
+                          .seconds = look.seconds - before.seconds});
     before = look;
   }
-}
-
-// The client's; how long all took.
-double ask(Session& session, const Pages& pages, Words words, std::uint64_t passes) {
-  static_assert(kLooksMax * sizeof(Look) <= kLeastBufferBytes);
-  auto* looks = static_cast<Look*>(session.dest());
-  watch<<<1, 1>>>(words, session.partner(), passes * pages.count, looks);
-  check_launch();
-  const Look whole = read_word(looks);
-  std::vector<Look> seen(whole.arrived);
-  check(cudaMemcpy(seen.data(), looks + 1, seen.size() * sizeof(Look), cudaMemcpyDefault),
-        "reading what the client saw");
-  print_looks(session, pages, seen);
-  return static_cast<double>(whole.ns) * 1e-3;
 }
 
 void run_size(Session& session, const DeviceBlock& buffer, std::size_t page_bytes, Shape shape) {
@@ -130,7 +118,11 @@ void run_size(Session& session, const DeviceBlock& buffer, std::size_t page_byte
     serve<<<shape.ctas, shape.threads>>>(pages, words, 0, passes);
     check_launch();
   } else if (is_client) {
-    row.latency_us = ask(session, pages, words, passes);
+    ask<<<1, 1>>>(words, session.partner());
+    check_launch();
+    const std::vector<Look> looks = watch(words, passes * pages.count);
+    print_looks(session, pages, looks);
+    row.latency_us = looks.back().seconds * 1e6;
   }
   Session::barrier();
   const Expected expected{Pattern::One, session.me(), session.pe_count(), session.partner()};
@@ -145,7 +137,7 @@ void run_paged_write(Session& session) {
   const std::uint32_t threads = threads_for(kernel, options.threads);
   const Shape shape{ctas_for(kernel, {options.ctas, threads}), threads};
   // Loaded before it may wait for the server.
-  static_cast<void>(threads_for(reinterpret_cast<const void*>(&watch), 1));
+  static_cast<void>(threads_for(reinterpret_cast<const void*>(&ask), 1));
   const DeviceBlock buffer(kBufferBytes);
   for (const std::size_t size : size_sequence(options.sizes)) {
     if (size > kBufferBytes) {
