@@ -40,7 +40,7 @@ struct RailDescriptions {
 enum class CallerActivity : std::uint8_t {
   None,
   Posts,          // the progress thread makes progress, but leaves them the lock for a while
-  PostsAndPolls,  // the same, and they make progress from time to time: the thread leaves them more
+  PostsAndPolls,  // small ones without a pause, and they make progress from time to time: the thread leaves them alone for longer
   Polls,          // they make progress themselves
 };
 

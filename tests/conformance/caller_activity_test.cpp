@@ -39,14 +39,21 @@ TEST(CallerActivity, IsWhatCallersHaveDoneSinceTheLastLook) {
   EXPECT_TRUE(test::progress_until(pes, [&] { return counter.is_idle(); }));
   static_cast<void>(transport.caller_activity());
 
-  // A caller that goes on posting makes progress itself from time to time.
+  // A caller that goes on posting small operations makes progress itself from time to time.
+  const Operation add{.kind = OperationKind::Atomic,
+                      .peer = Pe(1),
+                      .update = {.code = AtomicCode::Add,
+                                 .word = {RegionIndex(0), HeapOffset(kDataAt)},
+                                 .operand = 1},
+                      .counter = &counter};
   int passes = 0;
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(transport.post(put), Status::Ok);
+    ASSERT_EQ(transport.post(add), Status::Ok);
     const CallerActivity activity = transport.caller_activity();
     ASSERT_TRUE(activity == CallerActivity::Posts || activity == CallerActivity::PostsAndPolls);
     passes += activity == CallerActivity::PostsAndPolls ? 1 : 0;
     if (i % 100 == 99) {
+      transport.flush(Pe(1));
       ASSERT_TRUE(test::progress_until(pes, [&] { return counter.is_idle(); }));
       static_cast<void>(transport.caller_activity());
     }

@@ -21,9 +21,9 @@ constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
 
-// A caller that posts without a pause makes one pass itself after so many operations, so that the progress thread can leave it the
-// lock, and what it guards in its core's cache.
-constexpr std::uint32_t kPostsPerPass = 64;
+// A caller that posts small operations without a pause makes one pass itself after so many, so that the progress thread can leave
+// it the lock, and what it guards in its core's cache. Large ones leave in pieces, which the progress thread looks after.
+constexpr std::uint32_t kMessagesPerPass = 64;
 
 // The progress thread holds the lock for one pass, some microseconds; to sleep and be woken takes longer.
 std::unique_lock<std::mutex> lock_after_spinning(std::mutex& mutex, bool may_spin) noexcept {
@@ -148,15 +148,18 @@ Status RailsTransport::post(const Operation& operation) noexcept {
   if (peer == nullptr) {
     return Status::InvalidArgument;
   }
-  if (!sender_.is_message(operation)) {  // its batch asks for the time when it is posted
+  const bool is_message = sender_.is_message(operation);
+  if (!is_message) {  // its batch asks for the time when it is posted
     state_.now_ns = now_ns();
   }
   // relaxed: a poll that is seen late merges two bursts, or splits one.
   state_.caller_polls = AtomicRef(caller_polls_).load(std::memory_order_relaxed);
   AtomicRef(caller_posts_).store(caller_posts_ + 1, std::memory_order_relaxed);  // relaxed: a hint
   const Status status = sender_.accept(*peer, operation);
-  if (status == Status::Again || ++posts_since_pass_ == kPostsPerPass) {
-    posts_since_pass_ = 0;
+  if (status == Status::Again) {
+    advance_locked();
+  } else if (is_message && ++messages_since_pass_ == kMessagesPerPass) {
+    messages_since_pass_ = 0;
     // relaxed: a hint.
     AtomicRef(caller_passes_).store(caller_passes_ + 1, std::memory_order_relaxed);
     advance_locked();

@@ -127,11 +127,11 @@ class RailsTransport final : public Transport {
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
   std::uint64_t caller_posts_ = 0;
-  std::uint64_t caller_passes_ = 0;       // of callers that post
-  std::uint32_t posts_since_pass_ = 0;    // guarded by mutex_
-  std::uint64_t seen_caller_passes_ = 0;  // progress thread only
-  std::uint64_t seen_caller_polls_ = 0;   // progress thread only
-  std::uint64_t seen_caller_posts_ = 0;   // progress thread only
+  std::uint64_t caller_passes_ = 0;        // of callers that post small operations
+  std::uint32_t messages_since_pass_ = 0;  // guarded by mutex_
+  std::uint64_t seen_caller_passes_ = 0;   // progress thread only
+  std::uint64_t seen_caller_polls_ = 0;    // progress thread only
+  std::uint64_t seen_caller_posts_ = 0;    // progress thread only
   std::uint32_t waiting_callers_ = 0;
   std::uint32_t duty_epoch_ =
       0;  // incremented when the progress thread should check for work again
