@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .places import SECRET, Perf, json_lines, program
 
 NICS = 4
-PAGED_GBITS = 0.4
+PAGED_GBITS = 0.03
 
 
 def gpu_count():
@@ -60,7 +60,7 @@ class PagedOnGpu:
 
     def command(self, _seconds):
         return [program("loom"), "run", "--nodes", "2", "--nics", "32", "--persona", "efa", "--gbits", str(PAGED_GBITS),
-                "--first-packet-us", "10000", "--", program("weft-perf"), "device", "paged_write", "--total", "2G", "--json"]
+                "--first-packet-us", "10000", "--", program("weft-perf"), "device", "paged_write", "--total", "256M", "--json"]
 
     def run(self, seconds):
         environment = {"WEFT_JOB_SECRET": SECRET, "WEFT_DEVICE_DIRECT": "on" if self.is_direct else "off", "WEFT_WARMUP": self.warmup,
