@@ -7,9 +7,11 @@ import statistics
 import subprocess
 from dataclasses import dataclass
 
+from .emulated_pages import FIRST_PACKET_US
 from .places import SECRET, Perf, json_lines, program
 
 NICS = 4
+PAGED_NICS = 32
 PAGED_GBITS = 0.03
 
 
@@ -59,8 +61,8 @@ class PagedOnGpu:
     unit: str = ""
 
     def command(self, _seconds):
-        return [program("loom"), "run", "--nodes", "2", "--nics", "32", "--persona", "efa", "--gbits", str(PAGED_GBITS),
-                "--first-packet-us", "10000", "--", program("weft-perf"), "device", "paged_write", "--total", "256M", "--json"]
+        return [program("loom"), "run", "--nodes", "2", "--nics", str(PAGED_NICS), "--persona", "efa", "--gbits", str(PAGED_GBITS),
+                "--first-packet-us", FIRST_PACKET_US, "--", program("weft-perf"), "device", "paged_write", "--total", "256M", "--json"]
 
     def run(self, seconds):
         environment = {"WEFT_JOB_SECRET": SECRET, "WEFT_DEVICE_DIRECT": "on" if self.is_direct else "off", "WEFT_WARMUP": self.warmup,
@@ -69,7 +71,7 @@ class PagedOnGpu:
         looks = [(line["time_ms"], line["value"]) for line in lines if line.get("table") == "paged_write"]
         steady = [rate for time_ms, rate in looks[:-1] if time_ms > 1000]
         whole = next(line for line in lines if line.get("table") == "paged_write_total")
-        link = 32 * PAGED_GBITS / 8
+        link = PAGED_NICS * PAGED_GBITS / 8
         return statistics.mean(steady) / link, environment | {"whole": whole["gb_per_s"] / link, "first_200_ms": [
             {"time_ms": time_ms, "share": rate / link} for time_ms, rate in looks if time_ms <= 201]}
 
@@ -89,6 +91,6 @@ ROWS = [
     *both("gpu_alltoall_10", "the same, NICs of 10 Gbit/s", 10, EXCHANGE.replace("60", "300"), "bus_gb_per_s"),
     *both("gpu_put_signal", "put_signals of 64 B from 8,192 threads of a kernel through the proxy, NICs of 100 Gbit/s", 100,
           "put_signal_rate", "commands_per_s", unit="M/s"),
-    *[PagedOnGpu(f"gpu_paged_{way}_{warmup}", f"paged_write into a GPU, 32 NICs of {PAGED_GBITS} Gbit/s, {way}, warm-up {warmup}: share",
+    *[PagedOnGpu(f"gpu_paged_{way}_{warmup}", f"paged_write into a GPU, {PAGED_NICS} NICs of {PAGED_GBITS} Gbit/s, {way}, warm-up {warmup}: share",
                  way == "direct", {"on": "yes", "off": "no"}[warmup]) for way in ("direct", "staged") for warmup in ("on", "off")],
 ]

@@ -250,7 +250,8 @@ void add_parser(CLI::App& side, GpuParser& parser, const gpu::Benchmark& benchma
   app.add_option("-c,--ctas", options.ctas, "CTAs of bandwidths and of grid scope (default 32)");
   app.add_option("-t,--threads", options.threads, "Threads of a CTA");
   app.add_option("-s,--scope", parser.scopes, "thread, warp, block, grid, some of them, or all");
-  app.add_option("--total", parser.total, "What paged_write moves at most (default 1G)");
+  app.add_option("--total", parser.total,
+                 "What paged_write moves at most, in passes over 64M (default 1G)");
   app.add_flag("--graph", options.uses_graph, "Of streams: also replayed from a CUDA graph");
 }
 

@@ -23,8 +23,9 @@ struct Options : CommonOptions {
   std::uint32_t ctas = 32;
   std::uint32_t threads = 256;
   std::vector<Scope> scopes;
-  std::size_t paged_bytes = std::size_t{1} << 30U;  // paged_write: what -n passes move at most
-  bool uses_graph = false;                          // of streams: also replayed from a CUDA graph
+  std::size_t paged_bytes = std::size_t{1}
+                            << 30U;  // paged_write: what all passes move at most, but for one
+  bool uses_graph = false;           // of streams: also replayed from a CUDA graph
 };
 
 // The largest size of a row in that scope.

@@ -1,6 +1,7 @@
 // paged_write: PE 0, the client, asks its partner to fill a buffer in its GPU's memory. The partner's kernel puts the pages out of its
 // own GPU's memory, each with a signal, in an order that is drawn anew for each pass; the client notes each 10 ms how
 // many have arrived since it asked. Every pass writes the same bytes. As paged_write of the host (../paged_write.cpp).
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -96,8 +97,9 @@ void run_size(Session& session, const DeviceBlock& buffer, std::size_t page_byte
     pages.count *= 2;
   }
   const std::size_t bytes = pages.count * page_bytes;
+  const Options& options = session.options();
   const std::uint64_t passes =
-      iterations_for(session.options(), bytes, session.options().paged_bytes);
+      std::clamp<std::uint64_t>(options.paged_bytes / bytes, 1, options.iterations);
   const bool is_client = session.me() == 0;
   const bool is_server = session.me() == session.partner();
   const Words words{session.words(), session.words() + 1};
