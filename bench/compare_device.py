@@ -2,11 +2,13 @@
 """Puts rows of Weft beside those of its peers: a table in Markdown for each benchmark.
 
   bench/compare_device.py FILE...
+  bench/compare_device.py --cliffs FILE...     Weft's rows that are slower than the next larger size; status 1 if there are any
 
 The files hold JSON lines of bench/device_all and of bench/peers/all, in any order. A row stands for
 its benchmark, scope, type and size; of several the fastest counts. Bandwidths are in GB/s, everything else in
 microseconds, and the ratio is how many times faster Weft is than the best peer."""
 import argparse
+import itertools
 import json
 import sys
 from collections import defaultdict
@@ -17,6 +19,7 @@ OF_NCCL = {
     "allreduce": "reduction", "reducescatter": "reducescatter",
 }
 SUFFIXES = ("_device", "_on_stream")
+TOLERANCE = 1.05  # two runs of one build differ by as much
 # The peers' benchmarks write their names in small letters.
 PEERS = {"nvshmem": "NVSHMEM", "nccl": "NCCL"}
 
@@ -113,12 +116,35 @@ def print_table(benchmark, by_size, scope):
         print("\n".join(lines))
 
 
+def cliffs_of(tables):
+    """Sizes that take over TOLERANCE times as long as a larger one: (benchmark, type, scope, size, time, larger size, its time)."""
+    cliffs = []
+    for (benchmark, kind), by_size in sorted(tables.items()):
+        for scope in sorted({scope for cells in by_size.values() for peer, scope in cells if peer == "Weft"}):
+            times = [(size, by_size[size]["Weft", scope]["latency_us"]) for size in sorted(by_size)
+                     if ("Weft", scope) in by_size[size] and not is_bandwidth(by_size[size]["Weft", scope])]
+            for (size, time), (larger, its_time) in itertools.pairwise(times):
+                if time > TOLERANCE * its_time:
+                    cliffs.append((benchmark, kind, scope, size, time, larger, its_time))
+    return cliffs
+
+
+def print_cliffs(cliffs):
+    for benchmark, kind, scope, size, time, larger, its_time in cliffs:
+        print(f"{benchmark}, {kind}, {scope}: {size_text(size)} takes {time:.3g} us, {size_text(larger)} {its_time:.3g}")
+    return 1 if cliffs else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cliffs", action="store_true")
     parser.add_argument("files", metavar="FILE", nargs="+")
-    tables = collect(read(parser.parse_args().files))
+    arguments = parser.parse_args()
+    tables = collect(read(arguments.files))
     if not tables:
         sys.exit("compare_device.py: no rows in these files")
+    if arguments.cliffs:
+        sys.exit(print_cliffs(cliffs_of(tables)))
     for benchmark, by_size in sorted(tables.items()):
         scopes = {scope for cells in by_size.values() for peer, scope in cells if peer == "Weft"}
         for scope in sorted(scopes):

@@ -30,6 +30,7 @@ struct Job {
   cudaStream_t stream;
   void* source;
   void* destination;
+  ncclWindow_t windows[2];  // of the two buffers, where they are registered
   double* agreement;  // 2 values in, 2 out
   unsigned* errors;
 };
@@ -267,6 +268,39 @@ std::string nccl_version() {
          std::to_string(version % 100);
 }
 
+// Memory of NCCL's own allocator in a symmetric window, which its symmetric kernels need.
+void* allocate_window(const Job& job, ncclWindow_t* window) {
+  void* memory = nullptr;
+  check_nccl(ncclMemAlloc(&memory, kBufferBytes), "ncclMemAlloc");
+  check_nccl(ncclCommWindowRegister(job.communicator, memory, kBufferBytes, window,
+                                    NCCL_WIN_COLL_SYMMETRIC),
+             "ncclCommWindowRegister");
+  return memory;
+}
+
+void allocate(Job& job) {
+  if (job.options.windows) {
+    job.source = allocate_window(job, &job.windows[0]);
+    job.destination = allocate_window(job, &job.windows[1]);
+  } else {
+    check(cudaMalloc(&job.source, kBufferBytes), "cudaMalloc");
+    check(cudaMalloc(&job.destination, kBufferBytes), "cudaMalloc");
+  }
+}
+
+void release(const Job& job) {
+  if (job.options.windows) {
+    for (const ncclWindow_t window : job.windows) {
+      check_nccl(ncclCommWindowDeregister(job.communicator, window), "ncclCommWindowDeregister");
+    }
+    check_nccl(ncclMemFree(job.source), "ncclMemFree");
+    check_nccl(ncclMemFree(job.destination), "ncclMemFree");
+  } else {
+    check(cudaFree(job.source), "cudaFree");
+    check(cudaFree(job.destination), "cudaFree");
+  }
+}
+
 Job join_job(const Place& place, const Options& options) {
   Job job{place, options};
   ncclUniqueId id{};
@@ -276,8 +310,7 @@ Job join_job(const Place& place, const Options& options) {
   exchange_id(place, &id, sizeof id);
   check_nccl(ncclCommInitRank(&job.communicator, place.count, id, place.rank), "ncclCommInitRank");
   check(cudaStreamCreateWithFlags(&job.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  check(cudaMalloc(&job.source, kBufferBytes), "cudaMalloc");
-  check(cudaMalloc(&job.destination, kBufferBytes), "cudaMalloc");
+  allocate(job);
   check(cudaMalloc(&job.agreement, 4 * sizeof(double)), "cudaMalloc");
   check(cudaMalloc(&job.errors, sizeof(unsigned)), "cudaMalloc");
   return job;
@@ -285,9 +318,8 @@ Job join_job(const Place& place, const Options& options) {
 
 void leave_job(const Job& job) {
   barrier(job);
+  release(job);
   check_nccl(ncclCommDestroy(job.communicator), "ncclCommDestroy");
-  check(cudaFree(job.source), "cudaFree");
-  check(cudaFree(job.destination), "cudaFree");
   check(cudaFree(job.agreement), "cudaFree");
   check(cudaFree(job.errors), "cudaFree");
   check(cudaStreamDestroy(job.stream), "cudaStreamDestroy");

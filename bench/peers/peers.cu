@@ -157,6 +157,8 @@ Options Options::parse(int count, char** arguments) {
       options.only = split(value);
     } else if (flag == "--json") {
       options.json = value;
+    } else if (flag == "--memory") {
+      options.windows = std::string(value) == "windows";
     } else {
       fail("unknown option " + flag + "; README.md lists them");
     }
@@ -200,7 +202,8 @@ Report::Report(const Place& place, const Options& options, std::string peer, std
       peer_(std::move(peer)),
       version_(std::move(version)),
       machine_(gpu_name()),
-      date_(today()) {
+      date_(today()),
+      windows_(options.windows) {
   if (prints_ && !options.json.empty()) {
     json_ = std::fopen(options.json.c_str(), "a");
     if (json_ == nullptr) {
@@ -208,7 +211,8 @@ Report::Report(const Place& place, const Options& options, std::string peer, std
     }
   }
   if (prints_) {
-    std::printf("# %s %s, %d PEs, %s\n", peer_.c_str(), version_.c_str(), pes_, machine_.c_str());
+    std::printf("# %s %s%s, %d PEs, %s\n", peer_.c_str(), version_.c_str(),
+                windows_ ? " with symmetric windows" : "", pes_, machine_.c_str());
   }
 }
 
@@ -284,6 +288,9 @@ void Report::write_json(Layout layout, const Row& row) const {
   }
   if (layout == Layout::Collective && row.bytes != 0) {
     std::fprintf(json_, ", \"bus_gb_per_s\": %.6f", gb_per_s * row.bus_factor);
+  }
+  if (windows_) {
+    std::fprintf(json_, ", \"memory\": \"windows\"");
   }
   std::fprintf(json_, ", \"verified\": %s}\n", row.verified ? "true" : "false");
   std::fflush(json_);

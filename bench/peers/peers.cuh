@@ -36,6 +36,7 @@ struct Options {
   int ctas = 32, threads = 0;  // threads 0: the benchmark's own
   std::vector<std::string> only, scopes, types;
   std::string json;
+  bool windows = false;  // NCCL: buffers in symmetric windows
 
   static Options parse(int count, char** arguments);
   bool wants(const std::string& bench) const;
@@ -85,6 +86,7 @@ class Report {
   int pes_;
   bool prints_;
   std::string peer_, version_, machine_, date_, last_bench_;
+  bool windows_;
   std::FILE* json_ = nullptr;
   bool all_verified_ = true;
 };

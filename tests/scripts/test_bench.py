@@ -68,6 +68,16 @@ def test_peers_stand_beside_weft_however_their_benchmarks_write_their_names(proj
     assert "| 128 B | 2 | 8 |  | 4.00 |" in table
 
 
+def test_a_size_that_is_slower_than_the_next_larger_one_is_named(project, tmp_path):
+    rows = [{"type": "32-bit", "bytes": size, "pes": 2, "scope": "grid", "bench": "alltoall_device", "peer": "Weft", "latency_us": time}
+            for size, time in ((1024, 4.0), (32768, 9.0), (131072, 6.5), (524288, 6.4))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    program = project / "bench" / "compare_device.py"
+    done = subprocess.run([sys.executable, program, "--cliffs", tmp_path / "rows.jsonl"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == "alltoall, 32-bit, grid: 32 KiB takes 9 us, 128 KiB 6.5\n"
+
+
 PROGRAMS = ("bare_flows.py", "compare_device.py", "record_traffic", "tcp_goodput.py", "tune_collectives", "weft_top_cost.py",
             "weft_top_slowdown.py")
 

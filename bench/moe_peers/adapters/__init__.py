@@ -1,0 +1,20 @@
+"""One file for each library; base.py says what each has."""
+
+import importlib
+
+NAMES = {
+    "weft": ("weft_moe", "Adapter"),
+    "weft-rank": ("weft_moe", "RankMajor"),
+    "uccl": ("uccl_ep", "Adapter"),
+    "nccl-ep": ("nccl_ep", "Adapter"),
+    "nccl-ep-rank": ("nccl_ep", "RankMajor"),
+    "flashinfer": ("flashinfer_moe", "Adapter"),
+    "torch-alltoall": ("torch_alltoall", "Adapter"),
+    "torch-gather": ("torch_gather", "Adapter"),
+}
+
+
+def load(name):
+    """The class. Imports the library."""
+    module, attribute = NAMES[name]
+    return getattr(importlib.import_module(f"adapters.{module}"), attribute)

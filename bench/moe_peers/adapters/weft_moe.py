@@ -1,0 +1,64 @@
+"""Weft: weft.moe.Exchange(device="cuda"). Latency: expert_padded, which is what DeepEP's low-latency kernels return, or
+rank_major. Throughput: rank_compact, rows and sums by rank, as DeepEP's other kernels have them."""
+
+import weft
+import weft.moe
+
+import workload
+
+from .base import Base
+
+TIMEOUT_S = 10
+
+
+class Adapter(Base):
+    name, version = "weft.moe", weft.__version__
+    kernels = {"dispatch": ("dispatch_kernel", "count_places"), "combine": ("combine_kernel",)}
+    latency_layout = "expert_padded"
+
+    def __init__(self, ranks):
+        super().__init__(ranks)
+        weft.init()
+        self._exchanges = {}
+        self._exchange = None
+
+    def prepare(self, case, given):
+        super().prepare(case, given)
+        layout = self.latency_layout if case.mode == "latency" else "rank_compact"
+        key = (layout, case.max_tokens, case.sms)
+        if key not in self._exchanges:
+            self._exchanges[key] = weft.moe.Exchange(
+                max_tokens=case.max_tokens, hidden=case.hidden, experts=case.experts, topk=case.topk, payload="fp8_e4m3",
+                scales="float32", output="bfloat16", layout=layout, timeout=TIMEOUT_S, device=self.ranks.device.type,
+                blocks=case.sms)
+        self._exchange = self._exchanges[key]
+
+    def dispatch(self):
+        given = self.given
+        if self.case.mode == "latency":
+            return self._exchange.dispatch(given.x, given.ids, given.weights)
+        return self._exchange.dispatch(given.fp8, given.ids, given.weights, given.scales)
+
+    def experts(self, received):
+        first = self._exchange.first_expert
+        if self._exchange.layout == "expert_padded":
+            return workload.experts_by_expert(received.x, received.scales, received.counts, first)
+        return workload.experts_by_token(received.x, received.scales, received.ids, received.weights, first)
+
+    def combine(self, received, answers):
+        return self._exchange.combine(answers, received.plan)
+
+    def check(self):
+        self._exchange.check()
+
+    def close(self):
+        for exchange in self._exchanges.values():
+            exchange.close()
+        weft.finalize()
+
+
+class RankMajor(Adapter):
+    """Rows stand once for each rank, in place; the caller sums over its experts."""
+
+    latency_layout = "rank_major"
+    modes = ("latency",)
