@@ -47,6 +47,11 @@ void copy_classes(const std::string& to) {
   }
 }
 
+// Locally administered; clients of EFA look for the NIC's number in the last byte.
+std::string node_guid(std::uint32_t node, std::size_t index) {
+  return fmt::format("0200:{:04x}:{:04x}:{:04x}", node >> 16U, node & 0xffffU, index);
+}
+
 // As the kernel names InfiniBand's rates.
 std::string rate_text(std::uint64_t bits_per_s) {
   return fmt::format("{:.6g} Gb/sec (4X EDR)", static_cast<double>(bits_per_s) / 1e9);
@@ -112,6 +117,8 @@ void SystemFiles::make_nic(const std::string& classes, std::uint32_t node, std::
   write_file(port + "/link_layer", "Unspecified");
   write_file(fmt::format("{}/{}/{}/fw_ver", classes, persona_.class_folder, name),
              "emulated by Loom");
+  write_file(fmt::format("{}/{}/{}/node_guid", classes, persona_.class_folder, name),
+             node_guid(node, index));
   const Nic& nic = segment_.nics[node * segment_.settings.nics_per_node + index];
   for (const NicCounter& counter : nic_counters()) {
     const std::string path = fmt::format("{}/hw_counters/{}", port, counter.name);

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "loom/src/shreds.hpp"
 #include "loom/src/slots.hpp"
 
 namespace loom {
@@ -18,7 +19,6 @@ constexpr std::size_t kDepartingLooked = 64;  // of those that wait: a blocked t
 constexpr std::uint64_t kRetryNs = 20'000;    // for a ring without room
 constexpr std::uint64_t kGpuLookNs = 2'000;   // at a copy that a GPU makes
 constexpr std::uint64_t kReceiverRetryNs = 100'000;  // for a receiver without a buffer
-constexpr std::uint64_t kPartsMax = 16;              // of a shredded operation
 constexpr std::uint32_t kRetriesWithoutEnd = 7;
 constexpr std::uint64_t kMillion = 1'000'000;
 
@@ -391,18 +391,13 @@ bool Transmitter::copy_part(std::uint32_t index,
 // others overtake.
 void Transmitter::land_part(std::uint32_t index, std::uint64_t now) {
   Operation& operation = operations_[index];
-  const std::uint64_t parts = std::min(kPartsMax, operation.bytes);
-  const std::uint64_t size = (operation.bytes + parts - 1) / parts;
-  const std::uint64_t turn = operation.posted_ns % parts;  // the same for all its parts
-  const std::uint64_t offset = (operation.landed + turn) % parts * size;
-  if (offset < operation.bytes) {
-    const std::uint64_t bytes = std::min(size, operation.bytes - offset);
-    if (!copy_part(index, offset, bytes, now)) {
-      return;
-    }
+  const Shreds shreds(operation.remote_address, operation.bytes, operation.posted_ns);
+  const Shreds::Part part = shreds.part(operation.landed);
+  if (!copy_part(index, part.offset, part.bytes, now)) {
+    return;
   }
   ++operation.landed;
-  if (operation.landed < parts) {
+  if (operation.landed < shreds.count()) {
     again(index, now + chance_.below(settings_.jitter_ns + 1));
     return;
   }

@@ -10,6 +10,7 @@
 
 #include "loom/src/arrivals.hpp"
 #include "loom/src/settings.hpp"
+#include "loom/src/shreds.hpp"
 
 namespace loom {
 namespace {
@@ -35,6 +36,34 @@ TEST(Wire, CellsFollowEachOtherFromTheTimeOfTheirPostNotOfTheLook) {
   EXPECT_EQ(send(out, in, cell), 1000U + 5000 + 100);
   EXPECT_EQ(send(out, in, cell), 1100U + 5000 + 100);
   EXPECT_EQ(out.load(), 1200U);
+}
+
+TEST(Shreds, CoverEveryByteOnceAndCutOnlyBetweenLines) {
+  for (const std::uint64_t address : {0U, 1U, 8U, 63U, 64U, 4095U}) {
+    for (std::uint64_t bytes = 1; bytes < 3000; bytes += 1 + bytes / 7) {
+      for (std::uint64_t turn = 0; turn < 2 * kShredsMax; ++turn) {
+        const Shreds shreds(address, bytes, turn);
+        ASSERT_LE(shreds.count(), kShredsMax);
+        std::vector<int> copied(bytes, 0);
+        for (std::uint64_t i = 0; i < shreds.count(); ++i) {
+          const Shreds::Part part = shreds.part(i);
+          ASSERT_LE(part.offset + part.bytes, bytes);
+          ASSERT_GT(part.bytes, 0U);
+          ASSERT_TRUE(part.offset == 0 || (address + part.offset) % kLineBytes == 0);
+          for (std::uint64_t at = part.offset; at < part.offset + part.bytes; ++at) {
+            ++copied[at];
+          }
+        }
+        ASSERT_EQ(copied, std::vector<int>(bytes, 1)) << address << ", " << bytes << ", " << turn;
+      }
+    }
+  }
+}
+
+TEST(Shreds, ARecordOfOneLineIsOnePartAndALongOneBeginsAnywhere) {
+  EXPECT_EQ(Shreds(128, 64, 5).count(), 1U);
+  EXPECT_EQ(Shreds(100, 64, 5).count(), 2U);
+  EXPECT_EQ(Shreds(0, 4096, 3).part(0).offset, 3U * 256);
 }
 
 TEST(Wire, TwoSendersShareAReceiver) {
