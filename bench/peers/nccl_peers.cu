@@ -31,7 +31,7 @@ struct Job {
   void* source;
   void* destination;
   ncclWindow_t windows[2];  // of the two buffers, where they are registered
-  double* agreement;  // 2 values in, 2 out
+  double* agreement;        // 2 values in, 2 out
   unsigned* errors;
 };
 

@@ -5,6 +5,8 @@ combine, with num_worst_tokens, so that the CPU waits for nothing and a pair can
 Without an RDMA device the library takes host memory for its buffers, which its kernels then cannot reach over NVLink. On one
 machine they are put into GPU memory here, as they are on a machine with such devices."""
 
+import ctypes
+
 import torch
 import torch.distributed as distributed
 import uccl
@@ -59,7 +61,7 @@ class Adapter(Base):
         # Kernels clear counters there in each call; in host memory that would be over PCIe.
         atomics = torch.zeros(ATOMIC_BYTES, dtype=torch.uint8, device=self.ranks.device)
         self._atomics.append((buffer.proxies, buffer.proxies[0].get_atomic_buffer_ptr(), atomics))
-        _set_atomics(buffer.proxies, atomics.data_ptr())
+        _set_atomics(buffer.proxies, _capsule(atomics.data_ptr()))
         buffer.connect_atomic_buffer(buffer.proxies[0])
         return buffer
 
@@ -109,6 +111,13 @@ class Adapter(Base):
 def _set_atomics(proxies, address):
     for proxy in proxies:
         proxy.set_atomic_buffer_ptr(address)
+
+
+def _capsule(address):
+    """An address as nanobind takes it."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return new(address, b"nb_handle", None)
 
 
 def _aligned(size):
