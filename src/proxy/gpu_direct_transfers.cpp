@@ -23,7 +23,7 @@ GpuDirectTransfers::~GpuDirectTransfers() {
 }
 
 OperationCounter& GpuDirectTransfers::put_counter(std::uint64_t number) const {
-  return (*counters_)[number % kGpuDirectWindow];
+  return (*counters_)[number % window()];
 }
 
 OperationCounter& GpuDirectTransfers::get_counter(std::size_t slot) const {
@@ -58,10 +58,10 @@ bool GpuDirectTransfers::is_registered(std::uint64_t address, std::uint64_t byte
 }
 
 Status GpuDirectTransfers::post_put(const Command& command) {
-  if (posted_ - finished_ == kGpuDirectWindow) {
+  if (posted_ - finished_ == window()) {
     return Status::Again;
   }
-  const auto slot = static_cast<std::uint32_t>(posted_ % kGpuDirectWindow);
+  const auto slot = static_cast<std::uint32_t>(posted_ % window());
   const auto remote = context_.on_rails(command.dest, command.bytes);
   if (!remote) {
     return Status::InvalidArgument;  // freed since `takes`
@@ -98,7 +98,7 @@ bool GpuDirectTransfers::finish_put(std::uint64_t number, bool lost) {
 }
 
 Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
-  if (get_count_ == kGpuDirectWindow) {
+  if (get_count_ == window()) {
     return Status::Again;
   }
   const auto slot = static_cast<std::size_t>(std::ranges::find(has_get_, false) - has_get_.begin());

@@ -4,7 +4,7 @@
 // set to the number of the put. A record of the stream carries that number, so the peer knows which data must have
 // arrived before it applies what follows. A get is a get of the rails, without any part of the peer's CPU.
 //
-// Threads: only the proxy's. Numbers of puts: finished_ <= posted_ <= finished_ + kGpuDirectWindow, so a word is
+// Threads: only the proxy's. Numbers of puts: finished_ <= posted_ <= finished_ + window(), so a word is
 // not set again before the peer has seen it.
 #pragma once
 
@@ -63,6 +63,8 @@ class GpuDirectTransfers {
 
  private:
   using Counters = std::vector<transport::OperationCounter>;
+
+  [[nodiscard]] std::uint32_t window() const { return context_.layout.direct_window(); }
 
   // Whether the range of this PE's memory lies in one chunk of its heap.
   [[nodiscard]] bool is_registered(std::uint64_t address, std::uint64_t bytes) const;

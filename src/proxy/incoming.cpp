@@ -184,7 +184,7 @@ bool Incoming::handle_direct_put(const Record& record) {
 bool Incoming::has_direct_puts(std::uint64_t below) {
   const std::uint64_t before = direct_puts_;
   while (direct_puts_ < below) {
-    const auto slot = static_cast<std::uint32_t>(direct_puts_ % kGpuDirectWindow);
+    const auto slot = static_cast<std::uint32_t>(direct_puts_ % context_.layout.direct_window());
     // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the data has arrived.
     const std::uint64_t arrived =
         AtomicRef(context_.word(context_.layout.direct_arrival(peer_, slot)))

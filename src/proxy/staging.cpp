@@ -8,6 +8,8 @@ namespace {
 constexpr std::size_t kSlotBytesMin = std::size_t{4} << 10U;
 constexpr std::uint32_t kSlotsMin = 2;
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kDirectWordsMax = std::size_t{512} << 10U;  // 4 MiB
+constexpr std::uint32_t kDirectWindowMin = 128;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -31,7 +33,11 @@ StagingLayout::StagingLayout(std::uint32_t pe_count, const StagingOptions& optio
   while (slot_total() > options.total_bytes_max && slots_ / 2 >= kSlotsMin) {
     slots_ /= 2;
   }
-  const std::size_t words_per_pe = 1 + std::size_t{slots_} + kGpuDirectWindow;
+  while (std::size_t{pe_count_} * direct_window_ > kDirectWordsMax &&
+         direct_window_ > kDirectWindowMin) {
+    direct_window_ /= 2;
+  }
+  const std::size_t words_per_pe = 1 + std::size_t{slots_} + direct_window_;
   receive_offset_ = rounded_up(words_per_pe * pe_count_ * kWordBytes, kPageBytes);
   send_offset_ = receive_offset_ + peer_bytes() * pe_count_;
 }

@@ -19,8 +19,9 @@ struct StagingOptions {
   std::size_t total_bytes_max = std::size_t{64} << 20U;
 };
 
-// The most direct puts to one peer in flight.
-inline constexpr std::uint32_t kGpuDirectWindow = 128;
+// The most direct puts to one peer in flight, in jobs of up to 2048 PEs: as many as commands are queued. The words of a window
+// of 128 came back all together, so that the next began when they had (docs/LOOM.md).
+inline constexpr std::uint32_t kGpuDirectWindow = 256;
 
 class StagingLayout {
  public:
@@ -35,6 +36,9 @@ class StagingLayout {
 
   [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
 
+  // Direct puts to one peer in flight: fewer in large jobs, whose words would take too much.
+  [[nodiscard]] std::uint32_t direct_window() const { return direct_window_; }
+
   // The number of our parcels that `peer` has applied; the peer adds to this word of ours.
   [[nodiscard]] std::size_t credit(Pe peer) const { return peer.value * kWordBytes; }
 
@@ -44,9 +48,9 @@ class StagingLayout {
   }
 
   // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; the sender sets this word of ours.
-  // `slot` is the number modulo kGpuDirectWindow.
+  // `slot` is the number modulo direct_window().
   [[nodiscard]] std::size_t direct_arrival(Pe sender, std::uint32_t slot) const {
-    return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * kGpuDirectWindow +
+    return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * direct_window_ +
             slot) *
            kWordBytes;
   }
@@ -66,6 +70,7 @@ class StagingLayout {
 
   std::uint32_t pe_count_;
   std::uint32_t slots_;
+  std::uint32_t direct_window_ = kGpuDirectWindow;
   std::size_t slot_bytes_;
   std::size_t receive_offset_ = 0;
   std::size_t send_offset_ = 0;

@@ -17,7 +17,7 @@ std::vector<Piece> pieces_of(const StagingLayout& layout, std::uint32_t pe_count
   std::vector<Piece> pieces;
   for (std::uint32_t pe = 0; pe < pe_count; ++pe) {
     pieces.emplace_back(layout.credit(Pe(pe)), layout.credit(Pe(pe)) + 8);
-    for (std::uint32_t slot = 0; slot < kGpuDirectWindow; ++slot) {
+    for (std::uint32_t slot = 0; slot < layout.direct_window(); ++slot) {
       const std::size_t word = layout.direct_arrival(Pe(pe), slot);
       pieces.emplace_back(word, word + 8);
     }
@@ -58,6 +58,13 @@ TEST(StagingLayout, FewPeersGetWhatWasAskedForAndManyGetLess) {
     last = layout.slot_bytes() * layout.slots();
   }
   EXPECT_EQ(StagingLayout(60'000, {}).slots(), 2U);
+}
+
+TEST(StagingLayout, TheWindowOfDirectPutsShrinksWithTheNumberOfPes) {
+  EXPECT_EQ(StagingLayout(2, {}).direct_window(), kGpuDirectWindow);
+  EXPECT_EQ(StagingLayout(2048, {}).direct_window(), 256U);
+  EXPECT_EQ(StagingLayout(4096, {}).direct_window(), 128U);
+  EXPECT_EQ(StagingLayout(60'000, {}).direct_window(), 128U);
 }
 
 TEST(StagingLayout, SlotsTooSmallForARecordAreRefused) {
