@@ -106,18 +106,25 @@ void serve(const PagedWrite& work) {
 
 // ---- The client --------------------------------------------------------------------------------------
 
-void ask(const PagedWrite& work) {
+using Requests =
+    std::vector<std::vector<std::uint64_t>>;  // of each server; kept until all pages are here
+
+// Does not wait for the servers: on a cold connection that is a part of what is watched.
+Requests ask(const PagedWrite& work) {
   const std::vector<std::uint32_t>& servers = work.group.servers;
+  Requests requests(servers.size());
   for (std::size_t server = 0; server < servers.size(); ++server) {
-    std::vector<std::uint64_t> request{work.run.options.iterations, 0};
+    std::vector<std::uint64_t>& request = requests[server];
+    request = {work.run.options.iterations, 0};
     for (std::uint64_t page = server; page < work.page_count; page += servers.size()) {
       request.push_back(page);
     }
     request[1] = request.size() - 2;
     const weft_signal asked{.word = work.requests_word(), .value = 1, .operation = WEFT_SIGNAL_ADD};
-    require(weft_put_signal(work.request.data(), request.data(), request.size() * 8, asked,
-                            static_cast<int>(servers[server])));
+    require(weft_put_signal_nbi(work.request.data(), request.data(), request.size() * 8, asked,
+                                static_cast<int>(servers[server])));
   }
+  return requests;
 }
 
 void print_interval(const PagedWrite& work, double milliseconds, double bytes, double seconds) {
@@ -225,8 +232,10 @@ double take_part(const PagedWrite& work) {
   const Clock::time_point start = Clock::now();
   const std::uint32_t me = work.run.job.me();
   if (me == work.group.client) {
-    ask(work);
-    return watch(work);
+    const Requests requests = ask(work);
+    const double seconds = watch(work);
+    require(weft_quiet());
+    return seconds;
   }
   if (!work.group.serves(me)) {
     return 0;
