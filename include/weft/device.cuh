@@ -29,6 +29,7 @@
 #include <weft/device/scope.cuh>
 #include <weft/device/signal.cuh>
 #include <weft/device/sync.cuh>
+#include <weft/device/tagged.cuh>
 #include <weft/device/team.cuh>
 #include <weft/device/wait.cuh>
 

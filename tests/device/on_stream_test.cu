@@ -292,4 +292,121 @@ DEVICE_TEST(graph,
   require_cuda(cudaGraphDestroy(graph), "the graph");
 }
 
+// ---- Sizes: a call's parcels or stores must not meet those of the calls around it
+
+// One size in a graph that is replayed; every replay has other words, and checks what came on the GPU.
+struct Sized {
+  std::uint64_t* source;  // a block for each PE
+  std::uint64_t* dest;
+  std::uint32_t* replay;  // how many there were
+  std::size_t count;      // words of a block
+};
+
+inline __device__ std::uint64_t sized_word(int pe, std::size_t index, std::uint32_t replay) {
+  return static_cast<std::uint64_t>(pe + 1) * 1000003 + index * 7 + std::uint64_t{replay} * 7919;
+}
+
+__global__ void next_words(Sized sized, std::size_t words) {
+  const std::uint32_t replay = *sized.replay + 1;
+  for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) {
+    sized.source[i] = sized_word(suite::wd::pe(), i, replay);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    *sized.replay = replay;
+  }
+}
+
+enum class Came { Alltoall, Fcollect, Broadcast, Sum, SumScatter };
+
+template <Came kCame>
+__global__ void check_words(Sized sized, int root, suite::Finding* finding) {
+  const int pes = suite::wd::pe_count();
+  const int me = suite::wd::pe();
+  const bool has_blocks = kCame == Came::Alltoall || kCame == Came::Fcollect;
+  const std::size_t words = sized.count * (has_blocks ? static_cast<std::size_t>(pes) : 1);
+  for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) {
+    const auto block = static_cast<int>(i / sized.count);
+    const std::size_t index = i % sized.count;
+    const std::size_t mine = static_cast<std::size_t>(me) * sized.count + index;
+    std::uint64_t expected = 0;
+    if (kCame == Came::Alltoall) {
+      expected = sized_word(block, mine, *sized.replay);
+    } else if (kCame == Came::Fcollect) {
+      expected = sized_word(block, index, *sized.replay);
+    } else if (kCame == Came::Broadcast) {
+      expected = sized_word(root, index, *sized.replay);
+    } else {
+      for (int pe = 0; pe < pes; ++pe) {
+        expected += sized_word(pe, kCame == Came::Sum ? index : mine, *sized.replay);
+      }
+    }
+    suite::expect_equal(finding, std::uint64_t{*sized.replay} << 32U | i, expected, sized.dest[i]);
+  }
+}
+
+// A PE that is behind would still write into dest: the call's own end shows that all are done with it.
+template <Came kCame, typename Call>
+void capture_checked(
+    const Sized& sized, int root, suite::Finding* finding, cudaStream_t stream, Call&& call) {
+  require_weft(call(), "a collective");
+  check_words<kCame><<<1, 256, 0, stream>>>(sized, root, finding);
+}
+
+void capture_sizes(const Sized& sized, suite::Finding* finding, cudaStream_t stream) {
+  const std::size_t bytes = sized.count * 8;
+  const int pes = suite::pe_count();
+  const weft_elements elements{WEFT_UINT64, sized.count};
+  next_words<<<1, 512, 0, stream>>>(sized, sized.count * static_cast<std::size_t>(pes));
+  capture_checked<Came::Alltoall>(sized, 0, finding, stream, [&] {
+    return weft_team_alltoall_on_stream(WEFT_TEAM_WORLD, sized.dest, sized.source, bytes, stream);
+  });
+  for (int root = 0; root < pes && root < 3; ++root) {
+    capture_checked<Came::Broadcast>(sized, root, finding, stream, [&] {
+      return weft_team_broadcast_on_stream(WEFT_TEAM_WORLD, sized.dest, sized.source, bytes, root,
+                                           stream);
+    });
+  }
+  capture_checked<Came::Sum>(sized, 0, finding, stream, [&] {
+    return weft_team_reduce_on_stream(WEFT_TEAM_WORLD, sized.dest, sized.source, elements, WEFT_SUM,
+                                      stream);
+  });
+  capture_checked<Came::Fcollect>(sized, 0, finding, stream, [&] {
+    return weft_team_fcollect_on_stream(WEFT_TEAM_WORLD, sized.dest, sized.source, bytes, stream);
+  });
+  capture_checked<Came::SumScatter>(sized, 0, finding, stream, [&] {
+    return weft_team_reduce_scatter_on_stream(WEFT_TEAM_WORLD, sized.dest, sized.source, elements,
+                                              WEFT_SUM, stream);
+  });
+}
+
+void replay_size(std::size_t count, std::uint32_t replays) {
+  const auto pes = static_cast<std::size_t>(suite::pe_count());
+  const Array<std::uint64_t> source(count * pes);
+  const Array<std::uint64_t> dest(count * pes);
+  const Array<std::uint32_t> replay(1, suite::Where::Own);
+  const suite::Findings findings;
+  const Stream stream;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runnable = nullptr;
+  require_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "capturing");
+  capture_sizes({source.get(), dest.get(), replay.get(), count}, findings.get(), stream.get());
+  require_cuda(cudaStreamEndCapture(stream.get(), &graph), "capturing");
+  require_cuda(cudaGraphInstantiate(&runnable, graph, 0), "making the graph");
+  for (std::uint32_t r = 0; r < replays; ++r) {
+    require_cuda(cudaGraphLaunch(runnable, stream.get()), "replaying");
+  }
+  suite::finish("the graph");
+  findings.report(("blocks of " + std::to_string(count) + " words").c_str());
+  require_cuda(cudaGraphExecDestroy(runnable), "the graph");
+  require_cuda(cudaGraphDestroy(graph), "the graph");
+}
+
+DEVICE_TEST(sizes,
+            "every collective with blocks of 8 B to 1 MiB in a CUDA graph, each replay checked") {
+  for (const std::size_t count : {1, 100, 1000, 1025, 5000, 20000, 40000, 70000, 131072}) {
+    replay_size(count, suite::turns(count < 5000 ? 2000 : 200, 5));
+  }
+}
+
 }  // namespace

@@ -257,4 +257,29 @@ DEVICE_TEST(one_word, "signals and atomics of all PEs on one word of one PE add 
   }
 }
 
+// ---- Data and flag in one
+
+// In rounds: to the right, from the left. A word is written again after the right one has answered through the ring.
+__global__ void pass_tagged(wd::Tagged* word, std::uint32_t rounds, Finding* finding) {
+  const int right = (wd::pe() + 1) % wd::pe_count();
+  const int left = (wd::pe() + wd::pe_count() - 1) % wd::pe_count();
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    wd::put_tagged(word + round % 2, round * 1000 + static_cast<std::uint64_t>(wd::pe()), round,
+                   right);
+    const auto came = wd::tagged_wait<std::uint64_t>(word + round % 2, round);
+    suite::expect_equal(finding, round, round * 1000 + static_cast<std::uint64_t>(left), came);
+    wd::sync<wd::Thread, wd::Order::None>(wd::kWorld);
+  }
+  wd::quiet();
+}
+
+DEVICE_TEST(tagged,
+            "put_tagged: who sees the tag has the data; with a sync that orders nothing between") {
+  const Array<wd::Tagged> word(2);
+  const suite::Findings findings;
+  pass_tagged<<<1, 1>>>(word.get(), suite::turns(20000, 20), findings.get());
+  suite::finish("tagged words");
+  findings.report("tagged words");
+}
+
 }  // namespace

@@ -84,6 +84,23 @@ inline __device__ void fence_acquire() {
 #endif
 }
 
+// The same two, between threads of this GPU.
+inline __device__ void fence_release_on_gpu() {
+#if WEFT_DEVICE_HALF_FENCES
+  asm volatile("fence.release.gpu;" ::: "memory");
+#else
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+}
+
+inline __device__ void fence_acquire_on_gpu() {
+#if WEFT_DEVICE_HALF_FENCES
+  asm volatile("fence.acquire.gpu;" ::: "memory");
+#else
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+}
+
 // Also orders this thread's earlier stores before its later loads.
 inline __device__ void fence_full() {
   asm volatile("fence.sc.sys;" ::: "memory");

@@ -6,8 +6,8 @@
 // The root's links then carry the data about once, instead of once per member.
 //
 // Parcels: only the root sends, and receives no acknowledgement of the reads. So each member, when it has left
-// broadcast e, notifies all members that its buffer e is free. A root that starts e + 2 checks that first. In
-// a sequence of broadcasts the notification arrives long before it is needed.
+// broadcast e, notifies all members that its buffer e is free; every block of a grid does so for its part. A root that
+// starts e + 2 checks that first. In a sequence of broadcasts the notification arrives long before it is needed.
 #ifndef WEFT_DEVICE_BROADCAST_CUH
 #define WEFT_DEVICE_BROADCAST_CUH
 
@@ -21,8 +21,8 @@ namespace weft::device {
 
 namespace detail {
 
-// The largest size for parcels, at most 32 KiB; the smallest size for two steps, for teams with at least the
-// given number of members. To be measured.
+// The largest size for parcels of a scope that is no grid, at most 32 KiB; the smallest size for two steps, for teams with
+// at least the given number of members. To be measured.
 inline constexpr std::size_t kBroadcastParcelBytesMax = std::size_t{16} << 10U;
 inline constexpr std::size_t kBroadcastHalfwayBytesMin = std::size_t{512} << 10U;
 inline constexpr std::uint32_t kBroadcastHalfwayMembersMin = 4;
@@ -30,24 +30,48 @@ inline constexpr std::uint32_t kBroadcastHalfwayMembersMin = 4;
 static_assert(kBroadcastParcelBytesMax <= std::size_t{kBroadcastParcels} * kParcelBytes,
               "the buffer holds it");
 
+// Whether a broadcast goes by parcels: the root sends each to every other member.
+template <typename Scope>
+__device__ bool is_low_latency_broadcast(const TeamState& team, std::size_t bytes) {
+  if constexpr (kIsGrid<Scope>) {
+    return is_low_latency<Scope>(team, bytes) &&
+           (has_wide_buffers(team) || parcels_of(bytes) <= kBroadcastParcels);
+  } else {
+    constexpr std::size_t kMax = kLowLatencyBytesMax<Scope> < kBroadcastParcelBytesMax
+                                     ? kLowLatencyBytesMax<Scope>
+                                     : kBroadcastParcelBytesMax;
+    return bytes <= kMax;
+  }
+}
+
+inline __device__ Parcel* broadcast_buffer(const TeamState& team,
+                                           TeamControl* control,
+                                           std::uint32_t count,
+                                           std::uint64_t epoch) {
+  return count <= kBroadcastParcels ? control->broadcast[epoch & 1U]
+                                    : wide_buffers_of(team)->broadcast[epoch & 1U];
+}
+
 template <typename Scope>
 __device__ void send_broadcast(const TeamState& team,
                                TeamControl* control,
                                const Blocks& blocks,
                                std::uint64_t epoch) {
-  for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
+  using Local = LocalOf<Scope>;
+  for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
     if (i != team.me && epoch > 2) {
-      await_at_least(&control->broadcast_done[i].value, epoch - 2, OperationName::Broadcast,
+      await_at_least(&control->broadcast_done[i].value, whole(epoch - 2), OperationName::Broadcast,
                      pe_of(team, i));
     }
   }
-  Scope::sync();
+  Local::sync();
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
+  Parcel* buffer = broadcast_buffer(team, control, count, epoch);
   for (std::uint32_t index = Scope::rank(); index < count; index += Scope::size()) {
     const std::uint32_t part = bytes_in_parcel(bytes, index);
     const std::uint64_t data = load_packed(blocks.source + index * kParcelBytes, part);
-    Parcel* to = &control->broadcast[epoch & 1U][index];
+    Parcel* to = buffer + index;
     for (std::uint32_t k = 1; k < team.size; ++k) {
       store_relaxed_16(moved(to, delta_of(pe_of(team, member_after(team, k)))), data, epoch);
     }
@@ -58,20 +82,22 @@ __device__ void send_broadcast(const TeamState& team,
 }
 
 template <typename Scope>
-__device__ void receive_broadcast(TeamControl* control,
+__device__ void receive_broadcast(const TeamState& team,
+                                  TeamControl* control,
                                   const Blocks& blocks,
                                   std::uint64_t epoch,
                                   int root_pe) {
   constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
+  const Parcel* buffer = broadcast_buffer(team, control, count, epoch);
   for (std::uint32_t first = Scope::rank(); first < count; first += kUnroll * Scope::size()) {
     ParcelWait<kUnroll> wait;
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnroll; ++u) {
       const std::uint32_t index = first + u * Scope::size();
       wait.pe[u] = root_pe;
-      wait.from[u] = index < count ? &control->broadcast[epoch & 1U][index] : nullptr;
+      wait.from[u] = index < count ? buffer + index : nullptr;
     }
     wait.until(epoch, OperationName::Broadcast);
 #pragma unroll
@@ -90,21 +116,23 @@ __device__ void broadcast_parcels(const TeamState& team,
                                   TeamControl* control,
                                   const Blocks& blocks,
                                   std::uint32_t root) {
-  Scope::sync();
-  const std::uint64_t epoch = load_relaxed(&control->broadcast_epoch) + 1;
+  using Local = LocalOf<Scope>;
+  if constexpr (!kIsGrid<Scope>) {
+    Scope::sync();
+  }
+  const std::uint64_t epoch = next_call(control->broadcasts);
   if (team.me == root) {
     send_broadcast<Scope>(team, control, blocks, epoch);
   } else {
-    receive_broadcast<Scope>(control, blocks, epoch, pe_of(team, root));
+    receive_broadcast<Scope>(team, control, blocks, epoch, pe_of(team, root));
   }
-  Scope::sync();  // all parcels of this PE are read
-  for (std::uint32_t k = Scope::rank(); k < team.size; k += Scope::size()) {
+  Local::sync();  // all parcels of this PE, or of this block, are read
+  for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {
     const std::uint32_t i = member_after(team, k);
-    store_relaxed(&moved(control, delta_of_member(team, i))->broadcast_done[team.me].value, epoch);
+    add_relaxed(&moved(control, delta_of_member(team, i))->broadcast_done[team.me].value,
+                tally_step<Scope>());
   }
-  if (is_leader<Scope>()) {
-    store_relaxed(&control->broadcast_epoch, epoch);  // read after the next call's sync
-  }
+  count_call<Scope>(control->broadcasts, epoch);  // read after the next call's sync
 }
 
 // Reads all data from the root.
@@ -183,9 +211,9 @@ __device__ void broadcast(Team team, const Blocks& blocks, std::uint32_t root) {
   if (!is_flat(members)) {
     by_local<Scope>(control, operation,
                     [&] { broadcast_by_signals<LocalOf<Scope>>(team, control, blocks, root); });
-  } else if (blocks.bytes <= kBroadcastParcelBytesMax && is_low_latency<Scope>(blocks.bytes, 1)) {
-    by_local<Scope>(control, operation,
-                    [&] { broadcast_parcels<LocalOf<Scope>>(members, control, blocks, root); });
+  } else if (is_low_latency_broadcast<Scope>(members, blocks.bytes)) {
+    by_all<Scope>(control, operation,
+                  [&] { broadcast_parcels<Scope>(members, control, blocks, root); });
   } else if (blocks.bytes >= kBroadcastHalfwayBytesMin &&
              members.size >= kBroadcastHalfwayMembersMin) {
     broadcast_halfway<Scope>(members, control, blocks, root);

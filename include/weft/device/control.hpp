@@ -30,8 +30,8 @@ struct alignas(16) Parcel {
   std::uint64_t epoch;
 };
 
-// A counter of the PE's blocks. The upper half counts calls that all blocks have made, so that any number of
-// blocks adds up to one step (grid.cuh).
+// A counter of a PE's blocks. The upper half counts calls that all blocks have made, so that any number of
+// blocks adds up to one step (grid.cuh). Calls of smaller scopes add the whole step at once.
 struct alignas(128) Tally {
   std::uint64_t value;
 };
@@ -56,15 +56,18 @@ enum MeetingKind : std::uint32_t {
 // Parcels in one of the two buffers: 16 bytes for 8 of data.
 inline constexpr std::uint32_t kExchangeParcels = 16384;
 inline constexpr std::uint32_t kBroadcastParcels = 4096;
+// The teams with the first numbers (the world, the node, and the first that are made) have larger buffers besides.
+inline constexpr std::uint32_t kWideTeams = 8;
+inline constexpr std::uint32_t kWideParcels = 65536;
 // Holds incoming data of reductions on teams with members that are not mapped.
 inline constexpr std::size_t kScratchBytes = std::size_t{256} << 10U;
 
 struct TeamControl {
   // Written by this PE only: the number of calls so far, per kind.
   std::uint64_t sync_epoch;
-  std::uint64_t exchange_epoch;
-  std::uint64_t broadcast_epoch;
   std::uint64_t arrivals_expected;
+  Tally exchanges;
+  Tally broadcasts;
   // Written by the blocks of this PE's grid.
   Tally gate;
   alignas(128) std::uint64_t gate_opened;
@@ -74,7 +77,7 @@ struct TeamControl {
   alignas(128) Flag rounds[kRoundsMax];
   // Written by any member: signals that follow data.
   alignas(128) Flag arrivals;
-  // Written by member i: the last broadcast whose parcels it no longer needs.
+  // Added to by the scope of member i: a tally of the broadcasts whose parcels it no longer needs.
   alignas(128) Flag broadcast_done[kFlatMembersMax];
   Meeting meetings[kMeetingKinds];
   // Written by members: [epoch & 1].
@@ -85,7 +88,14 @@ struct TeamControl {
 
 static_assert(sizeof(TeamControl) <= kTeamControlBytes, "a team's block of the control bytes");
 
-inline constexpr std::size_t kControlBytes = kTeamCountMax * kTeamControlBytes;
+// Written by members: [epoch & 1].
+struct WideBuffers {
+  alignas(1024) Parcel exchange[2][kWideParcels];
+  alignas(1024) Parcel broadcast[2][kWideParcels];
+};
+
+inline constexpr std::size_t kWideOffset = kTeamCountMax * kTeamControlBytes;
+inline constexpr std::size_t kControlBytes = kWideOffset + kWideTeams * sizeof(WideBuffers);
 
 }  // namespace weft::device
 

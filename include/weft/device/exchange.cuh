@@ -25,7 +25,11 @@ inline __device__ bool is_flat(const TeamState& team) {
 // Runs `work()` by the scope, or by the first block of a grid.
 template <typename Scope, typename Work>
 __device__ void by_local(TeamControl* control, OperationName operation, Work&& work) {
-  if constexpr (kIsGrid<Scope>) {
+  if constexpr (kIsWholeKernel<Scope>) {
+    if (Grid::block() == 0) {
+      work();
+    }
+  } else if constexpr (kIsGrid<Scope>) {
     by_first_block(control, operation, work);
   } else {
     work();
@@ -59,9 +63,9 @@ __device__ void exchange(Team team, const Blocks& blocks, OperationName operatio
   if (!is_flat(members)) {
     by_local<Scope>(control, operation,
                     [&] { exchange_by_signals<LocalOf<Scope>>(team, control, blocks, operation); });
-  } else if (is_low_latency<Scope>(blocks.bytes, members.size)) {
-    by_local<Scope>(control, operation,
-                    [&] { exchange_parcels<LocalOf<Scope>>(members, control, blocks, operation); });
+  } else if (is_low_latency<Scope>(members, blocks.bytes)) {
+    by_all<Scope>(control, operation,
+                  [&] { exchange_parcels<Scope>(members, control, blocks, operation); });
   } else {
     exchange_by_stores<Scope>(members, control, blocks, operation);
   }

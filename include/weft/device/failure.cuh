@@ -68,8 +68,10 @@ inline __device__ __noinline__ void end_kernel(std::uint32_t what,
   __trap();
 }
 
+// Does not return: said to the compiler, so that callers keep nothing across it.
 inline __device__ void fail(const Failure& failure) {
   end_kernel(packed(failure), failure.pe, failure.address, failure.expected);
+  __builtin_unreachable();
 }
 
 }  // namespace weft::device::detail

@@ -19,7 +19,10 @@
 namespace weft::device::detail {
 
 template <typename Scope>
-inline constexpr bool kIsGrid = std::is_same<Scope, Grid>::value;
+inline constexpr bool kIsGrid = std::is_base_of<Grid, Scope>::value;
+
+template <typename Scope>
+inline constexpr bool kIsWholeKernel = std::is_same<Scope, WholeKernel>::value;
 
 // The largest scope whose threads can synchronize directly.
 template <typename Scope>
@@ -34,6 +37,12 @@ inline __device__ std::uint64_t whole(std::uint64_t epoch) {
 // This block's step of a tally. The steps of all blocks add up to one whole, for any number of blocks.
 inline __device__ std::uint64_t grid_step() {
   return Grid::block() == 0 ? whole(1) - (Grid::block_count() - 1) : 1;
+}
+
+// The step of a tally that this scope's leader adds, or each block's where the scope is a grid.
+template <typename Scope>
+__device__ std::uint64_t tally_step() {
+  return kIsGrid<Scope> ? grid_step() : whole(1);
 }
 
 // The thread that adds the block's step. It is not in the leader's warp, which waits for fences meanwhile.
@@ -70,30 +79,72 @@ inline __device__ void await_at_least(const std::uint64_t* word,
              [&] { return load_relaxed(word) >= value; });
 }
 
+// The number of the next call that a tally counts; the same in all threads until the last block counts itself.
+inline __device__ std::uint64_t next_call(const Tally& tally) {
+  return (load_relaxed(&tally.value) >> kTallyShift) + 1;
+}
+
+// This scope, or this block of a grid, has made its part of call `number`. All its threads are past it.
+template <typename Scope>
+__device__ void count_call(Tally& tally, std::uint64_t number) {
+  if constexpr (kIsGrid<Scope>) {
+    if (is_teller()) {
+      using Word = unsigned long long;
+      atomicAdd(reinterpret_cast<Word*>(&tally.value), Word{grid_step()});
+    }
+  } else if (is_leader<Scope>()) {
+    store_relaxed(&tally.value, whole(number));
+  }
+}
+
+// Every block waits for all others; what they did before is visible to all threads of this GPU after.
+inline __device__ void meet_in_grid(TeamControl* control, OperationName operation) {
+  Block::sync();
+  if (is_teller()) {
+    fence_release_on_gpu();  // SYNC grid-meeting: what this block did, for the others
+  }
+  const std::uint64_t epoch = enter_by_grid(control->gate, operation);
+  if (is_leader<Block>()) {
+    await_at_least(&control->gate.value, whole(epoch), operation, static_cast<int>(state().pe));
+    fence_acquire_on_gpu();  // SYNC grid-meeting: of all blocks
+  }
+  Block::sync();
+}
+
+// Runs `work()` by the scope, of which each block of a grid does a part. The blocks meet after it: each then sees all parts,
+// and none begins the next call before all have left this one.
+template <typename Scope, typename Work>
+__device__ void by_all(TeamControl* control, OperationName operation, Work&& work) {
+  work();
+  if constexpr (std::is_same<Scope, Grid>::value) {
+    meet_in_grid(control, operation);
+  }
+}
+
 // All blocks enter, the first one does `work`, all return. So the grid is synchronized before and after it.
 template <typename Work>
 __device__ void by_first_block(TeamControl* control, OperationName operation, Work&& work) {
   Block::sync();
   if (is_teller()) {
-    fence_release();  // SYNC grid-gate: what this block did, for the first block
+    fence_release_on_gpu();  // SYNC grid-gate: what this block did, for the first block
   }
   const std::uint64_t epoch = enter_by_grid(control->gate, operation);
   const auto me = static_cast<int>(state().pe);
   if (Grid::block() == 0) {
     if (is_leader<Block>()) {
       await_at_least(&control->gate.value, whole(epoch), operation, me);
-      fence_acquire();  // SYNC grid-gate: of all blocks
+      fence_acquire_on_gpu();  // SYNC grid-gate: of all blocks
     }
     Block::sync();
     work();
     Block::sync();
     if (is_leader<Block>()) {
-      fence_release();  // SYNC grid-opened: the work, for the other blocks
+      fence_release_on_gpu();  // SYNC grid-opened: the work, for the other blocks
       store_relaxed(&control->gate_opened, epoch);
     }
   } else if (is_leader<Block>()) {
     await_at_least(&control->gate_opened, epoch, operation, me);
-    fence_acquire();  // SYNC grid-opened: pairs with the first block's release
+    fence_acquire_on_gpu();  // SYNC grid-opened: pairs with the first block's release
   }
   Block::sync();
 }

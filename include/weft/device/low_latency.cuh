@@ -1,12 +1,13 @@
 // The low-latency protocol for small data: parcels of 8 bytes of data and the call's number, stored into the
 // receiver's buffer and polled there until the number is this call's. One trip, no fence, no entry, and no
-// peer writes to dest. For teams whose members are all mapped. Not for whole grids: their first block calls it
-// (grid.cuh).
+// peer writes to dest. For teams whose members are all mapped.
 //
 // Two buffers are enough if every member sends to every other in every call that counts. A member that writes in
 // call e has left e - 1, so it has received a parcel of e - 1 from the receiver. The receiver had left e - 2
 // (after its scope's sync) when it sent that. Numbers have 64 bits, so a stale parcel is never mistaken for a
 // new one. All kinds of calls, of any length, share one count and the buffers, so one argument covers them.
+// A grid leaves as a whole: its blocks meet at the end of the call (grid.cuh `by_all`), or their kernel ends with it, and
+// the next call's begins later. The last block to be through makes the count.
 #ifndef WEFT_DEVICE_LOW_LATENCY_CUH
 #define WEFT_DEVICE_LOW_LATENCY_CUH
 
@@ -19,14 +20,14 @@ namespace weft::device::detail {
 
 inline constexpr std::uint32_t kParcelBytes = 8;  // of data
 
-// The largest number of bytes received per member for which parcels are faster. To be measured; the buffer ends
-// at 128 KiB.
+// The most bytes of all members together, this one's own included, for which parcels are faster than stores into dest. A
+// grid's are faster as long as the buffers hold them (docs/PERFORMANCE.md).
 template <typename Scope>
 inline constexpr std::size_t kLowLatencyBytesMax = std::size_t{64} << 10U;
 template <>
 inline constexpr std::size_t kLowLatencyBytesMax<Warp> = std::size_t{4} << 10U;
 template <>
-inline constexpr std::size_t kLowLatencyBytesMax<Thread> = std::size_t{1} << 10U;
+inline constexpr std::size_t kLowLatencyBytesMax<Thread> = 128;
 
 static_assert(kLowLatencyBytesMax<Block> <= std::size_t{kExchangeParcels} * kParcelBytes,
               "the buffer holds what every member sends");
@@ -42,10 +43,27 @@ inline __device__ std::size_t parcels_of(std::size_t bytes) {
   return (bytes + kParcelBytes - 1) / kParcelBytes;
 }
 
+inline __device__ bool has_wide_buffers(const TeamState& team) {
+  return team.id < kWideTeams;
+}
+
+inline __device__ WideBuffers* wide_buffers_of(const TeamState& team) {
+  return reinterpret_cast<WideBuffers*>(state().heap + kWideOffset) + team.id;
+}
+
+// Whether `bytes` from every member go by parcels. The same on all members.
 template <typename Scope>
-__device__ bool is_low_latency(std::size_t bytes, std::uint32_t senders) {
-  constexpr std::size_t kMax = kLowLatencyBytesMax<LocalOf<Scope>>;
-  return bytes <= kMax && parcels_of(bytes) * senders <= kMax / kParcelBytes;
+__device__ bool is_low_latency(const TeamState& team, std::size_t bytes) {
+  constexpr std::size_t kParcels = kIsGrid<Scope> ? kWideParcels : kExchangeParcels;
+  if (bytes > kParcels * std::size_t{kParcelBytes}) {
+    return false;  // before it is multiplied
+  }
+  if constexpr (kIsGrid<Scope>) {
+    const std::size_t room = has_wide_buffers(team) ? kWideParcels : kExchangeParcels;
+    return parcels_of(bytes) * (team.size - 1) <= room;
+  } else {
+    return parcels_of(bytes) * team.size <= kLowLatencyBytesMax<Scope> / kParcelBytes;
+  }
 }
 
 // The number of bytes of `data` in parcel `index`, at most 8.
@@ -124,30 +142,42 @@ struct Blocks {
   std::size_t source_stride;
 };
 
-// State shared by the loops of one call.
+// State shared by the loops of one call. A member's buffer has a run of `per_member` parcels for each other member: first
+// for the one before it in the team, at last for the one after it.
 struct ParcelCall {
   Parcel* buffer;  // this PE's; the same address names the other members'
   std::uint64_t epoch;
   std::uint32_t per_member;  // parcels of one block
   OperationName operation;
+
+  // The run at the member `step` after this PE, 1 .. size - 1, for what this PE sends it; and, with the roles changed, the run
+  // here for the member `size - step` after this PE.
+  __device__ std::uint32_t run_of(const TeamState& team, std::uint32_t step) const {
+    return (team.size - 1 - step) * per_member;
+  }
 };
 
 template <typename Scope>
-__device__ ParcelCall open_parcels(TeamControl* control,
+__device__ ParcelCall open_parcels(const TeamState& team,
+                                   TeamControl* control,
                                    std::size_t bytes,
                                    OperationName operation) {
-  Scope::sync();  // all threads have left the previous call, and the source is written
-  const std::uint64_t epoch = load_relaxed(&control->exchange_epoch) + 1;
-  return {control->exchange[epoch & 1U], epoch, static_cast<std::uint32_t>(parcels_of(bytes)),
-          operation};
+  if constexpr (!kIsGrid<Scope>) {
+    Scope::sync();  // all threads have left the previous call, and the source is written
+  }
+  const std::uint64_t epoch = next_call(control->exchanges);
+  const auto per_member = static_cast<std::uint32_t>(parcels_of(bytes));
+  Parcel* buffer = control->exchange[epoch & 1U];
+  if (kIsGrid<Scope> && per_member * (team.size - 1) > kExchangeParcels) {
+    buffer = wide_buffers_of(team)->exchange[epoch & 1U];
+  }
+  return {buffer, epoch, per_member, operation};
 }
 
 template <typename Scope>
 __device__ void close_parcels(TeamControl* control, const ParcelCall& call) {
-  Scope::sync();
-  if (is_leader<Scope>()) {
-    store_relaxed(&control->exchange_epoch, call.epoch);  // read after the next call's sync
-  }
+  LocalOf<Scope>::sync();
+  count_call<Scope>(control->exchanges, call.epoch);  // read after the next call's sync
 }
 
 // Sends every member its block.
@@ -170,7 +200,7 @@ __device__ void send_blocks(const TeamState& team, const Blocks& blocks, const P
         data[u] = load_packed(blocks.source + member * blocks.source_stride + index * kParcelBytes,
                               bytes_in_parcel(bytes, index));
         to[u] =
-            moved(call.buffer, delta_of(pe_of(team, member))) + team.me * call.per_member + index;
+            moved(call.buffer, delta_of(pe_of(team, member))) + call.run_of(team, step + 1) + index;
       }
     }
 #pragma unroll
@@ -202,7 +232,7 @@ __device__ void receive_blocks(const TeamState& team,
         index[u] = item - step * call.per_member;
         member[u] = member_after(team, team.size - 1 - step);  // who sends to this PE first, first
         wait.pe[u] = pe_of(team, member[u]);
-        wait.from[u] = call.buffer + member[u] * call.per_member + index[u];
+        wait.from[u] = call.buffer + call.run_of(team, step + 1) + index[u];
       }
     }
     wait.until(call.epoch, call.operation);
@@ -221,7 +251,7 @@ __device__ void exchange_parcels(const TeamState& team,
                                  TeamControl* control,
                                  const Blocks& blocks,
                                  OperationName operation) {
-  const ParcelCall call = open_parcels<Scope>(control, blocks.bytes, operation);
+  const ParcelCall call = open_parcels<Scope>(team, control, blocks.bytes, operation);
   send_blocks<Scope>(team, blocks, call);
   copy<Scope>(blocks.dest + team.me * blocks.bytes, blocks.source + team.me * blocks.source_stride,
               blocks.bytes);

@@ -92,13 +92,12 @@ __device__ void reduce(Team team, const ReduceCall<T>& call) {
   if (!is_flat(members)) {
     by_local<Scope>(control, call.operation,
                     [&] { reduce_by_signals<LocalOf<Scope>, Op>(team, control, call); });
-  } else if (is_low_latency<Scope>(bytes, members.size)) {
+  } else if (is_low_latency<Scope>(members, bytes)) {
     const Blocks blocks{reinterpret_cast<std::byte*>(call.dest),
                         reinterpret_cast<const std::byte*>(call.source), bytes,
                         call.source_stride * sizeof(T)};
-    by_local<Scope>(control, call.operation, [&] {
-      reduce_parcels<LocalOf<Scope>, Op, T>(members, control, blocks, call.operation);
-    });
+    by_all<Scope>(control, call.operation,
+                  [&] { reduce_parcels<Scope, Op, T>(members, control, blocks, call.operation); });
   } else {
     reduce_by_loads<Scope, Op>(members, control, call);
   }

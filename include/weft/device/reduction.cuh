@@ -199,33 +199,74 @@ __device__ void reduce_range(const TeamState& team, T* to, const T* from, std::s
 
 // ---- Small data
 
-// One parcel of each member, combined; the own contribution is `mine`.
-template <typename Op, typename T>
-__device__ std::uint64_t gather_parcels(const TeamState& team,
-                                        const ParcelCall& call,
-                                        std::uint32_t index,
-                                        std::uint64_t mine) {
-  constexpr std::uint32_t kMembers = 8;
-  std::uint64_t result = 0;
+// Parcels `first`, `first` + `step`, ... of each member, combined, at most kPlaces below the call's number; `results` has this
+// PE's own. So many are waited for at once.
+template <typename Op, typename T, std::uint32_t kMembers, std::uint32_t kPlaces>
+__device__ void gather_parcels(const TeamState& team,
+                               const ParcelCall& call,
+                               std::uint32_t first,
+                               std::uint32_t step,
+                               std::uint64_t (&results)[kPlaces]) {
+  std::uint64_t mine[kPlaces];
+#pragma unroll
+  for (std::uint32_t u = 0; u < kPlaces; ++u) {
+    mine[u] = results[u];
+  }
   for (std::uint32_t base = 0; base < team.size; base += kMembers) {
-    ParcelWait<kMembers> wait;
+    ParcelWait<kMembers * kPlaces> wait;
 #pragma unroll
     for (std::uint32_t j = 0; j < kMembers; ++j) {
       const std::uint32_t member = base + j;
       const bool is_sent = member < team.size && member != team.me;
-      wait.from[j] = is_sent ? call.buffer + member * call.per_member + index : nullptr;
-      wait.pe[j] = is_sent ? pe_of(team, member) : -1;
-      wait.data[j] = mine;
+      const std::uint32_t after =
+          member + team.size - team.me;  // how far behind this PE, modulo the size
+      const std::uint32_t distance = team.size - (after < team.size ? after : after - team.size);
+      const Parcel* run = is_sent ? call.buffer + call.run_of(team, distance) : nullptr;
+#pragma unroll
+      for (std::uint32_t u = 0; u < kPlaces; ++u) {
+        const std::uint32_t index = first + u * step;
+        wait.from[j * kPlaces + u] = is_sent && index < call.per_member ? run + index : nullptr;
+        wait.pe[j * kPlaces + u] = is_sent ? pe_of(team, member) : -1;
+        wait.data[j * kPlaces + u] = mine[u];
+      }
     }
     wait.until(call.epoch, call.operation);
 #pragma unroll
     for (std::uint32_t j = 0; j < kMembers; ++j) {
-      if (base + j < team.size) {
-        result = base + j == 0 ? wait.data[j] : combine<Op, T>(result, wait.data[j]);
+#pragma unroll
+      for (std::uint32_t u = 0; u < kPlaces && base + j < team.size; ++u) {
+        const std::uint64_t data = wait.data[j * kPlaces + u];
+        results[u] = base + j == 0 ? data : combine<Op, T>(results[u], data);
       }
     }
   }
-  return result;
+}
+
+template <typename Scope, typename Op, typename T, std::uint32_t kMembers>
+__device__ void receive_and_combine(const TeamState& team,
+                                    const Blocks& blocks,
+                                    const ParcelCall& call) {
+  constexpr std::uint32_t kPlaces = 8 / kMembers;
+  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
+  const std::byte* own = blocks.source + team.me * blocks.source_stride;
+  const std::uint32_t step = Scope::size();
+  for (std::uint32_t first = Scope::rank(); first < call.per_member; first += kPlaces * step) {
+    std::uint64_t results[kPlaces];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kPlaces; ++u) {
+      const std::uint32_t index = first + u * step;
+      results[u] = index < call.per_member
+                       ? load_packed(own + index * kParcelBytes, bytes_in_parcel(bytes, index))
+                       : 0;
+    }
+    gather_parcels<Op, T, kMembers, kPlaces>(team, call, first, step, results);
+#pragma unroll
+    for (std::uint32_t u = 0; u < kPlaces; ++u) {
+      if (const std::uint32_t index = first + u * step; index < call.per_member) {
+        store_packed(blocks.dest + index * kParcelBytes, results[u], bytes_in_parcel(bytes, index));
+      }
+    }
+  }
 }
 
 // Combines block k of all members into dest on member k; stride 0: the same block for all. A thread writes
@@ -235,7 +276,7 @@ __device__ void reduce_parcels(const TeamState& team,
                                TeamControl* control,
                                const Blocks& blocks,
                                OperationName operation) {
-  const ParcelCall call = open_parcels<Scope>(control, blocks.bytes, operation);
+  const ParcelCall call = open_parcels<Scope>(team, control, blocks.bytes, operation);
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   for (std::uint32_t i = Scope::rank(); i < call.per_member; i += Scope::size()) {
     const std::byte* from = blocks.source + i * kParcelBytes;
@@ -246,16 +287,14 @@ __device__ void reduce_parcels(const TeamState& team,
       if (k == 1 || blocks.source_stride != 0) {
         data = load_packed(from + member * blocks.source_stride, part);
       }
-      store_relaxed_16(
-          moved(call.buffer, delta_of(pe_of(team, member))) + team.me * call.per_member + i, data,
-          call.epoch);
+      store_relaxed_16(moved(call.buffer, delta_of(pe_of(team, member))) + call.run_of(team, k) + i,
+                       data, call.epoch);
     }
   }
-  for (std::uint32_t i = Scope::rank(); i < call.per_member; i += Scope::size()) {
-    const std::uint32_t part = bytes_in_parcel(bytes, i);
-    const std::uint64_t mine =
-        load_packed(blocks.source + team.me * blocks.source_stride + i * kParcelBytes, part);
-    store_packed(blocks.dest + i * kParcelBytes, gather_parcels<Op, T>(team, call, i, mine), part);
+  if (team.size <= 4) {
+    receive_and_combine<Scope, Op, T, 4>(team, blocks, call);
+  } else {
+    receive_and_combine<Scope, Op, T, 8>(team, blocks, call);
   }
   close_parcels<Scope>(control, call);
 }

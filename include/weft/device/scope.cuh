@@ -59,6 +59,14 @@ struct Grid {
   static __device__ std::uint32_t size() { return block_count() * Block::size(); }
 };
 
+namespace detail {
+
+// All blocks of a kernel whose one call this is: what they need of each other before and after it, the kernel's begin and
+// end give them. For the library's kernels on streams.
+struct WholeKernel : Grid {};
+
+}  // namespace detail
+
 // The first thread of a scope.
 template <typename Scope>
 __device__ bool is_leader() {

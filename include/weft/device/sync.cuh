@@ -2,7 +2,8 @@
 // in progress per team, and all members make the same calls in the same order.
 //
 // Order: if peers are mapped, what the calling scope did before sync is visible to every member that returns from
-// it. barrier is quiet followed by sync, and so guarantees it for all PEs.
+// it. barrier is quiet followed by sync, and so guarantees it for all PEs. With Order::None sync only tells that all are
+// there, and orders nothing; it saves the fence, most of its time.
 #ifndef WEFT_DEVICE_SYNC_CUH
 #define WEFT_DEVICE_SYNC_CUH
 
@@ -16,15 +17,19 @@
 
 namespace weft::device {
 
+enum class Order : bool { None, AcquireRelease };
+
 namespace detail {
 
 // One store to every member, one poll of every own flag: no step depends on another.
-template <typename Scope>
+template <typename Scope, Order kOrder>
 __device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint64_t epoch) {
   if (Scope::rank() >= team.size) {
     return;
   }
-  fence_release();  // SYNC device-sync: what the scope did, for members that see the epoch
+  if constexpr (kOrder == Order::AcquireRelease) {
+    fence_release();  // SYNC device-sync: what the scope did, for members that see the epoch
+  }
   for (std::uint32_t i = Scope::rank(); i < team.size; i += Scope::size()) {
     if (i != team.me) {
       const std::int64_t delta = delta_of(pe_of(team, i));
@@ -39,7 +44,9 @@ __device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint
     spin_until({FailureKind::None, OperationName::Sync, pe_of(team, i), flag, epoch},
                [&] { return load_relaxed(flag) >= epoch; });
   }
-  fence_acquire();  // SYNC device-sync: pairs with the release above
+  if constexpr (kOrder == Order::AcquireRelease) {
+    fence_acquire();  // SYNC device-sync: pairs with the release above
+  }
 }
 
 // Dissemination barrier: log2(size) rounds, in each a signal to the member 2^round further on. By one thread.
@@ -60,12 +67,12 @@ inline __device__ void meet_by_rounds(const TeamState& team,
 }
 
 // For scopes other than a grid.
-template <typename Scope>
+template <typename Scope, Order kOrder>
 __device__ void sync_members(const TeamState& members, TeamControl* control) {
   Scope::sync();
   const std::uint64_t epoch = load_relaxed(&control->sync_epoch) + 1;
   if (members.all_mapped != 0 && members.size <= kFlatMembersMax) {
-    detail::meet_flat<Scope>(members, control, epoch);
+    detail::meet_flat<Scope, kOrder>(members, control, epoch);
   } else if (is_leader<Scope>()) {
     detail::meet_by_rounds(members, control, epoch);
   }
@@ -78,15 +85,15 @@ __device__ void sync_members(const TeamState& members, TeamControl* control) {
 }  // namespace detail
 
 // Returns when all members have entered, with all their threads of the scope.
-template <typename Scope = Thread>
+template <typename Scope = Thread, Order kOrder = Order::AcquireRelease>
 __device__ void sync(Team team) {
   const TeamState& members = detail::members_of(team);
   TeamControl* control = detail::control_of(members);
   if constexpr (detail::kIsGrid<Scope>) {
     detail::by_first_block(control, OperationName::Sync,
-                           [&] { detail::sync_members<Block>(members, control); });
+                           [&] { detail::sync_members<Block, kOrder>(members, control); });
   } else {
-    detail::sync_members<Scope>(members, control);
+    detail::sync_members<Scope, kOrder>(members, control);
   }
 }
 

@@ -5,8 +5,11 @@ namespace weft::gpu::on_stream {
 namespace {
 
 // From this size on a copy engine transfers data to or from a mapped peer. It takes no SM from the program's kernels
-// and has higher NVLink throughput (397 against 371 GB/s on an H200), but starts some microseconds later.
-constexpr std::size_t kCopyEngineBytesMin = std::size_t{4} << 20U;
+// and has higher NVLink throughput (397 against 371 GB/s on an H200), but starts some microseconds later: it is ahead from
+// about 24 MiB on (docs/PERFORMANCE.md).
+constexpr std::size_t kCopyEngineBytesMin = std::size_t{32} << 20U;
+// Up to this size one block puts with a signal; one kernel is faster than two.
+constexpr std::size_t kOneBlockBytes = std::size_t{64} << 10U;
 
 struct Part {
   std::byte* dest;

@@ -4,54 +4,58 @@
 namespace weft::gpu::on_stream {
 namespace {
 
-// Enough for one flag per PE of a node; with more PEs a thread handles several.
-constexpr int kMeetingThreads = 128;
+using device::detail::WholeKernel;
+
+// One flag for each PE of a node; with more PEs a thread handles several.
+constexpr int kMeetingThreads = 32;
 
 __global__ void __launch_bounds__(kMeetingThreads, 1) barrier_kernel() {
-  device::barrier<device::Block>(device::kWorld);
+  device::barrier<device::Warp>(device::kWorld);
 }
 
 __global__ void __launch_bounds__(kMeetingThreads, 1) sync_kernel(device::Team team) {
-  device::sync<device::Block>(team);
+  device::sync<device::Warp>(team);
+}
+
+// The world's state is in constant memory, that of other teams is not.
+__global__ void __launch_bounds__(kMeetingThreads, 1) sync_all_kernel() {
+  device::sync<device::Warp>(device::kWorld);
 }
 
 // The kernel derives the widest unit that both sides and the size allow from the byte count.
-template <typename Scope>
 __global__ void __launch_bounds__(kThreads, 1) alltoall_kernel(device::Team team,
                                                                std::byte* dest,
                                                                const std::byte* source,
                                                                std::size_t bytes) {
-  device::alltoall<Scope>(team, dest, source, bytes);
+  device::alltoall<WholeKernel>(team, dest, source, bytes);
 }
 
-template <typename Scope>
 __global__ void __launch_bounds__(kThreads, 1) fcollect_kernel(device::Team team,
                                                                std::byte* dest,
                                                                const std::byte* source,
                                                                std::size_t bytes) {
-  device::fcollect<Scope>(team, dest, source, bytes);
+  device::fcollect<WholeKernel>(team, dest, source, bytes);
 }
 
-template <typename Scope>
 __global__ void __launch_bounds__(kThreads, 1) broadcast_kernel(
     device::Team team, std::byte* dest, const std::byte* source, std::size_t bytes, int root) {
-  device::broadcast<Scope>(team, dest, source, bytes, root);
+  device::broadcast<WholeKernel>(team, dest, source, bytes, root);
 }
 
 template <typename Kernel, typename... More>
-int launch_bytes(Kernel by_block,
-                 Kernel by_grid,
+int launch_bytes(Kernel kernel,
                  std::size_t received,
                  const Collective& call,
                  weft_stream_t stream,
                  More... more) {
-  const device::Team team{call.number};
-  auto* dest = static_cast<std::byte*>(call.dest);
-  const auto* source = static_cast<const std::byte*>(call.source);
-  const unsigned blocks = blocks_for(received);
-  return blocks == 1
-             ? launch(by_block, 1, kThreads, stream, team, dest, source, call.bytes, more...)
-             : launch_together(by_grid, blocks, stream, team, dest, source, call.bytes, more...);
+  return launch_together(kernel, blocks_for(received), stream, device::Team{call.number},
+                         static_cast<std::byte*>(call.dest),
+                         static_cast<const std::byte*>(call.source), call.bytes, more...);
+}
+
+// Of a call in which every other member sends this PE `call.bytes`.
+std::size_t received_from_all(const Collective& call) {
+  return call.bytes * (std::max<std::size_t>(call.size, 1) - 1);
 }
 
 }  // namespace
@@ -61,29 +65,26 @@ int barrier_all(weft_stream_t stream) {
 }
 
 int sync(int number, weft_stream_t stream) {
-  return launch(&sync_kernel, 1, kMeetingThreads, stream, device::Team{number});
+  return number == device::kWorld.number
+             ? launch(&sync_all_kernel, 1, kMeetingThreads, stream)
+             : launch(&sync_kernel, 1, kMeetingThreads, stream, device::Team{number});
 }
 
 int alltoall(const Collective& call, weft_stream_t stream) {
-  return launch_bytes(&alltoall_kernel<device::Block>, &alltoall_kernel<device::Grid>,
-                      call.bytes * call.size, call, stream);
+  return launch_bytes(&alltoall_kernel, received_from_all(call), call, stream);
 }
 
 int broadcast(const Collective& call, int root, weft_stream_t stream) {
-  return launch_bytes(&broadcast_kernel<device::Block>, &broadcast_kernel<device::Grid>, call.bytes,
-                      call, stream, root);
+  return launch_bytes(&broadcast_kernel, call.bytes, call, stream, root);
 }
 
 int fcollect(const Collective& call, weft_stream_t stream) {
-  return launch_bytes(&fcollect_kernel<device::Block>, &fcollect_kernel<device::Grid>,
-                      call.bytes * call.size, call, stream);
+  return launch_bytes(&fcollect_kernel, received_from_all(call), call, stream);
 }
 
 int preload_exchanges() {
-  return preload(&barrier_kernel, &sync_kernel, &alltoall_kernel<device::Block>,
-                 &alltoall_kernel<device::Grid>, &fcollect_kernel<device::Block>,
-                 &fcollect_kernel<device::Grid>, &broadcast_kernel<device::Block>,
-                 &broadcast_kernel<device::Grid>);
+  return preload(&barrier_kernel, &sync_kernel, &sync_all_kernel, &alltoall_kernel,
+                 &fcollect_kernel, &broadcast_kernel);
 }
 
 }  // namespace weft::gpu::on_stream

@@ -9,41 +9,29 @@
 namespace weft::gpu::on_stream {
 
 // Both reductions in one kernel, since they differ only in the stride.
-template <typename Scope, typename Op, typename T>
+template <typename Op, typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     reduce_kernel(device::Team team, device::detail::ReduceCall<T> call) {
-  device::detail::reduce<Scope, Op, T>(team, call);
+  device::detail::reduce<device::detail::WholeKernel, Op, T>(team, call);
 }
-
-// Sums, the most frequent reductions, have kernels of block scope for calls of one block. The others use grid scope
-// with one block there, which costs a synchronization with itself.
-template <typename Op>
-using ScopeOfOneBlock =
-    std::conditional_t<std::is_same<Op, device::Sum>::value, device::Block, device::Grid>;
 
 template <typename Op, typename T>
 int launch_reduce(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
-  using One = ScopeOfOneBlock<Op>;
   const device::Team team{call.number};
   const std::size_t count = call.bytes / sizeof(T);
   const device::detail::ReduceCall<T> what{
       static_cast<T*>(call.dest), static_cast<const T*>(call.source), count,
       options.scatters ? count : 0,
       options.scatters ? device::OperationName::ReduceScatter : device::OperationName::Reduce};
-  // In the parcel protocol (one block) a PE receives the whole data of all members.
-  const unsigned blocks = blocks_for(call.bytes * call.size);
-  return blocks == 1
-             ? launch(&reduce_kernel<One, Op, T>, 1, kThreads, stream, team, what)
-             : launch_together(&reduce_kernel<device::Grid, Op, T>, blocks, stream, team, what);
+  const unsigned blocks = blocks_for(call.bytes * (std::max<std::size_t>(call.size, 1) - 1));
+  return launch_together(&reduce_kernel<Op, T>, blocks, stream, team, what);
 }
 
 template <typename T, typename... Ops>
 int preload_reduce() {
   int error = 0;
   const auto load = [&error](int result) { error = error == 0 ? result : error; };
-  (load(
-       preload(&reduce_kernel<device::Grid, Ops, T>, &reduce_kernel<ScopeOfOneBlock<Ops>, Ops, T>)),
-   ...);
+  (load(preload(&reduce_kernel<Ops, T>)), ...);
   return error;
 }
 

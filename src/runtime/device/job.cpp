@@ -121,6 +121,14 @@ TeamState DeviceJob::team_state(const collectives::Team& team) {
   return state;
 }
 
+void DeviceJob::clear_control_of(std::uint32_t team) {
+  gpu::clear(heap_->base() + team * device::kTeamControlBytes, device::kTeamControlBytes);
+  if (team < device::kWideTeams) {
+    gpu::clear(heap_->base() + device::kWideOffset + team * sizeof(device::WideBuffers),
+               sizeof(device::WideBuffers));
+  }
+}
+
 std::uint32_t DeviceJob::enter(collectives::Team& team) {
   const auto is_entered = [&] {
     const std::lock_guard lock(teams_mutex_);
@@ -129,7 +137,7 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
   // The lock is not held while the members meet: their threads may enter several teams in another order.
   if (!is_entered()) {
     const TeamState state = team_state(team);
-    gpu::clear(heap_->base() + state.id * device::kTeamControlBytes, device::kTeamControlBytes);
+    clear_control_of(state.id);
     team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
     {
       const std::lock_guard lock(teams_mutex_);

@@ -114,6 +114,8 @@ class DeviceJob {
   void prepare_growth();
   [[nodiscard]] std::byte* take_block(const Request& request, std::string_view name);
   [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
+  // The words and buffers of the team with this number.
+  void clear_control_of(std::uint32_t team);
 
   const DeviceDependencies with_;
   Pe me_;

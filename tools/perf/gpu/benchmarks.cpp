@@ -95,6 +95,10 @@ void add_kernels(std::vector<Benchmark>& all) {
   add(with_threads(for_two(SignalPingPong, {"signal_ping_pong", "Round trip of signal"},
                            kOneElement, run_ping_pong),
                    1));
+  add(with_threads(for_two(TaggedPingPong,
+                           {"tagged_ping_pong", "Round trip of put_tagged, data and flag in one"},
+                           kOneElement, run_ping_pong),
+                   1));
   add(with_threads(
       for_two(AtomicLatency, {"atomic_latency", "Time of each atomic"}, kOneElement, run_atomics),
       1));
@@ -103,6 +107,8 @@ void add_kernels(std::vector<Benchmark>& all) {
   add(collective(Alltoall, {"alltoall", "alltoall of all PEs"}, kOfAlltoall, four));
   add(collective(Barrier, {"barrier", "barrier of all PEs"}, kOneElement, four));
   add(collective(Sync, {"sync", "sync of all PEs"}, kOneElement, four));
+  add(collective(SyncRelaxed, {"sync_relaxed", "sync of all PEs that orders nothing"}, kOneElement,
+                 four));
   add(collective(Bcast, {"bcast", "broadcast from PE 0"}, kOfCollectives, wide));
   add(collective(Fcollect, {"fcollect", "fcollect of all PEs"}, kOfCollectives, wide));
   add(collective(Reduction, {"reduction", "reduce with -o and -d"}, kOfReductions, wide));

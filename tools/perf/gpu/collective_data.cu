@@ -51,7 +51,8 @@ CollectivePlan plan_of(const Session& session,
   } else if (options.kind == Kind::Bcast) {
     plan.pattern = Pattern::One;
     plan.bus_factor = 1;
-  } else if (options.kind == Kind::Barrier || options.kind == Kind::Sync) {
+  } else if (options.kind == Kind::Barrier || options.kind == Kind::Sync ||
+             options.kind == Kind::SyncRelaxed) {
     plan.moves_nothing = true;
   } else {
     const bool scatters = options.kind == Kind::ReduceScatter;

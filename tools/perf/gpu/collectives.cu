@@ -51,6 +51,13 @@ struct CallSync {
   }
 };
 
+struct CallSyncRelaxed {
+  template <typename Scope>
+  static __device__ void call(const Buffers& /*buffers*/) {
+    wd::sync<Scope, wd::Order::None>(wd::kWorld);
+  }
+};
+
 CollectiveKernels kernels_of(const CollectivePlan& plan, Kind kind) {
   const bool scatters = kind == Kind::ReduceScatter;
   switch (kind) {
@@ -64,6 +71,8 @@ CollectiveKernels kernels_of(const CollectivePlan& plan, Kind kind) {
       return in_all_scopes<CallBarrier>();
     case Kind::Sync:
       return in_all_scopes<CallSync>();
+    case Kind::SyncRelaxed:
+      return in_all_scopes<CallSyncRelaxed>();
     case Kind::Reduction:
     case Kind::ReduceScatter:
     default:

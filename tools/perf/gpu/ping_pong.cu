@@ -1,5 +1,5 @@
-// put_ping_pong, put_signal_ping_pong, signal_ping_pong: PE 0 and its partner answer each other; a round
-// trip. The word that is waited for grows from one kernel to the next and is never reset.
+// put_ping_pong, put_signal_ping_pong, signal_ping_pong, tagged_ping_pong: PE 0 and its partner answer each other; a
+// round trip. The word that is waited for grows from one kernel to the next and is never reset.
 #include "tools/perf/gpu/memory.cuh"
 
 namespace weft::perf::gpu {
@@ -48,6 +48,25 @@ struct SignalPing {
   }
 };
 
+// The data is the number, so a wrong one is seen.
+__global__ void __launch_bounds__(1, 1) tagged_ping_pong(Half side, Loop loop, Span* spans) {
+  auto* word = reinterpret_cast<wd::Tagged*>(side.dest);
+  std::uint64_t value = side.base + 1;
+  bool sends = side.serves;
+  for (int half = -2 * loop.warmup; half < 2 * loop.iterations; ++half, sends = !sends) {
+    if (half == 0) {
+      begin_span(spans);
+    }
+    if (sends) {
+      wd::put_tagged(word, value, value, side.peer);
+    } else {
+      value = wd::tagged_wait<std::uint64_t>(word, value);
+    }
+    value += half & 1;
+  }
+  end_span(spans);
+}
+
 template <typename Ping, typename Scope>
 __global__ void __launch_bounds__(kTimedThreadsMax, 1)
     ping_pong(Half side, Loop loop, Span* spans) {
@@ -79,6 +98,9 @@ Kernel kernel_in(Scope scope) {
 Kernel kernel_of(Kind kind, Scope scope) {
   if (kind == Kind::PutPingPong) {
     return kernel_in<PutPing>(scope);
+  }
+  if (kind == Kind::TaggedPingPong) {
+    return &tagged_ping_pong;
   }
   return kind == Kind::PutSignalPingPong ? kernel_in<PutSignalPing>(scope)
                                          : &ping_pong<SignalPing, wd::Thread>;
@@ -121,7 +143,7 @@ void run_size(Session& session, Scope scope, std::size_t bytes, std::uint64_t& s
   const std::uint64_t iterations = iterations_for(options, bytes, kBudget);
   const Loop loop{static_cast<int>(std::min(iterations, options.warmup_iterations)),
                   static_cast<int>(iterations)};
-  prepare_bytes(session, std::max<std::size_t>(bytes, 8));
+  prepare_bytes(session, std::max(bytes, sizeof(wd::Tagged)));
   const Measured measured = measure(session, scope, bytes, loop, sequence);
   Row row;
   row.title = "shmem_" + options.name + "_latency";
@@ -131,7 +153,7 @@ void run_size(Session& session, Scope scope, std::size_t bytes, std::uint64_t& s
   row.iterations = iterations;
   row.threads = measured.threads;
   std::uint64_t wrong = 0;
-  if (options.verifies && session.is_one_of_two()) {
+  if (options.verifies && session.is_one_of_two() && options.kind != Kind::TaggedPingPong) {
     wrong = count_wrong<std::uint8_t>(
         session.dest(), 1, bytes,
         {Pattern::One, session.me(), session.pe_count(), session.other()});
@@ -144,7 +166,7 @@ void run_size(Session& session, Scope scope, std::size_t bytes, std::uint64_t& s
 void run_ping_pong(Session& session) {
   std::uint64_t sequence = 0;
   const Options& options = session.options();
-  if (options.kind == Kind::SignalPingPong) {
+  if (options.kind == Kind::SignalPingPong || options.kind == Kind::TaggedPingPong) {
     return run_size(session, Scope::Thread, 0, sequence);
   }
   for (const Scope scope : options.scopes) {
