@@ -25,10 +25,10 @@ struct Residency {
 
 [[nodiscard]] Residency residency();
 
-// Of 512 threads each. Wide: a whole block handles a row, for few rows; else 128 threads.
+// Of 512 threads each.
 struct Grid {
   int blocks = 1;
-  bool is_wide = false;
+  int groups = 4;  // of a block, each of which handles a row at a time: 1, 4 or 16
 };
 
 struct Phases {

@@ -221,10 +221,12 @@ void GpuExchange::checked(weft_moe_step step, weft_stream_t stream, Check&& chec
   }
 }
 
-// Wide blocks while there are no more than two rows for each, if the other ranks have as many tokens.
+// A whole block for a row while there are no more than two rows for each block, if the other ranks have as many tokens; a
+// warp where each has several: so most of them have loads on their way while one waits.
 gpu::moe::Grid GpuExchange::grid() const {
   const int copies = std::min(config_.topk, static_cast<int>(ranks_.count()));
-  return {blocks_, tokens_ * copies <= 2 * blocks_};
+  const int rows = tokens_ * copies;
+  return {blocks_, rows <= 2 * blocks_ ? 1 : rows < 32 * blocks_ ? 4 : 16};
 }
 
 // ---- Dispatch

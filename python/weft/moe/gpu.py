@@ -10,6 +10,9 @@ What differs from the CPU's:
 - All calls can be captured in a CUDA graph; in rank_major a graph holds a multiple of three dispatches.
 """
 
+import functools
+import math
+
 import torch
 
 from .. import _cuda
@@ -22,6 +25,25 @@ _PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
            "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+# torch's quick way to the current stream's handle, where it has it.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_ALIGNMENT = 256
+
+
+class GpuResult(Result):
+    """As weft.moe.Result. Its tensors are made when they are first looked at: making one takes the CPU as long as a launch."""
+
+    def __init__(self, makers, plan):
+        self._makers, self.plan = makers, plan
+
+    def __getattr__(self, name):
+        maker = self.__dict__.get("_makers", {}).get(name)
+        if maker is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__[name] = maker()
+        return value
 
 
 class GpuPlan(Plan):
@@ -61,9 +83,29 @@ class GpuExchange(Exchange):
         else:
             rows = (self._rows_max,)
         self._rows, self._row_of_x = rows, (dtype, columns)
-        self._parts = self.ranks if self._is_by_rank else self.local_experts
+        self._lay_out_block()
+
+    def _lay_out_block(self):
+        """All of a Result but x is one piece of memory: {name: (first byte, end, type, shape)}."""
+        parts = self.ranks if self._is_by_rank else self.local_experts
+        shapes = {"counts": (torch.int32, (parts,)), "offsets": (torch.int64, (parts + 1,))}
+        if self.layout != "rank_major":
+            lanes = (self.topk,) if self._is_by_rank else ()
+            shapes["weights"] = torch.float32, (*self._rows, *lanes)
+            if self._is_by_rank:
+                shapes["ids"] = torch.int32, (*self._rows, *lanes)
+            if self._scale_bytes:
+                shapes["scales"] = torch.uint8, (*self._rows, self._scale_bytes)
+        self._places, end = {}, 0
+        for name, (dtype, shape) in shapes.items():
+            begin = (end + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+            end = begin + math.prod(shape) * dtype.itemsize
+            self._places[name] = begin, end, dtype, shape
+        self._block_bytes = end
 
     def _stream(self):
+        if _raw_stream is not None:
+            return _raw_stream(self._device)
         return torch.cuda.current_stream(self.device).cuda_stream
 
     # ---- Dispatch
@@ -153,30 +195,43 @@ class GpuExchange(Exchange):
                                              plan.memory.data_ptr(), self._stream())
 
     def _receive(self, given, plan, phase, out):
-        lanes = (self.topk,) if self._is_by_rank else ()
         dtype, columns = self._row_of_x
-        x = scales = ids = weights = None
+        block, x = self._empty((self._block_bytes,), torch.uint8), None
         if self.layout != "rank_major":
             x = self._empty((*self._rows, columns), dtype) if out is None else out
-            scales = self._empty((*self._rows, self._scale_bytes), torch.uint8) if self._scale_bytes else None
-            ids = self._empty((*self._rows, *lanes), torch.int32) if self._is_by_rank else None
-            weights = self._empty((*self._rows, *lanes), torch.float32)
-        counts, offsets = self._empty((self._parts,), torch.int32), self._empty((self._parts + 1,), torch.int64)
-        found = tuple(_address(tensor) for tensor in (x, scales, ids, weights, counts, offsets))
+        base = block.data_ptr()
+        found = (_address(x), *(base + self._places[name][0] if name in self._places else 0
+                                for name in ("scales", "ids", "weights", "counts", "offsets")))
         places = self._enqueue_dispatch(phase, given, plan, found)
+        makers = {name: functools.partial(self._part, block, name)
+                  for name in ("scales", "ids", "weights", "counts", "offsets")}
+        makers["x"] = lambda: x
         if self.layout == "rank_major":
-            x = self._in_place(places[0], places[4], dtype, columns)
-            scales = self._in_place(places[1], places[5], torch.uint8, self._scale_bytes) if self._scale_bytes else None
-            ids = self._in_place(places[2], places[6], torch.int32, self.topk)
-            weights = self._in_place(places[3], places[7], torch.float32, self.topk)
-        row_scales = None
+            for name, place, (kind, width) in (("x", 0, (dtype, columns)), ("scales", 1, (torch.uint8, self._scale_bytes)),
+                                               ("ids", 2, (torch.int32, self.topk)), ("weights", 3, (torch.float32, self.topk))):
+                makers[name] = functools.partial(self._in_place, places[place], places[place + 4], kind, width)
+        raw = makers["scales"]
+        makers["scales"] = lambda: self._scales_of(raw)
+        makers["row_scales"] = lambda: self._row_scales_of(raw)
+        return GpuResult(makers, plan)
+
+    def _part(self, block, name):
+        if name not in self._places:
+            return None
+        begin, end, dtype, shape = self._places[name]
+        return block[begin:end].view(dtype).view(shape)
+
+    def _scales_of(self, raw):
+        if not self._scale_bytes:
+            return None
         if self.scales == "nvfp4":
-            blocks = self.hidden // 16
-            row_scales = scales[..., (blocks + 3) // 4 * 4:].view(torch.float32)[..., 0]
-            scales = scales[..., :blocks]
-        elif self.scales == "float32":
-            scales = scales.view(torch.float32)
-        return Result(x, scales, row_scales, weights, ids, counts, offsets, plan)
+            return raw()[..., :self.hidden // 16]
+        return raw().view(torch.float32) if self.scales == "float32" else raw()
+
+    def _row_scales_of(self, raw):
+        if self.scales != "nvfp4":
+            return None
+        return raw()[..., (self.hidden // 16 + 3) // 4 * 4:].view(torch.float32)[..., 0]
 
     def _empty(self, shape, dtype):
         return torch.empty(shape, dtype=dtype, device=self.device)

@@ -3,7 +3,8 @@
 
 namespace weft::gpu::moe::between_nodes {
 inline constexpr bool kBetweenNodes = true;
-}
+inline constexpr bool kHasManyRows = false;
+}  // namespace weft::gpu::moe::between_nodes
 
 #include "src/gpu/moe/all_kernels.cuh"
 

@@ -6,17 +6,10 @@
 // Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
 #pragma once
 
-#include "src/gpu/moe/element.cuh"
 #include "src/gpu/moe/remote.cuh"
+#include "src/gpu/moe/sums.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
-
-// Rows that a group adds up or copies.
-struct Terms {
-  const std::byte* from[kTopkMax];
-  float weights[kTopkMax];
-  std::uint32_t count;
-};
 
 struct CombineMemory {
   Terms terms[kGroupsMax];
@@ -135,97 +128,6 @@ inline __device__ float await_weight(const Combining& combining,
   return has_come ? __uint_as_float(static_cast<std::uint32_t>(data >> (index % 2 * 32))) : 0.0F;
 }
 
-// ---- Sums
-
-// The group's terms from `first` on, at most kTerms: in registers.
-template <std::uint32_t kTerms>
-struct SomeTerms {
-  const Vector16* from[kTerms];
-  float weights[kTerms];
-  std::uint32_t count;
-
-  __device__ SomeTerms(const Terms& terms, std::uint32_t first) : count(terms.count - first) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTerms; ++i) {
-      from[i] = nullptr;
-      weights[i] = 0;
-      if (i < count) {
-        from[i] = reinterpret_cast<const Vector16*>(terms.from[first + i]);
-        weights[i] = terms.weights[first + i];
-      }
-    }
-  }
-};
-
-// Adds up to kTerms terms to a unit's sum, with all loads on their way together.
-template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
-__device__ void add_terms(const SomeTerms<kTerms>& terms,
-                          std::uint32_t unit,
-                          std::uint32_t units,
-                          bool weighs,
-                          UnitSum<Type> (&sums)[kUnits]) {
-  Vector16 loaded[kUnits][kTerms];
-#pragma unroll
-  for (std::uint32_t u = 0; u < kUnits; ++u) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTerms; ++i) {
-      if (i < terms.count && unit + u * Group::size() < units) {
-        loaded[u][i] = device::load_shared(terms.from[i] + unit + u * Group::size());
-      }
-    }
-  }
-#pragma unroll
-  for (std::uint32_t u = 0; u < kUnits; ++u) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTerms; ++i) {
-      if (i < terms.count && unit + u * Group::size() < units) {
-        sums[u].add_unit(loaded[u][i], weighs, terms.weights[i]);
-      }
-    }
-  }
-}
-
-// The group's terms, added in their order, to `to`.
-template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
-__device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* to, bool weighs) {
-  const SomeTerms<kTerms> terms(all, 0);
-#pragma unroll 1
-  for (std::uint32_t unit = Group::thread(); unit < units; unit += kUnits * Group::size()) {
-    UnitSum<Type> sums[kUnits];
-    add_terms(terms, unit, units, weighs, sums);
-#pragma unroll 1
-    for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
-      add_terms(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
-    }
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
-      if (unit + u * Group::size() < units) {
-        device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size(),
-                           sums[u].rounded());
-      }
-    }
-  }
-}
-
-// Few terms are those of a team of many ranks: then several units at once keep as many loads on their way.
-template <typename Type>
-__device__ void store_sum(const Combining& combining, std::byte* to, bool weighs) {
-  const Terms& terms = terms_of(combining);
-  const std::uint32_t units = combining.exchange.shape.output_bytes / kUnit;
-  if (terms.count <= 2) {
-    store_sum_by<Type, 2, 2>(terms, units, to, weighs);
-  } else {
-    store_sum_by<Type, 1, 8>(terms, units, to, weighs);
-  }
-}
-
-inline __device__ void copy_units(const std::byte* from, std::byte* to, std::uint32_t units) {
-  for_units_loaded(reinterpret_cast<const Vector16*>(from), units,
-                   [&](std::uint32_t unit, const Vector16& loaded) {
-                     device::store_data(reinterpret_cast<Vector16*>(to) + unit, loaded);
-                   });
-}
-
 // ---- Send
 
 // A row that dispatch brought here.
@@ -296,35 +198,31 @@ inline __device__ void list_experts(const Combining& combining, const Answered& 
   }
 }
 
-template <typename Type>
-__device__ void send_answer(const Combining& combining, const Answered& row) {
+template <typename Type, Rows kRows>
+__device__ void send_answer(const Combining& combining,
+                            const Answered& row,
+                            PendingWords<kRows>& words) {
   const Exchange& exchange = combining.exchange;
   const std::uint32_t group = Group::number();
   if (Group::warp() == 0) {
     list_experts(combining, row);
   }
-  Group::sync();
+  Group::sync<kRows>();
   const Terms& terms = terms_of(combining);
   const std::uint32_t units = exchange.shape.output_bytes / kUnit;
   std::uint32_t answers = terms.count;
   if (terms.count > 0 && combining.is_reduced() && !is_by_rank(exchange)) {
-    store_sum<Type>(combining, combining.shared.to[group][0], combining.weighs());
+    store_sum<Type, kRows>(terms, units, combining.shared.to[group][0], combining.weighs());
     answers = 1;
   } else {
     for (std::uint32_t i = 0; i < terms.count; ++i) {
-      copy_units(terms.from[i], combining.shared.to[group][i], units);
+      copy_units<kRows>(terms.from[i], combining.shared.to[group][i], units);
     }
   }
-  Group::sync();
-  if (Group::thread() >= answers) {
-    return;
-  }
-  if (std::uint64_t* word = combining.shared.answered[group][Group::thread()];
-      !kBetweenNodes || word != nullptr) {
-    // SYNC moe-answer: the answer, then its word.
-    device::fence_release();
-    device::store_relaxed(word, combining.number());
-  } else {
+  Group::sync<kRows>();
+  const bool has_answer = Group::thread() < answers;
+  std::uint64_t* word = has_answer ? combining.shared.answered[group][Group::thread()] : nullptr;
+  if (kBetweenNodes && has_answer && word == nullptr) {
     const auto lane_there = static_cast<std::size_t>(row.lane);
     post(exchange,
          {row.source, combining.shared.to[group][0], exchange.shape.output_bytes,
@@ -332,10 +230,11 @@ __device__ void send_answer(const Combining& combining, const Answered& row) {
           exchange.shape.answered_at(combining.number(), lane_there)},
          combining.number());
   }
+  words.add(word, combining.number());
 }
 
 // All threads of the grid.
-template <typename Type>
+template <typename Type, Rows kRows>
 __device__ void send_answers(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
@@ -350,6 +249,7 @@ __device__ void send_answers(const Combining& combining) {
     most = max(most, rows[source]);
   }
   const std::uint32_t all = static_cast<std::uint32_t>(most) * shape.ranks();
+  PendingWords<kRows> words;
   for (std::uint32_t i = Group::index(); i < all; i += Group::count()) {
     const std::uint32_t slot = i / shape.ranks();
     const std::uint32_t source = i - slot * shape.ranks();
@@ -358,8 +258,9 @@ __device__ void send_answers(const Combining& combining) {
     }
     const Answered row{source, slot,
                        *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot))};
-    send_answer<Type>(combining, row);
+    send_answer<Type, kRows>(combining, row, words);
   }
+  words.store(combining.number());
 }
 
 // ---- Receive
@@ -375,7 +276,7 @@ inline __device__ bool await_answer(const Combining& combining,
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
       [&] { return has_refused(exchange, combining.number(), rank); });
-  // SYNC moe-answer: what the group reads behind its barrier.
+  // SYNC moe-word (pairs with src/gpu/moe/exchange.cuh): what the group reads behind its barrier.
   device::fence_acquire();
   return has_come;
 }
@@ -435,20 +336,21 @@ inline __device__ void list_answers(const Combining& combining, std::uint32_t to
 }
 
 // Partial sums of ranks are added as they are; so are rows without weights.
-template <typename Type>
+template <typename Type, Rows kRows>
 __device__ void store_token(const Combining& combining, std::uint32_t token) {
   const Shape& shape = combining.exchange.shape;
   const std::uint32_t units = shape.output_bytes / kUnit;
   if (combining.call.precision != WEFT_MOE_LANES) {
-    store_sum<Type>(combining, combining.call.out + std::size_t{token} * shape.output_bytes,
-                    combining.weighs() && !combining.is_reduced());
+    store_sum<Type, kRows>(terms_of(combining), units,
+                           combining.call.out + std::size_t{token} * shape.output_bytes,
+                           combining.weighs() && !combining.is_reduced());
     return;
   }
   for (std::uint32_t i = 0; i < shape.topk; ++i) {
     std::byte* to = combining.call.out + (std::size_t{token} * shape.topk + i) * shape.output_bytes;
     const std::byte* from = terms_of(combining).from[i];
     if (from != nullptr) {
-      copy_units(from, to, units);
+      copy_units<kRows>(from, to, units);
     } else {
       for_units(units, [&](std::uint32_t unit) {
         device::store_data(reinterpret_cast<Vector16*>(to) + unit, {});
@@ -475,7 +377,7 @@ inline __device__ void await_heads(const Combining& combining) {
 }
 
 // All threads of the grid.
-template <typename Type>
+template <typename Type, Rows kRows>
 __device__ void receive_answers(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
@@ -483,9 +385,9 @@ __device__ void receive_answers(const Combining& combining) {
     if (Group::warp() == 0) {
       list_answers(combining, token);
     }
-    Group::sync();
-    store_token<Type>(combining, token);
-    Group::sync();
+    Group::sync<kRows>();
+    store_token<Type, kRows>(combining, token);
+    Group::sync<kRows>();
   }
   if (blockIdx.x == 0) {
     await_heads(combining);

@@ -12,7 +12,7 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
-template <typename Type>
+template <typename Type, Rows kRows>
 __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
                    const __grid_constant__ Combine call) {
@@ -22,11 +22,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   const Call entered = enter(exchange, WEFT_MOE_COMBINE, &state.combines, call.phases.receives);
   const Combining combining{exchange, call, shared, entered, missing};
   if (call.phases.sends) {
-    send_answers<Type>(combining);
+    send_answers<Type, kRows>(combining);
     __syncthreads();
   }
   if (call.phases.receives) {
-    receive_answers<Type>(combining);
+    receive_answers<Type, kRows>(combining);
   }
 }
 
@@ -35,25 +35,35 @@ using Kernel = void (*)(Exchange, Combine);
 inline Kernel kernel_of(weft_moe_type type) {
   switch (type) {
     case WEFT_MOE_F16:
-      return &combine_kernel<F16>;
+      return &combine_kernel<F16, Rows::Few>;
     case WEFT_MOE_F32:
-      return &combine_kernel<Plain<float>>;
+      return &combine_kernel<Plain<float>, Rows::Few>;
     case WEFT_MOE_F64:
-      return &combine_kernel<Plain<double>>;
+      return &combine_kernel<Plain<double>, Rows::Few>;
     default:
-      return &combine_kernel<Bf16>;
+      return &combine_kernel<Bf16, Rows::Few>;
   }
 }
 
 }  // namespace
 
 inline int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
-  return launch(kernel_of(exchange.output), grid, stream, exchange, call);
+  if constexpr (kHasManyRows) {
+    if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16) {
+      return launch(&combine_kernel<Bf16, kManyRows>, grid, 0, stream, exchange, call);
+    }
+  }
+  return launch(kernel_of(exchange.output), for_few_rows(grid), 0, stream, exchange, call);
 }
 
 inline Loaded load_combine() {
-  return load(&combine_kernel<Bf16>, &combine_kernel<F16>, &combine_kernel<Plain<float>>,
-              &combine_kernel<Plain<double>>);
+  Loaded found =
+      load(0, &combine_kernel<Bf16, Rows::Few>, &combine_kernel<F16, Rows::Few>,
+           &combine_kernel<Plain<float>, Rows::Few>, &combine_kernel<Plain<double>, Rows::Few>);
+  if constexpr (kHasManyRows) {
+    found = lesser(found, load(0, &combine_kernel<Bf16, kManyRows>));
+  }
+  return found;
 }
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -6,6 +6,9 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "src/gpu/moe/launch.cuh"
 #include "src/gpu/moe/receive_rows.cuh"
 #include "src/gpu/moe/send_rows.cuh"
@@ -18,19 +21,29 @@ union DispatchMemory {
   ReceiveMemory receive;
 };
 
-template <Making kMaking>
+std::size_t dispatch_bytes(int groups) {
+  return std::max(SendMemory::bytes_for(groups), sizeof(ReceiveMemory));
+}
+
+template <Making kMaking, Rows kRows>
 __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
-  __shared__ DispatchMemory shared;
+  extern __shared__ std::byte memory[];  // aligned for any type
+  auto& shared = *reinterpret_cast<DispatchMemory*>(memory);
+  Ids ids{};
+  if (call.phases.sends) {
+    ids = begin_ids(exchange, call, shared.send);
+  }
+  const std::uint64_t missing = device::load_relaxed(&exchange.state->missing);
   const Call entered =
       enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, call.phases.receives);
   if (call.phases.sends) {
-    send_rows<kMaking>(exchange, call, shared.send, entered.number);
+    send_rows<kMaking, kRows>(exchange, call, ids, shared.send, {entered.number, missing, {}});
     __syncthreads();
   }
   if (call.phases.receives) {
-    receive_rows({exchange, call, shared.receive, entered});
+    receive_rows<kRows>({exchange, call, shared.receive, entered});
     finish(exchange);
   }
 }
@@ -149,25 +162,41 @@ inline int dispatch(const Exchange& exchange,
     const auto warps = static_cast<unsigned>(exchange.shape.map.experts + exchange.shape.map.ranks);
     constexpr unsigned kWarps = kCounters / kWarp;
     if (const int error = launch_blocks(&count_places, dim3((warps + kWarps - 1) / kWarps),
-                                        dim3(kCounters), stream, exchange, call)) {
+                                        dim3(kCounters), 0, stream, exchange, call)) {
       return error;
     }
   }
-  if (!call.phases.sends || call.type == exchange.payload) {
-    return launch(&dispatch_kernel<Making::Copy>, grid, stream, exchange, call);
+  const bool is_copied = !call.phases.sends || call.type == exchange.payload;
+  const auto launch_it = [&](auto kernel, Grid by) {
+    return launch(kernel, by, dispatch_bytes(by.groups), stream, exchange, call);
+  };
+  if constexpr (kHasManyRows) {
+    if (grid.groups == kGroupsMax && is_copied) {
+      return launch_it(&dispatch_kernel<Making::Copy, kManyRows>, grid);
+    }
+  }
+  const Grid by = for_few_rows(grid);
+  if (is_copied) {
+    return launch_it(&dispatch_kernel<Making::Copy, Rows::Few>, by);
   }
   return exchange.payload == WEFT_MOE_NVFP4
-             ? launch(&dispatch_kernel<Making::Nvfp4>, grid, stream, exchange, call)
-             : launch(&dispatch_kernel<Making::Fp8>, grid, stream, exchange, call);
+             ? launch_it(&dispatch_kernel<Making::Nvfp4, Rows::Few>, by)
+             : launch_it(&dispatch_kernel<Making::Fp8, Rows::Few>, by);
 }
 
 inline int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
-  return launch(&refuse_kernel, {1, false}, stream, exchange, static_cast<std::uint32_t>(step));
+  return launch(&refuse_kernel, {1, 4}, 0, stream, exchange, static_cast<std::uint32_t>(step));
 }
 
 inline Loaded load_dispatch() {
-  Loaded found = load(&dispatch_kernel<Making::Copy>, &dispatch_kernel<Making::Fp8>,
-                      &dispatch_kernel<Making::Nvfp4>, &refuse_kernel);
+  Loaded found = lesser(
+      load(dispatch_bytes(kGroupsOfFew), &dispatch_kernel<Making::Copy, Rows::Few>,
+           &dispatch_kernel<Making::Fp8, Rows::Few>, &dispatch_kernel<Making::Nvfp4, Rows::Few>),
+      load(0, &refuse_kernel));
+  if constexpr (kHasManyRows) {
+    found =
+        lesser(found, load(dispatch_bytes(kGroupsMax), &dispatch_kernel<Making::Copy, kManyRows>));
+  }
   cudaFuncAttributes attributes{};  // of smaller blocks
   const int error = cudaFuncGetAttributes(&attributes, &count_places);
   found.error = found.error == 0 ? error : found.error;

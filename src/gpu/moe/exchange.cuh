@@ -26,16 +26,21 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
-inline constexpr std::uint32_t kGroupsMax = 4;
+inline constexpr std::uint32_t kGroupsMax = 16;
 inline constexpr std::uint32_t kWarp = 32;
 inline constexpr unsigned kAllLanes = ~0U;
+
+// Few: groups of 128 threads, or of a whole block. Many: each group is a warp, so that most of a multiprocessor's have loads on
+// their way while one waits. Kernels of their own, as those for few rows must not spill: the first touch of a kernel's stack
+// takes 1 us.
+enum class Rows { Few, Many };
 
 // This thread's number in its block, which is groups times threads of a group.
 inline __device__ std::uint32_t thread_of_block() {
   return threadIdx.y * blockDim.x + threadIdx.x;
 }
 
-// Threads that handle a row together: 128, or, when there are few rows, a whole block.
+// Threads that handle a row together: 128; a whole block when there are few rows, a warp when there are many.
 struct Group {
   static __device__ std::uint32_t thread() { return threadIdx.x; }
 
@@ -49,8 +54,13 @@ struct Group {
 
   static __device__ std::uint32_t warps() { return blockDim.x / kWarp; }
 
+  template <Rows kRows>
   static __device__ void sync() {
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + number()), "r"(size()) : "memory");
+    if constexpr (kRows == Rows::Many) {
+      __syncwarp();
+    } else {
+      asm volatile("bar.sync %0, %1;" ::"r"(1 + number()), "r"(size()) : "memory");
+    }
   }
 
   // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last block, because the first
@@ -237,10 +247,9 @@ __device__ void for_units(std::uint32_t units, Visit&& visit) {
   }
 }
 
-// visit(unit, what is there), with the loads of several units on their way together. For memory that others write.
-template <typename Visit>
-__device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
-  constexpr std::uint32_t kTogether = 4;
+// visit(unit, what is there), with the loads of kTogether units on their way together. For memory that others write.
+template <std::uint32_t kTogether, typename Visit>
+__device__ void for_units_together(const Vector16* from, std::uint32_t units, Visit&& visit) {
 #pragma unroll 1
   for (std::uint32_t first = Group::thread(); first < units; first += kTogether * Group::size()) {
     Vector16 loaded[kTogether];
@@ -258,5 +267,56 @@ __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visi
     }
   }
 }
+
+// A warp alone needs more of them.
+template <Rows kRows, typename Visit>
+__device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
+  for_units_together<kRows == Rows::Many ? 8 : 4>(from, units, visit);
+}
+
+// ---- Words
+
+// Words of peers that a thread has yet to store: one fence covers what its group has done for all of them. With many rows a
+// fence for each would take as long as the row; with few, none is held back.
+template <Rows kRows>
+class PendingWords {
+ public:
+  // Null: none for this row. Behind the group's barrier, and at once in all its threads.
+  __device__ void add(std::uint64_t* word, std::uint64_t number) {
+#pragma unroll
+    for (std::uint32_t i = kMost - 1; i > 0; --i) {
+      words_[i] = words_[i - 1];
+    }
+    words_[0] = word;
+    if (++count_ == kMost) {
+      store(number);
+    }
+  }
+
+  __device__ void store(std::uint64_t number) {
+    bool has_any = false;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kMost; ++i) {
+      has_any = has_any || words_[i] != nullptr;
+    }
+    if (has_any) {
+      // SYNC moe-word (pairs with src/gpu/moe/receive_rows.cuh): the rows or answers, then their words.
+      device::fence_release();
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kMost; ++i) {
+      if (words_[i] != nullptr) {
+        device::store_relaxed(words_[i], number);
+      }
+      words_[i] = nullptr;
+    }
+    count_ = 0;
+  }
+
+ private:
+  static constexpr std::uint32_t kMost = kRows == Rows::Many ? 4 : 1;
+  std::uint64_t* words_[kMost] = {};
+  std::uint32_t count_ = 0;
+};
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -3,7 +3,8 @@
 
 namespace weft::gpu::moe::in_node {
 inline constexpr bool kBetweenNodes = false;
-}
+inline constexpr bool kHasManyRows = true;
+}  // namespace weft::gpu::moe::in_node
 
 #include "src/gpu/moe/all_kernels.cuh"
 

@@ -18,11 +18,13 @@ template <typename... Parameters, typename... Arguments>
 int launch_blocks(void (*kernel)(Parameters...),
                   dim3 blocks,
                   dim3 threads,
+                  std::size_t shared_bytes,
                   weft_stream_t stream,
                   Arguments&&... arguments) {
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;
   config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
@@ -30,21 +32,40 @@ int launch_blocks(void (*kernel)(Parameters...),
 template <typename... Parameters, typename... Arguments>
 int launch(void (*kernel)(Parameters...),
            Grid grid,
+           std::size_t shared_bytes,
            weft_stream_t stream,
            Arguments&&... arguments) {
-  const unsigned groups = grid.is_wide ? 1 : kGroupsMax;
+  const auto groups = static_cast<unsigned>(grid.groups);
   return launch_blocks(kernel, dim3(static_cast<unsigned>(grid.blocks)),
-                       dim3(kThreads / groups, groups), stream,
+                       dim3(kThreads / groups, groups), shared_bytes, stream,
                        std::forward<Arguments>(arguments)...);
 }
 
-// Loads them.
+inline constexpr int kGroupsOfFew = 4;
+// The kernels for many rows, where there are any.
+inline constexpr Rows kManyRows = kHasManyRows ? Rows::Many : Rows::Few;
+
+// For kernels that have no warps as groups.
+inline Grid for_few_rows(Grid grid) {
+  return {grid.blocks, std::min(grid.groups, kGroupsOfFew)};
+}
+
+inline Loaded lesser(const Loaded& one, const Loaded& other) {
+  return {std::min(one.blocks, other.blocks), one.error == 0 ? other.error : one.error};
+}
+
+// Loads them. `shared_bytes`: the most dynamic memory of a launch.
 template <typename... Kernels>
-Loaded load(Kernels... kernels) {
+Loaded load(std::size_t shared_bytes, Kernels... kernels) {
   Loaded found;
-  const auto look = [&found](const void* kernel) {
+  const auto look = [&found, shared_bytes](const void* kernel) {
     int blocks = 0;
-    const int error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, 0);
+    int error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(shared_bytes));
+    if (error == 0) {
+      error =
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, shared_bytes);
+    }
     found.error = found.error == 0 ? error : found.error;
     found.blocks = std::min(found.blocks, blocks);
   };

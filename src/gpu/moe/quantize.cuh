@@ -108,22 +108,22 @@ struct Given {
   }
 };
 
-template <Making kMaking>
+template <Making kMaking, Rows kRows>
 struct Maker;
 
-template <>
-struct Maker<Making::Copy> : Given {
+template <Rows kRows>
+struct Maker<Making::Copy, kRows> : Given {
   using Given::Given;
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
-    for_units_loaded(reinterpret_cast<const Vector16*>(row), units, store);
+    for_units_loaded<kRows>(reinterpret_cast<const Vector16*>(row), units, store);
   }
 };
 
 // A thread makes 16 codes; 8 neighbours share a scale.
-template <>
-struct Maker<Making::Fp8> : Given {
+template <Rows kRows>
+struct Maker<Making::Fp8, kRows> : Given {
   using Given::Given;
 
   static constexpr std::uint32_t kValues = 16;
@@ -206,8 +206,8 @@ struct Maker<Making::Fp8> : Given {
 };
 
 // A thread makes two blocks of 16, after the whole row's largest is known.
-template <>
-struct Maker<Making::Nvfp4> : Given {
+template <Rows kRows>
+struct Maker<Making::Nvfp4, kRows> : Given {
   using Given::Given;
 
   template <typename Store>
@@ -264,7 +264,7 @@ struct Maker<Making::Nvfp4> : Given {
     if (lane() == 0) {
       largest[Group::warp()] = most;
     }
-    Group::sync();
+    Group::sync<kRows>();
     for (std::uint32_t warp = 0; warp < Group::warps(); ++warp) {
       most = fmaxf(most, largest[warp]);
     }

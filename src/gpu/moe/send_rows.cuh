@@ -10,6 +10,8 @@
 
 #include <weft/moe/plan.hpp>
 
+#include <cstddef>
+
 #include "src/gpu/moe/exchange.cuh"
 #include "src/gpu/moe/quantize.cuh"
 #include "src/gpu/moe/remote.cuh"
@@ -23,18 +25,30 @@ inline __host__ __device__ bool counts_before(std::int32_t tokens, std::uint32_t
   return static_cast<std::uint32_t>(tokens) * topk > kIdsHere;
 }
 
+// Of a group, for the token that it sends.
+struct GroupMemory {
+  std::byte* to[kTopkMax];           // the row's places at its ranks
+  std::uint64_t* arrived[kTopkMax];  // and their words; null: staged for another node
+  std::uint32_t ranks[kTopkMax];
+  std::int32_t slots[kTopkMax];
+  std::int32_t places[kTopkMax];
+  std::uint32_t copies;
+  float largest[kThreads / kWarp];
+  alignas(16) std::byte tail[kTailMax];
+};
+
 struct SendMemory {
   std::int32_t ids[kIdsHere];
   std::int32_t counts[kExpertsMax + 1];
-  // Of each group:
-  std::int32_t slots[kGroupsMax][kTopkMax];
-  std::int32_t places[kGroupsMax][kTopkMax];
-  std::byte* to[kGroupsMax][kTopkMax];           // the row's places at its ranks
-  std::uint64_t* arrived[kGroupsMax][kTopkMax];  // and their words; null: staged for another node
-  std::uint32_t ranks[kGroupsMax][kTopkMax];
-  std::uint32_t copies[kGroupsMax];
-  float largest[kGroupsMax][kThreads / kWarp];
-  alignas(16) std::byte tails[kGroupsMax][kTailMax];
+  alignas(16)
+      GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
+
+  __device__ GroupMemory& group() { return groups[Group::number()]; }
+
+  static std::size_t bytes_for(int group_count) {
+    return offsetof(SendMemory, groups) +
+           static_cast<std::size_t>(group_count) * sizeof(GroupMemory);
+  }
 };
 
 // The ids of all tokens; what is no expert's is -1.
@@ -53,10 +67,12 @@ struct Ids {
   }
 };
 
-// One call as its kernel began it.
+// One call as its kernel began it, and what this thread has yet to tell.
+template <Rows kRows>
 struct Sending {
   std::uint64_t number;
   std::uint64_t missing;  // ranks, as bits
+  PendingWords<kRows> words;
 };
 
 // Lanes over tokens before `token`: how many name `expert`, and how many go to the rank of `first` .. `first` + `count` - 1.
@@ -161,41 +177,41 @@ inline __device__ void send_header(const Exchange& exchange,
   __syncthreads();
 }
 
-// The group's warps share the lanes of the token.
+// The group's warps share the lanes of the token; where they are counted, one warp reads them all.
 inline __device__ void find_places(const Exchange& exchange,
                                    const Dispatch& call,
                                    const Ids& ids,
-                                   SendMemory& shared,
+                                   GroupMemory& group,
                                    std::uint32_t token) {
-  const std::uint32_t group = Group::number();
+  if (counts_before(call.tokens, ids.topk)) {
+    if (const std::uint32_t i = Group::thread(); i < ids.topk) {
+      const std::uint32_t index = token * ids.topk + i;
+      group.slots[i] = exchange.workspace[index];  // of no meaning without an expert
+      group.places[i] = exchange.workspace[exchange.shape.lanes() + index];
+    }
+    return;
+  }
   for (std::uint32_t i = Group::warp(); i < ids.topk; i += Group::warps()) {
-    const std::uint32_t index = token * ids.topk + i;
-    const std::int32_t id = ids.at(index);
+    const std::int32_t id = ids.at(token * ids.topk + i);
     if (id < 0) {
       continue;
     }
-    Earlier earlier{};
-    if (counts_before(call.tokens, ids.topk)) {
-      earlier.going = exchange.workspace[index];
-      earlier.naming = exchange.workspace[exchange.shape.lanes() + index];
-    } else {
-      earlier = count_earlier(ids, exchange.shape.map, token, id);
-    }
+    const Earlier earlier = count_earlier(ids, exchange.shape.map, token, id);
     if (lane() == 0) {
-      shared.slots[group][i] = earlier.going;
-      shared.places[group][i] = earlier.naming;
+      group.slots[i] = earlier.going;
+      group.places[i] = earlier.naming;
     }
   }
 }
 
 // The first warp of the group: where the row goes.
-inline __device__ void find_copies(const Exchange& exchange,
-                                   const Ids& ids,
-                                   SendMemory& shared,
-                                   const Sending& sending,
-                                   std::uint32_t token) {
+template <Rows kRows>
+__device__ void find_copies(const Exchange& exchange,
+                            const Ids& ids,
+                            GroupMemory& group,
+                            const Sending<kRows>& sending,
+                            std::uint32_t token) {
   const Shape& shape = exchange.shape;
-  const std::uint32_t group = Group::number();
   const std::int32_t id = lane() < ids.topk ? ids.at(token * ids.topk + lane()) : -1;
   const std::int32_t rank = id < 0 ? -1 : shape.map.rank_of(id);
   const unsigned same = __match_any_sync(kAllLanes, rank);
@@ -204,32 +220,31 @@ inline __device__ void find_copies(const Exchange& exchange,
   const unsigned senders = __ballot_sync(kAllLanes, sends);
   if (sends) {
     const int copy = __popc(senders & ((1U << lane()) - 1));
-    const auto slot = static_cast<std::uint32_t>(shared.slots[group][lane()]);
+    const auto slot = static_cast<std::uint32_t>(group.slots[lane()]);
     const auto me = static_cast<std::uint32_t>(exchange.me);
     const auto target = static_cast<std::uint32_t>(rank);
     std::byte* memory = exchange.memory[rank];
     const bool is_far = is_remote(exchange, target);
-    shared.ranks[group][copy] = target;
-    shared.to[group][copy] =
-        is_far ? mine(exchange) + Staging{shape}.row_at(sending.number, target, slot)
-               : memory + shape.row_at(sending.number, me, slot);
-    shared.arrived[group][copy] =
+    group.ranks[copy] = target;
+    group.to[copy] = is_far ? mine(exchange) + Staging{shape}.row_at(sending.number, target, slot)
+                            : memory + shape.row_at(sending.number, me, slot);
+    group.arrived[copy] =
         is_far ? nullptr : at<std::uint64_t>(memory, shape.arrived_at(sending.number, me, slot));
   }
   if (lane() == 0) {
-    shared.copies[group] = static_cast<std::uint32_t>(__popc(senders));
+    group.copies = static_cast<std::uint32_t>(__popc(senders));
   }
 }
 
-// The second warp of the group: what stands behind the payload, but scales that are made here; and the source's part of the
+// The second warp of the group, or its only one: what stands behind the payload, but scales that are made here; and the source's part of the
 // plan.
 inline __device__ void write_tail(const Exchange& exchange,
                                   const Dispatch& call,
                                   const Ids& ids,
-                                  SendMemory& shared,
+                                  GroupMemory& group,
                                   std::uint32_t token) {
   const Shape& shape = exchange.shape;
-  std::byte* tail = shared.tails[Group::number()];
+  std::byte* tail = group.tail;
   const std::size_t skipped = shape.row.scales_at();
   const std::uint32_t index = token * ids.topk + lane();
   if (lane() < ids.topk) {
@@ -238,7 +253,7 @@ inline __device__ void write_tail(const Exchange& exchange,
     *at<std::int32_t>(tail, shape.row.ids_at() - skipped + lane() * 4) = id;
     *at<float>(tail, shape.row.weights_at() - skipped + lane() * 4) = weight;
     *at<std::int32_t>(tail, shape.row.places_at() - skipped + lane() * 4) =
-        id < 0 ? 0 : shared.places[Group::number()][lane()];
+        id < 0 ? 0 : group.places[lane()];
     at<std::int32_t>(call.plan, shape.plan().ids_at())[index] = id;
     at<float>(call.plan, shape.plan().weights_at())[index] = weight;
     if (const std::int64_t given = call.ids[index]; given >= ids.experts) {
@@ -254,91 +269,99 @@ inline __device__ void write_tail(const Exchange& exchange,
     *at<std::int32_t>(tail, shape.row.token_at() - skipped) = static_cast<std::int32_t>(token);
   }
   if (call.type == exchange.payload) {
-    const std::size_t bytes = shape.row.scale_bytes;
-    for (std::size_t i = lane(); i < bytes; i += kWarp) {
-      tail[i] = call.scales[token * bytes + i];
+    const auto bytes = static_cast<std::uint32_t>(shape.row.scale_bytes);
+    const std::byte* scales = call.scales + std::size_t{token} * bytes;
+    if ((bytes | reinterpret_cast<std::uint64_t>(call.scales)) % sizeof(std::uint32_t) == 0) {
+      for (std::uint32_t i = lane(); i < bytes / sizeof(std::uint32_t); i += kWarp) {
+        at<std::uint32_t>(tail, 0)[i] = reinterpret_cast<const std::uint32_t*>(scales)[i];
+      }
+    } else {
+      for (std::uint32_t i = lane(); i < bytes; i += kWarp) {
+        tail[i] = scales[i];
+      }
     }
   }
 }
 
-template <Making kMaking>
+template <Making kMaking, Rows kRows>
 __device__ void send_token(const Exchange& exchange,
                            const Dispatch& call,
                            const Ids& ids,
-                           SendMemory& shared,
-                           const Sending& sending,
+                           GroupMemory& group,
+                           Sending<kRows>& sending,
                            std::uint32_t token) {
   const Shape& shape = exchange.shape;
-  const std::uint32_t group = Group::number();
-  find_places(exchange, call, ids, shared, token);
-  Group::sync();
+  find_places(exchange, call, ids, group, token);
+  Group::sync<kRows>();
   if (Group::warp() == 0) {
-    find_copies(exchange, ids, shared, sending, token);
-  } else if (Group::warp() == 1) {
-    write_tail(exchange, call, ids, shared, token);
+    find_copies(exchange, ids, group, sending, token);
   }
-  Group::sync();
-  const std::uint32_t copies = shared.copies[group];
+  if (Group::warp() == (kRows == Rows::Many ? 0 : 1)) {
+    write_tail(exchange, call, ids, group, token);
+  }
+  Group::sync<kRows>();
+  const std::uint32_t copies = group.copies;
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
-  const Maker<kMaking> maker(exchange, call, token, shared.tails[group], shared.largest[group]);
+  const Maker<kMaking, kRows> maker(exchange, call, token, group.tail, group.largest);
   const auto store = [&](std::uint32_t unit, const Vector16& made) {
     for (std::uint32_t copy = 0; copy < copies; ++copy) {
-      device::store_data(at<Vector16>(shared.to[group][copy], 0) + unit, made);
+      device::store_data(at<Vector16>(group.to[copy], 0) + unit, made);
     }
   };
   maker.for_units(units, store);
-  Group::sync();  // the scales are in the tail
+  Group::sync<kRows>();  // the scales are in the tail
   const auto tail_units =
       static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()) / kUnit;
   for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
     const std::uint32_t copy = i / tail_units;
     const std::uint32_t unit = i - copy * tail_units;
-    device::store_data(at<Vector16>(shared.to[group][copy], 0) + units + unit,
-                       at<Vector16>(shared.tails[group], 0)[unit]);
+    device::store_data(at<Vector16>(group.to[copy], 0) + units + unit,
+                       at<Vector16>(group.tail, 0)[unit]);
   }
-  Group::sync();
-  if (Group::thread() >= copies) {
-    return;
+  Group::sync<kRows>();
+  std::uint64_t* word = Group::thread() < copies ? group.arrived[Group::thread()] : nullptr;
+  if (kBetweenNodes && Group::thread() < copies && word == nullptr) {
+    add_staged(exchange, sending.number, group.ranks[Group::thread()], 1);
   }
-  if (std::uint64_t* word = shared.arrived[group][Group::thread()];
-      !kBetweenNodes || word != nullptr) {
-    // SYNC moe-row (pairs with src/gpu/moe/receive_rows.cuh): the row, then its word.
-    device::fence_release();
-    device::store_relaxed(word, sending.number);
-  } else {
-    add_staged(exchange, sending.number, shared.ranks[group][Group::thread()], 1);
-  }
+  sending.words.add(word, sending.number);
 }
 
-// All threads of the grid.
-template <Making kMaking>
+// All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
+inline __device__ Ids begin_ids(const Exchange& exchange,
+                                const Dispatch& call,
+                                SendMemory& shared) {
+  Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
+  if (counts_before(call.tokens, ids.topk)) {
+    return ids;
+  }
+  const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
+  for (std::uint32_t i = thread_of_block(); i < count; i += kThreads) {
+    shared.ids[i] = ids.at(i);
+  }
+  ids.here = shared.ids;
+  return ids;
+}
+
+// All threads of the grid, behind a barrier of the block.
+template <Making kMaking, Rows kRows>
 __device__ void send_rows(const Exchange& exchange,
                           const Dispatch& call,
+                          const Ids& ids,
                           SendMemory& shared,
-                          std::uint64_t number) {
-  const Shape& shape = exchange.shape;
-  const bool are_here = !counts_before(call.tokens, shape.topk);
+                          Sending<kRows> sending) {
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  const Sending sending{number, device::load_relaxed(&exchange.state->missing)};
-  Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
-  if (are_here) {
-    for (std::uint32_t i = thread_of_block(); i < tokens * shape.topk; i += kThreads) {
-      shared.ids[i] = ids.at(i);
-    }
-    ids.here = shared.ids;
-    __syncthreads();
-  }
-  for (std::uint32_t rank = blockIdx.x; rank < shape.ranks(); rank += gridDim.x) {
+  for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
     if ((sending.missing >> rank & 1) == 0) {
-      send_header(exchange, call, ids, shared, number, rank);
+      send_header(exchange, call, ids, shared, sending.number, rank);
     }
   }
   if (blockIdx.x == 0 && thread_of_block() == 0) {
     *at<PlanHeader>(call.plan, 0) = {call.tokens, call.weights != nullptr ? 1 : 0};
   }
   for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
-    send_token<kMaking>(exchange, call, ids, shared, sending, token);
+    send_token<kMaking, kRows>(exchange, call, ids, shared.group(), sending, token);
   }
+  sending.words.store(sending.number);
 }
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

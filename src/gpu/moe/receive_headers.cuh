@@ -1,0 +1,254 @@
+// What a receiver works out before it takes rows: how many each source sends, and where each expert's rows begin. Every block
+// does so for itself, from the headers; the groups also zero the rows between experts that the alignment leaves.
+//
+// Device code: all threads of a block together, unless it says otherwise.
+#pragma once
+
+#include <weft/moe/number.hpp>
+#include <weft/moe/plan.hpp>
+
+#include "src/gpu/moe/remote.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+struct ReceiveMemory {
+  std::int32_t rows[kRanksMax];   // of each source
+  std::int32_t begin[kRanksMax];  // WEFT_MOE_RANK_COMPACT: of each source's rows
+  std::int32_t most_rows;
+  // [source][local expert]: rows, then the first of them in x.
+  std::int32_t experts[kExpertsMax + kRanksMax];
+  alignas(16) std::int32_t
+      of_warp[2][kThreads / kWarp];  // sums of a scan; every other one uses the other half
+  std::int32_t gaps[kThreads][2];    // rows without a token: the first, and how many
+  std::int32_t gap_count;
+  // Of each group:
+  bool has_come[kGroupsMax];
+  std::int32_t copies[kGroupsMax];
+  std::int32_t to[kGroupsMax][kTopkMax];  // rows of x
+};
+
+struct Receiving {
+  const Exchange& exchange;
+  const Dispatch& call;
+  ReceiveMemory& shared;
+  Call entered;
+
+  __device__ std::uint64_t number() const { return entered.number; }
+};
+
+// ---- Headers
+
+inline __device__ std::int32_t& experts_of(const Receiving& receiving,
+                                           std::uint32_t source,
+                                           std::uint32_t expert) {
+  return receiving.shared.experts[source * local_experts(receiving.exchange) + expert];
+}
+
+// With masks: one block decides whether a rank has come, so that all blocks place rows alike.
+inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels) {
+  const Exchange& exchange = receiving.exchange;
+  for (std::uint32_t source = thread_of_block() / kWarp; source < exchange.shape.ranks();
+       source += kThreads / kWarp) {
+    bool has_come = !is_missing(exchange, source);
+    for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
+      const std::byte* from =
+          mine(exchange) + exchange.shape.count_at(receiving.number(), source, i);
+      const std::byte* first =
+          mine(exchange) + exchange.shape.count_at(receiving.number(), source, 0);
+      std::uint64_t data = 0;
+      has_come =
+          await_parcel(exchange, receiving.entered, source, {from, first}, data, never_gives_up);
+    }
+    has_come = __all_sync(kAllLanes, has_come);
+    if (lane() == 0) {
+      if (!has_come) {
+        miss(exchange, receiving.entered, source);
+      }
+      device::store_relaxed(&exchange.state->verdicts[source],
+                            receiving.number() * 2 + (has_come ? 1 : 0));
+    }
+  }
+}
+
+// One thread. False if `source` has not come.
+inline __device__ bool take_parcel(const Receiving& receiving,
+                                   std::uint32_t source,
+                                   std::uint32_t index,
+                                   std::uint64_t& data) {
+  const Exchange& exchange = receiving.exchange;
+  if (exchange.masks) {
+    std::uint64_t verdict = 0;
+    do {
+      verdict = device::load_relaxed(&exchange.state->verdicts[source]);
+    } while (verdict / 2 != receiving.number());
+    if (verdict % 2 == 0) {
+      return false;
+    }
+  }
+  const std::byte* from =
+      mine(exchange) + exchange.shape.count_at(receiving.number(), source, index);
+  const std::byte* first = mine(exchange) + exchange.shape.count_at(receiving.number(), source, 0);
+  return await_parcel(exchange, receiving.entered, source, {from, first}, data, never_gives_up);
+}
+
+// All threads of the block: rows of each source, and of each of its experts here.
+inline __device__ void read_headers(const Receiving& receiving) {
+  const Exchange& exchange = receiving.exchange;
+  ReceiveMemory& shared = receiving.shared;
+  const std::uint32_t ranks = exchange.shape.ranks();
+  const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + local_experts(exchange);
+  if (exchange.masks && blockIdx.x == 0) {
+    decide(receiving, parcels);
+  }
+  for (std::uint32_t i = thread_of_block(); i < ranks * parcels; i += kThreads) {
+    const std::uint32_t source = i / parcels;
+    const std::uint32_t index = i - source * parcels;
+    std::uint64_t data = 0;
+    const bool has_come = take_parcel(receiving, source, index, data);
+    if (index > 0) {
+      experts_of(receiving, source, index - 1) =
+          has_come ? static_cast<std::int32_t>(static_cast<std::uint32_t>(data)) : 0;
+      continue;
+    }
+    const std::int32_t rows = has_come ? unpacked(data).rows : 0;
+    if (rows < 0 && blockIdx.x == 0) {
+      record_refusal(exchange, WEFT_MOE_DISPATCH, receiving.number(), source, kRefused);
+    }
+    const auto most = static_cast<std::int32_t>(exchange.shape.max_tokens);
+    shared.rows[source] = rows < 0 ? 0 : min(rows, most);
+  }
+  __syncthreads();
+  if (thread_of_block() == 0) {
+    shared.most_rows = 0;
+    for (std::uint32_t source = 0; source < ranks; ++source) {
+      shared.most_rows = max(shared.most_rows, shared.rows[source]);
+    }
+  }
+  __syncthreads();
+  if (blockIdx.x == 0) {
+    for (std::uint32_t source = thread_of_block(); source < ranks; source += kThreads) {
+      at<std::int32_t>(receiving.call.plan, exchange.shape.plan().rows_here_at())[source] =
+          shared.rows[source];
+    }
+  }
+}
+
+// ---- Where rows begin
+
+// One thread: rank layouts.
+inline __device__ void begin_ranks(const Receiving& receiving) {
+  ReceiveMemory& shared = receiving.shared;
+  const Shape& shape = receiving.exchange.shape;
+  const bool is_in_place = receiving.exchange.layout == WEFT_MOE_RANK_MAJOR;
+  std::int32_t next = 0;
+  for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
+    shared.begin[source] =
+        is_in_place ? static_cast<std::int32_t>(source * shape.max_tokens) : next;
+    next += shared.rows[source];
+    if (blockIdx.x == 0) {
+      receiving.call.counts[source] = shared.rows[source];
+      receiving.call.offsets[source] = shared.begin[source];
+    }
+  }
+  if (blockIdx.x == 0) {
+    receiving.call.offsets[shape.ranks()] =
+        is_in_place ? static_cast<std::int64_t>(shape.arrivals()) : next;
+  }
+}
+
+// The sum of `value` of all threads before this one; `total` of all. All threads of the block; a barrier stands between two
+// calls with the same `of_warp`.
+inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWarp],
+                                          std::int32_t value,
+                                          std::int32_t& total) {
+  std::int32_t sum = value;
+  for (std::uint32_t distance = 1; distance < kWarp; distance *= 2) {
+    const std::int32_t other = __shfl_up_sync(kAllLanes, sum, distance);
+    sum += lane() >= distance ? other : 0;
+  }
+  if (lane() == kWarp - 1) {
+    of_warp[thread_of_block() / kWarp] = sum;
+  }
+  __syncwarp();
+  __syncthreads();
+  std::int32_t before = 0;
+  total = 0;
+  for (std::uint32_t warp = 0; warp < kThreads / kWarp; ++warp) {
+    before += warp < thread_of_block() / kWarp ? of_warp[warp] : 0;
+    total += of_warp[warp];
+  }
+  return before + sum - value;
+}
+
+// The groups zero the rows that the list of gaps names.
+inline __device__ void clear_gaps(const Receiving& receiving) {
+  const Dispatch& call = receiving.call;
+  const Shape& shape = receiving.exchange.shape;
+  const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
+  for (std::int32_t gap = static_cast<std::int32_t>(Group::number());
+       gap < receiving.shared.gap_count; gap += static_cast<std::int32_t>(Group::of_block())) {
+    for (std::int32_t i = 0; i < receiving.shared.gaps[gap][1]; ++i) {
+      const auto row = static_cast<std::size_t>(receiving.shared.gaps[gap][0] + i);
+      for_units(units, [&](std::uint32_t unit) {
+        device::store_data(at<Vector16>(call.rows, row * shape.row.payload_bytes) + unit, {});
+      });
+      for (std::size_t k = Group::thread(); k < shape.row.scale_bytes; k += Group::size()) {
+        call.row_scales[row * shape.row.scale_bytes + k] = std::byte{0};
+      }
+      if (Group::thread() == 0) {
+        call.row_weights[row] = 0;
+      }
+    }
+  }
+}
+
+// All threads of the block: expert layouts, so many experts at a time as there are threads.
+inline __device__ void begin_experts(const Receiving& receiving) {
+  const Exchange& exchange = receiving.exchange;
+  ReceiveMemory& shared = receiving.shared;
+  const std::uint32_t experts = local_experts(exchange);
+  const std::uint32_t ranks = exchange.shape.ranks();
+  const bool is_padded = exchange.layout == WEFT_MOE_EXPERT_PADDED;
+  const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
+  std::int32_t end = 0;
+  for (std::uint32_t first = 0; first < experts; first += kThreads) {
+    const std::uint32_t expert = first + thread_of_block();
+    std::int32_t rows = 0;
+    for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
+      std::int32_t& of_source = experts_of(receiving, source, expert);
+      const std::int32_t count = of_source;
+      of_source = rows;
+      rows += count;
+    }
+    const auto room =
+        expert >= experts ? 0
+        : is_padded ? capacity
+                    : static_cast<std::int32_t>(weft::moe::align_up(rows, exchange.alignment));
+    if (thread_of_block() == 0) {
+      shared.gap_count = 0;
+    }
+    std::int32_t total = 0;
+    const std::int32_t begin = end + sum_before(shared.of_warp[first / kThreads % 2], room, total);
+    end += total;
+    for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
+      experts_of(receiving, source, expert) += begin;
+    }
+    if (expert < experts && blockIdx.x == 0) {
+      receiving.call.counts[expert] = rows;
+      receiving.call.offsets[expert] = begin;
+    }
+    if (!is_padded && expert % gridDim.x == blockIdx.x && room > rows) {
+      const std::int32_t gap = atomicAdd(&shared.gap_count, 1);
+      shared.gaps[gap][0] = begin + rows;
+      shared.gaps[gap][1] = room - rows;
+    }
+    __syncthreads();
+    clear_gaps(receiving);
+    __syncthreads();
+  }
+  if (blockIdx.x == 0 && thread_of_block() == 0) {
+    receiving.call.offsets[experts] = end;
+  }
+}
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

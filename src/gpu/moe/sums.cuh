@@ -1,0 +1,143 @@
+// Sums of rows, by a group: in the order of the terms, with as many loads on their way as registers hold.
+// Products and sums are not contracted, so they have the bits of the CPU's (element.cuh).
+//
+// Device code: all threads of a group together. Terms lie in shared memory, behind the group's barrier.
+#pragma once
+
+#include "src/gpu/moe/element.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+// Rows that a group adds up or copies.
+struct Terms {
+  const std::byte* from[kTopkMax];
+  float weights[kTopkMax];
+  std::uint32_t count;
+};
+
+// The group's terms from `first` on, at most kTerms: in registers.
+template <std::uint32_t kTerms>
+struct SomeTerms {
+  const Vector16* from[kTerms];
+  float weights[kTerms];
+  std::uint32_t count;
+
+  __device__ SomeTerms(const Terms& terms, std::uint32_t first) : count(terms.count - first) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      from[i] = nullptr;
+      weights[i] = 0;
+      if (i < count) {
+        from[i] = reinterpret_cast<const Vector16*>(terms.from[first + i]);
+        weights[i] = terms.weights[first + i];
+      }
+    }
+  }
+};
+
+// Adds up to kTerms terms to a unit's sum, with all loads on their way together.
+template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+__device__ void add_terms(const SomeTerms<kTerms>& terms,
+                          std::uint32_t unit,
+                          std::uint32_t units,
+                          bool weighs,
+                          UnitSum<Type> (&sums)[kUnits]) {
+  Vector16 loaded[kUnits][kTerms];
+#pragma unroll
+  for (std::uint32_t u = 0; u < kUnits; ++u) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      if (i < terms.count && unit + u * Group::size() < units) {
+        loaded[u][i] = device::load_shared(terms.from[i] + unit + u * Group::size());
+      }
+    }
+  }
+#pragma unroll
+  for (std::uint32_t u = 0; u < kUnits; ++u) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      if (i < terms.count && unit + u * Group::size() < units) {
+        sums[u].add_unit(loaded[u][i], weighs, terms.weights[i]);
+      }
+    }
+  }
+}
+
+// The group's terms, added in their order, to `to`.
+template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+__device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* to, bool weighs) {
+  const SomeTerms<kTerms> terms(all, 0);
+#pragma unroll 1
+  for (std::uint32_t unit = Group::thread(); unit < units; unit += kUnits * Group::size()) {
+    UnitSum<Type> sums[kUnits];
+    add_terms(terms, unit, units, weighs, sums);
+#pragma unroll 1
+    for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
+      add_terms(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
+    }
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnits; ++u) {
+      if (unit + u * Group::size() < units) {
+        device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size(),
+                           sums[u].rounded());
+      }
+    }
+  }
+}
+
+// At most two terms, several units at once. No sum is kept across units, which saves registers.
+template <typename Type, Rows kRows>
+__device__ void store_sum_of_two(const Terms& all,
+                                 std::uint32_t units,
+                                 std::byte* to,
+                                 bool weighs) {
+  constexpr std::uint32_t kUnits = kRows == Rows::Many ? 4 : 2;
+  const SomeTerms<2> terms(all, 0);
+#pragma unroll 1
+  for (std::uint32_t first = Group::thread(); first < units; first += kUnits * Group::size()) {
+    Vector16 loaded[kUnits][2];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnits; ++u) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        if (i < terms.count && first + u * Group::size() < units) {
+          loaded[u][i] = device::load_shared(terms.from[i] + first + u * Group::size());
+        }
+      }
+    }
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnits; ++u) {
+      if (first + u * Group::size() < units) {
+        UnitSum<Type> sum;
+#pragma unroll
+        for (std::uint32_t i = 0; i < 2; ++i) {
+          if (i < terms.count) {
+            sum.add_unit(loaded[u][i], weighs, terms.weights[i]);
+          }
+        }
+        device::store_data(reinterpret_cast<Vector16*>(to) + first + u * Group::size(),
+                           sum.rounded());
+      }
+    }
+  }
+}
+
+// Few terms are those of a team of few ranks: then several units at once keep as many loads on their way.
+template <typename Type, Rows kRows>
+__device__ void store_sum(const Terms& terms, std::uint32_t units, std::byte* to, bool weighs) {
+  if (terms.count <= 2) {
+    store_sum_of_two<Type, kRows>(terms, units, to, weighs);
+  } else {
+    store_sum_by<Type, 1, kRows == Rows::Many ? 4 : 8>(terms, units, to, weighs);
+  }
+}
+
+template <Rows kRows>
+__device__ void copy_units(const std::byte* from, std::byte* to, std::uint32_t units) {
+  for_units_loaded<kRows>(reinterpret_cast<const Vector16*>(from), units,
+                          [&](std::uint32_t unit, const Vector16& loaded) {
+                            device::store_data(reinterpret_cast<Vector16*>(to) + unit, loaded);
+                          });
+}
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
