@@ -28,8 +28,11 @@ void check(cudaError_t error, const char* what) {
 
 // A group of warps for each row, as the kernels of weft::moe do it.
 template <int kWarps>
-__global__ void __launch_bounds__(512, 1) store_rows(
-    uint4* to, const uint4* from, const std::uint32_t* places, std::uint32_t rows, std::uint32_t units) {
+__global__ void __launch_bounds__(512, 1) store_rows(uint4* to,
+                                                     const uint4* from,
+                                                     const std::uint32_t* places,
+                                                     std::uint32_t rows,
+                                                     std::uint32_t units) {
   const std::uint32_t groups = blockDim.x / (32 * kWarps);
   const std::uint32_t group = blockIdx.x * groups + threadIdx.x / (32 * kWarps);
   const std::uint32_t lane = threadIdx.x % (32 * kWarps);
@@ -65,7 +68,8 @@ __device__ void await_phase(std::uint64_t* barrier, std::uint32_t phase) {
   std::uint32_t done = 0;
   while (done == 0) {
     asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, "
+        "p; }"
         : "=r"(done)
         : "r"(shared_address(barrier)), "r"(phase)
         : "memory");
@@ -75,8 +79,11 @@ __device__ void await_phase(std::uint64_t* barrier, std::uint32_t phase) {
 // One thread of each block moves whole rows: in by a bulk copy with a barrier, out by a bulk copy in a group, `kStages`
 // rows in flight.
 template <int kStages>
-__global__ void __launch_bounds__(32, 1) bulk_rows(
-    char* to, const char* from, const std::uint32_t* places, std::uint32_t rows, std::uint32_t bytes) {
+__global__ void __launch_bounds__(32, 1) bulk_rows(char* to,
+                                                   const char* from,
+                                                   const std::uint32_t* places,
+                                                   std::uint32_t rows,
+                                                   std::uint32_t bytes) {
   extern __shared__ __align__(128) char memory[];
   __shared__ std::uint64_t barriers[kStages];
   if (threadIdx.x != 0) {
@@ -95,8 +102,8 @@ __global__ void __launch_bounds__(32, 1) bulk_rows(
                  "r"(bytes)
                  : "memory");
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-            shared_address(memory + std::size_t(s) * bytes)),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(memory + std::size_t(s) * bytes)),
         "l"(from + std::size_t{row} * bytes), "r"(bytes), "r"(shared_address(&barriers[s]))
         : "memory");
   };
@@ -164,9 +171,10 @@ double rate(Gpu (&gpus)[kGpus], std::size_t bytes, const Launch& launch) {
 void report(const char* way, std::uint32_t row_bytes, int blocks, double gb_per_s) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  std::printf("{\"bench\": \"row_stores\", \"way\": \"%s\", \"row_bytes\": %u, \"blocks\": %d, "
-              "\"gb_per_s\": %.1f, \"gpu\": \"%s\"}\n",
-              way, row_bytes, blocks, gb_per_s, properties.name);
+  std::printf(
+      "{\"bench\": \"row_stores\", \"way\": \"%s\", \"row_bytes\": %u, \"blocks\": %d, "
+      "\"gb_per_s\": %.1f, \"gpu\": \"%s\"}\n",
+      way, row_bytes, blocks, gb_per_s, properties.name);
   std::fflush(stdout);
 }
 
@@ -178,14 +186,15 @@ void measure(Gpu (&gpus)[kGpus], std::uint32_t row_bytes, int blocks) {
   std::shuffle(places.begin(), places.end(), std::mt19937(row_bytes));
   for (int g = 0; g < kGpus; ++g) {
     check(cudaSetDevice(g), "cudaSetDevice");
-    check(cudaMemcpy(gpus[g].places, places.data(), rows * sizeof(std::uint32_t), cudaMemcpyHostToDevice),
+    check(cudaMemcpy(gpus[g].places, places.data(), rows * sizeof(std::uint32_t),
+                     cudaMemcpyHostToDevice),
           "cudaMemcpy");
   }
   const auto stores = [&](auto kernel) {
     return rate(gpus, bytes, [&](const Gpu& gpu) {
       kernel<<<blocks, 512, 0, gpu.stream>>>(reinterpret_cast<uint4*>(gpu.dest),
-                                             reinterpret_cast<const uint4*>(gpu.source), gpu.places, rows,
-                                             row_bytes / 16);
+                                             reinterpret_cast<const uint4*>(gpu.source), gpu.places,
+                                             rows, row_bytes / 16);
     });
   };
   report("stores, a warp for each row", row_bytes, blocks, stores(&store_rows<1>));
@@ -198,7 +207,8 @@ void measure(Gpu (&gpus)[kGpus], std::uint32_t row_bytes, int blocks) {
             "shared memory");
     }
     return rate(gpus, bytes, [&](const Gpu& gpu) {
-      kernel<<<blocks, 32, stages * row_bytes, gpu.stream>>>(gpu.dest, gpu.source, gpu.places, rows, row_bytes);
+      kernel<<<blocks, 32, stages * row_bytes, gpu.stream>>>(gpu.dest, gpu.source, gpu.places, rows,
+                                                             row_bytes);
     });
   };
   report("bulk copies, 4 stages", row_bytes, blocks, bulk(&bulk_rows<4>, 4));
