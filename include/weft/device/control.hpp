@@ -31,7 +31,7 @@ struct alignas(16) Parcel {
 };
 
 // A counter of a PE's blocks. The upper half counts calls that all blocks have made, so that any number of
-// blocks adds up to one step (grid.cuh). Calls of smaller scopes add the whole step at once.
+// blocks adds up to one step (grid.cuh). Calls of smaller scopes make the whole step at once.
 struct alignas(128) Tally {
   std::uint64_t value;
 };

@@ -115,9 +115,14 @@ inline __device__ void meet_in_grid(TeamControl* control, OperationName operatio
 // and none begins the next call before all have left this one.
 template <typename Scope, typename Work>
 __device__ void by_all(TeamControl* control, OperationName operation, Work&& work) {
-  work();
   if constexpr (std::is_same<Scope, Grid>::value) {
+    if (is_teller()) {
+      require_cooperative(operation);  // before it waits for peers
+    }
+    work();
     meet_in_grid(control, operation);
+  } else {
+    work();
   }
 }
 
