@@ -29,7 +29,7 @@ template <Making kMaking, Rows kRows>
 __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
-  extern __shared__ std::byte memory[];  // aligned for any type
+  extern __shared__ __align__(16) std::byte memory[];
   auto& shared = *reinterpret_cast<DispatchMemory*>(memory);
   Ids ids{};
   if (call.phases.sends) {
