@@ -11,7 +11,9 @@ set(weft_warnings -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconve
     $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Debug>:-Og> -fno-omit-frame-pointer)
 # Host warnings in .cu files come from nvcc's own glue; the same headers are compiled as C++ too.
 target_compile_options(weft_build_flags INTERFACE "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${weft_warnings}>"
-                       "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo>"
+                       "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>"
+                       # For profilers; what is published must not name the folder in which it was built.
+                       "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${WEFT_TESTS}>>:-lineinfo>"
                        "$<$<AND:$<BOOL:${WEFT_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>")
 if(WEFT_SANITIZE)
   target_compile_options(weft_build_flags INTERFACE
