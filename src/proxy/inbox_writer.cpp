@@ -14,6 +14,9 @@ namespace {
 
 // What arrives within this time is stored by one kernel.
 constexpr std::uint64_t kGatherNs = 1000;
+// A warp applies 64 commands in the 20 us of WEFT_PROXY_WAKE_US, a single thread 3 (decision 0010). Fewer than these in that
+// time, with more than these to come, and the applier helps.
+constexpr std::uint64_t kSlowCount = 32;
 
 }  // namespace
 
@@ -42,6 +45,8 @@ bool InboxWriter::poll(std::uint64_t now_ns,
                        FunctionRef<void(const FetchRoute&, std::uint64_t value)> on_fetched) {
   if (applied_ == head_) {
     moved_ns_ = now_ns;
+    paced_ns_ = now_ns;
+    paced_from_ = applied_;
     return false;
   }
   // SYNC ring-progress (pairs with include/weft/device/ring.hpp): everything below the number has been
@@ -64,7 +69,19 @@ bool InboxWriter::poll(std::uint64_t now_ns,
       on_fetched(entry.route, HostMemory::load_far(&view_.reply(applied_)->value));
     }
   }
+  help_a_slow_thread(now_ns);
   return true;
+}
+
+void InboxWriter::help_a_slow_thread(std::uint64_t now_ns) {
+  if (now_ns - paced_ns_ < wake_ns_) {
+    return;
+  }
+  if (applied_ - paced_from_ < kSlowCount && head_ - applied_ > kSlowCount) {
+    applier_.wake_applier();
+  }
+  paced_ns_ = now_ns;
+  paced_from_ = applied_;
 }
 
 }  // namespace weft::proxy

@@ -42,8 +42,8 @@ class InboxWriter {
   // The position of the next push.
   [[nodiscard]] std::uint64_t head() const { return head_; }
 
-  // Checks what has been applied, and wakes the applier if no thread seems to be applying. True if something was
-  // applied.
+  // Checks what has been applied, and wakes the applier if no thread seems to be applying, or one that is slow and has
+  // many commands before it. True if something was applied.
   bool poll(std::uint64_t now_ns,
             FunctionRef<void(const FetchRoute&, std::uint64_t value)> on_fetched);
 
@@ -52,6 +52,8 @@ class InboxWriter {
     FetchRoute route;
     bool fetches = false;
   };
+
+  void help_a_slow_thread(std::uint64_t now_ns);
 
   device::RingView view_;
   device::RingProducer<HostMemory> producer_;
@@ -63,6 +65,9 @@ class InboxWriter {
   bool has_woken_ = false;      // the applier, for what waits now
   bool is_unserved_ = false;    // the applier applied what came last
   std::uint64_t moved_ns_ = 0;  // when something was last applied, or the inbox was last empty
+  // Since when the pace of those who apply is measured, and what was applied by then.
+  std::uint64_t paced_ns_ = 0;
+  std::uint64_t paced_from_ = 0;
 };
 
 }  // namespace weft::proxy

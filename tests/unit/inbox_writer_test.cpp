@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kWakeUs = 20;
 constexpr std::uint64_t kUs = 1000;
+constexpr std::uint64_t kCapacity = 256;
 
 class InboxWakes : public ::testing::Test {
  protected:
@@ -23,13 +24,17 @@ class InboxWakes : public ::testing::Test {
   }
 
   // A thread of the GPU applies everything.
-  void apply() { HostMemory::store_far(ring_.view().consumed(), writer_.head()); }
+  void apply() { apply_below(writer_.head()); }
+
+  void apply_below(std::uint64_t position) {
+    HostMemory::store_far(ring_.view().consumed(), position);
+  }
 
   void poll(std::uint64_t us) {
     writer_.poll(us * kUs, [](const FetchRoute&, std::uint64_t) {});
   }
 
-  test::HostRing ring_{8};
+  test::HostRing ring_{kCapacity};
   test::CountingApplier applier_;
   InboxWriter writer_{ring_.view(), applier_, kWakeUs};
 };
@@ -76,6 +81,47 @@ TEST_F(InboxWakes, AThreadThatServesAgainIsGivenTime) {
   EXPECT_EQ(applier_.wakes, 1);
   poll(400 + kWakeUs);
   EXPECT_EQ(applier_.wakes, 2);
+}
+
+// One thread of the GPU that waits by itself applies a few commands while hundreds arrive.
+TEST_F(InboxWakes, TheApplierHelpsAThreadThatIsSlow) {
+  poll(100);
+  for (int i = 0; i < 200; ++i) {
+    push();
+  }
+  for (std::uint64_t us = 1; us <= kWakeUs; ++us) {
+    apply_below(us / 4);
+    poll(100 + us);
+  }
+  EXPECT_EQ(applier_.wakes, 1);
+}
+
+TEST_F(InboxWakes, AWarpThatKeepsUpIsLeftAlone) {
+  poll(100);
+  for (int i = 0; i < 200; ++i) {
+    push();
+  }
+  for (std::uint64_t us = 1; us <= 10 * kWakeUs; ++us) {
+    for (int i = 0; i < 3; ++i) {
+      push();
+    }
+    apply_below(3 * us);  // 200 are always left
+    poll(100 + us);
+  }
+  EXPECT_EQ(applier_.wakes, 0);
+}
+
+TEST_F(InboxWakes, AThreadThatIsSlowWithFewCommandsIsLeftAlone) {
+  poll(100);
+  for (std::uint64_t us = 1; us <= 10 * kWakeUs; ++us) {
+    if (us % 10 == 1) {
+      push();
+      push();
+    }
+    apply_below(writer_.head() - 1);
+    poll(100 + us);
+  }
+  EXPECT_EQ(applier_.wakes, 0);
 }
 
 }  // namespace

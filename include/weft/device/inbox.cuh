@@ -89,13 +89,14 @@ inline __device__ Lanes warp_lanes() {
   return {~0U, Warp::rank(), 32};
 }
 
-// The most commands applied in a row, so that the applying thread also makes progress with its own work.
-inline constexpr std::uint32_t kApplyMax = 128;
+// The most commands that each thread applies in a row, so that it also makes progress with its own work, and a thread
+// that is alone leaves the inbox to the warp that the proxy sends where many commands wait.
+inline constexpr std::uint32_t kApplyEachMax = 4;
 
 // Returns the number of commands applied.
 inline __device__ std::uint32_t drain_inbox(const Lanes& lanes) {
   return InboxConsumer<GpuMemory, ApplyToGpu>(state().ring(state().ring_count))
-      .drain(lanes, kApplyMax);
+      .drain(lanes, kApplyEachMax * lanes.count());
 }
 
 // For threads that wait independently; those of a warp that wait at the same time apply together.

@@ -8,13 +8,22 @@ namespace {
 
 // Enough rounds to empty a full inbox.
 constexpr std::uint32_t kRounds = 16;
+// How long it looks at an inbox that is empty, or that a slow thread holds: that one lets go after 4 commands.
+constexpr std::uint64_t kIdleNs = 40'000;
+constexpr std::uint32_t kNapNs = 300;
 
 __global__ void apply_inbox() {
   if (weft::device::state().ring_count == 0) {
     return;
   }
-  for (std::uint32_t i = 0; i < kRounds; ++i) {
-    if (weft::device::detail::drain_inbox(weft::device::detail::warp_lanes()) == 0) {
+  std::uint64_t last_ns = weft::device::now_ns();
+  for (std::uint32_t rounds = 0; rounds < kRounds;) {
+    if (weft::device::detail::drain_inbox(weft::device::detail::warp_lanes()) != 0) {
+      ++rounds;
+      last_ns = weft::device::now_ns();
+    } else if (weft::device::now_ns() - last_ns < kIdleNs) {
+      __nanosleep(kNapNs);
+    } else {
       return;
     }
   }

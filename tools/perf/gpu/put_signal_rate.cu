@@ -1,6 +1,8 @@
 // put_signal_rate: put_signals a second from PE 0 to its partner, each by a thread of its own, over whatever lies between
 // them. Time: from the first call until all signals are at the target, which quiet says. A warp of the partner waits, as a
-// kernel that is sent to does; each signal adds 1, and none may be missing.
+// kernel that is sent to does, or a thread that is alone; each signal adds 1, and none may be missing.
+#include <type_traits>
+
 #include "tools/perf/gpu/memory.cuh"
 
 namespace weft::perf::gpu {
@@ -33,11 +35,14 @@ __global__ void __launch_bounds__(kTimedThreadsMax, 1)
   end_span(spans);
 }
 
+template <typename Waiting>
 __global__ void receive_many(std::uint64_t* word, std::uint64_t count) {
-  wd::signal_wait_until<wd::Warp>(word, wd::Comparison::Ge, count);
+  wd::signal_wait_until<Waiting>(word, wd::Comparison::Ge, count);
 }
 
-std::uint64_t run_size(Session& session, Shape shape, std::size_t bytes, std::uint64_t before) {
+template <typename Waiting>
+std::uint64_t run_size(
+    Session& session, const char* title, Shape shape, std::size_t bytes, std::uint64_t before) {
   constexpr std::uint64_t kSignals = 1'000'000;
   const std::uint64_t threads = std::uint64_t{shape.ctas} * shape.threads;
   const std::uint64_t iterations = std::max<std::uint64_t>(1, kSignals / threads);
@@ -45,7 +50,7 @@ std::uint64_t run_size(Session& session, Shape shape, std::size_t bytes, std::ui
   prepare_bytes(session, bytes);
   Row row;
   row.layout = Layout::Rate;
-  row.title = "put_signal_rate";
+  row.title = title;
   row.scope = "thread";
   row.bytes = bytes;
   row.count = bytes;
@@ -62,7 +67,8 @@ std::uint64_t run_size(Session& session, Shape shape, std::size_t bytes, std::ui
     }
     row.latency_us = microseconds(shape.ctas, iterations * threads);
   } else if (session.me() == session.partner()) {
-    receive_many<<<1, 32>>>(session.words(), after);
+    receive_many<Waiting>
+        <<<1, std::is_same_v<Waiting, wd::Warp> ? 32 : 1>>>(session.words(), after);
     check_launch();
   }
   Session::barrier();
@@ -79,10 +85,12 @@ void run_put_signal_rate(Session& session) {
   const std::uint32_t threads = threads_for(kernel, options.threads);
   const Shape shape{ctas_for(kernel, {options.ctas, threads}), threads};
   // Loaded before the sender may wait for it.
-  static_cast<void>(threads_for(reinterpret_cast<const void*>(&receive_many), 32));
+  static_cast<void>(threads_for(reinterpret_cast<const void*>(&receive_many<wd::Warp>), 32));
+  static_cast<void>(threads_for(reinterpret_cast<const void*>(&receive_many<wd::Thread>), 32));
   std::uint64_t signals = 0;
   for (const std::size_t size : size_sequence(options.sizes)) {
-    signals = run_size(session, shape, size, signals);
+    signals = run_size<wd::Warp>(session, "put_signal_rate", shape, size, signals);
+    signals = run_size<wd::Thread>(session, "put_signal_rate_one_waits", shape, size, signals);
   }
 }
 
