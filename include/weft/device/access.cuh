@@ -112,10 +112,11 @@ struct alignas(16) Vector16 {
   std::uint32_t x, y, z, w;
 };
 
-// For memory that only this kernel writes, or whose last writes it has acquired.
+// For memory that only this kernel writes, or whose last writes it has acquired. Cached: what is put is often what this SM has
+// just read, or reads again.
 inline __device__ Vector16 load_data(const Vector16* from) {
   Vector16 v;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+  asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(from)
                : "memory");

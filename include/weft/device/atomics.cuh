@@ -5,6 +5,7 @@
 #ifndef WEFT_DEVICE_ATOMICS_CUH
 #define WEFT_DEVICE_ATOMICS_CUH
 
+#include <weft/device/cold_call.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/remote.cuh>
 #include <weft/device/word.cuh>
@@ -27,8 +28,9 @@ __device__ T atomic(T* word, T operand, T compare, int pe) {
   if (const std::int64_t delta = delta_of(pe); delta != kNotMapped) {
     old = update(reinterpret_cast<Word*>(moved(word, delta)), kOp, operand_bits, compare_bits);
   } else {
-    old = static_cast<Word>(remote::atomic(word, {kOp, sizeof(T), operand_bits, compare_bits}, pe,
-                                           kFetching == Fetching::Yes));
+    const remote::AtomicUpdate update{kOp, sizeof(T), operand_bits, compare_bits};
+    old =
+        static_cast<Word>(cold_call<&remote::atomic>(word, update, pe, kFetching == Fetching::Yes));
   }
   return bits_as<T>(static_cast<typename WordOf<T>::type>(old));
 }

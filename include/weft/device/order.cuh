@@ -15,7 +15,7 @@ namespace weft::device {
 inline __device__ void fence() {
   fence_release();  // SYNC device-fence: both sides of any pair across it
   if (state().ring_count != 0) {
-    remote::fence();
+    detail::cold_call<&remote::fence>();
   }
 }
 
@@ -24,7 +24,7 @@ inline __device__ void fence() {
 inline __device__ void quiet() {
   fence_full();  // SYNC device-fence: as above, and loads after it
   if (state().ring_count != 0) {
-    remote::quiet();
+    detail::cold_call<&remote::quiet>();
   }
 }
 

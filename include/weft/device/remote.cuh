@@ -1,6 +1,6 @@
 // The path to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU thread,
-// drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by programs. Never
-// inlined: a kernel whose PEs are all mapped spends no registers on it.
+// drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by programs, and by
+// cold_call.cuh with values for arguments: a kernel whose PEs are all mapped spends neither registers nor stack on it.
 //
 // The threads of a block share a ring, chosen by the block's number. A fence orders one ring; what other blocks have
 // posted before it, as far as the calling thread has synchronized with them, it has the proxy take first.
@@ -210,12 +210,8 @@ __device__ __noinline__ void put(
 }
 
 template <typename Scope>
-__device__ __noinline__ void put_signal(void* dest,
-                                        const void* source,
-                                        std::size_t bytes,
-                                        const SignalUpdate& update,
-                                        int pe,
-                                        Wait wait) {
+__device__ __noinline__ void put_signal(
+    void* dest, const void* source, std::size_t bytes, SignalUpdate update, int pe, Wait wait) {
   Command command;
   command.kind = bytes == 0 ? CommandKind::Signal : CommandKind::PutSignal;
   command.pe = static_cast<std::uint32_t>(pe);
@@ -253,7 +249,7 @@ __device__ __noinline__ void get(
 // With Order::AfterPuts it becomes visible after what this block's threads have posted to the PE before.
 enum class Order : bool { None, AfterPuts };
 
-inline __device__ void signal(const SignalUpdate& update, int pe, Order order = Order::None) {
+inline __device__ __noinline__ void signal(SignalUpdate update, int pe, Order order) {
   Command command;
   command.kind = CommandKind::Signal;
   command.pe = static_cast<std::uint32_t>(pe);
@@ -264,10 +260,10 @@ inline __device__ void signal(const SignalUpdate& update, int pe, Order order = 
   post(command, OperationName::Signal);
 }
 
-inline __device__ std::uint64_t atomic(void* word,
-                                       const AtomicUpdate& update,
-                                       int pe,
-                                       bool is_fetching) {
+inline __device__ __noinline__ std::uint64_t atomic(void* word,
+                                                    AtomicUpdate update,
+                                                    int pe,
+                                                    bool is_fetching) {
   Command command;
   command.kind = CommandKind::Atomic;
   command.pe = static_cast<std::uint32_t>(pe);
@@ -280,26 +276,28 @@ inline __device__ std::uint64_t atomic(void* word,
   return post(command, OperationName::Atomic);
 }
 
-// A word of 4 or 8 bytes is carried in the command itself.
-inline __device__ void put_value(void* dest, const void* value, std::size_t bytes, int pe) {
-  std::uint64_t bits = 0;
-  memcpy(&bits, value, bytes);
+// A value of up to 8 bytes. A word of 4 or 8 is carried in the command itself.
+inline __device__ __noinline__ void put_value(void* dest,
+                                              std::uint64_t bits,
+                                              std::uint32_t bytes,
+                                              int pe) {
   if (bytes < 4) {
-    put<Thread>(dest, value, bytes, pe, Wait::No);
+    put<Thread>(dest, &bits, bytes, pe, Wait::No);
   } else {
-    atomic(dest, {AtomicOp::Set, static_cast<std::uint32_t>(bytes), bits, 0}, pe, false);
+    atomic(dest, {AtomicOp::Set, bytes, bits, 0}, pe, false);
   }
 }
 
 // Values of less than 4 bytes are extracted from the word that contains them.
-inline __device__ void get_value(void* value, const void* source, std::size_t bytes, int pe) {
+inline __device__ __noinline__ std::uint64_t get_value(const void* source,
+                                                       std::uint32_t bytes,
+                                                       int pe) {
   const auto address = reinterpret_cast<std::uint64_t>(source);
   const std::uint32_t word_bytes = bytes == 8 ? 8 : 4;
   const std::uint64_t inside = address & (word_bytes - 1);
-  const std::uint64_t bits = atomic(reinterpret_cast<void*>(address - inside),
-                                    {AtomicOp::Fetch, word_bytes, 0, 0}, pe, true) >>
-                             (8 * inside);
-  memcpy(value, &bits, bytes);
+  return atomic(reinterpret_cast<void*>(address - inside), {AtomicOp::Fetch, word_bytes, 0, 0}, pe,
+                true) >>
+         (8 * inside);
 }
 
 // Waits for all commands posted to the ring, unless they are known to be complete.
@@ -355,7 +353,7 @@ inline __device__ __noinline__ void quiet() {
 // Has the proxy take what other blocks have posted before it takes the own ring's next command. Posts nothing if all of
 // it is known to be complete. The heads are read before a position in the own ring is claimed: so fences that await each
 // other's rings never do so in a circle.
-inline __device__ __noinline__ void await_other_rings() {
+inline __device__ void await_other_rings() {
   const std::uint32_t own = own_ring();
   const std::uint32_t count = state().ring_count;
   for (std::uint32_t first = 0; first < count; first += kAwaitedRings) {
@@ -384,7 +382,7 @@ inline __device__ __noinline__ void await_other_rings() {
 
 // Commands that this PE's threads posted earlier become visible, at each peer, before those that this block posts
 // later.
-inline __device__ void fence() {
+inline __device__ __noinline__ void fence() {
   await_other_rings();
   Command command;
   command.kind = CommandKind::Fence;

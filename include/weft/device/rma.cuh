@@ -10,6 +10,7 @@
 #ifndef WEFT_DEVICE_RMA_CUH
 #define WEFT_DEVICE_RMA_CUH
 
+#include <weft/device/cold_call.cuh>
 #include <weft/device/copy.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/remote.cuh>
@@ -27,7 +28,7 @@ __device__ void put_nbi(T* dest, const T* source, std::size_t count, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     copy<Scope>(detail::moved(dest, delta), source, bytes);
   } else {
-    remote::put<Scope>(dest, source, bytes, pe, remote::Wait::No);
+    detail::cold_call<&remote::put<Scope>>(dest, source, bytes, pe, remote::Wait::No);
   }
 }
 
@@ -39,7 +40,7 @@ __device__ void put(T* dest, const T* source, std::size_t count, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     copy<Scope>(detail::moved(dest, delta), source, bytes);
   } else {
-    remote::put<Scope>(dest, source, bytes, pe, remote::Wait::Yes);
+    detail::cold_call<&remote::put<Scope>>(dest, source, bytes, pe, remote::Wait::Yes);
   }
   Scope::sync();
 }
@@ -52,7 +53,7 @@ __device__ void get_nbi(T* dest, const T* source, std::size_t count, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     copy<Scope, Source::Peers>(dest, detail::moved(source, delta), bytes);
   } else {
-    remote::get<Scope>(dest, source, bytes, pe, remote::Wait::No);
+    detail::cold_call<&remote::get<Scope>>(dest, source, bytes, pe, remote::Wait::No);
   }
 }
 
@@ -64,7 +65,7 @@ __device__ void get(T* dest, const T* source, std::size_t count, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     copy<Scope, Source::Peers>(dest, detail::moved(source, delta), bytes);
   } else {
-    remote::get<Scope>(dest, source, bytes, pe, remote::Wait::Yes);
+    detail::cold_call<&remote::get<Scope>>(dest, source, bytes, pe, remote::Wait::Yes);
   }
   Scope::sync();
 }
@@ -77,7 +78,9 @@ __device__ void p(T* dest, Value<T> value, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     *const_cast<volatile T*>(detail::moved(dest, delta)) = value;
   } else {
-    remote::put_value(dest, &value, sizeof(T), pe);
+    std::uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof(T));
+    detail::cold_call<&remote::put_value>(dest, bits, std::uint32_t{sizeof(T)}, pe);
   }
 }
 
@@ -88,8 +91,10 @@ __device__ T g(const T* source, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     return *const_cast<const volatile T*>(detail::moved(source, delta));
   }
+  const std::uint64_t bits =
+      detail::cold_call<&remote::get_value>(source, std::uint32_t{sizeof(T)}, pe);
   T value;
-  remote::get_value(&value, source, sizeof(T), pe);
+  memcpy(&value, &bits, sizeof(T));
   return value;
 }
 

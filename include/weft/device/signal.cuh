@@ -4,6 +4,7 @@
 #define WEFT_DEVICE_SIGNAL_CUH
 
 #include <weft/device/atomics.cuh>
+#include <weft/device/cold_call.cuh>
 #include <weft/device/rma.cuh>
 #include <weft/device/wait.cuh>
 
@@ -24,7 +25,8 @@ inline __device__ void signal(const Signal& signal, int pe) {
   if (const std::int64_t delta = detail::delta_of(pe); delta != kNotMapped) {
     detail::apply_signal(detail::moved(signal.word, delta), signal.value, signal.op);
   } else {
-    remote::signal({signal.word, signal.value, signal.op}, pe);
+    detail::cold_call<&remote::signal>(remote::SignalUpdate{signal.word, signal.value, signal.op},
+                                       pe, remote::Order::None);
   }
 }
 
@@ -41,8 +43,8 @@ __device__ void put_signal_bytes(void* dest,
   check(OperationName::PutSignal, signal.word, sizeof(std::uint64_t), pe);
   const std::int64_t delta = delta_of(pe);
   if (delta == kNotMapped) {
-    remote::put_signal<Scope>(dest, source, bytes, {signal.word, signal.value, signal.op}, pe,
-                              wait);
+    const remote::SignalUpdate update{signal.word, signal.value, signal.op};
+    cold_call<&remote::put_signal<Scope>>(dest, source, bytes, update, pe, wait);
     if (wait == remote::Wait::Yes) {
       Scope::sync();
     }
@@ -99,8 +101,9 @@ __device__ void signal_each(std::uint32_t count, NoticeOf&& notice_of) {
       detail::apply_signal(detail::moved(notice.signal.word, delta), notice.signal.value,
                            notice.signal.op);
     } else {
-      remote::signal({notice.signal.word, notice.signal.value, notice.signal.op}, notice.pe,
-                     remote::Order::AfterPuts);
+      detail::cold_call<&remote::signal>(
+          remote::SignalUpdate{notice.signal.word, notice.signal.value, notice.signal.op},
+          notice.pe, remote::Order::AfterPuts);
     }
   }
 }

@@ -4,6 +4,9 @@
 // Threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
+// A reduction keeps more in registers than cold calls preserve: 4 KiB in a graph took 4.9 us with them, 4.3 us without.
+#define WEFT_DEVICE_DIRECT_CALLS
+
 #include "src/gpu/on_stream/launch.cuh"
 
 namespace weft::gpu::on_stream {
