@@ -12,10 +12,7 @@
 #define WEFT_DEVICE_BROADCAST_CUH
 
 #include <weft/device/exchange.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

@@ -6,10 +6,8 @@
 #ifndef WEFT_DEVICE_CONTROL_HPP
 #define WEFT_DEVICE_CONTROL_HPP
 
+#include <weft/device/standard.hpp>
 #include <weft/device/state.hpp>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace weft::device {
 

@@ -12,9 +12,7 @@
 #define WEFT_DEVICE_LOW_LATENCY_CUH
 
 #include <weft/device/meeting.cuh>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device::detail {
 

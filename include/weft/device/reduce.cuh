@@ -8,10 +8,7 @@
 
 #include <weft/device/exchange.cuh>
 #include <weft/device/reduction.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

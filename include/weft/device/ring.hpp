@@ -28,9 +28,7 @@
 
 #include <weft/device/command.hpp>
 #include <weft/device/host_device.hpp>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft {
 namespace device {

@@ -5,9 +5,8 @@
 
 #include <weft/device/atomics.cuh>
 #include <weft/device/rma.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/wait.cuh>
-
-#include <cstdint>
 
 namespace weft::device {
 

@@ -7,9 +7,7 @@
 #define WEFT_DEVICE_STATE_HPP
 
 #include <weft/device/ring.hpp>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

@@ -4,8 +4,7 @@
 
 #include <weft/device/control.hpp>
 #include <weft/device/peers.cuh>
-
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 
