@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 void nvshmem_fence(void);
@@ -26,5 +27,6 @@ int nvshmemx_sync_on_stream(nvshmem_team_t team, cudaStream_t stream);
 int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif
