@@ -20,6 +20,7 @@ int nvshmem_team_sync(nvshmem_team_t team);
 WEFT_NVSHMEM_END_BOTH
 WEFT_NVSHMEM_BEGIN_HOST
 void nvshmemx_quiet_on_stream(cudaStream_t stream);
+void nvshmemx_flush_on_stream(cudaStream_t stream);
 void nvshmemx_barrier_all_on_stream(cudaStream_t stream);
 void nvshmemx_sync_all_on_stream(cudaStream_t stream);
 int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream);
