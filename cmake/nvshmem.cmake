@@ -23,6 +23,10 @@ set_target_properties(nvshmem-info PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${weft_nv
 file(RELATIVE_PATH weft_nvshmem_libweft /prefix/${weft_nvshmem_installed}/lib /prefix/${CMAKE_INSTALL_LIBDIR})
 set_target_properties(nvshmem_host PROPERTIES INSTALL_RPATH "$ORIGIN/${weft_nvshmem_libweft}")
 
+if(WEFT_HAVE_CUDA)
+  include(cmake/nvshmem_device.cmake)
+endif()
+
 # ---- The CMake package: also at the prefix's root, because some programs name the prefix where CMake wants the folder.
 set(weft_nvshmem_version 3.6.5)
 foreach(file NVSHMEMConfig NVSHMEMConfigVersion)

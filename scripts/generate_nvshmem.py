@@ -39,12 +39,12 @@ def host_header(family):
     both = [declaration(one) for one in family.functions if one.host and one.gpu]
     host = [declaration(one) for one in family.functions if one.host and not one.gpu]
     lines = [*head(family, "What the host calls; those of the first part have a form in kernels too."),
-             f"#ifndef {guard(family.file)}_HOST_H", f"#define {guard(family.file)}_HOST_H", "", "#include <weft_nvshmem/types.h>", "", OFF]
+             f"#ifndef {guard(family.file)}_HOST_H", f"#define {guard(family.file)}_HOST_H", "", "#include <weft_nvshmem/types.h>", "", "#ifndef WEFT_NVSHMEM_NO_HOST", OFF]
     if both:
         lines += ["WEFT_NVSHMEM_BEGIN_BOTH", *both, "WEFT_NVSHMEM_END_BOTH"]
     if host:
         lines += ["WEFT_NVSHMEM_BEGIN_HOST", *host, "WEFT_NVSHMEM_END_HOST"]
-    return "\n".join([*lines, ON, "", "#endif", ""])
+    return "\n".join([*lines, ON, "#endif", "", "#endif", ""])
 
 
 def kernel_function(one):

@@ -274,6 +274,11 @@ ORDER = plain([
     ("void nvshmem_fence(void)", "fence()", "fence(CALL)"),
     ("void nvshmem_quiet(void)", "quiet()", "quiet(CALL)"),
     ("void nvshmemx_quiet_on_stream(cudaStream_t stream)", None, "quiet(CALL)"),
+    # Local completion, of which quiet is more than enough: where peers are mapped there is nothing to wait for but stores.
+    ("void nvshmemx_flush(void)", "quiet()"),
+    ("void nvshmemx_flush_warp(void)", "WarpRma::quiet()"),
+    ("void nvshmemx_flush_block(void)", "BlockRma::quiet()"),
+    ("void nvshmemx_flush_on_stream(cudaStream_t stream)", None, "quiet(CALL)"),
     *scopes("void", "barrier_all", "void", "", "barrier_all", "Collectives"),
     *scopes("void", "sync_all", "void", "", "sync_all", "Collectives"),
     *scopes("int", "barrier", "nvshmem_team_t team", "team", "barrier", "Collectives"),

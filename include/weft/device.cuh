@@ -22,7 +22,6 @@
 #include <weft/device/atomics.cuh>
 #include <weft/device/collectives.cuh>
 #include <weft/device/copy.cuh>
-#include <weft/device/launch.cuh>
 #include <weft/device/order.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/rma.cuh>
@@ -32,5 +31,8 @@
 #include <weft/device/tagged.cuh>
 #include <weft/device/team.cuh>
 #include <weft/device/wait.cuh>
+#ifndef __CUDACC_RTC__
+#include <weft/device/launch.cuh>
+#endif
 
 #endif  // WEFT_DEVICE_CUH

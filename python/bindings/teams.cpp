@@ -313,6 +313,8 @@ void register_teams(nb::module_& module) {
   register_collectives(type);
   module.attr("world") = nb::cast(Team{WEFT_TEAM_WORLD});
   module.attr("node_team") = nb::cast(Team{WEFT_TEAM_NODE});
+  module.attr("machine_team") = nb::cast(Team{WEFT_TEAM_MACHINE});
+  module.attr("machine_peers") = nb::cast(Team{WEFT_TEAM_MACHINE_PEERS});
 }
 
 }  // namespace weft::python

@@ -84,6 +84,11 @@ def _make_current(device, name):
         raise NoCuda(f"{name}: cuda:{device} cannot be used (CUDA error {status}); nvidia-smi says more")
 
 
+def number():
+    """This PE's GPU; None before the symmetric heap starts there."""
+    return _device
+
+
 def current_stream(device):
     """The number of the stream for an operation that names none: torch's current one, or the default stream."""
     torch = sys.modules.get("torch")

@@ -197,3 +197,5 @@ def atomic_fetch_xor(dest: ArrayLike, value: int, pe: int, *, context: Context |
 
 world: Team
 node_team: Team
+machine_team: Team
+machine_peers: Team

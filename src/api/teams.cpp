@@ -130,9 +130,10 @@ int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_tea
                               made.other));
   }
   if (made.status == Status::OutOfMemory) {
-    return report(made.status, fmt::format("weft_team_split: at most {} teams at a time; "
-                                           "destroy one that is not needed",
-                                           collectives::kTeamCountMax));
+    return report(made.status,
+                  fmt::format("weft_team_split: at most {} teams at a time, the "
+                              "predefined ones included; destroy one that is not needed",
+                              collectives::kTeamCountMax));
   }
   if (made.team != nullptr) {
     *result = reinterpret_cast<weft_team_t>(made.team);

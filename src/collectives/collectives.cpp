@@ -1,7 +1,6 @@
 #include "src/collectives/collectives.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 namespace weft::collectives {
@@ -52,20 +51,26 @@ std::vector<Pe> members_of(const Team& parent, const TeamRange& range) {
 // What the members of a team exchange when they split it; a CollectiveRequest carries it.
 struct SplitProposal {
   TeamRange range;
-  std::uint64_t free_ids = 0;  // a bit for each team number that is free here
+  TeamNumbers free_ids;
 
   [[nodiscard]] CollectiveRequest encode() const {
-    return {.kind = static_cast<std::uint64_t>(range.start),
-            .bytes = static_cast<std::uint64_t>(range.stride),
-            .alignment = static_cast<std::uint64_t>(range.size),
-            .offset = free_ids};
+    const TeamNumbers::Words& ids = free_ids.words();
+    return {.kind = pack(range.start, static_cast<std::uint64_t>(range.stride)),
+            .bytes = pack(range.size, ids[2]),
+            .alignment = ids[0],
+            .offset = ids[1]};
   }
 
   static SplitProposal decode(const CollectiveRequest& request) {
     return {.range = {.start = static_cast<std::int32_t>(request.kind),
-                      .stride = static_cast<std::int32_t>(request.bytes),
-                      .size = static_cast<std::int32_t>(request.alignment)},
-            .free_ids = request.offset};
+                      .stride = static_cast<std::int32_t>(request.kind >> 32U),
+                      .size = static_cast<std::int32_t>(request.bytes)},
+            .free_ids = TeamNumbers({request.alignment, request.offset, request.bytes >> 32U})};
+  }
+
+ private:
+  static std::uint64_t pack(std::int32_t low, std::uint64_t high) {
+    return static_cast<std::uint32_t>(low) | high << 32U;
   }
 };
 
@@ -85,7 +90,7 @@ struct SplitClaim {
 
 // The numbers that all members have free, or a member whose range differs from member 0's.
 struct Agreement {
-  std::uint64_t free_ids = ~std::uint64_t{0};
+  TeamNumbers free_ids = TeamNumbers::all_from(0);
   std::optional<std::uint32_t> other;
 };
 
@@ -94,7 +99,7 @@ Agreement compare(std::span<const CollectiveRequest> proposals) {
   const TeamRange range = SplitProposal::decode(proposals[0]).range;
   for (std::uint32_t i = 0; i < proposals.size() && !agreement.other; ++i) {
     const SplitProposal proposal = SplitProposal::decode(proposals[i]);
-    agreement.free_ids &= proposal.free_ids;
+    agreement.free_ids.keep_those_of(proposal.free_ids);
     if (proposal.range != range) {
       agreement.other = i;
     }
@@ -134,8 +139,7 @@ Collectives::Collectives(rma::Rma& rma,
   node_team_ = predefined(kNodeId, node_of_);
   machine_team_ = predefined(kMachineId, machine_of);
   machine_peers_ = predefined(kMachinePeersId, ranks_among_alike(machine_of));
-  free_ids_ = ~std::uint64_t{0} << (kMachinePeersId + 1);
-  static_assert(kTeamCountMax == 64);
+  free_ids_ = TeamNumbers::all_from(kMachinePeersId + 1);
 }
 
 Status Collectives::leave() {
@@ -209,7 +213,7 @@ Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
     if (agreed.other) {
       return {.status = Status::Mismatch, .other = *agreed.other};
     }
-    if (agreed.free_ids == 0) {
+    if (agreed.free_ids.is_empty()) {
       return {.status = Status::OutOfMemory};
     }
     const Claim claimed = claim(agreed.free_ids);
@@ -236,18 +240,17 @@ Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
   }
 }
 
-Collectives::Claim Collectives::claim(std::uint64_t free) {
-  const auto id = static_cast<std::uint32_t>(std::countr_zero(free));
-  const std::uint64_t bit = std::uint64_t{1} << id;
+Collectives::Claim Collectives::claim(const TeamNumbers& free) {
+  const std::uint32_t id = free.first();
   const std::unique_lock lock(mutex_);
-  const bool is_mine = (free_ids_ & bit) != 0;
-  free_ids_ &= ~bit;
+  const bool is_mine = free_ids_.has(id);
+  free_ids_.remove(id);
   return {.id = id, .is_mine = is_mine};
 }
 
 void Collectives::give_back(std::uint32_t id) {
   const std::unique_lock lock(mutex_);
-  free_ids_ |= std::uint64_t{1} << id;
+  free_ids_.add(id);
 }
 
 std::unique_ptr<Team> Collectives::join(Team& parent, const TeamRange& range, std::uint32_t id) {

@@ -21,6 +21,7 @@
 #include "src/collectives/algorithms.hpp"
 #include "src/collectives/control.hpp"
 #include "src/collectives/team.hpp"
+#include "src/collectives/team_numbers.hpp"
 #include "src/rma/rma.hpp"
 
 namespace weft::collectives {
@@ -100,8 +101,8 @@ class Collectives {
     bool is_mine = false;
   };
 
-  // Claims the lowest number that is free both here and in the bit mask `free`.
-  Claim claim(std::uint64_t free);
+  // Claims the lowest number of `free`, which is not empty, if it is still free here.
+  Claim claim(const TeamNumbers& free);
   void give_back(std::uint32_t id);
   std::unique_ptr<Team> join(Team& parent, const TeamRange& range, std::uint32_t id);
 
@@ -114,7 +115,7 @@ class Collectives {
   std::unique_ptr<Team> machine_team_;
   std::unique_ptr<Team> machine_peers_;
   std::mutex mutex_;  // guards the two members below
-  std::uint64_t free_ids_;
+  TeamNumbers free_ids_;
   std::vector<std::unique_ptr<Team>> teams_;
 };
 

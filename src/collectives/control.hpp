@@ -17,8 +17,8 @@ namespace weft::collectives {
 
 // The rounds of a dissemination barrier over 2^32 PEs.
 inline constexpr std::uint32_t kRoundCountMax = 32;
-// Teams that exist at a time, WEFT_TEAM_WORLD and WEFT_TEAM_NODE included.
-inline constexpr std::uint32_t kTeamCountMax = 64;
+// Teams that exist at a time: the four predefined ones, and 128 of the program.
+inline constexpr std::uint32_t kTeamCountMax = 132;
 
 struct alignas(kCacheLineBytes) ControlWord {
   std::uint64_t value = 0;
@@ -81,7 +81,7 @@ struct HeapControl {
 
 // The bytes before the user's memory: a multiple of the huge page size, so that the heap itself starts on one. Most
 // of them are never touched, and untouched pages cost nothing.
-inline constexpr std::uint64_t kControlBytes = std::uint64_t{22} << 20U;
+inline constexpr std::uint64_t kControlBytes = std::uint64_t{38} << 20U;
 static_assert(sizeof(HeapControl) <= kControlBytes);
 
 }  // namespace weft::collectives

@@ -2,10 +2,11 @@
 aliases, torch's flags; and libnvshmem_host exports the names that those who open it look up."""
 import re
 import subprocess
+import sys
 
 import pytest
 
-from nvshmem_runs import PROGRAMS, run, well
+from nvshmem_runs import HOST_MEMORY, PROGRAMS, run, well
 
 TORCH = ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"]
 RING = PROGRAMS / "ring.cu"
@@ -110,6 +111,63 @@ target_link_libraries(tour PRIVATE their::host their::device nvshmem::nvshmem_bo
     well("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-D{variable}={prefix}", "-DCMAKE_BUILD_TYPE=Release")
     well("cmake", "--build", tmp_path / "build")
     assert well(tmp_path / "build" / "tour", NVSHMEM_HEAP_KIND="SYSMEM", NVSHMEM_SYMMETRIC_SIZE="8M") == "all well\n"
+
+
+def test_cmake_compiles_kernels_and_links_their_device_code(prefix, nvcc, tmp_path):
+    """As pplx-kernels and NVSHMEM's own examples."""
+    (tmp_path / "CMakeLists.txt").write_text("""
+cmake_minimum_required(VERSION 3.25)
+project(kernels LANGUAGES CXX CUDA)
+find_package(NVSHMEM REQUIRED HINTS ${NVSHMEM_PREFIX}/lib/cmake/nvshmem)
+add_library(kernels SHARED """ + str(RING) + """)
+set_target_properties(kernels PROPERTIES CUDA_SEPARABLE_COMPILATION ON CUDA_RESOLVE_DEVICE_SYMBOLS ON CUDA_ARCHITECTURES 90a-real)
+target_include_directories(kernels PRIVATE ${NVSHMEM_INCLUDE_DIR})
+target_link_libraries(kernels PRIVATE nvshmem::nvshmem_host nvshmem::nvshmem_device)
+""")
+    well("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DNVSHMEM_PREFIX={prefix}", f"-DCMAKE_CUDA_COMPILER={nvcc}")
+    well("cmake", "--build", tmp_path / "build", timeout=300)
+    assert "libnvshmem_host.so.3" in well("readelf", "-d", tmp_path / "build" / "libkernels.so")
+
+
+def test_cmake_without_a_package_finds_libraries_and_the_version(prefix, tmp_path):
+    """As GROMACS, TVM and cuDecomp: by file names, and the version from a header."""
+    (tmp_path / "CMakeLists.txt").write_text("""
+cmake_minimum_required(VERSION 3.25)
+project(outside LANGUAGES CXX)
+find_path(NVSHMEM_ROOT_FOUND NAMES include/nvshmem.h HINTS ${THEIRS} REQUIRED NO_DEFAULT_PATH)
+find_path(NVSHMEM_OLD NAMES libnvshmem.a HINTS ${THEIRS} PATH_SUFFIXES lib REQUIRED NO_DEFAULT_PATH)
+find_library(NVSHMEM_HOST NAMES nvshmem_host HINTS ${THEIRS}/lib REQUIRED NO_DEFAULT_PATH)
+find_library(NVSHMEM_DEVICE NAMES nvshmem_device HINTS ${THEIRS}/lib REQUIRED NO_DEFAULT_PATH)
+file(GLOB_RECURSE headers ${THEIRS}/include/nvshmem_version.h ${THEIRS}/include/non_abi/nvshmem_version.h)
+set(found "")
+foreach(header ${headers})
+  file(STRINGS ${header} lines REGEX "NVSHMEM_VENDOR_(MAJOR|MINOR|PATCH)_VERSION +[0-9]+")
+  list(APPEND found ${lines})
+endforeach()
+list(LENGTH found count)
+if(count LESS 3)
+  message(FATAL_ERROR "no version: ${found}")
+endif()
+add_executable(tour """ + str(PROGRAMS / "host_tour.cpp") + """)
+target_include_directories(tour PRIVATE ${NVSHMEM_ROOT_FOUND}/include)
+target_link_libraries(tour PRIVATE ${NVSHMEM_HOST} ${NVSHMEM_DEVICE})
+""")
+    well("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DTHEIRS={prefix}")
+    well("cmake", "--build", tmp_path / "build")
+    assert well(tmp_path / "build" / "tour", **HOST_MEMORY) == "all well\n"
+
+
+@pytest.mark.parametrize("names", [["-l:libnvshmem_host.so", "-l:libnvshmem_device.a"], ["-l:libnvshmem_host.so.3", "-lnvshmem_device"]])
+def test_a_setup_py_builds_a_module_with_kernels(prefix, nvcc, tmp_path, names):
+    """As DeepEP: objects with relocatable device code, a device link of its own, and a shared library with the folder in it."""
+    kernel, linked, module = tmp_path / "ring.o", tmp_path / "dlink.o", tmp_path / "module.so"
+    well(nvcc, *NVCC, "-rdc=true", "-Xcompiler=-fPIC", f"-I{prefix}/include", "-c", RING, "-o", kernel, timeout=300)
+    well(nvcc, "-arch=sm_90", "-dlink", "-Xcompiler=-fPIC", kernel, "-o", linked, f"-L{prefix}/lib", "-lnvshmem_device")
+    well("g++", "-shared", kernel, linked, "-o", module, f"-L{prefix}/lib", *names, f"-Wl,-rpath,{prefix}/lib", "-L/usr/local/cuda/lib64",
+         "-lcudadevrt", "-lcudart_static", "-lrt", "-ldl", "-lpthread")
+    assert str(prefix / "lib") in well("readelf", "-d", module)
+    text = "import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); print(ctypes.CDLL('libnvshmem_host.so.3').nvshmemx_init_status())"
+    assert well(sys.executable, "-c", text, module) == "0\n"
 
 
 def test_a_newer_version_is_not_claimed(prefix, tmp_path):

@@ -19,6 +19,13 @@ def test_p2p_off_makes_each_pe_a_node_and_leaves_the_machine_whole(compiled, pre
     assert text == "all well\n"
 
 
+@pytest.mark.parametrize("pes, options", [(1, []), (2, []), (3, ["--node-size", "1"])])
+def test_128_teams_at_a_time_and_again(compiled, prefix, pes, options):
+    done = run(prefix / "bin" / "nvshmrun", "-np", pes, *options, compiled("many_teams"), WEFT_PROVIDER="tcp", **HOST_MEMORY)
+    assert (done.returncode, done.stdout) == (0, "all well\n"), done.stderr
+    assert "at most 132 teams at a time, the predefined ones included" in done.stderr
+
+
 @pytest.mark.parametrize("launcher", [["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2"]])
 def test_under_mpirun(compiled, launcher):
     if not shutil.which(launcher[0]):

@@ -57,7 +57,7 @@ HOST = {
         nvshmemx_buffer_unregister_all""".split(),
     "teams": """nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_translate_pe nvshmem_team_split_strided nvshmem_team_split_2d nvshmem_team_destroy
         nvshmem_team_get_config""".split(),
-    "order": ["nvshmem_fence", "nvshmem_quiet", "nvshmemx_quiet_on_stream"],
+    "order": ["nvshmem_fence", "nvshmem_quiet", "nvshmemx_quiet_on_stream", "nvshmemx_flush_on_stream"],
     "put and get": data("put") + data("get") + typed(RMA, "p", "g") + strided("iput") + strided("iget"),
     "put and get on streams": on_stream(data("put") + data("get") + typed(RMA, "p") + strided("iput") + strided("iget")),
     "put_signal": data("put_signal"),
@@ -69,6 +69,7 @@ HOST = {
     "queue pairs": ["nvshmemx_qp_create"],
 }
 DEVICE = {
+    "order": ["nvshmem_fence", "nvshmem_quiet", *scoped(["nvshmemx_flush"])],
     "put and get": scoped(data("put") + data("get") + strided("iput") + strided("iget")) + typed(RMA, "p", "g"),
     "signals": scoped(data("put_signal")) + ["nvshmemx_signal_op", "nvshmem_signal_fetch", "nvshmem_signal_wait_until"],
     "atomics": typed([*WORDS, "float", "double"], "atomic_fetch", "atomic_set", "atomic_swap")

@@ -147,10 +147,10 @@ TEST_F(Watched, AFailedCopyEndsKernelsThatWait) {
 
 // A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion when one changes.
 TEST(DeviceLayout, AChangeOfSizesIsAnotherVersion) {
-  EXPECT_EQ(device::kLayoutVersion, 4U);
+  EXPECT_EQ(device::kLayoutVersion, 5U);
   EXPECT_EQ(sizeof(device::HotState), 88U);
-  EXPECT_EQ(sizeof(device::DeviceState), 176U);
-  EXPECT_EQ(sizeof(device::TeamState), 32U);
+  EXPECT_EQ(sizeof(device::DeviceState), 184U);
+  EXPECT_EQ(sizeof(device::TeamState), 40U);
   EXPECT_EQ(sizeof(device::RingView), 24U);
   EXPECT_EQ(sizeof(device::FailureRecord), 48U);
   EXPECT_EQ(sizeof(device::WaitRecord), 56U);

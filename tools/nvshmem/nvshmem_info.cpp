@@ -30,7 +30,7 @@ constexpr std::array<Row, 16> kRows{{
     {"NVSHMEM_INFO", "PE 0 prints what is set, and what is ignored"},
     {"NVSHMEM_CUMEM_GRANULARITY", "ignored: chunks are as large as they need to be"},
     {"NVSHMEM_REMOTE_TRANSPORT", "ignored: libfabric always"},
-    {"NVSHMEM_MAX_TEAMS", "ignored: 64 teams at a time"},
+    {"NVSHMEM_MAX_TEAMS", "ignored: 128 teams of a program at a time"},
     {"NVSHMEM_*", "ignored; NVSHMEM_INFO=1 names them"},
 }};
 

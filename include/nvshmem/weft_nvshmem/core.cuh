@@ -9,7 +9,9 @@
 
 // First: it says by which library files with kernels register.
 // clang-format off
+#ifndef __CUDACC_RTC__
 #include <weft_nvshmem/modules.h>
+#endif
 // clang-format on
 
 #include <weft/device.cuh>

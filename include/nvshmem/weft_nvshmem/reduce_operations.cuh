@@ -6,8 +6,7 @@
 #define WEFT_NVSHMEM_REDUCE_OPERATIONS_CUH
 
 #include <weft/device/reduction.cuh>
-
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 #include <weft_nvshmem/types.h>
 

@@ -8,11 +8,30 @@
 #ifndef WEFT_NVSHMEM_TYPES_H
 #define WEFT_NVSHMEM_TYPES_H
 
+/* The device library (src/nvshmem/device_library). */
+#ifdef WEFT_NVSHMEM_DEVICE_LIBRARY
+#define WEFT_DEVICE_LOADED_MODULE 1
+#endif
+
 #include <nvshmem_version.h>
+#ifdef __CUDACC_RTC__ /* NVRTC: no host, and no headers but CUDA's. */
+#include <weft/device/standard.hpp>
+using std::int16_t;
+using std::int32_t;
+using std::int64_t;
+using std::int8_t;
+using std::ptrdiff_t;
+using std::size_t;
+using std::uint16_t;
+using std::uint32_t;
+using std::uint64_t;
+using std::uint8_t;
+#else
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
-#if defined(__has_include)
+#if defined(__has_include) && !defined(__CUDACC_RTC__)
 #if __has_include(<cuda_runtime.h>) && __has_include(<cuda_fp16.h>)
 #define WEFT_NVSHMEM_CUDA_HEADERS 1
 #endif
@@ -23,7 +42,7 @@
 #else
 typedef struct CUstream_st* cudaStream_t;
 #endif
-#if defined(WEFT_NVSHMEM_CUDA_HEADERS) && defined(__cplusplus)
+#if (defined(WEFT_NVSHMEM_CUDA_HEADERS) && defined(__cplusplus)) || defined(__CUDACC_RTC__)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #else /* CUDA's headers have these names in C++ alone. */
@@ -53,7 +72,18 @@ typedef struct CUlib_st* CUlibrary;
 
 /* Functions that kernels have too. CUDA has one function of a name for both sides: where kernels are compiled, the
  * name is an inline function of both, and the host's, in a namespace, is what its host side calls. */
-#if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY)
+#if defined(WEFT_NVSHMEM_DEVICE_LIBRARY) || defined(__CUDACC_RTC__)
+/* No host sees the file: for the device library functions of kernels have their C names, and for NVRTC are inline. */
+#define WEFT_NVSHMEM_KERNELS 1
+#define WEFT_NVSHMEM_NO_HOST 1
+#ifdef WEFT_NVSHMEM_DEVICE_LIBRARY
+#define WEFT_NVSHMEM_GPU extern "C" __device__
+#else
+#define WEFT_NVSHMEM_GPU static inline __device__ __attribute__((unused))
+#endif
+#define WEFT_NVSHMEM_BOTH WEFT_NVSHMEM_GPU
+#define WEFT_NVSHMEM_ON(on_gpu, on_host) ::weft_nvshmem::on_gpu
+#elif defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY)
 #define WEFT_NVSHMEM_KERNELS 1
 #define WEFT_NVSHMEM_BEGIN_BOTH \
   namespace weft_nvshmem {      \

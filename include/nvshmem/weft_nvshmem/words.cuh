@@ -5,11 +5,8 @@
 #ifndef WEFT_NVSHMEM_WORDS_CUH
 #define WEFT_NVSHMEM_WORDS_CUH
 
+#include <weft/device/standard.hpp>
 #include <weft/device/wait.cuh>
-
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 #include <weft_nvshmem/types.h>
 

@@ -6,8 +6,7 @@
 #ifndef WEFT_DEVICE_ACCESS_CUH
 #define WEFT_DEVICE_ACCESS_CUH
 
-#include <cstdint>
-#include <cstring>
+#include <weft/device/standard.hpp>
 
 // PTX 8.6 has one-directional fences, for sm_90 and later. An acquire fence alone takes 0.02 us on an H200; a
 // fence in both directions takes 0.6 us, because it also waits for stores.

@@ -8,9 +8,8 @@
 #include <weft/device/cold_call.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/remote.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/word.cuh>
-
-#include <type_traits>
 
 namespace weft::device {
 

@@ -12,10 +12,7 @@
 #define WEFT_DEVICE_BROADCAST_CUH
 
 #include <weft/device/exchange.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 
@@ -27,7 +24,8 @@ inline constexpr std::size_t kBroadcastParcelBytesMax = std::size_t{16} << 10U;
 inline constexpr std::size_t kBroadcastHalfwayBytesMin = std::size_t{512} << 10U;
 inline constexpr std::uint32_t kBroadcastHalfwayMembersMin = 4;
 
-static_assert(kBroadcastParcelBytesMax <= std::size_t{kBroadcastParcels} * kParcelBytes,
+static_assert(kBroadcastParcelBytesMax <=
+                  std::size_t{broadcast_parcels_of(kExchangeParcels)} * kParcelBytes,
               "the buffer holds it");
 
 // Whether a broadcast goes by parcels: the root sends each to every other member.
@@ -35,21 +33,20 @@ template <typename Scope>
 __device__ bool is_low_latency_broadcast(const TeamState& team, std::size_t bytes) {
   if constexpr (kIsGrid<Scope>) {
     return is_low_latency<Scope>(team, bytes) &&
-           (has_wide_buffers(team) || parcels_of(bytes) <= kBroadcastParcels);
+           (has_wide_buffers(team) || parcels_of(bytes) <= broadcast_parcels_of(team.parcels));
   } else {
     constexpr std::size_t kMax = kLowLatencyBytesMax<Scope> < kBroadcastParcelBytesMax
                                      ? kLowLatencyBytesMax<Scope>
                                      : kBroadcastParcelBytesMax;
-    return bytes <= kMax;
+    return bytes <= kMax && bytes <= broadcast_parcels_of(team.parcels) * std::size_t{kParcelBytes};
   }
 }
 
 inline __device__ Parcel* broadcast_buffer(const TeamState& team,
-                                           TeamControl* control,
                                            std::uint32_t count,
                                            std::uint64_t epoch) {
-  return count <= kBroadcastParcels ? control->broadcast[epoch & 1U]
-                                    : wide_buffers_of(team)->broadcast[epoch & 1U];
+  return count <= broadcast_parcels_of(team.parcels) ? buffers_of(team).broadcast(epoch)
+                                                     : wide_buffers_of(team)->broadcast[epoch & 1U];
 }
 
 template <typename Scope>
@@ -67,7 +64,7 @@ __device__ void send_broadcast(const TeamState& team,
   Local::sync();
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
-  Parcel* buffer = broadcast_buffer(team, control, count, epoch);
+  Parcel* buffer = broadcast_buffer(team, count, epoch);
   for (std::uint32_t index = Scope::rank(); index < count; index += Scope::size()) {
     const std::uint32_t part = bytes_in_parcel(bytes, index);
     const std::uint64_t data = load_packed(blocks.source + index * kParcelBytes, part);
@@ -83,14 +80,13 @@ __device__ void send_broadcast(const TeamState& team,
 
 template <typename Scope>
 __device__ void receive_broadcast(const TeamState& team,
-                                  TeamControl* control,
                                   const Blocks& blocks,
                                   std::uint64_t epoch,
                                   int root_pe) {
   constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
-  const Parcel* buffer = broadcast_buffer(team, control, count, epoch);
+  const Parcel* buffer = broadcast_buffer(team, count, epoch);
   for (std::uint32_t first = Scope::rank(); first < count; first += kUnroll * Scope::size()) {
     ParcelWait<kUnroll> wait;
 #pragma unroll
@@ -124,7 +120,7 @@ __device__ void broadcast_parcels(const TeamState& team,
   if (team.me == root) {
     send_broadcast<Scope>(team, control, blocks, epoch);
   } else {
-    receive_broadcast<Scope>(team, control, blocks, epoch, pe_of(team, root));
+    receive_broadcast<Scope>(team, blocks, epoch, pe_of(team, root));
   }
   Local::sync();  // all parcels of this PE, or of this block, are read
   for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {

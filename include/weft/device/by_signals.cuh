@@ -9,10 +9,8 @@
 #include <weft/device/low_latency.cuh>
 #include <weft/device/order.cuh>
 #include <weft/device/signal.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/sync.cuh>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace weft::device::detail {
 

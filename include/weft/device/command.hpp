@@ -21,9 +21,7 @@
 #define WEFT_DEVICE_COMMAND_HPP
 
 #include <weft/device/host_device.hpp>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft {
 namespace device {

@@ -1,15 +1,16 @@
-// The control bytes at the start of each device heap: the words that Weft's own device code uses, one block
+// The control bytes at the start of each device heap: the words and buffers that Weft's own device code uses, one block
 // per team. Peers address them like any symmetric memory.
+//
+// A team's number tells how large its buffers are. The first 64 have whole ones, which hold what parcels are faster for;
+// all later ones have narrow ones, so that many teams cost little memory: their larger calls go another way.
 //
 // No word is ever reset. Counts only grow, so a late reader sees a larger number than it waits for, never a
 // smaller one. When a team number is reused, counting continues from the block's current values.
 #ifndef WEFT_DEVICE_CONTROL_HPP
 #define WEFT_DEVICE_CONTROL_HPP
 
+#include <weft/device/standard.hpp>
 #include <weft/device/state.hpp>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace weft::device {
 
@@ -17,7 +18,6 @@ namespace weft::device {
 inline constexpr std::uint32_t kFlatMembersMax = 128;
 // log2 of the largest job.
 inline constexpr std::uint32_t kRoundsMax = 24;
-inline constexpr std::size_t kTeamControlBytes = std::size_t{1} << 20U;
 
 // One per sector, so that stores of different peers do not conflict.
 struct alignas(32) Flag {
@@ -53,16 +53,20 @@ enum MeetingKind : std::uint32_t {
   kMeetingKinds,
 };
 
-// Parcels in one of the two buffers: 16 bytes for 8 of data.
+// Parcels in one of the two buffers of exchanges: 16 bytes for 8 of data.
 inline constexpr std::uint32_t kExchangeParcels = 16384;
-inline constexpr std::uint32_t kBroadcastParcels = 4096;
+inline constexpr std::uint32_t kNarrowParcels = 1024;
 // The teams with the first numbers (the world, the node, and the first that are made) have larger buffers besides.
 inline constexpr std::uint32_t kWideTeams = 8;
 inline constexpr std::uint32_t kWideParcels = 65536;
-// Holds incoming data of reductions on teams with members that are not mapped.
-inline constexpr std::size_t kScratchBytes = std::size_t{256} << 10U;
 
-struct TeamControl {
+// In a team's buffers for `parcels` of exchanges.
+WEFT_HOST_DEVICE constexpr std::uint32_t broadcast_parcels_of(std::uint32_t parcels) {
+  return parcels / 4;
+}
+
+// The words of a team. Its buffers follow them (TeamBuffers).
+struct alignas(1024) TeamControl {
   // Written by this PE only: the number of calls so far, per kind.
   std::uint64_t sync_epoch;
   std::uint64_t arrivals_expected;
@@ -80,13 +84,39 @@ struct TeamControl {
   // Added to by the scope of member i: a tally of the broadcasts whose parcels it no longer needs.
   alignas(128) Flag broadcast_done[kFlatMembersMax];
   Meeting meetings[kMeetingKinds];
-  // Written by members: [epoch & 1].
-  alignas(1024) Parcel exchange[2][kExchangeParcels];
-  alignas(1024) Parcel broadcast[2][kBroadcastParcels];
-  alignas(1024) std::byte scratch[kScratchBytes];
 };
 
-static_assert(sizeof(TeamControl) <= kTeamControlBytes, "a team's block of the control bytes");
+// The buffers of a team, for `parcels` of exchanges in each of two. Written by members.
+struct TeamBuffers {
+  std::byte* begin;
+  std::uint32_t parcels;
+
+  // [epoch & 1].
+  WEFT_HOST_DEVICE Parcel* exchange(std::uint64_t epoch) const {
+    return reinterpret_cast<Parcel*>(begin) + (epoch & 1U) * parcels;
+  }
+
+  WEFT_HOST_DEVICE Parcel* broadcast(std::uint64_t epoch) const {
+    return exchange(0) + 2 * std::size_t{parcels} + (epoch & 1U) * broadcast_parcels_of(parcels);
+  }
+
+  // Holds incoming data of reductions on teams with members that are not mapped.
+  WEFT_HOST_DEVICE std::byte* scratch() const {
+    return reinterpret_cast<std::byte*>(broadcast(0) +
+                                        2 * std::size_t{broadcast_parcels_of(parcels)});
+  }
+
+  WEFT_HOST_DEVICE std::size_t scratch_bytes() const { return scratch_bytes_of(parcels); }
+
+  static WEFT_HOST_DEVICE constexpr std::size_t scratch_bytes_of(std::uint32_t parcels) {
+    return std::size_t{parcels} * sizeof(Parcel);
+  }
+
+  static WEFT_HOST_DEVICE constexpr std::size_t bytes_of(std::uint32_t parcels) {
+    return 2 * (std::size_t{parcels} + broadcast_parcels_of(parcels)) * sizeof(Parcel) +
+           scratch_bytes_of(parcels);
+  }
+};
 
 // Written by members: [epoch & 1].
 struct WideBuffers {
@@ -94,8 +124,35 @@ struct WideBuffers {
   alignas(1024) Parcel broadcast[2][kWideParcels];
 };
 
-inline constexpr std::size_t kWideOffset = kTeamCountMax * kTeamControlBytes;
-inline constexpr std::size_t kControlBytes = kWideOffset + kWideTeams * sizeof(WideBuffers);
+// Where a team's control bytes are, and how many.
+struct ControlPlace {
+  std::size_t offset;
+  std::size_t bytes;
+  std::uint32_t parcels;
+};
+
+inline constexpr std::uint32_t kWholeTeams = 64;
+inline constexpr std::size_t kWholeBytes = std::size_t{1} << 20U;
+inline constexpr std::size_t kNarrowBytes = std::size_t{128} << 10U;
+static_assert(sizeof(TeamControl) + TeamBuffers::bytes_of(kExchangeParcels) <= kWholeBytes,
+              "the block of a team");
+static_assert(sizeof(TeamControl) + TeamBuffers::bytes_of(kNarrowParcels) <= kNarrowBytes,
+              "the block of a later team");
+
+inline constexpr std::size_t kWideOffset = kWholeTeams * kWholeBytes;
+inline constexpr std::size_t kNarrowOffset = kWideOffset + kWideTeams * sizeof(WideBuffers);
+// Whole pages of a GPU, so that the user's memory begins on one.
+inline constexpr std::size_t kControlPage = std::size_t{2} << 20U;
+inline constexpr std::size_t kControlBytes =
+    (kNarrowOffset + (kTeamCountMax - kWholeTeams) * kNarrowBytes + kControlPage - 1) /
+    kControlPage * kControlPage;
+
+WEFT_HOST_DEVICE constexpr ControlPlace control_place_of(std::uint32_t team) {
+  if (team < kWholeTeams) {
+    return {team * kWholeBytes, kWholeBytes, kExchangeParcels};
+  }
+  return {kNarrowOffset + (team - kWholeTeams) * kNarrowBytes, kNarrowBytes, kNarrowParcels};
+}
 
 }  // namespace weft::device
 

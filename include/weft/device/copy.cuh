@@ -9,9 +9,7 @@
 
 #include <weft/device/access.cuh>
 #include <weft/device/scope.cuh>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

@@ -9,10 +9,7 @@
 #include <weft/device/by_signals.cuh>
 #include <weft/device/low_latency.cuh>
 #include <weft/device/meeting.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

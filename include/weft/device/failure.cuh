@@ -8,8 +8,7 @@
 #include <weft/device/access.cuh>
 #include <weft/device/module.cuh>
 #include <weft/device/scope.cuh>
-
-#include <cstdio>
+#include <weft/device/standard.hpp>
 
 namespace weft::device::detail {
 

@@ -9,10 +9,8 @@
 #include <weft/device/access.cuh>
 #include <weft/device/control.hpp>
 #include <weft/device/scope.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/wait.cuh>
-
-#include <cstdint>
-#include <type_traits>
 
 #include <cooperative_groups.h>
 

@@ -8,10 +8,8 @@
 #include <weft/device/inbox.hpp>
 #include <weft/device/module.cuh>
 #include <weft/device/ring_memory.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/word.cuh>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace weft::device::detail {
 

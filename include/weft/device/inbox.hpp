@@ -13,8 +13,7 @@
 #define WEFT_DEVICE_INBOX_HPP
 
 #include <weft/device/ring.hpp>
-
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft {
 namespace device {

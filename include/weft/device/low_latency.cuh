@@ -12,9 +12,7 @@
 #define WEFT_DEVICE_LOW_LATENCY_CUH
 
 #include <weft/device/meeting.cuh>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device::detail {
 
@@ -29,7 +27,8 @@ inline constexpr std::size_t kLowLatencyBytesMax<Warp> = std::size_t{4} << 10U;
 template <>
 inline constexpr std::size_t kLowLatencyBytesMax<Thread> = 128;
 
-static_assert(kLowLatencyBytesMax<Block> <= std::size_t{kExchangeParcels} * kParcelBytes,
+static_assert(kLowLatencyBytesMax<Block> <= std::size_t{kExchangeParcels} * kParcelBytes &&
+                  kLowLatencyBytesMax<Warp> <= std::size_t{kNarrowParcels} * kParcelBytes,
               "the buffer holds what every member sends");
 
 // That a thread sends or waits for at once.
@@ -59,10 +58,12 @@ __device__ bool is_low_latency(const TeamState& team, std::size_t bytes) {
     return false;  // before it is multiplied
   }
   if constexpr (kIsGrid<Scope>) {
-    const std::size_t room = has_wide_buffers(team) ? kWideParcels : kExchangeParcels;
+    const std::size_t room = has_wide_buffers(team) ? kWideParcels : team.parcels;
     return parcels_of(bytes) * (team.size - 1) <= room;
   } else {
-    return parcels_of(bytes) * team.size <= kLowLatencyBytesMax<Scope> / kParcelBytes;
+    constexpr std::size_t kMost = kLowLatencyBytesMax<Scope> / kParcelBytes;
+    const std::size_t all = parcels_of(bytes) * team.size;
+    return all <= kMost && (kMost <= kNarrowParcels || all <= team.parcels);
   }
 }
 
@@ -167,8 +168,8 @@ __device__ ParcelCall open_parcels(const TeamState& team,
   }
   const std::uint64_t epoch = next_call(control->exchanges);
   const auto per_member = static_cast<std::uint32_t>(parcels_of(bytes));
-  Parcel* buffer = control->exchange[epoch & 1U];
-  if (kIsGrid<Scope> && per_member * (team.size - 1) > kExchangeParcels) {
+  Parcel* buffer = buffers_of(team).exchange(epoch);
+  if (kIsGrid<Scope> && per_member * (team.size - 1) > team.parcels) {
     buffer = wide_buffers_of(team)->exchange[epoch & 1U];
   }
   return {buffer, epoch, per_member, operation};

@@ -13,9 +13,8 @@
 #include <weft/device/atomics.cuh>
 #include <weft/device/copy.cuh>
 #include <weft/device/grid.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/team.cuh>
-
-#include <cstdint>
 
 namespace weft::device::detail {
 

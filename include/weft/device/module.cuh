@@ -3,10 +3,18 @@
 #ifndef WEFT_DEVICE_MODULE_CUH
 #define WEFT_DEVICE_MODULE_CUH
 
-#include <weft/device.h>
 #include <weft/device/state.hpp>
 
+// What NVRTC compiles is loaded by the program, and sees no host.
+#ifdef __CUDACC_RTC__
+#ifndef WEFT_DEVICE_LOADED_MODULE
+#define WEFT_DEVICE_LOADED_MODULE 1
+#endif
+#else
+#include <weft/device.h>
+
 #include <cuda_runtime.h>
+#endif
 
 // A front door over Weft may have programs link its own library alone, which then passes these calls on.
 #ifndef WEFT_DEVICE_MODULE_REGISTER
@@ -18,7 +26,7 @@
 // have no runtime that could upload, so what loads them finds the state by this name, and writes a HotState to it.
 #ifdef WEFT_DEVICE_LOADED_MODULE
 extern "C" {
-#ifdef __CUDACC_RDC__
+#if defined(__CUDACC_RDC__) && !defined(WEFT_NVSHMEM_DEVICE_LIBRARY)
 __attribute__((weak))  // several files make one module
 #endif
 __constant__ weft::device::HotState weft_device_state_of_module;

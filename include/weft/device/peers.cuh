@@ -8,9 +8,7 @@
 
 #include <weft/device/failure.cuh>
 #include <weft/device/module.cuh>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 #ifndef WEFT_DEVICE_CHECKS
 #define WEFT_DEVICE_CHECKS 1

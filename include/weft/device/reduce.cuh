@@ -8,10 +8,7 @@
 
 #include <weft/device/exchange.cuh>
 #include <weft/device/reduction.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 
@@ -48,8 +45,9 @@ __device__ void reduce_by_loads(const TeamState& team,
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceCall<T>& call) {
   const TeamState& members = members_of(team);
-  auto* scratch = reinterpret_cast<T*>(control->scratch);
-  const std::size_t room = kScratchBytes / sizeof(T) / members.size;
+  const TeamBuffers buffers = buffers_of(members);
+  auto* scratch = reinterpret_cast<T*>(buffers.scratch());
+  const std::size_t room = buffers.scratch_bytes() / sizeof(T) / members.size;
   if (room == 0) {
     fail({FailureKind::TooManyMembers, call.operation, -1, call.dest, members.size});
   }

@@ -6,11 +6,7 @@
 
 #include <weft/device/low_latency.cuh>
 #include <weft/device/meeting.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

@@ -10,10 +10,8 @@
 #include <weft/device/peers.cuh>
 #include <weft/device/ring_memory.cuh>
 #include <weft/device/spin.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/word.cuh>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace weft::device::remote {
 

@@ -28,9 +28,7 @@
 
 #include <weft/device/command.hpp>
 #include <weft/device/host_device.hpp>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft {
 namespace device {
@@ -42,7 +40,9 @@ struct alignas(16) Reply {
   std::uint64_t position_plus_one;  // after `value`, for load_far_pair
 };
 
+#ifndef __CUDACC_RTC__  // whose offsetof is no constant
 static_assert(offsetof(Reply, position_plus_one) == sizeof(std::uint64_t), "see load_far_pair");
+#endif
 
 // Where a ring lies: three words, from which everything else is computed, so that a GPU thread needs no table of
 // addresses. All of it starts zeroed. `far` is shared by GPU and CPU:

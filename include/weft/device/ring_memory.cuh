@@ -9,8 +9,7 @@
 #include <weft/device/access.cuh>
 #include <weft/device/ring.hpp>
 #include <weft/device/scope.cuh>
-
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

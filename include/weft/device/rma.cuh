@@ -14,9 +14,7 @@
 #include <weft/device/copy.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/remote.cuh>
-
-#include <cstddef>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

@@ -5,7 +5,7 @@
 #ifndef WEFT_DEVICE_SCOPE_CUH
 #define WEFT_DEVICE_SCOPE_CUH
 
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

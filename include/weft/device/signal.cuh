@@ -6,9 +6,8 @@
 #include <weft/device/atomics.cuh>
 #include <weft/device/cold_call.cuh>
 #include <weft/device/rma.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/wait.cuh>
-
-#include <cstdint>
 
 namespace weft::device {
 

@@ -6,8 +6,7 @@
 
 #include <weft/device/failure.cuh>
 #include <weft/device/inbox.cuh>
-
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device::detail {
 

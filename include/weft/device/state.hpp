@@ -7,9 +7,7 @@
 #define WEFT_DEVICE_STATE_HPP
 
 #include <weft/device/ring.hpp>
-
-#include <cstddef>
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 
@@ -21,11 +19,14 @@ struct TeamState {
   std::uint32_t first = 0;
   std::int32_t stride = 1;
   const std::uint32_t* pes = nullptr;  // in GPU memory
-  std::uint32_t id = 0;                // index of the team's control block
-  std::uint32_t all_mapped = 0;        // 1 if every member is reached by loads and stores
+  std::uint32_t id = 0;
+  std::uint32_t all_mapped = 0;  // 1 if every member is reached by loads and stores
+  std::uint32_t control = 0;     // where in each heap its control bytes are (control.hpp)
+  std::uint32_t parcels = 0;     // how large its buffers are
 };
 
-inline constexpr std::uint32_t kTeamCountMax = 64;
+// The four predefined ones, and 128 of the program.
+inline constexpr std::uint32_t kTeamCountMax = 132;
 
 enum class FailureKind : std::uint32_t {
   None = 0,
@@ -137,7 +138,7 @@ struct DeviceState : HotState {
 
 // Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
 // commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 4;
+inline constexpr std::uint64_t kLayoutVersion = 5;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

@@ -10,10 +10,9 @@
 #include <weft/device/grid.cuh>
 #include <weft/device/order.cuh>
 #include <weft/device/signal.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/team.cuh>
 #include <weft/device/wait.cuh>
-
-#include <cstdint>
 
 namespace weft::device {
 

@@ -5,10 +5,7 @@
 #define WEFT_DEVICE_TAGGED_CUH
 
 #include <weft/device/signal.cuh>
-
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

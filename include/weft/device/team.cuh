@@ -4,8 +4,7 @@
 
 #include <weft/device/control.hpp>
 #include <weft/device/peers.cuh>
-
-#include <cstdint>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 
@@ -30,7 +29,11 @@ inline __device__ int pe_of(const TeamState& team, std::uint32_t index) {
 }
 
 inline __device__ TeamControl* control_of(const TeamState& team) {
-  return reinterpret_cast<TeamControl*>(state().heap + team.id * kTeamControlBytes);
+  return reinterpret_cast<TeamControl*>(state().heap + team.control);
+}
+
+inline __device__ TeamBuffers buffers_of(const TeamState& team) {
+  return {state().heap + team.control + sizeof(TeamControl), team.parcels};
 }
 
 }  // namespace detail

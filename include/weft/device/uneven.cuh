@@ -6,10 +6,7 @@
 #define WEFT_DEVICE_UNEVEN_CUH
 
 #include <weft/device/exchange.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

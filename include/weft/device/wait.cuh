@@ -9,11 +9,8 @@
 #include <weft/device/access.cuh>
 #include <weft/device/peers.cuh>
 #include <weft/device/spin.cuh>
+#include <weft/device/standard.hpp>
 #include <weft/device/word.cuh>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
 
 namespace weft::device {
 

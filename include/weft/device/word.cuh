@@ -6,10 +6,7 @@
 
 #include <weft/device/access.cuh>
 #include <weft/device/command.hpp>
-
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
+#include <weft/device/standard.hpp>
 
 namespace weft::device {
 

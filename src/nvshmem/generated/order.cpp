@@ -10,6 +10,7 @@ using namespace weft::nvshmem;
 void nvshmem_fence(void) { fence({"nvshmem_fence"}); }
 void nvshmem_quiet(void) { quiet({"nvshmem_quiet"}); }
 void nvshmemx_quiet_on_stream(cudaStream_t stream) { quiet({"nvshmemx_quiet_on_stream", stream}); }
+void nvshmemx_flush_on_stream(cudaStream_t stream) { quiet({"nvshmemx_flush_on_stream", stream}); }
 void nvshmem_barrier_all(void) { barrier_all({"nvshmem_barrier_all"}); }
 void nvshmemx_barrier_all_on_stream(cudaStream_t stream) { barrier_all({"nvshmemx_barrier_all_on_stream", stream}); }
 void nvshmem_sync_all(void) { sync_all({"nvshmem_sync_all"}); }

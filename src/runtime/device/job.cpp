@@ -94,7 +94,12 @@ void DeviceJob::make_heap() {
 }
 
 TeamState DeviceJob::team_state(const collectives::Team& team) {
-  TeamState state{.size = team.size(), .me = team.index(), .id = team.id()};
+  const device::ControlPlace place = device::control_place_of(team.id());
+  TeamState state{.size = team.size(),
+                  .me = team.index(),
+                  .id = team.id(),
+                  .control = static_cast<std::uint32_t>(place.offset),
+                  .parcels = place.parcels};
   std::vector<std::uint32_t> pes;
   state.all_mapped = 1;
   for (std::uint32_t i = 0; i < team.size(); ++i) {
@@ -122,7 +127,8 @@ TeamState DeviceJob::team_state(const collectives::Team& team) {
 }
 
 void DeviceJob::clear_control_of(std::uint32_t team) {
-  gpu::clear(heap_->base() + team * device::kTeamControlBytes, device::kTeamControlBytes);
+  const device::ControlPlace place = device::control_place_of(team);
+  gpu::clear(heap_->base() + place.offset, place.bytes);
   if (team < device::kWideTeams) {
     gpu::clear(heap_->base() + device::kWideOffset + team * sizeof(device::WideBuffers),
                sizeof(device::WideBuffers));

@@ -107,6 +107,50 @@ __global__ void split(int team, int* dest, int* source, Wrong* wrong) {
   WELL(wrong, *dest == nvshmem_my_pe());
 }
 
+constexpr std::size_t kManyCount = 20000;
+
+// Of a block's calls the small ones go by the team's buffers, which later teams have less of; 80 KB fit nowhere.
+__global__ void use_team(int team, int* dest, int* source, Wrong* wrong) {
+  const int size = nvshmem_team_n_pes(team);
+  const int me = nvshmem_team_my_pe(team);
+  for (const std::size_t count :
+       {std::size_t{1}, std::size_t{1500}, std::size_t{6000}, kManyCount}) {
+    for (std::size_t i = threadIdx.x; i < count; i += blockDim.x) {
+      source[i] = me + static_cast<int>(i);
+    }
+    WELL(wrong, nvshmemx_int_sum_reduce_block(team, dest, source, count) == 0);
+    const int last = static_cast<int>(count - 1);
+    WELL(wrong, dest[last] == size * (size - 1) / 2 + size * last);
+    __syncthreads();
+    WELL(wrong, nvshmemx_int_broadcast_block(team, dest, source, count, size - 1) == 0);
+    WELL(wrong, dest[last] == size - 1 + last);
+    __syncthreads();
+  }
+}
+
+DEVICE_TEST(many_teams, "128 teams at a time are made, used and destroyed, twice") {
+  Checks checks;
+  Symmetric<int> dest(kManyCount);
+  Symmetric<int> source(kManyCount);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<nvshmem_team_t> teams(128);
+    for (nvshmem_team_t& one : teams) {
+      if (nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, suite::pe_count(), nullptr, 0,
+                                     &one) != 0) {
+        suite::fail("split %zu of round %d failed", static_cast<std::size_t>(&one - teams.data()),
+                    round);
+      }
+    }
+    for (const nvshmem_team_t one : teams) {
+      suite::run_kernel("use_team", &use_team, 256, checks, one, dest.get(), source.get(),
+                        checks.get());
+    }
+    for (const nvshmem_team_t one : teams) {
+      nvshmem_team_destroy(one);
+    }
+  }
+}
+
 DEVICE_TEST(differing_ranges, "one call makes disjoint teams, and 32 of them a group") {
   Checks checks;
   Symmetric<int> dest(1);

@@ -11,6 +11,9 @@
 /* clang-format off */
 WEFT_NVSHMEM_BOTH void nvshmem_fence(void) { return WEFT_NVSHMEM_ON(fence(), nvshmem_fence()); }
 WEFT_NVSHMEM_BOTH void nvshmem_quiet(void) { return WEFT_NVSHMEM_ON(quiet(), nvshmem_quiet()); }
+WEFT_NVSHMEM_GPU void nvshmemx_flush(void) { return ::weft_nvshmem::quiet(); }
+WEFT_NVSHMEM_GPU void nvshmemx_flush_warp(void) { return ::weft_nvshmem::WarpRma::quiet(); }
+WEFT_NVSHMEM_GPU void nvshmemx_flush_block(void) { return ::weft_nvshmem::BlockRma::quiet(); }
 WEFT_NVSHMEM_BOTH void nvshmem_barrier_all(void) { return WEFT_NVSHMEM_ON(ThreadCollectives::barrier_all(), nvshmem_barrier_all()); }
 WEFT_NVSHMEM_GPU void nvshmemx_barrier_all_warp(void) { return ::weft_nvshmem::WarpCollectives::barrier_all(); }
 WEFT_NVSHMEM_GPU void nvshmemx_barrier_all_block(void) { return ::weft_nvshmem::BlockCollectives::barrier_all(); }

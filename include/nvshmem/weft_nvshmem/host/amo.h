@@ -7,7 +7,9 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 /* clang-format on */
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 int nvshmem_alltoallmem(nvshmem_team_t team, void *dest, const void *source, size_t nelems);
@@ -169,5 +170,6 @@ int nvshmemx_ptrdiff_broadcast_on_stream(nvshmem_team_t team, ptrdiff_t *dest, c
 int nvshmemx_ptrdiff_fcollect_on_stream(nvshmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nelems, cudaStream_t stream);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 void *nvshmem_ptr(const void *dest, int pe);
@@ -22,5 +23,6 @@ int nvshmemx_buffer_unregister(void *addr);
 void nvshmemx_buffer_unregister_all(void);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

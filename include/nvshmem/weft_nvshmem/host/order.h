@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 void nvshmem_fence(void);
@@ -19,6 +20,7 @@ int nvshmem_team_sync(nvshmem_team_t team);
 WEFT_NVSHMEM_END_BOTH
 WEFT_NVSHMEM_BEGIN_HOST
 void nvshmemx_quiet_on_stream(cudaStream_t stream);
+void nvshmemx_flush_on_stream(cudaStream_t stream);
 void nvshmemx_barrier_all_on_stream(cudaStream_t stream);
 void nvshmemx_sync_all_on_stream(cudaStream_t stream);
 int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream);
@@ -26,5 +28,6 @@ int nvshmemx_sync_on_stream(nvshmem_team_t team, cudaStream_t stream);
 int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

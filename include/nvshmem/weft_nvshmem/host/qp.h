@@ -7,10 +7,12 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_HOST
 int nvshmemx_qp_create(int num_qps, nvshmemx_qp_handle_t **out_qp_array);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 int nvshmem_uchar_and_reduce(nvshmem_team_t team, unsigned char *dest, const unsigned char *source, size_t nreduce);
@@ -581,5 +582,6 @@ int nvshmemx_ptrdiff_prod_reduce_on_stream(nvshmem_team_t team, ptrdiff_t *dest,
 int nvshmemx_ptrdiff_prod_reducescatter_on_stream(nvshmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source, size_t nreduce, cudaStream_t stream);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

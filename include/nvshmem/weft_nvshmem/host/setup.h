@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 void nvshmem_global_exit(int status);
@@ -34,5 +35,6 @@ int nvshmemx_culibrary_init(CUlibrary library);
 int nvshmemx_culibrary_finalize(CUlibrary library);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 void nvshmem_putmem_signal(void *dest, const void *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
@@ -141,5 +142,6 @@ void nvshmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_o
 void nvshmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp_val, cudaStream_t stream);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <weft_nvshmem/types.h>
 
+#ifndef WEFT_NVSHMEM_NO_HOST
 /* clang-format off */
 WEFT_NVSHMEM_BEGIN_BOTH
 int nvshmem_team_my_pe(nvshmem_team_t team);
@@ -20,5 +21,6 @@ int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_
 void nvshmem_team_destroy(nvshmem_team_t team);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
+#endif
 
 #endif

@@ -1,0 +1,27 @@
+"""The names of NVSHMEM4Py over weft, for programs that import nvshmem.core. Memory of this PE's GPU, or of the CPU.
+
+    import weft.nvshmem
+    weft.nvshmem.install()     # from now on `import nvshmem.core` gives weft.nvshmem.core; nothing is shadowed without it
+
+Names and meanings are those of NVSHMEM4Py's public documentation, 0.3 (docs/NVSHMEM.md says what differs). With
+NVSHMEM_HEAP_KIND=SYSMEM memory is that of the CPU, and arrays are numpy's: for tests, and machines without GPUs.
+
+Threads: one at a time.
+"""
+
+import sys
+
+from ..errors import Error
+
+_MODULES = ("core", "core.collective", "core.direct", "core.init_fini", "core.interop", "core.interop.cupy", "core.interop.torch",
+            "core.memory", "core.nvshmem_types", "core.rma")
+
+
+def install():
+    """Makes `import nvshmem.core` give weft.nvshmem.core, in this process. weft.Error if another one is loaded already."""
+    from importlib import import_module
+    found = {"nvshmem": sys.modules[__name__]} | {f"nvshmem.{name}": import_module(f".{name}", __name__) for name in _MODULES}
+    for name, module in found.items():
+        if sys.modules.get(name, module) is not module:
+            raise Error(f"weft.nvshmem.install: {name} is loaded already; call install before it is imported")
+    sys.modules.update(found)
