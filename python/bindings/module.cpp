@@ -51,8 +51,13 @@ NB_MODULE(_weft, module) {
                                                                     : std::string();
   });
   module.def("dtype_names", [] { return std::string(weft::python::dtype_names()); });
-  module.def("device_init",
-             [] { weft::python::run("weft.init", [] { return weft_device_init(); }); });
+  module.def(
+      "device_init",
+      [](int device) {
+        weft::python::run("weft.init", [] { return weft_device_init(); });
+        weft::python::set_own_device(device);
+      },
+      "device"_a);
   module.def("device_initialized", [] { return weft_device_initialized() != 0; });
   module.def("device_check",
              [] { weft::python::run("weft.device_check", [] { return weft_device_check(); }); });

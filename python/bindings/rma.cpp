@@ -81,7 +81,7 @@ void quiet(const Context* context, nb::handle stream) {
     return;
   }
   require_ready("weft.quiet");
-  const weft_stream_t queue = stream_of(stream, 0, "weft.quiet");
+  const weft_stream_t queue = stream_of(stream, own_device(), "weft.quiet");
   run("weft.quiet", [&] { return weft_quiet_on_stream(queue); });
 }
 
@@ -91,7 +91,7 @@ void barrier_all(nb::handle stream) {
     return;
   }
   require_ready("weft.barrier_all");
-  const weft_stream_t queue = stream_of(stream, 0, "weft.barrier_all");
+  const weft_stream_t queue = stream_of(stream, own_device(), "weft.barrier_all");
   run("weft.barrier_all", [&] { return weft_barrier_all_on_stream(queue); });
 }
 

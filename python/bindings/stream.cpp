@@ -15,6 +15,8 @@ namespace {
 
 // weft._cuda.current_stream(device), kept as long as this module.
 PyObject* current_stream = nullptr;
+// Set by device_init, before the memory that streams are for exists.
+int device_of_pe = 0;
 
 weft_stream_t stream_at(nb::handle number) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a cudaStream_t as Python has it
@@ -34,6 +36,14 @@ int device_of(nb::handle stream, int device) {
 }
 
 }  // namespace
+
+int own_device() noexcept {
+  return device_of_pe;
+}
+
+void set_own_device(int device) noexcept {
+  device_of_pe = device;
+}
 
 weft_stream_t stream_of(nb::handle stream, int device, const char* name) {
   if (stream.is_none()) {

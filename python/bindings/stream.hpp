@@ -14,6 +14,10 @@ namespace weft::python {
 // `stream` is what the user gave. Throws WrongDevice for a stream of another device than the memory's.
 weft_stream_t stream_of(nanobind::handle stream, int device, const char* name);
 
+// The CUDA device of this PE's symmetric memory, for calls that name no memory.
+[[nodiscard]] int own_device() noexcept;
+void set_own_device(int device) noexcept;
+
 // Throws WrongDevice if a stream was given for memory of the CPU.
 void refuse_stream(nanobind::handle stream, const char* name);
 

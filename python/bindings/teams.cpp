@@ -235,7 +235,7 @@ void sync(const Team& team, nb::handle stream) {
     run(kName, [&] { return weft_team_sync(handle); });
     return;
   }
-  const weft_stream_t queue = stream_of(stream, 0, kName);
+  const weft_stream_t queue = stream_of(stream, own_device(), kName);
   run(kName, [&] { return weft_team_sync_on_stream(handle, queue); });
 }
 

@@ -37,7 +37,7 @@ def initialize(device, name, agree):
         note, error = f"!{raised}", raised
     agree(name, note, error)
     try:
-        core.device_init()
+        core.device_init(chosen)
     except InvalidArgument as error:
         raise NoCuda(str(error).replace("weft.init", name, 1)) from None
     _device = chosen
