@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -41,16 +42,18 @@ constexpr std::size_t kTextBytes = 256;
 constexpr std::size_t kPesNamed = 8;
 constexpr std::size_t kWishesNamed = 4;
 
-// False for what does not tell where its memory is.
-bool is_on_host(nb::handle object) {
+// Nothing for what does not tell where its memory is.
+std::optional<bool> is_on_host(nb::handle object) {
   if (const Array* array = array_of(object)) {
     return array->block->device == kHost;
   }
   if (const nb::object is_cpu = nb::getattr(object, "is_cpu", nb::none()); !is_cpu.is_none()) {
     return PyObject_IsTrue(is_cpu.ptr()) == 1;
   }
-  return PyObject_CheckBuffer(object.ptr()) != 0 &&
-         !nb::hasattr(object, "__cuda_array_interface__");
+  if (PyObject_CheckBuffer(object.ptr()) == 0) {
+    return std::nullopt;
+  }
+  return !nb::hasattr(object, "__cuda_array_interface__");
 }
 
 // Who wants what, with equal wishes together: "A on PE 0, 2; B on PE 1". Empty if all are equal.
@@ -127,10 +130,15 @@ std::string CallNote::text() const {
 Announcement::Announcement(weft_team_t team, const char* name, bool is_compared)
     : team_(team), name_(name), is_compared_(is_compared) {}
 
-Announcement::Announcement(weft_team_t team, const char* name, nb::handle dest)
+Announcement::Announcement(weft_team_t team, const char* name, nb::handle dest, nb::handle source)
     : Announcement(team, name, false) {
   const int level = weft_team_check_level(team);
-  is_compared_ = level == 2 || (level == 1 && is_on_host(dest));
+  if (level == 1) {
+    const std::optional<bool> of_dest = is_on_host(dest);
+    is_compared_ = of_dest ? *of_dest : is_on_host(source).value_or(false);
+  } else {
+    is_compared_ = level == 2;
+  }
 }
 
 Announcement Announcement::without_memory(weft_team_t team, const char* name, nb::handle stream) {

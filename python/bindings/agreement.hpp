@@ -30,8 +30,8 @@ struct CallNote;
 // One call of this PE. If it is destroyed before `show`, the arguments were refused: the others hear of that.
 class Announcement {
  public:
-  // `dest` is that of the user, or none: it decides whether the call is one on CPU memory.
-  Announcement(weft_team_t team, const char* name, nanobind::handle dest);
+  // Both are those of the user: the first that tells its place decides whether the call is one on CPU memory.
+  Announcement(weft_team_t team, const char* name, nanobind::handle dest, nanobind::handle source);
   // For a call without memory. Not compared where `stream` is one, unless all calls are.
   static Announcement without_memory(weft_team_t team, const char* name, nanobind::handle stream);
   Announcement(const Announcement&) = delete;

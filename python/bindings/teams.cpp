@@ -116,7 +116,7 @@ void run_collective(
 void alltoall(const Team& team, nb::handle dest, nb::handle source, nb::handle stream) {
   constexpr const char* kName = "Team.alltoall";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   const auto size = static_cast<std::size_t>(weft_team_pe_count(handle));
   pair.require_ratio(1, kName);
@@ -139,7 +139,7 @@ void alltoall(const Team& team, nb::handle dest, nb::handle source, nb::handle s
 void broadcast(const Team& team, nb::handle dest, nb::handle source, int root, nb::handle stream) {
   constexpr const char* kName = "Team.broadcast";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(1, kName);
   const std::size_t bytes = pair.source.bytes();
@@ -157,7 +157,7 @@ void broadcast(const Team& team, nb::handle dest, nb::handle source, int root, n
 void fcollect(const Team& team, nb::handle dest, nb::handle source, nb::handle stream) {
   constexpr const char* kName = "Team.fcollect";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(static_cast<std::size_t>(weft_team_pe_count(handle)), kName);
   const std::size_t bytes = pair.source.bytes();
@@ -173,7 +173,7 @@ void fcollect(const Team& team, nb::handle dest, nb::handle source, nb::handle s
 std::vector<std::size_t> collect(const Team& team, nb::handle dest, nb::handle source) {
   constexpr const char* kName = "Team.collect";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   if (pair.dest.device() != kHost) {
     throw Failure(Kind::WrongDevice, std::string(kName) +
@@ -206,7 +206,7 @@ void reduce(const Team& team,
             nb::handle stream) {
   constexpr const char* kName = "Team.reduce";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(1, kName);
   const weft_elements elements = elements_of(pair.source, pair.source.count(), kName);
@@ -229,7 +229,7 @@ void scan(const Team& team, nb::handle dest, nb::handle source, std::string_view
   constexpr const char* kName =
       kScan == &weft_team_inclusive_scan ? "Team.inclusive_scan" : "Team.exclusive_scan";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(1, kName);
   const weft_elements elements = elements_of(pair.source, pair.source.count(), kName);
@@ -251,7 +251,7 @@ void reduce_scatter(const Team& team,
                     nb::handle stream) {
   constexpr const char* kName = "Team.reduce_scatter";
   const weft_team_t handle = handle_of(team, kName);
-  Announcement announcement(handle, kName, dest);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   const auto size = static_cast<std::size_t>(weft_team_pe_count(handle));
   if (pair.source.count() != size * pair.dest.count()) {

@@ -171,6 +171,7 @@ DIFFERENT = {
     "the end": ("weft.finalize()", "weft.barrier_all()", "weft.barrier_all on PE 0, 2; weft.finalize on PE 1"),
     "another team": ("weft.world.split_2d(1)", "weft.world.split_2d(2)", "PE 1 of the parent passed a different range than PE 0"),
     "a refused call": ("weft.world.reduce(d, s[:2])", "weft.world.reduce(d, s)", "PE 1 could not take part: its arguments of Team.reduce"),
+    "a list": ("weft.world.fcollect([0] * 6, s[:2])", "weft.world.fcollect(d[:6], s[:2])", "PE 1 could not take part: its arguments of Team.fcollect"),
     "a freed array": ("weft.world.fcollect(d[:6], g)", "weft.world.fcollect(d[:6], s[:2])", "PE 1 could not take part: its arguments of Team.fcollect"),
 }
 
