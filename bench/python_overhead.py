@@ -21,16 +21,16 @@ import weft
 ROUNDS = 15
 
 
-def timed(call, count):
+def timed(call, count, rounds=ROUNDS):
     """Seconds of one call, in each round."""
     call()
-    rounds = []
-    for _ in range(ROUNDS):
+    taken = []
+    for _ in range(rounds):
         start = time.perf_counter()
         for _ in range(count):
             call()
-        rounds.append((time.perf_counter() - start) / count)
-    return rounds
+        taken.append((time.perf_counter() - start) / count)
+    return taken
 
 
 def compare(name, of_c, of_python):
@@ -73,6 +73,29 @@ def import_time(statement):
     return [run(statement) - empty for _ in range(10)]
 
 
+def collectives(samples, setting):
+    """Adds seconds of a call of each collective to samples[name]: all PEs call it, with WEFT_CHECK_COLLECTIVES as given."""
+    os.environ["WEFT_CHECK_COLLECTIVES"] = setting
+    with weft.init() as job:
+        dest, source = weft.zeros(2 * job.pe_count), weft.zeros(2)
+        calls = {"weft.barrier_all": weft.barrier_all, "Team.sync": weft.world.sync,
+                 "Team.broadcast of 8 B": lambda: weft.world.broadcast(dest[:2], source),
+                 "Team.reduce of 8 B": lambda: weft.world.reduce(dest[:2], source),
+                 "Team.fcollect of 8 B": lambda: weft.world.fcollect(dest, source)}
+        for name, call in calls.items():
+            samples.setdefault(f"{name}, {setting}", []).extend(timed(call, 2000, rounds=3))
+
+
+def collective_rows():
+    """With the comparison of arguments and without, in turn."""
+    samples = {}
+    for _ in range(8):
+        for setting in "yes", "no":
+            collectives(samples, setting)
+    del os.environ["WEFT_CHECK_COLLECTIVES"]
+    return samples
+
+
 def torch_rows(dest, peer):
     try:
         import torch
@@ -92,7 +115,10 @@ def torch_rows(dest, peer):
 
 
 def main():
+    samples = collective_rows()
     with weft.init() as job:
+        for name, rounds in samples.items() if job.pe == 0 else ():
+            row(name, rounds)
         dest = weft.zeros(1 << 18, "float32")
         peer = job.pe_count - 1
         if job.pe == 0:

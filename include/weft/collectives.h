@@ -61,6 +61,16 @@ WEFT_EXPORT int weft_team_translate(weft_team_t from, int pe, weft_team_t to);
 /* A context that uses the team's PE numbers. */
 WEFT_EXPORT int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context);
 
+/* ---- Notes --------------------------------------------------------------------------------------- */
+
+/* Every PE gets the notes of all, for programs that compare what their PEs are about to do. `note` has `bytes` bytes, at
+ * most 256 and the same on all PEs; `notes` has room for one of each PE, in team order. Both are any memory.
+ * Collective; returns when all PEs have entered. */
+WEFT_EXPORT int weft_team_exchange(weft_team_t team, const void* note, size_t bytes, void* notes);
+/* Whether WEFT_CHECK_COLLECTIVES asks for that before a collective of this team, on CPU memory: 2 for yes, 1 for auto if
+ * its PEs share memory, else 0. The C functions do not compare; Python's do. */
+WEFT_EXPORT int weft_team_check_level(weft_team_t team);
+
 /* ---- Collectives --------------------------------------------------------------------------------- */
 
 /* Returns when all PEs of the team have entered. */

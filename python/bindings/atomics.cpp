@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "comparison.hpp"
 #include "context.hpp"
 #include "docstrings.hpp"
 #include "memory.hpp"
@@ -45,23 +46,6 @@ nb::object by_type(const Dtype& dtype, const char* name, Function&& function) {
   throw Failure(Kind::WrongDtype, std::string(name) + ": dest is of " + std::string(dtype.name) +
                                       "; this atomic is for int32, int64, uint32 and uint64" +
                                       (kIntegersOnly ? "" : ", float32 and float64"));
-}
-
-template <typename T>
-T number_of(nb::handle value, const char* name) {
-  T number{};
-  bool fits = false;
-  try {
-    fits = nb::try_cast(value, number);
-  } catch (const std::bad_cast&) {  // a number of Python for which T has no room
-    fits = false;
-  }
-  if (!fits) {
-    throw Failure(Kind::InvalidArgument, std::string(name) + ": the value " +
-                                             nb::cast<std::string>(nb::repr(value)) +
-                                             " is not one of the element type of dest");
-  }
-  return number;
 }
 
 // What every atomic needs: one element of CPU memory, and the context.

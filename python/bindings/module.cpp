@@ -29,7 +29,9 @@ NB_MODULE(_weft, module) {
   weft::python::register_array(module);
   weft::python::register_context(module);
   weft::python::register_rma(module);
+  weft::python::register_strided(module);
   weft::python::register_signals(module);
+  weft::python::register_waits(module);
   weft::python::register_atomics(module);
   weft::python::register_teams(module);
   weft::python::register_stream(module);

@@ -3,6 +3,7 @@
 #include <weft/device.h>
 #include <weft/weft.h>
 
+#include "agreement.hpp"
 #include "context.hpp"
 #include "docstrings.hpp"
 #include "memory.hpp"
@@ -86,13 +87,20 @@ void quiet(const Context* context, nb::handle stream) {
 }
 
 void barrier_all(nb::handle stream) {
+  require_ready("weft.barrier_all");
+  Announcement::without_memory(WEFT_TEAM_WORLD, "weft.barrier_all", stream).show({});
   if (stream.is_none()) {
     run("weft.barrier_all", [] { return weft_barrier_all(); });
     return;
   }
-  require_ready("weft.barrier_all");
   const weft_stream_t queue = stream_of(stream, own_device(), "weft.barrier_all");
   run("weft.barrier_all", [&] { return weft_barrier_all_on_stream(queue); });
+}
+
+void sync_all() {
+  require_ready("weft.sync_all");
+  Announcement::without_memory(WEFT_TEAM_WORLD, "weft.sync_all", nb::none()).show({});
+  run("weft.sync_all", [] { return weft_sync_all(); });
 }
 
 void register_contexts_methods(nb::class_<Context>& type) {
@@ -145,8 +153,7 @@ void register_rma(nb::module_& module) {
              "stream"_a = nb::none());
   module.def("barrier_all", &barrier_all, doc("barrier_all"), nb::kw_only(),
              "stream"_a = nb::none());
-  module.def(
-      "sync_all", [] { run("weft.sync_all", [] { return weft_sync_all(); }); }, doc("sync_all"));
+  module.def("sync_all", &sync_all, doc("sync_all"));
 }
 
 }  // namespace weft::python

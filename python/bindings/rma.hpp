@@ -8,6 +8,8 @@
 namespace weft::python {
 
 void register_rma(nanobind::module_& module);
+void register_strided(nanobind::module_& module);
+void register_waits(nanobind::module_& module);
 void register_signals(nanobind::module_& module);
 void register_atomics(nanobind::module_& module);
 void register_teams(nanobind::module_& module);

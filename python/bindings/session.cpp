@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agreement.hpp"
 #include "block.hpp"
 #include "interrupt.hpp"
 
@@ -22,22 +23,8 @@ namespace {
 
 std::atomic<State> state_of_process = State::Before;
 
-// Where PEs show each other what they are about to do, so that all of them see that one differs.
-constexpr std::size_t kNoteBytes = 256;
-char* notes = nullptr;
-
 void begin(int status, const char* name) {
   check_status(status, name);
-  {
-    const Waiting waiting(name);
-    notes =
-        static_cast<char*>(weft_calloc(static_cast<std::size_t>(weft_pe_count()) + 1, kNoteBytes));
-  }
-  if (notes == nullptr) {
-    const int failed = weft_take_error();
-    weft_finalize();
-    check_status(failed < 0 ? failed : WEFT_OUT_OF_MEMORY, name);
-  }
   state_of_process = State::Ready;
 }
 
@@ -74,6 +61,13 @@ nb::bytes unique_id() {
 // The number of bytes of exported arrays that are gone.
 std::size_t finalize() {
   require_ready("weft.finalize");
+  try {
+    Announcement::without_memory(WEFT_TEAM_WORLD, "weft.finalize", nb::none()).show({});
+  } catch (const Failure& failure) {
+    if (failure.kind() == Kind::Mismatch) {
+      throw;
+    }  // a lost PE: this one leaves all the same
+  }
   KeptViews views;
   int status = WEFT_OK;
   {
@@ -88,27 +82,10 @@ std::size_t finalize() {
   for (const auto& block : live_blocks()) {
     block->gone = "weft.finalize";
   }
-  notes = nullptr;
   state_of_process = State::Finalized;
   const std::size_t lost = views.restore();
   check_status(status, "weft.finalize");
   return lost;
-}
-
-// Collective. The notes of all PEs, in their order; each is at most 255 bytes.
-std::vector<nb::bytes> exchange(const nb::bytes& note, const std::string& name) {
-  const auto pe_count = static_cast<std::size_t>(weft_pe_count());
-  char* own = notes + pe_count * kNoteBytes;
-  std::memset(own, 0, kNoteBytes);
-  std::memcpy(own, note.c_str(), std::min(note.size(), kNoteBytes - 1));
-  run(name.c_str(), [&] { return weft_team_fcollect(WEFT_TEAM_WORLD, notes, own, kNoteBytes); });
-  std::vector<nb::bytes> all;
-  for (std::size_t pe = 0; pe < pe_count; ++pe) {
-    const char* theirs = notes + pe * kNoteBytes;
-    all.emplace_back(theirs, ::strnlen(theirs, kNoteBytes));
-  }
-  run(name.c_str(), [] { return weft_sync_all(); });
-  return all;
 }
 
 std::uintptr_t allocate(std::size_t bytes, bool is_zeroed, bool is_device) {
@@ -223,7 +200,7 @@ void register_session(nb::module_& module) {
   module.def("init_with", &init_with);
   module.def("unique_id", &unique_id);
   module.def("finalize", &finalize);
-  module.def("exchange", &exchange);
+  module.def("agree", &agree, "text"_a, "name"_a);
   module.def("allocate", &allocate);
   module.def("release", &release);
   module.def("register_window", &register_window);

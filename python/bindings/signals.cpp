@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comparison.hpp"
 #include "context.hpp"
 #include "docstrings.hpp"
 #include "memory.hpp"
@@ -20,13 +21,11 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace weft::python {
-namespace {
-
-constexpr std::pair<std::string_view, weft_comparison> kComparisons[] = {
-    {"==", WEFT_EQ}, {"!=", WEFT_NE}, {">", WEFT_GT},
-    {">=", WEFT_GE}, {"<", WEFT_LT},  {"<=", WEFT_LE}};
 
 weft_comparison comparison_of(std::string_view text, const char* name) {
+  constexpr std::pair<std::string_view, weft_comparison> kComparisons[] = {
+      {"==", WEFT_EQ}, {"!=", WEFT_NE}, {">", WEFT_GT},
+      {">=", WEFT_GE}, {"<", WEFT_LT},  {"<=", WEFT_LE}};
   for (const auto& [word, comparison] : kComparisons) {
     if (word == text) {
       return comparison;
@@ -36,6 +35,8 @@ weft_comparison comparison_of(std::string_view text, const char* name) {
                                            std::string(text) +
                                            "'; it is one of ==, !=, >, >=, <, <=");
 }
+
+namespace {
 
 weft_signal_operation operation_of(std::string_view text, const char* name) {
   if (text == "set") {

@@ -6,12 +6,17 @@
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "agreement.hpp"
 #include "docstrings.hpp"
 #include "memory.hpp"
 #include "rma.hpp"
@@ -40,6 +45,16 @@ namespace {
 constexpr std::pair<std::string_view, weft_reduction> kReductions[] = {
     {"sum", WEFT_SUM}, {"prod", WEFT_PROD}, {"min", WEFT_MIN}, {"max", WEFT_MAX},
     {"and", WEFT_AND}, {"or", WEFT_OR},     {"xor", WEFT_XOR}};
+
+}  // namespace
+
+std::string_view reduction_name(weft_reduction reduction) {
+  const auto* found =
+      std::ranges::find(kReductions, reduction, [](const auto& one) { return one.second; });
+  return found == std::end(kReductions) ? "?" : found->first;
+}
+
+namespace {
 
 weft_reduction reduction_of(std::string_view text, const char* name) {
   for (const auto& [word, reduction] : kReductions) {
@@ -101,6 +116,7 @@ void run_collective(
 void alltoall(const Team& team, nb::handle dest, nb::handle source, nb::handle stream) {
   constexpr const char* kName = "Team.alltoall";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   const auto size = static_cast<std::size_t>(weft_team_pe_count(handle));
   pair.require_ratio(1, kName);
@@ -111,6 +127,7 @@ void alltoall(const Team& team, nb::handle dest, nb::handle source, nb::handle s
                                         std::to_string(size) + " PEs");
   }
   const std::size_t bytes = pair.source.bytes() / size;
+  announcement.show({&pair.source});
   run_collective(
       pair, stream, kName,
       [&](void* to, const void* from) { return weft_team_alltoall(handle, to, from, bytes); },
@@ -122,9 +139,11 @@ void alltoall(const Team& team, nb::handle dest, nb::handle source, nb::handle s
 void broadcast(const Team& team, nb::handle dest, nb::handle source, int root, nb::handle stream) {
   constexpr const char* kName = "Team.broadcast";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(1, kName);
   const std::size_t bytes = pair.source.bytes();
+  announcement.show({&pair.source, root});
   run_collective(
       pair, stream, kName,
       [&](void* to, const void* from) {
@@ -138,15 +157,37 @@ void broadcast(const Team& team, nb::handle dest, nb::handle source, int root, n
 void fcollect(const Team& team, nb::handle dest, nb::handle source, nb::handle stream) {
   constexpr const char* kName = "Team.fcollect";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(static_cast<std::size_t>(weft_team_pe_count(handle)), kName);
   const std::size_t bytes = pair.source.bytes();
+  announcement.show({&pair.source});
   run_collective(
       pair, stream, kName,
       [&](void* to, const void* from) { return weft_team_fcollect(handle, to, from, bytes); },
       [&](void* to, const void* from, weft_stream_t queue) {
         return weft_team_fcollect_on_stream(handle, to, from, bytes, queue);
       });
+}
+
+std::vector<std::size_t> collect(const Team& team, nb::handle dest, nb::handle source) {
+  constexpr const char* kName = "Team.collect";
+  const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
+  const Pair pair(dest, source, kName);
+  if (pair.dest.device() != kHost) {
+    throw Failure(Kind::WrongDevice, std::string(kName) +
+                                         ": it is for arrays in CPU memory; in GPU memory use "
+                                         "fcollect, with the parts padded to one size");
+  }
+  std::vector<std::size_t> counts = announcement.show_counts(pair.source, pair.dest.count());
+  run_collective(
+      pair, nb::none(), kName,
+      [&](void* to, const void* from) {
+        return weft_team_collect(handle, to, from, pair.source.bytes());
+      },
+      [](void*, const void*, weft_stream_t) { return static_cast<int>(WEFT_OK); });
+  return counts;
 }
 
 weft_elements elements_of(const Memory& memory, std::size_t count, const char* name) {
@@ -165,10 +206,12 @@ void reduce(const Team& team,
             nb::handle stream) {
   constexpr const char* kName = "Team.reduce";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(1, kName);
   const weft_elements elements = elements_of(pair.source, pair.source.count(), kName);
   const weft_reduction reduction = reduction_of(operation, kName);
+  announcement.show({&pair.source, -1, static_cast<std::uint8_t>(reduction)});
   run_collective(
       pair, stream, kName,
       [&](void* to, const void* from) {
@@ -186,10 +229,12 @@ void scan(const Team& team, nb::handle dest, nb::handle source, std::string_view
   constexpr const char* kName =
       kScan == &weft_team_inclusive_scan ? "Team.inclusive_scan" : "Team.exclusive_scan";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   pair.require_ratio(1, kName);
   const weft_elements elements = elements_of(pair.source, pair.source.count(), kName);
   const weft_reduction reduction = reduction_of(operation, kName);
+  announcement.show({&pair.source, -1, static_cast<std::uint8_t>(reduction)});
   run_collective(
       pair, nb::none(), kName,
       [&](void* to, const void* from) { return kScan(handle, to, from, elements, reduction); },
@@ -206,6 +251,7 @@ void reduce_scatter(const Team& team,
                     nb::handle stream) {
   constexpr const char* kName = "Team.reduce_scatter";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement announcement(handle, kName, dest, source);
   const Pair pair(dest, source, kName);
   const auto size = static_cast<std::size_t>(weft_team_pe_count(handle));
   if (pair.source.count() != size * pair.dest.count()) {
@@ -222,6 +268,7 @@ void reduce_scatter(const Team& team,
   }
   const weft_elements elements = elements_of(pair.source, pair.dest.count(), kName);
   const weft_reduction reduction = reduction_of(operation, kName);
+  announcement.show({&pair.dest, -1, static_cast<std::uint8_t>(reduction)});
   const weft_stream_t queue = stream_of(stream, pair.dest.device(), kName);
   check_status(weft_team_reduce_scatter_on_stream(
                    handle, pair.dest.address(), pair.source.address(), elements, reduction, queue),
@@ -231,6 +278,7 @@ void reduce_scatter(const Team& team,
 void sync(const Team& team, nb::handle stream) {
   constexpr const char* kName = "Team.sync";
   const weft_team_t handle = handle_of(team, kName);
+  Announcement::without_memory(handle, kName, stream).show({});
   if (stream.is_none()) {
     run(kName, [&] { return weft_team_sync(handle); });
     return;
@@ -243,6 +291,7 @@ Team split(const Team& team, int start, int stride, int size) {
   constexpr const char* kName = "Team.split";
   const weft_team_t parent = handle_of(team, kName);
   Team part;
+  Announcement::without_memory(parent, kName, nb::none()).show({});
   run(kName, [&] { return weft_team_split(parent, {start, stride, size}, &part.handle); });
   return part;
 }
@@ -251,6 +300,7 @@ std::pair<Team, Team> split_2d(const Team& team, int x_size) {
   constexpr const char* kName = "Team.split_2d";
   const weft_team_t parent = handle_of(team, kName);
   std::pair<Team, Team> parts;
+  Announcement::without_memory(parent, kName, nb::none()).show({});
   run(kName, [&] {
     return weft_team_split_2d(parent, x_size, &parts.first.handle, &parts.second.handle);
   });
@@ -263,6 +313,7 @@ void destroy(Team& team) {
     return;
   }
   const weft_team_t handle = handle_of(team, kName);
+  Announcement::without_memory(handle, kName, nb::none()).show({});
   run(kName, [&] { return weft_team_destroy(handle); });
   team.is_destroyed = true;
 }
@@ -295,6 +346,7 @@ void register_collectives(nb::class_<Team>& type) {
            nb::kw_only(), "stream"_a = nb::none())
       .def("fcollect", &fcollect, doc("Team.fcollect"), "dest"_a, "source"_a, nb::kw_only(),
            "stream"_a = nb::none())
+      .def("collect", &collect, doc("Team.collect"), "dest"_a, "source"_a)
       .def("reduce", &reduce, doc("Team.reduce"), "dest"_a, "source"_a, "operation"_a = "sum",
            nb::kw_only(), "stream"_a = nb::none())
       .def("inclusive_scan", &scan<&weft_team_inclusive_scan>, doc("Team.inclusive_scan"), "dest"_a,

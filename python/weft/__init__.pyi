@@ -6,8 +6,9 @@ from ._weft import (
     atomic_fetch_and as atomic_fetch_and, atomic_fetch_inc as atomic_fetch_inc, atomic_fetch_or as atomic_fetch_or,
     atomic_fetch_xor as atomic_fetch_xor, atomic_inc as atomic_inc, atomic_or as atomic_or, atomic_set as atomic_set,
     atomic_swap as atomic_swap, atomic_xor as atomic_xor, barrier_all as barrier_all, fence as fence, get as get,
-    get_nbi as get_nbi, put as put, put_nbi as put_nbi, quiet as quiet, signal_fetch as signal_fetch,
-    signal_wait_until as signal_wait_until, sync_all as sync_all)
+    get_nbi as get_nbi, iget as iget, iput as iput, put as put, put_nbi as put_nbi, quiet as quiet,
+    signal_fetch as signal_fetch, signal_wait_until as signal_wait_until, sync_all as sync_all,
+    wait_until_all as wait_until_all, wait_until_any as wait_until_any, wait_until_some as wait_until_some)
 from .arrays import (
     empty as empty, free as free, is_mapped as is_mapped, register as register, unregister as unregister, zeros as zeros)
 from .errors import (

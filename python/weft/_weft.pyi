@@ -82,6 +82,9 @@ class Team:
 
     One thread of each of its PEs calls a collective, in the same order on all PEs. dest and source are symmetric, must not
     overlap, and may be changed when the call returns (on a stream: in its order); that says nothing of other PEs.
+    PEs that call another function, or with another element type, number of elements, root or reduction, raise weft.Mismatch
+    on all PEs, as does a call that one PE refused: as far as WEFT_CHECK_COLLECTIVES compares them (by default where the
+    PEs share memory, for CPU memory).
     """
 
     @property
@@ -109,6 +112,9 @@ class Team:
         """source of `root`, a PE of the team, goes to dest of all PEs."""
     def fcollect(self, dest: ArrayLike, source: ArrayLike, *, stream: Stream | None = None) -> None:
         """The sources of all PEs, in their order, in dest of all PEs: dest has pe_count times the elements of source."""
+    def collect(self, dest: ArrayLike, source: ArrayLike) -> list[int]:
+        """As fcollect, for sources of different sizes: returns the number of elements of each PE, and the first sum of them
+        in dest are written. If one PE's dest has no room for all of them, every PE raises weft.WrongShape. CPU only."""
     def reduce(self, dest: ArrayLike, source: ArrayLike, operation: Reduction = "sum", *, stream: Stream | None = None) -> None:
         """Elementwise over all PEs, which all get the result, bitwise the same in every run. dest may be source. Integers,
         float32, float64; complex numbers on the CPU."""
@@ -132,6 +138,16 @@ def get(dest: ArrayLike, source: ArrayLike, pe: int, *, context: Context | None 
 def get_nbi(dest: ArrayLike, source: ArrayLike, pe: int, *, context: Context | None = None, stream: Stream | None = None) -> None:
     """As get, but dest is filled after quiet."""
 
+def iput(dest: ArrayLike, source: ArrayLike, pe: int, *, context: Context | None = None) -> None:
+    """Writes the elements of source into those of dest of `pe`, where either is a view with gaps: a column, every third
+    element. Both have the same shape; their strides are at least 1. dest: symmetric. CPU memory only. Complete when it
+    returns: source may be reused. Elements that do not follow each other travel one by one to another node: for many of
+    them copy into a contiguous array, and weft.put that."""
+
+def iget(dest: ArrayLike, source: ArrayLike, pe: int, *, context: Context | None = None) -> None:
+    """Reads the elements of source of `pe` into those of dest; as weft.iput. source: symmetric. Returns when dest is
+    filled."""
+
 def fence(context: Context | None = None) -> None:
     """Operations before it are visible at each target before operations after it to the same target."""
 
@@ -147,6 +163,19 @@ def sync_all() -> None:
 def signal_wait_until(signal: ArrayLike, comparison: Comparison, value: int, *, stream: Stream | None = None) -> int:
     """Waits until a signal of this PE compares true with value, and returns what was seen. signal: one element of uint64.
     The data of the put_signal that made it so is visible then. In GPU memory: later work on the stream waits."""
+
+def wait_until_all(words: ArrayLike, comparison: Comparison, value: int, *, done: Sequence[bool] | None = None) -> None:
+    """Waits until all words of this PE compare true with value. words: contiguous, in symmetric CPU memory, of int32, int64,
+    uint32 or uint64: signals, or what atomics of others change. Data that their writers put before is visible then.
+    done: those with done[i] true are left out. weft.PeerLost if a PE is lost first."""
+
+def wait_until_any(words: ArrayLike, comparison: Comparison, value: int, *, done: Sequence[bool] | None = None) -> int | None:
+    """Waits until one of the words compares true with value, and returns its index; None if done leaves out all. Of several
+    that do, each gets its turn. As weft.wait_until_all."""
+
+def wait_until_some(words: ArrayLike, comparison: Comparison, value: int, *, done: Sequence[bool] | None = None) -> list[int]:
+    """Waits until at least one of the words compares true with value, and returns the indices of all that do; [] if done
+    leaves out all. As weft.wait_until_all."""
 
 def signal_fetch(signal: ArrayLike) -> int:
     """A signal of this PE, now; the data of the put_signal that wrote it is visible then. CPU memory only."""

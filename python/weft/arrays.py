@@ -50,7 +50,7 @@ def register(array):
     """
     core.require_ready("weft.register")
     address, count = _bytes_of(array, "weft.register")
-    _agree("weft.register", f"{count} bytes", None)
+    _agree("weft.register", f"weft.register of {count} bytes", None)
     core.register_window(address, count)
     return array
 
@@ -85,7 +85,7 @@ def _allocate(name, wanted, is_zeroed):
     try:
         shape, dtype = _shape_of(wanted[0], name), dtype_name(wanted[1], name)
         device = _cuda.device_of(wanted[2], name)
-        note = f"{shape} of {dtype} on {'cpu' if device is None else 'cuda'}"
+        note = f"{name} of {shape} of {dtype} on {'cpu' if device is None else 'cuda'}"
     except Exception as raised:  # the other PEs hear of it
         note, error = f"!{raised}", raised
     _agree(name, note, error)
@@ -100,19 +100,13 @@ def _allocate(name, wanted, is_zeroed):
 
 def _agree(name, note, error):
     """All PEs call it, each with its note; where they differ, or one has an error, all raise."""
-    notes = [their.decode(errors="replace") for their in core.exchange(note.encode()[:255], name)]
+    try:
+        core.agree(note, name)
+    except Mismatch:
+        if error is None:
+            raise
     if error is not None:
         raise error
-    for pe, their in enumerate(notes):
-        if their.startswith("!"):
-            raise Mismatch(f"{name}: PE {pe} could not take part: {their[1:]}")
-    if len(set(notes)) > 1:
-        pes = {}
-        for pe, their in enumerate(notes):
-            pes.setdefault(their, []).append(pe)
-        differ = "; ".join(f"{their} on PE {', '.join(map(str, of[:8]))}{', ...' if len(of) > 8 else ''}"
-                           for their, of in list(pes.items())[:4])
-        raise Mismatch(f"{name}: the PEs differ: {differ}; call it with the same arguments on all PEs")
 
 
 def _note_of_free(array):
@@ -126,7 +120,7 @@ def _note_of_free(array):
     if array._exports:
         raise InvalidArgument(f"weft.free: {array._exports} numpy arrays, tensors or memory views over the array are "
                               "alive; delete them first")
-    return f"{array.shape} of {array.dtype}"
+    return f"weft.free of {array.shape} of {array.dtype}"
 
 
 def _shape_of(shape, name):

@@ -87,9 +87,12 @@ def finalize():
     Raises weft.NotInitialized without weft.init before it.
     """
     core.require_ready("weft.finalize")
-    _exit.remove()
-    os.environ.pop(_MARK, None)
-    lost = core.finalize()
+    try:
+        lost = core.finalize()
+    finally:
+        if not core.is_ready():  # it may be refused, where another PE is elsewhere
+            _exit.remove()
+            os.environ.pop(_MARK, None)
     if lost:
         warnings.warn(f"weft.finalize: {lost} bytes under numpy arrays or tensors that are alive are gone, because another "
                       "thread took their addresses: do not touch them; delete views before weft.finalize", RuntimeWarning,

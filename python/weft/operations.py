@@ -9,8 +9,10 @@ world = core.world
 node = core.node_team
 
 put, put_nbi, get, get_nbi = core.put, core.put_nbi, core.get, core.get_nbi
+iput, iget = core.iput, core.iget
 fence, quiet, barrier_all, sync_all = core.fence, core.quiet, core.barrier_all, core.sync_all
 signal_wait_until, signal_fetch = core.signal_wait_until, core.signal_fetch
+wait_until_all, wait_until_any, wait_until_some = core.wait_until_all, core.wait_until_any, core.wait_until_some
 atomic_set, atomic_fetch, atomic_swap = core.atomic_set, core.atomic_fetch, core.atomic_swap
 atomic_compare_swap = core.atomic_compare_swap
 atomic_add, atomic_fetch_add = core.atomic_add, core.atomic_fetch_add

@@ -25,7 +25,9 @@ namespace {
 
 struct Job {
   Job(const Config& config, std::unique_ptr<bootstrap::Bootstrap> bootstrap)
-      : runtime(config, std::move(bootstrap)), check_level(config.check_level) {
+      : runtime(config, std::move(bootstrap)),
+        check_level(config.check_level),
+        check_collectives(config.check_collectives) {
     for (std::uint32_t pe = 0; pe < runtime.pe_count(); ++pe) {
       if (pe != runtime.pe().value) {
         others.emplace_back(pe);
@@ -35,6 +37,7 @@ struct Job {
 
   runtime::Runtime runtime;
   std::int64_t check_level;
+  std::string check_collectives;
   std::vector<Pe> others;
   Contexts contexts;
 };
@@ -78,6 +81,10 @@ Contexts& contexts() {
 
 std::int64_t check_level() {
   return job->check_level;
+}
+
+std::string_view check_collectives() {
+  return job->check_collectives;
 }
 
 }  // namespace weft::api

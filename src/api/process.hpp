@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "src/api/contexts.hpp"
@@ -85,6 +86,8 @@ Status destroy_all_contexts();
 
 // The value of WEFT_CHECK_LEVEL.
 [[nodiscard]] std::int64_t check_level();
+// The value of WEFT_CHECK_COLLECTIVES.
+[[nodiscard]] std::string_view check_collectives();
 
 // Runs `body(Runtime&)` and converts exceptions to a return value.
 template <typename Body>

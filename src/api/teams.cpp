@@ -220,6 +220,27 @@ int weft_team_translate(weft_team_t from, int pe, weft_team_t to) {
   return index == target->size() ? -1 : static_cast<int>(index);
 }
 
+int weft_team_exchange(weft_team_t team, const void* note, size_t bytes, void* notes) {
+  constexpr const char* kName = "weft_team_exchange";
+  if (bytes > collectives::kNoteBytesMax) {
+    return report(Status::InvalidArgument, fmt::format("{}: a note of {} bytes; at most {}", kName,
+                                                       bytes, collectives::kNoteBytesMax));
+  }
+  return with_team(kName, team, [&](Runtime& /*runtime*/, Team& object) {
+    const collectives::Notes both{kName,
+                                  {static_cast<const std::byte*>(note), bytes},
+                                  {static_cast<std::byte*>(notes), times(bytes, object.size())}};
+    return finish(Collectives::exchange(object, both), kName);
+  });
+}
+
+int weft_team_check_level(weft_team_t team) {
+  return with_team("weft_team_check_level", team, [](Runtime& /*runtime*/, Team& object) {
+    const bool is_auto = check_collectives() == "auto";
+    return check_collectives() == "yes" ? 2 : is_auto && object.members().is_on_one_node() ? 1 : 0;
+  });
+}
+
 int weft_team_sync(weft_team_t team) {
   return with_team("weft_team_sync", team, [](Runtime& /*runtime*/, Team& object) {
     return finish(object.sync("team_sync"), "weft_team_sync");

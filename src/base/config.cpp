@@ -33,6 +33,11 @@ constexpr std::array kSettings{
         "is no other."},
     Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
             "How long init waits for all PEs before it names the missing ones."},
+    Setting{
+        "WEFT_CHECK_COLLECTIVES", &Config::check_collectives, "", "auto", "auto|yes|no",
+        "Python's collectives compare their arguments between the PEs before they begin, and "
+        "raise weft.Mismatch where they differ: auto for CPU memory of teams that share memory, "
+        "yes for all. The same on all PEs."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
             "Checks of arguments: 0 none; 1 PE, address and alignment; 2 also overlap and the "
             "bounds of allocated blocks."},

@@ -70,6 +70,7 @@ struct Config {
   std::string counters_dir;
   std::string faults;
   std::int64_t check_level = 0;
+  std::string check_collectives;
 };
 
 // One row of the table.

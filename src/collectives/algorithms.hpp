@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "src/collectives/reduce.hpp"
 #include "src/collectives/team.hpp"
@@ -28,6 +29,13 @@ struct Strides {
   std::size_t count = 0;
 };
 
+// What Collectives::exchange shows and gets: `all` has room for one note of each member.
+struct Notes {
+  std::string_view name;  // of the call, for a long wait
+  std::span<const std::byte> mine;
+  std::span<std::byte> all;
+};
+
 enum class ScanKind : std::uint8_t { Inclusive, Exclusive };
 
 struct Scan {
@@ -44,7 +52,7 @@ Status fcollect(Team& team, Sides sides, std::size_t bytes);
 Status collect(Team& team, Sides sides, std::size_t bytes);
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
 Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan);
-Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all);
+Status exchange(Team& team, const Notes& notes);
 
 }  // namespace on_node
 
@@ -57,7 +65,7 @@ Status fcollect(Team& team, Sides sides, std::size_t bytes);
 Status collect(Team& team, Sides sides, std::size_t bytes);
 Status reduce(Team& team, Sides sides, std::size_t count, Reducer reducer);
 Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan);
-Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all);
+Status exchange(Team& team, const Notes& notes);
 
 }  // namespace between_nodes
 }  // namespace weft::collectives

@@ -7,6 +7,7 @@
 #include "src/collectives/between_nodes.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -256,26 +257,30 @@ Status fcollect(Team& team, Sides sides, std::size_t bytes) {
 }
 
 Status collect(Team& team, Sides sides, std::size_t bytes) {
-  std::vector<CollectiveRequest> lengths(team.size());
-  if (const Status status = exchange(team, {.bytes = bytes}, lengths); status != Status::Ok) {
+  std::vector<std::uint64_t> lengths(team.size());
+  const std::uint64_t mine = bytes;
+  if (const Status status = exchange(team, {"collect", std::as_bytes(std::span(&mine, 1)),
+                                            std::as_writable_bytes(std::span(lengths))});
+      status != Status::Ok) {
     return status;
   }
   std::vector<std::size_t> offsets(team.size() + 1);
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    offsets[i + 1] = offsets[i] + lengths[i].bytes;
+    offsets[i + 1] = offsets[i] + lengths[i];
   }
   return collect_blocks(team, sides, offsets, "collect");
 }
 
-Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
-  team.control().request = mine;
-  Status status = team.sync("a collective allocation");
+Status exchange(Team& team, const Notes& notes) {
+  const std::size_t bytes = notes.mine.size();
+  std::memcpy(team.control().note.data(), notes.mine.data(), bytes);
+  Status status = team.sync(notes.name);
   for (std::uint32_t i = 0; i < team.size() && status == Status::Ok; ++i) {
-    status = team.rma().get(team.context(), std::as_writable_bytes(all.subspan(i, 1)),
-                            &team.control().request, team.pe(i), rma::Blocking::No);
+    status = team.rma().get(team.context(), notes.all.subspan(i * bytes, bytes),
+                            team.control().note.data(), team.pe(i), rma::Blocking::No);
   }
   const Status read = team.rma().quiet(team.context());
-  const Status done = team.sync("a collective allocation");
+  const Status done = team.sync(notes.name);
   return status != Status::Ok ? status : read != Status::Ok ? read : done;
 }
 

@@ -156,8 +156,13 @@ Status Collectives::barrier_all(rma::Context& context) {
 Status Collectives::exchange(Team& team,
                              const CollectiveRequest& mine,
                              std::span<CollectiveRequest> all) {
-  return team.members().is_on_one_node() ? on_node::exchange(team, mine, all)
-                                         : between_nodes::exchange(team, mine, all);
+  return exchange(team, {"a collective allocation", std::as_bytes(std::span(&mine, 1)),
+                         std::as_writable_bytes(all)});
+}
+
+Status Collectives::exchange(Team& team, const Notes& notes) {
+  return team.members().is_on_one_node() ? on_node::exchange(team, notes)
+                                         : between_nodes::exchange(team, notes);
 }
 
 Status Collectives::alltoall(Team& team, Sides sides, std::size_t bytes_per_pe) {

@@ -59,16 +59,15 @@ class Collectives {
   // quiet on `context`, then sync_all.
   Status barrier_all(rma::Context& context);
 
-  // Sends `mine` to all PEs; `all` receives the requests of all, by PE.
-  Status exchange(const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
-    return exchange(*world_, mine, all);
-  }
-
   // ---- On a team. `dest` and `source` are symmetric.
 
+  // `all` receives the requests of all members.
   static Status exchange(Team& team,
                          const CollectiveRequest& mine,
                          std::span<CollectiveRequest> all);
+  // Of at most kNoteBytesMax bytes each, in any memory. Where the members' lengths differ, what lies beyond the
+  // shorter one is undefined.
+  static Status exchange(Team& team, const Notes& notes);
   static Status alltoall(Team& team, Sides sides, std::size_t bytes_per_pe);
   static Status alltoalls(Team& team, Sides sides, const Strides& strides);
   static Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root);

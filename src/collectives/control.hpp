@@ -34,6 +34,9 @@ struct alignas(kCacheLineBytes) CollectiveRequest {
   friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
+// The longest note of Collectives::exchange.
+inline constexpr std::size_t kNoteBytesMax = 256;
+
 inline constexpr std::size_t kTeamBytes = std::size_t{256} << 10U;
 inline constexpr std::size_t kPublishBytes = std::size_t{64} << 10U;
 inline constexpr std::size_t kTeamScratchBytes = std::size_t{112} << 10U;
@@ -57,10 +60,11 @@ struct TeamControl {
   ControlWord released;                  // the last sync that this leader's node may leave
   // Written by PEs of other nodes.
   std::array<ControlWord, kRoundCountMax>
-      sync_arrivals;          // by round: the number of arrivals of its sender
-  ControlWord arrivals;       // the number of pieces that arrived, in all calls
-  ControlWord results;        // as above, for results of reductions
-  CollectiveRequest request;  // read by peers between two syncs
+      sync_arrivals;     // by round: the number of arrivals of its sender
+  ControlWord arrivals;  // the number of pieces that arrived, in all calls
+  ControlWord results;   // as above, for results of reductions
+  alignas(kCacheLineBytes)
+      std::array<std::byte, kNoteBytesMax> note;  // read by peers between two syncs
   alignas(kCacheLineBytes) std::array<std::byte, kTeamScratchBytes> scratch;
 };
 

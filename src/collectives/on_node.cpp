@@ -165,14 +165,15 @@ Status collect(Team& team, Sides sides, std::size_t bytes) {
   return status == Status::Ok && !all_short ? finish_reading(team, "collect") : status;
 }
 
-Status exchange(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
-  if (const Status status = publish(team, &mine, sizeof mine, "a collective allocation");
+Status exchange(Team& team, const Notes& notes) {
+  const std::size_t bytes = notes.mine.size();
+  if (const Status status = publish(team, notes.mine.data(), bytes, notes.name);
       status != Status::Ok) {
     return status;
   }
-  all[team.index()] = mine;
-  return for_each_entered(team, "a collective allocation", [&](std::uint32_t mate) {
-    std::memcpy(&all[mate], team.on_node().published(mate), sizeof mine);
+  std::memcpy(notes.all.data() + team.index() * bytes, notes.mine.data(), bytes);
+  return for_each_entered(team, notes.name, [&](std::uint32_t mate) {
+    std::memcpy(notes.all.data() + mate * bytes, team.on_node().published(mate), bytes);
   });
 }
 

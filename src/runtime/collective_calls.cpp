@@ -22,7 +22,7 @@ void CollectiveCalls::check(Status status, std::string_view name) const {
 void CollectiveCalls::agree(std::string_view name,
                             const collectives::CollectiveRequest& mine) const {
   std::vector<collectives::CollectiveRequest> requests(collectives_.world().size());
-  check(collectives_.exchange(mine, requests), name);
+  check(collectives_.exchange(collectives_.world(), mine, requests), name);
   if (const auto text = disagreement(name, requests)) {
     fail(Status::Mismatch, "{}", *text);
   }

@@ -165,6 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"no_overlap_in_put", "0: ", "WEFT_CHECK_LEVEL=2"},
         BadInput{"overlap_in_collective", "-1: weft_team_fcollect: dest, 16 bytes at ",
                  "WEFT_CHECK_LEVEL=2"},
+        BadInput{"note_too_long", "-1: weft_team_exchange: a note of 257 bytes; at most 256"},
         BadInput{"context_of_destroyed_team",
                  "-1: weft_ctx_put: the context is invalid; it was destroyed, maybe with its team",
                  "WEFT_CHECK_LEVEL=2"},

@@ -266,6 +266,26 @@ TEST_P(Teams, RangesThatDifferAreNoticedByAllAndTheNextSplitWorks) {
   });
 }
 
+TEST_P(Teams, NotesInAnyMemoryReachAllMembersBetweenOtherCollectives) {
+  run([](runtime::Runtime& runtime, Sides sides) {
+    Team& team = runtime.collectives().world();
+    std::vector<std::byte> mine(collectives::kNoteBytesMax);
+    std::vector<std::byte> all(mine.size() * team.size());
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{48}, mine.size()}) {
+      for (std::size_t i = 0; i < bytes; ++i) {
+        mine[i] = pattern(runtime.pe(), bytes, i);
+      }
+      ASSERT_EQ(Collectives::exchange(team, {"a test", std::span(mine).first(bytes),
+                                             std::span(all).first(bytes * team.size())}),
+                Status::Ok);
+      for (std::uint32_t i = 0; i < team.size(); ++i) {
+        ASSERT_EQ(wrong_bytes(all.data() + i * bytes, team.pe(i), bytes, 0, bytes), 0U) << bytes;
+      }
+      check_fcollect(team, sides, bytes, bytes);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes,
                          Teams,
                          ::testing::Values(Shape{1, 0},

@@ -1,4 +1,5 @@
 """put, get, signals, atomics, order, teams and collectives from Python; each test is a job."""
+import pytest
 
 
 def test_put_and_get_move_what_numpy_holds(programs):
@@ -106,6 +107,95 @@ def test_collectives_over_all_pes(programs):
             weft.world.exclusive_scan(dest, source)
             assert (got[0] == sum(range(me))).all()
     """)
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_parts_of_different_sizes_are_collected(programs, node_size):
+    done = programs.ok(3, """
+        with weft.init() as job:
+            for scale in (1, 20000):  # short parts travel in another way than long ones
+                source, dest = weft.zeros(2 * scale, "int64"), weft.zeros(4 * scale, "int64")
+                numpy.asarray(source)[:] = job.pe + 1
+                weft.barrier_all()
+                counts = weft.world.collect(dest, source[:job.pe * scale])
+                assert counts == [0, scale, 2 * scale], counts
+                assert numpy.asarray(dest).tolist() == [2] * scale + [3] * 2 * scale + [0] * scale
+                weft.barrier_all()
+                try:
+                    weft.world.collect(dest[:scale] if job.pe == 1 else dest, source)
+                except weft.WrongShape as error:
+                    say(error)
+            try:
+                weft.world.collect(dest, weft.zeros(2, "float64" if job.pe else "int64"))
+            except weft.Error as error:
+                say(type(error).__name__)
+    """, WEFT_NODE_SIZE=node_size)
+    assert done.lines().count("Team.collect: the PEs bring 6 elements, and dest of PE 1 has room for 1; make dest larger") == 3
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_columns_travel_as_views_with_gaps(programs, node_size):
+    programs.ok(2, """
+        with weft.init() as job:
+            table, other = weft.zeros((6, 8), "int32"), 1 - job.pe
+            mine = numpy.arange(48, dtype="int32").reshape(6, 8) + 100 * job.pe
+            expected = numpy.zeros((6, 8), "int32")
+            def to(slices):  # what the other PE puts there
+                expected[slices] = (numpy.arange(48, dtype="int32").reshape(6, 8) + 100 * other)[slices]
+            for slices in (slice(None), 3), (slice(1, None, 2), slice(0, 8, 3)), (slice(0, 1), slice(0, 1)), (2, slice(4, 8)), (5, 7):
+                weft.iput(table[slices], mine[slices], other)
+                to(slices)
+            weft.barrier_all()
+            assert (numpy.asarray(table) == expected).all(), numpy.asarray(table)
+            weft.barrier_all()
+
+            got = numpy.full((3, 4), -1, "int32")
+            weft.iget(got[:, ::2], table[3:, 3:8:4], other)  # columns 3 and 7 of the other, into columns 0 and 2
+            theirs = numpy.zeros((6, 8), "int32")
+            weft.get(theirs, table, other)
+            assert (got[:, ::2] == theirs[3:, 3:8:4]).all() and (got[:, 1::2] == -1).all()
+
+            cube, block = weft.zeros((2, 3, 4), "float64"), numpy.arange(24.0).reshape(4, 3, 2).transpose(2, 1, 0)
+            with weft.Context() as context:
+                weft.iput(cube, block, other, context=context)
+            weft.barrier_all()
+            assert (numpy.asarray(cube) == block).all()
+            weft.iput(cube[:, :0], block[:, :0], other)  # nothing
+            weft.barrier_all()
+    """, WEFT_NODE_SIZE=node_size)
+
+
+@pytest.mark.parametrize("node_size", ["0", "2"])
+def test_one_of_several_words_is_waited_for(programs, node_size):
+    programs.ok(4, """
+        with weft.init() as job:
+            signals, data = weft.zeros(job.pe_count, "uint64"), weft.zeros((job.pe_count, 1000), "int64")
+            if job.pe == 0:
+                done = [True] + [False] * (job.pe_count - 1)
+                for pe in 3, 1, 2:
+                    weft.signal_post(signals[pe], pe, value=5)
+                    assert weft.wait_until_any(signals, ">=", 1, done=done) == pe
+                    assert (numpy.asarray(data)[pe] == pe).all()
+                    done[pe] = True
+                assert weft.wait_until_any(signals, ">=", 1, done=done) is None
+                weft.signal_post(signals[0], 0, value=9)
+                assert weft.wait_until_some(signals, "!=", 0, done=[1, 0, 0, 0]) == [1, 2, 3]
+                assert weft.wait_until_some(signals, "!=", 0, done=[True] * job.pe_count) == []
+                weft.wait_until_all(signals, ">=", 1)
+                assert weft.signal_fetch(signals[0]) == 9
+            else:
+                weft.signal_wait_until(signals[job.pe], "==", 5)
+                weft.put_signal(data[job.pe], numpy.full(1000, job.pe), signals[job.pe], 0)
+            weft.barrier_all()
+            for name in ("int32", "int64", "uint32", "uint64"):
+                words = weft.zeros(3, name)
+                weft.atomic_set(words[2], 4, (job.pe + 1) % job.pe_count)
+                weft.atomic_add(words[0], 4, (job.pe + 1) % job.pe_count)
+                assert weft.wait_until_any(words, ">", 3) in (0, 2)
+                weft.wait_until_all(words, "==", 4, done=numpy.array([0, 1, 0]))
+                assert weft.wait_until_some(words, "==", 4) == [0, 2]
+                weft.barrier_all()
+    """, WEFT_NODE_SIZE=node_size)
 
 
 def test_teams_number_their_own_pes(programs):

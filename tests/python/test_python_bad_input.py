@@ -35,6 +35,18 @@ CASES = {
     "an atomic on floats": ("weft.atomic_add(a[0], 1, 0)", "WrongDtype", "this atomic is for int32"),
     "an atomic on many": ("weft.atomic_add(s, 1, 0)", "WrongShape", "an atomic is on one: array[i]"),
     "an atomic of a number that does not fit": ("weft.atomic_add(s[0], -1, 0)", "InvalidArgument", "the value -1"),
+    "a strided put of another shape": ("weft.iput(a[::2], numpy.zeros((1, 2), 'f'), 0)", "WrongShape", "dest has the shape (2) and source (1, 2)"),
+    "a strided put of another type": ("weft.iput(a[::2], numpy.zeros(2), 0)", "WrongDtype", "dest is of float32 and source of float64; convert"),
+    "a strided put backward": ("weft.iput(a, numpy.zeros(4, 'f')[::-1], 0)", "InvalidArgument", "give a view whose strides are positive"),
+    "a strided put from a list": ("weft.iput(a, [1, 2, 3, 4], 0)", "WrongDtype", "source is a list; give a weft.Array"),
+    "a strided put to what is not symmetric": ("weft.iput(numpy.zeros(8, 'f')[::2], a, 0)", "NotSymmetric", "make it with weft.empty"),
+    "a strided get to what is read-only": ("weft.iget(numpy.frombuffer(b'1234' * 4, 'f'), a, 0)", "InvalidArgument", "cannot be written to"),
+    "a strided put to no PE": ("weft.iput(a[::2], a[::2], 3)", "InvalidArgument", "there is no PE 3"),
+    "a wait for floats": ("weft.wait_until_any(a, '==', 0)", "WrongDtype", "waits are for int32, int64, uint32 and uint64"),
+    "a wait for what is not symmetric": ("weft.wait_until_all(numpy.zeros(2, 'u8'), '==', 0)", "NotSymmetric", "make it with weft.empty"),
+    "a wait for a value that does not fit": ("weft.wait_until_all(s, '==', -1)", "InvalidArgument", "the value -1"),
+    "a wait with half of a mask": ("weft.wait_until_some(s, '==', 0, done=[1, 0])", "WrongShape", "done has 2 elements for 4 words"),
+    "a dest without room": ("weft.world.collect(a[:2], a)", "WrongShape", "the PEs bring 4 elements, and dest of PE 0 has room for 2"),
     "a reduction that is none": ("weft.world.reduce(a, a, 'mean')", "InvalidArgument", "it is one of sum"),
     "a reduction over half floats": ("h = weft.zeros(2, 'float16'); weft.world.reduce(h, h)", "WrongDtype", "no reduction over float16"),
     "a dest too small": ("weft.world.fcollect(a, s)", "WrongDtype", "convert one of them"),
@@ -123,8 +135,8 @@ def test_different_shapes_are_named_on_all_pes(programs):
                 say(error)
             assert weft.zeros(3).shape == (3,)  # and the job goes on
     """)
-    assert set(done.lines()) == {"weft.zeros: the PEs differ: (4, 2) of float32 on cpu on PE 0, 2; (8,) of float32 on cpu "
-                                 "on PE 1; call it with the same arguments on all PEs"}
+    assert set(done.lines()) == {"weft.zeros: the PEs differ: weft.zeros of (4, 2) of float32 on cpu on PE 0, 2; weft.zeros of (8,) of "
+                                 "float32 on cpu on PE 1; call it with the same arguments on all PEs"}
     assert len(done.lines()) == 3
 
 
@@ -139,6 +151,83 @@ def test_a_wrong_argument_on_one_pe_is_heard_on_all(programs):
     first, second = done.lines()
     assert first.startswith("0 Mismatch weft.zeros: PE 1 could not take part: weft.zeros: there is no element type 'float31'")
     assert second.startswith("1 WrongDtype weft.zeros: there is no element type 'float31'; give one of")
+
+
+# What PE 1 calls, what the others do, and what all raise.
+DIFFERENT = {
+    "another root": ("weft.world.broadcast(d, s, root=1)", "weft.world.broadcast(d, s)",
+                     "Team.broadcast of 8 int64, root 0 on PE 0, 2; Team.broadcast of 8 int64, root 1 on PE 1"),
+    "another number of elements": ("weft.world.reduce(d[:4], s[:4])", "weft.world.reduce(d, s)",
+                                   "Team.reduce (sum) of 8 int64 on PE 0, 2; Team.reduce (sum) of 4 int64 on PE 1"),
+    "another reduction": ("weft.world.reduce(d, s, 'max')", "weft.world.reduce(d, s)",
+                          "Team.reduce (sum) of 8 int64 on PE 0, 2; Team.reduce (max) of 8 int64 on PE 1"),
+    "another type of as many bytes": ("weft.world.fcollect(e, f)", "weft.world.fcollect(d[:6], s[:2])",
+                                      "Team.fcollect of 2 int64 on PE 0, 2; Team.fcollect of 2 float64 on PE 1"),
+    "another collective": ("weft.world.alltoall(d[:6], s[:6])", "weft.world.exclusive_scan(d, s)",
+                           "Team.exclusive_scan (sum) of 8 int64 on PE 0, 2; Team.alltoall of 6 int64 on PE 1"),
+    "a barrier": ("weft.barrier_all()", "weft.world.inclusive_scan(d, s)",
+                  "Team.inclusive_scan (sum) of 8 int64 on PE 0, 2; weft.barrier_all on PE 1"),
+    "an allocation": ("weft.zeros(4)", "weft.world.sync()", "Team.sync on PE 0, 2; weft.zeros of (4,) of float32 on cpu on PE 1"),
+    "the end": ("weft.finalize()", "weft.barrier_all()", "weft.barrier_all on PE 0, 2; weft.finalize on PE 1"),
+    "another team": ("weft.world.split_2d(1)", "weft.world.split_2d(2)", "PE 1 of the parent passed a different range than PE 0"),
+    "a refused call": ("weft.world.reduce(d, s[:2])", "weft.world.reduce(d, s)", "PE 1 could not take part: its arguments of Team.reduce"),
+    "a list": ("weft.world.fcollect([0] * 6, s[:2])", "weft.world.fcollect(d[:6], s[:2])", "PE 1 could not take part: its arguments of Team.fcollect"),
+    "a freed array": ("weft.world.fcollect(d[:6], g)", "weft.world.fcollect(d[:6], s[:2])", "PE 1 could not take part: its arguments of Team.fcollect"),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_different_collectives_are_named_on_all_pes(programs, what):
+    of_one, of_others, words = DIFFERENT[what]
+    done = programs.ok(3, f"""
+        job = weft.init()
+        d, s, e, f = weft.zeros(8, "int64"), weft.zeros(8, "int64"), weft.zeros(6, "float64"), weft.zeros(2, "float64")
+        g = weft.zeros(2, "int64")
+        weft.free(g)
+        for turn in range(2):  # the job goes on
+            try:
+                {of_one} if job.pe == 1 else {of_others}
+            except weft.Error as error:
+                say(job.pe, turn, type(error).__name__, error)
+            weft.world.reduce(d, s)
+    """)
+    lines = done.lines()
+    assert len(lines) == 6, lines
+    refused = words.startswith("PE 1 could not")
+    for line in lines:
+        pe, _, kind, text = line.split(" ", 3)
+        assert (kind == "Mismatch" and words in text) or (refused and pe == "1"), line
+
+
+def test_teams_compare_on_their_own(programs):
+    done = programs.ok(4, """
+        with weft.init() as job:
+            pair = weft.world.split_2d(2)[0]
+            d, s = weft.zeros(8), weft.zeros(8)
+            weft.barrier_all()
+            try:
+                pair.broadcast(d, s, root=1 if job.pe == 3 else 0)
+            except weft.Mismatch as error:
+                say(job.pe, error)
+    """)
+    text = "Team.broadcast: the PEs of the team differ: Team.broadcast of 8 float32, root 0 on PE 0; Team.broadcast of 8 float32, " \
+           "root 1 on PE 1; call it with the same arguments on all PEs"
+    assert done.lines() == [f"2 {text}", f"3 {text}"]
+
+
+def test_between_nodes_collectives_compare_if_asked_to(programs):
+    body = """
+        with weft.init() as job:
+            d, s = weft.zeros(8), weft.zeros(8)
+            try:
+                weft.world.reduce(d, s, "max" if job.pe else "sum")
+            except weft.Mismatch as error:
+                say(error)
+            weft.barrier_all()
+    """
+    assert len(programs.ok(2, body, WEFT_NODE_SIZE="1", WEFT_CHECK_COLLECTIVES="yes").lines()) == 2
+    assert programs.ok(2, body, WEFT_NODE_SIZE="1").lines() == []
+    assert programs.ok(2, body, WEFT_CHECK_COLLECTIVES="no").lines() == []
 
 
 def test_a_peer_that_is_on_another_node_is_not_mapped(programs):
@@ -195,3 +284,24 @@ def test_another_copy_of_the_library_is_refused(programs, build_dir, tmp_path):
     shutil.copy(build_dir / "lib" / "libweft.so.0", tmp_path)
     done = programs.run(programs.python, programs.write("weft.init()"), LD_PRELOAD=str(tmp_path / "libweft.so.0"))
     assert f"weft.errors.WrongVersion: weft: {tmp_path}/libweft.so.0 was loaded, and this package" in done.err, done.err
+
+
+@pytest.mark.skipif("PYTHON_WITH_WEFT" in os.environ, reason="of the build")
+def test_a_free_threaded_python_without_a_module_imports_and_is_told_what_to_do(programs, build_dir, tmp_path):
+    """As such a Python sees the wheel: none of its modules has a name that it looks for."""
+    shutil.copytree(build_dir / "python" / "weft", tmp_path / "weft", ignore=shutil.ignore_patterns("*.so*", "lib", "bin"))
+    program = programs.write("")
+    program.write_text("""
+import sysconfig
+told = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else told(name)
+import weft
+print(weft.__version__)
+try:
+    weft.init()
+except weft.Error as error:
+    print(error)
+""")
+    done = programs.run(programs.python, program, PYTHONPATH=str(tmp_path))
+    version, sentence = done.out.splitlines()
+    assert version[0].isdigit() and "this is a free-threaded Python" in sentence and "use the Python with a GIL" in sentence, done.out + done.err

@@ -99,6 +99,7 @@ def test_operators_pass_the_checks_of_torch(programs):
                 torch.ops.weft.put(near, far, 0), torch.ops.weft.get(far, near, 0), torch.ops.weft.barrier_all(near)
                 torch.ops.weft.put_signal(near, far, word, 0), torch.ops.weft.signal_wait_until(word, ">=", 1)
                 torch.ops.weft.all_to_all_vdev_2d(near, far, word, word, 0, 8)
+                torch.ops.weft.all_to_all_vdev(near, far, word, word), torch.ops.weft.all_to_all_vdev_2d_offset(near, far, word, word)
                 assert torch.ops.weft.all_gather(near).shape == (4, 2)
     """)
 
@@ -156,6 +157,55 @@ def test_rows_go_to_experts_in_the_shapes_of_symm_mem(programs):
                         assert torch.equal(out[at:at + count, 0], torch.arange(start, start + count) + 1000.0 * pe)
                         at += count
     """)
+
+
+def test_rows_come_back_from_experts(programs):
+    """What combine does after dispatch: every row returns to where it was, with what its expert made of it."""
+    for node_size in "0", "1":
+        programs.ok(3, """
+            with weft.init() as job:
+                n, experts = job.pe_count, 2
+                source, there, back = weft.torch.zeros(64, 5), weft.torch.zeros(128, 5), weft.torch.zeros(64, 5)
+                splits = torch.randint(0, 4, (n * experts,), generator=torch.Generator().manual_seed(job.pe))
+                rows = int(splits.sum())
+                source[:rows] = torch.arange(rows)[:, None] + 1000.0 * job.pe
+                places, returned = torch.zeros(2, experts * n, dtype=torch.int64), torch.zeros(2, n * experts, dtype=torch.int64)
+                weft.torch.all_to_all_vdev_2d(source, there, splits, places, major_align=4)
+                there += 0.5
+                weft.torch.all_to_all_vdev_2d_offset(there, back, places, returned)
+                assert torch.equal(back[:rows], source[:rows] + 0.5) and (back[rows:] == 0).all()
+                assert torch.equal(returned[0], splits) and torch.equal(returned[1], splits.cumsum(0) - splits)
+
+                to_pes = splits.reshape(n, experts).sum(1)  # the same rows, whatever their expert
+                found = torch.zeros(2, n, dtype=torch.int64)
+                weft.torch.all_to_all_vdev(source, there, to_pes, found)
+                assert torch.equal(found[1], found[0].cumsum(0) - found[0])
+                for pe in range(n):
+                    theirs = torch.randint(0, 4, (n * experts,), generator=torch.Generator().manual_seed(pe)).reshape(n, experts).sum(1)
+                    assert found[0, pe] == theirs[job.pe]
+                    first = int(theirs[:job.pe].sum()) + 1000.0 * pe
+                    at = int(found[1, pe])
+                    assert torch.equal(there[at:at + int(theirs[job.pe]), 0], torch.arange(int(theirs[job.pe])) + first)
+        """, WEFT_NODE_SIZE=node_size)
+
+
+def test_an_out_without_room_is_named_on_all_pes(programs):
+    done = programs.ok(2, """
+        with weft.init() as job:
+            source, out = weft.torch.zeros(8, 2), weft.torch.zeros(8, 2)
+            places = torch.zeros(2, 2, dtype=torch.int64)
+            for _ in range(2):
+                try:
+                    weft.torch.all_to_all_vdev_2d(source, out[:3] if job.pe == 1 else out, torch.tensor([2, 2]), places)
+                except weft.WrongShape as error:
+                    say(error)
+            try:
+                weft.torch.all_to_all_vdev_2d(source, out, torch.tensor([2, 2, 2]), places)
+            except weft.WrongShape as error:
+                say(error)
+    """)
+    text = "weft.torch.all_to_all_vdev_2d: 4 rows arrive, and out of PE 1 has 3; make it larger"
+    assert done.lines().count(text) == 4 and sum("give a multiple of 2" in line for line in done.lines()) == 2, done.out
 
 
 def test_teams_have_workspaces_of_their_own(programs):
@@ -233,6 +283,32 @@ def test_workers_of_a_data_loader_read_symmetric_memory(programs):
             loader = torch.utils.data.DataLoader(Rows(tensor), batch_size=4, num_workers=2, multiprocessing_context="fork")
             assert torch.cat(list(loader)).sum() == tensor.sum() == 84
     """)
+
+
+def test_a_symmetric_tensor_is_not_sent_to_a_process_that_was_spawned(programs):
+    """torch would move it into memory that peers do not write to, without a word."""
+    done = programs.run(programs.python, programs.write("""
+        class Rows(torch.utils.data.Dataset):
+            def __init__(self, tensor): self.tensor = tensor
+            def __len__(self): return len(self.tensor)
+            def __getitem__(self, row): return self.tensor[row].clone()
+        def all_of(tensor):
+            return torch.cat(list(torch.utils.data.DataLoader(Rows(tensor), batch_size=4, num_workers=1, multiprocessing_context="spawn")))
+        if __name__ == "__main__":
+            with weft.init():
+                tensor = weft.torch.zeros(8, 3)
+                address = tensor.data_ptr()
+                for one in (tensor, tensor[2:], torch.nn.Parameter(tensor)):
+                    try:
+                        all_of(one)
+                    except weft.InvalidArgument as error:
+                        say(error)
+                assert tensor.data_ptr() == address
+                weft.put(tensor, torch.ones(8, 3), 0)
+                assert all_of(tensor.clone()).sum() == tensor.sum() == 24
+    """))
+    assert done.status == 0, done.err
+    assert len(done.lines()) == 3 and all("send tensor.clone()" in line for line in done.lines()), done.out
 
 
 def test_the_examples_print_what_they_promise(programs, project):

@@ -11,8 +11,12 @@ def pytest_addoption(parser):
     parser.addoption("--cuda", action="store_true", help="the wheel is, or is to be, one for GPUs")
 
 
+    parser.addoption("--torch", action="store_true", help="also the tests of weft.torch, with the torch of .venv-torch")
+
+
 def pytest_ignore_collect(collection_path, config):
-    return True if collection_path.name == "test_cuda.py" and not config.getoption("--cuda", default=False) else None
+    option = {"test_cuda.py": "--cuda", "test_torch.py": "--torch"}.get(collection_path.name)
+    return True if option is not None and not config.getoption(option, default=False) else None
 
 
 def output(*command, **options):

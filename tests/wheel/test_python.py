@@ -24,6 +24,13 @@ def test_import_brings_neither_numpy_nor_torch(environment, run):
     assert run(environment / "python", "-c", program) == "[]\n"
 
 
+def test_the_doctor_finds_nothing_wrong(environment, run):
+    lines = run(environment / "python", "-m", "weft.doctor", env=HEAP).splitlines()
+    for name in ("python", "weft", "module", "job", "weft-run"):
+        assert any(line.split()[:2] == ["ok", name] for line in lines), lines
+    assert any("2 PEs on 1 node" in line and "weft-run" in line for line in lines), lines
+
+
 def test_what_the_build_passes_the_wheel_passes(environment, project, tmp_path):
     """tests/python with the interpreter of the environment; numpy alone comes from the one that runs pytest. Of weft.moe the example
     alone: its cases take two minutes, and test an engine that is the same in both."""

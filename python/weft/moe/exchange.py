@@ -92,7 +92,7 @@ class Exchange:
     def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
                  layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0):
         core.require_ready("weft.moe.Exchange")
-        note, error, numbers, gpu = "", None, (), None
+        note, error, numbers, gpu = "weft.moe.Exchange", None, (), None
         try:
             gpu = self._find_gpu(device)
             self.payload = choice(payload, TYPES, "payload")

@@ -10,7 +10,6 @@ What differs from the CPU's:
 - All calls can be captured in a CUDA graph; in rank_major a graph holds a multiple of three dispatches.
 """
 
-import functools
 import math
 
 import torch
@@ -30,19 +29,21 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 # torch's quick way to the current stream's handle, where it has it.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _ALIGNMENT = 256
+_IN_PLACE = ("x", "scales", "ids", "weights")  # in the order of the addresses that a dispatch returns
+_PARTS = frozenset(("x", "scales", "row_scales", "ids", "weights", "counts", "offsets"))
 
 
 class GpuResult(Result):
     """As weft.moe.Result. Its tensors are made when they are first looked at: making one takes the CPU as long as a launch."""
 
-    def __init__(self, makers, plan):
-        self._makers, self.plan = makers, plan
+    def __init__(self, exchange, block, places, plan):
+        self._source, self.plan = (exchange, block, places), plan
 
     def __getattr__(self, name):
-        maker = self.__dict__.get("_makers", {}).get(name)
-        if maker is None:
+        if name not in _PARTS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.__dict__[name] = maker()
+        exchange, block, places = self._source
+        value = self.__dict__[name] = exchange._part(name, block, places)
         return value
 
 
@@ -101,6 +102,9 @@ class GpuExchange(Exchange):
             begin = (end + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
             end = begin + math.prod(shape) * dtype.itemsize
             self._places[name] = begin, end, dtype, shape
+        # In the order of the addresses that a dispatch gets; None for what the layout does not have.
+        self._begins = [self._places[name][0] if name in self._places else None
+                        for name in ("scales", "ids", "weights", "counts", "offsets")]
         self._block_bytes = end
 
     def _stream(self):
@@ -166,14 +170,14 @@ class GpuExchange(Exchange):
             return
         self._require_tensor(out, "out")
         dtype, columns = self._row_of_x
-        if self.layout == "rank_major" or tuple(out.shape) != (*self._rows, columns) or out.dtype != dtype:
+        if self.layout == "rank_major" or out.shape != (*self._rows, columns) or out.dtype != dtype:
             raise WrongShape(f"weft.moe: out is {tuple(out.shape)} of {out.dtype}, and {(*self._rows, columns)} of {dtype} is "
                              "needed, in a layout other than rank_major")
 
     def _require_tensor(self, tensor, name):
         if not isinstance(tensor, torch.Tensor):
             raise WrongDtype(f"weft.moe: {name} is a {type(tensor).__name__}; give a tensor on {self.device}")
-        if tensor.device != self.device:
+        if tensor.get_device() != self._device:
             raise WrongDevice(f"weft.moe: {name} is on {tensor.device}, and the exchange on {self.device}: "
                               f"{name}.to('{self.device}')")
         if not tensor.is_contiguous():
@@ -181,9 +185,11 @@ class GpuExchange(Exchange):
 
     def _converted(self, tensor, dtype, name, tokens):
         self._require_tensor(tensor, name)
-        if tuple(tensor.shape) != (tokens, self.topk):
+        if tensor.shape != (tokens, self.topk):
             raise WrongShape(f"weft.moe: {name} has the shape {tuple(tensor.shape)}, and [tokens, topk] = "
                              f"{(tokens, self.topk)} is needed")
+        if tensor.dtype == dtype:
+            return tensor
         if dtype == torch.int64 and (tensor.dtype.is_floating_point or tensor.dtype == torch.bool):
             raise WrongDtype(f"weft.moe: {name} is of {tensor.dtype}; give torch.int64")
         return tensor.to(dtype)
@@ -200,22 +206,25 @@ class GpuExchange(Exchange):
         if self.layout != "rank_major":
             x = self._empty((*self._rows, columns), dtype) if out is None else out
         base = block.data_ptr()
-        found = (_address(x), *(base + self._places[name][0] if name in self._places else 0
-                                for name in ("scales", "ids", "weights", "counts", "offsets")))
-        places = self._enqueue_dispatch(phase, given, plan, found)
-        makers = {name: functools.partial(self._part, block, name)
-                  for name in ("scales", "ids", "weights", "counts", "offsets")}
-        makers["x"] = lambda: x
-        if self.layout == "rank_major":
-            for name, place, (kind, width) in (("x", 0, (dtype, columns)), ("scales", 1, (torch.uint8, self._scale_bytes)),
-                                               ("ids", 2, (torch.int32, self.topk)), ("weights", 3, (torch.float32, self.topk))):
-                makers[name] = functools.partial(self._in_place, places[place], places[place + 4], kind, width)
-        raw = makers["scales"]
-        makers["scales"] = lambda: self._scales_of(raw)
-        makers["row_scales"] = lambda: self._row_scales_of(raw)
-        return GpuResult(makers, plan)
+        found = (_address(x), *[0 if begin is None else base + begin for begin in self._begins])
+        result = GpuResult(self, block, self._enqueue_dispatch(phase, given, plan, found), plan)
+        if x is not None:
+            result.x = x
+        return result
 
-    def _part(self, block, name):
+    def _part(self, name, block, places):
+        """One of the tensors of a Result, over the block of a dispatch or over the exchange's memory."""
+        if name not in ("scales", "row_scales"):
+            return self._raw_part(name, block, places)
+        raw = self._raw_part("scales", block, places) if self._scale_bytes else None
+        return self._scales_of(raw) if name == "scales" else self._row_scales_of(raw)
+
+    def _raw_part(self, name, block, places):
+        if self.layout == "rank_major" and name in _IN_PLACE:
+            place = _IN_PLACE.index(name)
+            dtype, columns = (self._row_of_x, (torch.uint8, self._scale_bytes), (torch.int32, self.topk),
+                              (torch.float32, self.topk))[place]
+            return self._in_place(places[place], places[place + 4], dtype, columns)
         if name not in self._places:
             return None
         begin, end, dtype, shape = self._places[name]
@@ -225,13 +234,13 @@ class GpuExchange(Exchange):
         if not self._scale_bytes:
             return None
         if self.scales == "nvfp4":
-            return raw()[..., :self.hidden // 16]
-        return raw().view(torch.float32) if self.scales == "float32" else raw()
+            return raw[..., :self.hidden // 16]
+        return raw.view(torch.float32) if self.scales == "float32" else raw
 
     def _row_scales_of(self, raw):
         if self.scales != "nvfp4":
             return None
-        return raw()[..., (self.hidden // 16 + 3) // 4 * 4:].view(torch.float32)[..., 0]
+        return raw[..., (self.hidden // 16 + 3) // 4 * 4:].view(torch.float32)[..., 0]
 
     def _empty(self, shape, dtype):
         return torch.empty(shape, dtype=dtype, device=self.device)
@@ -274,7 +283,7 @@ class GpuExchange(Exchange):
         if expert_out is None:
             raise InvalidArgument("weft.moe: expert_out is missing; give rows in the shape of Result.x")
         self._require_tensor(expert_out, "expert_out")
-        if tuple(expert_out.shape) != plan._rows_shape:
+        if expert_out.shape != plan._rows_shape:
             raise WrongShape(f"weft.moe: expert_out has the shape {tuple(expert_out.shape)}, and the shape of Result.x = "
                              f"{plan._rows_shape} is needed")
         if expert_out.dtype != _DTYPES[self.output]:
@@ -298,7 +307,7 @@ class GpuExchange(Exchange):
     def _check_sums(self, out, plan, given):
         self._require_tensor(out, "out")
         wanted = self._sums_shape(plan, given)
-        if tuple(out.shape) != wanted or out.dtype != _DTYPES[self.output]:
+        if out.shape != wanted or out.dtype != _DTYPES[self.output]:
             raise WrongShape(f"weft.moe: out is {tuple(out.shape)} of {out.dtype}, and {wanted} of {_DTYPES[self.output]} is "
                              "needed")
 

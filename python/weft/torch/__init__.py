@@ -23,10 +23,11 @@ except ImportError as error:
 if not hasattr(torch, "library"):
     raise NoTorch(f"weft.torch: {torch.__file__ or 'the folder torch'} is not PyTorch; install torch 2.4 or later")
 
-from . import operators
-from .functional import all_gather, all_reduce, all_to_all, all_to_all_vdev_2d
+from . import operators, splits
+from .functional import (
+    all_gather, all_reduce, all_to_all, all_to_all_vdev, all_to_all_vdev_2d, all_to_all_vdev_2d_offset)
 from .tensors import Handle, empty, free, rendezvous, zeros
 from .workspace import reserve
 
-__all__ = ["Handle", "all_gather", "all_reduce", "all_to_all", "all_to_all_vdev_2d", "empty", "free", "operators",
-           "rendezvous", "reserve", "zeros"]
+__all__ = ["Handle", "all_gather", "all_reduce", "all_to_all", "all_to_all_vdev", "all_to_all_vdev_2d",
+           "all_to_all_vdev_2d_offset", "empty", "free", "operators", "rendezvous", "reserve", "splits", "zeros"]

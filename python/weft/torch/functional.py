@@ -31,6 +31,15 @@ def all_reduce(source, operation="sum", team=None):
     return torch.ops.weft.all_reduce(source, operation, team_number(team))
 
 
+def all_to_all_vdev(input, out, in_splits, out_splits_offsets, team=None):
+    """Rows to PEs, in the shapes of torch.ops.symm_mem.all_to_all_vdev. Collective over the team.
+
+    As all_to_all_vdev_2d with one expert on each PE: in_splits has the number of rows for each PE, out receives the rows by
+    the PE that they come from, and out_splits_offsets [2, n] how many came from each, and where they are.
+    """
+    torch.ops.weft.all_to_all_vdev(input, out, in_splits, out_splits_offsets, team_number(team))
+
+
 def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, team=None, major_align=None):
     """Rows to experts, in the shapes of torch.ops.symm_mem.all_to_all_vdev_2d. Collective over the team.
 
@@ -39,7 +48,19 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, team=None, maj
     that they come from; the first row of each expert is at a multiple of major_align.
     out_splits_offsets: [2, e * n] of int64, receives how many rows came for each (expert, PE), and where they are in out.
 
-    When it returns, out is complete and input may be changed. On CUDA it copies the splits to the host, and so waits for
-    the stream, and cannot be captured in a graph.
+    When it returns, out is complete and input may be changed. If one PE's out has no room, every PE raises weft.WrongShape.
+    On CUDA it copies the splits to the host, and so waits for the stream, and cannot be captured in a graph.
     """
     torch.ops.weft.all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, team_number(team), major_align)
+
+
+def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, team=None):
+    """Rows back from experts, in the shapes of torch.ops.symm_mem.all_to_all_vdev_2d_offset: what all_to_all_vdev_2d did,
+    backward. Collective over the team.
+
+    input: symmetric, rows by expert and then PE, with gaps where the offsets have them. in_splits_offsets: [2, e * n] of
+    int64, as out_splits_offsets of all_to_all_vdev_2d: the rows for each (expert, PE), and where they are in input.
+    out receives the rows by the PE that they come from, then by its experts, without gaps. out_splits_offsets [2, n * e]
+    receives how many rows came from each (PE, expert), and where they are in out. The rest as all_to_all_vdev_2d.
+    """
+    torch.ops.weft.all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, team_number(team))

@@ -1,6 +1,9 @@
 """Tensors over symmetric memory, and handles to what peers have at the same place."""
 
+from multiprocessing.reduction import ForkingPickler
+
 import torch
+from torch.multiprocessing.reductions import reduce_tensor
 
 from .. import arrays
 from ..errors import InvalidArgument, NotSymmetric
@@ -92,3 +95,17 @@ def _tensor_of(array):
     tensor = torch.from_dlpack(array)
     _arrays[array.address] = array
     return tensor
+
+
+def _reduce(tensor):
+    """How a tensor goes to a process that was spawned: torch moves its memory into a file of its own, which the PEs would no
+    longer write to, so that symmetric tensors are refused."""
+    if tensor.device.type in ("cpu", "cuda") and core.is_ready() and \
+            core.is_mapped(tensor.data_ptr(), core.pe(), tensor.is_cuda):
+        raise InvalidArgument("weft.torch: a symmetric tensor was sent to another process, and torch would move it out of symmetric "
+                              "memory; send tensor.clone(), or let the worker be forked (it then reads and writes the same memory)")
+    return reduce_tensor(tensor)
+
+
+for _type in (torch.Tensor, torch.nn.Parameter):
+    ForkingPickler.register(_type, _reduce)

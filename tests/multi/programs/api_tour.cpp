@@ -261,7 +261,13 @@ void tour_collectives(const Ring& ring) {
     const int root = round % ring.count;
     WEFT_EXPECT_OK(weft_broadcast(dest, source, 8 * count, root));
     WEFT_EXPECT(dest[0] == 10'000 * round + 100 * root);
+    const int note = 1000 * round + ring.me;
+    std::vector<int> notes(count);
+    WEFT_EXPECT_OK(weft_team_exchange(WEFT_TEAM_WORLD, &note, sizeof note, notes.data()));
+    WEFT_EXPECT(notes[count - 1] == 1000 * round + ring.count - 1);
   }
+  WEFT_EXPECT(weft_team_check_level(WEFT_TEAM_NODE) == 1);
+  WEFT_EXPECT(weft_team_check_level(WEFT_TEAM_WORLD) == (weft_node_count() == 1 ? 1 : 0));
   WEFT_EXPECT_OK(weft_sync_all());
   WEFT_EXPECT_OK(weft_free(dest));
   WEFT_EXPECT_OK(weft_free(source));

@@ -59,6 +59,8 @@ const Case kCases[] = {
      }},
     {"overlap_in_collective",
      [](int* heap) { return weft_team_fcollect(WEFT_TEAM_WORLD, heap, heap + 3, 8); }},
+    {"note_too_long",
+     [](int* heap) { return weft_team_exchange(WEFT_TEAM_WORLD, heap, 257, heap); }},
     {"context_of_destroyed_team",
      [](int* heap) {
        weft_team_t team = WEFT_TEAM_INVALID;
