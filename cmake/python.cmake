@@ -1,7 +1,9 @@
 # What the Python module is built with: a CPython of 3.11 or later with its headers, and nanobind, which scripts/setup
-# puts into .venv. A build of the wheel has both from its build system.
+# puts into .venv. A build of the wheel has both from its build system. For another machine it is built only if asked for, with
+# that machine's headers (Python_INCLUDE_DIR) and this one's interpreter.
 set(WEFT_HAVE_PYTHON NO)
-if(NOT WEFT_PYTHON STREQUAL OFF AND NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+if(NOT WEFT_PYTHON STREQUAL OFF AND NOT WEFT_SANITIZE
+   AND (NOT CMAKE_CROSSCOMPILING OR WEFT_PYTHON STREQUAL ON))
   if(NOT DEFINED Python_EXECUTABLE AND EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
     set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
   endif()
@@ -9,7 +11,7 @@ if(NOT WEFT_PYTHON STREQUAL OFF AND NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILI
   if(Python_FOUND)
     execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
                     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    find_package(nanobind 3.1 CONFIG QUIET)
+    find_package(nanobind 3.1 CONFIG QUIET NO_CMAKE_FIND_ROOT_PATH)
   endif()
   if(nanobind_FOUND)
     set(WEFT_HAVE_PYTHON YES)

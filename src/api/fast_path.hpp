@@ -137,10 +137,10 @@ template <typename T>
   T value{};
   if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr) [[likely]] {
     if constexpr (std::is_void_v<Bits<T>>) {
-      std::memcpy(&value, word, sizeof(T));
+      transport::fetch_bytes(&value, word, sizeof(T));
     } else {
-      // relaxed: as for p.
-      value = std::bit_cast<T>(AtomicRef(*word).load(std::memory_order_relaxed));
+      // Acquire: the value has been read before a later p tells a peer to change it, see fetch_bytes.
+      value = std::bit_cast<T>(transport::load_word(word));
     }
     return value;
   }
@@ -166,7 +166,11 @@ template <Blocking kBlocking>
 [[gnu::always_inline]] inline int get_bytes(
     const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
   if (const void* view = mapped_bytes(caller, source, bytes, pe); view != nullptr) [[likely]] {
-    transport::copy_bytes(dest, view, bytes);
+    if constexpr (kBlocking == Blocking::Yes) {
+      transport::fetch_bytes(dest, view, bytes);
+    } else {
+      transport::copy_bytes(dest, view, bytes);  // quiet has a fence
+    }
     return WEFT_OK;
   }
   return end_job_if_failed(

@@ -19,6 +19,7 @@
 #include "src/fabric/libfabric_rail.hpp"
 #include "src/fabric/native_info.hpp"
 #include "src/fabric/quirks.hpp"
+#include "src/fabric/start.hpp"
 
 namespace weft::fabric {
 namespace {
@@ -62,6 +63,7 @@ std::uint32_t api_version(bool on_device) {
 InfoHandle get_info(const std::string& provider,
                     const char* source_address,
                     bool on_device = false) {
+  start_libfabric();
   const InfoHandle hints = make_hints(provider, on_device);
   fi_info* found = nullptr;
   const std::uint64_t flags = source_address == nullptr ? 0 : FI_SOURCE;

@@ -70,7 +70,11 @@ Status Rma::get(
                       .local = dest.data(),
                       .bytes = dest.size(),
                       .update = {}};
-  return post(context, operation, blocking);
+  const Status status = post(context, operation, blocking);
+  if (blocking == Blocking::Yes) {
+    ordering_fence();  // as transport::fetch_bytes
+  }
+  return status;
 }
 
 // If only the data is mapped, and the word is not, two transports would have to agree on an order. So the data is put

@@ -41,6 +41,44 @@ def test_the_settings_name_files(bin_dir, newer):
     assert f"libpmix: {newer}/libpmix.so.2 (OpenPMIx 5.0.11" in text
 
 
+def size_of_rxm_buffers(*command, **variables):
+    """As libfabric logs it when it starts; None if nobody has set it."""
+    text = run(*command, FI_LOG_LEVEL="info", FI_LOG_PROV="ofi_rxm", **variables).stdout
+    assert "ofi_rxm:core" in text, text
+    found = re.search(r"var buffer_size=(\d+)", text)
+    return int(found.group(1)) if found else None
+
+
+def is_before_native_tcp(bin_dir):
+    major, minor = re.search(r"libfabric (\d+)\.(\d+): ", run(bin_dir / "weft-info").stdout).groups()
+    return (int(major), int(minor)) < (1, 18)
+
+
+class TestBuffersOfRxm:
+    @pytest.fixture(autouse=True)
+    def old(self, bin_dir):
+        if not is_before_native_tcp(bin_dir):
+            pytest.skip("this system's libfabric has native tcp endpoints")
+
+    def test_an_old_libfabric_is_started_with_smaller_ones(self, bin_dir):
+        assert size_of_rxm_buffers(bin_dir / "weft-info") == 8192
+
+    def test_the_users_choice_stands(self, bin_dir):
+        assert size_of_rxm_buffers(bin_dir / "weft-info", FI_OFI_RXM_BUFFER_SIZE="32768") == 32768
+
+    def test_they_stay_as_they_are_with_a_newer_libfabric(self, bin_dir, newer):
+        assert size_of_rxm_buffers(bin_dir / "weft-info", LD_LIBRARY_PATH=str(newer)) is None
+
+    def test_they_stay_as_they_are_on_a_machine_with_rdma_devices(self, bin_dir, tmp_path):
+        (tmp_path / "infiniband" / "mlx5_0").mkdir(parents=True)
+        script = f'mount --bind {tmp_path} /sys/class && exec "$@"'
+        assert size_of_rxm_buffers(*own_mounts(), "sh", "-c", script, "sh", bin_dir / "weft-info") is None
+
+
+def own_mounts():
+    return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+
+
 def two_nodes(bin_dir, *words, **variables):
     return run(bin_dir / "weft-run", "-n", 2, *words, bin_dir / "api_tour", WEFT_NODE_SIZE="1", WEFT_NICS="lo",
                WEFT_HEAP_SIZE="8M", **variables)
@@ -70,9 +108,8 @@ def test_a_libpmix_that_does_not_serve_is_named_with_the_reason(bin_dir):
 def test_a_library_that_was_replaced_is_the_one_used(bin_dir, newer, tmp_path):
     found = run(bin_dir / "weft-info").stdout
     file = pathlib.Path(re.search(r"opened: (\S+)", found).group(1)).resolve()
-    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     script = f'mount --bind {newer}/libfabric.so.1 {file} && exec "$@"'
-    text = run(*namespace, "sh", "-c", script, "sh", bin_dir / "weft-info", LD_LIBRARY_PATH=f"{newer}/../..").stdout
+    text = run(*own_mounts(), "sh", "-c", script, "sh", bin_dir / "weft-info", LD_LIBRARY_PATH=f"{newer}/../..").stdout
     assert "libfabric 2.5: " in text, text
     assert f"opened: {newer}" not in text
 

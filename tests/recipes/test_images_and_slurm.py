@@ -58,6 +58,26 @@ def test_shellcheck_says_nothing_about_the_shell_in_a_manifest(deploy, tmp_path)
     says_nothing(tool("shellcheck"), "--shell=bash", tmp_path / "command.sh")
 
 
+MACHINE = re.compile(r"x86[_-]64|amd64|aarch64|arm64|sbsa|-m64|/lib64\b", re.IGNORECASE)
+
+
+def machines_in(text):
+    """What ties an image to one kind of machine. Comments may name them."""
+    return [line for line in text.splitlines() if not line.startswith("#") and MACHINE.search(line)]
+
+
+def test_images_are_for_x86_64_and_aarch64_alike(deploy):
+    for path in containerfiles(deploy):
+        assert machines_in(path.read_text()) == [], path.name
+
+
+@pytest.mark.parametrize("line", [
+    "FROM --platform=linux/amd64 debian:12", "RUN curl -O https://example.org/tool-x86_64.tar.gz",
+    "RUN echo /usr/lib/x86_64-linux-gnu >>/etc/ld.so.conf.d/weft.conf", "ENV LD_LIBRARY_PATH=/usr/local/cuda/targets/sbsa-linux/lib"])
+def test_a_line_for_one_kind_of_machine_is_found(line):
+    assert machines_in(f"FROM debian:12\n{line}\n# on aarch64, too\n") == [line]
+
+
 def test_images_take_the_versions_of_the_list(deploy, versions):
     for path in containerfiles(deploy):
         for name, value in re.findall(r"^ARG (\w+)=(\S+)", path.read_text(), re.MULTILINE):

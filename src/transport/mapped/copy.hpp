@@ -1,8 +1,8 @@
 // Copies between mapped memories; the size selects the method. The CPU's part of every node-local put
 // and get.
 //
-// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary stores: a later release
-// publishes them (non-temporal stores are fenced inside).
+// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary loads and stores: a later release publishes
+// them (non-temporal stores are fenced inside), and nothing else orders them, see fetch_bytes.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,14 @@ inline void copy_bytes(void* dest, const void* source, std::size_t bytes) noexce
     default:
       copy_large(dest, source, bytes);
   }
+}
+
+// The copy of a blocking get: whoever hears of its end, also by a relaxed store of p, may overwrite the source. A CPU that
+// lets stores overtake loads, as ARM may, could otherwise show the p before it has read the source. On x86 it is no
+// instruction.
+inline void fetch_bytes(void* dest, const void* source, std::size_t bytes) noexcept {
+  copy_bytes(dest, source, bytes);
+  ordering_fence();
 }
 
 }  // namespace weft::transport

@@ -12,6 +12,7 @@
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
+#include "src/fabric/start.hpp"
 
 namespace weft::transport::rails {
 namespace {
@@ -20,6 +21,8 @@ constexpr std::uint64_t kTickNs = 25'000'000;
 constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
+
+static_assert(kBatchBytes <= fabric::kMessageBytesMax);
 
 // A caller that posts small operations without a pause makes one pass itself after so many, so that the progress thread can leave
 // it the lock, and what it guards in its core's cache. Large ones leave in pieces, which the progress thread looks after.
