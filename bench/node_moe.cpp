@@ -4,6 +4,9 @@
 //   weft-run -n 2 -- node_moe [tokens]                      one node: against a memcpy of the same bytes
 //   WEFT_NODE_SIZE=1 weft-run -n 4 -- node_moe [tokens]     every PE a node: against one put_signal for each row
 //                                                           (token-first), and one of the same bytes for each peer
+//   WEFT_NODE_SIZE=2 weft-run -n 4 -- node_moe [tokens]     the same, and rows that travel once to each node
+//
+// "writes": put_signals of PE 0 in one call. "rx_max_over_mean": bytes put to the busiest PE, by those to all on average.
 #include <weft/moe.hpp>
 #include <weft/moe/experts.hpp>
 
@@ -59,8 +62,8 @@ struct Tokens {
             .topk_weights = weights.data()};
   }
 
-  // By rank: how many tokens go there.
-  [[nodiscard]] std::vector<std::uint64_t> rows() const {
+  // By rank: how many rows go there, if each row goes to `target` of each rank that has one of its experts.
+  [[nodiscard]] std::vector<std::uint64_t> rows(const std::function<int(int)>& target) const {
     const weft::moe::ExpertMap map{kExperts, weft::pe_count()};
     std::vector<std::uint64_t> rows(static_cast<std::size_t>(weft::pe_count()));
     for (int token = 0; token < count; ++token) {
@@ -68,7 +71,7 @@ struct Tokens {
       for (int lane = 0; lane < kTopk; ++lane) {
         const auto id =
             static_cast<std::int32_t>(ids[static_cast<std::size_t>(token * kTopk + lane)]);
-        goes[static_cast<std::size_t>(map.rank_of(id))] = true;
+        goes[static_cast<std::size_t>(target(map.rank_of(id)))] = true;
       }
       for (std::size_t rank = 0; rank < rows.size(); ++rank) {
         rows[rank] += goes[rank] ? 1 : 0;
@@ -78,7 +81,17 @@ struct Tokens {
   }
 };
 
-weft_moe_config config_of(int tokens, weft_moe_layout layout) {
+int to_rank(int rank) {
+  return rank;
+}
+
+// The PE of another node with this PE's index in it.
+int to_node(int rank) {
+  const int first = rank - rank % weft_node_pe_count();
+  return weft_node_of(rank) == weft_node() ? rank : first + weft_node_pe();
+}
+
+weft_moe_config config_of(int tokens, weft_moe_layout layout, weft_moe_row_per row_per) {
   return {.team = WEFT_TEAM_WORLD,
           .max_tokens = tokens,
           .hidden = kHidden,
@@ -90,14 +103,15 @@ weft_moe_config config_of(int tokens, weft_moe_layout layout) {
           .layout = layout,
           .alignment = 1,
           .timeout_s = 60,
-          .on_timeout = WEFT_MOE_ERROR};
+          .on_timeout = WEFT_MOE_ERROR,
+          .row_per = row_per};
 }
 
 // The same rows by put_signal: one for each row, or one for each peer.
 class Puts {
  public:
-  Puts(const Tokens& tokens)
-      : sent_(tokens.rows()),
+  Puts(const Tokens& tokens, const std::function<int(int)>& target)
+      : sent_(tokens.rows(target)),
         most_(static_cast<std::size_t>(tokens.count)),
         inbox_(sent_.size() * most_ * kRowBytes),
         outbox_(most_ * kRowBytes),
@@ -190,29 +204,84 @@ class PingPong {
   std::uint64_t round_ = 0;
 };
 
+std::uint64_t signals() {
+  std::vector<weft_rail_counters> rails(static_cast<std::size_t>(weft_counters(nullptr, 0)));
+  weft_counters(rails.data(), rails.size());
+  std::uint64_t sum = 0;
+  for (const weft_rail_counters& rail : rails) {
+    sum += rail.tx_signals;
+  }
+  return sum;
+}
+
+// By PE, what this one has put there over its rails.
+std::vector<std::uint64_t> put_bytes() {
+  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(weft::pe_count()));
+  for (int pe = 0; pe < weft::pe_count(); ++pe) {
+    std::vector<weft_peer_rail_counters> rails(
+        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
+    weft_peer_counters(pe, rails.data(), rails.size());
+    for (const weft_peer_rail_counters& rail : rails) {
+      bytes[static_cast<std::size_t>(pe)] += rail.put_bytes;
+    }
+  }
+  return bytes;
+}
+
 struct Row {
   const char* name;
   std::function<void()> run;
   double divisor = 1;
   std::vector<double> us{};
+  std::uint64_t writes = 0;
+  std::vector<std::uint64_t> put =
+      std::vector<std::uint64_t>(static_cast<std::size_t>(weft::pe_count()));
+
+  // Collective.
+  [[nodiscard]] double rx_max_over_mean() const {
+    const std::size_t pes = put.size();
+    weft::SymmetricArray<std::uint64_t> mine(pes);
+    weft::SymmetricArray<std::uint64_t> all(pes * pes);
+    std::copy(put.begin(), put.end(), mine.begin());
+    weft::check(
+        weft_team_fcollect(WEFT_TEAM_WORLD, all.data(), mine.data(), pes * sizeof(std::uint64_t)));
+    std::vector<double> received(pes);
+    for (std::size_t i = 0; i < pes * pes; ++i) {
+      received[i % pes] += static_cast<double>(all.data()[i]);
+    }
+    double sum = 0;
+    for (const double bytes : received) {
+      sum += bytes;
+    }
+    weft::barrier_all();
+    return sum == 0 ? 0
+                    : *std::max_element(received.begin(), received.end()) *
+                          static_cast<double>(pes) / sum;
+  }
 };
 
-void print(Row& row, int tokens, std::uint64_t bytes) {
+void print(Row& row, int tokens, double balance) {
   std::sort(row.us.begin(), row.us.end());
   utsname machine{};
   uname(&machine);
+  double put = 0;
+  for (const std::uint64_t bytes : row.put) {
+    put += static_cast<double>(bytes);
+  }
   char date[16];
   const std::time_t now = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%d", std::localtime(&now));
   std::printf(
       "{\"name\": \"moe_%s\", \"us\": %.1f, \"us_min\": %.1f, \"us_max\": %.1f, "
       "\"samples\": %zu, \"pes\": %d, \"nodes\": %d, \"tokens\": %d, \"hidden\": %d, "
-      "\"topk\": %d, \"experts\": %d, \"payload\": \"bfloat16\", \"bytes_sent\": %llu, "
-      "\"machine\": \"%s\", \"cpus\": %u, \"date\": \"%s\"}\n",
+      "\"topk\": %d, \"experts\": %d, \"payload\": \"bfloat16\", \"bytes_put\": %llu, "
+      "\"writes\": %.1f, \"rx_max_over_mean\": %.3f, \"machine\": \"%s\", \"cpus\": %u, \"date\": "
+      "\"%s\"}\n",
       row.name, row.us[row.us.size() / 2], row.us.front(), row.us.back(), row.us.size(),
       weft::pe_count(), weft_node_count(), tokens, kHidden, kTopk, kExperts,
-      static_cast<unsigned long long>(bytes), machine.machine, std::thread::hardware_concurrency(),
-      date);
+      static_cast<unsigned long long>(put / static_cast<double>(row.us.size())),
+      static_cast<double>(row.writes) / static_cast<double>(row.us.size()), balance,
+      machine.machine, std::thread::hardware_concurrency(), date);
 }
 
 void measure(std::vector<Row>& rows) {
@@ -220,14 +289,62 @@ void measure(std::vector<Row>& rows) {
     for (Row& row : rows) {
       weft::quiet();
       weft::barrier_all();
+      const std::uint64_t signals_before = signals();
+      const std::vector<std::uint64_t> put_before = put_bytes();
       const auto start = Clock::now();
       row.run();
       const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
       if (sample >= 0) {
+        weft::quiet();
         row.us.push_back(us / row.divisor);
+        row.writes += signals() - signals_before;
+        const std::vector<std::uint64_t> put_after = put_bytes();
+        for (std::size_t pe = 0; pe < put_after.size(); ++pe) {
+          row.put[pe] += put_after[pe] - put_before[pe];
+        }
       }
     }
   }
+}
+
+// One exchange of each layout, and what its calls received last.
+class Exchanges {
+ public:
+  Exchanges(const Tokens& tokens, weft_moe_row_per row_per)
+      : tokens_(tokens),
+        by_rank_(config_of(tokens.count, WEFT_MOE_RANK_MAJOR, row_per)),
+        by_expert_(config_of(tokens.count, WEFT_MOE_EXPERT_COMPACT, row_per)),
+        y_(tokens.x.size()) {}
+
+  void dispatch_by_rank() { rows_by_rank_ = by_rank_.dispatch(tokens_.view()); }
+
+  void dispatch_by_expert() {
+    rows_by_expert_ = by_expert_.dispatch(tokens_.view(), std::move(rows_by_expert_));
+  }
+
+  void combine() {
+    by_expert_.combine(rows_by_expert_.plan,
+                       {.rows = rows_by_expert_.rows.x,
+                        .precision = WEFT_MOE_REDUCED,
+                        .weighting = WEFT_MOE_WEIGHTS_OF_DISPATCH},
+                       y_.data());
+  }
+
+ private:
+  const Tokens& tokens_;
+  weft::moe::Exchange by_rank_;
+  weft::moe::Exchange by_expert_;
+  weft::moe::Received rows_by_rank_;
+  weft::moe::Received rows_by_expert_;
+  std::vector<std::uint16_t> y_;
+};
+
+std::uint64_t sum_of(const std::vector<std::uint64_t>& rows) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t one : rows) {
+    sum += one;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -235,46 +352,37 @@ void measure(std::vector<Row>& rows) {
 int main(int argc, char** argv) {
   const weft::Session session;
   const Tokens tokens(argc > 1 ? std::atoi(argv[1]) : 128);
-  const bool is_one_node = weft_node_count() == 1;
-  weft::moe::Exchange by_rank(config_of(tokens.count, WEFT_MOE_RANK_MAJOR));
-  weft::moe::Exchange by_expert(config_of(tokens.count, WEFT_MOE_EXPERT_COMPACT));
-  Puts puts(tokens);
+  const bool has_nodes = weft_node_count() > 1 && weft_node_pe_count() > 1;
+  Exchanges per_rank(tokens, WEFT_MOE_ROW_PER_RANK);
+  Exchanges per_node(tokens, WEFT_MOE_ROW_PER_AUTO);
+  Puts puts(tokens, to_rank);
+  Puts node_puts(tokens, to_node);
   PingPong ping_pong;
-  weft::moe::Received rows_by_rank;
-  weft::moe::Received rows_by_expert;
-  std::uint64_t sent = 0;
-  const std::vector<std::uint64_t> to = tokens.rows();
-  for (std::size_t rank = 0; rank < to.size(); ++rank) {
-    sent += is_one_node || rank != static_cast<std::size_t>(weft::pe()) ? to[rank] * kRowBytes : 0;
+  const std::vector<std::byte> from(sum_of(tokens.rows(to_rank)) * kRowBytes, std::byte{1});
+  std::vector<std::byte> copy(from.size(), std::byte{2});
+  std::vector<Row> rows{{"dispatch_rank_major", [&] { per_rank.dispatch_by_rank(); }},
+                        {"dispatch_expert_compact", [&] { per_rank.dispatch_by_expert(); }},
+                        {"combine_reduced", [&] { per_rank.combine(); }}};
+  if (has_nodes) {
+    rows.push_back({"dispatch_rank_major_per_node", [&] { per_node.dispatch_by_rank(); }});
+    rows.push_back({"dispatch_expert_compact_per_node", [&] { per_node.dispatch_by_expert(); }});
+    rows.push_back({"combine_reduced_per_node", [&] { per_node.combine(); }});
+    rows.push_back({"one_put_a_node", [&] { node_puts.one_put(); }});
   }
-  const std::vector<std::byte> from(sent, std::byte{1});
-  std::vector<std::byte> copy(sent, std::byte{2});
-  std::vector<std::uint16_t> y(tokens.x.size());
-  std::vector<Row> rows{
-      {"dispatch_rank_major", [&] { rows_by_rank = by_rank.dispatch(tokens.view()); }},
-      {"dispatch_expert_compact",
-       [&] { rows_by_expert = by_expert.dispatch(tokens.view(), std::move(rows_by_expert)); }},
-      {"combine_reduced", [&] {
-         by_expert.combine(rows_by_expert.plan,
-                           {.rows = rows_by_expert.rows.x,
-                            .precision = WEFT_MOE_REDUCED,
-                            .weighting = WEFT_MOE_WEIGHTS_OF_DISPATCH},
-                           y.data());
-       }}};
-  if (is_one_node) {
-    rows.push_back({"memcpy", [&] { std::memcpy(copy.data(), from.data(), sent); }});
+  if (weft_node_count() == 1) {
+    rows.push_back({"memcpy", [&] { std::memcpy(copy.data(), from.data(), from.size()); }});
   } else {
     rows.push_back({"token_first", [&] { puts.token_first(); }});
     rows.push_back({"one_put_a_peer", [&] { puts.one_put(); }});
     rows.push_back({"one_way_latency", [&] { ping_pong.round_trip(); }, 2});
   }
   measure(rows);
-  if (weft::pe() == 0) {
-    for (Row& row : rows) {
-      print(row, tokens.count, sent);
+  for (Row& row : rows) {
+    const double balance = row.rx_max_over_mean();
+    if (weft::pe() == 0) {
+      print(row, tokens.count, balance);
     }
   }
-  rows_by_rank = {};
   weft::barrier_all();
   return 0;
 }

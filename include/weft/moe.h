@@ -67,6 +67,13 @@ typedef enum weft_moe_on_timeout {
   WEFT_MOE_MASK /* the PEs that are missing count as lost: their rows are left out, from now on */
 } weft_moe_on_timeout;
 
+/* What a row is sent to between nodes. */
+typedef enum weft_moe_row_per {
+  WEFT_MOE_ROW_PER_AUTO = 0, /* NODE on CPUs, where nodes have several ranks; else RANK */
+  WEFT_MOE_ROW_PER_RANK,     /* to each rank that owns one of its experts */
+  WEFT_MOE_ROW_PER_NODE /* once to each node, where all ranks read it; a sum comes back as one row for each node */
+} weft_moe_row_per;
+
 typedef enum weft_moe_memory { WEFT_MOE_HOST = 0, WEFT_MOE_DEVICE } weft_moe_memory;
 
 typedef struct weft_moe_config {
@@ -83,6 +90,7 @@ typedef struct weft_moe_config {
   double timeout_s; /* of each receive */
   weft_moe_on_timeout on_timeout;
   weft_moe_memory memory; /* of WEFT_MOE_DEVICE: after weft_device_init */
+  weft_moe_row_per row_per;
   int blocks; /* WEFT_MOE_DEVICE: of 512 threads, at most; 0: as many as the GPU has multiprocessors. May differ. */
 } weft_moe_config;
 
@@ -152,7 +160,8 @@ WEFT_EXPORT void weft_moe_plan_free(weft_moe_plan_t plan);
 
 typedef enum weft_moe_precision {
   WEFT_MOE_REDUCED =
-      1, /* summed in float on the expert's rank in the order of lanes, rounded, summed in rank order */
+      1, /* summed in float on the expert's rank in the order of lanes, rounded, summed in rank order; of ranks of
+        * another node, with WEFT_MOE_ROW_PER_NODE: summed there in rank order, and rounded only then */
   WEFT_MOE_EXACT, /* every expert's row travels; summed in float in the order of lanes, rounded once */
   WEFT_MOE_LANES /* every expert's row travels; `out` is [tokens][topk][hidden], without weights or sums */
 } weft_moe_precision;

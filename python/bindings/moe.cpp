@@ -68,7 +68,7 @@ std::array<Address, 8> places_of(const weft_moe_rows& rows) {
 struct Exchange {
   weft_moe_t handle = nullptr;
 
-  Exchange(const std::optional<Team*>& team, const std::array<int, 12>& numbers, double timeout) {
+  Exchange(const std::optional<Team*>& team, const std::array<int, 13>& numbers, double timeout) {
     constexpr const char* kName = "weft.moe.Exchange";
     weft_moe_config config{};
     config.team = team.has_value() ? (*team)->handle : WEFT_TEAM_WORLD;
@@ -85,6 +85,7 @@ struct Exchange {
     config.on_timeout = static_cast<weft_moe_on_timeout>(numbers[9]);
     config.memory = static_cast<weft_moe_memory>(numbers[10]);
     config.blocks = numbers[11];
+    config.row_per = static_cast<weft_moe_row_per>(numbers[12]);
     run(kName, [&] { return weft_moe_create(&config, &handle); });
   }
 
@@ -214,7 +215,7 @@ struct Exchange {
 void register_moe(nb::module_& module) {
   nb::class_<Plan>(module, "MoePlan").def(nb::init<>());
   nb::class_<Exchange>(module, "MoeExchange")
-      .def(nb::init<const std::optional<Team*>&, const std::array<int, 12>&, double>(),
+      .def(nb::init<const std::optional<Team*>&, const std::array<int, 13>&, double>(),
            "team"_a.none(), "numbers"_a, "timeout"_a)
       .def("close", &Exchange::close)
       .def("shape", &Exchange::shape)

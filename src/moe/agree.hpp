@@ -11,10 +11,15 @@
 
 namespace weft::moe::engine {
 
-// `error`: why this PE cannot take part, or "". Returns the bytes that all PEs allocate. Throws Error: on this PE its
-// own error, on the others one that names a PE.
-[[nodiscard]] std::size_t agree(const weft_moe_config& config,
-                                std::size_t bytes,
-                                const std::string& error);
+struct Agreement {
+  std::size_t bytes = 0;  // that all PEs allocate
+  bool shares_memory =
+      false;  // whether all PEs of this PE's team have the memory of those of their node mapped
+};
+
+// `error`: why this PE cannot take part, or "". Throws Error: on this PE its own error, on the others one that names a PE.
+[[nodiscard]] Agreement agree(const weft_moe_config& config,
+                              std::size_t bytes,
+                              const std::string& error);
 
 }  // namespace weft::moe::engine

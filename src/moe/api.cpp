@@ -100,6 +100,13 @@ std::string sizes_error(const weft_moe_config& config) {
     return fmt::format("experts is {}; give at least one for each of the {} ranks, at most {}",
                        config.experts, ranks, kExpertsMax);
   }
+  if (config.row_per < WEFT_MOE_ROW_PER_AUTO || config.row_per > WEFT_MOE_ROW_PER_NODE) {
+    return "row_per is none of the values that weft/moe.h names";
+  }
+  if (config.row_per == WEFT_MOE_ROW_PER_NODE && config.memory == WEFT_MOE_DEVICE) {
+    return "row_per is node, and exchanges of GPU memory send a row to each rank; give auto or "
+           "rank";
+  }
   if (!(config.timeout_s > 0)) {
     return fmt::format("timeout is {} s; give more than 0", config.timeout_s);
   }
@@ -147,9 +154,8 @@ int give_memory(weft_moe_memory where, std::byte* memory) {
 }
 
 std::size_t bytes_of(const weft_moe_config& config) {
-  const auto ranks = static_cast<std::size_t>(weft_team_pe_count(config.team));
   return config.memory == WEFT_MOE_DEVICE ? weft::gpu::moe::memory_bytes(engine::gpu_shape(config))
-                                          : engine::Shapes(config, ranks).bytes(ranks);
+                                          : engine::memory_bytes(config);
 }
 
 // A second agreement: that each rank can reach the others' memory is known only now.
@@ -181,14 +187,14 @@ void create(const weft_moe_config& config, weft_moe_t* exchange) {
     error = error.empty() && config.memory == WEFT_MOE_DEVICE ? engine::gpu_error(config) : error;
     bytes = error.empty() ? bytes_of(config) : 0;
   }
-  const std::size_t most = engine::agree(config, bytes, error);
+  const engine::Agreement agreed = engine::agree(config, bytes, error);
   auto made = std::make_unique<weft_moe>();
   made->where = config.memory;
-  made->memory = take_memory(made->where, most);
+  made->memory = take_memory(made->where, agreed.bytes);
   if (made->where == WEFT_MOE_DEVICE) {
     make_on_gpu(config, takes_part, *made);
   } else if (takes_part) {
-    made->exchange = std::make_unique<engine::Exchange>(config, made->memory);
+    made->exchange = std::make_unique<engine::Exchange>(config, agreed.shares_memory, made->memory);
   }
   *exchange = made.release();
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <sched.h>
 
@@ -49,10 +50,13 @@ std::size_t Channel::bytes(std::size_t ranks, const ChannelShape& shape) {
   return shape.generations * generation_bytes(ranks, shape);
 }
 
-Channel::Channel(const Ranks& ranks, const ChannelShape& shape, std::byte* memory)
+Channel::Channel(const Ranks& ranks, const ChannelShape& shape, Inlets inlets, std::byte* memory)
     : ranks_(ranks),
       shape_(shape),
+      inlets_(std::move(inlets)),
+      found_(inlets_.size()),
       memory_(memory),
+      me_(static_cast<std::size_t>(ranks.me)),
       lost_(ranks.count()),
       sent_(shape.generations) {
   for (const int pe : ranks.pes) {
@@ -60,11 +64,6 @@ Channel::Channel(const Ranks& ranks, const ChannelShape& shape, std::byte* memor
   }
   check(weft_ctx_create(&on_node_));
   across_.resize(ranks.count(), WEFT_CTX_DEFAULT);
-  for (std::size_t rank = 0; rank < ranks.count(); ++rank) {
-    if (!is_mapped(rank)) {
-      check(weft_ctx_create(&across_[rank]));
-    }
-  }
   for (auto& sent : sent_) {
     sent.resize(ranks.count());
   }
@@ -73,25 +72,25 @@ Channel::Channel(const Ranks& ranks, const ChannelShape& shape, std::byte* memor
 Channel::~Channel() {
   weft_ctx_destroy(on_node_);
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
-    if (!is_mapped(rank) && !lost_[rank]) {
+    if (across_[rank] != WEFT_CTX_DEFAULT && !lost_[rank]) {
       weft_ctx_destroy(
           across_[rank]);  // it completes what is outstanding, which a lost peer never does
     }
   }
 }
 
-std::uint64_t* Channel::flags_of(std::size_t rank) const {
-  std::byte* base = memory_ + generation() * generation_bytes(ranks_.count(), shape_);
-  return reinterpret_cast<std::uint64_t*>(base + rank * kLine);
+std::uint64_t* Channel::flags_of(std::size_t holder, std::size_t sender) const {
+  std::byte* base = mapped_[holder] + generation() * generation_bytes(ranks_.count(), shape_);
+  return reinterpret_cast<std::uint64_t*>(base + sender * kLine);
 }
 
-std::byte* Channel::first_of(std::size_t rank) const {
-  return memory_ + generation() * generation_bytes(ranks_.count(), shape_) +
-         ranks_.count() * kLine + rank * first_bytes(shape_);
+std::byte* Channel::first_of(std::size_t holder, std::size_t sender) const {
+  return mapped_[holder] + generation() * generation_bytes(ranks_.count(), shape_) +
+         ranks_.count() * kLine + sender * first_bytes(shape_);
 }
 
-std::byte* Channel::pool_at(std::size_t row) const {
-  return first_of(ranks_.count()) + row * shape_.row_bytes;
+std::byte* Channel::pool_of(std::size_t rank, std::size_t row) const {
+  return first_of(rank, ranks_.count()) + row * shape_.row_bytes;
 }
 
 void Channel::note(std::size_t rank, int status) {
@@ -102,84 +101,156 @@ void Channel::note(std::size_t rank, int status) {
   }
 }
 
-void Channel::send(std::size_t rank, Message message, std::size_t pool_row, WriteRow write) {
+void Channel::send(std::size_t outlet,
+                   std::span<const std::size_t> to,
+                   Message message,
+                   std::size_t pool_row,
+                   WriteRow write) {
   message.call = call_;
-  if (lost_[rank]) {
+  const auto first = std::ranges::find_if(to, [&](std::size_t rank) { return !lost_[rank]; });
+  if (first == to.end()) {
     return;
   }
-  if (is_mapped(rank)) {
-    store(rank, message, pool_row, write);
-  } else {
-    post(rank, message, pool_row, write);
+  if (is_mapped(*first)) {
+    store(*first, message, pool_row, write);
+    return;
   }
+  Packed& packed = sent_[generation()][outlet];
+  packed.call = call_;
+  packed.rank = *first;
+  packed.pool_row = pool_row;
+  post(packed, message, write);
+  if (lost_[packed.rank]) {
+    put_to_next(packed, to);
+  }
+}
+
+// The message was for `packed.rank`.
+void Channel::put_to_next(Packed& packed, std::span<const std::size_t> to) {
+  const auto at = std::ranges::find(to, packed.rank) - to.begin();
+  for (std::size_t step = 1; step < to.size(); ++step) {
+    const std::size_t rank = to[(static_cast<std::size_t>(at) + step) % to.size()];
+    if (!lost_[rank]) {
+      packed.rank = rank;
+      put_first(packed);
+      put_rest(packed);
+    }
+    if (!lost_[rank]) {
+      return;
+    }
+  }
+}
+
+void Channel::send_elsewhere(std::size_t outlet, std::span<const std::size_t> to) {
+  const std::uint64_t now = call_;
+  for (std::size_t back = 0; back < 2 && back < now; ++back) {
+    call_ = now - back;
+    Packed& packed = sent_[generation()][outlet];
+    if (packed.call == call_) {
+      put_to_next(packed, to);
+    }
+  }
+  call_ = now;
 }
 
 // A peer on this node: its rows by stores, then the header and the flag.
 void Channel::store(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write) {
-  std::byte* dest = mapped_[rank] + (pool_at(pool_row) - memory_);
+  std::byte* dest = pool_of(rank, pool_row);
   for (std::int32_t row = 0; row < message.rows; ++row) {
     write(static_cast<std::size_t>(row), dest + static_cast<std::size_t>(row) * shape_.row_bytes);
   }
-  const auto me = static_cast<std::size_t>(ranks_.me);
   check(weft_ctx_fence(on_node_));  // the stores come before the flag
-  note(rank, weft_ctx_put_signal(on_node_, first_of(me), &message, sizeof message,
-                                 {flags_of(me), call_, WEFT_SIGNAL_SET}, ranks_.pes[rank]));
+  note(rank, weft_ctx_put_signal(on_node_, first_of(me_, me_), &message, sizeof message,
+                                 {flags_of(me_, me_), call_, WEFT_SIGNAL_SET}, ranks_.pes[rank]));
 }
 
 // A peer on another node: two writes, and none waits for an answer. The first is on its way while the rest is packed.
-void Channel::post(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write) {
+void Channel::post(Packed& packed, Message& message, WriteRow write) {
   const auto rows = static_cast<std::size_t>(std::max(message.rows, 0));
   const std::size_t first = std::min(rows, shape_.first_rows);
   message.first_rows = static_cast<std::int32_t>(first);
   message.parts = rows > first ? 2 : 1;
-  std::vector<std::byte>& packed = sent_[generation()][rank];
-  const std::size_t rest_at = sizeof message + first * shape_.row_bytes;
-  if (const std::size_t needed = sizeof message + rows * shape_.row_bytes; packed.size() < needed) {
-    retired_.push_back(std::move(packed));  // a rail that failed may still be sent again from it
-    packed = std::vector<std::byte>(std::max(needed, 2 * retired_.back().size()));
+  const std::size_t needed = sizeof message + rows * shape_.row_bytes;
+  if (packed.bytes.size() < needed) {
+    retired_.push_back(
+        std::move(packed.bytes));  // a rail that failed may still be sent again from it
+    packed.bytes = std::vector<std::byte>(std::max(needed, 2 * retired_.back().size()));
   }
-  std::memcpy(packed.data(), &message, sizeof message);
+  std::memcpy(packed.bytes.data(), &message, sizeof message);
   const auto write_rows = [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
-      write(row, packed.data() + sizeof message + row * shape_.row_bytes);
+      write(row, packed.bytes.data() + sizeof message + row * shape_.row_bytes);
     }
   };
-  const auto me = static_cast<std::size_t>(ranks_.me);
-  const int pe = ranks_.pes[rank];
   write_rows(0, first);
-  note(rank, weft_ctx_put_signal_nbi(across_[rank], first_of(me), packed.data(), rest_at,
-                                     {flags_of(me), call_, WEFT_SIGNAL_SET}, pe));
-  if (message.parts == 2) {
-    write_rows(first, rows);
-    note(rank, weft_ctx_put_signal_nbi(across_[rank], pool_at(pool_row + first),
-                                       packed.data() + rest_at, (rows - first) * shape_.row_bytes,
-                                       {flags_of(me) + 1, call_, WEFT_SIGNAL_SET}, pe));
-  }
+  put_first(packed);
+  write_rows(first, rows);
+  put_rest(packed);
 }
 
-bool Channel::has_come(std::size_t rank) const {
-  const std::uint64_t* flags = flags_of(rank);
-  if (weft_signal_fetch(flags) != call_) {
-    return false;
+weft_ctx_t Channel::context_to(std::size_t rank) {
+  if (across_[rank] == WEFT_CTX_DEFAULT) {
+    check(weft_ctx_create(&across_[rank]));
   }
-  return message(rank).parts == 1 || weft_signal_fetch(flags + 1) == call_;
+  return across_[rank];
+}
+
+// The header, and the rows behind it.
+void Channel::put_first(const Packed& packed) {
+  const auto& message = *reinterpret_cast<const Message*>(packed.bytes.data());
+  const std::size_t bytes =
+      sizeof message + static_cast<std::size_t>(message.first_rows) * shape_.row_bytes;
+  note(packed.rank, weft_ctx_put_signal_nbi(
+                        context_to(packed.rank), first_of(me_, me_), packed.bytes.data(), bytes,
+                        {flags_of(me_, me_), call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
+}
+
+void Channel::put_rest(const Packed& packed) {
+  const auto& message = *reinterpret_cast<const Message*>(packed.bytes.data());
+  if (message.parts != 2 || lost_[packed.rank]) {
+    return;
+  }
+  const auto first = static_cast<std::size_t>(message.first_rows);
+  const std::size_t rows = static_cast<std::size_t>(message.rows) - first;
+  note(packed.rank,
+       weft_ctx_put_signal_nbi(
+           context_to(packed.rank), pool_of(me_, packed.pool_row + first),
+           packed.bytes.data() + sizeof message + first * shape_.row_bytes, rows * shape_.row_bytes,
+           {flags_of(me_, me_) + 1, call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
+}
+
+bool Channel::has_come(std::size_t inlet) {
+  for (const Place& place : inlets_[inlet]) {
+    const std::uint64_t* flags = flags_of(place.holder, place.sender);
+    if (weft_signal_fetch(flags) != call_) {
+      continue;
+    }
+    found_[inlet] = place;
+    if (message(inlet).parts == 1 || weft_signal_fetch(flags + 1) == call_) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
                                        double timeout_s,
                                        IfLost if_lost) {
   std::vector<std::size_t> missing;
-  for (std::size_t rank = 0; rank < active.size(); ++rank) {
-    if (active[rank]) {
-      missing.push_back(rank);
+  for (std::size_t inlet = 0; inlet < active.size(); ++inlet) {
+    if (active[inlet]) {
+      missing.push_back(inlet);
     }
   }
+  const auto is_lost = [&](std::size_t inlet) {
+    return std::ranges::all_of(inlets_[inlet],
+                               [&](const Place& place) { return lost_[place.sender]; });
+  };
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
   for (int polls = 0; true; ++polls) {
-    std::erase_if(missing, [&](std::size_t rank) { return has_come(rank); });
+    std::erase_if(missing, [&](std::size_t inlet) { return has_come(inlet); });
     const bool is_hopeless =
-        missing.empty() || (if_lost == IfLost::End &&
-                            std::ranges::all_of(missing, [&](auto rank) { return lost_[rank]; }));
+        missing.empty() || (if_lost == IfLost::End && std::ranges::all_of(missing, is_lost));
     if (is_hopeless || (polls % 16 == 15 && std::chrono::steady_clock::now() >= end)) {
       return missing;
     }
@@ -187,21 +258,16 @@ std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
   }
 }
 
-const Message& Channel::message(std::size_t rank) const {
-  return *reinterpret_cast<const Message*>(first_of(rank));
+const Message& Channel::message(std::size_t inlet) const {
+  const Place& place = found_[inlet];
+  return *reinterpret_cast<const Message*>(first_of(place.holder, place.sender));
 }
 
-const std::byte* Channel::row(std::size_t rank, std::size_t row, std::size_t pool_row) const {
-  const bool is_first = row < static_cast<std::size_t>(message(rank).first_rows);
-  return is_first ? first_of(rank) + sizeof(Message) + row * shape_.row_bytes
-                  : pool_at(pool_row + row);
-}
-
-std::byte* Channel::gather(std::size_t rank, std::size_t pool_row) {
-  std::byte* rows = pool_at(pool_row);
-  std::memcpy(rows, first_of(rank) + sizeof(Message),
-              static_cast<std::size_t>(message(rank).first_rows) * shape_.row_bytes);
-  return rows;
+const std::byte* Channel::row(std::size_t inlet, std::size_t row, std::size_t pool_row) const {
+  const bool is_first = row < static_cast<std::size_t>(message(inlet).first_rows);
+  const Place& place = found_[inlet];
+  return is_first ? first_of(place.holder, place.sender) + sizeof(Message) + row * shape_.row_bytes
+                  : pool_of(place.holder, pool_row + row);
 }
 
 }  // namespace weft::moe::engine

@@ -1,5 +1,6 @@
-// An all-to-all of rows in which nobody asks first: in each call every rank sends every rank one message, a header and
-// rows. Dispatch, the weights of a combine, and combine are one channel each.
+// An all-to-all of rows in which nobody asks first: in each call every rank sends a message, a header and rows, to every
+// rank, or one to each other node. Dispatch, the weights of a combine, what the ranks of a node add up for others, and
+// combine are one channel each.
 //
 //   memory of a PE, for each of two generations, or three
 //     first  [ranks][header | first rows]   where PEs of other nodes write: one put_signal of fixed place
@@ -10,6 +11,10 @@
 // all messages of call e - 1, and a peer sends those only after it has left call e - 2. So each call's sends and wait come
 // before the next call's sends, on every rank. For the same reason what a rank packed for call e - 2 has been received when
 // it packs call e, so no quiet comes between them: that one would wait without bound for a peer that is silent.
+//
+// A message to a node lies in the memory of one of its ranks, and all read it there. The same two generations do: the sender
+// has received a message of each of these ranks in call e - 1, and so knows that all of them have left e - 2. It is looked
+// for at all ranks of the node, because the sender takes another one when the first is lost.
 //
 // Three are for rows that are read in place until call e + 2 begins: when a peer that is a call ahead writes e + 2, the
 // reader may have begun no more than e + 1.
@@ -22,6 +27,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "src/base/function_ref.hpp"
@@ -38,10 +44,16 @@ struct Message {
   std::uint64_t reply_reduced =
       0;  // dispatch: where in the sender's pool the receiver's answer begins, in rows
   std::uint64_t reply_exact = 0;
-  std::array<char, 216> refusal{};
+  std::int32_t refuser = -1;  // the PE that refuses, where that is not the sender
+  std::int32_t unused = 0;
+  std::array<std::uint64_t, 4> missing{};  // ranks of the sender's node that it left out, by index
+  std::array<char, 240> refusal{};
 };
 
-static_assert(sizeof(Message) == 256);
+static_assert(sizeof(Message) == 320);
+
+// Of a node whose ranks answer together: bits of Message::missing.
+inline constexpr std::size_t kMatesMax = 256;
 
 struct ChannelShape {
   std::size_t row_bytes = 0;
@@ -50,12 +62,21 @@ struct ChannelShape {
   std::size_t generations = 2;
 };
 
+// Where a message may arrive: in the memory of rank `holder`, which is mapped here, from rank `sender`.
+struct Place {
+  std::size_t holder = 0;
+  std::size_t sender = 0;
+};
+
+// The messages of one call, each with the places where it may arrive.
+using Inlets = std::vector<std::vector<Place>>;
+
 class Channel {
  public:
   using WriteRow = FunctionRef<void(std::size_t row, std::byte* dest)>;
 
   // `memory` is symmetric, zeroed, of bytes(): kept by the caller.
-  Channel(const Ranks& ranks, const ChannelShape& shape, std::byte* memory);
+  Channel(const Ranks& ranks, const ChannelShape& shape, Inlets inlets, std::byte* memory);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   ~Channel();
@@ -65,10 +86,20 @@ class Channel {
   // Begins the next call.
   void begin() { ++call_; }
 
-  // Sends `message.rows` rows, which `write` makes one after the other; `pool_row` is where they begin in the pool of
-  // `rank`. A peer that is known to be lost is skipped.
-  void send(std::size_t rank, Message message, std::size_t pool_row, WriteRow write);
-  // Waits for the messages of `active` ranks; returns those that did not come. `if_lost`: End, when all that are missing
+  [[nodiscard]] std::uint64_t call() const { return call_; }
+
+  // Sends `message.rows` rows, which `write` makes one after the other, to the first rank of `to` that is not known to be
+  // lost; `pool_row` is where they begin in its pool. `outlet`: a number below the number of ranks, of its own for each
+  // message of a call.
+  void send(std::size_t outlet,
+            std::span<const std::size_t> to,
+            Message message,
+            std::size_t pool_row,
+            WriteRow write);
+  // Sends the messages of `outlet` of this call and of the one before once more, to the next rank of `to` after the one
+  // that got them: that one may have died with them.
+  void send_elsewhere(std::size_t outlet, std::span<const std::size_t> to);
+  // Waits for the messages of `active` inlets; returns those that did not come. `if_lost`: End, when all that are missing
   // are known to be lost. FullTime is for ranks that go on without them: one hears of a loss before another, and who went
   // on at once would then wait for those that still wait, and leave them out too.
   enum class IfLost : bool { End, FullTime };
@@ -80,35 +111,55 @@ class Channel {
   void drop(std::size_t rank) { lost_[rank] = true; }
 
   // What arrived, after wait.
-  [[nodiscard]] const Message& message(std::size_t rank) const;
-  // Row `row` of `rank`, whose rows begin at `pool_row`.
-  [[nodiscard]] const std::byte* row(std::size_t rank, std::size_t row, std::size_t pool_row) const;
-  // Brings the rows behind the header to the pool, so that all rows of `rank` follow each other there.
-  std::byte* gather(std::size_t rank, std::size_t pool_row);
+  [[nodiscard]] const Message& message(std::size_t inlet) const;
+
+  [[nodiscard]] std::size_t sender(std::size_t inlet) const { return found_[inlet].sender; }
+
+  // Row `row` of a message, whose rows begin at `pool_row`.
+  [[nodiscard]] const std::byte* row(std::size_t inlet,
+                                     std::size_t row,
+                                     std::size_t pool_row) const;
+  // Row `row` of the pool of a rank of this node, in this call.
+  [[nodiscard]] std::byte* pool_of(std::size_t rank, std::size_t row) const;
+
+ private:
+  // A message on its way to another node.
+  struct Packed {
+    std::vector<std::byte> bytes;  // header, rows
+    std::uint64_t call = 0;
+    std::size_t pool_row = 0;
+    std::size_t rank = 0;
+  };
+
+  [[nodiscard]] std::size_t generation() const { return call_ % shape_.generations; }
 
   [[nodiscard]] bool is_mapped(std::size_t rank) const { return mapped_[rank] != nullptr; }
 
- private:
-  [[nodiscard]] std::size_t generation() const { return call_ % shape_.generations; }
-
-  [[nodiscard]] std::byte* first_of(std::size_t rank) const;
-  [[nodiscard]] std::byte* pool_at(std::size_t row) const;
-  [[nodiscard]] std::uint64_t* flags_of(std::size_t rank) const;
-  [[nodiscard]] bool has_come(std::size_t rank) const;
+  // In the memory of `holder`.
+  [[nodiscard]] std::byte* first_of(std::size_t holder, std::size_t sender) const;
+  [[nodiscard]] std::uint64_t* flags_of(std::size_t holder, std::size_t sender) const;
+  [[nodiscard]] bool has_come(std::size_t inlet);
   void store(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write);
-  void post(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write);
+  void post(Packed& packed, Message& message, WriteRow write);
+  [[nodiscard]] weft_ctx_t context_to(std::size_t rank);
+  void put_first(const Packed& packed);
+  void put_rest(const Packed& packed);
+  void put_to_next(Packed& packed, std::span<const std::size_t> to);
   void note(std::size_t rank, int status);
 
   const Ranks& ranks_;
   ChannelShape shape_;
+  Inlets inlets_;
+  std::vector<Place> found_;  // by inlet
   std::byte* memory_;
+  std::size_t me_;
   std::uint64_t call_ = 0;
   std::vector<std::byte*> mapped_;  // by rank: its memory, or null
   std::vector<bool> lost_;          // or dropped
   weft_ctx_t on_node_ = WEFT_CTX_DEFAULT;
-  std::vector<weft_ctx_t> across_;  // by rank: a peer that is lost holds up its own alone
-  std::vector<std::vector<std::vector<std::byte>>>
-      sent_;  // by generation and rank: what is on its way to another node
+  // By rank, made with the first message: a peer that is lost holds up its own alone.
+  std::vector<weft_ctx_t> across_;
+  std::vector<std::vector<Packed>> sent_;        // by generation and outlet
   std::vector<std::vector<std::byte>> retired_;  // what was too small for it
 };
 

@@ -1,14 +1,17 @@
 // One combine, from the experts' outputs to one sum for each token:
 //
 //   send     the weights, where they are given only now -> for each rank: its rows, in slot order, reduced or one for
-//            each expert -> to where the source said in its dispatch (reply_reduced, reply_exact)
-//   receive  wait for one message of each rank -> sums in a fixed order: ranks ascending, or lanes ascending
+//            each expert -> to where the source said in its dispatch (reply_reduced, reply_exact); for sources of other
+//            nodes, if rows travel by node: to the rank here that answers them (node_sums.cpp)
+//   receive  wait for the ranks of this node -> answer other nodes -> wait for one message of each rank, or node
+//            -> sums in a fixed order: ranks and nodes by their first ranks, or lanes ascending
 #include <algorithm>
 #include <cstring>
 
 #include "src/base/error.hpp"
 #include "src/moe/element.hpp"
 #include "src/moe/exchange.hpp"
+#include "src/moe/sums.hpp"
 
 namespace weft::moe::engine {
 namespace {
@@ -16,6 +19,22 @@ namespace {
 std::int32_t mode_of(const weft_moe_outputs& outputs) {
   return static_cast<std::int32_t>(outputs.precision) * 16 +
          static_cast<std::int32_t>(outputs.weighting);
+}
+
+// The rows that go back one by one: of each slot, each of its experts here once.
+std::vector<std::int64_t> exact_rows(const Routing& routing, const Arrived& from) {
+  std::vector<std::int64_t> places;
+  for (std::size_t slot = 0; slot < from.rows; ++slot) {
+    const Route route = routing.route(from, slot);
+    for (std::int32_t lane = 0; lane < route.topk; ++lane) {
+      const std::int64_t at =
+          from.at[slot * static_cast<std::size_t>(route.topk) + static_cast<std::size_t>(lane)];
+      if (at >= 0 && route.is_first(lane)) {
+        places.push_back(at);
+      }
+    }
+  }
+  return places;
 }
 
 }  // namespace
@@ -58,13 +77,14 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
   } catch (const Error& error) {
     if (!placement_.is_by_rank() && outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN &&
         outputs.precision == WEFT_MOE_REDUCED) {
-      refuse_at(weights_, error.what());
+      refuse_rows(weights_, error.what());
     } else {
-      refuse_at(combine_, error.what());
+      refuse_sums(error.what());
     }
     throw;
   }
   outputs_ = outputs;
+  outputs_.stride = outputs.stride == 0 ? output_bytes_ : outputs.stride;
   const float* weights = routing.weights.data();
   if (outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN) {
     given_weights_.assign(outputs.topk_weights, outputs.topk_weights + routing.tokens * row_.topk);
@@ -75,193 +95,198 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
   }
   outputs_.topk_weights = weights;
   combining_ = &routing;
-  combine_.begin();
-  with_type(config_.output,
-            [&]<typename Type>(Type /*type*/) { send_outputs<Type>(routing, outputs); });
+  begin_combine();
+  with_type(config_.output, [&]<typename Type>(Type /*type*/) { send_outputs<Type>(routing); });
+  if (node_sums_.has_value()) {
+    node_sums_->announce(node_sums_->parts_there(), {.mode = mode_of(outputs_)});
+  }
   step_ = Step::Combining;
+}
+
+void Exchange::begin_combine() {
+  combine_.begin();
+  if (node_sums_.has_value()) {
+    node_sums_->begin();
+  }
 }
 
 // Each source tells the experts' ranks the weights of its rows.
 void Exchange::exchange_weights(const Routing& routing, const float* weights) {
-  const auto max_tokens = static_cast<std::size_t>(config_.max_tokens);
   weights_.begin();
-  for (std::size_t i = 0; i < ranks_.count(); ++i) {
-    const std::size_t rank = nth_peer(i);
-    if (!active_[rank]) {
-      continue;
-    }
-    const Sent& sent = routing.sent[rank];
+  for (const std::size_t group : groups_.order()) {
+    const Sent& sent = routing.sent[group];
     const Message header{.rows = static_cast<std::int32_t>(sent.tokens.size()),
                          .mode = mode_of(outputs_)};
-    weights_.send(rank, header, static_cast<std::size_t>(ranks_.me) * max_tokens,
+    weights_.send(group, groups_.relays(me(), groups_.ranks(group), weights_.call()), header,
+                  me() * static_cast<std::size_t>(config_.max_tokens),
                   [&](std::size_t slot, std::byte* dest) {
                     const auto token = static_cast<std::size_t>(sent.tokens[slot]);
                     std::memcpy(dest, weights + token * row_.topk, row_.topk * sizeof(float));
                   });
   }
-  receive(weights_, fmt::format("combine {} (weights)", combines_), mode_of(outputs_));
+  attendance_.receive(weights_, fmt::format("combine {} (weights)", combines_), mode_of(outputs_));
+}
+
+// The sum of this rank's experts for one row.
+template <typename Type>
+void Exchange::add_lanes(const Routing& routing,
+                         std::size_t rank,
+                         std::size_t slot,
+                         RowSum<Type>& sum) const {
+  const auto* rows = static_cast<const std::byte*>(outputs_.rows);
+  const Arrived& from = routing.arrived[rank];
+  sum.clear();
+  if (placement_.is_by_rank()) {
+    sum.add(rows + static_cast<std::size_t>(from.at[slot]) * outputs_.stride);
+    return;
+  }
+  const Route route = routing.route(from, slot);
+  const std::int64_t* at = &from.at[slot * row_.topk];
+  const float* weights = &from.weights[slot * row_.topk];
+  if (outputs_.weighting == WEFT_MOE_WEIGHTS_GIVEN) {
+    weights = reinterpret_cast<const float*>(
+        weights_.row(rank, static_cast<std::size_t>(from.row[slot]),
+                     rank * static_cast<std::size_t>(config_.max_tokens)));
+  }
+  const bool weighs = outputs_.weighting != WEFT_MOE_UNWEIGHTED;
+  for (std::int32_t lane = 0; lane < route.topk; ++lane) {
+    if (at[lane] >= 0 && weighs) {
+      sum.add(rows + static_cast<std::size_t>(at[lane]) * outputs_.stride, weights[lane]);
+    } else if (at[lane] >= 0 && route.is_first(lane)) {
+      sum.add(rows + static_cast<std::size_t>(at[lane]) * outputs_.stride);
+    }
+  }
 }
 
 template <typename Type>
-void Exchange::send_outputs(const Routing& routing, const weft_moe_outputs& outputs) {
-  const std::size_t stride = outputs.stride == 0 ? output_bytes_ : outputs.stride;
-  const auto* rows = static_cast<const std::byte*>(outputs.rows);
-  const bool is_reduced = outputs.precision == WEFT_MOE_REDUCED;
-  const bool weighs = outputs.weighting != WEFT_MOE_UNWEIGHTED;
-  const bool are_given = outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN;
-  const auto max_tokens = static_cast<std::size_t>(config_.max_tokens);
+void Exchange::send_outputs(const Routing& routing) {
+  const auto* rows = static_cast<const std::byte*>(outputs_.rows);
+  const bool is_sum = outputs_.precision == WEFT_MOE_REDUCED;
   RowSum<Type> sum(static_cast<std::size_t>(config_.hidden));
-  for (std::size_t i = 0; i < ranks_.count(); ++i) {
-    const std::size_t rank = nth_peer(i);
-    const Arrived& from = routing.arrived[rank];
-    if (!active_[rank]) {
+  for (const std::size_t rank : groups_.peers()) {
+    if (!is_active(rank)) {
       continue;
     }
-    const auto reduce = [&](std::size_t slot, std::byte* dest) {
-      const Route route = routing.route(from, slot);
-      const std::int64_t* at = &from.at[slot * row_.topk];
-      const auto* weights = &from.weights[slot * row_.topk];
-      if (are_given) {
-        weights = reinterpret_cast<const float*>(weights_.row(rank, slot, rank * max_tokens));
+    const Arrived& from = routing.arrived[rank];
+    const std::vector<std::int64_t> places =
+        is_sum ? std::vector<std::int64_t>{} : exact_rows(routing, from);
+    const std::size_t count = is_sum ? from.rows : places.size();
+    const auto write = [&](std::size_t row, std::byte* dest) {
+      if (!is_sum) {
+        std::memcpy(dest, rows + static_cast<std::size_t>(places[row]) * outputs_.stride,
+                    output_bytes_);
+      } else if (placement_.is_by_rank()) {
+        std::memcpy(dest, rows + static_cast<std::size_t>(from.at[row]) * outputs_.stride,
+                    output_bytes_);
+      } else {
+        add_lanes<Type>(routing, rank, row, sum);
+        sum.store(dest);
       }
-      sum.clear();
-      for (std::int32_t lane = 0; lane < route.topk; ++lane) {
-        if (at[lane] >= 0 && weighs) {
-          sum.add(rows + static_cast<std::size_t>(at[lane]) * stride, weights[lane]);
-        } else if (at[lane] >= 0 && route.is_first(lane)) {
-          sum.add(rows + static_cast<std::size_t>(at[lane]) * stride);
+    };
+    if (groups_.is_shared(rank)) {
+      std::byte* part = node_sums_->part(from, rank, is_sum);
+      for (std::size_t row = 0; row < count; ++row) {
+        if (is_sum) {
+          add_lanes<Type>(routing, rank, row, sum);
+          sum.store_sums(part + row * sum.bytes());
+        } else {
+          write(row, part + row * output_bytes_);
         }
       }
-      sum.store(dest);
-    };
-    const auto copy = [&](std::int64_t at, std::byte* dest) {
-      std::memcpy(dest, rows + static_cast<std::size_t>(at) * stride, output_bytes_);
-    };
-    Message header{.rows = static_cast<std::int32_t>(from.rows), .mode = mode_of(outputs)};
-    if (placement_.is_by_rank()) {
-      combine_.send(rank, header, from.reply_reduced,
-                    [&](std::size_t slot, std::byte* dest) { copy(from.at[slot], dest); });
-    } else if (is_reduced) {
-      combine_.send(rank, header, from.reply_reduced, reduce);
-    } else {
-      const std::vector<std::int64_t> places = exact_rows(routing, from);
-      header.rows = static_cast<std::int32_t>(places.size());
-      combine_.send(rank, header, from.reply_exact,
-                    [&](std::size_t row, std::byte* dest) { copy(places[row], dest); });
+      continue;
     }
+    const Message header{.rows = static_cast<std::int32_t>(count), .mode = mode_of(outputs_)};
+    combine_.send(rank, {&rank, 1}, header, is_sum ? from.reply_reduced : from.reply_exact, write);
   }
-}
-
-// The rows that go back one by one: of each slot, each of its experts here once.
-std::vector<std::int64_t> Exchange::exact_rows(const Routing& routing, const Arrived& from) const {
-  std::vector<std::int64_t> places;
-  for (std::size_t slot = 0; slot < from.rows; ++slot) {
-    const Route route = routing.route(from, slot);
-    for (std::int32_t lane = 0; lane < route.topk; ++lane) {
-      const std::int64_t at = from.at[slot * row_.topk + static_cast<std::size_t>(lane)];
-      if (at >= 0 && route.is_first(lane)) {
-        places.push_back(at);
-      }
-    }
-  }
-  return places;
 }
 
 void Exchange::combine_recv(std::byte* out) {
   require(Step::Combining, "the receive of a combine");
-  receive(combine_, fmt::format("combine {}", combines_), mode_of(outputs_));
+  step_ = Step::Idle;
   const Routing& routing = *combining_;
-  with_type(config_.output, [&]<typename Type>(Type /*type*/) {
-    switch (outputs_.precision) {
-      case WEFT_MOE_REDUCED:
-        return sum_reduced<Type>(routing, out);
-      case WEFT_MOE_EXACT:
-        return sum_exact<Type>(routing, out);
-      case WEFT_MOE_LANES:
-        return copy_lanes(routing, out);
-    }
-  });
+  answer_other_nodes(&routing, {.mode = mode_of(outputs_)});
+  attendance_.throw_if_broken();
+  attendance_.receive_groups(combine_, fmt::format("combine {}", combines_), mode_of(outputs_));
+  const SumsOf what{config_.output, static_cast<std::size_t>(config_.hidden)};
+  Sums(what, {groups_, attendance_, combine_}, routing, outputs_).write(out);
 }
 
-// At most one partial sum of each rank, ranks ascending.
-template <typename Type>
-void Exchange::sum_reduced(const Routing& routing, std::byte* out) const {
-  RowSum<Type> sum(static_cast<std::size_t>(config_.hidden));
-  for (std::size_t token = 0; token < routing.tokens; ++token) {
-    sum.clear();
-    for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
-      const Sent& sent = routing.sent[rank];
-      const auto number = static_cast<std::int32_t>(token);
-      if (active_[rank] && has_token(sent.bits.data(), number)) {
-        const auto slot = static_cast<std::size_t>(slot_of(sent.bits.data(), number));
-        sum.add(combine_.row(rank, slot, sent.reply_reduced));
-      }
+// `header`, or in its place what a rank of this node says that cannot take part, or does something else.
+Message Exchange::answer_with(const Channel& mates, Message header) const {
+  const std::int32_t mode = header.mode;
+  for (const std::size_t mate : groups_.mates()) {
+    if (header.rows < 0 || !is_active(mate)) {
+      continue;
     }
-    sum.store(out + token * output_bytes_);
+    const Message& message = mates.message(mate);
+    if (message.rows < 0) {
+      header = message;
+      header.refuser = ranks_.pes[mate];
+    } else if (message.mode != mode) {
+      header = refusal_of(
+          "it asks for another precision or weighting than a PE of its node; give the same on all");
+      header.refuser = ranks_.pes[mate];
+    }
+  }
+  header.missing = attendance_.missing_mates();
+  return header;
+}
+
+// Once all ranks of this node have put their parts: sends the answers for which this rank stands. A rank may be lost between
+// its part and its answers, so with WEFT_MOE_MASK the ranks of the node then wait for each other, and answer for who does not
+// come. `routing` is null when this rank refuses.
+void Exchange::answer_other_nodes(const Routing* routing, const Message& header) {
+  if (!node_sums_.has_value()) {
+    return;
+  }
+  const std::string name = fmt::format("combine {}", combines_);
+  std::vector<bool> answered(ranks_.count());
+  attendance_.receive_mates(node_sums_->parts_there(), name);
+  Message answer = answer_with(node_sums_->parts_there(), header);
+  send_answers(routing, answer, answered);
+  if (config_.on_timeout == WEFT_MOE_MASK) {
+    node_sums_->announce(node_sums_->answered(), header);
+    attendance_.receive_mates(node_sums_->answered(), name);
+    answer.missing = attendance_.missing_mates();
+    send_answers(routing, answer, answered);
   }
 }
 
-// Calls visit(token, lane, row) for all lanes with a route to an active rank, in the order of tokens, then lanes.
-template <typename Visit>
-void Exchange::for_lanes_back(const Routing& routing, Visit&& visit) const {
-  std::vector<std::size_t> next(ranks_.count());
-  std::vector<const std::byte*> rows(row_.topk);
-  for (std::size_t token = 0; token < routing.tokens; ++token) {
-    const Route route = routing.route(token);
-    for (std::int32_t lane = 0; lane < route.topk; ++lane) {
-      if (route.ids[lane] < 0) {
-        continue;
-      }
-      const auto rank = static_cast<std::size_t>(map_.rank_of(route.ids[lane]));
-      const auto at = static_cast<std::size_t>(lane);
-      if (route.is_first(lane)) {
-        rows[at] = active_[rank] ? combine_.row(rank, next[rank]++, routing.sent[rank].reply_exact)
-                                 : nullptr;
-      } else {
-        rows[at] = rows[static_cast<std::size_t>(route.first_lane(lane))];
-      }
-      if (rows[at] != nullptr) {
-        visit(token, lane, rows[at]);
-      }
+// To all sources for which this rank stands now, and that have no answer of it.
+void Exchange::send_answers(const Routing* routing,
+                            const Message& answer,
+                            std::vector<bool>& answered) {
+  const bool has_rows = answer.rows >= 0 && attendance_.broken().empty();
+  for (const std::size_t source : groups_.peers()) {
+    if (!groups_.is_shared(source) || !is_active(source) || answered[source] ||
+        !node_sums_->answers(source, attendance_.active())) {
+      continue;
     }
-  }
-}
-
-template <typename Type>
-void Exchange::sum_exact(const Routing& routing, std::byte* out) const {
-  const auto hidden = static_cast<std::size_t>(config_.hidden);
-  std::memset(out, 0, routing.tokens * output_bytes_);
-  RowSum<Type> sum(hidden);
-  std::size_t current = 0;
-  bool has_rows = false;
-  const auto finish = [&] {
+    answered[source] = true;
     if (has_rows) {
-      sum.store(out + current * output_bytes_);
+      node_sums_->send(combine_, routing->arrived[source],
+                       {source, answer, outputs_.precision == WEFT_MOE_REDUCED},
+                       attendance_.active());
+    } else {
+      combine_.send(source, {&source, 1}, answer, 0,
+                    [](std::size_t /*row*/, std::byte* /*dest*/) {});
     }
-    sum.clear();
-    has_rows = false;
-  };
-  for_lanes_back(routing, [&](std::size_t token, std::int32_t lane, const std::byte* row) {
-    if (token != current) {
-      finish();
-      current = token;
-    }
-    has_rows = true;
-    if (outputs_.weighting != WEFT_MOE_UNWEIGHTED) {
-      sum.add(row, outputs_.topk_weights[token * row_.topk + static_cast<std::size_t>(lane)]);
-    } else if (routing.route(token).is_first(lane)) {
-      sum.add(row);
-    }
-  });
-  finish();
+  }
 }
 
-void Exchange::copy_lanes(const Routing& routing, std::byte* out) const {
-  std::memset(out, 0, routing.tokens * row_.topk * output_bytes_);
-  for_lanes_back(routing, [&](std::size_t token, std::int32_t lane, const std::byte* row) {
-    std::memcpy(out + (token * row_.topk + static_cast<std::size_t>(lane)) * output_bytes_, row,
-                output_bytes_);
-  });
+void Exchange::refuse_sums(std::string_view text) {
+  begin_combine();
+  const Message refusal = refusal_of(text);
+  for (const std::size_t rank : groups_.peers()) {
+    if (!groups_.is_shared(rank)) {
+      combine_.send(rank, {&rank, 1}, refusal, 0, [](std::size_t /*row*/, std::byte* /*dest*/) {});
+    }
+  }
+  if (node_sums_.has_value()) {
+    node_sums_->announce(node_sums_->parts_there(), refusal);
+  }
+  answer_other_nodes(nullptr, refusal);
+  attendance_.absorb_groups(combine_, fmt::format("combine {}", combines_));
 }
 
 }  // namespace weft::moe::engine

@@ -1,6 +1,7 @@
 // One dispatch, from the caller's tokens to the expert's rows:
 //
-//   send     ids -> slots (routing.cpp) -> for each rank: header, then its tokens' rows in slot order (channel.cpp)
+//   send     ids -> slots (routing.cpp) -> for each rank of this node, and each other rank or node (groups.cpp): header,
+//            then its tokens' rows in slot order (channel.cpp)
 //   receive  wait for one message of each rank -> ids and weights of all rows -> their places (placement.cpp)
 #include <algorithm>
 #include <cstring>
@@ -54,7 +55,7 @@ void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   try {
     check_tokens(tokens);
   } catch (const Error& error) {
-    refuse_at(dispatch_, error.what());
+    refuse_rows(dispatch_, error.what());
     throw;
   }
   auto routing = std::make_unique<Routing>();
@@ -71,7 +72,7 @@ void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   if (routing->has_weights) {
     routing->weights.assign(tokens.topk_weights, tokens.topk_weights + lanes);
   }
-  find_slots(*routing);
+  find_slots(*routing, groups_);
   outgoing_ = std::move(routing);
   send_rows(tokens);
   step_ = Step::Dispatching;
@@ -80,20 +81,17 @@ void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
 void Exchange::send_rows(const weft_moe_tokens& tokens) {
   const Payload payload(config_, tokens);
   const Routing& routing = *outgoing_;
-  const auto my_place =
-      static_cast<std::size_t>(ranks_.me) * static_cast<std::size_t>(config_.max_tokens);
   dispatch_.begin();
-  for (std::size_t i = 0; i < ranks_.count(); ++i) {
-    const std::size_t rank = nth_peer(i);
-    if (!active_[rank]) {
-      continue;
-    }
-    const Sent& sent = routing.sent[rank];
+  for (const std::size_t group : groups_.order()) {
+    const Sent& sent = routing.sent[group];
+    const std::vector<std::size_t>& ranks = groups_.ranks(group);
     const Message header{.rows = static_cast<std::int32_t>(sent.tokens.size()),
                          .mode = 0,
                          .reply_reduced = sent.reply_reduced,
                          .reply_exact = sent.reply_exact};
-    dispatch_.send(rank, header, my_place, [&](std::size_t slot, std::byte* dest) {
+    const std::size_t place = me() * static_cast<std::size_t>(config_.max_tokens) +
+                              (ranks.size() > 1 ? shapes_.shared_at : 0);
+    const auto write = [&](std::size_t slot, std::byte* dest) {
       const auto token = static_cast<std::size_t>(sent.tokens[slot]);
       std::memcpy(dest, payload.row(token), row_.payload_bytes);
       if (row_.scale_bytes > 0) {
@@ -107,41 +105,53 @@ void Exchange::send_rows(const weft_moe_tokens& tokens) {
         std::memset(dest + row_.weights_at(), 0, row_.topk * sizeof(float));
       }
       std::memcpy(dest + row_.token_at(), &sent.tokens[slot], sizeof(std::int32_t));
-    });
+    };
+    dispatch_.send(group, groups_.relays(me(), ranks, dispatch_.call()), header, place, write);
   }
 }
 
 std::unique_ptr<Routing> Exchange::dispatch_recv(weft_moe_rows& rows) {
   require(Step::Dispatching, "the receive of a dispatch");
-  receive(dispatch_, fmt::format("dispatch {}", dispatches_), 0);
+  step_ = Step::Idle;
+  attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatches_), 0);
   std::unique_ptr<Routing> routing = std::move(outgoing_);
   routing->arrived.resize(ranks_.count());
+  std::vector<std::size_t> places;
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
-    if (active_[rank]) {
+    places.push_back(place_of(rank));
+    if (is_active(rank)) {
       take_arrived(*routing, rank);
     }
   }
-  placement_.place(dispatch_, *routing, rows);
+  placement_.place({dispatch_, places}, *routing, rows);
   return routing;
 }
 
+// Of a message that the whole node reads, the rows that have an expert here.
 void Exchange::take_arrived(Routing& routing, std::size_t rank) const {
   const Message& message = dispatch_.message(rank);
-  const auto max_tokens = static_cast<std::size_t>(config_.max_tokens);
-  WEFT_CHECK(static_cast<std::size_t>(message.rows) <= max_tokens, "{} rows of rank {}, of {}",
-             message.rows, rank, max_tokens);
+  WEFT_CHECK(message.rows <= config_.max_tokens, "{} rows of rank {}, of {}", message.rows, rank,
+             config_.max_tokens);
   Arrived& from = routing.arrived[rank];
-  from.rows = static_cast<std::size_t>(message.rows);
   from.reply_reduced = message.reply_reduced;
   from.reply_exact = message.reply_exact;
-  from.ids.resize(from.rows * row_.topk);
-  from.weights.resize(from.rows * row_.topk);
-  for (std::size_t slot = 0; slot < from.rows; ++slot) {
-    const std::byte* row = dispatch_.row(rank, slot, rank * max_tokens);
-    std::memcpy(&from.ids[slot * row_.topk], row + row_.ids_at(), row_.topk * sizeof(std::int32_t));
-    std::memcpy(&from.weights[slot * row_.topk], row + row_.weights_at(),
-                row_.topk * sizeof(float));
+  std::vector<std::int32_t> ids(row_.topk);
+  std::vector<float> weights(row_.topk);
+  for (std::int32_t number = 0; number < message.rows; ++number) {
+    const std::byte* row = dispatch_.row(rank, static_cast<std::size_t>(number), place_of(rank));
+    std::memcpy(ids.data(), row + row_.ids_at(), row_.topk * sizeof(std::int32_t));
+    const Route route{ids.data(), config_.topk};
+    if (groups_.is_shared(rank)) {
+      add_mates(route, map_, groups_, from.mates);
+    }
+    if (!groups_.is_shared(rank) || goes_to(route, map_, ranks_.me)) {
+      std::memcpy(weights.data(), row + row_.weights_at(), row_.topk * sizeof(float));
+      from.row.push_back(number);
+      from.ids.insert(from.ids.end(), ids.begin(), ids.end());
+      from.weights.insert(from.weights.end(), weights.begin(), weights.end());
+    }
   }
+  from.rows = from.row.size();
 }
 
 }  // namespace weft::moe::engine

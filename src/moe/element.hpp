@@ -89,6 +89,18 @@ class RowSum {
     }
   }
 
+  [[nodiscard]] std::size_t bytes() const { return sums_.size() * sizeof(Sum); }
+
+  // A row of sums, unrounded.
+  void add_sums(const std::byte* row) {
+    const auto* sums = reinterpret_cast<const Sum*>(row);
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      sums_[i] += sums[i];
+    }
+  }
+
+  void store_sums(std::byte* row) const { std::memcpy(row, sums_.data(), bytes()); }
+
   void store(std::byte* row) const {
     auto* values = reinterpret_cast<Stored*>(row);
     for (std::size_t i = 0; i < sums_.size(); ++i) {

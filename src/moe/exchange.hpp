@@ -1,5 +1,6 @@
 // One exchange of a PE: its sizes, its channels, and which step it is in. dispatch.cpp is the whole of one dispatch,
-// combine.cpp that of one combine; placement.cpp places received rows.
+// combine.cpp that of one combine; placement.cpp places received rows, node_sums.cpp adds up what a node answers together,
+// sums.cpp what comes back, attendance.cpp finds out who is missing.
 //
 // Owner: the program; weft_moe_t points to one. Threads: one at a time.
 // Invariant: every rank makes the same calls in the same order, so that the channels' counts of calls agree.
@@ -12,31 +13,50 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "src/moe/attendance.hpp"
 #include "src/moe/channel.hpp"
+#include "src/moe/groups.hpp"
+#include "src/moe/node_sums.hpp"
 #include "src/moe/placement.hpp"
 #include "src/moe/ranks.hpp"
 #include "src/moe/routing.hpp"
 
 namespace weft::moe::engine {
 
-// The shapes of the three channels, and so the memory of an exchange.
+template <typename Type>
+class RowSum;
+
+// Who shares messages in an exchange of `config`. `shares_memory`: the ranks of each node have each other's mapped.
+[[nodiscard]] Groups make_groups(const weft_moe_config& config,
+                                 const Ranks& ranks,
+                                 bool shares_memory);
+
+// The shapes of the channels, and so the memory of an exchange.
 struct Shapes {
   ChannelShape dispatch;
   ChannelShape weights;
   ChannelShape combine;
+  std::size_t node_sums = 0;  // bytes of NodeSums
+  std::size_t shared_at = 0;  // in the pool of dispatch: where rows that a whole node reads begin
 
-  Shapes(const weft_moe_config& config, std::size_t ranks);
+  Shapes(const weft_moe_config& config, const Groups& groups, std::size_t ranks);
   [[nodiscard]] std::size_t bytes(std::size_t ranks) const;
 };
 
+// Of the largest exchange of `config`.
+[[nodiscard]] std::size_t memory_bytes(const weft_moe_config& config);
+
+// What a rank sends in place of rows when it cannot take part.
+[[nodiscard]] Message refusal_of(std::string_view text);
+
 class Exchange {
  public:
-  // `memory`: symmetric and zeroed, Shapes::bytes; freed by the caller afterwards.
-  Exchange(const weft_moe_config& config, std::byte* memory);
+  // `memory`: symmetric and zeroed, memory_bytes; freed by the caller afterwards.
+  Exchange(const weft_moe_config& config, bool shares_memory, std::byte* memory);
 
   void dispatch_send(const weft_moe_tokens& tokens);
   std::unique_ptr<Routing> dispatch_recv(weft_moe_rows& rows);
@@ -46,7 +66,7 @@ class Exchange {
 
   [[nodiscard]] weft_moe_shape shape() const;
 
-  [[nodiscard]] const std::vector<bool>& active() const { return active_; }
+  [[nodiscard]] const std::vector<bool>& active() const { return attendance_.active(); }
 
  private:
   enum class Step { Idle, Dispatching, Combining };
@@ -56,34 +76,38 @@ class Exchange {
   void take_arrived(Routing& routing, std::size_t rank) const;
   // combine.cpp
   void exchange_weights(const Routing& routing, const float* weights);
+  void begin_combine();
   template <typename Type>
-  void send_outputs(const Routing& routing, const weft_moe_outputs& outputs);
-  [[nodiscard]] std::vector<std::int64_t> exact_rows(const Routing& routing,
-                                                     const Arrived& from) const;
-  template <typename Visit>
-  void for_lanes_back(const Routing& routing, Visit&& visit) const;
+  void send_outputs(const Routing& routing);
   template <typename Type>
-  void sum_reduced(const Routing& routing, std::byte* out) const;
-  template <typename Type>
-  void sum_exact(const Routing& routing, std::byte* out) const;
-  void copy_lanes(const Routing& routing, std::byte* out) const;
+  void add_lanes(const Routing& routing,
+                 std::size_t rank,
+                 std::size_t slot,
+                 RowSum<Type>& sum) const;
+  [[nodiscard]] Message answer_with(const Channel& mates, Message header) const;
+  void answer_other_nodes(const Routing* routing, const Message& header);
+  void send_answers(const Routing* routing, const Message& answer, std::vector<bool>& answered);
 
-  // Ranks after this one first, so that not all send to the same.
-  [[nodiscard]] std::size_t nth_peer(std::size_t i) const {
-    return (static_cast<std::size_t>(ranks_.me) + i) % ranks_.count();
+  [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(ranks_.me); }
+
+  // Where the rows of `rank` begin in this PE's pool of a dispatch.
+  [[nodiscard]] std::size_t place_of(std::size_t rank) const {
+    return rank * static_cast<std::size_t>(config_.max_tokens) +
+           (groups_.is_shared(rank) ? shapes_.shared_at : 0);
   }
+
+  [[nodiscard]] bool is_active(std::size_t rank) const { return attendance_.active()[rank]; }
 
   void require(Step step, const char* wanted) const;
   void check_tokens(const weft_moe_tokens& tokens) const;
   void check_outputs(const Routing& routing, const weft_moe_outputs& outputs) const;
-  void drop(const std::vector<std::size_t>& missing);
-  void refuse_at(Channel& channel, std::string_view text);
-  // Waits for all active ranks, and throws for those that are missing, that refuse, or that do something else.
-  void receive(Channel& channel, std::string_view step, std::int32_t mode);
-  void check_message(const Channel& channel, std::size_t rank, std::int32_t mode) const;
+  // Takes part in a call of dispatch_ or weights_, or in one of combine_, by saying why not.
+  void refuse_rows(Channel& channel, std::string_view text);
+  void refuse_sums(std::string_view text);
 
   weft_moe_config config_;
   Ranks ranks_;
+  Groups groups_;
   ExpertMap map_;
   RowLayout row_;
   std::byte* memory_;
@@ -92,12 +116,12 @@ class Exchange {
   Channel dispatch_;
   Channel weights_;
   Channel combine_;
+  std::optional<NodeSums> node_sums_;  // where ranks of this node answer together
+  Attendance attendance_;
   Placement placement_;
-  std::vector<bool> active_;
   std::uint64_t dispatches_ = 0;
   std::uint64_t combines_ = 0;
   Step step_ = Step::Idle;
-  std::string broken_;                 // why no call works any more
   std::unique_ptr<Routing> outgoing_;  // between the send and the receive of a dispatch
   // Between the send and the receive of a combine.
   const Routing* combining_ = nullptr;

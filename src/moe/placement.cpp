@@ -5,14 +5,14 @@
 
 namespace weft::moe::engine {
 
-void Placement::place(Channel& channel, Routing& routing, weft_moe_rows& rows) const {
+void Placement::place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const {
   if (is_by_rank()) {
-    place_by_rank(channel, routing, rows);
+    place_by_rank(arrivals, routing, rows);
   } else {
     rows.x_stride = row_.payload_bytes;
     rows.scales_stride = row_.scale_bytes;
     rows.weights_stride = sizeof(float);
-    place_by_expert(channel, routing, rows);
+    place_by_expert(arrivals, routing, rows);
   }
 }
 
@@ -43,7 +43,10 @@ void Placement::show_routes(const Routing& routing,
   }
 }
 
-void Placement::place_by_rank(Channel& channel, Routing& routing, weft_moe_rows& rows) const {
+// Rows that stay in place lie there already, but for the first ones of another node, and those that a whole node reads.
+void Placement::place_by_rank(const Arrivals& arrivals,
+                              Routing& routing,
+                              weft_moe_rows& rows) const {
   const bool is_in_place = layout_ == WEFT_MOE_RANK_MAJOR;
   rows.x_stride = is_in_place ? row_.bytes() : row_.payload_bytes;
   rows.scales_stride = is_in_place ? row_.bytes() : row_.scale_bytes;
@@ -52,7 +55,7 @@ void Placement::place_by_rank(Channel& channel, Routing& routing, weft_moe_rows&
   std::size_t next = 0;
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     Arrived& from = routing.arrived[rank];
-    std::byte* pool = is_in_place ? channel.gather(rank, rank * max_tokens_) : nullptr;
+    std::byte* pool = arrivals.channel.pool_of(static_cast<std::size_t>(me_), rank * max_tokens_);
     if (is_in_place && rank == 0) {
       rows.x = pool;
       rows.scales = pool + row_.scales_at();
@@ -65,8 +68,11 @@ void Placement::place_by_rank(Channel& channel, Routing& routing, weft_moe_rows&
     from.at.resize(from.rows);
     for (std::size_t slot = 0; slot < from.rows; ++slot, ++next) {
       from.at[slot] = static_cast<std::int64_t>(next);
+      const std::byte* row = arrivals.row(rank, from, slot);
       if (!is_in_place) {
-        copy_row(channel.row(rank, slot, rank * max_tokens_), rows, from.at[slot]);
+        copy_row(row, rows, from.at[slot]);
+      } else if (std::byte* place = pool + slot * row_.bytes(); place != row) {
+        std::memcpy(place, row, row_.bytes());
       }
       show_routes(routing, from, slot, rows);
     }
@@ -92,7 +98,7 @@ void Placement::for_lanes_here(const Routing& routing, std::size_t rank, Visit&&
   }
 }
 
-void Placement::place_by_expert(const Channel& channel,
+void Placement::place_by_expert(const Arrivals& arrivals,
                                 Routing& routing,
                                 weft_moe_rows& rows) const {
   const std::int32_t local = map_.count_of(me_);
@@ -124,7 +130,7 @@ void Placement::place_by_expert(const Channel& channel,
       }
       at[lane] = next[static_cast<std::size_t>(route.ids[lane] - first)]++;
       rows.weights[at[lane]] = weight;
-      copy_row(channel.row(rank, slot, rank * max_tokens_), rows, at[lane]);
+      copy_row(arrivals.row(rank, from, slot), rows, at[lane]);
     });
   }
 }

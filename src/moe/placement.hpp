@@ -17,6 +17,18 @@
 
 namespace weft::moe::engine {
 
+// The rows that a channel received, and where those of each rank begin in its pool.
+struct Arrivals {
+  const Channel& channel;
+  const std::vector<std::size_t>& places;
+
+  [[nodiscard]] const std::byte* row(std::size_t rank,
+                                     const Arrived& from,
+                                     std::size_t slot) const {
+    return channel.row(rank, static_cast<std::size_t>(from.row[slot]), places[rank]);
+  }
+};
+
 class Placement {
  public:
   Placement(const weft_moe_config& config, const ExpertMap& map, const RowLayout& row, int me)
@@ -27,16 +39,16 @@ class Placement {
         row_(row),
         me_(me) {}
 
-  // Fills `rows` and each Arrived::at from what `channel` received.
-  void place(Channel& channel, Routing& routing, weft_moe_rows& rows) const;
+  // Fills `rows` and each Arrived::at from what arrived.
+  void place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
 
   [[nodiscard]] bool is_by_rank() const {
     return layout_ == WEFT_MOE_RANK_MAJOR || layout_ == WEFT_MOE_RANK_COMPACT;
   }
 
  private:
-  void place_by_rank(Channel& channel, Routing& routing, weft_moe_rows& rows) const;
-  void place_by_expert(const Channel& channel, Routing& routing, weft_moe_rows& rows) const;
+  void place_by_rank(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
+  void place_by_expert(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
   template <typename Visit>
   void for_lanes_here(const Routing& routing, std::size_t rank, Visit&& visit) const;
   void set_offsets(const std::vector<std::int32_t>& counts, weft_moe_rows& rows) const;

@@ -2,9 +2,9 @@
 
 namespace weft::moe::engine {
 
-void find_slots(Routing& routing) {
+void find_slots(Routing& routing, const Groups& groups) {
   const ExpertMap& map = routing.map;
-  routing.sent.assign(static_cast<std::size_t>(map.ranks), {});
+  routing.sent.assign(groups.count(), {});
   for (Sent& sent : routing.sent) {
     sent.bits.assign((routing.tokens + 63) / 64, 0);
   }
@@ -14,7 +14,8 @@ void find_slots(Routing& routing) {
       if (route.ids[lane] < 0) {
         continue;
       }
-      Sent& sent = routing.sent[static_cast<std::size_t>(map.rank_of(route.ids[lane]))];
+      const auto rank = static_cast<std::size_t>(map.rank_of(route.ids[lane]));
+      Sent& sent = routing.sent[groups.of(rank)];
       if (!has_token(sent.bits.data(), static_cast<std::int32_t>(token))) {
         sent.bits[token / 64] |= std::uint64_t{1} << token % 64;
         sent.tokens.push_back(static_cast<std::int32_t>(token));
@@ -29,6 +30,20 @@ void find_slots(Routing& routing) {
     sent.reply_exact = exact;
     reduced += sent.tokens.size();
     exact += sent.exact_rows;
+  }
+}
+
+void add_mates(const Route& route,
+               const ExpertMap& map,
+               const Groups& groups,
+               std::vector<std::int32_t>& mates) {
+  for (std::int32_t lane = 0; lane < route.topk; ++lane) {
+    std::int32_t mate = -1;
+    if (route.ids[lane] >= 0 && route.is_first(lane)) {
+      const auto rank = static_cast<std::size_t>(map.rank_of(route.ids[lane]));
+      mate = groups.is_mate(rank) ? static_cast<std::int32_t>(groups.index_in_node(rank)) : -1;
+    }
+    mates.push_back(mate);
   }
 }
 

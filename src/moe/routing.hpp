@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/moe/groups.hpp"
+
 namespace weft::moe::engine {
 
-// This PE's tokens at one rank.
+// This PE's tokens at the ranks of one group (groups.hpp).
 struct Sent {
   std::vector<std::uint64_t> bits;   // by token, as slot_of takes them
   std::vector<std::int32_t> tokens;  // by slot
@@ -23,13 +25,17 @@ struct Sent {
 
 // The rows of one source rank here.
 struct Arrived {
-  std::size_t rows = 0;
+  std::size_t rows = 0;           // for experts of this rank
+  std::vector<std::int32_t> row;  // [rows]: which of the message's, whose others are for mates
   std::vector<std::int32_t> ids;  // [rows][topk], as the source gave them
   std::vector<float> weights;     // [rows][topk]
   std::vector<std::int64_t>
       at;  // rank layouts: [rows], else [rows][topk]: the row in x; -1 for lanes of others
   std::uint64_t reply_reduced = 0;
   std::uint64_t reply_exact = 0;
+  // Of a message that all ranks of this node share: [its rows][topk], the index in the node of the expert's rank; -1 for
+  // lanes of others, and for those whose expert an earlier lane has.
+  std::vector<std::int32_t> mates;
 };
 
 struct Routing {
@@ -40,7 +46,7 @@ struct Routing {
   std::size_t tokens = 0;
   std::vector<std::int32_t> ids;  // [tokens][topk]
   std::vector<float> weights;     // [tokens][topk], or empty
-  std::vector<Sent> sent;         // by rank
+  std::vector<Sent> sent;         // by group
   // As an owner of experts.
   std::vector<Arrived> arrived;  // by rank
 
@@ -54,6 +60,12 @@ struct Routing {
 };
 
 // Fills `sent` from the ids.
-void find_slots(Routing& routing);
+void find_slots(Routing& routing, const Groups& groups);
+
+// Appends to Arrived::mates: which rank of this node has the expert of each lane.
+void add_mates(const Route& route,
+               const ExpertMap& map,
+               const Groups& groups,
+               std::vector<std::int32_t>& mates);
 
 }  // namespace weft::moe::engine

@@ -67,6 +67,7 @@ weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
   config.alignment = sizes.alignment;
   config.timeout_s = 60;
   config.memory = memory;
+  config.row_per = WEFT_MOE_ROW_PER_RANK;  // whose sums a GPU has, bit by bit
   return config;
 }
 

@@ -24,10 +24,22 @@ def test_random_cases_between_nodes_equal_the_reference(programs, pes):
     run_cases(programs, pes, 20000 + 1000 * pes, 25, WEFT_NODE_SIZE="1")
 
 
-def test_random_cases_on_nodes_of_two_equal_the_reference(programs):
-    run_cases(programs, 4, 30000, 25, WEFT_NODE_SIZE="2")
+@pytest.mark.parametrize("pes, node_size", [(4, 2), (8, 4), (6, 2), (5, 2), (4, 3), (5, 4)])
+def test_random_cases_on_nodes_of_several_pes_equal_the_reference(programs, pes, node_size):
+    """Rows travel once to each node; the last shapes have nodes of different sizes."""
+    run_cases(programs, pes, 30000 + 1000 * pes + 100 * node_size, 25, WEFT_NODE_SIZE=str(node_size))
 
 
-@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("pes, node_size", [(4, 2), (5, 3)])
+def test_rows_that_travel_by_node_are_those_that_travel_by_rank(programs, pes, node_size):
+    """Bit by bit, rows and answers; sums within the rounding of their type, because they are added in another order."""
+    process = programs.start(programs.weft_run, "-n", pes, "--", programs.python, CASES.with_name("moe_row_per.py"), 60000, 20,
+                             WEFT_HEAP_SIZE="2G", OPENBLAS_NUM_THREADS="1", WEFT_NODE_SIZE=str(node_size))
+    done = programs.finish(process, 240)
+    assert done.status == 0, done.out + done.err
+    assert all(f"PE {pe}: 20 cases" in done.out for pe in range(pes))
+
+
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_repetitions_with_random_delays_give_the_same_bits(programs, node_size):
     run_cases(programs, 3, 40000, 8, repeats=20, WEFT_NODE_SIZE=node_size)

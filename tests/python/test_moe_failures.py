@@ -56,23 +56,24 @@ WRONG = [
 ]
 
 
-def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(programs):
+@pytest.mark.parametrize("pes, node_size", [(3, "0"), (3, "1"), (4, "2"), (3, "2")])
+def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(programs, pes, node_size):
     """One PE calls with the wrong arguments, in the place of a call that the others make right."""
-    done = programs.ok(3, SETUP + f"""
+    done = programs.ok(pes, SETUP + f"""
     exchange = make()
     works(exchange)
     for number, (call, kind, text) in enumerate({WRONG!r}):
         result = exchange.dispatch(x, ids)
         out, plan = result.x.copy(), result.plan
         right = "exchange.dispatch(x, ids)" if "dispatch" in call else "exchange.combine(out, plan, weights, precision='exact')"
-        said = attempt(lambda: eval(call if job.pe == number % 3 else right))
-        wanted = kind if job.pe == number % 3 else f"Mismatch: weft.moe.Exchange.{{'dispatch' if 'dispatch' in call else 'combine'}}: PE {{number % 3}} could not take part:"
-        assert said.startswith(wanted) and text in said, f"{{call}} on {{number % 3}}, PE {{job.pe}}: {{said}}"
+        said = attempt(lambda: eval(call if job.pe == number % {pes} else right))
+        wanted = kind if job.pe == number % {pes} else f"Mismatch: weft.moe.Exchange.{{'dispatch' if 'dispatch' in call else 'combine'}}: PE {{number % {pes}}} could not take part:"
+        assert said.startswith(wanted) and text in said, f"{{call}} on {{number % {pes}}}, PE {{job.pe}}: {{said}}"
         del result
         works(exchange)
     say("done")
-    """)
-    assert done.lines() == ["done"] * 3
+    """, WEFT_NODE_SIZE=node_size)
+    assert done.lines() == ["done"] * pes
 
 
 @pytest.mark.parametrize("arguments, text", [
@@ -83,6 +84,7 @@ def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(pro
     ({"scales": "float32"}, "scales do not fit the payload float32"),
     ({"max_tokens": 2.5}, "max_tokens is 2.5; give an integer"),
     ({"timeout": 0}, "timeout is 0 s; give more than 0"),
+    ({"row_per": "pe"}, "row_per is 'pe'; give one of auto, rank, node"),
     ({"layout": "rows"}, "layout is 'rows'; give one of rank_major, rank_compact, expert_padded, expert_compact"),
     ({"device": "cuda"}, "device is 'cuda', and torch")])
 def test_an_exchange_that_cannot_be_is_refused_on_all_pes(programs, arguments, text):
@@ -95,10 +97,22 @@ def test_an_exchange_that_cannot_be_is_refused_on_all_pes(programs, arguments, t
     assert done.lines() == ["done"] * 3
 
 
+def test_a_row_for_each_node_needs_the_memory_of_its_pes_mapped(programs):
+    done = programs.ok(4, SETUP + """
+    said = attempt(lambda: make(row_per="node"))
+    assert "row_per is node, and PE 0 has not the memory of all PEs of its node mapped; give another" in said, said
+    works(make())  # auto is a row for each rank there
+    say("done")
+    """, WEFT_NODE_SIZE="2", WEFT_NODE_LOCAL="cma")
+    assert done.lines() == ["done"] * 4
+
+
 def test_pes_that_make_different_exchanges_are_named(programs):
     programs.ok(2, SETUP + """
     said = attempt(lambda: make(topk=2 + job.pe))
     assert "the PEs differ: topk is 2 on PE 0 and 3 on PE 1; give the same on all PEs of a team" in said, said
+    said = attempt(lambda: make(row_per=["node", "rank"][job.pe]))
+    assert "the PEs differ: row_per is 2 on PE 0 and 1 on PE 1" in said, said
     """)
 
 
@@ -142,7 +156,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("step", LATE)
-@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_a_late_pe_is_named_with_the_step(programs, step, node_size):
     done = programs.ok(3, SETUP + f"""
     exchange = make(timeout=2.0)
@@ -208,11 +222,11 @@ def alone(programs, tmp_path):
 KILL_AT = ["before dispatch", "between send and receive of dispatch", "before combine", "between send and receive of combine"]
 
 
-@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
 @pytest.mark.parametrize("step", KILL_AT)
 def test_the_others_finish_with_right_sums_when_one_of_four_is_killed(alone, step, node_size):
     done = alone.run(4, f"""
-    exchange = make(timeout=8.0, on_timeout="mask")  # a PE that lives is not that late, whatever runs beside it
+    exchange = make(timeout={4.0 if node_size == "2" else 8.0}, on_timeout="mask")  # a PE that lives is not that late, whatever runs beside it
     works(exchange)
     dying, steps = job.pe == 2, {KILL_AT!r}
     def reach(step):
@@ -244,7 +258,7 @@ def test_the_others_finish_with_right_sums_when_one_of_four_is_killed(alone, ste
             assert one.lines() == [f"{pe} finished"], one.out + one.err
 
 
-@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_a_killed_pe_is_named(alone, node_size):
     done = alone.run(3, """
     exchange = make(timeout=4.0)
@@ -257,7 +271,7 @@ def test_a_killed_pe_is_named(alone, node_size):
         assert "nothing came from PE 1 of 3 within 4 s" in done[pe].out, done[pe].out + done[pe].err
 
 
-@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_teams_of_different_sizes_have_exchanges_of_their_own(programs, node_size):
     programs.ok(6, SETUP + """
     first, second = weft.world.split(0, 1, 3), weft.world.split(3, 1, 2)  # PE 5 is in neither
@@ -274,7 +288,7 @@ def test_teams_of_different_sizes_have_exchanges_of_their_own(programs, node_siz
     """, WEFT_NODE_SIZE=node_size)
 
 
-@pytest.mark.parametrize("node_size", ["0", "1"])
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_a_result_in_place_outlives_a_peer_that_is_a_dispatch_ahead(programs, node_size):
     """The peer has begun dispatch 3, and waits there for this PE, which still reads what dispatch 1 brought."""
     programs.ok(2, SETUP + """

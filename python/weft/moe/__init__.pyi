@@ -48,7 +48,8 @@ class Exchange:
     def __init__(self, team: Team | None = None, *, max_tokens: int, hidden: int, experts: int, topk: int,
                  payload: Payload | Any = "bfloat16", scales: Scales | None = None, output: Output | None = None,
                  layout: Layout = "expert_padded", alignment: int = 1, timeout: float = 30.0,
-                 on_timeout: Literal["error", "mask"] = "error", device: Any = "cpu", blocks: int = 0) -> None: ...
+                 on_timeout: Literal["error", "mask"] = "error", device: Any = "cpu", blocks: int = 0,
+                 row_per: Literal["auto", "rank", "node"] = "auto") -> None: ...
     def dispatch(self, x: Array | None = None, topk_ids: Array | None = None, topk_weights: Array | None = None,
                  scales: Array | None = None, *, plan: Plan | None = None, phase: Phase = "both") -> Result | None: ...
     def combine(self, expert_out: Array | None = None, plan: Plan | None = None, topk_weights: Array | None = None, *,

@@ -23,9 +23,10 @@ from .exchange import Exchange
 
 def install():
     """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already."""
-    found = sys.modules.setdefault("deep_ep", sys.modules[__name__])
-    if found is not sys.modules[__name__]:
-        raise errors.Error("weft.moe.deep_ep.install: deep_ep is loaded already; call install before it is imported")
+    ours = sys.modules[__name__]
+    for name in ("deep_ep", "deep_ep.utils"):  # programs import the events from the latter
+        if sys.modules.setdefault(name, ours) is not ours:
+            raise errors.Error(f"weft.moe.deep_ep.install: {name} is loaded already; call install before it is imported")
 
 
 class EventHandle:
@@ -86,6 +87,7 @@ class Buffer:
         if not job.initialized():
             job.init(group)
         self.group, self.low_latency_mode = group, low_latency_mode
+        self.num_nvl_bytes, self.num_rdma_bytes = num_nvl_bytes, num_rdma_bytes
         self.rank, self.group_size = operations.world.pe, operations.world.pe_count
         if group is not None and _size(group) != self.group_size:
             raise errors.InvalidArgument(f"deep_ep.Buffer: the group has {_size(group)} members, and the job {self.group_size} "

@@ -13,6 +13,7 @@ from .elements import LAYOUTS, PRECISIONS, SCALES, TYPES, Given, Held, choice, c
 
 _STEPS = {"dispatch": 1, "combine": 2}
 _ON_TIMEOUT = {"error": 0, "mask": 1}
+_ROW_PER = {"auto": 0, "rank": 1, "node": 2}
 _PHASES = ("both", "send", "recv")
 _OF_DISPATCH, _GIVEN, _UNWEIGHTED = 1, 2, 3
 
@@ -73,6 +74,9 @@ class Exchange:
     layout: see Result. timeout: seconds of each receive. on_timeout: "error" raises weft.Timeout, which names the PEs, and
     breaks the exchange; "mask" goes on without them (Exchange.active_mask).
 
+    row_per: between nodes a row travels to each "rank" that needs it, or once to each "node", whose ranks then read it there,
+    and one sum comes back. "auto": "node" on CPUs, where nodes have several ranks.
+
     device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, and calls enqueue
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
     as the GPU has multiprocessors.
@@ -90,7 +94,7 @@ class Exchange:
         return super().__new__(cls)
 
     def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
-                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0):
+                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0, row_per="auto"):
         core.require_ready("weft.moe.Exchange")
         note, error, numbers, gpu = "weft.moe.Exchange", None, (), None
         try:
@@ -103,7 +107,7 @@ class Exchange:
                 ("max_tokens", max_tokens), ("hidden", hidden), ("experts", experts), ("topk", topk))]
             numbers = (*sizes, TYPES[self.payload], SCALES[self.scales], TYPES[self.output], LAYOUTS[self.layout],
                        _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")],
-                       gpu is not None, _integer(blocks, "blocks"))
+                       gpu is not None, _integer(blocks, "blocks"), _ROW_PER[choice(row_per, _ROW_PER, "row_per")])
             timeout = float(timeout)
         except Exception as raised:  # the other PEs hear of it
             note, error = f"!{raised}", raised

@@ -1,5 +1,6 @@
-// Dispatch and combine through weft/moe.hpp on PEs that are nodes of their own, and how many writes each call posts: at
-// most two for each peer, whatever the number of rows.
+// Dispatch and combine through weft/moe.hpp between nodes, and how many writes each call posts: at most two for each peer,
+// or, where rows travel by node, for each other node, whatever the number of rows. Then also how many bytes: one row for each
+// token and node, evenly over the PEs.
 #include <weft/moe.hpp>
 
 #include <algorithm>
@@ -14,6 +15,9 @@ constexpr int kTokens = 100;  // more than travel behind a header
 constexpr int kHidden = 64;
 constexpr int kTopk = 4;
 constexpr int kCalls = 10;
+constexpr std::uint64_t kRowBytes = 320;  // payload, ids, weights, number, up to 32 bytes
+constexpr std::uint64_t kHeaderBytes =
+    2048;  // of the two writes of a message, with what the rails add
 
 // Signals that this PE's rails sent: each write of an exchange is one put_signal.
 std::uint64_t writes() {
@@ -26,10 +30,47 @@ std::uint64_t writes() {
   return sum;
 }
 
-}  // namespace
+// By PE, what this one has put there.
+std::vector<std::uint64_t> put_bytes() {
+  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(weft::pe_count()));
+  for (int pe = 0; pe < weft::pe_count(); ++pe) {
+    std::vector<weft_peer_rail_counters> rails(
+        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
+    weft_peer_counters(pe, rails.data(), rails.size());
+    for (const weft_peer_rail_counters& rail : rails) {
+      bytes[static_cast<std::size_t>(pe)] += rail.put_bytes;
+    }
+  }
+  return bytes;
+}
 
-int main() {
-  const weft::Session session;
+struct Sums {
+  std::uint64_t writes = 0;  // the most of a call
+  std::vector<std::uint64_t> dispatched =
+      std::vector<std::uint64_t>(static_cast<std::size_t>(weft::pe_count()));
+};
+
+void expect_few_bytes_evenly(const Sums& sums) {
+  const auto pes = static_cast<std::size_t>(weft::pe_count());
+  weft::SymmetricArray<std::uint64_t> mine(pes);
+  weft::SymmetricArray<std::uint64_t> received(pes);
+  std::copy(sums.dispatched.begin(), sums.dispatched.end(), mine.begin());
+  weft::check(weft_team_reduce(WEFT_TEAM_WORLD, received.data(), mine.data(), {WEFT_UINT64, pes},
+                               WEFT_SUM));
+  std::uint64_t all = 0;
+  std::uint64_t most = 0;
+  for (const std::uint64_t bytes : received) {
+    all += bytes;
+    most = std::max(most, bytes);
+  }
+  const auto others = static_cast<std::uint64_t>(weft_node_count() - 1);
+  const std::uint64_t rows = pes * others * kTokens * kCalls * kRowBytes;
+  const std::uint64_t headers = pes * others * kCalls * kHeaderBytes;
+  WEFT_EXPECT(all <= rows * 102 / 100 + headers);
+  WEFT_EXPECT(most * pes * 100 <= all * 105);
+}
+
+void run(weft_moe_row_per row_per) {
   const int pes = weft::pe_count();
   const weft_moe_config config{.team = WEFT_TEAM_WORLD,
                                .max_tokens = kTokens,
@@ -42,7 +83,8 @@ int main() {
                                .layout = WEFT_MOE_EXPERT_COMPACT,
                                .alignment = 1,
                                .timeout_s = 60,
-                               .on_timeout = WEFT_MOE_ERROR};
+                               .on_timeout = WEFT_MOE_ERROR,
+                               .row_per = row_per};
   weft::moe::Exchange exchange(config);
   std::vector<float> x(kTokens * kHidden);
   std::vector<std::int64_t> ids(kTokens * kTopk);
@@ -54,14 +96,20 @@ int main() {
     ids[i] =
         static_cast<std::int64_t>(i * 7 + static_cast<std::size_t>(weft::pe())) % config.experts;
   }
-  std::uint64_t most = 0;
+  Sums sums;
   for (int call = 0; call < kCalls; ++call) {
     const std::uint64_t before = writes();
+    const std::vector<std::uint64_t> put_before = put_bytes();
     const weft::moe::Received got = exchange.dispatch({.count = kTokens,
                                                        .x = x.data(),
                                                        .type = WEFT_MOE_F32,
                                                        .topk_ids = ids.data(),
                                                        .topk_weights = weights.data()});
+    weft::quiet();
+    const std::vector<std::uint64_t> put_after = put_bytes();
+    for (std::size_t pe = 0; pe < put_after.size(); ++pe) {
+      sums.dispatched[pe] += put_after[pe] - put_before[pe];
+    }
     const std::uint64_t between = writes();
     std::vector<float> y(x.size());
     exchange.combine(got.plan,
@@ -70,12 +118,25 @@ int main() {
                       .weighting = WEFT_MOE_WEIGHTS_OF_DISPATCH},
                      y.data());
     WEFT_EXPECT(std::equal(x.begin(), x.end(), y.begin()));
-    most = std::max({most, between - before, writes() - between});
+    sums.writes = std::max({sums.writes, between - before, writes() - between});
   }
-  const auto peers = static_cast<std::uint64_t>(weft_node_count() - 1) *
-                     static_cast<std::uint64_t>(weft_node_pe_count());
-  WEFT_EXPECT(most <= 2 * peers);
-  WEFT_EXPECT(peers == 0 || most >= peers);
+  const auto others = static_cast<std::uint64_t>(weft_node_count() - 1);
+  const bool is_by_node = row_per == WEFT_MOE_ROW_PER_NODE;
+  const std::uint64_t peers =
+      is_by_node ? others : others * static_cast<std::uint64_t>(weft_node_pe_count());
+  WEFT_EXPECT(sums.writes <= 2 * peers);
+  WEFT_EXPECT(peers == 0 || sums.writes >= peers);
+  if (is_by_node && peers > 0 && weft_node_pe_count() > 1) {
+    expect_few_bytes_evenly(sums);
+  }
+}
+
+}  // namespace
+
+int main() {
+  const weft::Session session;
+  run(WEFT_MOE_ROW_PER_RANK);
+  run(WEFT_MOE_ROW_PER_NODE);
   weft::barrier_all();
   if (weft::pe() == 0) {
     std::printf("moe_writes ok\n");

@@ -1,0 +1,196 @@
+#include "src/moe/attendance.hpp"
+
+#include <algorithm>
+
+#include "src/base/error.hpp"
+
+namespace weft::moe::engine {
+namespace {
+
+// A rank whose message is late because of another begins its own wait up to a timeout after this one, waits that long for
+// ranks of its node, and as long again for what it then does; the rest is for the program between.
+constexpr double kLaterTimeouts = 3;
+
+bool contains(const std::vector<std::size_t>& ranks, std::size_t rank) {
+  return std::ranges::find(ranks, rank) != ranks.end();
+}
+
+std::vector<bool> flags_of(const std::vector<std::size_t>& inlets, std::size_t count) {
+  std::vector<bool> flags(count);
+  for (const std::size_t inlet : inlets) {
+    flags[inlet] = true;
+  }
+  return flags;
+}
+
+}  // namespace
+
+Attendance::Attendance(const weft_moe_config& config, const Ranks& ranks, const Groups& groups)
+    : ranks_(ranks),
+      groups_(groups),
+      timeout_s_(config.timeout_s),
+      breaks_(config.on_timeout == WEFT_MOE_ERROR),
+      active_(ranks.count(), true) {}
+
+Channel::IfLost Attendance::if_lost() const {
+  return breaks_ ? Channel::IfLost::End : Channel::IfLost::FullTime;
+}
+
+bool Attendance::is_group_active(std::size_t group) const {
+  return std::ranges::any_of(groups_.ranks(group), [&](auto rank) { return active_[rank]; });
+}
+
+void Attendance::receive(Channel& channel, std::string_view step, std::int32_t mode) {
+  absorb(channel, step);
+  throw_if_broken();
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    if (active_[rank]) {
+      check_message(channel, rank, mode);
+    }
+  }
+}
+
+void Attendance::receive_groups(Channel& channel, std::string_view step, std::int32_t mode) {
+  absorb_groups(channel, step);
+  throw_if_broken();
+  for (std::size_t group = 0; group < groups_.count(); ++group) {
+    if (is_group_active(group)) {
+      check_message(channel, group, mode);
+    }
+  }
+}
+
+void Attendance::receive_mates(Channel& channel, std::string_view step) {
+  std::vector<bool> mates(ranks_.count());
+  for (const std::size_t mate : groups_.mates()) {
+    mates[mate] = active_[mate];
+  }
+  note(step, channel.wait(mates, timeout_s_, if_lost()));
+}
+
+std::array<std::uint64_t, 4> Attendance::missing_mates() const {
+  std::array<std::uint64_t, 4> bits{};
+  for (std::size_t mate = 0; mate < groups_.mates().size(); ++mate) {
+    if (!active_[groups_.mates()[mate]]) {
+      bits[mate / 64] |= std::uint64_t{1} << mate % 64;
+    }
+  }
+  return bits;
+}
+
+std::vector<std::size_t> Attendance::missing_ranks(Channel& channel) {
+  const std::vector<std::size_t> missing = channel.wait(active_, timeout_s_, if_lost());
+  return missing.empty() ? missing : recover(channel, missing);
+}
+
+// Of `missing`, those whose own fault it is.
+std::vector<std::size_t> Attendance::recover(Channel& channel,
+                                             const std::vector<std::size_t>& missing) {
+  if (!groups_.by_node()) {
+    return missing;
+  }
+  std::vector<std::size_t> at_fault;
+  std::vector<std::size_t> cut_off;  // perhaps
+  for (const std::size_t rank : missing) {
+    const auto relays = groups_.relays(rank, groups_.mates(), channel.call());
+    const bool may_be = groups_.is_mate(rank) ? false
+                        : breaks_ ? groups_.is_shared(rank) && contains(missing, relays.front())
+                                  : true;
+    (may_be ? cut_off : at_fault).push_back(rank);
+  }
+  if (breaks_) {
+    return at_fault;
+  }
+  send_elsewhere(missing);
+  const auto still = channel.wait(flags_of(cut_off, ranks_.count()), kLaterTimeouts * timeout_s_,
+                                  Channel::IfLost::FullTime);
+  at_fault.insert(at_fault.end(), still.begin(), still.end());
+  return at_fault;
+}
+
+// What this rank sent to nodes of which a rank is missing may have died with the one that took it.
+void Attendance::send_elsewhere(const std::vector<std::size_t>& missing) {
+  const auto me = static_cast<std::size_t>(ranks_.me);
+  for (std::size_t group = 0; group < groups_.count(); ++group) {
+    const std::vector<std::size_t>& ranks = groups_.ranks(group);
+    if (std::ranges::any_of(ranks, [&](auto rank) { return contains(missing, rank); })) {
+      for (Channel* relayed : relayed_) {
+        relayed->send_elsewhere(group, groups_.relays(me, ranks, relayed->call()));
+      }
+    }
+  }
+}
+
+std::vector<std::size_t> Attendance::missing_in_groups(Channel& channel) {
+  std::vector<bool> awaited(groups_.count());
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    awaited[groups_.of(rank)] = awaited[groups_.of(rank)] || active_[rank];
+  }
+  std::vector<std::size_t> groups = channel.wait(awaited, timeout_s_, if_lost());
+  std::vector<std::size_t> far;
+  std::vector<std::size_t> missing;
+  for (const std::size_t group : groups) {
+    if (groups_.by_node() && !groups_.is_mate(groups_.ranks(group).front())) {
+      far.push_back(group);
+      missing.insert(missing.end(), groups_.ranks(group).begin(), groups_.ranks(group).end());
+    }
+  }
+  if (!far.empty()) {
+    if (!breaks_) {
+      send_elsewhere(missing);
+    }
+    const auto still =
+        channel.wait(flags_of(far, groups_.count()), kLaterTimeouts * timeout_s_, if_lost());
+    std::erase_if(
+        groups, [&](std::size_t group) { return contains(far, group) && !contains(still, group); });
+  }
+  missing.clear();
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    const std::size_t group = groups_.of(rank);
+    const std::size_t index = groups_.index_in_node(rank);
+    const bool is_silent = contains(groups, group);
+    const bool is_left_out = awaited[group] && !is_silent && groups_.ranks(group).size() > 1 &&
+                             (channel.message(group).missing[index / 64] >> index % 64 & 1) != 0;
+    if (active_[rank] && (is_silent || is_left_out)) {
+      missing.push_back(rank);
+    }
+  }
+  return missing;
+}
+
+void Attendance::note(std::string_view step, const std::vector<std::size_t>& missing) {
+  if (!missing.empty() && breaks_ && broken_.empty()) {
+    broken_ = fmt::format(
+        "{}: nothing came from {} of {} within {} s; look at what these PEs do, or raise the "
+        "timeout",
+        step, ranks_.names(missing), ranks_.count(), timeout_s_);
+  }
+  for (const std::size_t rank : missing) {
+    active_[rank] = false;
+    for (Channel* channel : channels_) {
+      channel->drop(rank);
+    }
+  }
+}
+
+void Attendance::throw_if_broken() const {
+  if (!broken_.empty()) {
+    fail(Status::Timeout, "{}", broken_);
+  }
+}
+
+void Attendance::check_message(const Channel& channel, std::size_t inlet, std::int32_t mode) const {
+  const Message& message = channel.message(inlet);
+  const int sender = ranks_.pes[channel.sender(inlet)];
+  if (message.rows < 0) {
+    fail(Status::Mismatch, "PE {} could not take part: {}",
+         message.refuser < 0 ? sender : message.refuser, message.refusal.data());
+  }
+  if (message.mode != mode) {
+    fail(Status::Mismatch,
+         "PE {} asks for another precision or weighting than this PE; give the same on all PEs",
+         sender);
+  }
+}
+
+}  // namespace weft::moe::engine

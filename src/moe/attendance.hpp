@@ -1,0 +1,87 @@
+// Who takes part in an exchange: waits for the messages of a call, and finds out who is missing, refuses, or does
+// something else. What happens then follows weft_moe_on_timeout: the exchange is broken, or goes on without the missing.
+//
+// If rows travel by node, a message may be missing because the rank that took it for others is gone, perhaps after it sent
+// its own. So with WEFT_MOE_MASK a rank that hears nothing from a node sends what it sent there once more, to another rank
+// of it, and ranks of other nodes are given three more timeouts.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <weft/moe.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/moe/channel.hpp"
+#include "src/moe/groups.hpp"
+#include "src/moe/ranks.hpp"
+
+namespace weft::moe::engine {
+
+class Attendance {
+ public:
+  Attendance(const weft_moe_config& config, const Ranks& ranks, const Groups& groups);
+
+  // `channel` learns which ranks are missing from now on. `is_relayed`: one rank of a node takes its messages for all.
+  void tell(Channel& channel, bool is_relayed) {
+    channels_.push_back(&channel);
+    if (is_relayed) {
+      relayed_.push_back(&channel);
+    }
+  }
+
+  // By rank.
+  [[nodiscard]] const std::vector<bool>& active() const { return active_; }
+
+  // Whether any rank of the group is.
+  [[nodiscard]] bool is_group_active(std::size_t group) const;
+
+  // Why no call works any more, or "".
+  [[nodiscard]] const std::string& broken() const { return broken_; }
+
+  // Waits for one message of each active rank; throws for ranks that are missing, that refuse, or whose mode differs.
+  void receive(Channel& channel, std::string_view step, std::int32_t mode);
+  // The same for a channel with one message of each group.
+  void receive_groups(Channel& channel, std::string_view step, std::int32_t mode);
+  // The same for the ranks of this node, without throwing.
+  void receive_mates(Channel& channel, std::string_view step);
+
+  // As receive and receive_groups, for a rank that refused and only has to stay in step.
+  void absorb(Channel& channel, std::string_view step) { note(step, missing_ranks(channel)); }
+
+  void absorb_groups(Channel& channel, std::string_view step) {
+    note(step, missing_in_groups(channel));
+  }
+
+  void throw_if_broken() const;
+
+  // The ranks of this node that are missing, as Message::missing has them.
+  [[nodiscard]] std::array<std::uint64_t, 4> missing_mates() const;
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> missing_ranks(Channel& channel);
+  [[nodiscard]] std::vector<std::size_t> missing_in_groups(Channel& channel);
+  [[nodiscard]] std::vector<std::size_t> recover(Channel& channel,
+                                                 const std::vector<std::size_t>& missing);
+  void send_elsewhere(const std::vector<std::size_t>& missing);
+  [[nodiscard]] Channel::IfLost if_lost() const;
+  // Drops them, and breaks the exchange where that is asked for.
+  void note(std::string_view step, const std::vector<std::size_t>& missing);
+  void check_message(const Channel& channel, std::size_t inlet, std::int32_t mode) const;
+
+  const Ranks& ranks_;
+  const Groups& groups_;
+  double timeout_s_;
+  bool breaks_;  // when a rank is missing
+  std::vector<bool> active_;
+  std::string broken_;
+  std::vector<Channel*> channels_;
+  std::vector<Channel*> relayed_;
+};
+
+}  // namespace weft::moe::engine
