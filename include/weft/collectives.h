@@ -41,7 +41,7 @@ typedef struct weft_team_range {
 
 /* Collective over `parent`, with the same range on all its PEs. *team is WEFT_TEAM_INVALID on PEs that are
  * not in the range. Returns, on all PEs, WEFT_INVALID_ARGUMENT if the range exceeds the parent, and
- * WEFT_OUT_OF_MEMORY if any PE has no free team (132 teams at a time, the 4 predefined ones included). */
+ * WEFT_OUT_OF_MEMORY if no number of a team is free on all PEs of the range: a PE has 132, of which 4 are predefined. */
 WEFT_EXPORT int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team);
 /* Collective over `parent`. PE p of the parent is at x = p % x_size, y = p / x_size. *x_team contains the PEs
  * with its y, *y_team the PEs with its x. */

@@ -39,11 +39,20 @@ std::vector<std::uint32_t> ranks_among_alike(std::span<const std::uint32_t> numb
   return ranks;
 }
 
+// The index in the parent of each member of the new team.
+std::vector<std::uint32_t> indices_of(const TeamRange& range) {
+  std::vector<std::uint32_t> indices;
+  indices.reserve(static_cast<std::size_t>(range.size));
+  for (std::int32_t i = 0; i < range.size; ++i) {
+    indices.push_back(static_cast<std::uint32_t>(range.start + i * range.stride));
+  }
+  return indices;
+}
+
 std::vector<Pe> members_of(const Team& parent, const TeamRange& range) {
   std::vector<Pe> members;
-  members.reserve(static_cast<std::size_t>(range.size));
-  for (std::int32_t i = 0; i < range.size; ++i) {
-    members.push_back(parent.pe(static_cast<std::uint32_t>(range.start + i * range.stride)));
+  for (const std::uint32_t index : indices_of(range)) {
+    members.push_back(parent.pe(index));
   }
   return members;
 }
@@ -88,7 +97,7 @@ struct SplitClaim {
   }
 };
 
-// The numbers that all members have free, or a member whose range differs from member 0's.
+// The numbers that all members of the new team have free, or a member of the parent whose range differs from member 0's.
 struct Agreement {
   TeamNumbers free_ids = TeamNumbers::all_from(0);
   std::optional<std::uint32_t> other;
@@ -99,9 +108,13 @@ Agreement compare(std::span<const CollectiveRequest> proposals) {
   const TeamRange range = SplitProposal::decode(proposals[0]).range;
   for (std::uint32_t i = 0; i < proposals.size() && !agreement.other; ++i) {
     const SplitProposal proposal = SplitProposal::decode(proposals[i]);
-    agreement.free_ids.keep_those_of(proposal.free_ids);
     if (proposal.range != range) {
       agreement.other = i;
+    }
+  }
+  if (!agreement.other) {
+    for (const std::uint32_t member : indices_of(range)) {
+      agreement.free_ids.keep_those_of(SplitProposal::decode(proposals[member]).free_ids);
     }
   }
   return agreement;
@@ -115,10 +128,8 @@ bool all_have_id(std::span<const CollectiveRequest> claims) {
 // The last position that a member of the new team has published.
 std::uint64_t last_position(std::span<const CollectiveRequest> claims, const TeamRange& range) {
   std::uint64_t position = 0;
-  for (std::int32_t i = 0; i < range.size; ++i) {
-    const std::int64_t member = range.start + std::int64_t{i} * range.stride;
-    position =
-        std::max(position, SplitClaim::decode(claims[static_cast<std::size_t>(member)]).position);
+  for (const std::uint32_t member : indices_of(range)) {
+    position = std::max(position, SplitClaim::decode(claims[member]).position);
   }
   return position;
 }
@@ -200,12 +211,13 @@ Status Collectives::scan(Team& team, Sides sides, std::size_t count, const Scan&
                                          : between_nodes::scan(team, sides, count, scan);
 }
 
-// Two exchanges: the ranges and the free team numbers; then whether all PEs could claim a number that all have free, and
-// the position of its control words. If another thread claimed the number in between, the split retries without it.
+// Two exchanges: the ranges and the free team numbers; then whether all members could claim a number that all of them have
+// free, and the position of its control words. If another thread claimed the number in between, the split retries without
+// it. A number is the members' alone: disjoint teams may have the same.
 Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
   std::vector<CollectiveRequest> all(parent.size());
   while (true) {
-    SplitProposal mine{.range = range};
+    SplitProposal mine{.range = range, .free_ids = {}};
     {
       const std::unique_lock lock(mutex_);
       mine.free_ids = free_ids_;
@@ -221,14 +233,15 @@ Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
     if (agreed.free_ids.is_empty()) {
       return {.status = Status::OutOfMemory};
     }
-    const Claim claimed = claim(agreed.free_ids);
+    const bool is_member = std::ranges::count(indices_of(range), parent.index()) != 0;
+    const Claim claimed = is_member ? claim(agreed.free_ids) : Claim{.is_mine = true};
     std::unique_ptr<Team> team = claimed.is_mine ? join(parent, range, claimed.id) : nullptr;
-    const SplitClaim result{.has_id = claimed.is_mine,
-                            .position = Team::published_position(rma_, claimed.id)};
+    const SplitClaim result{
+        .has_id = claimed.is_mine,
+        .position = team == nullptr ? 0 : Team::published_position(rma_, claimed.id)};
     status = exchange(parent, result.encode(), all);
     if (status == Status::Ok && all_have_id(all)) {
       if (team == nullptr) {
-        give_back(claimed.id);
         return {};
       }
       team->on_node().start(last_position(all, range));
@@ -236,7 +249,7 @@ Collectives::Split Collectives::split(Team& parent, const TeamRange& range) {
       teams_.push_back(std::move(team));
       return {.team = teams_.back().get()};
     }
-    if (claimed.is_mine) {
+    if (team != nullptr) {
       give_back(claimed.id);
     }
     if (status != Status::Ok) {

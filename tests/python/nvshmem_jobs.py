@@ -25,5 +25,5 @@ BEGIN = """
 """
 
 
-def ok(programs, folder, count, body):
-    return programs.ok(count, BEGIN + body, ID_FILE=str(folder / "id"), **HEAP)
+def ok(programs, folder, count, body, **variables):
+    return programs.ok(count, BEGIN + body, ID_FILE=str(folder / "id"), **HEAP | variables)

@@ -1,4 +1,6 @@
-"""weft.nvshmem with tensors of torch, on memory of the CPU; each test is a job."""
+"""weft.nvshmem with tensors of torch, on memory of the CPU and of GPUs; each test is a job."""
+import pytest
+import torch
 
 from nvshmem_jobs import ok
 
@@ -36,3 +38,38 @@ def test_tensors_are_symmetric_and_freed(programs, tmp_path):
             raise AssertionError("freed what is not symmetric")
         nvshmem.finalize()
     """)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+def test_tensors_of_gpus_and_streams(programs, tmp_path):
+    """On one GPU the PEs share it."""
+    ok(programs, tmp_path, 2, """
+        import torch.cuda
+        torch.cuda.set_device(int(os.environ["WEFT_PE"]) % torch.cuda.device_count())
+        me, count = begin()
+        stream = torch.cuda.Stream()
+        queue = nvshmem.NvshmemStream(stream)
+        with torch.cuda.stream(stream):
+            dest, source, sums = (nvshmem.tensor(1000, dtype=torch.float32) for _ in range(3))
+            word = nvshmem.buffer(8)
+            bits = torch.from_dlpack(word)
+            bits.zero_()
+            source.fill_(me + 1)
+        nvshmem.barrier_all(stream=queue)
+        nvshmem.put_signal(dest, source, word, 3, SignalOp.SIGNAL_ADD, remote_pe=1 - me, stream=queue)
+        nvshmem.signal_wait(word, 3, ComparisonType.CMP_GE, stream=queue)
+        nvshmem.reduce(Teams.TEAM_WORLD, sums, source, "sum", stream=queue)
+        nvshmem.barrier(Teams.TEAM_NODE, stream=queue)
+        stream.synchronize()
+        assert (dest == 2 - me).all().item() and (sums == 3).all().item()
+        nvshmem.get(dest, source, remote_pe=me, stream=queue)
+        nvshmem.quiet(stream=queue)
+        nvshmem.sync_all(stream=stream)
+        stream.synchronize()
+        assert (dest == me + 1).all().item()
+        del bits
+        nvshmem.free(word)
+        for one in (dest, source, sums):
+            nvshmem.free_tensor(one)
+        nvshmem.finalize()
+    """, NVSHMEM_HEAP_KIND="DEVICE", WEFT_DEVICE_SHARED="yes", WEFT_DEVICE_HEAP_SIZE="64M")

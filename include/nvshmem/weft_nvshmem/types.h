@@ -11,6 +11,7 @@
 /* The device library (src/nvshmem/device_library). */
 #ifdef WEFT_NVSHMEM_DEVICE_LIBRARY
 #define WEFT_DEVICE_LOADED_MODULE 1
+#define WEFT_DEVICE_DIRECT_CALLS 1 /* the kernel's compiler knows no better by a pointer */
 #endif
 
 #include <nvshmem_version.h>

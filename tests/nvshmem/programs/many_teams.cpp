@@ -1,5 +1,5 @@
-// 128 teams at a time, by splits of the world in which PEs name different ranges: each is used, with blocks that are larger
-// than any buffer of a team too; one more is refused; all are destroyed, and it begins again. Prints "all well".
+// 128 teams of each PE at a time, by splits of the world in which PEs name different ranges: each is used, with blocks that
+// are larger than any buffer of a team too; one more is refused; all are destroyed, and it begins again. Prints "all well".
 #include <cstdio>
 #include <vector>
 
@@ -13,19 +13,17 @@ namespace {
 constexpr int kTeams = 128;
 constexpr std::size_t kLarge = 50000;
 
-// Teams of one PE each, and of all, in turns. Those of one PE take a number each, though a PE is in one alone.
+// Of one PE each and of all, in turns.
 void make_teams(std::vector<nvshmem_team_t>& teams) {
   const int me = nvshmem_my_pe();
   const int count = nvshmem_n_pes();
-  int left = kTeams;
-  for (bool turn = false; left > 0; turn = !turn) {
-    const bool alone = turn && left >= count;
+  for (int i = 0; i < kTeams; ++i) {
+    const bool alone = i % 2 == 1;
     nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
     EXPECT(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, alone ? me : 0, 1, alone ? 1 : count,
                                       nullptr, 0, &team) == 0);
     EXPECT(nvshmem_team_n_pes(team) == (alone ? 1 : count));
     teams.push_back(team);
-    left -= alone ? count : 1;
   }
 }
 

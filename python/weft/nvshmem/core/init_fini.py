@@ -2,7 +2,7 @@
 
 import os
 
-from ... import job
+from ... import _cuda, arrays, job
 from .nvshmem_types import InitStatus, NvshmemInvalid, UniqueId, Version, raised_by_nvshmem
 
 _ID_BYTES = 256
@@ -20,6 +20,9 @@ def init(device=None, uid=None, rank=None, nranks=None, mpi_comm=None, initializ
     _device = _device_of(device)
     with raised_by_nvshmem():
         job.init(**arguments)
+        if _device != "cpu":
+            name = "nvshmem.core.init"
+            _cuda.initialize(_cuda.device_of(_device, name), name, arrays._agree)
 
 
 def finalize():
