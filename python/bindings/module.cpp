@@ -20,6 +20,7 @@
 #include "stream.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 NB_MODULE(_weft, module) {
   nb::set_leak_warnings(
