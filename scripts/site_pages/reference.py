@@ -26,7 +26,7 @@ SUBJECTS = {
                 [("weft/typed.h", title) for title in ("Atomics on one aligned element", "Arithmetic", "Bits")]),
     "collectives": ("Teams and collectives", "Split the PEs; all-to-all, broadcast, reductions and scans.",
                     [("weft/weft.h", "Collectives over all PEs"), ("weft/collectives.h", "Teams"),
-                     ("weft/collectives.h", "Collectives")]),
+                     ("weft/collectives.h", "Collectives"), ("weft/collectives.h", "Notes")]),
     "counters": ("Connections and counters", "What each rail has carried, and opening connections early.",
                  [("weft/weft.h", "Connections and counters")]),
     "device": ("GPUs, from the host", "The heap in device memory, operations on a CUDA stream.", [("weft/device.h", "*")]),

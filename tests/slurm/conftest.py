@@ -8,6 +8,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lab"), str(HERE.parents[1] / "tools" / "lab")]
 
 from slurm_cluster import running_cluster  # noqa: E402: the path above comes first
+from slurm_jobs import BatchJob  # noqa: E402
 from weft_lab import state  # noqa: E402
 
 
@@ -20,3 +21,13 @@ def cluster(tmp_path_factory):
 def state_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_LAB_DIR", str(tmp_path / "labs"))
     return Path(state.state_directory())
+
+
+@pytest.fixture(scope="session")
+def overdue(cluster, bin_dir, tmp_path_factory):
+    """A job whose time is over. Slurm looks at time limits twice a minute, and other tests run meanwhile."""
+    job = BatchJob(cluster, bin_dir, tmp_path_factory.mktemp("overdue"))
+    cluster.left_out.add(job.number)
+    # Slurm's limits are whole minutes.
+    cluster.ok("scontrol", "update", f"JobId={job.number}", "EndTime=now")
+    return job

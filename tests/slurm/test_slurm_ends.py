@@ -1,14 +1,11 @@
-"""A job that Slurm's user, its time limit or the death of a node ends: in bounded time, with a reason, and nothing is left."""
-import re
+"""A job that Slurm's user or the death of a node ends: in bounded time, with a reason, and nothing is left."""
 import subprocess
-import time
 
 import pytest
-from slurm_cluster import HOST_COUNT, LIMIT_S, running_cluster
+from slurm_cluster import LIMIT_S, running_cluster
+from slurm_jobs import PE_COUNT, STEP, BatchJob, wait_until, wait_until_up
 from weft_lab import slurm
 
-PE_COUNT = HOST_COUNT + 1
-STEP = ["-N", HOST_COUNT, "-n", PE_COUNT]
 SECRET = {"WEFT_JOB_SECRET": "of this test"}
 
 
@@ -18,54 +15,28 @@ def computing(bin_dir, tmp_path):
     return [bin_dir / "torchrun_pe", tmp_path / "up", "compute"]
 
 
-def wait_until(condition, what):
-    end = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end, what()
-        time.sleep(0.05)
-
-
-def wait_until_up(tmp_path, what):
-    wait_until(lambda: all((tmp_path / f"up.{pe}").exists() for pe in range(PE_COUNT)), what)
-
-
-class TestABatchJob:
-    @pytest.fixture
-    def job(self, cluster, computing, tmp_path):
-        """The number of a job that computes, and the file of its output."""
-        output = tmp_path / "job.out"
-        script = tmp_path / "job.sh"
-        script.write_text("#!/bin/bash\nsrun --mpi=pmi2 " + " ".join(map(str, computing)) + "\n")
-        number = cluster.ok("sbatch", "--parsable", *STEP, "-o", output, script).strip()
-        wait_until_up(tmp_path, output.read_text)
-        return number, output
-
-    def assert_ended(self, cluster, computing, job, reason):
-        number, output = job
-        wait_until(lambda: not cluster.tasks_of(computing[0]), output.read_text)
-        assert cluster.is_empty()
-        assert f"JobState={reason}" in cluster.ok("scontrol", "show", "job", number)
-        return output.read_text()
-
-    def test_that_is_cancelled_leaves_nothing(self, cluster, computing, job):
-        cluster.ok("scancel", job[0])
-        assert "CANCELLED" in self.assert_ended(cluster, computing, job, "CANCELLED")
-
-    def test_whose_time_is_over_leaves_nothing(self, cluster, computing, job):
-        # Slurm's limits are whole minutes, and it looks at them twice a minute.
-        cluster.ok("scontrol", "update", f"JobId={job[0]}", "EndTime=now")
-        text = self.assert_ended(cluster, computing, job, "TIMEOUT")
-        assert re.search(r"CANCELLED .* DUE TO TIME LIMIT", text), text
+def test_a_batch_job_that_is_cancelled_leaves_nothing(cluster, bin_dir, tmp_path):
+    job = BatchJob(cluster, bin_dir, tmp_path)
+    cluster.ok("scancel", job.number)
+    assert "CANCELLED" in job.assert_ended("CANCELLED")
 
 
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory):
-    """A lab of which a host may die."""
-    yield from running_cluster(tmp_path_factory.mktemp("mortal"))
+    """A lab of which a host may die. Slurm tries again for MessageTimeout to reach a node that refuses connections: 10 s, if it is not told."""
+    for cluster in running_cluster(tmp_path_factory.mktemp("mortal")):
+        with open(cluster.lab().slurm.configuration, "a", encoding="utf-8") as file:
+            file.write("MessageTimeout=3\n")
+        cluster.ok("scontrol", "reconfigure")
+        yield cluster
 
 
 class TestANodeThatDies:
     """Everything on the second host ends at once, Slurm's daemon included; its PE is the last one."""
+
+    @pytest.fixture(autouse=True)
+    def meanwhile(self, overdue):
+        """It waits for Slurm while these tests run, and those of the files after this one."""
 
     @pytest.fixture
     def start(self, mortal, computing, tmp_path):
