@@ -60,12 +60,12 @@ void Attendance::receive_groups(Channel& channel, std::string_view step, std::in
   }
 }
 
-void Attendance::receive_mates(Channel& channel, std::string_view step) {
+void Attendance::receive_mates(Channel& channel, std::string_view step, double timeouts) {
   std::vector<bool> mates(ranks_.count());
   for (const std::size_t mate : groups_.mates()) {
     mates[mate] = active_[mate];
   }
-  note(step, channel.wait(mates, timeout_s_, if_lost()));
+  note(step, channel.wait(mates, timeouts * timeout_s_, if_lost()));
 }
 
 std::array<std::uint64_t, 4> Attendance::missing_mates() const {
@@ -76,6 +76,26 @@ std::array<std::uint64_t, 4> Attendance::missing_mates() const {
     }
   }
   return bits;
+}
+
+std::array<std::uint64_t, 4> Attendance::missing_bits() const {
+  std::array<std::uint64_t, 4> bits{};
+  for (std::size_t rank = 0; rank < std::min(active_.size(), kMatesMax); ++rank) {
+    if (!active_[rank]) {
+      bits[rank / 64] |= std::uint64_t{1} << rank % 64;
+    }
+  }
+  return bits;
+}
+
+void Attendance::leave_out(const std::array<std::uint64_t, 4>& missing, std::string_view step) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t rank = 0; rank < std::min(active_.size(), kMatesMax); ++rank) {
+    if (active_[rank] && (missing[rank / 64] >> rank % 64 & 1) != 0) {
+      ranks.push_back(rank);
+    }
+  }
+  note(step, ranks);
 }
 
 std::vector<std::size_t> Attendance::missing_ranks(Channel& channel) {

@@ -48,8 +48,8 @@ class Attendance {
   void receive(Channel& channel, std::string_view step, std::int32_t mode);
   // The same for a channel with one message of each group.
   void receive_groups(Channel& channel, std::string_view step, std::int32_t mode);
-  // The same for the ranks of this node, without throwing.
-  void receive_mates(Channel& channel, std::string_view step);
+  // The same for the ranks of this node, without throwing; for so many timeouts.
+  void receive_mates(Channel& channel, std::string_view step, double timeouts = 1);
 
   // As receive and receive_groups, for a rank that refused and only has to stay in step.
   void absorb(Channel& channel, std::string_view step) { note(step, missing_ranks(channel)); }
@@ -59,6 +59,11 @@ class Attendance {
   }
 
   void throw_if_broken() const;
+
+  // All ranks that are missing, by rank, as far as they have a bit.
+  [[nodiscard]] std::array<std::uint64_t, 4> missing_bits() const;
+  // Goes on without those that another rank goes on without.
+  void leave_out(const std::array<std::uint64_t, 4>& missing, std::string_view step);
 
   // The ranks of this node that are missing, as Message::missing has them.
   [[nodiscard]] std::array<std::uint64_t, 4> missing_mates() const;

@@ -16,6 +16,9 @@
 namespace weft::moe::engine {
 namespace {
 
+// A rank waits for answers of other nodes for up to four.
+constexpr double kTimeoutsOfMates = 5;
+
 std::int32_t mode_of(const weft_moe_outputs& outputs) {
   return static_cast<std::int32_t>(outputs.precision) * 16 +
          static_cast<std::int32_t>(outputs.weighting);
@@ -95,19 +98,15 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
   }
   outputs_.topk_weights = weights;
   combining_ = &routing;
-  begin_combine();
+  combine_.begin();
+  if (node_sums_.has_value()) {
+    node_sums_->begin();
+  }
   with_type(config_.output, [&]<typename Type>(Type /*type*/) { send_outputs<Type>(routing); });
   if (node_sums_.has_value()) {
     node_sums_->announce(node_sums_->parts_there(), {.mode = mode_of(outputs_)});
   }
   step_ = Step::Combining;
-}
-
-void Exchange::begin_combine() {
-  combine_.begin();
-  if (node_sums_.has_value()) {
-    node_sums_->begin();
-  }
 }
 
 // Each source tells the experts' ranks the weights of its rows.
@@ -206,6 +205,7 @@ void Exchange::combine_recv(std::byte* out) {
   const Routing& routing = *combining_;
   answer_other_nodes(&routing, {.mode = mode_of(outputs_)});
   attendance_.throw_if_broken();
+  stay_together();
   attendance_.receive_groups(combine_, fmt::format("combine {}", combines_), mode_of(outputs_));
   const SumsOf what{config_.output, static_cast<std::size_t>(config_.hidden)};
   Sums(what, {groups_, attendance_, combine_}, routing, outputs_).write(out);
@@ -252,6 +252,25 @@ void Exchange::answer_other_nodes(const Routing* routing, const Message& header)
   }
 }
 
+// With WEFT_MOE_MASK: waits for the answers, and until all ranks of this node have theirs. One whose answer comes late, because
+// another rank had to send it, would else begin the next call too late for those that had theirs in time; and who knows of a
+// lost rank would not wait for it where others still do.
+void Exchange::stay_together() {
+  if (config_.on_timeout != WEFT_MOE_MASK || !node_sums_.has_value()) {
+    return;
+  }
+  const std::string name = fmt::format("combine {}", combines_);
+  attendance_.absorb_groups(combine_, name);
+  node_sums_->answered().begin();
+  node_sums_->announce(node_sums_->answered(), {.missing = attendance_.missing_bits()});
+  attendance_.receive_mates(node_sums_->answered(), name, kTimeoutsOfMates);
+  for (const std::size_t mate : groups_.mates()) {
+    if (is_active(mate)) {
+      attendance_.leave_out(node_sums_->answered().message(mate).missing, name);
+    }
+  }
+}
+
 // To all sources for which this rank stands now, and that have no answer of it.
 void Exchange::send_answers(const Routing* routing,
                             const Message& answer,
@@ -275,7 +294,10 @@ void Exchange::send_answers(const Routing* routing,
 }
 
 void Exchange::refuse_sums(std::string_view text) {
-  begin_combine();
+  combine_.begin();
+  if (node_sums_.has_value()) {
+    node_sums_->begin();
+  }
   const Message refusal = refusal_of(text);
   for (const std::size_t rank : groups_.peers()) {
     if (!groups_.is_shared(rank)) {
@@ -286,6 +308,7 @@ void Exchange::refuse_sums(std::string_view text) {
     node_sums_->announce(node_sums_->parts_there(), refusal);
   }
   answer_other_nodes(nullptr, refusal);
+  stay_together();
   attendance_.absorb_groups(combine_, fmt::format("combine {}", combines_));
 }
 

@@ -76,7 +76,6 @@ class Exchange {
   void take_arrived(Routing& routing, std::size_t rank) const;
   // combine.cpp
   void exchange_weights(const Routing& routing, const float* weights);
-  void begin_combine();
   template <typename Type>
   void send_outputs(const Routing& routing);
   template <typename Type>
@@ -86,6 +85,7 @@ class Exchange {
                  RowSum<Type>& sum) const;
   [[nodiscard]] Message answer_with(const Channel& mates, Message header) const;
   void answer_other_nodes(const Routing* routing, const Message& header);
+  void stay_together();
   void send_answers(const Routing* routing, const Message& answer, std::vector<bool>& answered);
 
   [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(ranks_.me); }

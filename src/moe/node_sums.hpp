@@ -39,7 +39,7 @@ class NodeSums {
   // Begins the next call.
   void begin();
 
-  // Between the ranks of this node, messages without rows: that the parts are there, and that the answers are on their way.
+  // Between the ranks of this node, messages without rows: that the parts are there; that the answers are sent, and have come.
   [[nodiscard]] Channel& parts_there() { return parts_there_; }
 
   [[nodiscard]] Channel& answered() { return answered_; }
