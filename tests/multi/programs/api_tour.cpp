@@ -267,7 +267,8 @@ void tour_collectives(const Ring& ring) {
     WEFT_EXPECT(notes[count - 1] == 1000 * round + ring.count - 1);
   }
   WEFT_EXPECT(weft_team_check_level(WEFT_TEAM_NODE) == 1);
-  WEFT_EXPECT(weft_team_check_level(WEFT_TEAM_WORLD) == (weft_node_count() == 1 ? 1 : 0));
+  const bool all_share_memory = weft_team_pe_count(WEFT_TEAM_NODE) == ring.count;
+  WEFT_EXPECT(weft_team_check_level(WEFT_TEAM_WORLD) == (all_share_memory ? 1 : 0));
   WEFT_EXPECT_OK(weft_sync_all());
   WEFT_EXPECT_OK(weft_free(dest));
   WEFT_EXPECT_OK(weft_free(source));
