@@ -26,8 +26,12 @@
 #include <sys/utsname.h>
 
 #include "tests/multi/programs/expect.h"
+#include "tests/multi/programs/sent_counts.hpp"
 
 namespace {
+
+using weft::programs::put_bytes;
+using weft::programs::sent_signals;
 
 constexpr int kHidden = 7168;
 constexpr int kExperts = 256;
@@ -204,30 +208,6 @@ class PingPong {
   std::uint64_t round_ = 0;
 };
 
-std::uint64_t signals() {
-  std::vector<weft_rail_counters> rails(static_cast<std::size_t>(weft_counters(nullptr, 0)));
-  weft_counters(rails.data(), rails.size());
-  std::uint64_t sum = 0;
-  for (const weft_rail_counters& rail : rails) {
-    sum += rail.tx_signals;
-  }
-  return sum;
-}
-
-// By PE, what this one has put there over its rails.
-std::vector<std::uint64_t> put_bytes() {
-  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(weft::pe_count()));
-  for (int pe = 0; pe < weft::pe_count(); ++pe) {
-    std::vector<weft_peer_rail_counters> rails(
-        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
-    weft_peer_counters(pe, rails.data(), rails.size());
-    for (const weft_peer_rail_counters& rail : rails) {
-      bytes[static_cast<std::size_t>(pe)] += rail.put_bytes;
-    }
-  }
-  return bytes;
-}
-
 struct Row {
   const char* name;
   std::function<void()> run;
@@ -289,7 +269,7 @@ void measure(std::vector<Row>& rows) {
     for (Row& row : rows) {
       weft::quiet();
       weft::barrier_all();
-      const std::uint64_t signals_before = signals();
+      const std::uint64_t signals_before = sent_signals();
       const std::vector<std::uint64_t> put_before = put_bytes();
       const auto start = Clock::now();
       row.run();
@@ -297,7 +277,7 @@ void measure(std::vector<Row>& rows) {
       if (sample >= 0) {
         weft::quiet();
         row.us.push_back(us / row.divisor);
-        row.writes += signals() - signals_before;
+        row.writes += sent_signals() - signals_before;
         const std::vector<std::uint64_t> put_after = put_bytes();
         for (std::size_t pe = 0; pe < put_after.size(); ++pe) {
           row.put[pe] += put_after[pe] - put_before[pe];

@@ -23,6 +23,17 @@ std::vector<bool> flags_of(const std::vector<std::size_t>& inlets, std::size_t c
   return flags;
 }
 
+// A set of ranks, as a message carries it.
+using Bits = std::array<std::uint64_t, 4>;
+
+void add(Bits& bits, std::size_t rank) {
+  bits[rank / 64] |= std::uint64_t{1} << rank % 64;
+}
+
+bool has(const Bits& bits, std::size_t rank) {
+  return (bits[rank / 64] >> rank % 64 & 1) != 0;
+}
+
 }  // namespace
 
 Attendance::Attendance(const weft_moe_config& config, const Ranks& ranks, const Groups& groups)
@@ -69,20 +80,20 @@ void Attendance::receive_mates(Channel& channel, std::string_view step, double t
 }
 
 std::array<std::uint64_t, 4> Attendance::missing_mates() const {
-  std::array<std::uint64_t, 4> bits{};
+  Bits bits{};
   for (std::size_t mate = 0; mate < groups_.mates().size(); ++mate) {
     if (!active_[groups_.mates()[mate]]) {
-      bits[mate / 64] |= std::uint64_t{1} << mate % 64;
+      add(bits, mate);
     }
   }
   return bits;
 }
 
 std::array<std::uint64_t, 4> Attendance::missing_bits() const {
-  std::array<std::uint64_t, 4> bits{};
+  Bits bits{};
   for (std::size_t rank = 0; rank < std::min(active_.size(), kMatesMax); ++rank) {
     if (!active_[rank]) {
-      bits[rank / 64] |= std::uint64_t{1} << rank % 64;
+      add(bits, rank);
     }
   }
   return bits;
@@ -91,7 +102,7 @@ std::array<std::uint64_t, 4> Attendance::missing_bits() const {
 void Attendance::leave_out(const std::array<std::uint64_t, 4>& missing, std::string_view step) {
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < std::min(active_.size(), kMatesMax); ++rank) {
-    if (active_[rank] && (missing[rank / 64] >> rank % 64 & 1) != 0) {
+    if (active_[rank] && has(missing, rank)) {
       ranks.push_back(rank);
     }
   }
@@ -170,7 +181,7 @@ std::vector<std::size_t> Attendance::missing_in_groups(Channel& channel) {
     const std::size_t index = groups_.index_in_node(rank);
     const bool is_silent = contains(groups, group);
     const bool is_left_out = awaited[group] && !is_silent && groups_.ranks(group).size() > 1 &&
-                             (channel.message(group).missing[index / 64] >> index % 64 & 1) != 0;
+                             has(channel.message(group).missing, index);
     if (active_[rank] && (is_silent || is_left_out)) {
       missing.push_back(rank);
     }

@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "tests/multi/programs/expect.h"
+#include "tests/multi/programs/sent_counts.hpp"
 
 namespace {
+
+using weft::programs::put_bytes;
+using weft::programs::sent_signals;
 
 constexpr int kTokens = 100;  // more than travel behind a header
 constexpr int kHidden = 64;
@@ -18,31 +22,6 @@ constexpr int kCalls = 10;
 constexpr std::uint64_t kRowBytes = 320;  // payload, ids, weights, number, up to 32 bytes
 constexpr std::uint64_t kHeaderBytes =
     2048;  // of the two writes of a message, with what the rails add
-
-// Signals that this PE's rails sent: each write of an exchange is one put_signal.
-std::uint64_t writes() {
-  std::vector<weft_rail_counters> rails(static_cast<std::size_t>(weft_counters(nullptr, 0)));
-  weft_counters(rails.data(), rails.size());
-  std::uint64_t sum = 0;
-  for (const weft_rail_counters& rail : rails) {
-    sum += rail.tx_signals;
-  }
-  return sum;
-}
-
-// By PE, what this one has put there.
-std::vector<std::uint64_t> put_bytes() {
-  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(weft::pe_count()));
-  for (int pe = 0; pe < weft::pe_count(); ++pe) {
-    std::vector<weft_peer_rail_counters> rails(
-        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
-    weft_peer_counters(pe, rails.data(), rails.size());
-    for (const weft_peer_rail_counters& rail : rails) {
-      bytes[static_cast<std::size_t>(pe)] += rail.put_bytes;
-    }
-  }
-  return bytes;
-}
 
 struct Sums {
   std::uint64_t writes = 0;  // the most of a call
@@ -98,7 +77,7 @@ void run(weft_moe_row_per row_per) {
   }
   Sums sums;
   for (int call = 0; call < kCalls; ++call) {
-    const std::uint64_t before = writes();
+    const std::uint64_t before = sent_signals();
     const std::vector<std::uint64_t> put_before = put_bytes();
     const weft::moe::Received got = exchange.dispatch({.count = kTokens,
                                                        .x = x.data(),
@@ -110,7 +89,7 @@ void run(weft_moe_row_per row_per) {
     for (std::size_t pe = 0; pe < put_after.size(); ++pe) {
       sums.dispatched[pe] += put_after[pe] - put_before[pe];
     }
-    const std::uint64_t between = writes();
+    const std::uint64_t between = sent_signals();
     std::vector<float> y(x.size());
     exchange.combine(got.plan,
                      {.rows = got.rows.x,
@@ -118,7 +97,7 @@ void run(weft_moe_row_per row_per) {
                       .weighting = WEFT_MOE_WEIGHTS_OF_DISPATCH},
                      y.data());
     WEFT_EXPECT(std::equal(x.begin(), x.end(), y.begin()));
-    sums.writes = std::max({sums.writes, between - before, writes() - between});
+    sums.writes = std::max({sums.writes, between - before, sent_signals() - between});
   }
   const auto others = static_cast<std::uint64_t>(weft_node_count() - 1);
   const bool is_by_node = row_per == WEFT_MOE_ROW_PER_NODE;

@@ -108,6 +108,14 @@ def buffer_at(address, name):
     return found
 
 
+def change(call, memory, name, instead):
+    """Registers memory of the CPU, or takes it back. `instead`: what memory of a GPU is copied into."""
+    if init_fini.device() != "cpu":
+        raise NvshmemError(f"{name}: Weft registers memory of the CPU alone; copy into {instead}")
+    with raised_by_nvshmem():
+        return call(memory)
+
+
 def operand(value):
     """What weft's functions take for a Buffer, an array or a tensor."""
     return value.view() if isinstance(value, Buffer) else value

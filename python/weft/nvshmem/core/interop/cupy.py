@@ -6,7 +6,7 @@ import math
 
 from .... import arrays
 from .. import init_fini, memory
-from ..nvshmem_types import NvshmemError, NvshmemInvalid, raised_by_nvshmem
+from ..nvshmem_types import NvshmemInvalid
 
 
 def array(shape, dtype="float32", release=False, morder="C", except_on_del=True):
@@ -43,18 +43,11 @@ def get_multicast_array(team, array):
 
 def register_external_array(array):
     """Makes an array of the CPU symmetric, in place. Collective."""
-    return _change(arrays.register, array, "nvshmem.core.register_external_array")
+    return memory.change(arrays.register, array, "nvshmem.core.register_external_array", "an array of nvshmem.core.array")
 
 
 def unregister_external_array(array):
-    _change(arrays.unregister, array, "nvshmem.core.unregister_external_array")
-
-
-def _change(call, array, name):
-    if init_fini.device() != "cpu":
-        raise NvshmemError(f"{name}: Weft registers memory of the CPU alone; copy into an array of nvshmem.core.array")
-    with raised_by_nvshmem():
-        return call(array)
+    memory.change(arrays.unregister, array, "nvshmem.core.unregister_external_array", "an array of nvshmem.core.array")
 
 
 def _module():

@@ -2,7 +2,7 @@
 
 from .... import arrays
 from .. import init_fini, memory
-from ..nvshmem_types import NvshmemError, NvshmemInvalid, raised_by_nvshmem
+from ..nvshmem_types import NvshmemInvalid, raised_by_nvshmem
 
 
 def tensor(shape, dtype=None, release=False, morder="C", except_on_del=True):
@@ -50,18 +50,11 @@ def get_multicast_tensor(team, tensor):
 
 def register_external_tensor(tensor):
     """Makes a tensor of the CPU symmetric, in place. Collective."""
-    return _change(arrays.register, tensor, "nvshmem.core.register_external_tensor")
+    return memory.change(arrays.register, tensor, "nvshmem.core.register_external_tensor", "a tensor of nvshmem.core.tensor")
 
 
 def unregister_external_tensor(tensor):
-    _change(arrays.unregister, tensor, "nvshmem.core.unregister_external_tensor")
-
-
-def _change(call, tensor, name):
-    if init_fini.device() != "cpu":
-        raise NvshmemError(f"{name}: Weft registers memory of the CPU alone; copy into a tensor of nvshmem.core.tensor")
-    with raised_by_nvshmem():
-        return call(tensor)
+    memory.change(arrays.unregister, tensor, "nvshmem.core.unregister_external_tensor", "a tensor of nvshmem.core.tensor")
 
 
 def _array_of(tensor, name):
