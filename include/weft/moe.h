@@ -156,6 +156,13 @@ WEFT_EXPORT int weft_moe_dispatch_recv(weft_moe_t exchange,
                                        weft_moe_plan_t* plan);
 WEFT_EXPORT void weft_moe_plan_free(weft_moe_plan_t plan);
 
+/* For each row of x of the dispatch of `plan`: the rank that it came from, and the token's number there; -1 for rows that
+ * no token came for. ranks, tokens: [rows_max] of the caller. */
+WEFT_EXPORT int weft_moe_sources(weft_moe_t exchange,
+                                 weft_moe_plan_t plan,
+                                 int32_t* ranks,
+                                 int32_t* tokens);
+
 /* ---- Combine ------------------------------------------------------------------------------------- */
 
 typedef enum weft_moe_precision {
@@ -197,8 +204,18 @@ typedef enum weft_moe_step { WEFT_MOE_DISPATCH = 1, WEFT_MOE_COMBINE } weft_moe_
  * themselves; this one is for arguments that a caller checks. */
 WEFT_EXPORT int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text);
 
-/* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK). As this PE saw it. */
+/* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK) or was left out. As this PE saw it. */
 WEFT_EXPORT int weft_moe_active(weft_moe_t exchange, uint8_t* active);
+
+/* This PE goes on without `rank`, as if it had not come (WEFT_MOE_MASK). Between calls; all other ranks do the same at the
+ * same place. On a GPU: synchronize the stream first. */
+WEFT_EXPORT int weft_moe_leave_out(weft_moe_t exchange, int rank);
+
+/* Collective over all ranks, also those that were late or left out: they are in step again, and nobody is missing. What a
+ * rank had begun is dropped; results that are read in place end on ranks that were behind. A broken exchange works again.
+ * Needs every rank's process: one that died cannot come back. On a GPU: synchronize the streams first, and capture
+ * graphs anew in WEFT_MOE_RANK_MAJOR. */
+WEFT_EXPORT int weft_moe_rejoin(weft_moe_t exchange);
 
 /* ---- On a GPU ------------------------------------------------------------------------------------ *
  * Exchanges of WEFT_MOE_DEVICE. Ranks of one node have each other's GPU memory mapped (NVLink, PCIe):
@@ -234,6 +251,10 @@ WEFT_EXPORT int weft_moe_combine_on_stream(weft_moe_t exchange,
                                            const weft_moe_outputs* outputs,
                                            void* out,
                                            weft_stream_t stream);
+
+/* As weft_moe_sources. */
+WEFT_EXPORT int weft_moe_sources_on_stream(
+    weft_moe_t exchange, const void* plan, int32_t* ranks, int32_t* tokens, weft_stream_t stream);
 
 /* As weft_moe_refuse; the peers hear only that this PE refused. */
 WEFT_EXPORT int weft_moe_refuse_on_stream(weft_moe_t exchange,

@@ -279,13 +279,60 @@ int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text) {
 int weft_moe_active(weft_moe_t exchange, uint8_t* active) {
   return guarded("weft_moe_active", [&] {
     require_handle(exchange);
-    require_handle(exchange);
-    const std::vector<bool> ranks =
-        exchange->on_gpu != nullptr ? exchange->on_gpu->active() : engine_of(exchange).active();
+    require_handle(active);
+    const std::vector<bool> ranks = exchange->on_gpu != nullptr
+                                        ? exchange->on_gpu->active()
+                                        : engine_of(exchange).attendance().active();
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       active[rank] = ranks[rank] ? 1 : 0;
     }
   });
+}
+
+int weft_moe_leave_out(weft_moe_t exchange, int rank) {
+  return guarded("weft_moe_leave_out", [&] {
+    require_handle(exchange);
+    const weft_moe_shape shape =
+        exchange->on_gpu != nullptr ? exchange->on_gpu->shape() : engine_of(exchange).shape();
+    if (rank < 0 || rank >= shape.ranks || rank == shape.rank) {
+      weft::fail(weft::Status::InvalidArgument,
+                 "rank is {}; give another of the {} ranks than this PE's own, {}", rank,
+                 shape.ranks, shape.rank);
+    }
+    if (exchange->on_gpu != nullptr) {
+      exchange->on_gpu->leave_out(static_cast<std::size_t>(rank));
+    } else {
+      engine_of(exchange).attendance().leave_out(static_cast<std::size_t>(rank));
+    }
+  });
+}
+
+int weft_moe_rejoin(weft_moe_t exchange) {
+  return guarded("weft_moe_rejoin", [&] {
+    require_handle(exchange);
+    if (exchange->on_gpu != nullptr) {
+      exchange->on_gpu->rejoin();
+    } else {
+      engine_of(exchange).rejoin();
+    }
+  });
+}
+
+int weft_moe_sources(weft_moe_t exchange, weft_moe_plan_t plan, int32_t* ranks, int32_t* tokens) {
+  return guarded("weft_moe_sources", [&] {
+    for (const void* address : {static_cast<const void*>(plan), static_cast<const void*>(ranks),
+                                static_cast<const void*>(tokens)}) {
+      require_handle(address);
+    }
+    const std::size_t rows = engine_of(exchange).shape().rows_max;
+    find_sources(*plan->routing, {{ranks, rows}, {tokens, rows}});
+  });
+}
+
+int weft_moe_sources_on_stream(
+    weft_moe_t exchange, const void* plan, int32_t* ranks, int32_t* tokens, weft_stream_t stream) {
+  return guarded("weft_moe_sources_on_stream",
+                 [&] { gpu_engine_of(exchange).sources(plan, ranks, tokens, stream); });
 }
 
 int weft_moe_dispatch_on_stream(weft_moe_t exchange,

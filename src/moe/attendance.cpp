@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.hpp"
+#include "src/moe/failure.hpp"
 
 namespace weft::moe::engine {
 namespace {
@@ -107,6 +108,36 @@ void Attendance::leave_out(const std::array<std::uint64_t, 4>& missing, std::str
     }
   }
   note(step, ranks);
+}
+
+void Attendance::leave_out(std::size_t rank) {
+  if (breaks_) {
+    fail(Status::InvalidArgument,
+         "the exchange was made to end when a rank is missing; make it with WEFT_MOE_MASK "
+         "(on_timeout=\"mask\") to leave one out");
+  }
+  note("", {rank});
+}
+
+// What a rank wrote late, where the others no longer expect it, is complete before any of them begins the next call.
+void Attendance::rejoin(weft_team_t team, std::uint64_t& combines) {
+  std::array<std::uint64_t, 8> mine{combines};
+  WEFT_CHECK(channels_.size() < mine.size(), "{} channels", channels_.size());
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    mine[1 + i] = channels_[i]->settle();
+  }
+  std::vector<std::array<std::uint64_t, 8>> all(ranks_.count());
+  check(weft_team_exchange(team, mine.data(), sizeof mine, all.data()));
+  for (const auto& theirs : all) {
+    std::ranges::transform(mine, theirs, mine.begin(),
+                           [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+  }
+  combines = mine[0];
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    channels_[i]->go_on_after(mine[1 + i]);
+  }
+  active_.assign(ranks_.count(), true);
+  broken_.clear();
 }
 
 std::vector<std::size_t> Attendance::missing_ranks(Channel& channel) {

@@ -38,6 +38,8 @@ class Attendance {
   // By rank.
   [[nodiscard]] const std::vector<bool>& active() const { return active_; }
 
+  [[nodiscard]] bool is_active(std::size_t rank) const { return active_[rank]; }
+
   // Whether any rank of the group is.
   [[nodiscard]] bool is_group_active(std::size_t group) const;
 
@@ -64,6 +66,12 @@ class Attendance {
   [[nodiscard]] std::array<std::uint64_t, 4> missing_bits() const;
   // Goes on without those that another rank goes on without.
   void leave_out(const std::array<std::uint64_t, 4>& missing, std::string_view step);
+
+  // Goes on without `rank`, as after a timeout. Throws where a missing rank breaks the exchange.
+  void leave_out(std::size_t rank);
+  // Collective over `team`, whose ranks are all here again: each channel goes on behind the last call that any of them made, and
+  // so does `combines`, a number of calls of the caller. Who was behind drops what it had begun.
+  void rejoin(weft_team_t team, std::uint64_t& combines);
 
   // The ranks of this node that are missing, as Message::missing has them.
   [[nodiscard]] std::array<std::uint64_t, 4> missing_mates() const;

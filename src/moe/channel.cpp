@@ -33,6 +33,14 @@ std::size_t generation_bytes(std::size_t ranks, const ChannelShape& shape) {
   return ranks * (kLine + first_bytes(shape)) + pool_bytes(shape);
 }
 
+// A context, made when it is first needed.
+weft_ctx_t made(weft_ctx_t& context) {
+  if (context == WEFT_CTX_DEFAULT) {
+    check(weft_ctx_create(&context));
+  }
+  return context;
+}
+
 // A PE that waits leaves its core to others: there may be fewer cores than PEs.
 void pause(int polls) {
   weft_progress();
@@ -111,7 +119,7 @@ void Channel::send(std::size_t outlet,
   if (first == to.end()) {
     return;
   }
-  if (is_mapped(*first)) {
+  if (mapped_[*first] != nullptr) {
     store(*first, message, pool_row, write);
     return;
   }
@@ -188,20 +196,13 @@ void Channel::post(Packed& packed, Message& message, WriteRow write) {
   put_rest(packed);
 }
 
-weft_ctx_t Channel::context_to(std::size_t rank) {
-  if (across_[rank] == WEFT_CTX_DEFAULT) {
-    check(weft_ctx_create(&across_[rank]));
-  }
-  return across_[rank];
-}
-
 // The header, and the rows behind it.
 void Channel::put_first(const Packed& packed) {
   const auto& message = *reinterpret_cast<const Message*>(packed.bytes.data());
   const std::size_t bytes =
       sizeof message + static_cast<std::size_t>(message.first_rows) * shape_.row_bytes;
   note(packed.rank, weft_ctx_put_signal_nbi(
-                        context_to(packed.rank), first_of(me_, me_), packed.bytes.data(), bytes,
+                        made(across_[packed.rank]), first_of(me_, me_), packed.bytes.data(), bytes,
                         {flags_of(me_, me_), call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
 }
 
@@ -214,9 +215,24 @@ void Channel::put_rest(const Packed& packed) {
   const std::size_t rows = static_cast<std::size_t>(message.rows) - first;
   note(packed.rank,
        weft_ctx_put_signal_nbi(
-           context_to(packed.rank), pool_of(me_, packed.pool_row + first),
+           made(across_[packed.rank]), pool_of(me_, packed.pool_row + first),
            packed.bytes.data() + sizeof message + first * shape_.row_bytes, rows * shape_.row_bytes,
            {flags_of(me_, me_) + 1, call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
+}
+
+std::uint64_t Channel::settle() {
+  check(weft_ctx_quiet(on_node_));
+  for (const weft_ctx_t context : across_) {
+    if (context != WEFT_CTX_DEFAULT) {
+      check(weft_ctx_quiet(context));
+    }
+  }
+  return call_;
+}
+
+void Channel::go_on_after(std::uint64_t call) {
+  call_ = call;
+  lost_.assign(ranks_.count(), false);
 }
 
 bool Channel::has_come(std::size_t inlet) {

@@ -110,6 +110,11 @@ class Channel {
   // Sends nothing more to `rank`, and waits for it no more.
   void drop(std::size_t rank) { lost_[rank] = true; }
 
+  // Waits until what this PE sent is where it was sent to; returns the number of the call.
+  [[nodiscard]] std::uint64_t settle();
+  // The next call is `call` + 1, with all ranks, on all of them. After settle, and when all ranks have called it.
+  void go_on_after(std::uint64_t call);
+
   // What arrived, after wait.
   [[nodiscard]] const Message& message(std::size_t inlet) const;
 
@@ -133,15 +138,12 @@ class Channel {
 
   [[nodiscard]] std::size_t generation() const { return call_ % shape_.generations; }
 
-  [[nodiscard]] bool is_mapped(std::size_t rank) const { return mapped_[rank] != nullptr; }
-
   // In the memory of `holder`.
   [[nodiscard]] std::byte* first_of(std::size_t holder, std::size_t sender) const;
   [[nodiscard]] std::uint64_t* flags_of(std::size_t holder, std::size_t sender) const;
   [[nodiscard]] bool has_come(std::size_t inlet);
   void store(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write);
   void post(Packed& packed, Message& message, WriteRow write);
-  [[nodiscard]] weft_ctx_t context_to(std::size_t rank);
   void put_first(const Packed& packed);
   void put_rest(const Packed& packed);
   void put_to_next(Packed& packed, std::span<const std::size_t> to);

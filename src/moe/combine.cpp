@@ -163,7 +163,7 @@ void Exchange::send_outputs(const Routing& routing) {
   const bool is_sum = outputs_.precision == WEFT_MOE_REDUCED;
   RowSum<Type> sum(static_cast<std::size_t>(config_.hidden));
   for (const std::size_t rank : groups_.peers()) {
-    if (!is_active(rank)) {
+    if (!attendance_.is_active(rank)) {
       continue;
     }
     const Arrived& from = routing.arrived[rank];
@@ -215,7 +215,7 @@ void Exchange::combine_recv(std::byte* out) {
 Message Exchange::answer_with(const Channel& mates, Message header) const {
   const std::int32_t mode = header.mode;
   for (const std::size_t mate : groups_.mates()) {
-    if (header.rows < 0 || !is_active(mate)) {
+    if (header.rows < 0 || !attendance_.is_active(mate)) {
       continue;
     }
     const Message& message = mates.message(mate);
@@ -265,7 +265,7 @@ void Exchange::stay_together() {
   node_sums_->announce(node_sums_->answered(), {.missing = attendance_.missing_bits()});
   attendance_.receive_mates(node_sums_->answered(), name, kTimeoutsOfMates);
   for (const std::size_t mate : groups_.mates()) {
-    if (is_active(mate)) {
+    if (attendance_.is_active(mate)) {
       attendance_.leave_out(node_sums_->answered().message(mate).missing, name);
     }
   }
@@ -277,7 +277,7 @@ void Exchange::send_answers(const Routing* routing,
                             std::vector<bool>& answered) {
   const bool has_rows = answer.rows >= 0 && attendance_.broken().empty();
   for (const std::size_t source : groups_.peers()) {
-    if (!groups_.is_shared(source) || !is_active(source) || answered[source] ||
+    if (!groups_.is_shared(source) || !attendance_.is_active(source) || answered[source] ||
         !node_sums_->answers(source, attendance_.active())) {
       continue;
     }

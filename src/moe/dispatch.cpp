@@ -51,7 +51,6 @@ void Exchange::check_tokens(const weft_moe_tokens& tokens) const {
 
 void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   require(Step::Idle, "a dispatch");
-  ++dispatches_;
   try {
     check_tokens(tokens);
   } catch (const Error& error) {
@@ -113,13 +112,13 @@ void Exchange::send_rows(const weft_moe_tokens& tokens) {
 std::unique_ptr<Routing> Exchange::dispatch_recv(weft_moe_rows& rows) {
   require(Step::Dispatching, "the receive of a dispatch");
   step_ = Step::Idle;
-  attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatches_), 0);
+  attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatch_.call()), 0);
   std::unique_ptr<Routing> routing = std::move(outgoing_);
   routing->arrived.resize(ranks_.count());
   std::vector<std::size_t> places;
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     places.push_back(place_of(rank));
-    if (is_active(rank)) {
+    if (attendance_.is_active(rank)) {
       take_arrived(*routing, rank);
     }
   }
@@ -147,6 +146,7 @@ void Exchange::take_arrived(Routing& routing, std::size_t rank) const {
     if (!groups_.is_shared(rank) || goes_to(route, map_, ranks_.me)) {
       std::memcpy(weights.data(), row + row_.weights_at(), row_.topk * sizeof(float));
       from.row.push_back(number);
+      std::memcpy(&from.tokens.emplace_back(), row + row_.token_at(), sizeof(std::int32_t));
       from.ids.insert(from.ids.end(), ids.begin(), ids.end());
       from.weights.insert(from.weights.end(), weights.begin(), weights.end());
     }

@@ -3,6 +3,7 @@
 #include <weft/device.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -11,6 +12,7 @@
 #include "src/gpu/device.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/moe/element.hpp"
+#include "src/moe/failure.hpp"
 
 namespace weft::moe::engine {
 namespace {
@@ -401,6 +403,60 @@ void GpuExchange::combine(weft_moe_phase phase,
       .out = static_cast<std::byte*>(out)};
   enqueued(gpu::moe::combine(exchange_, call, grid(), stream));
   step_ = receives ? Step::Idle : Step::Combining;
+}
+
+void GpuExchange::sources(const void* plan,
+                          std::int32_t* ranks,
+                          std::int32_t* tokens,
+                          weft_stream_t stream) {
+  require_on_gpu("plan", plan, kAlignment);
+  require_on_gpu("ranks", ranks, alignof(std::int32_t));
+  require_on_gpu("tokens", tokens, alignof(std::int32_t));
+  enqueued(gpu::moe::find_sources(
+      exchange_, {static_cast<const std::byte*>(plan), ranks, tokens, shape().rows_max}, stream));
+}
+
+// ---- Ranks that leave and come back
+
+gpu::moe::State GpuExchange::state() const {
+  gpu::moe::State state{};
+  state_.read(0, std::as_writable_bytes(std::span(&state, 1)));
+  return state;
+}
+
+void GpuExchange::write(const gpu::moe::State& state) {
+  state_.write(0, std::as_bytes(std::span(&state, 1)));
+  record().missing = state.missing;
+}
+
+void GpuExchange::leave_out(std::size_t rank) {
+  require(Step::Idle, "leaving a rank out");
+  if (config_.on_timeout != WEFT_MOE_MASK) {
+    fail(Status::InvalidArgument,
+         "the exchange was made to end when a rank is missing; make it with WEFT_MOE_MASK "
+         "(on_timeout=\"mask\") to leave one out");
+  }
+  gpu::moe::State now = state();
+  now.missing |= std::uint64_t{1} << rank;
+  write(now);
+}
+
+// What a rank put late is complete before any of them begins the next call.
+void GpuExchange::rejoin() {
+  engine::check(weft_quiet_on_stream(nullptr));
+  gpu::moe::State now = state();
+  const std::array mine{now.dispatches, now.combines};
+  std::vector<std::array<std::uint64_t, 2>> all(ranks_.count());
+  engine::check(weft_team_exchange(config_.team, mine.data(), sizeof mine, all.data()));
+  for (const auto& theirs : all) {
+    now.dispatches = std::max(now.dispatches, theirs[0]);
+    now.combines = std::max(now.combines, theirs[1]);
+  }
+  now.missing = 0;
+  write(now);
+  record() = {};
+  dispatches_ = now.dispatches;
+  step_ = Step::Idle;
 }
 
 void GpuExchange::refuse(weft_moe_step step, weft_stream_t stream) {

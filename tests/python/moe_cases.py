@@ -52,6 +52,25 @@ def check_rows_by_rank(case, rank, sources, result):
         assert len(x) == sum(counts)
 
 
+def check_sources(case, rank, sources, found):
+    """`found`: for each row, the rank and the token that it came from."""
+    ranks, tokens = numpy.full(found[0].shape, -1), numpy.full(found[0].shape, -1)
+    if case.layout.startswith("rank"):
+        places, slots = {}, [0] * case.ranks
+        for row, (source, token, _) in enumerate(reference.rows_at(case, rank, sources)):
+            places[(source, slots[source]) if case.layout == "rank_major" else row] = source, token
+            slots[source] += 1
+    else:
+        places, offset = {}, 0
+        for expert, rows in enumerate(reference.expert_rows(case, rank, sources)):
+            for position, (source, token, _) in enumerate(rows):
+                places[(expert, position) if case.layout == "expert_padded" else offset + position] = source, token
+            offset += -(-len(rows) // case.alignment) * case.alignment
+    for place, (source, token) in places.items():
+        ranks[place], tokens[place] = source, token
+    assert (found[0] == ranks).all() and (found[1] == tokens).all()
+
+
 def check_row(case, source, token, received):
     x, values, scales, _, _ = source
     row, row_scales, nvfp4_scales, at = received
@@ -131,6 +150,7 @@ def run_case(case, exchange, rank, jitter):
     time.sleep(jitter())
     result = exchange.dispatch(x, ids, weights if case.weights_at == "dispatch" else None, scales)
     check_rows(case, rank, sources, result)
+    check_sources(case, rank, sources, exchange.sources(result.plan))
     out = expert_outputs(case, rank, result)
     time.sleep(jitter())
     y = exchange.combine(out, result.plan, weights if case.weights_at == "combine" else None, precision=case.precision,
