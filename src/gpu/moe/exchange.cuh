@@ -276,19 +276,23 @@ __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visi
 
 // ---- Words
 
-// Words of peers that a thread has yet to store: one fence covers what its group has done for all of them. With many rows a
-// fence for each would take as long as the row; with few, none is held back.
+// So many rows of a group share a fence: of a sender, the one before it stores their words; of a receiver, the one after it has
+// seen them. With many rows a fence for each would take as long as the row; with few, none is held back.
+template <Rows kRows>
+inline constexpr std::uint32_t kRowsPerFence = kRows == Rows::Many ? 4 : 1;
+
+// Words of peers that a thread has yet to store.
 template <Rows kRows>
 class PendingWords {
  public:
   // Null: none for this row. Behind the group's barrier, and at once in all its threads.
   __device__ void add(std::uint64_t* word, std::uint64_t number) {
 #pragma unroll
-    for (std::uint32_t i = kMost - 1; i > 0; --i) {
+    for (std::uint32_t i = kRowsPerFence<kRows> - 1; i > 0; --i) {
       words_[i] = words_[i - 1];
     }
     words_[0] = word;
-    if (++count_ == kMost) {
+    if (++count_ == kRowsPerFence<kRows>) {
       store(number);
     }
   }
@@ -296,7 +300,7 @@ class PendingWords {
   __device__ void store(std::uint64_t number) {
     bool has_any = false;
 #pragma unroll
-    for (std::uint32_t i = 0; i < kMost; ++i) {
+    for (std::uint32_t i = 0; i < kRowsPerFence<kRows>; ++i) {
       has_any = has_any || words_[i] != nullptr;
     }
     if (has_any) {
@@ -304,7 +308,7 @@ class PendingWords {
       device::fence_release();
     }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kMost; ++i) {
+    for (std::uint32_t i = 0; i < kRowsPerFence<kRows>; ++i) {
       if (words_[i] != nullptr) {
         device::store_relaxed(words_[i], number);
       }
@@ -314,8 +318,7 @@ class PendingWords {
   }
 
  private:
-  static constexpr std::uint32_t kMost = kRows == Rows::Many ? 4 : 1;
-  std::uint64_t* words_[kMost] = {};
+  std::uint64_t* words_[kRowsPerFence<kRows>] = {};
   std::uint32_t count_ = 0;
 };
 

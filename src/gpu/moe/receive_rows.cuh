@@ -220,11 +220,9 @@ struct Order {
   }
 };
 
-// Rows that a warp waits for at once, with one fence for all.
-inline constexpr std::uint32_t kAtOnce = 4;
-
 // A warp: row `first`, and every Group::count()-th after it.
 inline __device__ void take_rows_by_warp(const Order& order, std::uint32_t first, bool shows_all) {
+  constexpr std::uint32_t kAtOnce = kRowsPerFence<Rows::Many>;
   const std::uint32_t mine = first + lane() * Group::count();
   bool has_come = false;
   if (lane() < kAtOnce && mine < order.count()) {
@@ -260,7 +258,7 @@ __device__ void receive_rows(const Receiving& receiving) {
   const Order order{receiving,
                     shows_all ? shape.max_tokens : static_cast<std::uint32_t>(shared.most_rows)};
   std::uint32_t i = Group::index_of_receiver(shape.ranks());
-  for (; kRows == Rows::Many && i < order.count(); i += kAtOnce * Group::count()) {
+  for (; kRows == Rows::Many && i < order.count(); i += kRowsPerFence<kRows> * Group::count()) {
     take_rows_by_warp(order, i, shows_all);
   }
   for (; kRows == Rows::Few && i < order.count(); i += Group::count()) {

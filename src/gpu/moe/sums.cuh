@@ -35,16 +35,16 @@ struct SomeTerms {
   }
 };
 
-// Adds up to kTerms terms to a unit's sum, with all loads on their way together.
-template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+// Adds up to kTerms terms to the sums of kUnitsAtOnce units, a group's threads apart, with all loads on their way together.
+template <typename Type, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
 __device__ void add_terms(const SomeTerms<kTerms>& terms,
                           std::uint32_t unit,
                           std::uint32_t units,
                           bool weighs,
-                          UnitSum<Type> (&sums)[kUnits]) {
-  Vector16 loaded[kUnits][kTerms];
+                          UnitSum<Type> (&sums)[kUnitsAtOnce]) {
+  Vector16 loaded[kUnitsAtOnce][kTerms];
 #pragma unroll
-  for (std::uint32_t u = 0; u < kUnits; ++u) {
+  for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kTerms; ++i) {
       if (i < terms.count && unit + u * Group::size() < units) {
@@ -53,7 +53,7 @@ __device__ void add_terms(const SomeTerms<kTerms>& terms,
     }
   }
 #pragma unroll
-  for (std::uint32_t u = 0; u < kUnits; ++u) {
+  for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kTerms; ++i) {
       if (i < terms.count && unit + u * Group::size() < units) {
@@ -63,20 +63,21 @@ __device__ void add_terms(const SomeTerms<kTerms>& terms,
   }
 }
 
-// The group's terms, added in their order, to `to`.
-template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+// The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, and kTerms terms of each. (The code is
+// the same for 1 unit and for several: written for one alone, the kernels for few rows spilled 24 bytes.)
+template <typename Type, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
 __device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* to, bool weighs) {
   const SomeTerms<kTerms> terms(all, 0);
 #pragma unroll 1
-  for (std::uint32_t unit = Group::thread(); unit < units; unit += kUnits * Group::size()) {
-    UnitSum<Type> sums[kUnits];
+  for (std::uint32_t unit = Group::thread(); unit < units; unit += kUnitsAtOnce * Group::size()) {
+    UnitSum<Type> sums[kUnitsAtOnce];
     add_terms(terms, unit, units, weighs, sums);
 #pragma unroll 1
     for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
       add_terms(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
     }
 #pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
+    for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
       if (unit + u * Group::size() < units) {
         device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size(),
                            sums[u].rounded());
@@ -91,13 +92,14 @@ __device__ void store_sum_of_two(const Terms& all,
                                  std::uint32_t units,
                                  std::byte* to,
                                  bool weighs) {
-  constexpr std::uint32_t kUnits = kRows == Rows::Many ? 4 : 2;
+  constexpr std::uint32_t kUnitsAtOnce = kRows == Rows::Many ? 4 : 2;
   const SomeTerms<2> terms(all, 0);
 #pragma unroll 1
-  for (std::uint32_t first = Group::thread(); first < units; first += kUnits * Group::size()) {
-    Vector16 loaded[kUnits][2];
+  for (std::uint32_t first = Group::thread(); first < units;
+       first += kUnitsAtOnce * Group::size()) {
+    Vector16 loaded[kUnitsAtOnce][2];
 #pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
+    for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
       for (std::uint32_t i = 0; i < 2; ++i) {
         if (i < terms.count && first + u * Group::size() < units) {
@@ -106,7 +108,7 @@ __device__ void store_sum_of_two(const Terms& all,
       }
     }
 #pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
+    for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
       if (first + u * Group::size() < units) {
         UnitSum<Type> sum;
 #pragma unroll
