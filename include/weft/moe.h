@@ -170,7 +170,9 @@ typedef enum weft_moe_precision {
       1, /* summed in float on the expert's rank in the order of lanes, rounded, summed in rank order; of ranks of
         * another node, with WEFT_MOE_ROW_PER_NODE: summed there in rank order, and rounded only then */
   WEFT_MOE_EXACT, /* every expert's row travels; summed in float in the order of lanes, rounded once */
-  WEFT_MOE_LANES /* every expert's row travels; `out` is [tokens][topk][hidden], without weights or sums */
+  WEFT_MOE_LANES, /* every expert's row travels; `out` is [tokens][topk][hidden], without weights or sums */
+  WEFT_MOE_FP8 /* as WEFT_MOE_REDUCED, but what travels is rounded to fp8 e4m3, with a float scale for each 128 values:
+        * half the bytes of BF16. Output BF16, F16 or F32; hidden a multiple of 16 */
 } weft_moe_precision;
 
 typedef enum weft_moe_weighting {

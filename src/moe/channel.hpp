@@ -83,8 +83,11 @@ class Channel {
 
   [[nodiscard]] static std::size_t bytes(std::size_t ranks, const ChannelShape& shape);
 
-  // Begins the next call.
-  void begin() { ++call_; }
+  // Begins the next call, with rows of so many bytes, the same on all ranks; at most those of the shape, which 0 stands for.
+  void begin(std::size_t row_bytes = 0) {
+    ++call_;
+    row_bytes_ = row_bytes == 0 ? shape_.row_bytes : row_bytes;
+  }
 
   [[nodiscard]] std::uint64_t call() const { return call_; }
 
@@ -133,6 +136,7 @@ class Channel {
     std::vector<std::byte> bytes;  // header, rows
     std::uint64_t call = 0;
     std::size_t pool_row = 0;
+    std::size_t row_bytes = 0;
     std::size_t rank = 0;
   };
 
@@ -156,6 +160,7 @@ class Channel {
   std::byte* memory_;
   std::size_t me_;
   std::uint64_t call_ = 0;
+  std::size_t row_bytes_;           // in this call
   std::vector<std::byte*> mapped_;  // by rank: its memory, or null
   std::vector<bool> lost_;          // or dropped
   weft_ctx_t on_node_ = WEFT_CTX_DEFAULT;

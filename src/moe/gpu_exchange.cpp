@@ -356,15 +356,19 @@ void GpuExchange::check_outputs(const weft_moe_outputs& outputs,
   const bool is_by_rank =
       config_.layout == WEFT_MOE_RANK_MAJOR || config_.layout == WEFT_MOE_RANK_COMPACT;
   if (is_by_rank &&
-      (outputs.precision != WEFT_MOE_REDUCED || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
+      (!sums_at_experts(outputs.precision) || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
     fail(Status::InvalidArgument,
          "rows by rank are reduced by the caller, so combine takes no weights and precision "
-         "'reduced' alone; use an expert layout for others");
+         "'reduced' or 'fp8' alone; use an expert layout for others");
   }
-  if (exchange_.shape.stages && outputs.precision != WEFT_MOE_REDUCED) {
+  if (exchange_.shape.stages && !sums_at_experts(outputs.precision)) {
     fail(Status::InvalidArgument,
-         "between nodes an exchange on GPUs combines with precision 'reduced' alone; use that, or "
-         "an exchange in CPU memory");
+         "between nodes an exchange on GPUs combines with precision 'reduced' or 'fp8' alone; use "
+         "one of them, or an exchange in CPU memory");
+  }
+  if (const std::string error = precision_error(config_.output, config_.hidden, outputs.precision);
+      !error.empty()) {
+    fail(Status::InvalidArgument, "{}", error);
   }
   require_on_gpu("expert_out", outputs.rows, kAlignment);
   if (outputs.stride % kAlignment != 0) {

@@ -13,6 +13,18 @@ using namespace suite::moe;
 using suite::Array;
 using suite::Where;
 
+// Where sums may travel as fp8.
+void compare_fp8(const Pair& pair,
+                 const Tokens& tokens,
+                 weft_moe_plan_t plan,
+                 GpuDispatch& gpu,
+                 weft_moe_weighting weighting,
+                 const std::string& what) {
+  if (pair.sizes().output != WEFT_MOE_F64 && pair.sizes().hidden % 16 == 0) {
+    compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_FP8, weighting}, what);
+  }
+}
+
 void run_case(const Sizes& sizes, std::uint64_t rounds) {
   const Pair pair(sizes);
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -36,7 +48,12 @@ void run_case(const Sizes& sizes, std::uint64_t rounds) {
     compare_sources(pair, plan, gpu, what.c_str());
     if (pair.is_by_rank()) {
       compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED}, what);
+      compare_fp8(pair, tokens, plan, gpu, WEFT_MOE_UNWEIGHTED, what);
     } else {
+      for (const weft_moe_weighting weighting :
+           {WEFT_MOE_WEIGHTS_OF_DISPATCH, WEFT_MOE_WEIGHTS_GIVEN, WEFT_MOE_UNWEIGHTED}) {
+        compare_fp8(pair, tokens, plan, gpu, weighting, what);
+      }
       for (const Mode& mode :
            {Mode{WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH},
             Mode{WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_GIVEN},

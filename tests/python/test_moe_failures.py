@@ -50,9 +50,11 @@ WRONG = [
     ("exchange.combine(out, plan, weights[:2])", "WrongShape",
      "topk_weights has the shape (2, 2), and [tokens, topk] = (4, 2) is needed"),
     ("exchange.combine(out, plan, weights, precision='best')", "InvalidArgument",
-     "precision is 'best'; give one of reduced, exact, lanes"),
+     "precision is 'best'; give one of reduced, exact, lanes, fp8"),
     ("exchange.combine(out, plan, weights, out=numpy.zeros((3, 8), 'float32'))", "WrongShape",
      "out has the shape (3, 8), and [tokens, hidden] = (4, 8) is needed"),
+    ("exchange.combine(out, plan, weights, precision='fp8')", "InvalidArgument",
+     "with a multiple of 16 values, and these are 8 of float32; use 'reduced'"),
 ]
 
 

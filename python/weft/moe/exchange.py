@@ -280,7 +280,8 @@ class Exchange:
         whose rows the caller has reduced.
         precision: "reduced" sums on the experts' ranks first, in float32, and sends one row for each token and rank;
         "exact" sends every row, sums in the order of lanes and rounds once; "lanes" returns the rows unsummed,
-        [tokens, topk, hidden]. out: where to write.
+        [tokens, topk, hidden]; "fp8" is "reduced" with half the bytes: what travels is rounded to fp8 with a scale for each 128
+        values (docs/MOE.md has the error). out: where to write.
         phase: as in dispatch; "recv" takes `out` alone.
         """
         self._require("combine", phase)

@@ -6,6 +6,7 @@
 // Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
 #pragma once
 
+#include "src/gpu/moe/fp8_sums.cuh"
 #include "src/gpu/moe/remote.cuh"
 #include "src/gpu/moe/sums.cuh"
 
@@ -28,7 +29,10 @@ struct Combining {
 
   __device__ bool weighs() const { return call.weighting != WEFT_MOE_UNWEIGHTED; }
 
-  __device__ bool is_reduced() const { return call.precision == WEFT_MOE_REDUCED; }
+  // The experts' rank sums before it sends.
+  __device__ bool is_reduced() const {
+    return call.precision == WEFT_MOE_REDUCED || call.precision == WEFT_MOE_FP8;
+  }
 
   __device__ bool asks_for_weights() const {
     return is_reduced() && call.weighting == WEFT_MOE_WEIGHTS_GIVEN;
@@ -198,7 +202,7 @@ inline __device__ void list_experts(const Combining& combining, const Answered& 
   }
 }
 
-template <typename Type, Rows kRows>
+template <typename Type, Rows kRows, Travels kAs>
 __device__ void send_answer(const Combining& combining,
                             const Answered& row,
                             PendingWords<kRows>& words) {
@@ -211,7 +215,13 @@ __device__ void send_answer(const Combining& combining,
   const Terms& terms = terms_of(combining);
   const std::uint32_t units = exchange.shape.output_bytes / kUnit;
   std::uint32_t answers = terms.count;
-  if (terms.count > 0 && combining.is_reduced() && !is_by_rank(exchange)) {
+  if constexpr (kAs == Travels::Fp8) {
+    if (terms.count > 0) {
+      store_fp8_sum<Type>(terms, exchange.shape.hidden, combining.shared.to[group][0],
+                          combining.weighs());
+    }
+    answers = min(terms.count, 1U);
+  } else if (terms.count > 0 && combining.is_reduced() && !is_by_rank(exchange)) {
     store_sum<Type, kRows>(terms, units, combining.shared.to[group][0], combining.weighs());
     answers = 1;
   } else {
@@ -224,8 +234,10 @@ __device__ void send_answer(const Combining& combining,
   std::uint64_t* word = has_answer ? combining.shared.answered[group][Group::thread()] : nullptr;
   if (kBetweenNodes && has_answer && word == nullptr) {
     const auto lane_there = static_cast<std::size_t>(row.lane);
+    const std::size_t bytes = kAs == Travels::Fp8 ? weft::moe::Fp8Row{exchange.shape.hidden}.bytes()
+                                                  : exchange.shape.output_bytes;
     post(exchange,
-         {row.source, combining.shared.to[group][0], exchange.shape.output_bytes,
+         {row.source, combining.shared.to[group][0], bytes,
           exchange.shape.answer_at(combining.number(), lane_there),
           exchange.shape.answered_at(combining.number(), lane_there)},
          combining.number());
@@ -234,7 +246,7 @@ __device__ void send_answer(const Combining& combining,
 }
 
 // All threads of the grid.
-template <typename Type, Rows kRows>
+template <typename Type, Rows kRows, Travels kAs>
 __device__ void send_answers(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
@@ -258,7 +270,7 @@ __device__ void send_answers(const Combining& combining) {
     }
     const Answered row{source, slot,
                        *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot))};
-    send_answer<Type, kRows>(combining, row, words);
+    send_answer<Type, kRows, kAs>(combining, row, words);
   }
   words.store(combining.number());
 }
@@ -336,10 +348,15 @@ inline __device__ void list_answers(const Combining& combining, std::uint32_t to
 }
 
 // Partial sums of ranks are added as they are; so are rows without weights.
-template <typename Type, Rows kRows>
+template <typename Type, Rows kRows, Travels kAs>
 __device__ void store_token(const Combining& combining, std::uint32_t token) {
   const Shape& shape = combining.exchange.shape;
   const std::uint32_t units = shape.output_bytes / kUnit;
+  if constexpr (kAs == Travels::Fp8) {
+    store_sum_of_fp8<Type>(terms_of(combining), shape.hidden,
+                           combining.call.out + std::size_t{token} * shape.output_bytes);
+    return;
+  }
   if (combining.call.precision != WEFT_MOE_LANES) {
     store_sum<Type, kRows>(terms_of(combining), units,
                            combining.call.out + std::size_t{token} * shape.output_bytes,
@@ -377,7 +394,7 @@ inline __device__ void await_heads(const Combining& combining) {
 }
 
 // All threads of the grid.
-template <typename Type, Rows kRows>
+template <typename Type, Rows kRows, Travels kAs>
 __device__ void receive_answers(const Combining& combining) {
   const Exchange& exchange = combining.exchange;
   const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
@@ -386,7 +403,7 @@ __device__ void receive_answers(const Combining& combining) {
       list_answers(combining, token);
     }
     Group::sync<kRows>();
-    store_token<Type, kRows>(combining, token);
+    store_token<Type, kRows, kAs>(combining, token);
     Group::sync<kRows>();
   }
   if (blockIdx.x == 0) {
