@@ -71,7 +71,8 @@ typedef enum weft_moe_on_timeout {
 typedef enum weft_moe_row_per {
   WEFT_MOE_ROW_PER_AUTO = 0, /* NODE on CPUs, where nodes have several ranks; else RANK */
   WEFT_MOE_ROW_PER_RANK,     /* to each rank that owns one of its experts */
-  WEFT_MOE_ROW_PER_NODE /* once to each node, where all ranks read it; a sum comes back as one row for each node */
+  WEFT_MOE_ROW_PER_NODE /* once to each node, where all ranks read it; a sum comes back as one row for each node. In
+        * GPU memory: expert layouts with WEFT_MOE_ERROR alone, and a row comes back from each rank */
 } weft_moe_row_per;
 
 typedef enum weft_moe_memory { WEFT_MOE_HOST = 0, WEFT_MOE_DEVICE } weft_moe_memory;

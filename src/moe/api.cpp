@@ -103,9 +103,13 @@ std::string sizes_error(const weft_moe_config& config) {
   if (config.row_per < WEFT_MOE_ROW_PER_AUTO || config.row_per > WEFT_MOE_ROW_PER_NODE) {
     return "row_per is none of the values that weft/moe.h names";
   }
-  if (config.row_per == WEFT_MOE_ROW_PER_NODE && config.memory == WEFT_MOE_DEVICE) {
-    return "row_per is node, and exchanges of GPU memory send a row to each rank; give auto or "
-           "rank";
+  const bool is_by_rank =
+      config.layout == WEFT_MOE_RANK_MAJOR || config.layout == WEFT_MOE_RANK_COMPACT;
+  if (config.row_per == WEFT_MOE_ROW_PER_NODE && config.memory == WEFT_MOE_DEVICE &&
+      (is_by_rank || config.on_timeout == WEFT_MOE_MASK)) {
+    return "row_per is node, which in GPU memory is there for expert layouts that end when a rank "
+           "is "
+           "missing (WEFT_MOE_ERROR); give auto or rank";
   }
   if (!(config.timeout_s > 0)) {
     return fmt::format("timeout is {} s; give more than 0", config.timeout_s);

@@ -13,6 +13,7 @@
 #include "src/gpu/on_stream.hpp"
 #include "src/moe/element.hpp"
 #include "src/moe/failure.hpp"
+#include "src/moe/groups.hpp"
 
 namespace weft::moe::engine {
 namespace {
@@ -92,6 +93,7 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     exchange_.memory[rank] = static_cast<std::byte*>(mapped);
     exchange_.remote |= mapped == nullptr ? std::uint64_t{1} << rank : 0;
   }
+  choose_relays();
   state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
   const std::size_t counts = static_cast<std::size_t>(config.experts) + ranks_.count();
   workspace_ = gpu::DeviceBuffer((2 * exchange_.shape.lanes() + counts) * sizeof(std::int32_t));
@@ -110,6 +112,32 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   const gpu::moe::Residency held = gpu::moe::residency();
   blocks_ = std::min(config.blocks > 0 ? config.blocks : held.processors,
                      held.processors * std::max(held.blocks, 1));
+}
+
+// The relay has this rank's index in its node, as in groups.hpp; relays do not change with the call.
+void GpuExchange::choose_relays() {
+  std::vector<int> nodes;
+  for (const int pe : ranks_.pes) {
+    nodes.push_back(weft_node_of(pe));
+  }
+  const auto me = static_cast<std::size_t>(ranks_.me);
+  exchange_.by_node = config_.row_per == WEFT_MOE_ROW_PER_NODE && exchange_.remote != 0;
+  const Groups groups(nodes, me, exchange_.by_node);
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    const bool is_here = nodes[rank] == nodes[me];
+    if (is_here && exchange_.by_node && (exchange_.remote >> rank & 1) != 0) {
+      fail(Status::InvalidArgument,
+           "row_per is node, and the GPU memory of PE {}, which is on this node, is not mapped at "
+           "PE "
+           "{}; give rank, or see what WEFT_LOG=info says of its GPU",
+           ranks_.pes[rank], ranks_.pes[me]);
+    }
+    const bool is_relayed = exchange_.by_node && !is_here;
+    exchange_.relay_there[rank] = static_cast<std::uint8_t>(
+        is_relayed ? groups.relays(me, groups.ranks(groups.of(rank)), 0).front() : rank);
+    exchange_.relay_here[rank] =
+        static_cast<std::uint8_t>(is_relayed ? groups.relays(rank, groups.mates(), 0).front() : me);
+  }
 }
 
 gpu::moe::Record& GpuExchange::record() const {

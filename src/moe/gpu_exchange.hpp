@@ -52,6 +52,7 @@ class GpuExchange {
  private:
   enum class Step { Idle, Dispatching, Combining };
 
+  void choose_relays();
   void require(Step step, const char* wanted) const;
   void check_tokens(const weft_moe_tokens& tokens) const;
   void check_rows(const weft_moe_rows& rows) const;

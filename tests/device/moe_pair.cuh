@@ -170,11 +170,14 @@ class OnGpu {
 // One exchange in each memory.
 class Pair {
  public:
-  explicit Pair(const Sizes& sizes, weft_moe_on_timeout on_timeout = WEFT_MOE_ERROR)
+  explicit Pair(const Sizes& sizes,
+                weft_moe_on_timeout on_timeout = WEFT_MOE_ERROR,
+                weft_moe_row_per row_per = WEFT_MOE_ROW_PER_RANK)
       : sizes_(sizes) {
     const weft_moe_config host = config_of(sizes, WEFT_MOE_HOST);
     weft_moe_config device = config_of(sizes, WEFT_MOE_DEVICE);
     device.on_timeout = on_timeout;
+    device.row_per = row_per;
     suite::require_weft(weft_moe_create(&host, &host_), "weft_moe_create in CPU memory");
     suite::require_weft(weft_moe_create(&device, &device_), "weft_moe_create in GPU memory");
     suite::require_weft(weft_moe_get_shape(device_, &shape_), "weft_moe_get_shape");

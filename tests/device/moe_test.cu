@@ -25,8 +25,10 @@ void compare_fp8(const Pair& pair,
   }
 }
 
-void run_case(const Sizes& sizes, std::uint64_t rounds) {
-  const Pair pair(sizes);
+void run_case(const Sizes& sizes,
+              std::uint64_t rounds,
+              weft_moe_row_per row_per = WEFT_MOE_ROW_PER_RANK) {
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const Tokens tokens = make_tokens(sizes, pair.shape().scale_bytes, round);
     const std::string what = "E" + std::to_string(sizes.experts) + " k" +
@@ -247,6 +249,74 @@ DEVICE_TEST(moe_refusal,
   const std::string text = weft_last_error();
   if (status != WEFT_INVALID_ARGUMENT || text.find("topk_ids[1, 1]") == std::string::npos) {
     suite::fail("a wrong id gave status %d: %s", status, text.c_str());
+  }
+}
+
+// Bytes that this PE has put over rails.
+std::uint64_t sum_of_puts() {
+  std::uint64_t sum = 0;
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    std::vector<weft_peer_rail_counters> rails(
+        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
+    weft_peer_counters(pe, rails.data(), rails.size());
+    for (const weft_peer_rail_counters& rail : rails) {
+      sum += rail.put_bytes;
+    }
+  }
+  return sum;
+}
+
+// Bytes that this PE puts in one dispatch of the GPU.
+std::uint64_t bytes_of_dispatch(const Sizes& sizes, weft_moe_row_per row_per) {
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
+  const Tokens tokens = make_tokens(sizes, pair.shape().scale_bytes, 0);
+  GpuDispatch gpu(pair, tokens);
+  Received received(pair);
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  const std::uint64_t before = sum_of_puts();
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(received);
+  const std::uint64_t after = sum_of_puts();
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  return after - before;
+}
+
+DEVICE_TEST(moe_row_per_node,
+            "a row for each node brings what a row for each rank does, with fewer bytes") {
+  if (weft_node_count() == 1 || weft_node_count() == suite::pe_count()) {
+    suite::skip("needs several nodes, one of them of several PEs");
+    return;
+  }
+  const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout) {
+    run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
+              WEFT_MOE_BF16, WEFT_MOE_BF16, layout, 4, 0.1, false},
+             3, WEFT_MOE_ROW_PER_NODE);
+  };
+  run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
+  run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
+  run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
+  run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
+  run(1100, 16, 24, 8, WEFT_MOE_EXPERT_COMPACT);  // in two tiles
+  const Sizes sizes{64,
+                    1024,
+                    experts_for(16),
+                    8,
+                    WEFT_MOE_BF16,
+                    WEFT_MOE_SCALES_NONE,
+                    WEFT_MOE_BF16,
+                    WEFT_MOE_BF16,
+                    WEFT_MOE_EXPERT_COMPACT,
+                    1,
+                    0,
+                    false};
+  const std::uint64_t per_rank = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_RANK);
+  const std::uint64_t per_node = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_NODE);
+  // With 8 of 16 experts nearly every token goes to both PEs of a node of two.
+  const bool sends_to_many = weft_node_pe_count() < suite::pe_count() - 1;
+  if (sends_to_many && per_node * 4 > per_rank * 3) {
+    suite::fail("%llu bytes with a row for each node, %llu with one for each rank",
+                static_cast<unsigned long long>(per_node),
+                static_cast<unsigned long long>(per_rank));
   }
 }
 

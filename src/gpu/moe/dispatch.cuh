@@ -80,6 +80,7 @@ __global__ void __launch_bounds__(kCounters)
   const auto count = static_cast<std::uint32_t>(is_rank    ? shape.map.count_of(rank)
                                                 : rank < 0 ? 1
                                                            : 0);
+  const Target target(exchange, static_cast<std::uint32_t>(is_rank ? rank : 0));
   std::int32_t* to = exchange.workspace + (is_rank ? 0 : shape.lanes());
   std::int32_t before = 0;
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
@@ -92,12 +93,14 @@ __global__ void __launch_bounds__(kCounters)
     for (std::uint32_t from = 0; from < some; from += kWarp) {
       const std::uint32_t token = from + lane();
       unsigned lanes = 0;  // of the token, as bits
+      bool goes = false;
 #pragma unroll 8
       for (std::uint32_t i = 0; i < ids.topk; ++i) {
         const std::int32_t id = token < some ? tile[i * step + token] : -1;
         lanes |= static_cast<std::uint32_t>(id - first) < count ? 1U << i : 0U;
+        goes = goes || (kBetweenNodes && is_rank && target.has(id));
       }
-      const unsigned going = __ballot_sync(kAllLanes, lanes != 0);
+      const unsigned going = __ballot_sync(kAllLanes, goes || lanes != 0);
       const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
       for (; lanes != 0; lanes &= lanes - 1) {
         to[(begin + token) * ids.topk +

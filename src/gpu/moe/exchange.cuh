@@ -106,6 +106,16 @@ inline __device__ bool is_remote(const Exchange& exchange, std::uint32_t rank) {
   return kBetweenNodes && (exchange.remote >> rank & 1) != 0;
 }
 
+// The rank to which a row for `rank` is sent: itself, or the relay of its node.
+inline __device__ std::uint32_t destination_of(const Exchange& exchange, std::uint32_t rank) {
+  return kBetweenNodes ? exchange.relay_there[rank] : rank;
+}
+
+// The memory in which the rows of `source` arrive: this rank's, or that of the relay of this node.
+inline __device__ std::byte* rows_from(const Exchange& exchange, std::uint32_t source) {
+  return kBetweenNodes ? exchange.memory[exchange.relay_here[source]] : mine(exchange);
+}
+
 // ---- Ranks that do not come
 
 inline __device__ bool is_missing(const Exchange& exchange, std::uint32_t rank) {

@@ -154,8 +154,9 @@ __device__ void copy_row(const Receiving& receiving, const Row& row) {
 inline __device__ bool await_row(const Receiving& receiving, const Row& row) {
   const Exchange& exchange = receiving.exchange;
   const std::uint32_t slot = is_remote(exchange, row.source) ? 0 : row.slot;
-  const auto* word = at<std::uint64_t>(
-      mine(exchange), exchange.shape.arrived_at(receiving.number(), row.source, slot));
+  const auto* word =
+      at<std::uint64_t>(rows_from(exchange, row.source),
+                        exchange.shape.arrived_at(receiving.number(), row.source, slot));
   const bool has_come = wait_for(
       exchange, receiving.entered, row.source,
       [&] { return device::load_relaxed(word) == receiving.number(); }, [] { return false; });
@@ -212,7 +213,8 @@ struct Order {
     const Exchange& exchange = receiving.exchange;
     const std::uint32_t slot = index / exchange.shape.ranks();
     const std::uint32_t source = index - slot * exchange.shape.ranks();
-    return {mine(exchange) + exchange.shape.row_at(receiving.number(), source, slot), source, slot};
+    return {rows_from(exchange, source) + exchange.shape.row_at(receiving.number(), source, slot),
+            source, slot};
   }
 
   __device__ bool has(const Row& row) const {

@@ -75,19 +75,39 @@ struct Sending {
   PendingWords<kRows> words;
 };
 
-// Lanes over tokens before `token`: how many name `expert`, and how many go to the rank of `first` .. `first` + `count` - 1.
+// What one row is for: the experts of a rank, or of all ranks of a node.
+struct Target {
+  const Exchange& exchange;
+  std::uint32_t destination;
+  std::int32_t first;
+  std::uint32_t count;
+
+  __device__ Target(const Exchange& of, std::uint32_t rank)
+      : exchange(of),
+        destination(destination_of(of, rank)),
+        first(of.shape.map.first_of(static_cast<std::int32_t>(rank))),
+        count(static_cast<std::uint32_t>(of.shape.map.count_of(static_cast<std::int32_t>(rank)))) {}
+
+  __device__ bool has(std::int32_t id) const {
+    if (kBetweenNodes && exchange.by_node) {
+      const std::int32_t rank = id < 0 ? -1 : exchange.shape.map.rank_of(id);
+      return id >= 0 && destination_of(exchange, static_cast<std::uint32_t>(rank)) == destination;
+    }
+    return static_cast<std::uint32_t>(id - first) < count;
+  }
+};
+
+// Of tokens before `token`: how many name `expert`, and how many go where it is.
 struct Earlier {
   std::int32_t naming;
   std::int32_t going;
 };
 
-inline __device__ Earlier count_earlier(const Ids& ids,
-                                        const weft::moe::ExpertMap& map,
+inline __device__ Earlier count_earlier(const Exchange& exchange,
+                                        const Ids& ids,
                                         std::uint32_t token,
                                         std::int32_t expert) {
-  const std::int32_t rank = map.rank_of(expert);
-  const std::int32_t first = map.first_of(rank);
-  const auto count = static_cast<std::uint32_t>(map.count_of(rank));
+  const Target target(exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(expert)));
   Earlier earlier{0, 0};
   for (std::uint32_t begin = 0; begin < token; begin += kWarp) {
     const std::uint32_t other = begin + lane();
@@ -96,7 +116,7 @@ inline __device__ Earlier count_earlier(const Ids& ids,
     for (std::uint32_t i = 0; other < token && i < ids.topk; ++i) {
       const std::int32_t id = ids.at(other * ids.topk + i);
       names = names || id == expert;
-      goes = goes || static_cast<std::uint32_t>(id - first) < count;
+      goes = goes || target.has(id);
     }
     earlier.naming += __popc(__ballot_sync(kAllLanes, names));
     earlier.going += __popc(__ballot_sync(kAllLanes, goes));
@@ -104,7 +124,7 @@ inline __device__ Earlier count_earlier(const Ids& ids,
   return earlier;
 }
 
-// All threads of a block: how many rows go to `rank` (counts[0]), and to each of its experts.
+// All threads of a block: how many rows go to `rank` or its node (counts[0]), and to each of its experts.
 inline __device__ void count_rows(const Exchange& exchange,
                                   const Dispatch& call,
                                   const Ids& ids,
@@ -114,6 +134,7 @@ inline __device__ void count_rows(const Exchange& exchange,
   const auto owner = static_cast<std::int32_t>(rank);
   const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
+  const Target target(exchange, rank);
   const bool are_counted = counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
   for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
@@ -126,11 +147,12 @@ inline __device__ void count_rows(const Exchange& exchange,
   for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
     bool goes = false;
     for (std::uint32_t i = 0; i < ids.topk; ++i) {
-      const auto local = static_cast<std::uint32_t>(ids.at(token * ids.topk + i)) - first;
+      const std::int32_t id = ids.at(token * ids.topk + i);
+      goes = goes || target.has(id);
+      const std::uint32_t local = static_cast<std::uint32_t>(id) - first;
       if (local >= experts) {
         continue;
       }
-      goes = true;
       const weft::moe::Route route{ids.here + token * ids.topk,
                                    static_cast<std::int32_t>(ids.topk)};
       if (route.is_first(static_cast<std::int32_t>(i))) {
@@ -170,9 +192,11 @@ inline __device__ void send_header(const Exchange& exchange,
   __syncthreads();
   if (is_remote(exchange, rank) && thread_of_block() == 0) {
     post_counts(exchange, rank, parcels, number);
-    const auto rows = static_cast<std::uint32_t>(shared.counts[0]);
-    device::store_relaxed(&exchange.state->staged_rows[rank], rows);
-    add_staged(exchange, number, rank, kWhole - rows);
+    if (destination_of(exchange, rank) == rank) {
+      const auto rows = static_cast<std::uint32_t>(shared.counts[0]);
+      device::store_relaxed(&exchange.state->staged_rows[rank], rows);
+      add_staged(exchange, number, rank, kWhole - rows);
+    }
   }
   __syncthreads();
 }
@@ -196,7 +220,7 @@ inline __device__ void find_places(const Exchange& exchange,
     if (id < 0) {
       continue;
     }
-    const Earlier earlier = count_earlier(ids, exchange.shape.map, token, id);
+    const Earlier earlier = count_earlier(exchange, ids, token, id);
     if (lane() == 0) {
       group.slots[i] = earlier.going;
       group.places[i] = earlier.naming;
@@ -213,7 +237,11 @@ __device__ void find_copies(const Exchange& exchange,
                             std::uint32_t token) {
   const Shape& shape = exchange.shape;
   const std::int32_t id = lane() < ids.topk ? ids.at(token * ids.topk + lane()) : -1;
-  const std::int32_t rank = id < 0 ? -1 : shape.map.rank_of(id);
+  const std::int32_t owner = id < 0 ? 0 : shape.map.rank_of(id);
+  const std::int32_t rank =
+      id < 0
+          ? -1
+          : static_cast<std::int32_t>(destination_of(exchange, static_cast<std::uint32_t>(owner)));
   const unsigned same = __match_any_sync(kAllLanes, rank);
   bool sends = rank >= 0 && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
   sends = sends && (sending.missing >> static_cast<std::uint32_t>(rank) & 1) == 0;

@@ -275,6 +275,11 @@ struct Exchange {
   Shape shape;
   std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
   std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
+  // With a row for each node: the rank that takes what this one sends to the node of rank i, and the rank of this node in
+  // whose memory the rows of rank i arrive. Without: i itself, and this rank.
+  bool by_node = false;
+  std::uint8_t relay_there[kRanksMax] = {};
+  std::uint8_t relay_here[kRanksMax] = {};
   State* state = nullptr;
   Record* record = nullptr;
   // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
