@@ -52,8 +52,11 @@ bool Attendance::is_group_active(std::size_t group) const {
   return std::ranges::any_of(groups_.ranks(group), [&](auto rank) { return active_[rank]; });
 }
 
-void Attendance::receive(Channel& channel, std::string_view step, std::int32_t mode) {
-  absorb(channel, step);
+void Attendance::receive(Channel& channel,
+                         std::string_view step,
+                         std::int32_t mode,
+                         Channel::Visit visit) {
+  note(step, missing_ranks(channel, visit));
   throw_if_broken();
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     if (active_[rank]) {
@@ -140,14 +143,15 @@ void Attendance::rejoin(weft_team_t team, std::uint64_t& combines) {
   broken_.clear();
 }
 
-std::vector<std::size_t> Attendance::missing_ranks(Channel& channel) {
-  const std::vector<std::size_t> missing = channel.wait(active_, timeout_s_, if_lost());
-  return missing.empty() ? missing : recover(channel, missing);
+std::vector<std::size_t> Attendance::missing_ranks(Channel& channel, Channel::Visit visit) {
+  const std::vector<std::size_t> missing = channel.wait(active_, timeout_s_, if_lost(), visit);
+  return missing.empty() ? missing : recover(channel, missing, visit);
 }
 
 // Of `missing`, those whose own fault it is.
 std::vector<std::size_t> Attendance::recover(Channel& channel,
-                                             const std::vector<std::size_t>& missing) {
+                                             const std::vector<std::size_t>& missing,
+                                             Channel::Visit visit) {
   if (!groups_.by_node()) {
     return missing;
   }
@@ -165,7 +169,7 @@ std::vector<std::size_t> Attendance::recover(Channel& channel,
   }
   send_elsewhere(missing);
   const auto still = channel.wait(flags_of(cut_off, ranks_.count()), kLaterTimeouts * timeout_s_,
-                                  Channel::IfLost::FullTime);
+                                  Channel::IfLost::FullTime, visit);
   at_fault.insert(at_fault.end(), still.begin(), still.end());
   return at_fault;
 }

@@ -254,7 +254,8 @@ bool Channel::has_come(std::size_t inlet) {
 
 std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
                                        double timeout_s,
-                                       IfLost if_lost) {
+                                       IfLost if_lost,
+                                       Visit visit) {
   std::vector<std::size_t> missing;
   for (std::size_t inlet = 0; inlet < active.size(); ++inlet) {
     if (active[inlet]) {
@@ -267,7 +268,13 @@ std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
   };
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
   for (int polls = 0; true; ++polls) {
-    std::erase_if(missing, [&](std::size_t inlet) { return has_come(inlet); });
+    std::erase_if(missing, [&](std::size_t inlet) {
+      const bool is_here = has_come(inlet);
+      if (is_here) {
+        visit(inlet);
+      }
+      return is_here;
+    });
     const bool is_hopeless =
         missing.empty() || (if_lost == IfLost::End && std::ranges::all_of(missing, is_lost));
     if (is_hopeless || (polls % 16 == 15 && std::chrono::steady_clock::now() >= end)) {

@@ -106,9 +106,13 @@ class Channel {
   // are known to be lost. FullTime is for ranks that go on without them: one hears of a loss before another, and who went
   // on at once would then wait for those that still wait, and leave them out too.
   enum class IfLost : bool { End, FullTime };
+  // Called with each message when it is there, once, while others are waited for.
+  using Visit = FunctionRef<void(std::size_t inlet)>;
+  static constexpr auto kNoVisit = [](std::size_t /*inlet*/) {};
   [[nodiscard]] std::vector<std::size_t> wait(const std::vector<bool>& active,
                                               double timeout_s,
-                                              IfLost if_lost);
+                                              IfLost if_lost,
+                                              Visit visit = kNoVisit);
 
   // Sends nothing more to `rank`, and waits for it no more.
   void drop(std::size_t rank) { lost_[rank] = true; }
