@@ -35,6 +35,7 @@ struct Sizes {
   int alignment;
   double none;  // share of ids that are -1
   bool all_to_one;
+  int blocks = 0;  // of the kernels
 };
 
 inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
@@ -67,6 +68,7 @@ inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
   config.alignment = sizes.alignment;
   config.timeout_s = 60;
   config.memory = memory;
+  config.blocks = sizes.blocks;
   config.row_per = WEFT_MOE_ROW_PER_RANK;  // whose sums a GPU has, bit by bit
   return config;
 }

@@ -125,6 +125,25 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
   run(1100, 16, 24, 8, 0.1, false);  // in two tiles
 }
 
+DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
+  struct Types {
+    weft_moe_type payload;
+    weft_moe_scales scales;
+    int hidden;
+  };
+
+  for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
+                                       WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
+    for (const Types& types : {Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32, 640},
+                               Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_UE8M0, 384},
+                               Types{WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, 264}}) {
+      run_case({330, types.hidden, experts_for(24), 8, types.payload, types.scales, types.payload,
+                WEFT_MOE_BF16, layout, 4, 0.1, false, 2},
+               suite::turns(4, 2));
+    }
+  }
+}
+
 DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them") {
   run_case({128 / suite::pe_count(), 7168, 256, 8, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
             WEFT_MOE_BF16, WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0, false},

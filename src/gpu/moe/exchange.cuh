@@ -23,6 +23,11 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
+#ifndef V_TOGETHER
+#define V_TOGETHER 8
+#define V_UNITS 4
+#endif
+
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
@@ -44,7 +49,11 @@ inline __device__ std::uint32_t thread_of_block() {
 struct Group {
   static __device__ std::uint32_t thread() { return threadIdx.x; }
 
-  static __device__ std::uint32_t size() { return blockDim.x; }
+  // Known beforehand where rows are many, so that offsets from one place stand in the instructions.
+  template <Rows kRows = Rows::Few>
+  static __device__ std::uint32_t size() {
+    return kRows == Rows::Many ? kWarp : blockDim.x;
+  }
 
   static __device__ std::uint32_t number() { return threadIdx.y; }
 
@@ -84,7 +93,7 @@ inline __device__ std::uint32_t lane() {
   return threadIdx.x % kWarp;
 }
 
-inline __device__ bool is_by_rank(const Exchange& exchange) {
+inline __host__ __device__ bool is_by_rank(const Exchange& exchange) {
   return exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
 }
 
@@ -258,21 +267,22 @@ __device__ void for_units(std::uint32_t units, Visit&& visit) {
 }
 
 // visit(unit, what is there), with the loads of kTogether units on their way together. For memory that others write.
-template <std::uint32_t kTogether, typename Visit>
+template <std::uint32_t kTogether, Rows kRows, typename Visit>
 __device__ void for_units_together(const Vector16* from, std::uint32_t units, Visit&& visit) {
 #pragma unroll 1
-  for (std::uint32_t first = Group::thread(); first < units; first += kTogether * Group::size()) {
+  for (std::uint32_t first = Group::thread(); first < units;
+       first += kTogether * Group::size<kRows>()) {
     Vector16 loaded[kTogether];
 #pragma unroll
     for (std::uint32_t i = 0; i < kTogether; ++i) {
-      if (first + i * Group::size() < units) {
-        loaded[i] = device::load_shared(from + first + i * Group::size());
+      if (first + i * Group::size<kRows>() < units) {
+        loaded[i] = device::load_shared(from + first + i * Group::size<kRows>());
       }
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kTogether; ++i) {
-      if (first + i * Group::size() < units) {
-        visit(first + i * Group::size(), loaded[i]);
+      if (first + i * Group::size<kRows>() < units) {
+        visit(first + i * Group::size<kRows>(), loaded[i]);
       }
     }
   }
@@ -281,7 +291,7 @@ __device__ void for_units_together(const Vector16* from, std::uint32_t units, Vi
 // A warp alone needs more of them.
 template <Rows kRows, typename Visit>
 __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
-  for_units_together<kRows == Rows::Many ? 8 : 4>(from, units, visit);
+  for_units_together<kRows == Rows::Many ? V_TOGETHER : 4, kRows>(from, units, visit);
 }
 
 // ---- Words

@@ -44,7 +44,7 @@ struct PlanShape {
   std::uint32_t max_tokens;
   std::uint32_t topk;
 
-  WEFT_HOST_DEVICE std::size_t bytes() const { return weights_here_at(ranks, 0); }
+  WEFT_HOST_DEVICE std::size_t bytes() const { return own_place_at(0) + padded(max_tokens); }
 
   // int32 [tokens][topk], as the source gave them.
   WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
@@ -71,6 +71,11 @@ struct PlanShape {
   WEFT_HOST_DEVICE std::size_t weights_here_at(std::uint32_t source, std::uint32_t slot) const {
     return rows_here_at() + padded(ranks) + padded(arrivals()) + padded(arrivals() * topk) +
            (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
+  }
+
+  // int32 [max_tokens]: rank layouts, the row in x of a token of this rank itself that came here.
+  WEFT_HOST_DEVICE std::size_t own_place_at(std::uint32_t token) const {
+    return weights_here_at(ranks, 0) + std::size_t{token} * sizeof(std::int32_t);
   }
 
  private:
