@@ -3,7 +3,8 @@
 // number of tokens the time of a dispatch, of a combine and of a pair, in microseconds, alone and in a CUDA graph of 50; the
 // median over samples on each PE, then the largest and the least over PEs.
 //
-//   weft-run -n PES -- moe_kernels [--layout padded|compact|rank] [--blocks N] [--tokens 1,8,32,128]
+//   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact] [--payload made|given] [--blocks N]
+//                                  [--tokens 1,8,32,128]
 #include <weft/device.h>
 #include <weft/moe.h>
 
@@ -48,6 +49,7 @@ T* on_gpu(const std::vector<T>& values) {
 struct Options {
   weft_moe_layout layout = WEFT_MOE_EXPERT_PADDED;
   int blocks = 0;
+  bool is_given = false;  // fp8 by the caller
   std::vector<int> tokens{1, 8, 32, 128};
 };
 
@@ -57,9 +59,12 @@ Options parse(int count, char** arguments) {
     const std::string name = arguments[i];
     const std::string value = arguments[i + 1];
     if (name == "--layout") {
-      options.layout = value == "compact" ? WEFT_MOE_EXPERT_COMPACT
-                       : value == "rank"  ? WEFT_MOE_RANK_MAJOR
-                                          : WEFT_MOE_EXPERT_PADDED;
+      options.layout = value == "compact"        ? WEFT_MOE_EXPERT_COMPACT
+                       : value == "rank"         ? WEFT_MOE_RANK_MAJOR
+                       : value == "rank-compact" ? WEFT_MOE_RANK_COMPACT
+                                                 : WEFT_MOE_EXPERT_PADDED;
+    } else if (name == "--payload") {
+      options.is_given = value == "given";
     } else if (name == "--blocks") {
       options.blocks = std::atoi(value.c_str());
     } else if (name == "--tokens") {
@@ -107,17 +112,20 @@ class Pair {
       }
       ids.insert(ids.end(), chosen.begin(), chosen.end());
     }
-    is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR;
-    tokens_ = {
-        tokens,
-        on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden, 0x3F80)),
-        WEFT_MOE_BF16,
-        nullptr,
-        on_gpu(ids),
-        on_gpu(std::vector<float>(ids.size(), 0.125F))};
+    is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR || options.layout == WEFT_MOE_RANK_COMPACT;
+    const std::size_t values = static_cast<std::size_t>(tokens) * kHidden;
+    tokens_ = {tokens,
+               options.is_given
+                   ? static_cast<const void*>(on_gpu(std::vector<std::uint8_t>(values, 0x38)))
+                   : on_gpu(std::vector<std::uint16_t>(values, 0x3F80)),
+               options.is_given ? WEFT_MOE_E4M3 : WEFT_MOE_BF16,
+               options.is_given ? on_gpu(std::vector<float>(values / 128, 1.0F)) : nullptr,
+               on_gpu(ids),
+               on_gpu(std::vector<float>(ids.size(), 0.125F))};
     rows_.x = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.payload_bytes));
     rows_.scales = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.scale_bytes));
-    rows_.weights = on_gpu(std::vector<float>(shape.rows_max));
+    rows_.weights = on_gpu(std::vector<float>(shape.rows_max * kTopk));
+    rows_.ids = on_gpu(std::vector<std::int32_t>(shape.rows_max * kTopk));
     rows_.counts = on_gpu(std::vector<std::int32_t>(kExperts));
     rows_.offsets = on_gpu(std::vector<std::int64_t>(kExperts + 1));
     plan_ = on_gpu(std::vector<std::uint8_t>(shape.plan_bytes));
@@ -132,7 +140,7 @@ class Pair {
 
   ~Pair() {
     for (const void* address :
-         {tokens_.x, static_cast<const void*>(tokens_.topk_ids),
+         {tokens_.x, tokens_.scales, static_cast<const void*>(tokens_.topk_ids),
           static_cast<const void*>(tokens_.topk_weights), static_cast<const void*>(rows_.counts),
           static_cast<const void*>(rows_.offsets), static_cast<const void*>(plan_), outputs_.rows,
           static_cast<const void*>(out_)}) {
@@ -221,9 +229,9 @@ void report(const char* what, const Options& options, int tokens, bool in_graph,
     std::printf(
         "{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": "
         "%.2f, "
-        "\"pes\": %d, \"layout\": %d, \"blocks\": %d}\n",
+        "\"pes\": %d, \"layout\": %d, \"payload\": \"%s\", \"blocks\": %d}\n",
         what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(),
-        options.layout, options.blocks);
+        options.layout, options.is_given ? "given" : "made", options.blocks);
     std::fflush(stdout);
   }
   weft_free(mine);

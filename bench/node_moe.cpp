@@ -302,10 +302,10 @@ class Exchanges {
     rows_by_expert_ = by_expert_.dispatch(tokens_.view(), std::move(rows_by_expert_));
   }
 
-  void combine() {
+  void combine(weft_moe_precision precision) {
     by_expert_.combine(rows_by_expert_.plan,
                        {.rows = rows_by_expert_.rows.x,
-                        .precision = WEFT_MOE_REDUCED,
+                        .precision = precision,
                         .weighting = WEFT_MOE_WEIGHTS_OF_DISPATCH},
                        y_.data());
   }
@@ -342,11 +342,13 @@ int main(int argc, char** argv) {
   std::vector<std::byte> copy(from.size(), std::byte{2});
   std::vector<Row> rows{{"dispatch_rank_major", [&] { per_rank.dispatch_by_rank(); }},
                         {"dispatch_expert_compact", [&] { per_rank.dispatch_by_expert(); }},
-                        {"combine_reduced", [&] { per_rank.combine(); }}};
+                        {"combine_reduced", [&] { per_rank.combine(WEFT_MOE_REDUCED); }},
+                        {"combine_fp8", [&] { per_rank.combine(WEFT_MOE_FP8); }}};
   if (has_nodes) {
     rows.push_back({"dispatch_rank_major_per_node", [&] { per_node.dispatch_by_rank(); }});
     rows.push_back({"dispatch_expert_compact_per_node", [&] { per_node.dispatch_by_expert(); }});
-    rows.push_back({"combine_reduced_per_node", [&] { per_node.combine(); }});
+    rows.push_back({"combine_reduced_per_node", [&] { per_node.combine(WEFT_MOE_REDUCED); }});
+    rows.push_back({"combine_fp8_per_node", [&] { per_node.combine(WEFT_MOE_FP8); }});
     rows.push_back({"one_put_a_node", [&] { node_puts.one_put(); }});
   }
   if (weft_node_count() == 1) {

@@ -26,6 +26,17 @@ void check(cudaError_t error, const char* what) {
   }
 }
 
+// Visits the GPUs' numbers, each as the current one.
+template <typename Visit>
+void on_each_gpu(Visit&& visit) {
+  for (int gpu = 0; gpu < kGpus; ++gpu) {
+    check(cudaSetDevice(gpu), "cudaSetDevice");
+    visit(gpu);
+  }
+}
+
+constexpr std::uint32_t kLoads = 4;  // of a thread on their way at once
+
 // A group of warps for each row, as the kernels of weft::moe do it.
 template <int kWarps>
 __global__ void __launch_bounds__(512, 1) store_rows(uint4* to,
@@ -33,27 +44,25 @@ __global__ void __launch_bounds__(512, 1) store_rows(uint4* to,
                                                      const std::uint32_t* places,
                                                      std::uint32_t rows,
                                                      std::uint32_t units) {
-  const std::uint32_t groups = blockDim.x / (32 * kWarps);
-  const std::uint32_t group = blockIdx.x * groups + threadIdx.x / (32 * kWarps);
-  const std::uint32_t lane = threadIdx.x % (32 * kWarps);
+  constexpr std::uint32_t kThreads = 32 * kWarps;
+  const std::uint32_t groups = blockDim.x / kThreads;
+  const std::uint32_t group = blockIdx.x * groups + threadIdx.x / kThreads;
+  const std::uint32_t thread = threadIdx.x % kThreads;
   for (std::uint32_t row = group; row < rows; row += gridDim.x * groups) {
     const uint4* source = from + std::size_t{row} * units;
     uint4* dest = to + std::size_t{places[row]} * units;
-    constexpr int kAtOnce = 4;
-    for (std::uint32_t i = lane; i < units; i += 32 * kWarps * kAtOnce) {
-      uint4 values[kAtOnce];
+    for (std::uint32_t first = thread; first < units; first += kThreads * kLoads) {
+      uint4 values[kLoads];
 #pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        const std::uint32_t at = i + u * 32 * kWarps;
-        if (at < units) {
-          values[u] = source[at];
+      for (std::uint32_t i = 0; i < kLoads; ++i) {
+        if (const std::uint32_t unit = first + i * kThreads; unit < units) {
+          values[i] = source[unit];
         }
       }
 #pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        const std::uint32_t at = i + u * 32 * kWarps;
-        if (at < units) {
-          dest[at] = values[u];
+      for (std::uint32_t i = 0; i < kLoads; ++i) {
+        if (const std::uint32_t unit = first + i * kThreads; unit < units) {
+          dest[unit] = values[i];
         }
       }
     }
@@ -141,25 +150,20 @@ template <typename Launch>
 double rate(Gpu (&gpus)[kGpus], std::size_t bytes, const Launch& launch) {
   std::vector<double> samples;
   for (int sample = 0; sample < kSamples + 1; ++sample) {
-    for (int g = 0; g < kGpus; ++g) {
-      check(cudaSetDevice(g), "cudaSetDevice");
-      check(cudaDeviceSynchronize(), "a launch");
-    }
-    for (int g = 0; g < kGpus; ++g) {
-      check(cudaSetDevice(g), "cudaSetDevice");
+    on_each_gpu([](int) { check(cudaDeviceSynchronize(), "a launch"); });
+    on_each_gpu([&](int g) {
       check(cudaEventRecord(gpus[g].begin, gpus[g].stream), "cudaEventRecord");
       launch(gpus[g]);
       check(cudaGetLastError(), "a launch");
       check(cudaEventRecord(gpus[g].end, gpus[g].stream), "cudaEventRecord");
-    }
+    });
     double longest = 0;
-    for (int g = 0; g < kGpus; ++g) {
+    on_each_gpu([&](int g) {
       float ms = 0;
-      check(cudaSetDevice(g), "cudaSetDevice");
       check(cudaEventSynchronize(gpus[g].end), "a launch");
       check(cudaEventElapsedTime(&ms, gpus[g].begin, gpus[g].end), "cudaEventElapsedTime");
       longest = std::max(longest, static_cast<double>(ms));
-    }
+    });
     if (sample != 0) {
       samples.push_back(static_cast<double>(bytes) / longest * 1e-6);
     }
@@ -184,12 +188,11 @@ void measure(Gpu (&gpus)[kGpus], std::uint32_t row_bytes, int blocks) {
   std::vector<std::uint32_t> places(rows);
   std::iota(places.begin(), places.end(), 0U);
   std::shuffle(places.begin(), places.end(), std::mt19937(row_bytes));
-  for (int g = 0; g < kGpus; ++g) {
-    check(cudaSetDevice(g), "cudaSetDevice");
+  on_each_gpu([&](int g) {
     check(cudaMemcpy(gpus[g].places, places.data(), rows * sizeof(std::uint32_t),
                      cudaMemcpyHostToDevice),
           "cudaMemcpy");
-  }
+  });
   const auto stores = [&](auto kernel) {
     return rate(gpus, bytes, [&](const Gpu& gpu) {
       kernel<<<blocks, 512, 0, gpu.stream>>>(reinterpret_cast<uint4*>(gpu.dest),
@@ -200,12 +203,11 @@ void measure(Gpu (&gpus)[kGpus], std::uint32_t row_bytes, int blocks) {
   report("stores, a warp for each row", row_bytes, blocks, stores(&store_rows<1>));
   report("stores, 4 warps for each row", row_bytes, blocks, stores(&store_rows<4>));
   const auto bulk = [&](auto kernel, int stages) {
-    for (int g = 0; g < kGpus; ++g) {
-      check(cudaSetDevice(g), "cudaSetDevice");
+    on_each_gpu([&](int) {
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  stages * static_cast<int>(row_bytes)),
             "shared memory");
-    }
+    });
     return rate(gpus, bytes, [&](const Gpu& gpu) {
       kernel<<<blocks, 32, stages * row_bytes, gpu.stream>>>(gpu.dest, gpu.source, gpu.places, rows,
                                                              row_bytes);
@@ -219,8 +221,7 @@ void measure(Gpu (&gpus)[kGpus], std::uint32_t row_bytes, int blocks) {
 
 int main() {
   Gpu gpus[kGpus];
-  for (int g = 0; g < kGpus; ++g) {
-    check(cudaSetDevice(g), "cudaSetDevice");
+  on_each_gpu([&](int g) {
     check(cudaDeviceEnablePeerAccess(1 - g, 0), "cudaDeviceEnablePeerAccess");
     check(cudaMalloc(&gpus[g].source, kBytes), "cudaMalloc");
     check(cudaMemset(gpus[g].source, 0x5a + g, kBytes), "cudaMemset");
@@ -229,7 +230,7 @@ int main() {
     check(cudaStreamCreateWithFlags(&gpus[g].stream, cudaStreamNonBlocking), "a stream");
     check(cudaEventCreate(&gpus[g].begin), "an event");
     check(cudaEventCreate(&gpus[g].end), "an event");
-  }
+  });
   for (const std::uint32_t row_bytes : {4096U, 7488U, 14336U}) {
     for (const int blocks : {8, 12, 16, 24, 32, 64, 132}) {
       measure(gpus, row_bytes, blocks);

@@ -71,7 +71,8 @@ typedef enum weft_moe_on_timeout {
 typedef enum weft_moe_row_per {
   WEFT_MOE_ROW_PER_AUTO = 0, /* NODE on CPUs, where nodes have several ranks; else RANK */
   WEFT_MOE_ROW_PER_RANK,     /* to each rank that owns one of its experts */
-  WEFT_MOE_ROW_PER_NODE /* once to each node, where all ranks read it; a sum comes back as one row for each node */
+  WEFT_MOE_ROW_PER_NODE /* once to each node, where all ranks read it; a sum comes back as one row for each node. In
+        * GPU memory: expert layouts with WEFT_MOE_ERROR alone, and a row comes back from each rank */
 } weft_moe_row_per;
 
 typedef enum weft_moe_memory { WEFT_MOE_HOST = 0, WEFT_MOE_DEVICE } weft_moe_memory;
@@ -156,6 +157,13 @@ WEFT_EXPORT int weft_moe_dispatch_recv(weft_moe_t exchange,
                                        weft_moe_plan_t* plan);
 WEFT_EXPORT void weft_moe_plan_free(weft_moe_plan_t plan);
 
+/* For each row of x of the dispatch of `plan`: the rank that it came from, and the token's number there; -1 for rows that
+ * no token came for. ranks, tokens: [rows_max] of the caller. */
+WEFT_EXPORT int weft_moe_sources(weft_moe_t exchange,
+                                 weft_moe_plan_t plan,
+                                 int32_t* ranks,
+                                 int32_t* tokens);
+
 /* ---- Combine ------------------------------------------------------------------------------------- */
 
 typedef enum weft_moe_precision {
@@ -163,7 +171,9 @@ typedef enum weft_moe_precision {
       1, /* summed in float on the expert's rank in the order of lanes, rounded, summed in rank order; of ranks of
         * another node, with WEFT_MOE_ROW_PER_NODE: summed there in rank order, and rounded only then */
   WEFT_MOE_EXACT, /* every expert's row travels; summed in float in the order of lanes, rounded once */
-  WEFT_MOE_LANES /* every expert's row travels; `out` is [tokens][topk][hidden], without weights or sums */
+  WEFT_MOE_LANES, /* every expert's row travels; `out` is [tokens][topk][hidden], without weights or sums */
+  WEFT_MOE_FP8 /* as WEFT_MOE_REDUCED, but what travels is rounded to fp8 e4m3, with a float scale for each 128 values:
+        * half the bytes of BF16. Output BF16, F16 or F32; hidden a multiple of 16 */
 } weft_moe_precision;
 
 typedef enum weft_moe_weighting {
@@ -197,8 +207,18 @@ typedef enum weft_moe_step { WEFT_MOE_DISPATCH = 1, WEFT_MOE_COMBINE } weft_moe_
  * themselves; this one is for arguments that a caller checks. */
 WEFT_EXPORT int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text);
 
-/* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK). As this PE saw it. */
+/* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK) or was left out. As this PE saw it. */
 WEFT_EXPORT int weft_moe_active(weft_moe_t exchange, uint8_t* active);
+
+/* This PE goes on without `rank`, as if it had not come (WEFT_MOE_MASK). Between calls; all other ranks do the same at the
+ * same place. On a GPU: synchronize the stream first. */
+WEFT_EXPORT int weft_moe_leave_out(weft_moe_t exchange, int rank);
+
+/* Collective over all ranks, also those that were late or left out: they are in step again, and nobody is missing. What a
+ * rank had begun is dropped; results that are read in place end on ranks that were behind. A broken exchange works again.
+ * Needs every rank's process: one that died cannot come back. On a GPU: synchronize the streams first, and capture
+ * graphs anew in WEFT_MOE_RANK_MAJOR. */
+WEFT_EXPORT int weft_moe_rejoin(weft_moe_t exchange);
 
 /* ---- On a GPU ------------------------------------------------------------------------------------ *
  * Exchanges of WEFT_MOE_DEVICE. Ranks of one node have each other's GPU memory mapped (NVLink, PCIe):
@@ -234,6 +254,10 @@ WEFT_EXPORT int weft_moe_combine_on_stream(weft_moe_t exchange,
                                            const weft_moe_outputs* outputs,
                                            void* out,
                                            weft_stream_t stream);
+
+/* As weft_moe_sources. */
+WEFT_EXPORT int weft_moe_sources_on_stream(
+    weft_moe_t exchange, const void* plan, int32_t* ranks, int32_t* tokens, weft_stream_t stream);
 
 /* As weft_moe_refuse; the peers hear only that this PE refused. */
 WEFT_EXPORT int weft_moe_refuse_on_stream(weft_moe_t exchange,

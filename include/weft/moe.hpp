@@ -102,6 +102,10 @@ class Exchange {
   }
 
   // By rank: whether it came in time so far.
+  void leave_out(int rank) { check(weft_moe_leave_out(handle_, rank)); }
+
+  void rejoin() { check(weft_moe_rejoin(handle_)); }
+
   [[nodiscard]] std::vector<std::uint8_t> active() const {
     std::vector<std::uint8_t> active(static_cast<std::size_t>(shape_.ranks));
     check(weft_moe_active(handle_, active.data()));

@@ -203,6 +203,28 @@ struct Exchange {
         [&] { return weft_moe_refuse(handle, static_cast<weft_moe_step>(step), text.c_str()); });
   }
 
+  void leave_out(int rank) const {
+    run("weft.moe.Exchange.leave_out", [&] { return weft_moe_leave_out(handle, rank); });
+  }
+
+  void rejoin() const {
+    run("weft.moe.Exchange.rejoin", [&] { return weft_moe_rejoin(handle); });
+  }
+
+  void sources(const Plan& plan, Address ranks, Address tokens) const {
+    run("weft.moe.Exchange.sources", [&] {
+      return weft_moe_sources(handle, plan.handle, at<std::int32_t>(ranks),
+                              at<std::int32_t>(tokens));
+    });
+  }
+
+  void sources_on_stream(Address plan, Address ranks, Address tokens, Address stream) const {
+    run("weft.moe.Exchange.sources", [&] {
+      return weft_moe_sources_on_stream(handle, at<void>(plan), at<std::int32_t>(ranks),
+                                        at<std::int32_t>(tokens), at<CUstream_st>(stream));
+    });
+  }
+
   [[nodiscard]] std::vector<bool> active(std::size_t ranks) const {
     std::vector<std::uint8_t> active(ranks);
     run("weft.moe.Exchange.active", [&] { return weft_moe_active(handle, active.data()); });
@@ -228,6 +250,10 @@ void register_moe(nb::module_& module) {
       .def("combine_on_stream", &Exchange::combine_on_stream)
       .def("refuse_on_stream", &Exchange::refuse_on_stream)
       .def("check", &Exchange::check)
+      .def("leave_out", &Exchange::leave_out)
+      .def("rejoin", &Exchange::rejoin)
+      .def("sources", &Exchange::sources)
+      .def("sources_on_stream", &Exchange::sources_on_stream)
       .def("active", &Exchange::active);
 }
 

@@ -53,6 +53,8 @@ class DeviceBuffer {
 
   // Returns when the bytes are written; kernels that start later see them.
   void write(std::size_t offset, std::span<const std::byte> bytes);
+  // What kernels have written that have ended.
+  void read(std::size_t offset, std::span<std::byte> bytes) const;
 
  private:
   std::span<std::byte> memory_;

@@ -76,6 +76,16 @@ struct Combine {
                           Grid grid,
                           weft_stream_t stream);
 
+// Where the rows of x of a dispatch came from, [rows] each; -1 for rows that no token came for.
+struct Sources {
+  const std::byte* plan = nullptr;
+  std::int32_t* ranks = nullptr;
+  std::int32_t* tokens = nullptr;
+  std::size_t rows = 0;
+};
+
+[[nodiscard]] int find_sources(const Exchange& exchange, const Sources& call, weft_stream_t stream);
+
 // In place of the send of a dispatch or a combine that this PE cannot make, and of its receive.
 [[nodiscard]] int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream);
 

@@ -103,9 +103,13 @@ std::string sizes_error(const weft_moe_config& config) {
   if (config.row_per < WEFT_MOE_ROW_PER_AUTO || config.row_per > WEFT_MOE_ROW_PER_NODE) {
     return "row_per is none of the values that weft/moe.h names";
   }
-  if (config.row_per == WEFT_MOE_ROW_PER_NODE && config.memory == WEFT_MOE_DEVICE) {
-    return "row_per is node, and exchanges of GPU memory send a row to each rank; give auto or "
-           "rank";
+  const bool is_by_rank =
+      config.layout == WEFT_MOE_RANK_MAJOR || config.layout == WEFT_MOE_RANK_COMPACT;
+  if (config.row_per == WEFT_MOE_ROW_PER_NODE && config.memory == WEFT_MOE_DEVICE &&
+      (is_by_rank || config.on_timeout == WEFT_MOE_MASK)) {
+    return "row_per is node, which in GPU memory is there for expert layouts that end when a rank "
+           "is "
+           "missing (WEFT_MOE_ERROR); give auto or rank";
   }
   if (!(config.timeout_s > 0)) {
     return fmt::format("timeout is {} s; give more than 0", config.timeout_s);
@@ -279,13 +283,60 @@ int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text) {
 int weft_moe_active(weft_moe_t exchange, uint8_t* active) {
   return guarded("weft_moe_active", [&] {
     require_handle(exchange);
-    require_handle(exchange);
-    const std::vector<bool> ranks =
-        exchange->on_gpu != nullptr ? exchange->on_gpu->active() : engine_of(exchange).active();
+    require_handle(active);
+    const std::vector<bool> ranks = exchange->on_gpu != nullptr
+                                        ? exchange->on_gpu->active()
+                                        : engine_of(exchange).attendance().active();
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       active[rank] = ranks[rank] ? 1 : 0;
     }
   });
+}
+
+int weft_moe_leave_out(weft_moe_t exchange, int rank) {
+  return guarded("weft_moe_leave_out", [&] {
+    require_handle(exchange);
+    const weft_moe_shape shape =
+        exchange->on_gpu != nullptr ? exchange->on_gpu->shape() : engine_of(exchange).shape();
+    if (rank < 0 || rank >= shape.ranks || rank == shape.rank) {
+      weft::fail(weft::Status::InvalidArgument,
+                 "rank is {}; give another of the {} ranks than this PE's own, {}", rank,
+                 shape.ranks, shape.rank);
+    }
+    if (exchange->on_gpu != nullptr) {
+      exchange->on_gpu->leave_out(static_cast<std::size_t>(rank));
+    } else {
+      engine_of(exchange).attendance().leave_out(static_cast<std::size_t>(rank));
+    }
+  });
+}
+
+int weft_moe_rejoin(weft_moe_t exchange) {
+  return guarded("weft_moe_rejoin", [&] {
+    require_handle(exchange);
+    if (exchange->on_gpu != nullptr) {
+      exchange->on_gpu->rejoin();
+    } else {
+      engine_of(exchange).rejoin();
+    }
+  });
+}
+
+int weft_moe_sources(weft_moe_t exchange, weft_moe_plan_t plan, int32_t* ranks, int32_t* tokens) {
+  return guarded("weft_moe_sources", [&] {
+    for (const void* address : {static_cast<const void*>(plan), static_cast<const void*>(ranks),
+                                static_cast<const void*>(tokens)}) {
+      require_handle(address);
+    }
+    const std::size_t rows = engine_of(exchange).shape().rows_max;
+    find_sources(*plan->routing, {{ranks, rows}, {tokens, rows}});
+  });
+}
+
+int weft_moe_sources_on_stream(
+    weft_moe_t exchange, const void* plan, int32_t* ranks, int32_t* tokens, weft_stream_t stream) {
+  return guarded("weft_moe_sources_on_stream",
+                 [&] { gpu_engine_of(exchange).sources(plan, ranks, tokens, stream); });
 }
 
 int weft_moe_dispatch_on_stream(weft_moe_t exchange,

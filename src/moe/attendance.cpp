@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.hpp"
+#include "src/moe/failure.hpp"
 
 namespace weft::moe::engine {
 namespace {
@@ -51,8 +52,11 @@ bool Attendance::is_group_active(std::size_t group) const {
   return std::ranges::any_of(groups_.ranks(group), [&](auto rank) { return active_[rank]; });
 }
 
-void Attendance::receive(Channel& channel, std::string_view step, std::int32_t mode) {
-  absorb(channel, step);
+void Attendance::receive(Channel& channel,
+                         std::string_view step,
+                         std::int32_t mode,
+                         Channel::Visit visit) {
+  note(step, missing_ranks(channel, visit));
   throw_if_broken();
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     if (active_[rank]) {
@@ -109,14 +113,45 @@ void Attendance::leave_out(const std::array<std::uint64_t, 4>& missing, std::str
   note(step, ranks);
 }
 
-std::vector<std::size_t> Attendance::missing_ranks(Channel& channel) {
-  const std::vector<std::size_t> missing = channel.wait(active_, timeout_s_, if_lost());
-  return missing.empty() ? missing : recover(channel, missing);
+void Attendance::leave_out(std::size_t rank) {
+  if (breaks_) {
+    fail(Status::InvalidArgument,
+         "the exchange was made to end when a rank is missing; make it with WEFT_MOE_MASK "
+         "(on_timeout=\"mask\") to leave one out");
+  }
+  note("", {rank});
+}
+
+// What a rank wrote late, where the others no longer expect it, is complete before any of them begins the next call.
+void Attendance::rejoin(weft_team_t team, std::uint64_t& combines) {
+  std::array<std::uint64_t, 8> mine{combines};
+  WEFT_CHECK(channels_.size() < mine.size(), "{} channels", channels_.size());
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    mine[1 + i] = channels_[i]->settle();
+  }
+  std::vector<std::array<std::uint64_t, 8>> all(ranks_.count());
+  check(weft_team_exchange(team, mine.data(), sizeof mine, all.data()));
+  for (const auto& theirs : all) {
+    std::ranges::transform(mine, theirs, mine.begin(),
+                           [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+  }
+  combines = mine[0];
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    channels_[i]->go_on_after(mine[1 + i]);
+  }
+  active_.assign(ranks_.count(), true);
+  broken_.clear();
+}
+
+std::vector<std::size_t> Attendance::missing_ranks(Channel& channel, Channel::Visit visit) {
+  const std::vector<std::size_t> missing = channel.wait(active_, timeout_s_, if_lost(), visit);
+  return missing.empty() ? missing : recover(channel, missing, visit);
 }
 
 // Of `missing`, those whose own fault it is.
 std::vector<std::size_t> Attendance::recover(Channel& channel,
-                                             const std::vector<std::size_t>& missing) {
+                                             const std::vector<std::size_t>& missing,
+                                             Channel::Visit visit) {
   if (!groups_.by_node()) {
     return missing;
   }
@@ -134,7 +169,7 @@ std::vector<std::size_t> Attendance::recover(Channel& channel,
   }
   send_elsewhere(missing);
   const auto still = channel.wait(flags_of(cut_off, ranks_.count()), kLaterTimeouts * timeout_s_,
-                                  Channel::IfLost::FullTime);
+                                  Channel::IfLost::FullTime, visit);
   at_fault.insert(at_fault.end(), still.begin(), still.end());
   return at_fault;
 }

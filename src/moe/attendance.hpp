@@ -38,21 +38,29 @@ class Attendance {
   // By rank.
   [[nodiscard]] const std::vector<bool>& active() const { return active_; }
 
+  [[nodiscard]] bool is_active(std::size_t rank) const { return active_[rank]; }
+
   // Whether any rank of the group is.
   [[nodiscard]] bool is_group_active(std::size_t group) const;
 
   // Why no call works any more, or "".
   [[nodiscard]] const std::string& broken() const { return broken_; }
 
-  // Waits for one message of each active rank; throws for ranks that are missing, that refuse, or whose mode differs.
-  void receive(Channel& channel, std::string_view step, std::int32_t mode);
+  // Waits for one message of each active rank; throws for ranks that are missing, that refuse, or whose mode differs. `visit`: as
+  // in Channel::wait.
+  void receive(Channel& channel,
+               std::string_view step,
+               std::int32_t mode,
+               Channel::Visit visit = Channel::kNoVisit);
   // The same for a channel with one message of each group.
   void receive_groups(Channel& channel, std::string_view step, std::int32_t mode);
   // The same for the ranks of this node, without throwing; for so many timeouts.
   void receive_mates(Channel& channel, std::string_view step, double timeouts = 1);
 
   // As receive and receive_groups, for a rank that refused and only has to stay in step.
-  void absorb(Channel& channel, std::string_view step) { note(step, missing_ranks(channel)); }
+  void absorb(Channel& channel, std::string_view step) {
+    note(step, missing_ranks(channel, Channel::kNoVisit));
+  }
 
   void absorb_groups(Channel& channel, std::string_view step) {
     note(step, missing_in_groups(channel));
@@ -65,14 +73,21 @@ class Attendance {
   // Goes on without those that another rank goes on without.
   void leave_out(const std::array<std::uint64_t, 4>& missing, std::string_view step);
 
+  // Goes on without `rank`, as after a timeout. Throws where a missing rank breaks the exchange.
+  void leave_out(std::size_t rank);
+  // Collective over `team`, whose ranks are all here again: each channel goes on behind the last call that any of them made, and
+  // so does `combines`, a number of calls of the caller. Who was behind drops what it had begun.
+  void rejoin(weft_team_t team, std::uint64_t& combines);
+
   // The ranks of this node that are missing, as Message::missing has them.
   [[nodiscard]] std::array<std::uint64_t, 4> missing_mates() const;
 
  private:
-  [[nodiscard]] std::vector<std::size_t> missing_ranks(Channel& channel);
+  [[nodiscard]] std::vector<std::size_t> missing_ranks(Channel& channel, Channel::Visit visit);
   [[nodiscard]] std::vector<std::size_t> missing_in_groups(Channel& channel);
   [[nodiscard]] std::vector<std::size_t> recover(Channel& channel,
-                                                 const std::vector<std::size_t>& missing);
+                                                 const std::vector<std::size_t>& missing,
+                                                 Channel::Visit visit);
   void send_elsewhere(const std::vector<std::size_t>& missing);
   [[nodiscard]] Channel::IfLost if_lost() const;
   // Drops them, and breaks the exchange where that is asked for.

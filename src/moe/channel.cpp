@@ -33,6 +33,14 @@ std::size_t generation_bytes(std::size_t ranks, const ChannelShape& shape) {
   return ranks * (kLine + first_bytes(shape)) + pool_bytes(shape);
 }
 
+// A context, made when it is first needed.
+weft_ctx_t made(weft_ctx_t& context) {
+  if (context == WEFT_CTX_DEFAULT) {
+    check(weft_ctx_create(&context));
+  }
+  return context;
+}
+
 // A PE that waits leaves its core to others: there may be fewer cores than PEs.
 void pause(int polls) {
   weft_progress();
@@ -57,6 +65,7 @@ Channel::Channel(const Ranks& ranks, const ChannelShape& shape, Inlets inlets, s
       found_(inlets_.size()),
       memory_(memory),
       me_(static_cast<std::size_t>(ranks.me)),
+      row_bytes_(shape.row_bytes),
       lost_(ranks.count()),
       sent_(shape.generations) {
   for (const int pe : ranks.pes) {
@@ -90,7 +99,7 @@ std::byte* Channel::first_of(std::size_t holder, std::size_t sender) const {
 }
 
 std::byte* Channel::pool_of(std::size_t rank, std::size_t row) const {
-  return first_of(rank, ranks_.count()) + row * shape_.row_bytes;
+  return first_of(rank, ranks_.count()) + row * row_bytes_;
 }
 
 void Channel::note(std::size_t rank, int status) {
@@ -111,7 +120,7 @@ void Channel::send(std::size_t outlet,
   if (first == to.end()) {
     return;
   }
-  if (is_mapped(*first)) {
+  if (mapped_[*first] != nullptr) {
     store(*first, message, pool_row, write);
     return;
   }
@@ -119,6 +128,7 @@ void Channel::send(std::size_t outlet,
   packed.call = call_;
   packed.rank = *first;
   packed.pool_row = pool_row;
+  packed.row_bytes = row_bytes_;
   post(packed, message, write);
   if (lost_[packed.rank]) {
     put_to_next(packed, to);
@@ -157,7 +167,7 @@ void Channel::send_elsewhere(std::size_t outlet, std::span<const std::size_t> to
 void Channel::store(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write) {
   std::byte* dest = pool_of(rank, pool_row);
   for (std::int32_t row = 0; row < message.rows; ++row) {
-    write(static_cast<std::size_t>(row), dest + static_cast<std::size_t>(row) * shape_.row_bytes);
+    write(static_cast<std::size_t>(row), dest + static_cast<std::size_t>(row) * row_bytes_);
   }
   check(weft_ctx_fence(on_node_));  // the stores come before the flag
   note(rank, weft_ctx_put_signal(on_node_, first_of(me_, me_), &message, sizeof message,
@@ -170,7 +180,7 @@ void Channel::post(Packed& packed, Message& message, WriteRow write) {
   const std::size_t first = std::min(rows, shape_.first_rows);
   message.first_rows = static_cast<std::int32_t>(first);
   message.parts = rows > first ? 2 : 1;
-  const std::size_t needed = sizeof message + rows * shape_.row_bytes;
+  const std::size_t needed = sizeof message + rows * row_bytes_;
   if (packed.bytes.size() < needed) {
     retired_.push_back(
         std::move(packed.bytes));  // a rail that failed may still be sent again from it
@@ -179,7 +189,7 @@ void Channel::post(Packed& packed, Message& message, WriteRow write) {
   std::memcpy(packed.bytes.data(), &message, sizeof message);
   const auto write_rows = [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
-      write(row, packed.bytes.data() + sizeof message + row * shape_.row_bytes);
+      write(row, packed.bytes.data() + sizeof message + row * row_bytes_);
     }
   };
   write_rows(0, first);
@@ -188,20 +198,13 @@ void Channel::post(Packed& packed, Message& message, WriteRow write) {
   put_rest(packed);
 }
 
-weft_ctx_t Channel::context_to(std::size_t rank) {
-  if (across_[rank] == WEFT_CTX_DEFAULT) {
-    check(weft_ctx_create(&across_[rank]));
-  }
-  return across_[rank];
-}
-
 // The header, and the rows behind it.
 void Channel::put_first(const Packed& packed) {
   const auto& message = *reinterpret_cast<const Message*>(packed.bytes.data());
   const std::size_t bytes =
-      sizeof message + static_cast<std::size_t>(message.first_rows) * shape_.row_bytes;
+      sizeof message + static_cast<std::size_t>(message.first_rows) * packed.row_bytes;
   note(packed.rank, weft_ctx_put_signal_nbi(
-                        context_to(packed.rank), first_of(me_, me_), packed.bytes.data(), bytes,
+                        made(across_[packed.rank]), first_of(me_, me_), packed.bytes.data(), bytes,
                         {flags_of(me_, me_), call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
 }
 
@@ -214,9 +217,25 @@ void Channel::put_rest(const Packed& packed) {
   const std::size_t rows = static_cast<std::size_t>(message.rows) - first;
   note(packed.rank,
        weft_ctx_put_signal_nbi(
-           context_to(packed.rank), pool_of(me_, packed.pool_row + first),
-           packed.bytes.data() + sizeof message + first * shape_.row_bytes, rows * shape_.row_bytes,
+           made(across_[packed.rank]),
+           pool_of(me_, 0) + (packed.pool_row + first) * packed.row_bytes,
+           packed.bytes.data() + sizeof message + first * packed.row_bytes, rows * packed.row_bytes,
            {flags_of(me_, me_) + 1, call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
+}
+
+std::uint64_t Channel::settle() {
+  check(weft_ctx_quiet(on_node_));
+  for (const weft_ctx_t context : across_) {
+    if (context != WEFT_CTX_DEFAULT) {
+      check(weft_ctx_quiet(context));
+    }
+  }
+  return call_;
+}
+
+void Channel::go_on_after(std::uint64_t call) {
+  call_ = call;
+  lost_.assign(ranks_.count(), false);
 }
 
 bool Channel::has_come(std::size_t inlet) {
@@ -235,7 +254,8 @@ bool Channel::has_come(std::size_t inlet) {
 
 std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
                                        double timeout_s,
-                                       IfLost if_lost) {
+                                       IfLost if_lost,
+                                       Visit visit) {
   std::vector<std::size_t> missing;
   for (std::size_t inlet = 0; inlet < active.size(); ++inlet) {
     if (active[inlet]) {
@@ -248,7 +268,13 @@ std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
   };
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
   for (int polls = 0; true; ++polls) {
-    std::erase_if(missing, [&](std::size_t inlet) { return has_come(inlet); });
+    std::erase_if(missing, [&](std::size_t inlet) {
+      const bool is_here = has_come(inlet);
+      if (is_here) {
+        visit(inlet);
+      }
+      return is_here;
+    });
     const bool is_hopeless =
         missing.empty() || (if_lost == IfLost::End && std::ranges::all_of(missing, is_lost));
     if (is_hopeless || (polls % 16 == 15 && std::chrono::steady_clock::now() >= end)) {
@@ -266,7 +292,7 @@ const Message& Channel::message(std::size_t inlet) const {
 const std::byte* Channel::row(std::size_t inlet, std::size_t row, std::size_t pool_row) const {
   const bool is_first = row < static_cast<std::size_t>(message(inlet).first_rows);
   const Place& place = found_[inlet];
-  return is_first ? first_of(place.holder, place.sender) + sizeof(Message) + row * shape_.row_bytes
+  return is_first ? first_of(place.holder, place.sender) + sizeof(Message) + row * row_bytes_
                   : pool_of(place.holder, pool_row + row);
 }
 

@@ -83,8 +83,11 @@ class Channel {
 
   [[nodiscard]] static std::size_t bytes(std::size_t ranks, const ChannelShape& shape);
 
-  // Begins the next call.
-  void begin() { ++call_; }
+  // Begins the next call, with rows of so many bytes, the same on all ranks; at most those of the shape, which 0 stands for.
+  void begin(std::size_t row_bytes = 0) {
+    ++call_;
+    row_bytes_ = row_bytes == 0 ? shape_.row_bytes : row_bytes;
+  }
 
   [[nodiscard]] std::uint64_t call() const { return call_; }
 
@@ -103,12 +106,21 @@ class Channel {
   // are known to be lost. FullTime is for ranks that go on without them: one hears of a loss before another, and who went
   // on at once would then wait for those that still wait, and leave them out too.
   enum class IfLost : bool { End, FullTime };
+  // Called with each message when it is there, once, while others are waited for.
+  using Visit = FunctionRef<void(std::size_t inlet)>;
+  static constexpr auto kNoVisit = [](std::size_t /*inlet*/) {};
   [[nodiscard]] std::vector<std::size_t> wait(const std::vector<bool>& active,
                                               double timeout_s,
-                                              IfLost if_lost);
+                                              IfLost if_lost,
+                                              Visit visit = kNoVisit);
 
   // Sends nothing more to `rank`, and waits for it no more.
   void drop(std::size_t rank) { lost_[rank] = true; }
+
+  // Waits until what this PE sent is where it was sent to; returns the number of the call.
+  [[nodiscard]] std::uint64_t settle();
+  // The next call is `call` + 1, with all ranks, on all of them. After settle, and when all ranks have called it.
+  void go_on_after(std::uint64_t call);
 
   // What arrived, after wait.
   [[nodiscard]] const Message& message(std::size_t inlet) const;
@@ -128,12 +140,11 @@ class Channel {
     std::vector<std::byte> bytes;  // header, rows
     std::uint64_t call = 0;
     std::size_t pool_row = 0;
+    std::size_t row_bytes = 0;
     std::size_t rank = 0;
   };
 
   [[nodiscard]] std::size_t generation() const { return call_ % shape_.generations; }
-
-  [[nodiscard]] bool is_mapped(std::size_t rank) const { return mapped_[rank] != nullptr; }
 
   // In the memory of `holder`.
   [[nodiscard]] std::byte* first_of(std::size_t holder, std::size_t sender) const;
@@ -141,7 +152,6 @@ class Channel {
   [[nodiscard]] bool has_come(std::size_t inlet);
   void store(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write);
   void post(Packed& packed, Message& message, WriteRow write);
-  [[nodiscard]] weft_ctx_t context_to(std::size_t rank);
   void put_first(const Packed& packed);
   void put_rest(const Packed& packed);
   void put_to_next(Packed& packed, std::span<const std::size_t> to);
@@ -154,6 +164,7 @@ class Channel {
   std::byte* memory_;
   std::size_t me_;
   std::uint64_t call_ = 0;
+  std::size_t row_bytes_;           // in this call
   std::vector<std::byte*> mapped_;  // by rank: its memory, or null
   std::vector<bool> lost_;          // or dropped
   weft_ctx_t on_node_ = WEFT_CTX_DEFAULT;

@@ -56,10 +56,14 @@ void Exchange::check_outputs(const Routing& routing, const weft_moe_outputs& out
     fail(Status::InvalidArgument, "expert_out is missing, and {} rows were dispatched here", rows);
   }
   if (placement_.is_by_rank() &&
-      (outputs.precision != WEFT_MOE_REDUCED || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
+      (!sums_at_experts(outputs.precision) || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
     fail(Status::InvalidArgument,
          "rows by rank are reduced by the caller, so combine takes no weights and precision "
-         "'reduced' alone; use an expert layout for others");
+         "'reduced' or 'fp8' alone; use an expert layout for others");
+  }
+  if (const std::string error = precision_error(config_.output, config_.hidden, outputs.precision);
+      !error.empty()) {
+    fail(Status::InvalidArgument, "{}", error);
   }
   if (outputs.weighting == WEFT_MOE_WEIGHTS_OF_DISPATCH && !routing.has_weights) {
     fail(Status::InvalidArgument,
@@ -79,7 +83,7 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
     check_outputs(routing, outputs);
   } catch (const Error& error) {
     if (!placement_.is_by_rank() && outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN &&
-        outputs.precision == WEFT_MOE_REDUCED) {
+        sums_at_experts(outputs.precision)) {
       refuse_rows(weights_, error.what());
     } else {
       refuse_sums(error.what());
@@ -92,13 +96,14 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
   if (outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN) {
     given_weights_.assign(outputs.topk_weights, outputs.topk_weights + routing.tokens * row_.topk);
     weights = given_weights_.data();
-    if (outputs.precision == WEFT_MOE_REDUCED) {
+    if (sums_at_experts(outputs.precision)) {
       exchange_weights(routing, weights);
     }
   }
   outputs_.topk_weights = weights;
   combining_ = &routing;
-  combine_.begin();
+  combine_.begin(
+      answer_bytes_of(config_.output, static_cast<std::size_t>(config_.hidden), outputs.precision));
   if (node_sums_.has_value()) {
     node_sums_->begin();
   }
@@ -160,10 +165,11 @@ void Exchange::add_lanes(const Routing& routing,
 template <typename Type>
 void Exchange::send_outputs(const Routing& routing) {
   const auto* rows = static_cast<const std::byte*>(outputs_.rows);
-  const bool is_sum = outputs_.precision == WEFT_MOE_REDUCED;
+  const bool is_sum = sums_at_experts(outputs_.precision);
+  const bool is_fp8 = outputs_.precision == WEFT_MOE_FP8;
   RowSum<Type> sum(static_cast<std::size_t>(config_.hidden));
   for (const std::size_t rank : groups_.peers()) {
-    if (!is_active(rank)) {
+    if (!attendance_.is_active(rank)) {
       continue;
     }
     const Arrived& from = routing.arrived[rank];
@@ -174,12 +180,12 @@ void Exchange::send_outputs(const Routing& routing) {
       if (!is_sum) {
         std::memcpy(dest, rows + static_cast<std::size_t>(places[row]) * outputs_.stride,
                     output_bytes_);
-      } else if (placement_.is_by_rank()) {
+      } else if (placement_.is_by_rank() && !is_fp8) {
         std::memcpy(dest, rows + static_cast<std::size_t>(from.at[row]) * outputs_.stride,
                     output_bytes_);
       } else {
         add_lanes<Type>(routing, rank, row, sum);
-        sum.store(dest);
+        sum.store_as(is_fp8, dest);
       }
     };
     if (groups_.is_shared(rank)) {
@@ -215,7 +221,7 @@ void Exchange::combine_recv(std::byte* out) {
 Message Exchange::answer_with(const Channel& mates, Message header) const {
   const std::int32_t mode = header.mode;
   for (const std::size_t mate : groups_.mates()) {
-    if (header.rows < 0 || !is_active(mate)) {
+    if (header.rows < 0 || !attendance_.is_active(mate)) {
       continue;
     }
     const Message& message = mates.message(mate);
@@ -265,7 +271,7 @@ void Exchange::stay_together() {
   node_sums_->announce(node_sums_->answered(), {.missing = attendance_.missing_bits()});
   attendance_.receive_mates(node_sums_->answered(), name, kTimeoutsOfMates);
   for (const std::size_t mate : groups_.mates()) {
-    if (is_active(mate)) {
+    if (attendance_.is_active(mate)) {
       attendance_.leave_out(node_sums_->answered().message(mate).missing, name);
     }
   }
@@ -277,14 +283,13 @@ void Exchange::send_answers(const Routing* routing,
                             std::vector<bool>& answered) {
   const bool has_rows = answer.rows >= 0 && attendance_.broken().empty();
   for (const std::size_t source : groups_.peers()) {
-    if (!groups_.is_shared(source) || !is_active(source) || answered[source] ||
+    if (!groups_.is_shared(source) || !attendance_.is_active(source) || answered[source] ||
         !node_sums_->answers(source, attendance_.active())) {
       continue;
     }
     answered[source] = true;
     if (has_rows) {
-      node_sums_->send(combine_, routing->arrived[source],
-                       {source, answer, outputs_.precision == WEFT_MOE_REDUCED},
+      node_sums_->send(combine_, routing->arrived[source], {source, answer, outputs_.precision},
                        attendance_.active());
     } else {
       combine_.send(source, {&source, 1}, answer, 0,

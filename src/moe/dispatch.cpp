@@ -2,7 +2,8 @@
 //
 //   send     ids -> slots (routing.cpp) -> for each rank of this node, and each other rank or node (groups.cpp): header,
 //            then its tokens' rows in slot order (channel.cpp)
-//   receive  wait for one message of each rank -> ids and weights of all rows -> their places (placement.cpp)
+//   receive  wait for one message of each rank, and meanwhile, of each that is here, its ids and weights; in rank_major its
+//            rows -> places of all rows (placement.cpp)
 #include <algorithm>
 #include <cstring>
 
@@ -51,7 +52,6 @@ void Exchange::check_tokens(const weft_moe_tokens& tokens) const {
 
 void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   require(Step::Idle, "a dispatch");
-  ++dispatches_;
   try {
     check_tokens(tokens);
   } catch (const Error& error) {
@@ -113,17 +113,22 @@ void Exchange::send_rows(const weft_moe_tokens& tokens) {
 std::unique_ptr<Routing> Exchange::dispatch_recv(weft_moe_rows& rows) {
   require(Step::Dispatching, "the receive of a dispatch");
   step_ = Step::Idle;
-  attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatches_), 0);
   std::unique_ptr<Routing> routing = std::move(outgoing_);
   routing->arrived.resize(ranks_.count());
   std::vector<std::size_t> places;
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     places.push_back(place_of(rank));
-    if (is_active(rank)) {
-      take_arrived(*routing, rank);
-    }
   }
-  placement_.place({dispatch_, places}, *routing, rows);
+  const Arrivals arrivals{dispatch_, places};
+  placement_.begin(dispatch_, rows);
+  attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatch_.call()), 0,
+                      [&](std::size_t rank) {
+                        if (dispatch_.message(rank).rows >= 0) {  // else it refuses
+                          take_arrived(*routing, rank);
+                          placement_.take(arrivals, *routing, rank, rows);
+                        }
+                      });
+  placement_.place(arrivals, *routing, rows);
   return routing;
 }
 
@@ -147,6 +152,7 @@ void Exchange::take_arrived(Routing& routing, std::size_t rank) const {
     if (!groups_.is_shared(rank) || goes_to(route, map_, ranks_.me)) {
       std::memcpy(weights.data(), row + row_.weights_at(), row_.topk * sizeof(float));
       from.row.push_back(number);
+      std::memcpy(&from.tokens.emplace_back(), row + row_.token_at(), sizeof(std::int32_t));
       from.ids.insert(from.ids.end(), ids.begin(), ids.end());
       from.weights.insert(from.weights.end(), weights.begin(), weights.end());
     }

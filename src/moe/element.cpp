@@ -1,6 +1,6 @@
 #include "src/moe/element.hpp"
 
-#include <weft/moe/quantize.hpp>
+#include <fmt/format.h>
 
 namespace weft::moe::engine {
 
@@ -26,6 +26,36 @@ const char* name_of(weft_moe_type type) {
 
 bool is_quantized(weft_moe_type type) {
   return type == WEFT_MOE_E4M3 || type == WEFT_MOE_E5M2 || type == WEFT_MOE_NVFP4;
+}
+
+bool sums_at_experts(weft_moe_precision precision) {
+  return precision == WEFT_MOE_REDUCED || precision == WEFT_MOE_FP8;
+}
+
+std::size_t answer_bytes_of(weft_moe_type type, std::size_t hidden, weft_moe_precision precision) {
+  return precision == WEFT_MOE_FP8 ? Fp8Row{hidden}.bytes() : row_bytes_of(type, hidden);
+}
+
+std::string precision_error(weft_moe_type type, int hidden, weft_moe_precision precision) {
+  if (precision != WEFT_MOE_FP8 || (type != WEFT_MOE_F64 && hidden % 16 == 0)) {
+    return "";
+  }
+  return fmt::format(
+      "precision 'fp8' is for rows of bfloat16, float16 or float32 with a multiple of 16 values, "
+      "and "
+      "these are {} of {}; use 'reduced'",
+      hidden, name_of(type));
+}
+
+float e4m3_number(std::uint8_t code) {
+  static const auto kNumbers = [] {
+    std::array<float, 256> numbers{};
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = decode(e4m3_format(), static_cast<std::uint32_t>(i));
+    }
+    return numbers;
+  }();
+  return kNumbers[code];
 }
 
 std::size_t row_bytes_of(weft_moe_type type, std::size_t hidden) {

@@ -6,10 +6,15 @@
 
 #include <weft/moe.h>
 #include <weft/moe/number.hpp>
+#include <weft/moe/quantize.hpp>
+#include <weft/moe/row.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,6 +69,9 @@ void with_type(weft_moe_type type, Body&& body) {
   }
 }
 
+// The number of a code of e4m3.
+[[nodiscard]] float e4m3_number(std::uint8_t code);
+
 // One row of sums.
 template <typename Type>
 class RowSum {
@@ -89,6 +97,29 @@ class RowSum {
     }
   }
 
+  // A row as Fp8Row lays it out.
+  void add_fp8(const std::byte* row) {
+    const auto* codes = reinterpret_cast<const std::uint8_t*>(row);
+    const auto* scales = reinterpret_cast<const float*>(row + Fp8Row{sums_.size()}.scales_at());
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      sums_[i] += static_cast<Sum>(multiply(e4m3_number(codes[i]), scales[i / kScaleBlock]));
+    }
+  }
+
+  void store_fp8(std::byte* row) const {
+    auto* codes = reinterpret_cast<std::uint8_t*>(row);
+    auto* scales = reinterpret_cast<float*>(row + Fp8Row{sums_.size()}.scales_at());
+    std::array<float, kScaleBlock> values{};
+    for (std::size_t begin = 0; begin < sums_.size(); begin += kScaleBlock) {
+      const std::size_t count = std::min<std::size_t>(kScaleBlock, sums_.size() - begin);
+      for (std::size_t i = 0; i < count; ++i) {
+        values[i] = static_cast<float>(sums_[begin + i]);
+      }
+      scales[begin / kScaleBlock] = quantize_fp8(e4m3_format(), values.data(),
+                                                 static_cast<std::int32_t>(count), codes + begin);
+    }
+  }
+
   [[nodiscard]] std::size_t bytes() const { return sums_.size() * sizeof(Sum); }
 
   // A row of sums, unrounded.
@@ -100,6 +131,14 @@ class RowSum {
   }
 
   void store_sums(std::byte* row) const { std::memcpy(row, sums_.data(), bytes()); }
+
+  void store_as(bool is_fp8, std::byte* row) const {
+    if (is_fp8) {
+      store_fp8(row);
+    } else {
+      store(row);
+    }
+  }
 
   void store(std::byte* row) const {
     auto* values = reinterpret_cast<Stored*>(row);
@@ -117,5 +156,15 @@ class RowSum {
 [[nodiscard]] std::size_t row_bytes_of(weft_moe_type type, std::size_t hidden);
 [[nodiscard]] std::size_t scale_bytes_of(weft_moe_scales scales, std::size_t hidden);
 [[nodiscard]] bool is_quantized(weft_moe_type type);
+// Whether the experts' rank sums before it sends.
+[[nodiscard]] bool sums_at_experts(weft_moe_precision precision);
+// Of a row of combine on its way.
+[[nodiscard]] std::size_t answer_bytes_of(weft_moe_type type,
+                                          std::size_t hidden,
+                                          weft_moe_precision precision);
+// What keeps combine from the precision; empty if nothing does.
+[[nodiscard]] std::string precision_error(weft_moe_type type,
+                                          int hidden,
+                                          weft_moe_precision precision);
 
 }  // namespace weft::moe::engine

@@ -159,12 +159,18 @@ void Exchange::require(Step step, const char* wanted) const {
 void Exchange::refuse(weft_moe_step step, std::string_view text) {
   require(Step::Idle, "a refusal");
   if (step == WEFT_MOE_DISPATCH) {
-    ++dispatches_;
     refuse_rows(dispatch_, text);
   } else {
     ++combines_;
     refuse_sums(text);
   }
+}
+
+void Exchange::rejoin() {
+  attendance_.rejoin(config_.team, combines_);
+  step_ = Step::Idle;
+  outgoing_.reset();
+  combining_ = nullptr;
 }
 
 Message refusal_of(std::string_view text) {

@@ -66,7 +66,10 @@ class Exchange {
 
   [[nodiscard]] weft_moe_shape shape() const;
 
-  [[nodiscard]] const std::vector<bool>& active() const { return attendance_.active(); }
+  [[nodiscard]] Attendance& attendance() { return attendance_; }
+
+  // Collective over all ranks: they go on with one number, nobody is missing, and what was under way is dropped.
+  void rejoin();
 
  private:
   enum class Step { Idle, Dispatching, Combining };
@@ -96,8 +99,6 @@ class Exchange {
            (groups_.is_shared(rank) ? shapes_.shared_at : 0);
   }
 
-  [[nodiscard]] bool is_active(std::size_t rank) const { return attendance_.active()[rank]; }
-
   void require(Step step, const char* wanted) const;
   void check_tokens(const weft_moe_tokens& tokens) const;
   void check_outputs(const Routing& routing, const weft_moe_outputs& outputs) const;
@@ -119,7 +120,6 @@ class Exchange {
   std::optional<NodeSums> node_sums_;  // where ranks of this node answer together
   Attendance attendance_;
   Placement placement_;
-  std::uint64_t dispatches_ = 0;
   std::uint64_t combines_ = 0;
   Step step_ = Step::Idle;
   std::unique_ptr<Routing> outgoing_;  // between the send and the receive of a dispatch

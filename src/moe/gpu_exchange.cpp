@@ -3,6 +3,7 @@
 #include <weft/device.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -11,6 +12,8 @@
 #include "src/gpu/device.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/moe/element.hpp"
+#include "src/moe/failure.hpp"
+#include "src/moe/groups.hpp"
 
 namespace weft::moe::engine {
 namespace {
@@ -90,6 +93,7 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     exchange_.memory[rank] = static_cast<std::byte*>(mapped);
     exchange_.remote |= mapped == nullptr ? std::uint64_t{1} << rank : 0;
   }
+  choose_relays();
   state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
   const std::size_t counts = static_cast<std::size_t>(config.experts) + ranks_.count();
   workspace_ = gpu::DeviceBuffer((2 * exchange_.shape.lanes() + counts) * sizeof(std::int32_t));
@@ -108,6 +112,32 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   const gpu::moe::Residency held = gpu::moe::residency();
   blocks_ = std::min(config.blocks > 0 ? config.blocks : held.processors,
                      held.processors * std::max(held.blocks, 1));
+}
+
+// The relay has this rank's index in its node, as in groups.hpp; relays do not change with the call.
+void GpuExchange::choose_relays() {
+  std::vector<int> nodes;
+  for (const int pe : ranks_.pes) {
+    nodes.push_back(weft_node_of(pe));
+  }
+  const auto me = static_cast<std::size_t>(ranks_.me);
+  exchange_.by_node = config_.row_per == WEFT_MOE_ROW_PER_NODE && exchange_.remote != 0;
+  const Groups groups(nodes, me, exchange_.by_node);
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    const bool is_here = nodes[rank] == nodes[me];
+    if (is_here && exchange_.by_node && (exchange_.remote >> rank & 1) != 0) {
+      fail(Status::InvalidArgument,
+           "row_per is node, and the GPU memory of PE {}, which is on this node, is not mapped at "
+           "PE "
+           "{}; give rank, or see what WEFT_LOG=info says of its GPU",
+           ranks_.pes[rank], ranks_.pes[me]);
+    }
+    const bool is_relayed = exchange_.by_node && !is_here;
+    exchange_.relay_there[rank] = static_cast<std::uint8_t>(
+        is_relayed ? groups.relays(me, groups.ranks(groups.of(rank)), 0).front() : rank);
+    exchange_.relay_here[rank] =
+        static_cast<std::uint8_t>(is_relayed ? groups.relays(rank, groups.mates(), 0).front() : me);
+  }
 }
 
 gpu::moe::Record& GpuExchange::record() const {
@@ -354,15 +384,19 @@ void GpuExchange::check_outputs(const weft_moe_outputs& outputs,
   const bool is_by_rank =
       config_.layout == WEFT_MOE_RANK_MAJOR || config_.layout == WEFT_MOE_RANK_COMPACT;
   if (is_by_rank &&
-      (outputs.precision != WEFT_MOE_REDUCED || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
+      (!sums_at_experts(outputs.precision) || outputs.weighting != WEFT_MOE_UNWEIGHTED)) {
     fail(Status::InvalidArgument,
          "rows by rank are reduced by the caller, so combine takes no weights and precision "
-         "'reduced' alone; use an expert layout for others");
+         "'reduced' or 'fp8' alone; use an expert layout for others");
   }
-  if (exchange_.shape.stages && outputs.precision != WEFT_MOE_REDUCED) {
+  if (exchange_.shape.stages && !sums_at_experts(outputs.precision)) {
     fail(Status::InvalidArgument,
-         "between nodes an exchange on GPUs combines with precision 'reduced' alone; use that, or "
-         "an exchange in CPU memory");
+         "between nodes an exchange on GPUs combines with precision 'reduced' or 'fp8' alone; use "
+         "one of them, or an exchange in CPU memory");
+  }
+  if (const std::string error = precision_error(config_.output, config_.hidden, outputs.precision);
+      !error.empty()) {
+    fail(Status::InvalidArgument, "{}", error);
   }
   require_on_gpu("expert_out", outputs.rows, kAlignment);
   if (outputs.stride % kAlignment != 0) {
@@ -401,6 +435,60 @@ void GpuExchange::combine(weft_moe_phase phase,
       .out = static_cast<std::byte*>(out)};
   enqueued(gpu::moe::combine(exchange_, call, grid(), stream));
   step_ = receives ? Step::Idle : Step::Combining;
+}
+
+void GpuExchange::sources(const void* plan,
+                          std::int32_t* ranks,
+                          std::int32_t* tokens,
+                          weft_stream_t stream) {
+  require_on_gpu("plan", plan, kAlignment);
+  require_on_gpu("ranks", ranks, alignof(std::int32_t));
+  require_on_gpu("tokens", tokens, alignof(std::int32_t));
+  enqueued(gpu::moe::find_sources(
+      exchange_, {static_cast<const std::byte*>(plan), ranks, tokens, shape().rows_max}, stream));
+}
+
+// ---- Ranks that leave and come back
+
+gpu::moe::State GpuExchange::state() const {
+  gpu::moe::State state{};
+  state_.read(0, std::as_writable_bytes(std::span(&state, 1)));
+  return state;
+}
+
+void GpuExchange::write(const gpu::moe::State& state) {
+  state_.write(0, std::as_bytes(std::span(&state, 1)));
+  record().missing = state.missing;
+}
+
+void GpuExchange::leave_out(std::size_t rank) {
+  require(Step::Idle, "leaving a rank out");
+  if (config_.on_timeout != WEFT_MOE_MASK) {
+    fail(Status::InvalidArgument,
+         "the exchange was made to end when a rank is missing; make it with WEFT_MOE_MASK "
+         "(on_timeout=\"mask\") to leave one out");
+  }
+  gpu::moe::State now = state();
+  now.missing |= std::uint64_t{1} << rank;
+  write(now);
+}
+
+// What a rank put late is complete before any of them begins the next call.
+void GpuExchange::rejoin() {
+  engine::check(weft_quiet_on_stream(nullptr));
+  gpu::moe::State now = state();
+  const std::array mine{now.dispatches, now.combines};
+  std::vector<std::array<std::uint64_t, 2>> all(ranks_.count());
+  engine::check(weft_team_exchange(config_.team, mine.data(), sizeof mine, all.data()));
+  for (const auto& theirs : all) {
+    now.dispatches = std::max(now.dispatches, theirs[0]);
+    now.combines = std::max(now.combines, theirs[1]);
+  }
+  now.missing = 0;
+  write(now);
+  record() = {};
+  dispatches_ = now.dispatches;
+  step_ = Step::Idle;
 }
 
 void GpuExchange::refuse(weft_moe_step step, weft_stream_t stream) {

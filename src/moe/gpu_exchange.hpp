@@ -39,6 +39,10 @@ class GpuExchange {
                void* out,
                weft_stream_t stream);
   void refuse(weft_moe_step step, weft_stream_t stream);
+  void sources(const void* plan, std::int32_t* ranks, std::int32_t* tokens, weft_stream_t stream);
+  // Both between calls, with the streams synchronized.
+  void leave_out(std::size_t rank);
+  void rejoin();
   // Throws what the kernels that have ended found.
   void check();
 
@@ -48,6 +52,7 @@ class GpuExchange {
  private:
   enum class Step { Idle, Dispatching, Combining };
 
+  void choose_relays();
   void require(Step step, const char* wanted) const;
   void check_tokens(const weft_moe_tokens& tokens) const;
   void check_rows(const weft_moe_rows& rows) const;
@@ -60,6 +65,9 @@ class GpuExchange {
   [[nodiscard]] gpu::moe::Grid grid() const;
   [[nodiscard]] gpu::moe::Record& record() const;
   [[nodiscard]] std::uint64_t missing() const;
+  // As the kernels that have ended left it.
+  [[nodiscard]] gpu::moe::State state() const;
+  void write(const gpu::moe::State& state);
   [[nodiscard]] static std::uint32_t take(std::uint32_t& mark);
 
   weft_moe_config config_;

@@ -123,11 +123,11 @@ bool NodeSums::answers(std::size_t source, const std::vector<bool>& active) cons
 std::vector<NodeSums::Part> NodeSums::parts(const Arrived& from,
                                             const Answer& answer,
                                             const std::vector<bool>& active) const {
-  std::vector<std::byte*> next = begins(from, answer.source, answer.is_sum);
+  std::vector<std::byte*> next = begins(from, answer.source, sums_at_experts(answer.precision));
   std::vector<Part> found;
-  for_parts(from, topk_, answer.is_sum, [&](std::size_t row, std::size_t mate) {
+  for_parts(from, topk_, sums_at_experts(answer.precision), [&](std::size_t row, std::size_t mate) {
     found.push_back({row, active[groups_.mates()[mate]] ? next[mate] : nullptr});
-    next[mate] += answer.is_sum ? sum_bytes_ : row_bytes_;
+    next[mate] += sums_at_experts(answer.precision) ? sum_bytes_ : row_bytes_;
   });
   return found;
 }
@@ -138,7 +138,7 @@ void NodeSums::send(Channel& combine,
                     const std::vector<bool>& active) const {
   const std::vector<Part> found = parts(from, answer, active);
   const std::size_t source = answer.source;
-  if (!answer.is_sum) {
+  if (!sums_at_experts(answer.precision)) {
     answer.header.rows = static_cast<std::int32_t>(found.size());
     combine.send(source, {&source, 1}, answer.header, from.reply_exact,
                  [&](std::size_t row, std::byte* dest) {
@@ -162,7 +162,7 @@ void NodeSums::send(Channel& combine,
                        sum.add_sums(next->at);
                      }
                    }
-                   sum.store(dest);
+                   sum.store_as(answer.precision == WEFT_MOE_FP8, dest);
                  });
   });
 }

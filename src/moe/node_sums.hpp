@@ -57,7 +57,7 @@ class NodeSums {
   struct Answer {
     std::size_t source;
     Message header;
-    bool is_sum;
+    weft_moe_precision precision;
   };
 
   void send(Channel& combine,

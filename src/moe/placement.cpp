@@ -6,13 +6,28 @@
 namespace weft::moe::engine {
 
 void Placement::place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const {
-  if (is_by_rank()) {
-    place_by_rank(arrivals, routing, rows);
+  if (layout_ == WEFT_MOE_RANK_MAJOR) {
+    finish_in_place(arrivals.channel, routing, rows);
+  } else if (is_by_rank()) {
+    place_in_order(arrivals, routing, rows);
   } else {
-    rows.x_stride = row_.payload_bytes;
-    rows.scales_stride = row_.scale_bytes;
-    rows.weights_stride = sizeof(float);
     place_by_expert(arrivals, routing, rows);
+  }
+}
+
+void Placement::begin(const Channel& channel, weft_moe_rows& rows) const {
+  const bool is_in_place = layout_ == WEFT_MOE_RANK_MAJOR;
+  const std::size_t lanes = is_by_rank() ? row_.topk : 1;
+  rows.x_stride = is_in_place ? row_.bytes() : row_.payload_bytes;
+  rows.scales_stride = is_in_place ? row_.bytes() : row_.scale_bytes;
+  rows.ids_stride = is_in_place ? row_.bytes() : lanes * sizeof(std::int32_t);
+  rows.weights_stride = is_in_place ? row_.bytes() : lanes * sizeof(float);
+  if (is_in_place) {
+    std::byte* pool = channel.pool_of(static_cast<std::size_t>(me_), 0);
+    rows.x = pool;
+    rows.scales = pool + row_.scales_at();
+    rows.ids = reinterpret_cast<std::int32_t*>(pool + row_.ids_at());
+    rows.weights = reinterpret_cast<float*>(pool + row_.weights_at());
   }
 }
 
@@ -44,44 +59,58 @@ void Placement::show_routes(const Routing& routing,
 }
 
 // Rows that stay in place lie there already, but for the first ones of another node, and those that a whole node reads.
-void Placement::place_by_rank(const Arrivals& arrivals,
-                              Routing& routing,
-                              weft_moe_rows& rows) const {
-  const bool is_in_place = layout_ == WEFT_MOE_RANK_MAJOR;
-  rows.x_stride = is_in_place ? row_.bytes() : row_.payload_bytes;
-  rows.scales_stride = is_in_place ? row_.bytes() : row_.scale_bytes;
-  rows.ids_stride = is_in_place ? row_.bytes() : row_.topk * sizeof(std::int32_t);
-  rows.weights_stride = is_in_place ? row_.bytes() : row_.topk * sizeof(float);
-  std::size_t next = 0;
+void Placement::take(const Arrivals& arrivals,
+                     Routing& routing,
+                     std::size_t rank,
+                     weft_moe_rows& rows) const {
+  if (layout_ != WEFT_MOE_RANK_MAJOR) {
+    return;
+  }
+  Arrived& from = routing.arrived[rank];
+  std::byte* pool = arrivals.channel.pool_of(static_cast<std::size_t>(me_), rank * max_tokens_);
+  from.at.resize(from.rows);
+  for (std::size_t slot = 0; slot < from.rows; ++slot) {
+    from.at[slot] = static_cast<std::int64_t>(rank * max_tokens_ + slot);
+    const std::byte* row = arrivals.row(rank, from, slot);
+    if (std::byte* place = pool + slot * row_.bytes(); place != row) {
+      std::memcpy(place, row, row_.bytes());
+    }
+    show_routes(routing, from, slot, rows);
+  }
+}
+
+void Placement::finish_in_place(const Channel& channel,
+                                const Routing& routing,
+                                weft_moe_rows& rows) const {
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    Arrived& from = routing.arrived[rank];
-    std::byte* pool = arrivals.channel.pool_of(static_cast<std::size_t>(me_), rank * max_tokens_);
-    if (is_in_place && rank == 0) {
-      rows.x = pool;
-      rows.scales = pool + row_.scales_at();
-      rows.ids = reinterpret_cast<std::int32_t*>(pool + row_.ids_at());
-      rows.weights = reinterpret_cast<float*>(pool + row_.weights_at());
-    }
-    next = is_in_place ? rank * max_tokens_ : next;
-    rows.offsets[rank] = static_cast<std::int64_t>(next);
-    rows.counts[rank] = static_cast<std::int32_t>(from.rows);
-    from.at.resize(from.rows);
-    for (std::size_t slot = 0; slot < from.rows; ++slot, ++next) {
-      from.at[slot] = static_cast<std::int64_t>(next);
-      const std::byte* row = arrivals.row(rank, from, slot);
-      if (!is_in_place) {
-        copy_row(row, rows, from.at[slot]);
-      } else if (std::byte* place = pool + slot * row_.bytes(); place != row) {
-        std::memcpy(place, row, row_.bytes());
-      }
-      show_routes(routing, from, slot, rows);
-    }
-    for (std::size_t slot = from.rows; is_in_place && slot < max_tokens_; ++slot) {
+    const std::size_t count = routing.arrived[rank].rows;
+    std::byte* pool = channel.pool_of(static_cast<std::size_t>(me_), rank * max_tokens_);
+    rows.offsets[rank] = static_cast<std::int64_t>(rank * max_tokens_);
+    rows.counts[rank] = static_cast<std::int32_t>(count);
+    for (std::size_t slot = count; slot < max_tokens_; ++slot) {
       std::memset(pool + slot * row_.bytes() + row_.ids_at(), 0xFF,
                   row_.topk * sizeof(std::int32_t));
     }
   }
-  rows.offsets[ranks()] = static_cast<std::int64_t>(is_in_place ? ranks() * max_tokens_ : next);
+  rows.offsets[ranks()] = static_cast<std::int64_t>(ranks() * max_tokens_);
+}
+
+void Placement::place_in_order(const Arrivals& arrivals,
+                               Routing& routing,
+                               weft_moe_rows& rows) const {
+  std::int64_t next = 0;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    Arrived& from = routing.arrived[rank];
+    rows.offsets[rank] = next;
+    rows.counts[rank] = static_cast<std::int32_t>(from.rows);
+    from.at.resize(from.rows);
+    for (std::size_t slot = 0; slot < from.rows; ++slot) {
+      from.at[slot] = next++;
+      copy_row(arrivals.row(rank, from, slot), rows, from.at[slot]);
+      show_routes(routing, from, slot, rows);
+    }
+  }
+  rows.offsets[ranks()] = next;
 }
 
 // The lanes of the rows of `rank` that are for experts here, in the order of slots, then lanes.

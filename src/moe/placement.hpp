@@ -39,7 +39,14 @@ class Placement {
         row_(row),
         me_(me) {}
 
-  // Fills `rows` and each Arrived::at from what arrived.
+  // Sets strides, and addresses where rows stay in place.
+  void begin(const Channel& channel, weft_moe_rows& rows) const;
+  // When the rows of `rank` are here and the others' perhaps not: places them, where that needs no other rank's counts.
+  void take(const Arrivals& arrivals,
+            Routing& routing,
+            std::size_t rank,
+            weft_moe_rows& rows) const;
+  // Fills `rows` and each Arrived::at from what arrived, and was taken.
   void place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
 
   [[nodiscard]] bool is_by_rank() const {
@@ -47,7 +54,8 @@ class Placement {
   }
 
  private:
-  void place_by_rank(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
+  void place_in_order(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
+  void finish_in_place(const Channel& channel, const Routing& routing, weft_moe_rows& rows) const;
   void place_by_expert(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
   template <typename Visit>
   void for_lanes_here(const Routing& routing, std::size_t rank, Visit&& visit) const;

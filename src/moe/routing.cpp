@@ -1,5 +1,7 @@
 #include "src/moe/routing.hpp"
 
+#include <algorithm>
+
 namespace weft::moe::engine {
 
 void find_slots(Routing& routing, const Groups& groups) {
@@ -30,6 +32,22 @@ void find_slots(Routing& routing, const Groups& groups) {
     sent.reply_exact = exact;
     reduced += sent.tokens.size();
     exact += sent.exact_rows;
+  }
+}
+
+void find_sources(const Routing& routing, const Sources& sources) {
+  std::ranges::fill(sources.ranks, -1);
+  std::ranges::fill(sources.tokens, -1);
+  for (std::size_t rank = 0; rank < routing.arrived.size(); ++rank) {
+    const Arrived& from = routing.arrived[rank];
+    const std::size_t lanes = from.rows == 0 ? 0 : from.at.size() / from.rows;
+    for (std::size_t i = 0; i < from.at.size(); ++i) {
+      if (from.at[i] >= 0) {
+        const auto row = static_cast<std::size_t>(from.at[i]);
+        sources.ranks[row] = static_cast<std::int32_t>(rank);
+        sources.tokens[row] = from.tokens[i / lanes];
+      }
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "src/moe/groups.hpp"
@@ -25,10 +26,11 @@ struct Sent {
 
 // The rows of one source rank here.
 struct Arrived {
-  std::size_t rows = 0;           // for experts of this rank
-  std::vector<std::int32_t> row;  // [rows]: which of the message's, whose others are for mates
-  std::vector<std::int32_t> ids;  // [rows][topk], as the source gave them
-  std::vector<float> weights;     // [rows][topk]
+  std::size_t rows = 0;              // for experts of this rank
+  std::vector<std::int32_t> row;     // [rows]: which of the message's, whose others are for mates
+  std::vector<std::int32_t> tokens;  // [rows]: their numbers at the source
+  std::vector<std::int32_t> ids;     // [rows][topk], as the source gave them
+  std::vector<float> weights;        // [rows][topk]
   std::vector<std::int64_t>
       at;  // rank layouts: [rows], else [rows][topk]: the row in x; -1 for lanes of others
   std::uint64_t reply_reduced = 0;
@@ -61,6 +63,14 @@ struct Routing {
 
 // Fills `sent` from the ids.
 void find_slots(Routing& routing, const Groups& groups);
+
+// The ranks and tokens that rows of x came from; -1 for rows that no token came for.
+struct Sources {
+  std::span<std::int32_t> ranks;  // by row of x
+  std::span<std::int32_t> tokens;
+};
+
+void find_sources(const Routing& routing, const Sources& sources);
 
 // Appends to Arrived::mates: which rank of this node has the expert of each lane.
 void add_mates(const Route& route,

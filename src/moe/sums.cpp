@@ -22,6 +22,7 @@ void Sums::write(std::byte* out) const {
   with_type(of_.type, [&]<typename Type>(Type /*type*/) {
     switch (outputs_.precision) {
       case WEFT_MOE_REDUCED:
+      case WEFT_MOE_FP8:
         return add_groups<Type>(out);
       case WEFT_MOE_EXACT:
         return add_lanes<Type>(out);
@@ -42,7 +43,12 @@ void Sums::add_groups(std::byte* out) const {
       const auto number = static_cast<std::int32_t>(token);
       if (from_.attendance.is_group_active(group) && has_token(sent.bits.data(), number)) {
         const auto slot = static_cast<std::size_t>(slot_of(sent.bits.data(), number));
-        sum.add(from_.combine.row(group, slot, sent.reply_reduced));
+        const std::byte* row = from_.combine.row(group, slot, sent.reply_reduced);
+        if (outputs_.precision == WEFT_MOE_FP8) {
+          sum.add_fp8(row);
+        } else {
+          sum.add(row);
+        }
       }
     }
     sum.store(out + token * row_bytes_);

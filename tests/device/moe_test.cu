@@ -1,422 +1,34 @@
 // weft::moe on GPUs against the engine for CPUs: the same tokens go through an exchange of each kind, and every row, count
 // and sum has the same bits.
-#include <weft/device.h>
-#include <weft/moe.h>
-#include <weft/moe/number.hpp>
-
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "tests/device/device_tools.cuh"
-#include "tests/device/random.hpp"
+#include "tests/device/moe_pair.cuh"
 
 namespace {
 
+using namespace suite::moe;
 using suite::Array;
 using suite::Where;
 
-// One exchange and what goes through it.
-struct Sizes {
-  int max_tokens;
-  int hidden;
-  int experts;
-  int topk;
-  weft_moe_type payload;
-  weft_moe_scales scales;
-  weft_moe_type source;  // of the tokens
-  weft_moe_type output;
-  weft_moe_layout layout;
-  int alignment;
-  double none;  // share of ids that are -1
-  bool all_to_one;
-};
-
-std::size_t bytes_of(weft_moe_type type, std::size_t values) {
-  switch (type) {
-    case WEFT_MOE_BF16:
-    case WEFT_MOE_F16:
-      return 2 * values;
-    case WEFT_MOE_F32:
-      return 4 * values;
-    case WEFT_MOE_F64:
-      return 8 * values;
-    case WEFT_MOE_NVFP4:
-      return values / 2;
-    default:
-      return values;
+// Where sums may travel as fp8.
+void compare_fp8(const Pair& pair,
+                 const Tokens& tokens,
+                 weft_moe_plan_t plan,
+                 GpuDispatch& gpu,
+                 weft_moe_weighting weighting,
+                 const std::string& what) {
+  if (pair.sizes().output != WEFT_MOE_F64 && pair.sizes().hidden % 16 == 0) {
+    compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_FP8, weighting}, what);
   }
 }
 
-weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
-  weft_moe_config config{};
-  config.team = WEFT_TEAM_WORLD;
-  config.max_tokens = sizes.max_tokens;
-  config.hidden = sizes.hidden;
-  config.experts = sizes.experts;
-  config.topk = sizes.topk;
-  config.payload = sizes.payload;
-  config.scales = sizes.scales;
-  config.output = sizes.output;
-  config.layout = sizes.layout;
-  config.alignment = sizes.alignment;
-  config.timeout_s = 60;
-  config.memory = memory;
-  config.row_per = WEFT_MOE_ROW_PER_RANK;  // whose sums a GPU has, bit by bit
-  return config;
-}
-
-// A number of `type` from -4 to 4, as bytes.
-void put_number(weft_moe_type type, float value, std::byte* to) {
-  switch (type) {
-    case WEFT_MOE_BF16: {
-      const std::uint16_t code = weft::moe::bfloat16_of(value);
-      std::memcpy(to, &code, sizeof code);
-      return;
-    }
-    case WEFT_MOE_F16: {
-      const auto code =
-          static_cast<std::uint16_t>(weft::moe::encode(weft::moe::half_format(), value));
-      std::memcpy(to, &code, sizeof code);
-      return;
-    }
-    case WEFT_MOE_F32:
-      std::memcpy(to, &value, sizeof value);
-      return;
-    case WEFT_MOE_F64: {
-      const double wide = value;
-      std::memcpy(to, &wide, sizeof wide);
-      return;
-    }
-    default:
-      *to = static_cast<std::byte>(static_cast<int>(value * 31));
-  }
-}
-
-std::vector<std::byte> random_rows(weft_moe_type type,
-                                   std::size_t rows,
-                                   std::size_t hidden,
-                                   std::uint64_t stream) {
-  std::vector<std::byte> all(bytes_of(type, rows * hidden));
-  const std::size_t step = type == WEFT_MOE_NVFP4 ? 1 : bytes_of(type, 1);
-  std::uint64_t state = suite::random_at(suite::seed(), stream, 0);
-  for (std::size_t i = 0; i < all.size() / step; ++i) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    const std::uint64_t draw = state >> 33U;
-    put_number(type, (static_cast<float>(draw % 8001) - 4000) / 1000, all.data() + i * step);
-  }
-  return all;
-}
-
-struct Tokens {
-  int count = 0;
-  std::vector<std::byte> x;
-  std::vector<std::byte> scales;
-  std::vector<std::int64_t> ids;
-  std::vector<float> weights;
-};
-
-Tokens make_tokens(const Sizes& sizes, std::size_t scale_bytes, std::uint64_t round) {
-  const std::uint64_t stream = (round * 64 + static_cast<std::uint64_t>(suite::me())) * 8;
-  Tokens tokens;
-  const auto most = static_cast<std::uint64_t>(sizes.max_tokens);
-  const std::uint64_t draw = suite::random_at(suite::seed(), stream, 0);
-  tokens.count = static_cast<int>(round % 3 == 0 ? most : draw % (most + 1));
-  const auto count = static_cast<std::size_t>(tokens.count);
-  tokens.x = random_rows(sizes.source, count, static_cast<std::size_t>(sizes.hidden), stream + 1);
-  if (sizes.source == sizes.payload) {
-    tokens.scales.resize(count * scale_bytes);
-    for (std::size_t i = 0; i < tokens.scales.size(); ++i) {
-      tokens.scales[i] = static_cast<std::byte>(suite::random_at(suite::seed(), stream + 2, i));
-    }
-  }
-  tokens.ids.resize(count * static_cast<std::size_t>(sizes.topk));
-  tokens.weights.resize(tokens.ids.size());
-  for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
-    const std::uint64_t id = suite::random_at(suite::seed(), stream + 3, i);
-    const bool is_none =
-        static_cast<double>(suite::random_at(suite::seed(), stream + 4, i) % 1000) / 1000 <
-        sizes.none;
-    tokens.ids[i] =
-        is_none ? -1 : static_cast<std::int64_t>(id % static_cast<std::uint64_t>(sizes.experts));
-    tokens.ids[i] = sizes.all_to_one && !is_none ? 0 : tokens.ids[i];
-    tokens.weights[i] =
-        static_cast<float>(suite::random_at(suite::seed(), stream + 5, i) % 1000) / 500 - 1;
-  }
-  return tokens;
-}
-
-// Host memory and its copy on the GPU.
-template <typename T>
-class OnGpu {
- public:
-  explicit OnGpu(const std::vector<T>& values) : array_(values.size() + 16, Where::Own) {
-    if (!values.empty()) {
-      array_.write(values);
-    }
-  }
-
-  [[nodiscard]] T* get() const { return array_.get(); }
-
- private:
-  Array<T> array_;
-};
-
-// One exchange in each memory.
-class Pair {
- public:
-  explicit Pair(const Sizes& sizes) : sizes_(sizes) {
-    const weft_moe_config host = config_of(sizes, WEFT_MOE_HOST);
-    const weft_moe_config device = config_of(sizes, WEFT_MOE_DEVICE);
-    suite::require_weft(weft_moe_create(&host, &host_), "weft_moe_create in CPU memory");
-    suite::require_weft(weft_moe_create(&device, &device_), "weft_moe_create in GPU memory");
-    suite::require_weft(weft_moe_get_shape(device_, &shape_), "weft_moe_get_shape");
-  }
-
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-
-  ~Pair() {
-    weft_moe_destroy(host_);
-    weft_moe_destroy(device_);
-  }
-
-  [[nodiscard]] const Sizes& sizes() const { return sizes_; }
-
-  [[nodiscard]] const weft_moe_shape& shape() const { return shape_; }
-
-  [[nodiscard]] weft_moe_t host() const { return host_; }
-
-  [[nodiscard]] weft_moe_t device() const { return device_; }
-
-  [[nodiscard]] bool is_by_rank() const {
-    return sizes_.layout == WEFT_MOE_RANK_MAJOR || sizes_.layout == WEFT_MOE_RANK_COMPACT;
-  }
-
-  [[nodiscard]] std::size_t parts() const {
-    return static_cast<std::size_t>(is_by_rank() ? shape_.ranks : shape_.local_experts);
-  }
-
- private:
-  Sizes sizes_;
-  weft_moe_t host_ = nullptr;
-  weft_moe_t device_ = nullptr;
-  weft_moe_shape shape_{};
-};
-
-// What a dispatch received, in host memory and packed.
-struct Received {
-  std::vector<std::byte> x, scales;
-  std::vector<std::int32_t> ids, counts;
-  std::vector<float> weights;
-  std::vector<std::int64_t> offsets;
-
-  explicit Received(const Pair& pair)
-      : x(pair.shape().rows_max * pair.shape().payload_bytes),
-        scales(pair.shape().rows_max * pair.shape().scale_bytes),
-        ids(pair.is_by_rank() ? pair.shape().rows_max * lanes(pair) : 0),
-        counts(pair.parts()),
-        weights(pair.shape().rows_max * lanes(pair)),
-        offsets(pair.parts() + 1) {}
-
-  static std::size_t lanes(const Pair& pair) {
-    return pair.is_by_rank() ? static_cast<std::size_t>(pair.sizes().topk) : 1;
-  }
-};
-
-// rank_major shows rows in place: packs them.
-void pack(const Pair& pair, const weft_moe_rows& rows, cudaMemcpyKind kind, Received& to) {
-  const std::size_t count = pair.shape().rows_max;
-  const std::size_t lane_bytes = Received::lanes(pair) * 4;
-  const auto copy = [&](void* dest, std::size_t width, const void* from, std::size_t stride) {
-    if (width != 0) {
-      suite::require_cuda(cudaMemcpy2D(dest, width, from, stride, width, count, kind),
-                          "cudaMemcpy2D of rows");
-    }
-  };
-  copy(to.x.data(), pair.shape().payload_bytes, rows.x, rows.x_stride);
-  copy(to.scales.data(), pair.shape().scale_bytes, rows.scales, rows.scales_stride);
-  copy(to.weights.data(), lane_bytes, rows.weights, rows.weights_stride);
-  if (pair.is_by_rank()) {
-    copy(to.ids.data(), lane_bytes, rows.ids, rows.ids_stride);
-  }
-}
-
-weft_moe_plan_t dispatch_on_cpu(const Pair& pair, const Tokens& tokens, Received& to) {
-  const weft_moe_tokens given{
-      tokens.count,        tokens.x.data(),
-      pair.sizes().source, tokens.scales.empty() ? nullptr : tokens.scales.data(),
-      tokens.ids.data(),   tokens.weights.data()};
-  weft_moe_rows rows{to.x.data(), to.scales.data(), to.ids.data(),    to.weights.data(), 0, 0, 0,
-                     0,           to.counts.data(), to.offsets.data()};
-  weft_moe_plan_t plan = nullptr;
-  suite::require_weft(weft_moe_dispatch_send(pair.host(), &given), "weft_moe_dispatch_send");
-  suite::require_weft(weft_moe_dispatch_recv(pair.host(), &rows, &plan), "weft_moe_dispatch_recv");
-  if (pair.sizes().layout == WEFT_MOE_RANK_MAJOR) {
-    pack(pair, rows, cudaMemcpyHostToHost, to);
-  }
-  return plan;
-}
-
-// The GPU's side of one dispatch: its arrays live as long.
-class GpuDispatch {
- public:
-  GpuDispatch(const Pair& pair, const Tokens& tokens)
-      : pair_(pair),
-        x_(tokens.x),
-        scales_(tokens.scales),
-        ids_(tokens.ids),
-        weights_(tokens.weights),
-        plan_(pair.shape().plan_bytes, Where::Own),
-        rows_x_(pair.shape().rows_max * pair.shape().payload_bytes + 16, Where::Own),
-        rows_scales_(pair.shape().rows_max * pair.shape().scale_bytes + 16, Where::Own),
-        rows_ids_(pair.shape().rows_max * Received::lanes(pair), Where::Own),
-        rows_weights_(pair.shape().rows_max * Received::lanes(pair), Where::Own),
-        counts_(pair.parts(), Where::Own),
-        offsets_(pair.parts() + 1, Where::Own),
-        given_{tokens.count,        x_.get(),
-               pair.sizes().source, tokens.scales.empty() ? nullptr : scales_.get(),
-               ids_.get(),          weights_.get()},
-        rows_{rows_x_.get(), rows_scales_.get(), rows_ids_.get(), rows_weights_.get(), 0, 0, 0, 0,
-              counts_.get(), offsets_.get()} {}
-
-  int run(weft_moe_phase phase, cudaStream_t stream = nullptr) {
-    return weft_moe_dispatch_on_stream(pair_.device(), phase, &given_, &rows_, plan_.get(), stream);
-  }
-
-  void fetch(Received& to) {
-    suite::require_cuda(cudaDeviceSynchronize(), "a dispatch on the GPU");
-    suite::require_weft(weft_moe_check(pair_.device()), "weft_moe_check");
-    pack(pair_, rows_, cudaMemcpyDeviceToHost, to);
-    to.counts = counts_.read();
-    to.offsets = offsets_.read();
-  }
-
-  [[nodiscard]] std::byte* plan() const { return plan_.get(); }
-
-  [[nodiscard]] const weft_moe_rows& rows() const { return rows_; }
-
-  [[nodiscard]] weft_moe_tokens& given() { return given_; }
-
-  [[nodiscard]] std::int64_t* ids() const { return ids_.get(); }
-
-  [[nodiscard]] std::byte* x() const { return x_.get(); }
-
-  [[nodiscard]] float* weights() const { return weights_.get(); }
-
- private:
-  const Pair& pair_;
-  OnGpu<std::byte> x_;
-  OnGpu<std::byte> scales_;
-  OnGpu<std::int64_t> ids_;
-  OnGpu<float> weights_;
-  Array<std::byte> plan_;
-  Array<std::byte> rows_x_;
-  Array<std::byte> rows_scales_;
-  Array<std::int32_t> rows_ids_;
-  Array<float> rows_weights_;
-  Array<std::int32_t> counts_;
-  Array<std::int64_t> offsets_;
-  weft_moe_tokens given_;
-  weft_moe_rows rows_;
-};
-
-bool same_bytes(const void* a, const void* b, std::size_t bytes) {
-  return bytes == 0 || std::memcmp(a, b, bytes) == 0;
-}
-
-// Rows beyond the counts are undefined, where they are no gap of a compact layout.
-void compare(const Pair& pair, const Received& expected, const Received& found, const char* what) {
-  if (expected.counts != found.counts || expected.offsets != found.offsets) {
-    suite::fail("%s: counts or offsets differ", what);
-    return;
-  }
-  const std::size_t lanes = Received::lanes(pair);
-  for (std::size_t part = 0; part < pair.parts(); ++part) {
-    const bool is_compact = pair.sizes().layout == WEFT_MOE_EXPERT_COMPACT;
-    const auto begin = static_cast<std::size_t>(expected.offsets[part]);
-    const auto end = is_compact ? static_cast<std::size_t>(expected.offsets[part + 1])
-                                : begin + static_cast<std::size_t>(expected.counts[part]);
-    for (std::size_t row = begin; row < end; ++row) {
-      const std::size_t x = pair.shape().payload_bytes;
-      const std::size_t scales = pair.shape().scale_bytes;
-      const char* field =
-          !same_bytes(&expected.x[row * x], &found.x[row * x], x) ? "x"
-          : scales != 0 &&
-                  !same_bytes(&expected.scales[row * scales], &found.scales[row * scales], scales)
-              ? "scales"
-          : !same_bytes(&expected.weights[row * lanes], &found.weights[row * lanes], lanes * 4)
-              ? "weights"
-          : pair.is_by_rank() &&
-                  !same_bytes(&expected.ids[row * lanes], &found.ids[row * lanes], lanes * 4)
-              ? "ids"
-              : nullptr;
-      if (field != nullptr) {
-        suite::fail("%s: %s of row %zu (part %zu, from %zu) differ", what, field, row, part, begin);
-        return;
-      }
-    }
-  }
-}
-
-struct Mode {
-  weft_moe_precision precision;
-  weft_moe_weighting weighting;
-};
-
-// The rows of the experts: any, but the same on both sides.
-void compare_combine(const Pair& pair,
-                     const Tokens& tokens,
-                     weft_moe_plan_t plan,
-                     GpuDispatch& gpu,
-                     const Mode& mode,
-                     const std::string& what) {
-  const Sizes& sizes = pair.sizes();
-  const auto hidden = static_cast<std::size_t>(sizes.hidden);
-  const std::vector<std::byte> rows = random_rows(sizes.output, pair.shape().rows_max, hidden,
-                                                  900 + static_cast<std::uint64_t>(suite::me()));
-  const std::size_t lanes =
-      mode.precision == WEFT_MOE_LANES ? static_cast<std::size_t>(sizes.topk) : 1;
-  const std::size_t bytes =
-      bytes_of(sizes.output, static_cast<std::size_t>(tokens.count) * lanes * hidden);
-  std::vector<std::byte> expected(bytes);
-  weft_moe_outputs outputs{rows.data(), 0, mode.precision, mode.weighting, tokens.weights.data()};
-  suite::require_weft(weft_moe_combine_send(pair.host(), plan, &outputs), "weft_moe_combine_send");
-  suite::require_weft(weft_moe_combine_recv(pair.host(), expected.data()), "weft_moe_combine_recv");
-
-  const OnGpu<std::byte> gpu_rows(rows);
-  Array<std::byte> out(bytes + 16, Where::Own);
-  out.fill(suite::kPoison);
-  outputs.rows = gpu_rows.get();
-  outputs.topk_weights = gpu.weights();
-  const bool splits = mode.precision == WEFT_MOE_EXACT;
-  suite::require_weft(
-      weft_moe_combine_on_stream(pair.device(), splits ? WEFT_MOE_SEND : WEFT_MOE_BOTH, gpu.plan(),
-                                 &outputs, out.get(), nullptr),
-      "weft_moe_combine_on_stream");
-  if (splits) {
-    suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_RECEIVE, gpu.plan(),
-                                                   &outputs, out.get(), nullptr),
-                        "weft_moe_combine_on_stream");
-  }
-  suite::require_cuda(cudaDeviceSynchronize(), "a combine on the GPU");
-  suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
-  const std::vector<std::byte> found = out.read();
-  const auto differs = std::mismatch(expected.begin(), expected.end(), found.begin());
-  if (differs.first != expected.end()) {
-    suite::fail("%s: combine, precision %d, weighting %d: byte %zu of %zu differs", what.c_str(),
-                mode.precision, mode.weighting,
-                static_cast<std::size_t>(differs.first - expected.begin()), bytes);
-  }
-}
-
-void run_case(const Sizes& sizes, std::uint64_t rounds) {
-  const Pair pair(sizes);
+void run_case(const Sizes& sizes,
+              std::uint64_t rounds,
+              weft_moe_row_per row_per = WEFT_MOE_ROW_PER_RANK) {
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const Tokens tokens = make_tokens(sizes, pair.shape().scale_bytes, round);
     const std::string what = "E" + std::to_string(sizes.experts) + " k" +
@@ -435,9 +47,15 @@ void run_case(const Sizes& sizes, std::uint64_t rounds) {
     }
     gpu.fetch(found);
     compare(pair, expected, found, what.c_str());
+    compare_sources(pair, plan, gpu, what.c_str());
     if (pair.is_by_rank()) {
       compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED}, what);
+      compare_fp8(pair, tokens, plan, gpu, WEFT_MOE_UNWEIGHTED, what);
     } else {
+      for (const weft_moe_weighting weighting :
+           {WEFT_MOE_WEIGHTS_OF_DISPATCH, WEFT_MOE_WEIGHTS_GIVEN, WEFT_MOE_UNWEIGHTED}) {
+        compare_fp8(pair, tokens, plan, gpu, weighting, what);
+      }
       for (const Mode& mode :
            {Mode{WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH},
             Mode{WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_GIVEN},
@@ -452,10 +70,6 @@ void run_case(const Sizes& sizes, std::uint64_t rounds) {
     }
     weft_moe_plan_free(plan);
   }
-}
-
-int experts_for(int wanted) {
-  return std::max(wanted, suite::pe_count());
 }
 
 DEVICE_TEST(moe_layouts, "dispatch and combine have the bits of the CPU's, in all layouts") {
@@ -509,6 +123,25 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
   run(50, 128, 8, 4, 0, true);       // all to one expert
   run(300, 32, 24, 8, 0.1, false);   // counted by a kernel of its own
   run(1100, 16, 24, 8, 0.1, false);  // in two tiles
+}
+
+DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
+  struct Types {
+    weft_moe_type payload;
+    weft_moe_scales scales;
+    int hidden;
+  };
+
+  for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
+                                       WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
+    for (const Types& types : {Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32, 640},
+                               Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_UE8M0, 384},
+                               Types{WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, 264}}) {
+      run_case({330, types.hidden, experts_for(24), 8, types.payload, types.scales, types.payload,
+                WEFT_MOE_BF16, layout, 4, 0.1, false, 2},
+               suite::turns(4, 2));
+    }
+  }
 }
 
 DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them") {
@@ -638,66 +271,72 @@ DEVICE_TEST(moe_refusal,
   }
 }
 
-void run_absence(weft_moe_on_timeout on_timeout) {
-  const Sizes sizes{8,
-                    64,
-                    experts_for(4),
-                    2,
+// Bytes that this PE has put over rails.
+std::uint64_t sum_of_puts() {
+  std::uint64_t sum = 0;
+  for (int pe = 0; pe < suite::pe_count(); ++pe) {
+    std::vector<weft_peer_rail_counters> rails(
+        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
+    weft_peer_counters(pe, rails.data(), rails.size());
+    for (const weft_peer_rail_counters& rail : rails) {
+      sum += rail.put_bytes;
+    }
+  }
+  return sum;
+}
+
+// Bytes that this PE puts in one dispatch of the GPU.
+std::uint64_t bytes_of_dispatch(const Sizes& sizes, weft_moe_row_per row_per) {
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
+  const Tokens tokens = make_tokens(sizes, pair.shape().scale_bytes, 0);
+  GpuDispatch gpu(pair, tokens);
+  Received received(pair);
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  const std::uint64_t before = sum_of_puts();
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(received);
+  const std::uint64_t after = sum_of_puts();
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  return after - before;
+}
+
+DEVICE_TEST(moe_row_per_node,
+            "a row for each node brings what a row for each rank does, with fewer bytes") {
+  if (weft_node_count() == 1 || weft_node_count() == suite::pe_count()) {
+    suite::skip("needs several nodes, one of them of several PEs");
+    return;
+  }
+  const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout) {
+    run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
+              WEFT_MOE_BF16, WEFT_MOE_BF16, layout, 4, 0.1, false},
+             3, WEFT_MOE_ROW_PER_NODE);
+  };
+  run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
+  run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
+  run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
+  run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
+  run(1100, 16, 24, 8, WEFT_MOE_EXPERT_COMPACT);  // in two tiles
+  const Sizes sizes{64,
+                    1024,
+                    experts_for(16),
+                    8,
                     WEFT_MOE_BF16,
                     WEFT_MOE_SCALES_NONE,
                     WEFT_MOE_BF16,
                     WEFT_MOE_BF16,
-                    WEFT_MOE_EXPERT_PADDED,
+                    WEFT_MOE_EXPERT_COMPACT,
                     1,
                     0,
                     false};
-  weft_moe_config config = config_of(sizes, WEFT_MOE_DEVICE);
-  config.timeout_s = suite::is_shared() ? 3 : 0.5;
-  config.on_timeout = on_timeout;
-  weft_moe_t exchange = nullptr;
-  suite::require_weft(weft_moe_create(&config, &exchange), "weft_moe_create");
-  weft_moe_shape shape{};
-  suite::require_weft(weft_moe_get_shape(exchange, &shape), "weft_moe_get_shape");
-  const int absent = suite::pe_count() - 1;
-  if (suite::me() != absent) {
-    const Tokens tokens = make_tokens(sizes, 0, 0);
-    const OnGpu<std::byte> x(tokens.x);
-    const OnGpu<std::int64_t> ids(tokens.ids);
-    const OnGpu<float> weights(tokens.weights);
-    Array<std::byte> plan(shape.plan_bytes, Where::Own);
-    Array<std::byte> rows_x(shape.rows_max * shape.payload_bytes, Where::Own);
-    Array<float> rows_weights(shape.rows_max, Where::Own);
-    Array<std::int32_t> counts(static_cast<std::size_t>(shape.local_experts), Where::Own);
-    Array<std::int64_t> offsets(static_cast<std::size_t>(shape.local_experts) + 1, Where::Own);
-    const weft_moe_tokens given{tokens.count, x.get(),   WEFT_MOE_BF16,
-                                nullptr,      ids.get(), weights.get()};
-    weft_moe_rows rows{rows_x.get(), nullptr,      nullptr, rows_weights.get(), 0, 0, 0, 0,
-                       counts.get(), offsets.get()};
-    for (int call = 0; call < 2; ++call) {
-      const int status =
-          weft_moe_dispatch_on_stream(exchange, WEFT_MOE_BOTH, &given, &rows, plan.get(), nullptr);
-      suite::require_cuda(cudaDeviceSynchronize(), "a dispatch without a PE");
-      const int checked = status == WEFT_OK ? weft_moe_check(exchange) : status;
-      const std::string text = weft_last_error();
-      if (on_timeout == WEFT_MOE_ERROR &&
-          (checked != WEFT_TIMEOUT ||
-           text.find("PE " + std::to_string(absent)) == std::string::npos)) {
-        suite::fail("call %d without PE %d: status %d: %s", call, absent, checked, text.c_str());
-      }
-      if (on_timeout == WEFT_MOE_MASK && checked != WEFT_OK) {
-        suite::fail("call %d without PE %d, masked: status %d: %s", call, absent, checked,
-                    text.c_str());
-      }
-    }
-    std::vector<std::uint8_t> active(static_cast<std::size_t>(shape.ranks));
-    suite::require_weft(weft_moe_active(exchange, active.data()), "weft_moe_active");
-    if (active[static_cast<std::size_t>(absent)] != 0 ||
-        active[static_cast<std::size_t>(suite::me())] != 1) {
-      suite::fail("the mask is wrong");
-    }
+  const std::uint64_t per_rank = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_RANK);
+  const std::uint64_t per_node = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_NODE);
+  // With 8 of 16 experts nearly every token goes to both PEs of a node of two.
+  const bool sends_to_many = weft_node_pe_count() < suite::pe_count() - 1;
+  if (sends_to_many && per_node * 4 > per_rank * 3) {
+    suite::fail("%llu bytes with a row for each node, %llu with one for each rank",
+                static_cast<unsigned long long>(per_node),
+                static_cast<unsigned long long>(per_rank));
   }
-  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
-  suite::require_weft(weft_moe_destroy(exchange), "weft_moe_destroy");
 }
 
 DEVICE_TEST(moe_between_nodes,
@@ -740,22 +379,6 @@ DEVICE_TEST(moe_between_nodes,
                 std::string(weft_last_error()).find("PE 0") == std::string::npos)) {
     suite::fail("a peer got status %d: %s", checked, weft_last_error());
   }
-}
-
-DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
-  if (suite::pe_count() == 1) {
-    suite::skip("needs two PEs");
-    return;
-  }
-  run_absence(WEFT_MOE_ERROR);
-}
-
-DEVICE_TEST(moe_mask, "with a mask the others go on without it") {
-  if (suite::pe_count() == 1) {
-    suite::skip("needs two PEs");
-    return;
-  }
-  run_absence(WEFT_MOE_MASK);
 }
 
 }  // namespace

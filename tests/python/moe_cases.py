@@ -52,6 +52,25 @@ def check_rows_by_rank(case, rank, sources, result):
         assert len(x) == sum(counts)
 
 
+def check_sources(case, rank, sources, found):
+    """`found`: for each row, the rank and the token that it came from."""
+    ranks, tokens = numpy.full(found[0].shape, -1), numpy.full(found[0].shape, -1)
+    if case.layout.startswith("rank"):
+        places, slots = {}, [0] * case.ranks
+        for row, (source, token, _) in enumerate(reference.rows_at(case, rank, sources)):
+            places[(source, slots[source]) if case.layout == "rank_major" else row] = source, token
+            slots[source] += 1
+    else:
+        places, offset = {}, 0
+        for expert, rows in enumerate(reference.expert_rows(case, rank, sources)):
+            for position, (source, token, _) in enumerate(rows):
+                places[(expert, position) if case.layout == "expert_padded" else offset + position] = source, token
+            offset += -(-len(rows) // case.alignment) * case.alignment
+    for place, (source, token) in places.items():
+        ranks[place], tokens[place] = source, token
+    assert (found[0] == ranks).all() and (found[1] == tokens).all()
+
+
 def check_row(case, source, token, received):
     x, values, scales, _, _ = source
     row, row_scales, nvfp4_scales, at = received
@@ -124,6 +143,15 @@ def expected_sums(case, rank, sources, seeds_of):
     return (lanes, abs(lanes)) if case.precision == "lanes" else (weighted, size)
 
 
+def fp8_limit(case, size):
+    """How far a sum may be off whose parts, one of each rank, travel as e4m3 with a scale for each 128 values: half a unit in the
+    last of 3 bits of each part, and half of the least step of its block. `size`: of the terms, [tokens, hidden]."""
+    blocks = numpy.arange(0, case.hidden, 128)
+    largest = numpy.maximum.reduceat(size, blocks, axis=1) if len(size) else size
+    steps = numpy.repeat(largest, 128, axis=1)[:, :case.hidden] / 448 * 2.0**-10
+    return 1.02 * (size * 2.0**-4 + min(case.topk, case.ranks) * steps)
+
+
 def run_case(case, exchange, rank, jitter):
     """One dispatch and combine; returns what came out, for comparison with a repetition."""
     sources = [case.tokens_of(source) for source in range(case.ranks)]
@@ -131,6 +159,7 @@ def run_case(case, exchange, rank, jitter):
     time.sleep(jitter())
     result = exchange.dispatch(x, ids, weights if case.weights_at == "dispatch" else None, scales)
     check_rows(case, rank, sources, result)
+    check_sources(case, rank, sources, exchange.sources(result.plan))
     out = expert_outputs(case, rank, result)
     time.sleep(jitter())
     y = exchange.combine(out, result.plan, weights if case.weights_at == "combine" else None, precision=case.precision,
@@ -140,6 +169,8 @@ def run_case(case, exchange, rank, jitter):
         wanted, size = expected_sums(case, rank, sources, lambda token: seeds[token])
         error = abs(reference.decode(y, case.output) - wanted)
         limit = size * reference.EPSILON[case.output] * (2 + case.topk / 8) + (1e-7 if case.output != "float64" else 1e-7) * (size + 1e-3)
+        if case.precision == "fp8":
+            limit = limit + fp8_limit(case, size)
         assert y.shape == wanted.shape and (error <= limit).all(), (case, error.max())
     return y.tobytes()
 

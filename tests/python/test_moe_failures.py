@@ -50,9 +50,11 @@ WRONG = [
     ("exchange.combine(out, plan, weights[:2])", "WrongShape",
      "topk_weights has the shape (2, 2), and [tokens, topk] = (4, 2) is needed"),
     ("exchange.combine(out, plan, weights, precision='best')", "InvalidArgument",
-     "precision is 'best'; give one of reduced, exact, lanes"),
+     "precision is 'best'; give one of reduced, exact, lanes, fp8"),
     ("exchange.combine(out, plan, weights, out=numpy.zeros((3, 8), 'float32'))", "WrongShape",
      "out has the shape (3, 8), and [tokens, hidden] = (4, 8) is needed"),
+    ("exchange.combine(out, plan, weights, precision='fp8')", "InvalidArgument",
+     "with a multiple of 16 values, and these are 8 of float32; use 'reduced'"),
 ]
 
 
@@ -306,3 +308,92 @@ def test_a_result_in_place_outlives_a_peer_that_is_a_dispatch_ahead(programs, no
             del results[0]
         results.append(exchange.dispatch(numpy.full_like(x, number), ids, weights))
     """, WEFT_NODE_SIZE=node_size)
+
+
+# A PE that is late makes none of the calls that the others make meanwhile; then all rejoin.
+COMES_BACK = """
+    exchange = make(timeout=4.0, on_timeout={on_timeout!r})
+    def pairs(gone=None):
+        for weights_late in (False, True):
+            result = exchange.dispatch(x, ids, None if weights_late else weights)
+            y = exchange.combine(result.x.copy(), result.plan, weights if weights_late else None)
+            experts_of = numpy.array([0, 0, 1, 1, 2])  # by rank, of three
+            lost = 0 if gone is None else (experts_of[ids] == gone).sum(1)[:, None]
+            assert (y == (2 - lost) * x).all(), y
+            assert sorted(numpy.unique(result.x[:, 0])) == [pe + 1 for pe in range(3) if pe != gone], result.x[:, 0]
+    pairs()
+"""
+
+
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
+@pytest.mark.parametrize("step", ["between calls", "with a dispatch sent", "with a combine sent"])
+def test_a_late_pe_comes_back_with_right_sums(programs, step, node_size):
+    programs.ok(3, SETUP + COMES_BACK.format(on_timeout="mask") + f"""
+    for _ in range(2):
+        if job.pe == 1:
+            if {step!r} == "with a dispatch sent":
+                exchange.dispatch(x, ids, weights, phase="send")
+            elif {step!r} == "with a combine sent":
+                result = exchange.dispatch(x, ids, weights)
+                exchange.combine(result.x.copy(), result.plan, phase="send")
+                del result
+            time.sleep(0.1)
+        else:
+            for call in range(2):  # the late PE's part of the first one may count
+                result = exchange.dispatch(x, ids, weights)
+                exchange.combine(result.x.copy(), result.plan)
+                del result
+            if exchange.active_mask[1]:
+                result = exchange.dispatch(x, ids, weights)
+                exchange.combine(result.x.copy(), result.plan)
+                del result
+            pairs(gone=1)
+            assert exchange.active_mask.tolist() == [True, False, True]
+        exchange.rejoin()
+        assert exchange.active_mask.all()
+        for _ in range(3):
+            pairs()
+    exchange.close()
+    """, WEFT_NODE_SIZE=node_size)
+
+
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
+def test_a_broken_exchange_works_again_when_all_rejoin(programs, node_size):
+    programs.ok(3, SETUP + COMES_BACK.format(on_timeout="error") + """
+    if job.pe != 1:
+        assert "nothing came from PE 1" in attempt(pairs)
+        assert "the exchange is broken" in attempt(pairs)
+    exchange.rejoin()
+    for _ in range(3):
+        pairs()
+    """, WEFT_NODE_SIZE=node_size)
+
+
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
+def test_a_pe_that_is_left_out_is_not_waited_for(programs, node_size):
+    programs.ok(3, SETUP + COMES_BACK.format(on_timeout="mask") + """
+    for rank in (-1, 3, job.pe):
+        assert f"rank is {rank}; give another of the 3 ranks than this PE's own, {job.pe}" in attempt(lambda: exchange.leave_out(rank))
+    begin = time.monotonic()
+    if job.pe != 1:
+        exchange.leave_out(1)
+        pairs(gone=1)
+        assert time.monotonic() - begin < 4.0, "a timeout was waited for"
+    exchange.rejoin()
+    pairs()
+    """, WEFT_NODE_SIZE=node_size)
+
+
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_a_pe_that_died_cannot_come_back(alone, node_size):
+    done = alone.run(3, """
+    exchange = make(timeout=2.0, on_timeout="mask")
+    works(exchange)
+    if job.pe == 1:
+        die()
+    exchange.dispatch(x, ids, weights)
+    said = attempt(exchange.rejoin)
+    say(said)
+    """, WEFT_NODE_SIZE=node_size)
+    for pe in (0, 2):
+        assert "PE 1" in done[pe].out, done[pe].out + done[pe].err

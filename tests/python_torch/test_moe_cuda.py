@@ -52,7 +52,7 @@ with weft.init():
         out = torch.randn(rows_of(a).shape).to(torch.bfloat16)
         wide = rows_of(b)
         wide.view(-1, HIDDEN)[:out.numel() // HIDDEN] = out.view(-1, HIDDEN)
-        for precision in ("reduced",) if layout.startswith("rank") else ("reduced", "exact", "lanes"):
+        for precision in ("reduced", "fp8") if layout.startswith("rank") else ("reduced", "exact", "lanes", "fp8"):
             y, z = on_cpu.combine(out, a.plan, precision=precision), on_gpu.combine(wide.cuda(), b.plan, precision=precision)
             on_gpu.check()
             assert torch.equal(y, z.cpu()), (tokens, precision)

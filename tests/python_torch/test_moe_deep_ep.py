@@ -1,4 +1,5 @@
 """The names of DeepEP over weft.moe: shapes, types, meanings, against a model in one piece."""
+import pytest
 
 MODEL = """
     import weft.moe.deep_ep
@@ -40,13 +41,22 @@ def test_normal_dispatch_and_combine(programs):
             y, back, event = buffer.combine(rows, handle, topk_weights=recv_weights)
             ranks = in_rank.sum(1, keepdim=True)
             assert torch.allclose(y.float(), x.float() * ranks, rtol=0.02) and torch.allclose(back, torch.where(ids >= 0, weights, 0))
-            rows2, none, none2, none3, handle2, event = buffer.dispatch(x * 2, handle=handle)
-            assert (rows2 == 2 * rows).all() and none is none2 is none3 is None
+            rows2, *nothing, event = buffer.dispatch(x * 2, handle=handle)
+            assert (rows2 == 2 * rows).all() and nothing == [None] * 4
+            again, _, _ = buffer.combine(rows2, handle)
+            assert (again == 2 * y).all()
             biased, _, _ = buffer.combine(rows, handle, bias=torch.ones_like(y))
             assert torch.allclose(biased.float(), y.float() + 1, rtol=0.02, atol=0.02)
         codes, scales = torch.randn(len(x), HIDDEN).to(torch.float8_e4m3fn), torch.rand(len(x), 2)
         (got, got_scales), *_ = buffer.dispatch((codes, scales), topk_idx=ids, num_tokens_per_expert=per_expert)
         assert got.dtype == torch.float8_e4m3fn and got_scales.shape == (len(got), 2)
+        packed = torch.randint(1, 255, (len(x), 4), dtype=torch.uint8).view(torch.int32)
+        (again, got_packed), *_ = buffer.dispatch((codes, packed), topk_idx=ids, num_tokens_per_expert=per_expert)
+        assert got_packed.dtype == torch.int32 and got_packed.shape == (len(got), 1)
+        assert (again.view(torch.uint8) == got.view(torch.uint8)).all()
+        own = in_rank[:, job.pe].nonzero()[:, 0]
+        before = sum(int(((ei >= first) & (ei < first + 2)).any(1).sum()) for _, ei, _ in everyone[:job.pe])
+        assert (got_packed.view(torch.uint8)[before:before + len(own), :2] == packed.view(torch.uint8)[own, :2]).all()
         buffer.destroy()
     """)
 
@@ -90,6 +100,122 @@ def test_low_latency_dispatch_and_combine(programs):
         buffer.low_latency_query_mask_buffer(mask)
         assert mask.tolist() == [0, 0, 0]
         assert buffer.get_next_low_latency_combine_buffer(handle).shape == (2, 3 * MOST, HIDDEN)
+    """)
+
+
+def test_a_low_latency_handle_says_where_rows_came_from(programs):
+    programs.ok(3, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, low_latency_mode=True)
+        x, ids, weights = inputs(job.pe)
+        everyone = [inputs(pe) for pe in range(3)]
+        got, counts, handle, event, hook = buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=False, return_recv_hook=True)
+        assert isinstance(handle, tuple) and len(handle) == 5
+        try:
+            handle[0]
+            raise AssertionError("no error")
+        except weft.InvalidArgument as error:
+            assert "call the hook of low_latency_dispatch first" in str(error)
+        hook()
+        src_info, layout_range, most, hidden, experts = handle
+        assert (most, hidden, experts) == (MOST, HIDDEN, EXPERTS) == handle[2:]
+        assert handle[0] is src_info and src_info.dtype == torch.int32 and src_info.shape == (2, 3 * MOST)
+        assert layout_range.dtype == torch.int64 and layout_range.shape == (2, 3)
+        for expert in range(2):
+            position = 0
+            for rank in range(3):
+                begin, count = divmod(layout_range[expert, rank].item(), 1 << 32)
+                wanted = (everyone[rank][1] == 2 * job.pe + expert).any(1).nonzero()[:, 0]
+                assert (begin, count) == (position, len(wanted))
+                assert (src_info[expert, begin:begin + count] == wanted).all()
+                assert (got[expert, begin:begin + count] == everyone[rank][0][wanted]).all()
+                position += count
+            assert position == counts[expert] and (src_info[expert, position:] == -1).all()
+    """)
+
+
+def test_zero_copy_combines_what_is_in_the_combine_buffer(programs):
+    programs.ok(2, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, low_latency_mode=True)
+        x, ids, weights = inputs(job.pe)
+        got, counts, handle, event, hook = buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=False)
+        elsewhere = torch.full_like(got, 77)
+        try:
+            buffer.low_latency_combine(elsewhere, ids, weights, handle, zero_copy=True)
+            raise AssertionError("no error")
+        except weft.InvalidArgument as error:
+            assert "which was not asked for; fill it first" in str(error)
+        buffer.get_next_low_latency_combine_buffer(handle)[:] = torch.nan_to_num(got)
+        y, event, hook = buffer.low_latency_combine(elsewhere, ids, weights, handle, zero_copy=True)
+        wanted = x.float() * torch.where(ids >= 0, weights, 0).sum(1, keepdim=True)
+        assert torch.allclose(y.float(), wanted, rtol=0.01, atol=0.05)
+    """)
+
+
+def test_arguments_of_forks_are_refused_once_they_ask_for_something(programs):
+    programs.ok(1, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, low_latency_mode=True)
+        x, ids, weights = inputs(0)
+        got, counts, handle, event, hook = buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=False, use_nvfp4=False)
+        for call, name in ((lambda: buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_nvfp4=True), "use_nvfp4"),
+                           (lambda: buffer.low_latency_combine(got, ids, weights, handle, overlap=True, packed_recv_count=counts),
+                            "overlap")):
+            try:
+                call()
+                raise AssertionError("no error")
+            except weft.InvalidArgument as error:
+                assert f"{name} is not there, which only forks of DeepEP have" in str(error), error
+    """)
+
+
+@pytest.mark.parametrize("node_size", ["0", "1", "2"])
+def test_a_rank_that_was_masked_comes_back_with_right_sums(programs, node_size):
+    """Rank 1 is masked by the others, which go on; it makes no calls meanwhile. Then all unmask it."""
+    programs.ok(3, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, low_latency_mode=True, enable_shrink=True)
+        x, ids, weights = inputs(job.pe)
+        def pair(use_fp8=False):
+            got, counts, handle, event, hook = buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=use_fp8)
+            return counts, buffer.low_latency_combine(torch.nan_to_num(got), ids, weights, handle)[0]
+        def check(gone):
+            mask = torch.full((3,), 7, dtype=torch.int32)
+            buffer.low_latency_query_mask_buffer(mask)
+            assert mask.tolist() == [int(rank == gone) for rank in range(3)], mask
+            counts, y = pair()
+            of_gone = (ids // 2 == gone) if gone is not None else ids < -1
+            wanted = x.float() * torch.where((ids >= 0) & ~of_gone, weights, 0).sum(1, keepdim=True)
+            assert torch.allclose(y.float(), wanted, rtol=0.01, atol=0.05)
+            sources = [inputs(pe)[1] for pe in range(3) if pe != gone]
+            assert counts.tolist() == [sum(int((i == 2 * job.pe + e).any(1).sum()) for i in sources) for e in range(2)]
+        check(None)
+        for calls in (1, 2, 5):
+            if job.pe != 1:
+                buffer.low_latency_update_mask_buffer(1, True)
+                for _ in range(calls):
+                    check(1)
+            if calls == 2:
+                buffer.low_latency_update_mask_buffer(1, False)
+            else:
+                buffer.low_latency_clean_mask_buffer()
+            for _ in range(4):
+                check(None)
+    """, WEFT_NODE_SIZE=node_size)
+
+
+def test_masking_is_refused_without_enable_shrink(programs):
+    programs.ok(2, MODEL + """
+    with weft.init() as job:
+        buffer = deep_ep.Buffer(None, low_latency_mode=True)
+        x, ids, weights = inputs(job.pe)
+        buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=False)
+        try:
+            buffer.low_latency_update_mask_buffer(1 - job.pe, True)
+            raise AssertionError("no error")
+        except weft.InvalidArgument as error:
+            assert "was made to end when a rank is missing" in str(error)
     """)
 
 

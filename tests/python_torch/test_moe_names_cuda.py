@@ -63,15 +63,39 @@ def test_deep_ep_with_low_latency(programs):
                 y = buffer.get_next_low_latency_combine_buffer(handle)
                 for e in range(len(y)):
                     y[e] = (torch.arange(y.shape[1], device=device)[:, None] + e + 0.5).bfloat16()
-                combined, event, hook = buffer.low_latency_combine(y, ids, weights, handle, return_recv_hook=hooks)
+                combined, event, hook = buffer.low_latency_combine(y, ids, weights, handle, zero_copy=packed, return_recv_hook=hooks)
                 if hooks:
                     hook()
-                found.append((counts, torch.cat(rows), torch.cat(scales), combined))
+                found.append((counts, torch.cat(rows), torch.cat(scales), combined, *handle[:2]))
             for a, b in zip(*found):
                 same(a, b)
         mask = torch.ones(2, dtype=torch.int32, device="cuda")
         buffer.low_latency_query_mask_buffer(mask)
         assert mask.tolist() == [0, 0]
+        buffer.destroy()
+    """, **SHARED)
+
+
+def test_deep_ep_with_a_rank_that_is_masked_and_comes_back(programs):
+    programs.ok(2, MODEL + """
+    with weft.init() as job:
+        buffer, given = deep_ep.Buffer(None, low_latency_mode=True, enable_shrink=True), inputs(job.pe)
+        x, ids, weights = (tensor.cuda() for tensor in given)
+        def pair(alone):
+            got, counts, handle, event, hook = buffer.low_latency_dispatch(x, ids, MOST, EXPERTS, use_fp8=False)
+            y = buffer.low_latency_combine(torch.nan_to_num(got), ids, weights, handle)[0]
+            here = (ids >= 0) & ((ids // 3 == job.pe) if alone else ids >= 0)
+            wanted = x.float() * torch.where(here, weights, 0).sum(1, keepdim=True)
+            assert torch.allclose(y.float(), wanted, rtol=0.01, atol=0.05)
+        pair(False)
+        for calls in (1, 2, 3):
+            if job.pe == 0:
+                buffer.low_latency_update_mask_buffer(1, True)
+                for _ in range(calls):
+                    pair(True)
+            buffer.low_latency_clean_mask_buffer()
+            for _ in range(3):
+                pair(False)
         buffer.destroy()
     """, **SHARED)
 

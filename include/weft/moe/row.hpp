@@ -43,6 +43,20 @@ struct RowLayout {
   }
 };
 
+// How a row of combine travels with WEFT_MOE_FP8: e4m3 codes, then a float scale for each block of them.
+struct Fp8Row {
+  std::size_t hidden;  // a multiple of 16
+
+  WEFT_HOST_DEVICE std::size_t scales_at() const { return hidden; }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const {
+    const std::size_t blocks = (hidden + kBlock - 1) / kBlock;
+    return (scales_at() + blocks * sizeof(float) + 15) / 16 * 16;
+  }
+
+  static constexpr std::size_t kBlock = 128;
+};
+
 }  // namespace moe
 }  // namespace weft
 

@@ -5,9 +5,9 @@ or of this PE's GPU.
     weft.moe.deep_ep.install()          # from now on `import deep_ep` gives this module; nothing is shadowed without it
 
 What differs: num_experts need not be a multiple of the ranks. On the CPU a step is complete when the call (or its hook)
-returns; on a GPU its kernels run on the current stream, and events are recorded there. Handles are opaque: their first two
-members are the plan and None. Sizes of buffers, numbers of SMs and queue pairs are accepted, and mean nothing. logfmt and
-zero-copy combine are the plain ones.
+returns; on a GPU its kernels run on the current stream, and events are recorded there. Handles of dispatch are opaque. Sizes of
+buffers, numbers of SMs and queue pairs are accepted, and mean nothing; logfmt is the plain combine; the statistics of waiting
+times are left as they are. A rank that was masked comes back by a call that all ranks make.
 """
 
 import copy
@@ -77,13 +77,47 @@ class Config:
     get_rdma_buffer_size_hint = get_nvl_buffer_size_hint
 
 
+topk_idx_t = torch.int64
+"""The type of topk_idx."""
+
+
+class LowLatencyHandle(tuple):
+    """(src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts) of a low_latency_dispatch.
+
+    src_info: int32 [local experts, ranks * num_max_dispatch_tokens_per_rank], the number of each row's token at its source,
+    -1 where no row came. layout_range: int64 [local experts, ranks], begin << 32 | count of the rows of each source. Both are
+    found out when they are first looked at, after the rows were received.
+    """
+
+    def __new__(cls, exchange, plan, *sizes):
+        self = super().__new__(cls, (None, None, *sizes))
+        self.exchange, self.plan, self.has_rows, self.combine_buffer, self._found = exchange, plan, False, None, None
+        return self
+
+    def __iter__(self):
+        if self._found is None:
+            if not self.has_rows:
+                raise errors.InvalidArgument("deep_ep: src_info and layout_range are known when the rows are here; call the hook "
+                                             "of low_latency_dispatch first")
+            ranks, tokens = (torch.as_tensor(part) for part in self.exchange.sources(self.plan))
+            every = torch.arange(self.exchange.ranks, device=ranks.device)
+            counts = (ranks[..., None] == every).sum(1)
+            self._found = tokens, (counts.cumsum(1) - counts) << 32 | counts
+        return iter((*self._found, *(tuple.__getitem__(self, at) for at in range(2, len(self)))))
+
+    def __getitem__(self, at):
+        return tuple(iter(self))[at]
+
+
 class Buffer:
     """The exchanges of one group. group: of torch.distributed, or None for the job that this process is in. Exchanges are
-    made when sizes are first seen, which is collective, as dispatch and combine are anyway."""
+    made when sizes are first seen, which is collective, as dispatch and combine are anyway. enable_shrink: ranks that do not come
+    within `timeout` seconds are masked, else they are an error."""
 
     num_sms = 20
 
-    def __init__(self, group=None, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, **ignored):
+    def __init__(self, group=None, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, enable_shrink=False,
+                 timeout=30.0, **ignored):
         if not job.initialized():
             job.init(group)
         self.group, self.low_latency_mode = group, low_latency_mode
@@ -93,6 +127,7 @@ class Buffer:
             raise errors.InvalidArgument(f"deep_ep.Buffer: the group has {_size(group)} members, and the job {self.group_size} "
                                          "PEs; give a group of all of them")
         self._exchanges = {}
+        self._limits = {"timeout": timeout, "on_timeout": "mask" if enable_shrink else "error"}
         self._most = arrays.zeros(2, "int64")
 
     def destroy(self):
@@ -141,8 +176,8 @@ class Buffer:
                  config=None, previous_event=None, async_finish=False, allocate_on_comm_stream=False):
         """(recv_x, recv_topk_idx, recv_topk_weights, tokens of each local expert as a list, handle, event).
 
-        x: [tokens, hidden] bfloat16, or (fp8, scales [tokens, hidden / 128]). With a handle: the same routes again, and None
-        for what is known. num_tokens_per_expert gives the number of experts. num_worst_tokens: as many rows are returned, those
+        x: [tokens, hidden] bfloat16, or (fp8, scales [tokens, hidden / 128] of float32, or four powers of two in each int32).
+        With a handle: the same routes again, and None for what is known. num_tokens_per_expert gives the number of experts. num_worst_tokens: as many rows are returned, those
         that no token came for with the ids -1, and no counts; then nothing waits for the GPU.
         """
         _wait_for(previous_event)
@@ -155,14 +190,19 @@ class Buffer:
             most = self._max_tokens(len(rows))
         else:
             topk_idx, topk_weights, experts, most = handle[0].topk_ids, handle[0].topk_weights, handle[4], handle[2]
+        are_packed = scales is not None and scales.dtype == torch.int32
         exchange = self._exchange(max_tokens=most, hidden=rows.shape[1], experts=experts, topk=topk_idx.shape[1],
                                   payload="bfloat16" if scales is None else "fp8_e4m3",
-                                  scales=None if scales is None else "float32", layout="rank_compact", device=rows.device.type)
-        got = exchange.dispatch(rows, topk_idx, topk_weights, scales)
+                                  scales=None if scales is None else "ue8m0" if are_packed else "float32",
+                                  layout="rank_compact", device=rows.device.type)
+        given = _bytes_of(scales, rows.shape[1]) if are_packed else None if scales is None else scales.contiguous()
+        got = exchange.dispatch(rows, topk_idx, topk_weights, given)
         count = num_worst_tokens or _count(exchange, got)
-        received = _first(got.x, count) if scales is None else (_first(got.x, count), _first(got.scales, count))
+        received = _first(got.x, count)
+        if scales is not None:
+            received = received, _scales(_first(got.scales, count), are_packed, are_packed)
         if handle is not None:
-            return received, None, None, None, handle, EventOverlap(EventHandle())
+            return received, None, None, None, None, EventOverlap(EventHandle())
         has_come = torch.arange(count, device=rows.device) < got.offsets[-1]
         ids = torch.where(has_come[:, None], _first(got.ids, count).long(), -1)
         weights = None if topk_weights is None else torch.where(ids >= 0, _first(got.weights, count), 0.0)
@@ -195,9 +235,10 @@ class Buffer:
 
     def low_latency_dispatch(self, x, topk_idx, num_max_dispatch_tokens_per_rank, num_experts,
                              cumulative_local_expert_recv_stats=None, dispatch_wait_recv_cost_stats=None, use_fp8=True,
-                             round_scale=False, use_ue8m0=False, async_finish=False, return_recv_hook=False):
+                             round_scale=False, use_ue8m0=False, async_finish=False, return_recv_hook=False, **of_forks):
         """(recv_x or (fp8, scales), recv_count int32 [local experts], handle, event, hook). recv_x: [local experts,
         ranks * num_max_dispatch_tokens_per_rank, hidden]. With return_recv_hook the tensors are filled by hook()."""
+        _refuse_forks("low_latency_dispatch", of_forks)
         hidden = x.shape[1]
         powers = round_scale or use_ue8m0
         exchange = self._exchange(max_tokens=num_max_dispatch_tokens_per_rank, hidden=hidden, experts=num_experts,
@@ -207,6 +248,7 @@ class Buffer:
         exchange.dispatch(x, topk_idx, phase="send")
         plan = exchange._sending[2]
         rows = (exchange.local_experts, self.group_size * num_max_dispatch_tokens_per_rank)
+        handle = LowLatencyHandle(exchange, plan, num_max_dispatch_tokens_per_rank, hidden, num_experts)
         empty = functools.partial(torch.empty, device=x.device)
         received = empty(*rows, hidden, dtype=torch.float8_e4m3fn if use_fp8 else torch.bfloat16)
         blocks = -(-hidden // (512 if use_ue8m0 else 128))
@@ -227,22 +269,25 @@ class Buffer:
                         scales[expert, :count] = _scales(got.scales[expert, :count], powers, use_ue8m0)
             if cumulative_local_expert_recv_stats is not None:
                 cumulative_local_expert_recv_stats.add_(got.counts)
+            handle.has_rows = True
 
         if not return_recv_hook:
             hook()
-        handle = (plan, None, num_max_dispatch_tokens_per_rank, hidden, num_experts)
         return ((received, scales) if use_fp8 else received, counts, handle, EventOverlap(EventHandle()),
                 hook if return_recv_hook else None)
 
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
-                            return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):
-        """(combined_x [tokens, hidden], event, hook). x: bfloat16, in the shape that low_latency_dispatch gave."""
-        plan, _, most, hidden, experts = handle
-        exchange = next(exchange for key, exchange in self._exchanges.items()
-                        if (dict(key)["layout"], dict(key)["experts"], dict(key)["device"]) ==
-                        ("expert_padded", experts, x.device.type)
-                        and (exchange.max_tokens, exchange.hidden, exchange.topk) == (most, hidden, topk_idx.shape[1]))
-        combined = torch.empty(plan.tokens, hidden, dtype=torch.bfloat16, device=x.device) if out is None else out
+                            return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None, **of_forks):
+        """(combined_x [tokens, hidden], event, hook). x: bfloat16, in the shape that low_latency_dispatch gave. zero_copy: not x
+        is combined, but what get_next_low_latency_combine_buffer gave for this handle."""
+        _refuse_forks("low_latency_combine", of_forks)
+        plan, exchange = handle.plan, handle.exchange
+        if zero_copy:
+            if handle.combine_buffer is None:
+                raise errors.InvalidArgument("deep_ep.Buffer.low_latency_combine: zero_copy combines the tensor of "
+                                             "get_next_low_latency_combine_buffer(handle), which was not asked for; fill it first")
+            x = handle.combine_buffer
+        combined = torch.empty(plan.tokens, exchange.hidden, dtype=torch.bfloat16, device=x.device) if out is None else out
         exchange.combine(x.contiguous(), plan, topk_weights, out=combined, precision="exact", phase="send")
 
         def hook():
@@ -253,24 +298,42 @@ class Buffer:
         return combined, EventOverlap(EventHandle()), hook if return_recv_hook else None
 
     def get_next_low_latency_combine_buffer(self, handle):
-        """A tensor in the shape that low_latency_combine takes."""
-        return torch.empty(handle[0]._rows_shape, dtype=torch.bfloat16, device=handle[0].topk_ids.device)
+        """The tensor that low_latency_combine with zero_copy takes the rows from: [local experts, ranks *
+        num_max_dispatch_tokens_per_rank, hidden] of bfloat16."""
+        if handle.combine_buffer is None:
+            device = getattr(handle.exchange, "device", "cpu")
+            handle.combine_buffer = torch.empty(handle.plan._rows_shape, dtype=torch.bfloat16, device=device)
+        return handle.combine_buffer
 
     def clean_low_latency_buffer(self, num_max_dispatch_tokens_per_rank, hidden, num_experts):
         """Nothing is to be cleaned."""
 
     def low_latency_query_mask_buffer(self, mask_status):
-        """mask_status[rank] = 1 for a rank that did not come in time."""
+        """mask_status[rank] = 1 for a rank that did not come in time, or that was masked."""
         mask_status.zero_()
         for exchange in self._exchanges.values():
             mask_status |= torch.from_numpy(~exchange.active_mask).to(mask_status)
+
+    def low_latency_update_mask_buffer(self, rank_to_mask, mask=False):
+        """mask=True: from now on without that rank; between calls, and on all others at the same place. mask=False: collective over
+        all ranks, also over those that were masked: all take part again. Needs enable_shrink."""
+        if not mask:
+            self.low_latency_clean_mask_buffer()
+            return
+        for exchange in self._exchanges.values():
+            exchange.leave_out(rank_to_mask)
+
+    def low_latency_clean_mask_buffer(self):
+        """Collective over all ranks: all take part again. What a rank had begun is dropped."""
+        for exchange in self._exchanges.values():
+            exchange.rejoin()
 
     # ---- Exchanges
 
     def _exchange(self, **sizes):
         key = tuple(sorted(sizes.items(), key=lambda item: item[0]))
         if key not in self._exchanges:
-            self._exchanges[key] = Exchange(**sizes)
+            self._exchanges[key] = Exchange(**sizes, **self._limits)
         return self._exchanges[key]
 
     def _max_tokens(self, tokens):
@@ -283,6 +346,19 @@ class Buffer:
 
 def _size(group):
     return group.size() if callable(getattr(group, "size", None)) else group.Get_size()
+
+
+def _refuse_forks(name, arguments):
+    """Arguments that only forks of DeepEP have are accepted while they ask for nothing."""
+    for argument, value in arguments.items():
+        if value is not None and value is not False:
+            raise errors.InvalidArgument(f"deep_ep.Buffer.{name}: {argument} is not there, which only forks of DeepEP have; leave "
+                                         "it out (in SGLang: nvfp4 dispatch, single-batch overlap)")
+
+
+def _bytes_of(scales, hidden):
+    """uint8 [tokens, hidden / 128] of scales of which four are in each int32."""
+    return scales.contiguous().view(torch.uint8)[:, :-(-hidden // 128)].contiguous()
 
 
 def _wait_for(event):

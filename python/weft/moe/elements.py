@@ -8,7 +8,7 @@ from ..errors import InvalidArgument, NotContiguous, WrongDevice, WrongDtype, Wr
 TYPES = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4, "fp8_e4m3": 5, "fp8_e5m2": 6, "nvfp4": 7}
 SCALES = {"none": 0, "float32": 1, "ue8m0": 2, "nvfp4": 3}
 LAYOUTS = {"rank_major": 1, "rank_compact": 2, "expert_padded": 3, "expert_compact": 4}
-PRECISIONS = {"reduced": 1, "exact": 2, "lanes": 3}
+PRECISIONS = {"reduced": 1, "exact": 2, "lanes": 3, "fp8": 4}
 
 _RAW = {"bfloat16": "uint16", "fp8_e4m3": "uint8", "fp8_e5m2": "uint8", "nvfp4": "uint8"}
 # Names that numpy, ml_dtypes and torch give element types.

@@ -1,6 +1,7 @@
 """Exchange: dispatch and combine. The work is done by the module of C++ (weft/moe.h); here are arrays and their checks."""
 
 import dataclasses
+import math
 import weakref
 from typing import Any
 
@@ -279,7 +280,8 @@ class Exchange:
         whose rows the caller has reduced.
         precision: "reduced" sums on the experts' ranks first, in float32, and sends one row for each token and rank;
         "exact" sends every row, sums in the order of lanes and rounds once; "lanes" returns the rows unsummed,
-        [tokens, topk, hidden]. out: where to write.
+        [tokens, topk, hidden]; "fp8" is "reduced" with half the bytes: what travels is rounded to fp8 with a scale for each 128
+        values (docs/MOE.md has the error). out: where to write.
         phase: as in dispatch; "recv" takes `out` alone.
         """
         self._require("combine", phase)
@@ -345,6 +347,28 @@ class Exchange:
         self._require(choice(step, _STEPS, "step"), "both")
         self._dispatches += step == "dispatch"
         self._core.refuse(_STEPS[step], str(reason))
+
+    def sources(self, plan):
+        """(ranks, tokens): for each row of the Result of `plan` the rank that it came from, and the token's number there; -1 for
+        rows that no token came for. int32, in the shape of Result.x without its last axis."""
+        if not isinstance(plan, Plan) or plan._rows_shape is None:
+            raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result")
+        ranks, tokens = numpy.empty(self._rows_max, "int32"), numpy.empty(self._rows_max, "int32")
+        self._core.sources(plan._handle, ranks.ctypes.data, tokens.ctypes.data)
+        rows = plan._rows_shape[:-1]
+        return tuple(array[:math.prod(rows)].reshape(rows) for array in (ranks, tokens))
+
+    def leave_out(self, rank):
+        """This PE goes on without `rank`, as if it had not come (on_timeout="mask"). Between calls; all other ranks do the same
+        at the same place. On a GPU it is waited for."""
+        self._core.leave_out(_integer(rank, "rank"))
+
+    def rejoin(self):
+        """Brings ranks that were late or left out back: collective over all ranks, also over those. What a rank had begun is
+        dropped, and an exchange that a timeout broke works again. A PE whose process died cannot come back. A GPU is
+        waited for; a captured graph of rank_major is to be captured anew."""
+        self._core.rejoin()
+        self._sending = None
 
     def check(self):
         """On GPUs (weft.moe.gpu): raises what the kernels found. On the CPU every call raises its own errors."""

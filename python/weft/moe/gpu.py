@@ -323,10 +323,27 @@ class GpuExchange(Exchange):
 
     # ---- The rest
 
+    def sources(self, plan):
+        """As weft.moe.Exchange.sources, tensors on the GPU, which the stream fills."""
+        if not isinstance(plan, GpuPlan):
+            raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result of this exchange")
+        ranks, tokens = (self._empty((self._rows_max,), torch.int32) for _ in range(2))
+        self._core.sources_on_stream(plan.memory.data_ptr(), ranks.data_ptr(), tokens.data_ptr(), self._stream())
+        rows = plan._rows_shape[:-1]
+        return tuple(tensor[:math.prod(rows)].view(rows) for tensor in (ranks, tokens))
+
     def refuse(self, step, reason):
         """As weft.moe.Exchange.refuse; the others hear who refused, not why."""
         self._require(choice(step, _STEPS, "step"), "both")
         self._core.refuse_on_stream(_STEPS[step], self._stream())
+
+    def leave_out(self, rank):
+        torch.cuda.synchronize(self.device)
+        super().leave_out(rank)
+
+    def rejoin(self):
+        torch.cuda.synchronize(self.device)
+        super().rejoin()
 
     def check(self):
         """Synchronizes the current stream, and raises what its kernels found: weft.Timeout, weft.Mismatch,

@@ -59,6 +59,16 @@ DeviceBuffer::~DeviceBuffer() {
   }
 }
 
+void DeviceBuffer::read(std::size_t offset, std::span<std::byte> bytes) const {
+  WEFT_CHECK(offset + bytes.size() <= memory_.size(), "{} bytes at {} of {}", bytes.size(), offset,
+             memory_.size());
+  const OwnStream stream;
+  check(cudaMemcpyAsync(bytes.data(), memory_.data() + offset, bytes.size(), cudaMemcpyDeviceToHost,
+                        stream.get()),
+        "reading the GPU's memory");
+  stream.finish();
+}
+
 void DeviceBuffer::write(std::size_t offset, std::span<const std::byte> bytes) {
   WEFT_CHECK(offset + bytes.size() <= memory_.size(), "{} bytes at {} of {}", bytes.size(), offset,
              memory_.size());

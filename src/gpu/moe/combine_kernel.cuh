@@ -6,13 +6,53 @@
 
 #include <cuda_runtime.h>
 
-#include "src/gpu/moe/combine.cuh"
 #include "src/gpu/moe/launch.cuh"
+#include "src/gpu/moe/send_answers.cuh"
+#include "src/gpu/moe/store_sums.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
-template <typename Type, Rows kRows>
+// All threads of the grid. Warps store sums as they come while they have rows to send, because the link is slower than few
+// multiprocessors; larger groups send first, because few rows are soon sent.
+template <typename Type, Rows kRows, typename Way>
+__device__ void exchange_answers(const Combining<Way>& combining) {
+  if (combining.call.phases.sends) {
+    send_heads(combining);
+    if (combining.asks_for_weights()) {
+      send_weights(combining);
+    }
+  }
+  Answers<Type, kRows, Way> answers(combining);
+  Sums<Type, kRows, Way> sums(combining);
+  if constexpr (kRows == Rows::Many) {
+    while (answers.has_more() || sums.has_more()) {
+      const bool is_seen = __all_sync(kAllLanes, sums.sees_next());
+      if (answers.has_more()) {
+        answers.send_next();
+      }
+      if (sums.has_more() && (is_seen || !answers.has_more())) {
+        sums.store_next();
+      }
+    }
+  } else {
+    while (answers.has_more()) {
+      answers.send_next();
+    }
+    __syncthreads();
+    while (sums.has_more()) {
+      sums.store_next();
+    }
+  }
+  if (combining.call.phases.receives) {
+    if (blockIdx.x == 0) {
+      await_heads(combining);
+    }
+    finish(combining.exchange);
+  }
+}
+
+template <typename Type, Rows kRows, typename Way>
 __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
                    const __grid_constant__ Combine call) {
@@ -20,48 +60,71 @@ __global__ void __launch_bounds__(kThreads, 1)
   State& state = *exchange.state;
   const std::uint64_t missing = device::load_relaxed(&state.missing);
   const Call entered = enter(exchange, WEFT_MOE_COMBINE, &state.combines, call.phases.receives);
-  const Combining combining{exchange, call, shared, entered, missing};
-  if (call.phases.sends) {
-    send_answers<Type, kRows>(combining);
-    __syncthreads();
-  }
-  if (call.phases.receives) {
-    receive_answers<Type, kRows>(combining);
-  }
+  const Combining<Way> combining{exchange, call, shared, entered, missing};
+  exchange_answers<Type, kRows>(combining);
 }
 
 using Kernel = void (*)(Exchange, Combine);
 
-inline Kernel kernel_of(weft_moe_type type) {
-  switch (type) {
+template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
+Kernel kernel_for(const Exchange& exchange) {
+  return is_by_rank(exchange) ? &combine_kernel<Type, kRows, Way<true, kAs>>
+                              : &combine_kernel<Type, kRows, Way<false, kAs>>;
+}
+
+inline Kernel kernel_of(const Exchange& exchange) {
+  switch (exchange.output) {
     case WEFT_MOE_F16:
-      return &combine_kernel<F16, Rows::Few>;
+      return kernel_for<F16, Rows::Few>(exchange);
     case WEFT_MOE_F32:
-      return &combine_kernel<Plain<float>, Rows::Few>;
+      return kernel_for<Plain<float>, Rows::Few>(exchange);
     case WEFT_MOE_F64:
-      return &combine_kernel<Plain<double>, Rows::Few>;
+      return kernel_for<Plain<double>, Rows::Few>(exchange);
     default:
-      return &combine_kernel<Bf16, Rows::Few>;
+      return kernel_for<Bf16, Rows::Few>(exchange);
   }
+}
+
+inline Kernel fp8_kernel_of(const Exchange& exchange) {
+  switch (exchange.output) {
+    case WEFT_MOE_F16:
+      return kernel_for<F16, Rows::Few, Travels::Fp8>(exchange);
+    case WEFT_MOE_F32:
+      return kernel_for<Plain<float>, Rows::Few, Travels::Fp8>(exchange);
+    default:
+      return kernel_for<Bf16, Rows::Few, Travels::Fp8>(exchange);
+  }
+}
+
+template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
+Loaded load_kernels() {
+  return load(0, &combine_kernel<Type, kRows, Way<true, kAs>>,
+              &combine_kernel<Type, kRows, Way<false, kAs>>);
 }
 
 }  // namespace
 
 inline int combine(const Exchange& exchange, const Combine& call, Grid grid, weft_stream_t stream) {
+  if (call.precision == WEFT_MOE_FP8) {
+    return launch(fp8_kernel_of(exchange), for_few_rows(grid), 0, stream, exchange, call);
+  }
   if constexpr (kHasManyRows) {
     if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16) {
-      return launch(&combine_kernel<Bf16, kManyRows>, grid, 0, stream, exchange, call);
+      return launch(kernel_for<Bf16, kManyRows>(exchange), grid, 0, stream, exchange, call);
     }
   }
-  return launch(kernel_of(exchange.output), for_few_rows(grid), 0, stream, exchange, call);
+  return launch(kernel_of(exchange), for_few_rows(grid), 0, stream, exchange, call);
 }
 
 inline Loaded load_combine() {
-  Loaded found =
-      load(0, &combine_kernel<Bf16, Rows::Few>, &combine_kernel<F16, Rows::Few>,
-           &combine_kernel<Plain<float>, Rows::Few>, &combine_kernel<Plain<double>, Rows::Few>);
+  Loaded found = lesser(
+      lesser(load_kernels<Bf16, Rows::Few>(), load_kernels<F16, Rows::Few>()),
+      lesser(load_kernels<Plain<float>, Rows::Few>(), load_kernels<Plain<double>, Rows::Few>()));
+  found = lesser(found, lesser(load_kernels<Bf16, Rows::Few, Travels::Fp8>(),
+                               lesser(load_kernels<F16, Rows::Few, Travels::Fp8>(),
+                                      load_kernels<Plain<float>, Rows::Few, Travels::Fp8>())));
   if constexpr (kHasManyRows) {
-    found = lesser(found, load(0, &combine_kernel<Bf16, kManyRows>));
+    found = lesser(found, load_kernels<Bf16, kManyRows>());
   }
   return found;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "src/gpu/moe/launch.cuh"
 #include "src/gpu/moe/receive_rows.cuh"
@@ -16,13 +17,36 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
-union DispatchMemory {
+// The send is over when the receive begins.
+union MemoryForFew {
   SendMemory send;
   ReceiveMemory receive;
+
+  static std::size_t bytes_for(int groups) {
+    return std::max(SendMemory::bytes_for(groups), sizeof(ReceiveMemory));
+  }
 };
 
-std::size_t dispatch_bytes(int groups) {
-  return std::max(SendMemory::bytes_for(groups), sizeof(ReceiveMemory));
+// The send lays out rows too. Its end has the size that the launch gives it.
+struct MemoryForMany {
+  ReceiveMemory receive;
+  SendMemory send;
+
+  static std::size_t bytes_for(int groups) {
+    return offsetof(MemoryForMany, send) + SendMemory::bytes_for(groups);
+  }
+};
+
+template <Rows kRows>
+using DispatchMemory = std::conditional_t<kRows == Rows::Many, MemoryForMany, MemoryForFew>;
+
+// Whether rows for this rank itself skip its memory, and others' are laid out while the own ones are sent, because the link
+// is slower than few multiprocessors. Where rows begin is known when all headers are here, for which few rows would wait too
+// long, and ranks that may be masked are not waited for before all rows are on their way.
+template <Rows kRows>
+__device__ bool lays_out_own(const Exchange& exchange, const Dispatch& call) {
+  return kRows == Rows::Many && call.phases.sends && call.phases.receives && !exchange.masks &&
+         exchange.layout != WEFT_MOE_RANK_MAJOR;
 }
 
 template <Making kMaking, Rows kRows>
@@ -30,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
   extern __shared__ __align__(16) std::byte memory[];
-  auto& shared = *reinterpret_cast<DispatchMemory*>(memory);
+  auto& shared = *reinterpret_cast<DispatchMemory<kRows>*>(memory);
   Ids ids{};
   if (call.phases.sends) {
     ids = begin_ids(exchange, call, shared.send);
@@ -38,12 +62,27 @@ __global__ void __launch_bounds__(kThreads, 1)
   const std::uint64_t missing = device::load_relaxed(&exchange.state->missing);
   const Call entered =
       enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, call.phases.receives);
+  const Receiving receiving{exchange, call, shared.receive, entered};
   if (call.phases.sends) {
-    send_rows<kMaking, kRows>(exchange, call, ids, shared.send, {entered.number, missing, {}});
+    send_headers(exchange, call, ids, shared.send, entered.number, missing);
+  }
+  const bool lays_out = lays_out_own<kRows>(exchange, call);
+  std::uint32_t next = Group::index_of_receiver(exchange.shape.ranks());
+  if (lays_out) {
+    begin_rows(receiving);
+    TakesRows takes{order_of(receiving, false), next};
+    send_rows<kMaking, kRows>({receiving, ids, missing, true, {}}, shared.send, takes);
+    next = takes.next;
+  } else if (call.phases.sends) {
+    TakesNothing nothing;
+    send_rows<kMaking, kRows>({receiving, ids, missing, false, {}}, shared.send, nothing);
     __syncthreads();
   }
   if (call.phases.receives) {
-    receive_rows<kRows>({exchange, call, shared.receive, entered});
+    if (!lays_out) {
+      begin_rows(receiving);
+    }
+    receive_rows<kRows>(order_of(receiving, !lays_out), next);
     finish(exchange);
   }
 }
@@ -80,6 +119,7 @@ __global__ void __launch_bounds__(kCounters)
   const auto count = static_cast<std::uint32_t>(is_rank    ? shape.map.count_of(rank)
                                                 : rank < 0 ? 1
                                                            : 0);
+  const Target target(exchange, static_cast<std::uint32_t>(is_rank ? rank : 0));
   std::int32_t* to = exchange.workspace + (is_rank ? 0 : shape.lanes());
   std::int32_t before = 0;
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
@@ -92,12 +132,14 @@ __global__ void __launch_bounds__(kCounters)
     for (std::uint32_t from = 0; from < some; from += kWarp) {
       const std::uint32_t token = from + lane();
       unsigned lanes = 0;  // of the token, as bits
+      bool goes = false;
 #pragma unroll 8
       for (std::uint32_t i = 0; i < ids.topk; ++i) {
         const std::int32_t id = token < some ? tile[i * step + token] : -1;
         lanes |= static_cast<std::uint32_t>(id - first) < count ? 1U << i : 0U;
+        goes = goes || (kBetweenNodes && is_rank && target.has(id));
       }
-      const unsigned going = __ballot_sync(kAllLanes, lanes != 0);
+      const unsigned going = __ballot_sync(kAllLanes, goes || lanes != 0);
       const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
       for (; lanes != 0; lanes &= lanes - 1) {
         to[(begin + token) * ids.topk +
@@ -168,11 +210,14 @@ inline int dispatch(const Exchange& exchange,
   }
   const bool is_copied = !call.phases.sends || call.type == exchange.payload;
   const auto launch_it = [&](auto kernel, Grid by) {
-    return launch(kernel, by, dispatch_bytes(by.groups), stream, exchange, call);
+    return launch(kernel, by, DispatchMemory<Rows::Few>::bytes_for(by.groups), stream, exchange,
+                  call);
   };
   if constexpr (kHasManyRows) {
-    if (grid.groups == kGroupsMax && is_copied) {
-      return launch_it(&dispatch_kernel<Making::Copy, kManyRows>, grid);
+    const bool are_counted = !call.phases.sends || counts_before(call.tokens, exchange.shape.topk);
+    if (grid.groups == kGroupsMax && is_copied && are_counted) {
+      return launch(&dispatch_kernel<Making::Copy, kManyRows>, grid,
+                    DispatchMemory<kManyRows>::bytes_for(grid.groups), stream, exchange, call);
     }
   }
   const Grid by = for_few_rows(grid);
@@ -190,12 +235,13 @@ inline int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t st
 
 inline Loaded load_dispatch() {
   Loaded found = lesser(
-      load(dispatch_bytes(kGroupsOfFew), &dispatch_kernel<Making::Copy, Rows::Few>,
-           &dispatch_kernel<Making::Fp8, Rows::Few>, &dispatch_kernel<Making::Nvfp4, Rows::Few>),
+      load(DispatchMemory<Rows::Few>::bytes_for(kGroupsOfFew),
+           &dispatch_kernel<Making::Copy, Rows::Few>, &dispatch_kernel<Making::Fp8, Rows::Few>,
+           &dispatch_kernel<Making::Nvfp4, Rows::Few>),
       load(0, &refuse_kernel));
   if constexpr (kHasManyRows) {
-    found =
-        lesser(found, load(dispatch_bytes(kGroupsMax), &dispatch_kernel<Making::Copy, kManyRows>));
+    found = lesser(found, load(DispatchMemory<kManyRows>::bytes_for(kGroupsMax),
+                               &dispatch_kernel<Making::Copy, kManyRows>));
   }
   cudaFuncAttributes attributes{};  // of smaller blocks
   const int error = cudaFuncGetAttributes(&attributes, &count_places);

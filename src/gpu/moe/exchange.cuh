@@ -23,6 +23,11 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
+#ifndef V_TOGETHER
+#define V_TOGETHER 8
+#define V_UNITS 4
+#endif
+
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
@@ -44,7 +49,11 @@ inline __device__ std::uint32_t thread_of_block() {
 struct Group {
   static __device__ std::uint32_t thread() { return threadIdx.x; }
 
-  static __device__ std::uint32_t size() { return blockDim.x; }
+  // Known beforehand where rows are many, so that offsets from one place stand in the instructions.
+  template <Rows kRows = Rows::Few>
+  static __device__ std::uint32_t size() {
+    return kRows == Rows::Many ? kWarp : blockDim.x;
+  }
 
   static __device__ std::uint32_t number() { return threadIdx.y; }
 
@@ -84,7 +93,7 @@ inline __device__ std::uint32_t lane() {
   return threadIdx.x % kWarp;
 }
 
-inline __device__ bool is_by_rank(const Exchange& exchange) {
+inline __host__ __device__ bool is_by_rank(const Exchange& exchange) {
   return exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
 }
 
@@ -104,6 +113,16 @@ __device__ T* at(std::byte* memory, std::size_t offset) {
 
 inline __device__ bool is_remote(const Exchange& exchange, std::uint32_t rank) {
   return kBetweenNodes && (exchange.remote >> rank & 1) != 0;
+}
+
+// The rank to which a row for `rank` is sent: itself, or the relay of its node.
+inline __device__ std::uint32_t destination_of(const Exchange& exchange, std::uint32_t rank) {
+  return kBetweenNodes ? exchange.relay_there[rank] : rank;
+}
+
+// The memory in which the rows of `source` arrive: this rank's, or that of the relay of this node.
+inline __device__ std::byte* rows_from(const Exchange& exchange, std::uint32_t source) {
+  return kBetweenNodes ? exchange.memory[exchange.relay_here[source]] : mine(exchange);
 }
 
 // ---- Ranks that do not come
@@ -248,21 +267,22 @@ __device__ void for_units(std::uint32_t units, Visit&& visit) {
 }
 
 // visit(unit, what is there), with the loads of kTogether units on their way together. For memory that others write.
-template <std::uint32_t kTogether, typename Visit>
+template <std::uint32_t kTogether, Rows kRows, typename Visit>
 __device__ void for_units_together(const Vector16* from, std::uint32_t units, Visit&& visit) {
 #pragma unroll 1
-  for (std::uint32_t first = Group::thread(); first < units; first += kTogether * Group::size()) {
+  for (std::uint32_t first = Group::thread(); first < units;
+       first += kTogether * Group::size<kRows>()) {
     Vector16 loaded[kTogether];
 #pragma unroll
     for (std::uint32_t i = 0; i < kTogether; ++i) {
-      if (first + i * Group::size() < units) {
-        loaded[i] = device::load_shared(from + first + i * Group::size());
+      if (first + i * Group::size<kRows>() < units) {
+        loaded[i] = device::load_shared(from + first + i * Group::size<kRows>());
       }
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kTogether; ++i) {
-      if (first + i * Group::size() < units) {
-        visit(first + i * Group::size(), loaded[i]);
+      if (first + i * Group::size<kRows>() < units) {
+        visit(first + i * Group::size<kRows>(), loaded[i]);
       }
     }
   }
@@ -271,24 +291,28 @@ __device__ void for_units_together(const Vector16* from, std::uint32_t units, Vi
 // A warp alone needs more of them.
 template <Rows kRows, typename Visit>
 __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
-  for_units_together<kRows == Rows::Many ? 8 : 4>(from, units, visit);
+  for_units_together<kRows == Rows::Many ? V_TOGETHER : 4, kRows>(from, units, visit);
 }
 
 // ---- Words
 
-// Words of peers that a thread has yet to store: one fence covers what its group has done for all of them. With many rows a
-// fence for each would take as long as the row; with few, none is held back.
+// So many rows of a group share a fence: of a sender, the one before it stores their words; of a receiver, the one after it has
+// seen them. With many rows a fence for each would take as long as the row; with few, none is held back.
+template <Rows kRows>
+inline constexpr std::uint32_t kRowsPerFence = kRows == Rows::Many ? 4 : 1;
+
+// Words of peers that a thread has yet to store.
 template <Rows kRows>
 class PendingWords {
  public:
   // Null: none for this row. Behind the group's barrier, and at once in all its threads.
   __device__ void add(std::uint64_t* word, std::uint64_t number) {
 #pragma unroll
-    for (std::uint32_t i = kMost - 1; i > 0; --i) {
+    for (std::uint32_t i = kRowsPerFence<kRows> - 1; i > 0; --i) {
       words_[i] = words_[i - 1];
     }
     words_[0] = word;
-    if (++count_ == kMost) {
+    if (++count_ == kRowsPerFence<kRows>) {
       store(number);
     }
   }
@@ -296,7 +320,7 @@ class PendingWords {
   __device__ void store(std::uint64_t number) {
     bool has_any = false;
 #pragma unroll
-    for (std::uint32_t i = 0; i < kMost; ++i) {
+    for (std::uint32_t i = 0; i < kRowsPerFence<kRows>; ++i) {
       has_any = has_any || words_[i] != nullptr;
     }
     if (has_any) {
@@ -304,7 +328,7 @@ class PendingWords {
       device::fence_release();
     }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kMost; ++i) {
+    for (std::uint32_t i = 0; i < kRowsPerFence<kRows>; ++i) {
       if (words_[i] != nullptr) {
         device::store_relaxed(words_[i], number);
       }
@@ -314,8 +338,7 @@ class PendingWords {
   }
 
  private:
-  static constexpr std::uint32_t kMost = kRows == Rows::Many ? 4 : 1;
-  std::uint64_t* words_[kMost] = {};
+  std::uint64_t* words_[kRowsPerFence<kRows>] = {};
   std::uint32_t count_ = 0;
 };
 

@@ -20,6 +20,7 @@ Residency residency() {
   const Loaded between = kKernelsBetweenNodes.load_all();
   check(static_cast<cudaError_t>(inside.error == 0 ? between.error : inside.error),
         "loading the kernels of weft::moe");
+  check(static_cast<cudaError_t>(load_sources()), "loading the kernel that finds sources");
   int gpu = 0;
   Residency found{std::min(inside.blocks, between.blocks), 0};
   check(cudaGetDevice(&gpu), "cudaGetDevice");

@@ -1,7 +1,8 @@
 // What goes to ranks of other nodes, whose memory is not mapped here. Rows, parcels and answers are staged in this PE's own
 // symmetric memory; then one thread puts them as one message, whose signal is the word that the receiver looks at anyway:
 //
-//   rows of a dispatch   one put for each rank; the signal is the word of the row in slot 0
+//   rows of a dispatch   one put for each rank, or one to the relay of each node, whose ranks all look into its memory; the
+//                        signal is the word of the row in slot 0
 //   a run of parcels     one put; the signal is the number in the first parcel, which is staged as 0
 //   an answer            one put; the signal is its word
 //

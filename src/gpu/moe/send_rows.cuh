@@ -1,238 +1,131 @@
-// The send of a dispatch. Block by block: the header for each rank. Group by group: a token's row, once to each rank that
-// owns one of its experts.
+// The send of a dispatch. Group by group: a token's row, once to each rank that owns one of its experts; where rows are many,
+// those for this rank itself at once to their places (Sending::lays_out), and others' rows are taken meanwhile (TakesRows).
 //
-//   slot      of a row among those of this source at one rank: earlier tokens that go there
-//   place     of a row among those of this source for one expert: earlier tokens that name it
-//
-// Both are counted, never drawn from a counter, so they are the same in every run. For few tokens each group counts for its
-// own ones; for many, count_places has done so before.
+// Device code, behind send_headers (send_headers.cuh), by all threads of the grid. Where each warp has many tokens, the routes
+// of the next are on their way while one is sent.
 #pragma once
-
-#include <weft/moe/plan.hpp>
 
 #include <cstddef>
 
-#include "src/gpu/moe/exchange.cuh"
 #include "src/gpu/moe/quantize.cuh"
-#include "src/gpu/moe/remote.cuh"
+#include "src/gpu/moe/receive_rows.cuh"
+#include "src/gpu/moe/send_headers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
-
-// So many ids fit into shared memory, and are counted by each group.
-inline constexpr std::uint32_t kIdsHere = 2048;
-
-inline __host__ __device__ bool counts_before(std::int32_t tokens, std::uint32_t topk) {
-  return static_cast<std::uint32_t>(tokens) * topk > kIdsHere;
-}
-
-// Of a group, for the token that it sends.
-struct GroupMemory {
-  std::byte* to[kTopkMax];           // the row's places at its ranks
-  std::uint64_t* arrived[kTopkMax];  // and their words; null: staged for another node
-  std::uint32_t ranks[kTopkMax];
-  std::int32_t slots[kTopkMax];
-  std::int32_t places[kTopkMax];
-  std::uint32_t copies;
-  float largest[kThreads / kWarp];
-  alignas(16) std::byte tail[kTailMax];
-};
-
-struct SendMemory {
-  std::int32_t ids[kIdsHere];
-  std::int32_t counts[kExpertsMax + 1];
-  alignas(16)
-      GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
-
-  __device__ GroupMemory& group() { return groups[Group::number()]; }
-
-  static std::size_t bytes_for(int group_count) {
-    return offsetof(SendMemory, groups) +
-           static_cast<std::size_t>(group_count) * sizeof(GroupMemory);
-  }
-};
-
-// The ids of all tokens; what is no expert's is -1.
-struct Ids {
-  const std::int64_t* given;
-  const std::int32_t* here;  // or null
-  std::int32_t experts;
-  std::uint32_t topk;
-
-  __device__ std::int32_t at(std::uint32_t index) const {
-    if (here != nullptr) {
-      return here[index];
-    }
-    const std::int64_t id = given[index];
-    return id < 0 || id >= experts ? -1 : static_cast<std::int32_t>(id);
-  }
-};
 
 // One call as its kernel began it, and what this thread has yet to tell.
 template <Rows kRows>
 struct Sending {
-  std::uint64_t number;
+  const Receiving& receiving;
+  Ids ids;
   std::uint64_t missing;  // ranks, as bits
+  // Rows for this rank are laid out at once, without the way through its memory: `receiving` is behind begin_rows.
+  bool lays_out;
   PendingWords<kRows> words;
+
+  const __device__ Exchange& exchange() const { return receiving.exchange; }
+
+  const __device__ Dispatch& call() const { return receiving.call; }
+
+  __device__ std::uint64_t number() const { return receiving.number(); }
+
+  __device__ bool lays_out_for(std::int32_t rank) const {
+    return kRows == Rows::Many && lays_out && rank == exchange().me;
+  }
 };
 
-// Lanes over tokens before `token`: how many name `expert`, and how many go to the rank of `first` .. `first` + `count` - 1.
-struct Earlier {
-  std::int32_t naming;
-  std::int32_t going;
+// A token's routes; each thread of a warp has one of its lanes.
+struct Lane {
+  std::int64_t given = -1;  // what the caller says is the expert
+  float weight = 0;
+  std::int32_t slot = 0;  // of no meaning without an expert
+  std::int32_t place = 0;
+
+  __device__ std::int32_t expert(const Ids& ids) const {
+    return given < 0 || given >= ids.experts ? -1 : static_cast<std::int32_t>(given);
+  }
 };
 
-inline __device__ Earlier count_earlier(const Ids& ids,
-                                        const weft::moe::ExpertMap& map,
-                                        std::uint32_t token,
-                                        std::int32_t expert) {
-  const std::int32_t rank = map.rank_of(expert);
-  const std::int32_t first = map.first_of(rank);
-  const auto count = static_cast<std::uint32_t>(map.count_of(rank));
-  Earlier earlier{0, 0};
-  for (std::uint32_t begin = 0; begin < token; begin += kWarp) {
-    const std::uint32_t other = begin + lane();
-    bool names = false;
-    bool goes = false;
-    for (std::uint32_t i = 0; other < token && i < ids.topk; ++i) {
-      const std::int32_t id = ids.at(other * ids.topk + i);
-      names = names || id == expert;
-      goes = goes || static_cast<std::uint32_t>(id - first) < count;
-    }
-    earlier.naming += __popc(__ballot_sync(kAllLanes, names));
-    earlier.going += __popc(__ballot_sync(kAllLanes, goes));
+// Where count_places has been before.
+inline __device__ Lane counted_lane(const Exchange& exchange,
+                                    const Dispatch& call,
+                                    std::uint32_t token) {
+  Lane found;
+  if (token < static_cast<std::uint32_t>(call.tokens) && lane() < exchange.shape.topk) {
+    const std::uint32_t index = token * exchange.shape.topk + lane();
+    found.given = call.ids[index];
+    found.weight = call.weights != nullptr ? call.weights[index] : 0.0F;
+    found.slot = exchange.workspace[index];
+    found.place = exchange.workspace[exchange.shape.lanes() + index];
   }
-  return earlier;
+  return found;
 }
 
-// All threads of a block: how many rows go to `rank` (counts[0]), and to each of its experts.
-inline __device__ void count_rows(const Exchange& exchange,
-                                  const Dispatch& call,
-                                  const Ids& ids,
-                                  std::int32_t* counts,
-                                  std::uint32_t rank) {
-  const Shape& shape = exchange.shape;
-  const auto owner = static_cast<std::int32_t>(rank);
-  const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
-  const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
-  const bool are_counted = counts_before(call.tokens, ids.topk);
-  const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
-  for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
-    const std::uint32_t from =
-        i == 0 ? static_cast<std::uint32_t>(shape.map.experts) + rank : first + i - 1;
-    counts[i] = are_counted ? counted[from] : 0;
-  }
-  __syncthreads();
-  const std::uint32_t tokens = are_counted ? 0 : static_cast<std::uint32_t>(call.tokens);
-  for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
-    bool goes = false;
-    for (std::uint32_t i = 0; i < ids.topk; ++i) {
-      const auto local = static_cast<std::uint32_t>(ids.at(token * ids.topk + i)) - first;
-      if (local >= experts) {
-        continue;
-      }
-      goes = true;
-      const weft::moe::Route route{ids.here + token * ids.topk,
-                                   static_cast<std::int32_t>(ids.topk)};
-      if (route.is_first(static_cast<std::int32_t>(i))) {
-        atomicAdd(&counts[1 + local], 1);
-      }
-    }
-    if (goes) {
-      atomicAdd(&counts[0], 1);
-    }
-  }
-  __syncthreads();
-}
-
-// All threads of a block. Tells rank `rank` how many rows come.
-inline __device__ void send_header(const Exchange& exchange,
-                                   const Dispatch& call,
-                                   const Ids& ids,
-                                   SendMemory& shared,
-                                   std::uint64_t number,
-                                   std::uint32_t rank) {
-  const Shape& shape = exchange.shape;
-  count_rows(exchange, call, ids, shared.counts, rank);
-  const auto experts =
-      static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
-  const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
-  const auto me = static_cast<std::uint32_t>(exchange.me);
-  for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
-    const std::uint64_t data = i == 0
-                                   ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
-                                   : static_cast<std::uint64_t>(shared.counts[i]);
-    if (is_remote(exchange, rank)) {
-      stage_parcel(exchange, Staging{shape}.counts_at(number, rank), i, data, number);
-    } else {
-      send_parcel(exchange.memory[rank] + shape.count_at(number, me, i), data, number);
-    }
-  }
-  __syncthreads();
-  if (is_remote(exchange, rank) && thread_of_block() == 0) {
-    post_counts(exchange, rank, parcels, number);
-    const auto rows = static_cast<std::uint32_t>(shared.counts[0]);
-    device::store_relaxed(&exchange.state->staged_rows[rank], rows);
-    add_staged(exchange, number, rank, kWhole - rows);
-  }
-  __syncthreads();
-}
-
-// The group's warps share the lanes of the token; where they are counted, one warp reads them all.
-inline __device__ void find_places(const Exchange& exchange,
-                                   const Dispatch& call,
-                                   const Ids& ids,
-                                   GroupMemory& group,
-                                   std::uint32_t token) {
-  if (counts_before(call.tokens, ids.topk)) {
-    if (const std::uint32_t i = Group::thread(); i < ids.topk) {
-      const std::uint32_t index = token * ids.topk + i;
-      group.slots[i] = exchange.workspace[index];  // of no meaning without an expert
-      group.places[i] = exchange.workspace[exchange.shape.lanes() + index];
-    }
-    return;
-  }
-  for (std::uint32_t i = Group::warp(); i < ids.topk; i += Group::warps()) {
-    const std::int32_t id = ids.at(token * ids.topk + i);
-    if (id < 0) {
-      continue;
-    }
-    const Earlier earlier = count_earlier(ids, exchange.shape.map, token, id);
-    if (lane() == 0) {
-      group.slots[i] = earlier.going;
-      group.places[i] = earlier.naming;
-    }
-  }
-}
-
-// The first warp of the group: where the row goes.
+// The first warp of the group: where the row goes. `expert` and `slot` are those of the thread's lane.
 template <Rows kRows>
-__device__ void find_copies(const Exchange& exchange,
-                            const Ids& ids,
+__device__ void find_copies(const Sending<kRows>& sending,
                             GroupMemory& group,
-                            const Sending<kRows>& sending,
-                            std::uint32_t token) {
+                            std::int32_t expert,
+                            std::int32_t its_slot) {
+  const Exchange& exchange = sending.exchange();
   const Shape& shape = exchange.shape;
-  const std::int32_t id = lane() < ids.topk ? ids.at(token * ids.topk + lane()) : -1;
-  const std::int32_t rank = id < 0 ? -1 : shape.map.rank_of(id);
+  const std::int32_t owner = expert < 0 ? 0 : shape.map.rank_of(expert);
+  const std::int32_t rank =
+      expert < 0
+          ? -1
+          : static_cast<std::int32_t>(destination_of(exchange, static_cast<std::uint32_t>(owner)));
   const unsigned same = __match_any_sync(kAllLanes, rank);
   bool sends = rank >= 0 && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
-  sends = sends && (sending.missing >> static_cast<std::uint32_t>(rank) & 1) == 0;
+  sends = sends && (sending.missing >> static_cast<std::uint32_t>(rank) & 1) == 0 &&
+          !sending.lays_out_for(rank);
   const unsigned senders = __ballot_sync(kAllLanes, sends);
   if (sends) {
     const int copy = __popc(senders & ((1U << lane()) - 1));
-    const auto slot = static_cast<std::uint32_t>(group.slots[lane()]);
+    const auto slot = static_cast<std::uint32_t>(its_slot);
     const auto me = static_cast<std::uint32_t>(exchange.me);
     const auto target = static_cast<std::uint32_t>(rank);
     std::byte* memory = exchange.memory[rank];
     const bool is_far = is_remote(exchange, target);
     group.ranks[copy] = target;
-    group.to[copy] = is_far ? mine(exchange) + Staging{shape}.row_at(sending.number, target, slot)
-                            : memory + shape.row_at(sending.number, me, slot);
+    group.to[copy] = is_far ? mine(exchange) + Staging{shape}.row_at(sending.number(), target, slot)
+                            : memory + shape.row_at(sending.number(), me, slot);
     group.arrived[copy] =
-        is_far ? nullptr : at<std::uint64_t>(memory, shape.arrived_at(sending.number, me, slot));
+        is_far ? nullptr : at<std::uint64_t>(memory, shape.arrived_at(sending.number(), me, slot));
   }
   if (lane() == 0) {
     group.copies = static_cast<std::uint32_t>(__popc(senders));
+    group.own_copies = 0;
+  }
+}
+
+// A warp that is a group: the same for a row that this rank lays out itself.
+inline __device__ void find_own_copies(const Receiving& receiving,
+                                       const Ids& ids,
+                                       GroupMemory& group,
+                                       const Lane& routes,
+                                       std::uint32_t token) {
+  const Exchange& exchange = receiving.exchange;
+  const std::int32_t expert = routes.expert(ids);
+  const std::int32_t local = expert - exchange.shape.map.first_of(exchange.me);
+  const unsigned ours =
+      __ballot_sync(kAllLanes, static_cast<std::uint32_t>(local) < local_experts(exchange));
+  if (ours == 0) {
+    return;
+  }
+  const int first = __ffs(static_cast<int>(ours)) - 1;
+  const auto slot = static_cast<std::uint32_t>(__shfl_sync(kAllLanes, routes.slot, first));
+  const Row row{nullptr, static_cast<std::uint32_t>(exchange.me), slot};
+  route(receiving, row, {expert, routes.weight, routes.place, token});
+  __syncwarp();
+  const auto copies = static_cast<std::uint32_t>(receiving.shared.copies[Group::number()]);
+  if (lane() < copies) {
+    group.to[group.copies + lane()] =
+        receiving.call.rows +
+        static_cast<std::size_t>(receiving.shared.to[Group::number()][lane()]) *
+            exchange.shape.row.payload_bytes;
+  }
+  if (lane() == 0) {
+    group.own_copies = copies;
   }
 }
 
@@ -242,23 +135,23 @@ inline __device__ void write_tail(const Exchange& exchange,
                                   const Dispatch& call,
                                   const Ids& ids,
                                   GroupMemory& group,
+                                  const Lane& routes,
                                   std::uint32_t token) {
   const Shape& shape = exchange.shape;
   std::byte* tail = group.tail;
   const std::size_t skipped = shape.row.scales_at();
   const std::uint32_t index = token * ids.topk + lane();
   if (lane() < ids.topk) {
-    const std::int32_t id = ids.at(index);
-    const float weight = call.weights != nullptr ? call.weights[index] : 0.0F;
+    const std::int32_t id = routes.expert(ids);
     *at<std::int32_t>(tail, shape.row.ids_at() - skipped + lane() * 4) = id;
-    *at<float>(tail, shape.row.weights_at() - skipped + lane() * 4) = weight;
+    *at<float>(tail, shape.row.weights_at() - skipped + lane() * 4) = routes.weight;
     *at<std::int32_t>(tail, shape.row.places_at() - skipped + lane() * 4) =
-        id < 0 ? 0 : group.places[lane()];
+        id < 0 ? 0 : routes.place;
     at<std::int32_t>(call.plan, shape.plan().ids_at())[index] = id;
-    at<float>(call.plan, shape.plan().weights_at())[index] = weight;
-    if (const std::int64_t given = call.ids[index]; given >= ids.experts) {
+    at<float>(call.plan, shape.plan().weights_at())[index] = routes.weight;
+    if (routes.given >= ids.experts) {
       Record& record = *exchange.record;
-      record.bad_id = given;
+      record.bad_id = routes.given;
       record.bad_id_at = static_cast<std::int32_t>(index);
       // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): that there is one is written last.
       device::fence_release();
@@ -283,33 +176,88 @@ inline __device__ void write_tail(const Exchange& exchange,
   }
 }
 
+// The lane of a token, when its places have been counted by the group or before. `weighs`: the weight is wanted.
+inline __device__ Lane lane_here(const Exchange& exchange,
+                                 const Dispatch& call,
+                                 const Ids& ids,
+                                 const GroupMemory& group,
+                                 std::uint32_t token,
+                                 bool weighs) {
+  if (ids.here == nullptr) {
+    return counted_lane(exchange, call, token);
+  }
+  Lane found;
+  if (lane() < ids.topk) {
+    const std::uint32_t index = token * ids.topk + lane();
+    found.slot = group.slots[lane()];
+    found.place = group.places[lane()];
+    found.given = ids.here[index];
+    if (weighs) {
+      found.given = call.ids[index];
+      found.weight = call.weights != nullptr ? call.weights[index] : 0.0F;
+    }
+  }
+  return found;
+}
+
+// What stands before the payload's way. Begins and ends with the group's barrier; a warp that is a group has the routes
+// already.
+template <Rows kRows>
+__device__ void prepare_token(const Sending<kRows>& sending,
+                              GroupMemory& group,
+                              const Lane& routes,
+                              std::uint32_t token) {
+  const Exchange& exchange = sending.exchange();
+  const Dispatch& call = sending.call();
+  const Ids& ids = sending.ids;
+  if constexpr (kRows == Rows::Many) {
+    __syncwarp();  // the last token's places are read
+    find_copies(sending, group, routes.expert(ids), routes.slot);
+    __syncwarp();
+    if (sending.lays_out) {
+      find_own_copies(sending.receiving, ids, group, routes, token);
+    }
+    write_tail(exchange, call, ids, group, routes, token);
+  } else {
+    if (ids.here != nullptr) {
+      find_places(exchange, ids, group, token);
+    }
+    Group::sync<kRows>();
+    if (Group::warp() == 0) {
+      const Lane found = lane_here(exchange, call, ids, group, token, false);
+      find_copies(sending, group, found.expert(ids), found.slot);
+    }
+    if (Group::warp() == 1) {
+      write_tail(exchange, call, ids, group, lane_here(exchange, call, ids, group, token, true),
+                 token);
+    }
+  }
+  Group::sync<kRows>();
+}
+
 template <Making kMaking, Rows kRows>
-__device__ void send_token(const Exchange& exchange,
-                           const Dispatch& call,
-                           const Ids& ids,
+__device__ void send_token(Sending<kRows>& sending,
                            GroupMemory& group,
-                           Sending<kRows>& sending,
+                           const Lane& routes,
                            std::uint32_t token) {
+  const Exchange& exchange = sending.exchange();
   const Shape& shape = exchange.shape;
-  find_places(exchange, call, ids, group, token);
-  Group::sync<kRows>();
-  if (Group::warp() == 0) {
-    find_copies(exchange, ids, group, sending, token);
-  }
-  if (Group::warp() == (kRows == Rows::Many ? 0 : 1)) {
-    write_tail(exchange, call, ids, group, token);
-  }
-  Group::sync<kRows>();
+  prepare_token(sending, group, routes, token);
   const std::uint32_t copies = group.copies;
+  const std::uint32_t all_copies = copies + (kRows == Rows::Many ? group.own_copies : 0);
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
-  const Maker<kMaking, kRows> maker(exchange, call, token, group.tail, group.largest);
+  const Maker<kMaking, kRows> maker(exchange, sending.call(), token, group.tail, group.largest);
   const auto store = [&](std::uint32_t unit, const Vector16& made) {
-    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+    for (std::uint32_t copy = 0; copy < all_copies; ++copy) {
       device::store_data(at<Vector16>(group.to[copy], 0) + unit, made);
     }
   };
   maker.for_units(units, store);
   Group::sync<kRows>();  // the scales are in the tail
+  if (kRows == Rows::Many && all_copies > copies) {
+    copy_scales(sending.receiving,
+                [&](std::size_t byte) { return *at<std::uint32_t>(group.tail, byte); });
+  }
   const auto tail_units =
       static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()) / kUnit;
   for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
@@ -321,47 +269,54 @@ __device__ void send_token(const Exchange& exchange,
   Group::sync<kRows>();
   std::uint64_t* word = Group::thread() < copies ? group.arrived[Group::thread()] : nullptr;
   if (kBetweenNodes && Group::thread() < copies && word == nullptr) {
-    add_staged(exchange, sending.number, group.ranks[Group::thread()], 1);
+    add_staged(exchange, sending.number(), group.ranks[Group::thread()], 1);
   }
-  sending.words.add(word, sending.number);
+  sending.words.add(word, sending.number());
 }
 
-// All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
-inline __device__ Ids begin_ids(const Exchange& exchange,
-                                const Dispatch& call,
-                                SendMemory& shared) {
-  Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
-  if (counts_before(call.tokens, ids.topk)) {
-    return ids;
-  }
-  const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
-  for (std::uint32_t i = thread_of_block(); i < count; i += kThreads) {
-    shared.ids[i] = ids.at(i);
-  }
-  ids.here = shared.ids;
-  return ids;
-}
+// What a warp does between two tokens that it sends: it takes rows of others that are here.
+struct TakesRows {
+  Order order;
+  std::uint32_t next;
 
-// All threads of the grid, behind a barrier of the block.
-template <Making kMaking, Rows kRows>
-__device__ void send_rows(const Exchange& exchange,
-                          const Dispatch& call,
-                          const Ids& ids,
-                          SendMemory& shared,
-                          Sending<kRows> sending) {
-  const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
-    if ((sending.missing >> rank & 1) == 0) {
-      send_header(exchange, call, ids, shared, sending.number, rank);
+  __device__ bool looks() const { return sees_row(order, next); }
+
+  __device__ void acts(bool seen) {
+    if (next < order.count() && __all_sync(kAllLanes, seen)) {
+      take_rows_by_warp(order, next, false);
+      next += kAtOnce * Group::count();
     }
   }
-  if (blockIdx.x == 0 && thread_of_block() == 0) {
-    *at<PlanHeader>(call.plan, 0) = {call.tokens, call.weights != nullptr ? 1 : 0};
+};
+
+struct TakesNothing {
+  static __device__ bool looks() { return false; }
+
+  static __device__ void acts(bool /*seen*/) {}
+};
+
+// `meanwhile` looks around before each token, and acts after it.
+template <Making kMaking, Rows kRows, typename Meanwhile>
+__device__ void send_rows(Sending<kRows> sending, SendMemory& shared, Meanwhile& meanwhile) {
+  const Exchange& exchange = sending.exchange();
+  const Dispatch& call = sending.call();
+  const auto tokens = static_cast<std::uint32_t>(call.tokens);
+  Lane next;
+  if constexpr (kRows == Rows::Many) {
+    next = counted_lane(exchange, call, Group::index());
   }
   for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
-    send_token<kMaking, kRows>(exchange, call, ids, shared.group(), sending, token);
+    const Lane routes = next;
+    if constexpr (kRows == Rows::Many) {
+      next = counted_lane(exchange, call, token + Group::count());
+    }
+    const bool seen = meanwhile.looks();
+    send_token<kMaking, kRows>(sending, shared.group(), routes, token);
+    if (tokens - token <= Group::count()) {  // the last one
+      sending.words.store(sending.number());
+    }
+    meanwhile.acts(seen);
   }
-  sending.words.store(sending.number);
 }
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

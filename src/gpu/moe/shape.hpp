@@ -44,7 +44,7 @@ struct PlanShape {
   std::uint32_t max_tokens;
   std::uint32_t topk;
 
-  WEFT_HOST_DEVICE std::size_t bytes() const { return weights_here_at(ranks, 0); }
+  WEFT_HOST_DEVICE std::size_t bytes() const { return own_place_at(0) + padded(max_tokens); }
 
   // int32 [tokens][topk], as the source gave them.
   WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
@@ -71,6 +71,11 @@ struct PlanShape {
   WEFT_HOST_DEVICE std::size_t weights_here_at(std::uint32_t source, std::uint32_t slot) const {
     return rows_here_at() + padded(ranks) + padded(arrivals()) + padded(arrivals() * topk) +
            (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
+  }
+
+  // int32 [max_tokens]: rank layouts, the row in x of a token of this rank itself that came here.
+  WEFT_HOST_DEVICE std::size_t own_place_at(std::uint32_t token) const {
+    return weights_here_at(ranks, 0) + std::size_t{token} * sizeof(std::int32_t);
   }
 
  private:
@@ -275,6 +280,11 @@ struct Exchange {
   Shape shape;
   std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
   std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
+  // With a row for each node: the rank that takes what this one sends to the node of rank i, and the rank of this node in
+  // whose memory the rows of rank i arrive. Without: i itself, and this rank.
+  bool by_node = false;
+  std::uint8_t relay_there[kRanksMax] = {};
+  std::uint8_t relay_here[kRanksMax] = {};
   State* state = nullptr;
   Record* record = nullptr;
   // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert

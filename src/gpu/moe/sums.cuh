@@ -35,50 +35,52 @@ struct SomeTerms {
   }
 };
 
-// Adds up to kTerms terms to a unit's sum, with all loads on their way together.
-template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+// Adds up to kTerms terms to the sums of kUnitsAtOnce units, a group's threads apart, with all loads on their way together.
+template <typename Type, Rows kRows, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
 __device__ void add_terms(const SomeTerms<kTerms>& terms,
                           std::uint32_t unit,
                           std::uint32_t units,
                           bool weighs,
-                          UnitSum<Type> (&sums)[kUnits]) {
-  Vector16 loaded[kUnits][kTerms];
+                          UnitSum<Type> (&sums)[kUnitsAtOnce]) {
+  Vector16 loaded[kUnitsAtOnce][kTerms];
 #pragma unroll
-  for (std::uint32_t u = 0; u < kUnits; ++u) {
+  for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kTerms; ++i) {
-      if (i < terms.count && unit + u * Group::size() < units) {
-        loaded[u][i] = device::load_shared(terms.from[i] + unit + u * Group::size());
+      if (i < terms.count && unit + u * Group::size<kRows>() < units) {
+        loaded[u][i] = device::load_shared(terms.from[i] + unit + u * Group::size<kRows>());
       }
     }
   }
 #pragma unroll
-  for (std::uint32_t u = 0; u < kUnits; ++u) {
+  for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kTerms; ++i) {
-      if (i < terms.count && unit + u * Group::size() < units) {
+      if (i < terms.count && unit + u * Group::size<kRows>() < units) {
         sums[u].add_unit(loaded[u][i], weighs, terms.weights[i]);
       }
     }
   }
 }
 
-// The group's terms, added in their order, to `to`.
-template <typename Type, std::uint32_t kUnits, std::uint32_t kTerms>
+// The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, and kTerms terms of each. (The code is
+// the same for 1 unit and for several: written for one alone, the kernels for few rows spilled 24 bytes.)
+template <typename Type, Rows kRows, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
 __device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* to, bool weighs) {
   const SomeTerms<kTerms> terms(all, 0);
 #pragma unroll 1
-  for (std::uint32_t unit = Group::thread(); unit < units; unit += kUnits * Group::size()) {
-    UnitSum<Type> sums[kUnits];
-    add_terms(terms, unit, units, weighs, sums);
+  for (std::uint32_t unit = Group::thread(); unit < units;
+       unit += kUnitsAtOnce * Group::size<kRows>()) {
+    UnitSum<Type> sums[kUnitsAtOnce];
+    add_terms<Type, kRows>(terms, unit, units, weighs, sums);
 #pragma unroll 1
     for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
-      add_terms(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
+      add_terms<Type, kRows>(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
     }
 #pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
-      if (unit + u * Group::size() < units) {
-        device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size(),
+    for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
+      if (unit + u * Group::size<kRows>() < units) {
+        device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size<kRows>(),
                            sums[u].rounded());
       }
     }
@@ -91,23 +93,24 @@ __device__ void store_sum_of_two(const Terms& all,
                                  std::uint32_t units,
                                  std::byte* to,
                                  bool weighs) {
-  constexpr std::uint32_t kUnits = kRows == Rows::Many ? 4 : 2;
+  constexpr std::uint32_t kUnitsAtOnce = kRows == Rows::Many ? V_UNITS : 2;
   const SomeTerms<2> terms(all, 0);
 #pragma unroll 1
-  for (std::uint32_t first = Group::thread(); first < units; first += kUnits * Group::size()) {
-    Vector16 loaded[kUnits][2];
+  for (std::uint32_t first = Group::thread(); first < units;
+       first += kUnitsAtOnce * Group::size<kRows>()) {
+    Vector16 loaded[kUnitsAtOnce][2];
 #pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
+    for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
       for (std::uint32_t i = 0; i < 2; ++i) {
-        if (i < terms.count && first + u * Group::size() < units) {
-          loaded[u][i] = device::load_shared(terms.from[i] + first + u * Group::size());
+        if (i < terms.count && first + u * Group::size<kRows>() < units) {
+          loaded[u][i] = device::load_shared(terms.from[i] + first + u * Group::size<kRows>());
         }
       }
     }
 #pragma unroll
-    for (std::uint32_t u = 0; u < kUnits; ++u) {
-      if (first + u * Group::size() < units) {
+    for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
+      if (first + u * Group::size<kRows>() < units) {
         UnitSum<Type> sum;
 #pragma unroll
         for (std::uint32_t i = 0; i < 2; ++i) {
@@ -115,7 +118,7 @@ __device__ void store_sum_of_two(const Terms& all,
             sum.add_unit(loaded[u][i], weighs, terms.weights[i]);
           }
         }
-        device::store_data(reinterpret_cast<Vector16*>(to) + first + u * Group::size(),
+        device::store_data(reinterpret_cast<Vector16*>(to) + first + u * Group::size<kRows>(),
                            sum.rounded());
       }
     }
@@ -128,7 +131,7 @@ __device__ void store_sum(const Terms& terms, std::uint32_t units, std::byte* to
   if (terms.count <= 2) {
     store_sum_of_two<Type, kRows>(terms, units, to, weighs);
   } else {
-    store_sum_by<Type, 1, kRows == Rows::Many ? 4 : 8>(terms, units, to, weighs);
+    store_sum_by<Type, kRows, 1, kRows == Rows::Many ? 4 : 8>(terms, units, to, weighs);
   }
 }
 

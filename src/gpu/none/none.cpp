@@ -91,6 +91,10 @@ DeviceBuffer::DeviceBuffer(std::size_t /*bytes*/) {
 
 DeviceBuffer::~DeviceBuffer() = default;
 
+void DeviceBuffer::read(std::size_t /*offset*/, std::span<std::byte> /*bytes*/) const {
+  fail_absent();
+}
+
 void DeviceBuffer::write(std::size_t /*offset*/, std::span<const std::byte> /*bytes*/) {
   fail_absent();
 }
@@ -220,6 +224,10 @@ int combine(const Exchange& /*exchange*/,
             const Combine& /*call*/,
             Grid /*grid*/,
             weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int find_sources(const Exchange& /*exchange*/, const Sources& /*call*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 

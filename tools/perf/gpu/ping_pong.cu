@@ -20,7 +20,15 @@ struct Half {
   std::uint64_t base;
 };
 
-struct PutPing {
+// What a side waits for where the flag is a word of its own.
+struct WordPing {
+  template <typename Scope>
+  static __device__ void wait(const Half& side, std::uint64_t value) {
+    wd::signal_wait_until<Scope>(side.word, wd::Comparison::Ge, value);
+  }
+};
+
+struct PutPing : WordPing {
   template <typename Scope>
   static __device__ void send(const Half& side, std::uint64_t value) {
     wd::put<Scope>(side.dest, side.source, side.bytes, side.peer);
@@ -31,7 +39,7 @@ struct PutPing {
   }
 };
 
-struct PutSignalPing {
+struct PutSignalPing : WordPing {
   template <typename Scope>
   static __device__ void send(const Half& side, std::uint64_t value) {
     wd::put_signal<Scope>(side.dest, side.source, side.bytes, {side.word, value, wd::SignalOp::Set},
@@ -39,7 +47,7 @@ struct PutSignalPing {
   }
 };
 
-struct SignalPing {
+struct SignalPing : WordPing {
   template <typename Scope>
   static __device__ void send(const Half& side, std::uint64_t value) {
     if (wd::is_leader<Scope>()) {
@@ -48,24 +56,25 @@ struct SignalPing {
   }
 };
 
-// The data is the number, so a wrong one is seen.
-__global__ void __launch_bounds__(1, 1) tagged_ping_pong(Half side, Loop loop, Span* spans) {
-  auto* word = reinterpret_cast<wd::Tagged*>(side.dest);
-  std::uint64_t value = side.base + 1;
-  bool sends = side.serves;
-  for (int half = -2 * loop.warmup; half < 2 * loop.iterations; ++half, sends = !sends) {
-    if (half == 0) {
-      begin_span(spans);
-    }
-    if (sends) {
-      wd::put_tagged(word, value, value, side.peer);
-    } else {
-      value = wd::tagged_wait<std::uint64_t>(word, value);
-    }
-    value += half & 1;
+// Data and flag in one word, which lies where the others' data do. The data is the number too: a wrong one ends the kernel.
+struct TaggedPing {
+  template <typename Scope>
+  static __device__ void send(const Half& side, std::uint64_t value) {
+    wd::put_tagged(word_of(side), value, value, side.peer);
   }
-  end_span(spans);
-}
+
+  template <typename Scope>
+  static __device__ void wait(const Half& side, std::uint64_t value) {
+    if (wd::tagged_wait<std::uint64_t>(word_of(side), value) != value) {
+      __trap();
+    }
+  }
+
+ private:
+  static __device__ wd::Tagged* word_of(const Half& side) {
+    return reinterpret_cast<wd::Tagged*>(side.dest);
+  }
+};
 
 template <typename Ping, typename Scope>
 __global__ void __launch_bounds__(kTimedThreadsMax, 1)
@@ -79,7 +88,7 @@ __global__ void __launch_bounds__(kTimedThreadsMax, 1)
     if (sends) {
       Ping::template send<Scope>(side, value);
     } else {
-      wd::signal_wait_until<Scope>(side.word, wd::Comparison::Ge, value);
+      Ping::template wait<Scope>(side, value);
     }
     value += half & 1;
   }
@@ -100,7 +109,7 @@ Kernel kernel_of(Kind kind, Scope scope) {
     return kernel_in<PutPing>(scope);
   }
   if (kind == Kind::TaggedPingPong) {
-    return &tagged_ping_pong;
+    return &ping_pong<TaggedPing, wd::Thread>;
   }
   return kind == Kind::PutSignalPingPong ? kernel_in<PutSignalPing>(scope)
                                          : &ping_pong<SignalPing, wd::Thread>;

@@ -1,0 +1,190 @@
+// The send of a combine: what a dispatch brought here is answered (combine.cuh says how).
+//
+// Device code: a group for each row; the group's first warp reads the plan. Words of peers are stored behind a fence that
+// follows the group's barrier (exchange.cuh PendingWords).
+#pragma once
+
+#include "src/gpu/moe/combine.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+// A row that dispatch brought here; none if its lane is negative.
+struct Answered {
+  std::uint32_t source;
+  std::uint32_t slot;
+  std::int32_t lane;  // token * topk + its first lane here, at the source
+  // Of the lane that this thread has, in the group's first warp.
+  std::int32_t place;  // in x
+  float weight;
+};
+
+// Number `index` of all, slot by slot.
+template <typename Way>
+__device__ Answered answered_row(const Combining<Way>& combining,
+                                 std::uint32_t index,
+                                 std::uint32_t all) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  std::byte* plan = combining.call.plan;
+  const std::uint32_t slot = index / shape.ranks();
+  const std::uint32_t source = index - slot * shape.ranks();
+  Answered row{source, slot, -1, -1, 0};
+  if (index >= all || combining.is_gone(source) || combining.adds_in_place(source) ||
+      static_cast<std::int32_t>(slot) >=
+          at<std::int32_t>(plan, shape.plan().rows_here_at())[source]) {
+    return row;
+  }
+  row.lane = *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot));
+  if (Group::warp() == 0 && lane() < (Way::kByRank ? 1 : shape.topk)) {
+    row.place = at<std::int32_t>(plan, shape.plan().place_here_at(source, slot))[lane()];
+    if (combining.weighs() && !combining.asks_for_weights()) {
+      row.weight = at<float>(plan, shape.plan().weights_here_at(source, slot))[lane()];
+    }
+  }
+  return row;
+}
+
+template <typename Way>
+__device__ void note_answer(const Combining<Way>& combining,
+                            const Answered& row,
+                            std::size_t index,
+                            std::uint32_t copy) {
+  const Exchange& exchange = combining.exchange;
+  const std::uint32_t group = Group::number();
+  if (is_remote(exchange, row.source)) {  // reduced: one for each row
+    combining.shared.to[group][copy] =
+        mine(exchange) +
+        Staging{exchange.shape}.answer_at(combining.number(), row.source, row.slot);
+    combining.shared.answered[group][copy] = nullptr;
+    return;
+  }
+  std::byte* memory = exchange.memory[row.source];
+  combining.shared.to[group][copy] = memory + exchange.shape.answer_at(combining.number(), index);
+  combining.shared.answered[group][copy] =
+      at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number(), index));
+}
+
+// One warp: the experts' rows that belong to this row, lanes ascending.
+template <typename Way>
+__device__ void list_experts(const Combining<Way>& combining, const Answered& row) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  Terms& terms = terms_of(combining);
+  const std::int32_t place = row.place;
+  float weight = row.weight;
+  if (place >= 0 && combining.asks_for_weights()) {
+    const std::uint32_t token = static_cast<std::uint32_t>(row.lane) / shape.topk;
+    weight = await_weight(combining, row.source, token * shape.topk + lane());
+  }
+  __syncwarp();
+  const unsigned same = __match_any_sync(kAllLanes, place);
+  const bool is_first = __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
+  const bool counts = place >= 0 && (is_first || (combining.is_reduced() && combining.weighs()));
+  const unsigned counted = __ballot_sync(kAllLanes, counts);
+  if (counts) {
+    const auto index = static_cast<std::uint32_t>(__popc(counted & lanes_below()));
+    terms.from[index] =
+        combining.call.rows + static_cast<std::size_t>(place) * combining.call.stride;
+    terms.weights[index] = weight;
+    if (!combining.is_reduced()) {
+      const std::size_t token = static_cast<std::uint32_t>(row.lane) / shape.topk;
+      note_answer(combining, row, token * shape.topk + lane(), index);
+    }
+  }
+  if (lane() == 0) {
+    terms.count = static_cast<std::uint32_t>(__popc(counted));
+    if (combining.is_reduced()) {
+      note_answer(combining, row, static_cast<std::size_t>(row.lane), 0);
+    }
+  }
+}
+
+template <typename Type, Rows kRows, typename Way>
+__device__ void send_answer(const Combining<Way>& combining,
+                            const Answered& row,
+                            PendingWords<kRows>& words) {
+  const Exchange& exchange = combining.exchange;
+  const std::uint32_t group = Group::number();
+  if (Group::warp() == 0) {
+    list_experts(combining, row);
+  }
+  Group::sync<kRows>();
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t units = exchange.shape.output_bytes / kUnit;
+  std::uint32_t answers = terms.count;
+  if constexpr (Way::kAs == Travels::Fp8) {
+    if (terms.count > 0) {
+      store_fp8_sum<Type>(terms, exchange.shape.hidden, combining.shared.to[group][0],
+                          combining.weighs());
+    }
+    answers = min(terms.count, 1U);
+  } else if (terms.count > 0 && combining.is_reduced() && !Way::kByRank) {
+    store_sum<Type, kRows>(terms, units, combining.shared.to[group][0], combining.weighs());
+    answers = 1;
+  } else {
+    for (std::uint32_t i = 0; i < terms.count; ++i) {
+      copy_units<kRows>(terms.from[i], combining.shared.to[group][i], units);
+    }
+  }
+  Group::sync<kRows>();
+  const bool has_answer = Group::thread() < answers;
+  std::uint64_t* word = has_answer ? combining.shared.answered[group][Group::thread()] : nullptr;
+  if (kBetweenNodes && has_answer && word == nullptr) {
+    const auto lane_there = static_cast<std::size_t>(row.lane);
+    const std::size_t bytes = Way::kAs == Travels::Fp8
+                                  ? weft::moe::Fp8Row{exchange.shape.hidden}.bytes()
+                                  : exchange.shape.output_bytes;
+    post(exchange,
+         {row.source, combining.shared.to[group][0], bytes,
+          exchange.shape.answer_at(combining.number(), lane_there),
+          exchange.shape.answered_at(combining.number(), lane_there)},
+         combining.number());
+  }
+  words.add(word, combining.number());
+}
+
+// The group's rows to answer, one after the other. Where each warp has many, what the plan says of the next is on its way while
+// one is sent.
+template <typename Type, Rows kRows, typename Way>
+class Answers {
+ public:
+  __device__ explicit Answers(const Combining<Way>& combining)
+      : combining_(combining), index_(Group::index()) {
+    const Shape& shape = combining.exchange.shape;
+    const auto* rows = at<std::int32_t>(combining.call.plan, shape.plan().rows_here_at());
+    std::int32_t most = 0;
+    for (std::uint32_t source = 0; combining.call.phases.sends && source < shape.ranks();
+         ++source) {
+      most = max(most, rows[source]);
+    }
+    all_ = static_cast<std::uint32_t>(most) * shape.ranks();
+    if constexpr (kRows == Rows::Many) {
+      next_ = answered_row(combining, index_, all_);
+    }
+  }
+
+  __device__ bool has_more() const { return index_ < all_; }
+
+  __device__ void send_next() {
+    const Answered row = kRows == Rows::Many ? next_ : answered_row(combining_, index_, all_);
+    index_ += Group::count();
+    if constexpr (kRows == Rows::Many) {
+      next_ = answered_row(combining_, index_, all_);
+    }
+    if (row.lane >= 0) {
+      send_answer<Type, kRows>(combining_, row, words_);
+    }
+    if (!has_more()) {
+      words_.store(combining_.number());
+    }
+  }
+
+ private:
+  const Combining<Way>& combining_;
+  std::uint32_t index_;
+  std::uint32_t all_;
+  Answered next_{};
+  PendingWords<kRows> words_;
+};
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -1,0 +1,246 @@
+// Where the rows of a dispatch go, and the header that tells each rank of those that come. Slots and places:
+//
+//   slot      of a row among those of this source at one rank: earlier tokens that go there
+//   place     of a row among those of this source for one expert: earlier tokens that name it
+//
+// Both are counted, never drawn from a counter, so they are the same in every run. For few tokens each group counts for its
+// own ones; for many, count_places has done so before.
+#pragma once
+
+#include <weft/moe/plan.hpp>
+
+#include <cstddef>
+
+#include "src/gpu/moe/exchange.cuh"
+#include "src/gpu/moe/remote.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+// So many ids fit into shared memory, and are counted by each group.
+inline constexpr std::uint32_t kIdsHere = 2048;
+
+inline __host__ __device__ bool counts_before(std::int32_t tokens, std::uint32_t topk) {
+  return static_cast<std::uint32_t>(tokens) * topk > kIdsHere;
+}
+
+// Of a group, for the token that it sends.
+struct GroupMemory {
+  std::byte* to[kTopkMax];           // the row's places at its ranks, then those in x
+  std::uint64_t* arrived[kTopkMax];  // and the ranks' words; null: staged for another node
+  std::uint32_t ranks[kTopkMax];
+  std::int32_t slots[kTopkMax];
+  std::int32_t places[kTopkMax];
+  std::uint32_t copies;      // for ranks
+  std::uint32_t own_copies;  // in x
+  float largest[kThreads / kWarp];
+  alignas(16) std::byte tail[kTailMax];
+};
+
+struct SendMemory {
+  std::int32_t ids[kIdsHere];
+  std::int32_t counts[kExpertsMax + 1];
+  alignas(16)
+      GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
+
+  __device__ GroupMemory& group() { return groups[Group::number()]; }
+
+  static std::size_t bytes_for(int group_count) {
+    return offsetof(SendMemory, groups) +
+           static_cast<std::size_t>(group_count) * sizeof(GroupMemory);
+  }
+};
+
+// The ids of all tokens; what is no expert's is -1.
+struct Ids {
+  const std::int64_t* given;
+  const std::int32_t* here;  // or null
+  std::int32_t experts;
+  std::uint32_t topk;
+
+  __device__ std::int32_t at(std::uint32_t index) const {
+    if (here != nullptr) {
+      return here[index];
+    }
+    const std::int64_t id = given[index];
+    return id < 0 || id >= experts ? -1 : static_cast<std::int32_t>(id);
+  }
+};
+
+// What one row is for: the experts of a rank, or of all ranks of a node.
+struct Target {
+  const Exchange& exchange;
+  std::uint32_t destination;
+  std::int32_t first;
+  std::uint32_t count;
+
+  __device__ Target(const Exchange& of, std::uint32_t rank)
+      : exchange(of),
+        destination(destination_of(of, rank)),
+        first(of.shape.map.first_of(static_cast<std::int32_t>(rank))),
+        count(static_cast<std::uint32_t>(of.shape.map.count_of(static_cast<std::int32_t>(rank)))) {}
+
+  __device__ bool has(std::int32_t id) const {
+    if (kBetweenNodes && exchange.by_node) {
+      const std::int32_t rank = id < 0 ? -1 : exchange.shape.map.rank_of(id);
+      return id >= 0 && destination_of(exchange, static_cast<std::uint32_t>(rank)) == destination;
+    }
+    return static_cast<std::uint32_t>(id - first) < count;
+  }
+};
+
+// Of tokens before `token`: how many name `expert`, and how many go where it is.
+struct Earlier {
+  std::int32_t naming;
+  std::int32_t going;
+};
+
+inline __device__ Earlier count_earlier(const Exchange& exchange,
+                                        const Ids& ids,
+                                        std::uint32_t token,
+                                        std::int32_t expert) {
+  const Target target(exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(expert)));
+  Earlier earlier{0, 0};
+  for (std::uint32_t begin = 0; begin < token; begin += kWarp) {
+    const std::uint32_t other = begin + lane();
+    bool names = false;
+    bool goes = false;
+    for (std::uint32_t i = 0; other < token && i < ids.topk; ++i) {
+      const std::int32_t id = ids.at(other * ids.topk + i);
+      names = names || id == expert;
+      goes = goes || target.has(id);
+    }
+    earlier.naming += __popc(__ballot_sync(kAllLanes, names));
+    earlier.going += __popc(__ballot_sync(kAllLanes, goes));
+  }
+  return earlier;
+}
+
+// All threads of a block: how many rows go to `rank` or its node (counts[0]), and to each of its experts.
+inline __device__ void count_rows(const Exchange& exchange,
+                                  const Dispatch& call,
+                                  const Ids& ids,
+                                  std::int32_t* counts,
+                                  std::uint32_t rank) {
+  const Shape& shape = exchange.shape;
+  const auto owner = static_cast<std::int32_t>(rank);
+  const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
+  const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
+  const Target target(exchange, rank);
+  const bool are_counted = counts_before(call.tokens, ids.topk);
+  const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
+  for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
+    const std::uint32_t from =
+        i == 0 ? static_cast<std::uint32_t>(shape.map.experts) + rank : first + i - 1;
+    counts[i] = are_counted ? counted[from] : 0;
+  }
+  __syncthreads();
+  const std::uint32_t tokens = are_counted ? 0 : static_cast<std::uint32_t>(call.tokens);
+  for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
+    bool goes = false;
+    for (std::uint32_t i = 0; i < ids.topk; ++i) {
+      const std::int32_t id = ids.at(token * ids.topk + i);
+      goes = goes || target.has(id);
+      const std::uint32_t local = static_cast<std::uint32_t>(id) - first;
+      if (local >= experts) {
+        continue;
+      }
+      const weft::moe::Route route{ids.here + token * ids.topk,
+                                   static_cast<std::int32_t>(ids.topk)};
+      if (route.is_first(static_cast<std::int32_t>(i))) {
+        atomicAdd(&counts[1 + local], 1);
+      }
+    }
+    if (goes) {
+      atomicAdd(&counts[0], 1);
+    }
+  }
+  __syncthreads();
+}
+
+// All threads of a block. Tells rank `rank` how many rows come.
+inline __device__ void send_header(const Exchange& exchange,
+                                   const Dispatch& call,
+                                   const Ids& ids,
+                                   SendMemory& shared,
+                                   std::uint64_t number,
+                                   std::uint32_t rank) {
+  const Shape& shape = exchange.shape;
+  count_rows(exchange, call, ids, shared.counts, rank);
+  const auto experts =
+      static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
+  const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
+  const auto me = static_cast<std::uint32_t>(exchange.me);
+  for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
+    const std::uint64_t data = i == 0
+                                   ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
+                                   : static_cast<std::uint64_t>(shared.counts[i]);
+    if (is_remote(exchange, rank)) {
+      stage_parcel(exchange, Staging{shape}.counts_at(number, rank), i, data, number);
+    } else {
+      send_parcel(exchange.memory[rank] + shape.count_at(number, me, i), data, number);
+    }
+  }
+  __syncthreads();
+  if (is_remote(exchange, rank) && thread_of_block() == 0) {
+    post_counts(exchange, rank, parcels, number);
+    if (destination_of(exchange, rank) == rank) {
+      const auto rows = static_cast<std::uint32_t>(shared.counts[0]);
+      device::store_relaxed(&exchange.state->staged_rows[rank], rows);
+      add_staged(exchange, number, rank, kWhole - rows);
+    }
+  }
+  __syncthreads();
+}
+
+// The group's warps share the lanes of the token.
+inline __device__ void find_places(const Exchange& exchange,
+                                   const Ids& ids,
+                                   GroupMemory& group,
+                                   std::uint32_t token) {
+  for (std::uint32_t i = Group::warp(); i < ids.topk; i += Group::warps()) {
+    const std::int32_t id = ids.at(token * ids.topk + i);
+    if (id < 0) {
+      continue;
+    }
+    const Earlier earlier = count_earlier(exchange, ids, token, id);
+    if (lane() == 0) {
+      group.slots[i] = earlier.going;
+      group.places[i] = earlier.naming;
+    }
+  }
+}
+
+// All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
+inline __device__ Ids begin_ids(const Exchange& exchange,
+                                const Dispatch& call,
+                                SendMemory& shared) {
+  Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
+  if (counts_before(call.tokens, ids.topk)) {
+    return ids;
+  }
+  const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
+  for (std::uint32_t i = thread_of_block(); i < count; i += kThreads) {
+    shared.ids[i] = ids.at(i);
+  }
+  ids.here = shared.ids;
+  return ids;
+}
+
+// All threads of the grid, behind a barrier of the block. `missing`: ranks, as bits.
+inline __device__ void send_headers(const Exchange& exchange,
+                                    const Dispatch& call,
+                                    const Ids& ids,
+                                    SendMemory& shared,
+                                    std::uint64_t number,
+                                    std::uint64_t missing) {
+  for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
+    if ((missing >> rank & 1) == 0) {
+      send_header(exchange, call, ids, shared, number, rank);
+    }
+  }
+  if (blockIdx.x == 0 && thread_of_block() == 0) {
+    *at<PlanHeader>(call.plan, 0) = {call.tokens, call.weights != nullptr ? 1 : 0};
+  }
+}
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -1,0 +1,223 @@
+// The receive of a combine: answers are waited for and added (combine.cuh says how).
+//
+// Device code: a group for each token; the group's first warp reads the plan, waits for the words of its answers, and acquires
+// what they tell of before the group's barrier.
+#pragma once
+
+#include "src/gpu/moe/combine.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+// One thread: whether the answer at `index`, from `rank`, is here.
+template <typename Way>
+__device__ bool await_answer(const Combining<Way>& combining,
+                             std::uint32_t rank,
+                             std::size_t index) {
+  const Exchange& exchange = combining.exchange;
+  const auto* word =
+      at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number(), index));
+  const bool has_come = wait_for(
+      exchange, combining.entered, rank,
+      [&] { return device::load_relaxed(word) == combining.number(); },
+      [&] { return has_refused(exchange, combining.number(), rank); });
+  // SYNC moe-word (pairs with src/gpu/moe/exchange.cuh): what the group reads behind its barrier.
+  device::fence_acquire();
+  return has_come;
+}
+
+// What the plan says of a token of this rank; each thread of a warp has one of its lanes.
+struct Asked {
+  std::int32_t id = -1;
+  float weight = 0;
+  std::int32_t own_place = 0;  // of no meaning unless adds_in_place
+};
+
+template <typename Way>
+__device__ Asked asked_of(const Combining<Way>& combining,
+                          std::uint32_t token,
+                          std::uint32_t tokens) {
+  const Shape& shape = combining.exchange.shape;
+  std::byte* plan = combining.call.plan;
+  Asked asked;
+  if (token < tokens && lane() < shape.topk) {
+    const std::size_t index = std::size_t{token} * shape.topk + lane();
+    asked.id = at<std::int32_t>(plan, shape.plan().ids_at())[index];
+    if (combining.weighs() && !combining.is_reduced()) {
+      asked.weight = combining.call.weighting == WEFT_MOE_WEIGHTS_GIVEN
+                         ? combining.call.weights[index]
+                         : at<float>(plan, shape.plan().weights_at())[index];
+    }
+    asked.own_place = *at<std::int32_t>(plan, shape.plan().own_place_at(token));
+  }
+  return asked;
+}
+
+// One warp: where the answer to a lane comes from.
+struct AnswerTo {
+  std::int32_t rank;    // -1: it has no expert
+  std::uint32_t first;  // the first lane with the same answer
+  bool is_first;
+  bool is_in_place;
+  bool is_awaited;
+
+  template <typename Way>
+  __device__ AnswerTo(const Combining<Way>& combining, const Asked& asked) {
+    rank = asked.id < 0 ? -1 : combining.exchange.shape.map.rank_of(asked.id);
+    const unsigned same = __match_any_sync(kAllLanes, combining.is_reduced() ? rank : asked.id);
+    first = static_cast<std::uint32_t>(__ffs(static_cast<int>(same)) - 1);
+    is_first = asked.id >= 0 && first == lane();
+    is_in_place = is_first && combining.adds_in_place(static_cast<std::uint32_t>(rank));
+    is_awaited = is_first && !is_in_place && !combining.is_gone(static_cast<std::uint32_t>(rank));
+  }
+};
+
+// One warp: the answers of a token in the order of the sum, which are waited for. Precision lanes: in the order of lanes,
+// null where there is none.
+template <typename Way>
+__device__ void list_answers(const Combining<Way>& combining,
+                             std::uint32_t token,
+                             const Asked& asked) {
+  const Exchange& exchange = combining.exchange;
+  const Shape& shape = exchange.shape;
+  Terms& terms = terms_of(combining);
+  const std::size_t index = std::size_t{token} * shape.topk + lane();
+  const std::int32_t id = asked.id;
+  const auto [rank, first, is_first, is_in_place, is_awaited] = AnswerTo(combining, asked);
+  bool has_come = is_in_place;
+  if (is_awaited) {
+    has_come = await_answer(combining, static_cast<std::uint32_t>(rank), index);
+  }
+  __syncwarp();
+  has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, static_cast<int>(first)) != 0 && id >= 0;
+  const bool all_lanes = combining.call.precision == WEFT_MOE_LANES;
+  const bool counts = has_come && (is_first || (!combining.is_reduced() && combining.weighs()));
+  std::uint32_t position = lane();
+  if (!all_lanes) {
+    position = 0;
+    for (int other = 0; other < static_cast<int>(shape.topk); ++other) {
+      const bool other_counts = __shfl_sync(kAllLanes, counts ? 1 : 0, other) != 0;
+      const std::int32_t other_rank = __shfl_sync(kAllLanes, rank, other);
+      const bool is_earlier =
+          combining.is_reduced() ? other_rank < rank : other < static_cast<int>(lane());
+      position += other_counts && is_earlier ? 1 : 0;
+    }
+  }
+  const std::byte* answer =
+      mine(exchange) + shape.answer_at(combining.number(), std::size_t{token} * shape.topk + first);
+  if (is_in_place) {
+    answer =
+        combining.call.rows + static_cast<std::size_t>(asked.own_place) * combining.call.stride;
+  }
+  if (all_lanes) {
+    terms.from[lane()] = has_come ? answer : nullptr;
+  } else if (counts) {
+    terms.from[position] = answer;
+    terms.weights[position] = asked.weight;
+  }
+  const unsigned counted = __ballot_sync(kAllLanes, counts);
+  if (lane() == 0) {
+    terms.count = static_cast<std::uint32_t>(__popc(counted));
+  }
+}
+
+// Partial sums of ranks are added as they are; so are rows without weights.
+template <typename Type, Rows kRows, typename Way>
+__device__ void store_token(const Combining<Way>& combining, std::uint32_t token) {
+  const Shape& shape = combining.exchange.shape;
+  const std::uint32_t units = shape.output_bytes / kUnit;
+  if constexpr (Way::kAs == Travels::Fp8) {
+    store_sum_of_fp8<Type>(terms_of(combining), shape.hidden,
+                           combining.call.out + std::size_t{token} * shape.output_bytes);
+    return;
+  }
+  if (combining.call.precision != WEFT_MOE_LANES) {
+    store_sum<Type, kRows>(terms_of(combining), units,
+                           combining.call.out + std::size_t{token} * shape.output_bytes,
+                           combining.weighs() && !combining.is_reduced());
+    return;
+  }
+  for (std::uint32_t i = 0; i < shape.topk; ++i) {
+    std::byte* to = combining.call.out + (std::size_t{token} * shape.topk + i) * shape.output_bytes;
+    const std::byte* from = terms_of(combining).from[i];
+    if (from != nullptr) {
+      copy_units<kRows>(from, to, units);
+    } else {
+      for_units(units, [&](std::uint32_t unit) {
+        device::store_data(reinterpret_cast<Vector16*>(to) + unit, {});
+      });
+    }
+  }
+}
+
+// One block: all ranks have begun this call, so they have left the one before the last.
+template <typename Way>
+__device__ void await_heads(const Combining<Way>& combining) {
+  const Exchange& exchange = combining.exchange;
+  const std::uint32_t rank = thread_of_block();
+  if (rank >= exchange.shape.ranks() || combining.is_gone(rank)) {
+    return;
+  }
+  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number(), rank);
+  std::uint64_t data = 0;
+  const bool has_come = wait_for(
+      exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
+      never_gives_up);
+  if (has_come && unpacked(data).mode != combining.mode()) {
+    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, unpacked(data).mode);
+  }
+}
+
+// The group's tokens, one after the other; what the plan says of the next is on its way as above.
+template <typename Type, Rows kRows, typename Way>
+class Sums {
+ public:
+  __device__ explicit Sums(const Combining<Way>& combining)
+      : combining_(combining),
+        token_(Group::index_of_receiver(0)),
+        tokens_(combining.call.phases.receives
+                    ? static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens)
+                    : 0) {
+    if constexpr (kRows == Rows::Many) {
+      next_ = asked_of(combining, token_, tokens_);
+    }
+  }
+
+  __device__ bool has_more() const { return token_ < tokens_; }
+
+  // A warp: whether what this thread's lane waits for is here, as it was when the load began; nothing is acquired.
+  __device__ bool sees_next() const {
+    if (!has_more()) {
+      return false;
+    }
+    const AnswerTo answer(combining_, next_);
+    const std::size_t index = std::size_t{token_} * combining_.exchange.shape.topk + lane();
+    return !answer.is_awaited ||
+           device::load_relaxed(at<std::uint64_t>(
+               mine(combining_.exchange), combining_.exchange.shape.answered_at(
+                                              combining_.number(), index))) == combining_.number();
+  }
+
+  __device__ void store_next() {
+    const std::uint32_t token = token_;
+    const Asked asked = next_;
+    token_ += Group::count();
+    if constexpr (kRows == Rows::Many) {
+      next_ = asked_of(combining_, token_, tokens_);
+    }
+    if (Group::warp() == 0) {
+      list_answers(combining_, token,
+                   kRows == Rows::Many ? asked : asked_of(combining_, token, tokens_));
+    }
+    Group::sync<kRows>();
+    store_token<Type, kRows>(combining_, token);
+    Group::sync<kRows>();
+  }
+
+ private:
+  const Combining<Way>& combining_;
+  std::uint32_t token_;
+  std::uint32_t tokens_;
+  Asked next_{};
+};
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -1,0 +1,143 @@
+// weft::moe on GPUs when a PE does not come: it is named, or the others go on without it, and it comes back.
+#include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/device/moe_pair.cuh"
+
+namespace {
+
+using namespace suite::moe;
+using suite::Array;
+using suite::Where;
+
+constexpr Sizes kSizes{8,
+                       64,
+                       0,
+                       2,
+                       WEFT_MOE_BF16,
+                       WEFT_MOE_SCALES_NONE,
+                       WEFT_MOE_BF16,
+                       WEFT_MOE_BF16,
+                       WEFT_MOE_EXPERT_PADDED,
+                       1,
+                       0,
+                       false};
+
+Sizes sizes_here() {
+  Sizes sizes = kSizes;
+  sizes.experts = experts_for(4);
+  return sizes;
+}
+
+void run_absence(weft_moe_on_timeout on_timeout) {
+  const Sizes sizes = sizes_here();
+  weft_moe_config config = config_of(sizes, WEFT_MOE_DEVICE);
+  config.timeout_s = suite::is_shared() ? 3 : 0.5;
+  config.on_timeout = on_timeout;
+  weft_moe_t exchange = nullptr;
+  suite::require_weft(weft_moe_create(&config, &exchange), "weft_moe_create");
+  weft_moe_shape shape{};
+  suite::require_weft(weft_moe_get_shape(exchange, &shape), "weft_moe_get_shape");
+  const int absent = suite::pe_count() - 1;
+  if (suite::me() != absent) {
+    const Tokens tokens = make_tokens(sizes, 0, 0);
+    const OnGpu<std::byte> x(tokens.x);
+    const OnGpu<std::int64_t> ids(tokens.ids);
+    const OnGpu<float> weights(tokens.weights);
+    Array<std::byte> plan(shape.plan_bytes, Where::Own);
+    Array<std::byte> rows_x(shape.rows_max * shape.payload_bytes, Where::Own);
+    Array<float> rows_weights(shape.rows_max, Where::Own);
+    Array<std::int32_t> counts(static_cast<std::size_t>(shape.local_experts), Where::Own);
+    Array<std::int64_t> offsets(static_cast<std::size_t>(shape.local_experts) + 1, Where::Own);
+    const weft_moe_tokens given{tokens.count, x.get(),   WEFT_MOE_BF16,
+                                nullptr,      ids.get(), weights.get()};
+    weft_moe_rows rows{rows_x.get(), nullptr,      nullptr, rows_weights.get(), 0, 0, 0, 0,
+                       counts.get(), offsets.get()};
+    for (int call = 0; call < 2; ++call) {
+      const int status =
+          weft_moe_dispatch_on_stream(exchange, WEFT_MOE_BOTH, &given, &rows, plan.get(), nullptr);
+      suite::require_cuda(cudaDeviceSynchronize(), "a dispatch without a PE");
+      const int checked = status == WEFT_OK ? weft_moe_check(exchange) : status;
+      const std::string text = weft_last_error();
+      if (on_timeout == WEFT_MOE_ERROR &&
+          (checked != WEFT_TIMEOUT ||
+           text.find("PE " + std::to_string(absent)) == std::string::npos)) {
+        suite::fail("call %d without PE %d: status %d: %s", call, absent, checked, text.c_str());
+      }
+      if (on_timeout == WEFT_MOE_MASK && checked != WEFT_OK) {
+        suite::fail("call %d without PE %d, masked: status %d: %s", call, absent, checked,
+                    text.c_str());
+      }
+    }
+    std::vector<std::uint8_t> active(static_cast<std::size_t>(shape.ranks));
+    suite::require_weft(weft_moe_active(exchange, active.data()), "weft_moe_active");
+    if (active[static_cast<std::size_t>(absent)] != 0 ||
+        active[static_cast<std::size_t>(suite::me())] != 1) {
+      suite::fail("the mask is wrong");
+    }
+  }
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  suite::require_weft(weft_moe_destroy(exchange), "weft_moe_destroy");
+}
+
+// A dispatch and a combine on both sides.
+void compare_round(const Pair& pair, std::uint64_t round) {
+  const Tokens tokens = make_tokens(pair.sizes(), 0, round);
+  const std::string what = "round " + std::to_string(round);
+  Received expected(pair);
+  Received found(pair);
+  const weft_moe_plan_t plan = dispatch_on_cpu(pair, tokens, expected);
+  GpuDispatch gpu(pair, tokens);
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(found);
+  compare(pair, expected, found, what.c_str());
+  compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH}, what);
+  weft_moe_plan_free(plan);
+}
+
+DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bits of the CPU's") {
+  if (suite::pe_count() == 1) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  const Pair pair(sizes_here(), WEFT_MOE_MASK);
+  const int absent = suite::pe_count() - 1;
+  std::uint64_t round = 0;
+  for (const int calls : {1, 2, 3}) {
+    compare_round(pair, round++);
+    if (suite::me() != absent) {
+      suite::require_weft(weft_moe_leave_out(pair.device(), absent), "weft_moe_leave_out");
+      for (int call = 0; call < calls; ++call) {
+        const Tokens tokens = make_tokens(pair.sizes(), 0, round);
+        GpuDispatch gpu(pair, tokens);
+        Received without(pair);
+        suite::require_weft(gpu.run(WEFT_MOE_BOTH), "a dispatch without a PE");
+        gpu.fetch(without);
+      }
+    }
+    suite::require_weft(weft_moe_rejoin(pair.device()), "weft_moe_rejoin");
+    for (int call = 0; call < 3; ++call) {
+      compare_round(pair, round++);
+    }
+  }
+}
+
+DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
+  if (suite::pe_count() == 1) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  run_absence(WEFT_MOE_ERROR);
+}
+
+DEVICE_TEST(moe_mask, "with a mask the others go on without it") {
+  if (suite::pe_count() == 1) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  run_absence(WEFT_MOE_MASK);
+}
+
+}  // namespace
