@@ -147,6 +147,8 @@ MEMORY = plain([
     ("int nvshmemx_buffer_register(void *addr, size_t length)", None, "buffer_register(CALL, addr, length)"),
     ("int nvshmemx_buffer_unregister(void *addr)", None, "buffer_unregister(CALL, addr)"),
     ("void nvshmemx_buffer_unregister_all(void)", None, "buffer_unregister_all(CALL)"),
+    ("void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags)", None, "buffer_register_symmetric(CALL, user_buffer, size, flags)"),
+    ("int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size)", None, "buffer_unregister_symmetric(CALL, ptr, size)"),
 ])
 
 TEAMS = plain([

@@ -143,7 +143,8 @@ WEFT_EXPORT int weft_free(void* address);
  * the addresses may differ. An address in it names the same offset in the window of each PE. Peers on the
  * node access it by cross-memory attach, other peers over rails. WEFT_INVALID_ARGUMENT if the memory is empty
  * or already symmetric; WEFT_OUT_OF_MEMORY beyond about 1,000 windows. No other thread of this PE may be
- * inside a Weft call meanwhile. */
+ * inside a Weft call meanwhile. GPU memory, then on all PEs, is registered as by weft_device_register, for
+ * transfers from and to it on this PE; it does not become symmetric, which weft_device_register_symmetric does. */
 WEFT_EXPORT int weft_window_register(void* address, size_t bytes);
 /* Starts with a barrier; no context may have an operation on the window outstanding. Afterwards the memory is
  * deregistered from the NICs, and the PE may free it. */

@@ -1,7 +1,9 @@
 """Symmetric arrays: made and freed by all PEs together."""
 
+import math
+
 from . import _cuda
-from .errors import Freed, InvalidArgument, Mismatch, NotContiguous, WrongDevice, WrongDtype
+from .errors import Error, Freed, InvalidArgument, Mismatch, NotContiguous, WrongDevice, WrongDtype
 from .native import core
 
 _NAMES_OF_PYTHON = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
@@ -47,10 +49,18 @@ def register(array):
     """Makes memory of this PE symmetric: a contiguous, writable array of numpy or a tensor of the CPU. Collective, with
     the same number of bytes on all PEs. It can then be the target of puts and the source of gets, where the same bytes
     of every PE's array are meant. Keep it alive until weft.unregister. Returns it.
+
+    An array in GPU memory does not become symmetric: it is the source of puts and the dest of gets on this PE, as it is
+    without this call, but then NICs that reach GPU memory need no copy of it.
     """
     core.require_ready("weft.register")
-    address, count = _bytes_of(array, "weft.register")
-    _agree("weft.register", f"weft.register of {count} bytes", None)
+    address, count, note, error = 0, 0, "", None
+    try:
+        address, count, device = _bytes_of(array, "weft.register")
+        note = f"weft.register of {count} bytes of the {device}"
+    except Error as raised:
+        note, error = f"!{raised}", raised
+    _agree("weft.register", note, error)
     core.register_window(address, count)
     return array
 
@@ -131,16 +141,38 @@ def _shape_of(shape, name):
 
 
 def _bytes_of(array, name):
+    """Address, number of bytes, and "CPU" or "GPU"."""
     if hasattr(array, "data_ptr"):
-        if array.device.type != "cpu":
-            raise WrongDevice(f"{name}: the tensor is on {array.device}; only memory of the CPU can be registered")
+        device = _of_this_pe(array.device, name)
         if not array.is_contiguous():
             raise NotContiguous(f"{name}: the tensor is a view with gaps; give a contiguous one")
-        return array.data_ptr(), array.numel() * array.element_size()
+        return array.data_ptr(), array.numel() * array.element_size(), device
+    if hasattr(array, "__cuda_array_interface__"):
+        return _bytes_on_gpu(array.__cuda_array_interface__, name)
     try:
         view = memoryview(array)
     except TypeError:
         raise WrongDtype(f"{name}: this is a {type(array).__name__}; give an array of numpy or a tensor") from None
     if not view.c_contiguous or view.readonly:
         raise NotContiguous(f"{name}: the memory is read-only or has gaps; give a contiguous, writable array")
-    return core.address_of(array), view.nbytes
+    return core.address_of(array), view.nbytes, "CPU"
+
+
+def _of_this_pe(device, name):
+    if _cuda.device_of(device, name) is None:
+        return "CPU"
+    if not core.device_initialized():
+        raise WrongDevice(f"{name}: the memory is on {device}, and this PE has taken no GPU; make an array with "
+                          "weft.zeros(..., device=\"cuda\") first")
+    return "GPU"
+
+
+def _bytes_on_gpu(interface, name):
+    _of_this_pe("cuda", name)
+    address, is_readonly = interface["data"]
+    item = int(interface["typestr"][2:])
+    count = math.prod(interface["shape"])
+    packed = [item * math.prod(interface["shape"][i + 1:]) for i in range(len(interface["shape"]))]
+    if is_readonly or (interface.get("strides") is not None and list(interface["strides"]) != packed):
+        raise NotContiguous(f"{name}: the memory is read-only or has gaps; give a contiguous, writable array")
+    return address, count * item, "GPU"

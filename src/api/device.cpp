@@ -155,6 +155,38 @@ int weft_device_free(void* address) {
   });
 }
 
+int weft_device_register(void* address, size_t bytes) {
+  return with_device("weft_device_register", [&](DeviceJob& device) {
+    device.user_memory().windows.add("weft_device_register",
+                                     {static_cast<std::byte*>(address), bytes});
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+int weft_device_unregister(void* address) {
+  return with_device("weft_device_unregister", [&](DeviceJob& device) {
+    device.quiet();  // commands name addresses in it
+    device.user_memory().windows.remove("weft_device_unregister", address);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+void* weft_device_register_symmetric(void* address, size_t bytes) {
+  void* symmetric = nullptr;
+  with_device("weft_device_register_symmetric", [&](DeviceJob& device) {
+    symmetric = device.user_memory().adopted.add({static_cast<std::byte*>(address), bytes});
+    return static_cast<int>(WEFT_OK);
+  });
+  return symmetric;
+}
+
+int weft_device_unregister_symmetric(void* address) {
+  return with_device("weft_device_unregister_symmetric", [&](DeviceJob& device) {
+    device.user_memory().adopted.remove(address);
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
 void* weft_device_ptr(const void* address, int pe) {
   void* mapped = nullptr;
   with_device("weft_device_ptr", [&](DeviceJob& device) {

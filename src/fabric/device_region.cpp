@@ -103,7 +103,7 @@ int LibfabricRail::enter_dma_buf(const DeviceMemory& memory, Handle<fid_mr>& res
     return FI_ENOSYS;
   }
   const fi_mr_dmabuf pages{.fd = memory.dma_buf,
-                           .offset = 0,
+                           .offset = memory.dma_buf_offset,
                            .len = memory.memory.size(),
                            .base_addr = memory.memory.data()};
   fi_mr_attr attributes{};

@@ -63,9 +63,10 @@ struct RegionKey {
 // GPU memory that a rail is asked to register.
 struct DeviceMemory {
   std::span<std::byte> memory;
-  std::int32_t gpu = -1;   // CUDA's index here; -1: host memory that stands for a GPU's
-  int dma_buf = -1;        // a descriptor of exactly this memory; -1: there is none
-  std::string no_dma_buf;  // why there is none, for display
+  std::int32_t gpu = -1;             // CUDA's index here; -1: host memory that stands for a GPU's
+  int dma_buf = -1;                  // a descriptor of memory that contains this; -1: there is none
+  std::uint64_t dma_buf_offset = 0;  // where this memory starts in it
+  std::string no_dma_buf;            // why there is none, for display
 };
 
 // How a rail has registered it.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -27,10 +28,11 @@ namespace weft::gpu {
 // A dma-buf of device memory, for the kernel to pass to a NIC.
 struct DmaBuf {
   FileDescriptor descriptor;  // required until the memory is registered
+  std::uint64_t offset = 0;   // where the memory starts in it
   std::string why_not;        // set if there is no descriptor
 };
 
-// For exactly `memory`, which starts and ends at page boundaries.
+// For `memory` and what else is on its first and last page.
 [[nodiscard]] DmaBuf dma_buf_of(const Device& device, std::span<std::byte> memory);
 
 // Makes the writes to this GPU that NICs have reported visible to its threads before it returns. Does nothing if the

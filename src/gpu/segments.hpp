@@ -67,12 +67,16 @@ class Segments {
   // Allocates own memory there, whose contents are undefined, and offers it. Throws OutOfMemory if the GPU does not
   // have enough; nothing has then changed.
   virtual SegmentOffer add_part(const SegmentPart& part) = 0;
+  // Maps memory of the program there instead, and offers it; the program's own mapping stays. It must be one whole
+  // allocation of virtual memory management, of the part's size, on this GPU, which peers can import. Throws
+  // InvalidArgument, with the reason, for any other; nothing has then changed.
+  virtual SegmentOffer adopt_part(const SegmentPart& part, std::byte* memory) = 0;
   // Maps the part of a peer. If it throws, drop_part removes what is mapped.
   virtual void map_part(std::uint32_t slot,
                         const SegmentPart& part,
                         const SegmentOffer& offer,
                         std::string_view whose) = 0;
-  // Unmaps the part at all slots and frees own memory. No GPU may access it. No effect on an unknown part.
+  // Unmaps the part at all slots and frees own memory; the program's stays as long as the program keeps it. No GPU may access it. No effect on an unknown part.
   virtual void drop_part(const SegmentPart& part) noexcept = 0;
 };
 

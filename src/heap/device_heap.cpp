@@ -43,7 +43,7 @@ void DeviceHeap::limit_to(std::uint64_t bytes) {
 std::uint64_t DeviceHeap::user_bytes() const {
   std::uint64_t sum = 0;
   for (const Chunk& chunk : chunks_.all()) {
-    sum += chunk.bytes;
+    sum += allocators_.contains(chunk.offset) ? chunk.bytes : 0;
   }
   return sum - control_bytes_;
 }
@@ -89,10 +89,15 @@ void DeviceHeap::add_chunk(const Chunk& chunk) {
   chunks_.add(chunk);
 }
 
+void DeviceHeap::adopt_chunk(const Chunk& chunk) {
+  chunks_.add(chunk);
+}
+
 std::vector<Chunk> DeviceHeap::empty_chunks() const {
   std::vector<Chunk> empty = chunks_.all();
   std::erase_if(empty, [this](const Chunk& chunk) {
-    return chunk.offset == 0 || allocators_.at(chunk.offset).free_bytes() != chunk.bytes;
+    const auto own = allocators_.find(chunk.offset);
+    return chunk.offset == 0 || own == allocators_.end() || own->second.free_bytes() != chunk.bytes;
   });
   return empty;
 }

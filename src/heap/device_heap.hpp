@@ -59,7 +59,7 @@ class DeviceHeap {
 
   [[nodiscard]] bool can_grow() const { return limit_ > first_bytes(); }
 
-  // Of all chunks, without the control bytes.
+  // Of all chunks in which blocks lie, without the control bytes.
   [[nodiscard]] std::uint64_t user_bytes() const;
 
   // At least limit() if `address` is outside.
@@ -87,6 +87,8 @@ class DeviceHeap {
                                                             Growth growth) const;
   // The chunk is mapped on all PEs: blocks may lie in it from here on.
   void add_chunk(const Chunk& chunk);
+  // The same for memory of the program: no block lies in it.
+  void adopt_chunk(const Chunk& chunk);
   // The chunks without a block, besides the first.
   [[nodiscard]] std::vector<Chunk> empty_chunks() const;
   void remove_chunk(const Chunk& chunk);
@@ -101,8 +103,9 @@ class DeviceHeap {
   std::uint64_t control_bytes_;
   std::uint64_t limit_;
   ChunkMap chunks_;
-  std::map<std::uint64_t, Allocator> allocators_;  // of the chunks, by their offset
-  std::vector<std::byte*> mapped_;                 // by PE
+  std::map<std::uint64_t, Allocator>
+      allocators_;                  // of the chunks that are not the program's, by their offset
+  std::vector<std::byte*> mapped_;  // by PE
 };
 
 }  // namespace weft::heap

@@ -58,6 +58,11 @@ void* mc_ptr(nvshmem_team_t team, const void* dest);
 int buffer_register(const Call& call, void* address, std::size_t length);
 int buffer_unregister(const Call& call, void* address);
 void buffer_unregister_all(const Call& call);
+// They have gone with the heap.
+void forget_symmetric_buffers();
+// Both collective.
+void* buffer_register_symmetric(const Call& call, void* address, std::size_t size, int flags);
+int buffer_unregister_symmetric(const Call& call, void* address, std::size_t size);
 int qp_create(const Call& call, int count, nvshmemx_qp_handle_t** handles);
 
 // ---- Teams (teams.cpp)

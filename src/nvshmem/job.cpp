@@ -16,7 +16,11 @@ std::string& own_words() {
 }
 
 // Longer ones before their beginnings.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kNames{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kNames{{
+    {"weft_device_register_symmetric", "nvshmemx_buffer_register_symmetric"},
+    {"weft_device_unregister_symmetric", "nvshmemx_buffer_unregister_symmetric"},
+    {"weft_device_register", "nvshmemx_buffer_register"},
+    {"weft_device_unregister", "nvshmemx_buffer_unregister"},
     {"weft_device_malloc", "nvshmem_malloc"},
     {"weft_device_init", "nvshmem_init"},
     {"weft_device_free", "nvshmem_free"},

@@ -2,6 +2,7 @@
 #include <weft/device.h>
 #include <weft/weft.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -13,13 +14,21 @@
 namespace weft::nvshmem {
 namespace {
 
+enum class Held : std::uint8_t { Nowhere, Pinned, ByNics };
+
 struct Buffer {
   std::size_t bytes;
-  bool is_pinned;
+  Held held;
 };
 
 std::map<std::byte*, Buffer>& buffers() {
   static auto& all = *new std::map<std::byte*, Buffer>;
+  return all;
+}
+
+// By their symmetric address.
+std::map<void*, std::size_t>& symmetric_buffers() {
+  static auto& all = *new std::map<void*, std::size_t>;
   return all;
 }
 
@@ -41,6 +50,20 @@ bool overlaps_a_buffer(std::byte* begin, std::size_t bytes) {
   }
   const auto before = std::prev(after);
   return begin < before->first + before->second.bytes;
+}
+
+// What is registered with a job that has ended went with it.
+int let_go(const Call& call, std::byte* address, const Buffer& buffer) {
+  switch (buffer.held) {
+    case Held::Nowhere:
+      return WEFT_OK;
+    case Held::Pinned:
+      gpu::unpin(address);
+      return WEFT_OK;
+    case Held::ByNics:
+      return finish_own_work(call) == WEFT_OK ? weft_device_unregister(address) : WEFT_INTERNAL;
+  }
+  return WEFT_OK;
 }
 
 }  // namespace
@@ -107,13 +130,19 @@ int buffer_register(const Call& call, void* address, std::size_t length) {
                            : "no memory, or some that is registered already");
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
-  const bool pins = !job().is_on_host && !gpu::is_gpu_memory(address);
-  if (pins) {
-    if (const int status = from_cuda(call, gpu::pin(address, length)); status != WEFT_OK) {
-      return result_of(call, status);
-    }
+  Held held = Held::Nowhere;
+  int status = WEFT_OK;
+  if (!job().is_on_host && gpu::is_gpu_memory(address)) {
+    status = weft_device_register(address, length);  // also says what is wrong with managed memory
+    held = Held::ByNics;
+  } else if (!job().is_on_host) {
+    status = from_cuda(call, gpu::pin(address, length));
+    held = Held::Pinned;
   }
-  buffers()[begin] = {length, pins};
+  if (status != WEFT_OK) {
+    return result_of(call, status);
+  }
+  buffers()[begin] = {length, held};
   return NVSHMEMX_SUCCESS;
 }
 
@@ -123,20 +152,53 @@ int buffer_unregister(const Call& call, void* address) {
     say(call, "no registered buffer begins there");
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
-  if (found->second.is_pinned) {
-    gpu::unpin(address);
-  }
+  const int status = let_go(call, found->first, found->second);
   buffers().erase(found);
-  return NVSHMEMX_SUCCESS;
+  return result_of(call, status);
 }
 
-void buffer_unregister_all(const Call& /*call*/) {
+void buffer_unregister_all(const Call& call) {
   for (const auto& [address, buffer] : buffers()) {
-    if (buffer.is_pinned) {
-      gpu::unpin(address);
-    }
+    must(call, let_go(call, address, buffer));
   }
   buffers().clear();
+}
+
+void forget_symmetric_buffers() {
+  symmetric_buffers().clear();
+}
+
+void* buffer_register_symmetric(const Call& call, void* address, std::size_t size, int flags) {
+  require_memory(call);
+  if (job().is_on_host) {
+    say(call, "symmetric memory is the host's here (NVSHMEM_HEAP_KIND=SYSMEM)");
+    return nullptr;
+  }
+  if (flags != 0) {
+    say(call, "flags are reserved; pass 0");
+    return nullptr;
+  }
+  void* symmetric = or_say(call, weft_device_register_symmetric(address, size));
+  if (symmetric != nullptr) {
+    symmetric_buffers()[symmetric] = size;
+  }
+  return symmetric;
+}
+
+int buffer_unregister_symmetric(const Call& call, void* address, std::size_t size) {
+  require_memory(call);
+  const auto found = symmetric_buffers().find(address);
+  if (found == symmetric_buffers().end() || found->second != size) {
+    say(call, found == symmetric_buffers().end() ? "no symmetric buffer begins there"
+                                                 : "the symmetric buffer there has another size");
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  must(call, finish_own_work(call));
+  const int status = weft_device_unregister_symmetric(address);
+  if (status == WEFT_OK) {
+    symmetric_buffers().erase(found);
+  }
+  return result_of(call, status);
 }
 
 // The program frees the array with free().

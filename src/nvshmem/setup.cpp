@@ -263,6 +263,7 @@ void finalize(const Call& call) {
     gpu::drop_stream(now.stream);
   }
   forget_teams();
+  forget_symmetric_buffers();
   now = Job{};
   must(call, weft_finalize());
 }

@@ -63,7 +63,8 @@ struct Context {
   // The symmetric device heap as it starts: GPU addresses, never accessed by this thread. `region` is its number for
   // peers that are direct.
   RegionMemory heap;
-  heap::ChunkReader& chunks;  // with those that the heap has grown by
+  heap::ChunkReader& chunks;   // with those that the heap has grown by
+  heap::ChunkReader& windows;  // see EngineMemory::windows
   Pe me;
   std::vector<bool> is_direct;  // by PE: NICs transfer data from GPU to GPU
   std::uint64_t direct_bytes_min = 0;
@@ -95,6 +96,13 @@ struct Context {
                ? std::nullopt
                : std::optional(transport::RemoteAddress{
                      .region = chunk->region, .offset = HeapOffset(offset - chunk->offset)});
+  }
+
+  // Whether this PE's rails have registered the range of its GPU's memory: in one chunk of its heap, or in a window.
+  [[nodiscard]] bool is_registered(std::uint64_t address, std::uint64_t bytes) const {
+    const std::uint64_t base = heap_address();
+    return (address >= base && on_rails(address - base, bytes).has_value()) ||
+           heap::chunk_around(windows.now(), address, bytes) != nullptr;
   }
 
  private:

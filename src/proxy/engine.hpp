@@ -50,6 +50,9 @@ struct EngineMemory {
       is_direct;  // by PE: the rails transfer data from heap to heap; empty: none does
   // All chunks of the heap, the first one included. Null: it does not grow.
   const heap::ChunkMap* chunks = nullptr;
+  // GPU memory of this PE outside the heap that its rails have registered, by address: the local side of direct
+  // transfers. Null: there is none.
+  const heap::ChunkMap* windows = nullptr;
 };
 
 class Engine {
@@ -88,6 +91,7 @@ class Engine {
   InboxWriter inbox_;
   std::vector<CommandConsumer> rings_;
   heap::ChunkReader chunks_;
+  heap::ChunkReader windows_;
   Context context_;
   std::uint64_t peer_check_ns_;
   std::vector<Pe> peers_;

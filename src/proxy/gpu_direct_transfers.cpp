@@ -37,10 +37,10 @@ bool GpuDirectTransfers::takes(const Command& command) const {
   switch (command.kind) {
     case CommandKind::Put:
     case CommandKind::PutSignal:
-      return is_registered(command.source, command.bytes) &&
+      return context_.is_registered(command.source, command.bytes) &&
              context_.on_rails(command.dest, command.bytes);
     case CommandKind::Get:
-      return is_registered(command.dest, command.bytes) &&
+      return context_.is_registered(command.dest, command.bytes) &&
              context_.on_rails(command.source, command.bytes);
     case CommandKind::Nop:
     case CommandKind::Signal:
@@ -50,11 +50,6 @@ bool GpuDirectTransfers::takes(const Command& command) const {
       break;
   }
   return false;
-}
-
-bool GpuDirectTransfers::is_registered(std::uint64_t address, std::uint64_t bytes) const {
-  const std::uint64_t base = context_.heap_address();
-  return address >= base && context_.on_rails(address - base, bytes).has_value();
 }
 
 Status GpuDirectTransfers::post_put(const Command& command) {

@@ -34,7 +34,7 @@ class GpuDirectTransfers {
   ~GpuDirectTransfers();
 
   // True if NICs can transfer it: the peer is direct, the size is large enough, and both sides are in the device heap,
-  // each in one chunk of it. Each chunk is a region of the rails.
+  // each in one chunk of it; the local side may also be in a window. Each chunk and each window is a region of the rails.
   [[nodiscard]] bool takes(const device::Command& command) const;
 
   // Starts a put; its number is then `posted() - 1`. Again: nothing was posted. The source must not change until
@@ -65,9 +65,6 @@ class GpuDirectTransfers {
   using Counters = std::vector<transport::OperationCounter>;
 
   [[nodiscard]] std::uint32_t window() const { return context_.layout.direct_window(); }
-
-  // Whether the range of this PE's memory lies in one chunk of its heap.
-  [[nodiscard]] bool is_registered(std::uint64_t address, std::uint64_t bytes) const;
 
   [[nodiscard]] transport::OperationCounter& put_counter(std::uint64_t number) const;
   [[nodiscard]] transport::OperationCounter& get_counter(std::size_t slot) const;

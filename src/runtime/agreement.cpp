@@ -17,6 +17,26 @@ std::string describe(const collectives::CollectiveRequest& request) {
   if (is(request, RequestKind::Window)) {
     return fmt::format("for a window of {} bytes", request.bytes);
   }
+  if (is(request, RequestKind::DeviceWindow)) {
+    return fmt::format("for a window of {} bytes of GPU memory", request.bytes);
+  }
+  if (is(request, RequestKind::NoWindow)) {
+    return fmt::format("for a window of {} bytes that cannot be one (see its own message)",
+                       request.bytes);
+  }
+  if (is(request, RequestKind::Adopt)) {
+    return fmt::format("to make {} bytes symmetric", request.bytes);
+  }
+  if (is(request, RequestKind::AdoptEnd)) {
+    return fmt::format("to unregister what is symmetric at heap offset {}", request.offset);
+  }
+  if (is(request, RequestKind::WindowEnd)) {
+    return request.offset == 0 ? "to unregister what is no window"
+                               : fmt::format("to unregister window {}", request.offset);
+  }
+  if (is(request, RequestKind::DeviceWindowEnd)) {
+    return "to unregister a window of GPU memory";
+  }
   return fmt::format("for {} bytes {}aligned to {}", request.bytes,
                      is(request, RequestKind::DeviceAllocate) ? "on the GPU " : "",
                      request.alignment);

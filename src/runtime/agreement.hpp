@@ -19,6 +19,12 @@ enum class RequestKind : std::uint64_t {
   Window = 3,
   DeviceAllocate = 4,
   DeviceRelease = 5,
+  DeviceWindow = 6,  // of GPU memory
+  WindowEnd = 7,
+  DeviceWindowEnd = 8,
+  NoWindow = 9,  // memory that cannot be one
+  Adopt = 10,    // GPU memory of the program becomes symmetric
+  AdoptEnd = 11,
 };
 
 // "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all PEs", for the first PE

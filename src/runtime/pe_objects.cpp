@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "src/base/units.hpp"
+#include "src/gpu/inventory.hpp"
+#include "src/gpu/user_memory.hpp"
 #include "src/runtime/memory_limit.hpp"
 
 namespace weft::runtime {
@@ -30,6 +32,10 @@ rma::WaitPolicy wait_policy(const Config& config, MachineLoad machine) {
                                .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000),
                                .timeout_ms = static_cast<std::uint64_t>(config.timeout_s) * 1000};
   return rma::oversubscribed(policy, machine.pes, machine.cores);
+}
+
+collectives::CollectiveRequest request_of(RequestKind kind, std::uint64_t bytes) {
+  return {.kind = static_cast<std::uint64_t>(kind), .bytes = bytes};
 }
 
 // Called before other threads of this process run.
@@ -204,10 +210,14 @@ void Runtime::Objects::add_data_regions() {
 
 void Runtime::Objects::register_window(std::span<std::byte> memory) {
   constexpr const char* kName = "weft_window_register";
+  if (!memory.empty() && is_gpu_memory(memory)) {
+    register_device_window(memory, kName);
+    return;
+  }
   const bool is_usable =
       !memory.empty() && !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
-  calls->agree(kName, {.kind = is_usable ? static_cast<std::uint64_t>(RequestKind::Window) : 0,
-                       .bytes = memory.size()});
+  calls->agree(kName,
+               request_of(is_usable ? RequestKind::Window : RequestKind::NoWindow, memory.size()));
   if (!is_usable) {
     fail(Status::InvalidArgument,
          "{}: {} bytes at {} are empty or already symmetric; a window must be other memory", kName,
@@ -217,6 +227,43 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
   start_transports(false);
   connect_region(memory);
   calls->sync(kName);
+}
+
+// Of a kind that needs a sentence of its own: managed memory too. Without a context the thread has none, and asking CUDA
+// about an address would make one.
+bool Runtime::Objects::is_gpu_memory(std::span<const std::byte> memory) const {
+  if (device == nullptr && !gpu::find_visible_gpus().current) {
+    return false;
+  }
+  return gpu::find_user_memory(memory).kind != gpu::UserMemoryKind::Host;
+}
+
+// Each PE registers its own memory; no PE keeps a window that another PE cannot have.
+void Runtime::Objects::register_device_window(std::span<std::byte> memory, const char* name) {
+  std::optional<Error> fault;
+  try {
+    if (device == nullptr) {
+      fail(Status::InvalidArgument,
+           "{}: {} is GPU memory, and this PE has not taken a GPU; call weft_device_init first",
+           name, static_cast<const void*>(memory.data()));
+    }
+    device->user_memory().windows.add(name, memory);
+  } catch (const Error& error) {
+    fault = error;
+  }
+  try {
+    calls->agree(
+        name, request_of(fault ? RequestKind::NoWindow : RequestKind::DeviceWindow, memory.size()));
+  } catch (...) {
+    if (!fault) {
+      device->user_memory().windows.remove(name, memory.data());
+    }
+    throw;
+  }
+  if (fault) {
+    throw Error(*fault);
+  }
+  calls->sync(name);
 }
 
 RegionIndex Runtime::Objects::next_region(std::span<const std::byte> memory) const {
@@ -268,8 +315,16 @@ GpuDirectHeap Runtime::Objects::connect_heap(const GpuDirectOffer& offer,
 void Runtime::Objects::unregister_window(void* address) {
   constexpr const char* kName = "weft_window_unregister";
   calls->check(collectives->barrier_all(*default_context), kName);
+  if (device != nullptr && device->user_memory().windows.has(address)) {
+    calls->agree(kName, request_of(RequestKind::DeviceWindowEnd, 0));
+    device->quiet();
+    device->user_memory().windows.remove(kName, address);
+    calls->sync(kName);
+    return;
+  }
   const auto place = heap.place_of(address);
-  calls->agree(kName, {.kind = place ? place->region.value : 0});
+  calls->agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::WindowEnd),
+                       .offset = place ? place->region.value : 0});
   const auto index = heap.regions().remove_window(address);
   if (!index) {
     fail(Status::InvalidArgument, "{}: no window starts at {}", kName, address);

@@ -126,6 +126,8 @@ struct Runtime::Objects {
   // Opens the page in which transports count; in a job of one node it has no rails.
   void open_page();
   void register_window(std::span<std::byte> memory);
+  void register_device_window(std::span<std::byte> memory, const char* name);
+  [[nodiscard]] bool is_gpu_memory(std::span<const std::byte> memory) const;
   void unregister_window(void* address);
   // Makes `memory` a region that all PEs reach through the open transports. Returns its number.
   RegionIndex connect_region(std::span<std::byte> memory);

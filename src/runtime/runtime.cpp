@@ -82,9 +82,13 @@ void Runtime::open_device() {
           [&objects](const GpuDirectOffer& offer, std::uint32_t chunk_count) {
             return objects.connect_heap(offer, chunk_count);
           },
-      .drop_heap =
-          [&objects](std::span<std::byte> heap) {
-            objects.rails_transport()->drop_device_region(heap);
+      .drop_memory =
+          [&objects](std::span<std::byte> memory) {
+            objects.rails_transport()->drop_device_region(memory);
+          },
+      .connect_window =
+          [&objects](const fabric::DeviceMemory& memory) {
+            return connect_device_window(*objects.rails_transport(), memory);
           },
       .connect_chunk =
           [&objects](const GpuDirectChunk& chunk) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "src/base/clock.hpp"
@@ -209,6 +210,58 @@ TEST_F(ProxyGpuDirect, MemoryOutsideTheHeapIsStaged) {
   EXPECT_TRUE(is_complete(0, got));
   EXPECT_EQ(elsewhere, std::vector<std::byte>(kBulk, kFill));
   EXPECT_EQ(copiers_[0].issued(Direction::ToGpu), 1U);
+}
+
+// As libweft registers a window: with all rails of this PE, and nowhere else.
+TEST_F(ProxyGpuDirect, AWindowOutsideTheHeapIsSentFromWhereItLiesAndFilledWhereItLies) {
+  start(2);
+  std::vector<std::byte> elsewhere(2 * kBulk, kFill);
+  const std::span<std::byte> window(elsewhere.data() + 8, 2 * kBulk - 16);
+  const std::size_t before = network_.region_count();
+  ASSERT_EQ(at(0).transport->register_device_memory({.memory = window}).front().way,
+            fabric::DeviceWay::Interface);
+  EXPECT_EQ(network_.region_count(), before + 1);
+  const heap::Chunk entry{.offset = reinterpret_cast<std::uint64_t>(window.data()),
+                          .bytes = window.size(),
+                          .region = {}};
+  at(0).windows.add(entry);
+  const std::uint64_t position = put(window.data());
+  poll();
+  EXPECT_TRUE(is_complete(0, position));
+  EXPECT_TRUE(has_data(1));
+  std::ranges::fill(elsewhere, std::byte{0});
+  const std::uint64_t got = at(0).thread().issue(get_command(window.data()));
+  poll();
+  EXPECT_TRUE(is_complete(0, got));
+  EXPECT_TRUE(std::all_of(window.begin(), window.begin() + kBulk,
+                          [](std::byte byte) { return byte == kFill; }));
+  EXPECT_EQ(copies(0) + copies(1), 0U);
+  // One byte before it, and after its end: memory like any other.
+  put(window.data() - 1, 2 * kDest);
+  put(window.data() + window.size() - kBulk + 1, 3 * kDest);
+  poll();
+  EXPECT_EQ(copiers_[0].issued(Direction::FromGpu), 2U);
+  at(0).windows.remove(entry.offset);
+  at(0).transport->drop_device_region(window);
+  EXPECT_EQ(network_.region_count(), before);
+  put(window.data(), 4 * kDest);
+  poll();
+  EXPECT_EQ(copiers_[0].issued(Direction::FromGpu), 3U);
+}
+
+TEST_F(ProxyGpuDirect, AWindowThatOneOfTwoRailsRefusesIsKeptByNone) {
+  std::vector<std::byte> memory(kBulk);
+  RailsTransport::Rails rails;
+  rails.push_back(network_.make_rail("nic0"));
+  rails.push_back(network_.make_rail("nic1", true, kBulk - 1));
+  std::vector<std::byte> probe(64);
+  RailsTransport transport({}, Pe(0), std::move(rails), {{probe.data(), probe.size()}}, 0);
+  const std::size_t before = network_.region_count();
+  const auto results = transport.register_device_memory({.memory = memory});
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[1].nic, "nic1");
+  EXPECT_EQ(results[1].why, "this rail has no room for it");
+  EXPECT_EQ(network_.region_count(), before);
 }
 
 // Nobody polls the engine of PE 1: only its NIC is there.

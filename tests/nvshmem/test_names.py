@@ -54,7 +54,7 @@ HOST = {
         nvshmem_my_pe nvshmem_n_pes nvshmem_info_get_version nvshmem_info_get_name nvshmemx_vendor_get_version_info""".split(),
     "modules": ["nvshmemx_cumodule_init", "nvshmemx_cumodule_finalize", "nvshmemx_culibrary_init", "nvshmemx_culibrary_finalize"],
     "memory": """nvshmem_malloc nvshmem_calloc nvshmem_align nvshmem_free nvshmem_ptr nvshmemx_mc_ptr nvshmemx_buffer_register nvshmemx_buffer_unregister
-        nvshmemx_buffer_unregister_all""".split(),
+        nvshmemx_buffer_unregister_all nvshmemx_buffer_register_symmetric nvshmemx_buffer_unregister_symmetric""".split(),
     "teams": """nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_translate_pe nvshmem_team_split_strided nvshmem_team_split_2d nvshmem_team_destroy
         nvshmem_team_get_config""".split(),
     "order": ["nvshmem_fence", "nvshmem_quiet", "nvshmemx_quiet_on_stream", "nvshmemx_flush_on_stream"],

@@ -81,6 +81,22 @@ def test_memory_of_numpy_becomes_symmetric_without_a_copy(programs):
     """)
 
 
+def test_what_one_pe_cannot_register_no_pe_registers(programs):
+    programs.ok(3, """
+        with weft.init() as job:
+            mine = numpy.zeros(8)
+            try:
+                weft.register(mine[::2] if job.pe == 1 else mine)
+            except weft.Error as error:
+                expected = weft.NotContiguous if job.pe == 1 else weft.Mismatch
+                assert type(error) is expected and "has gaps" in str(error), repr(error)
+            else:
+                raise AssertionError("no exception")
+            weft.register(mine)
+            weft.unregister(mine)
+    """)
+
+
 def test_free_gives_memory_back(programs):
     programs.ok(2, """
         with weft.init():

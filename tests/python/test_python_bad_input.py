@@ -66,6 +66,10 @@ CASES = {
     "half of an id": ("job.finalize(); weft.init(pe=0)", "InvalidArgument", "belong together; give all three"),
     "an id that is none": ("job.finalize(); weft.init(pe=0, pe_count=1, unique_id=b'x')", "InvalidArgument", "give the one that weft.unique_id"),
     "a pickle": ("import pickle; pickle.dumps(a)", "InvalidArgument", "cannot be pickled"),
+    "a tensor of a GPU that this PE has not taken": ("t = type('T', (), {'device': 'cuda:0', 'data_ptr': None})(); weft.register(t)", "WrongDevice",
+                                                     "the memory is on cuda:0, and this PE has taken no GPU; make an array"),
+    "an array of a GPU that this PE has not taken": ("t = type('T', (), {'__cuda_array_interface__': {}})(); weft.register(t)", "WrongDevice", "this PE has taken no GPU"),
+    "a tensor of no known device": ("t = type('T', (), {'device': 'mps', 'data_ptr': None})(); weft.register(t)", "WrongDevice", "there is no device 'mps'"),
     "a negative step": ("a[::-1]", "InvalidArgument", "goes forward"),
 }
 

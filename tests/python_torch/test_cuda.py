@@ -170,6 +170,33 @@ with weft.init():
 """)
 
 
+def test_registered_tensors_are_sent_from_and_filled(programs):
+    gpus(programs, 2, """
+with weft.init() as job:
+    other, inbox = 1 - job.pe, weft.torch.zeros(100_000, device="cuda")
+    source, back = torch.full((100_000,), job.pe + 1.0, device="cuda"), torch.zeros(100_001, device="cuda")[1:]
+    assert weft.register(source) is source
+    weft.register(back)
+    weft.put(inbox, source, other)
+    weft.barrier_all(stream=torch.cuda.current_stream())
+    assert (inbox == other + 1).all().item()
+    weft.get(back, inbox, other)
+    torch.cuda.synchronize()
+    assert (back == job.pe + 1).all().item()
+    for wrong, words in ((source, "overlap the window"), (inbox, "in the device heap"), (source[::2], "has gaps")):
+        try:
+            weft.register(wrong)
+        except weft.Error as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError(words)
+    weft.unregister(back)
+    weft.unregister(source)
+    weft.register(source)
+    weft.unregister(source)
+""")
+
+
 def test_cupy_sees_gpu_memory_without_a_copy(programs):
     pytest.importorskip("cupy", reason="cupy is missing")
     gpus(programs, 1, """

@@ -63,6 +63,18 @@ class FakeSegments final : public gpu::Segments {
     return offer_of(parts_.emplace(part.offset, make(part)).first->second);
   }
 
+  // Only memory of a file that `exportable` names.
+  gpu::SegmentOffer adopt_part(const gpu::SegmentPart& part, std::byte* memory) override {
+    const auto found = exportable.find(memory);
+    if (found == exportable.end()) {
+      fail(Status::InvalidArgument, "{} is not memory of virtual memory management",
+           static_cast<void*>(memory));
+    }
+    FileDescriptor copy(::dup(found->second));
+    place(plan_.my_slot, part, copy.get());
+    return offer_of(parts_.emplace(part.offset, std::move(copy)).first->second);
+  }
+
   void map_part(std::uint32_t slot,
                 const gpu::SegmentPart& part,
                 const gpu::SegmentOffer& offer,
@@ -89,6 +101,8 @@ class FakeSegments final : public gpu::Segments {
 
   std::uint64_t add_bytes_max = UINT64_MAX;
   bool map_fails = false;
+  std::map<const std::byte*, int>
+      exportable;  // the program's memory: the file that is mapped there
 
  private:
   [[nodiscard]] std::byte* at(std::uint32_t slot, const gpu::SegmentPart& part) const {

@@ -105,7 +105,8 @@ struct ProxyPe {
                                .inbox = inbox.view(),
                                .rings = {},
                                .is_direct = is_direct,
-                               .chunks = &chunks};
+                               .chunks = &chunks,
+                               .windows = &windows};
     for (const auto& ring : rings) {
       memory.rings.push_back(ring->view());
     }
@@ -147,6 +148,7 @@ struct ProxyPe {
   std::vector<std::byte> heap;
   std::size_t first_bytes;
   heap::ChunkMap chunks;
+  heap::ChunkMap windows;
   HostRing inbox;
   std::vector<std::unique_ptr<HostRing>> rings;
   std::vector<RailCounters> counters;

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -277,6 +278,131 @@ TEST_F(HeapGrowthTest, NicsThatRefuseTheChunkLeaveTheHeapAsItWas) {
     one.nic_refuses = true;
   }
   EXPECT_EQ(grow_all(300 * kMiB), (std::vector<std::string>(3, "no NIC takes it")));
+  expect_unchanged();
+}
+
+// Memory of a PE's program that other PEs can import.
+class ProgramMemory {
+ public:
+  ProgramMemory(FakeSegments& segments, std::uint64_t bytes)
+      : segments_(segments), bytes_(bytes), file_(::memfd_create("program", MFD_CLOEXEC)) {
+    WEFT_CHECK(::ftruncate(file_.get(), static_cast<off_t>(bytes)) == 0, "{} bytes", bytes);
+    memory_ = static_cast<std::byte*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0));
+    segments_.exportable[memory_] = file_.get();
+  }
+
+  ProgramMemory(const ProgramMemory&) = delete;
+  ProgramMemory& operator=(const ProgramMemory&) = delete;
+
+  ~ProgramMemory() {
+    segments_.exportable.erase(memory_);
+    ::munmap(memory_, bytes_);
+  }
+
+  [[nodiscard]] std::span<std::byte> all() const { return {memory_, bytes_}; }
+
+ private:
+  FakeSegments& segments_;
+  std::uint64_t bytes_;
+  FileDescriptor file_;
+  std::byte* memory_ = nullptr;
+};
+
+class AdoptionTest : public HeapGrowthTest {
+ protected:
+  static constexpr std::uint64_t kBytes = 6 * kMiB;
+
+  AdoptionTest() {
+    for (GrowingPe& one : pes_) {
+      memory_.push_back(std::make_unique<ProgramMemory>(*one.segments, kBytes));
+    }
+  }
+
+  std::vector<std::string> adopt_all(const std::function<void(GrowingPe&)>& check = [](GrowingPe&) {
+  }) {
+    return on_all([&](GrowingPe& one) {
+      static_cast<void>(one.growth->adopt(memory_of(one).all(), [&] { check(one); }));
+    });
+  }
+
+  [[nodiscard]] ProgramMemory& memory_of(const GrowingPe& one) const {
+    return *memory_[static_cast<std::size_t>(&one - pes_.data())];
+  }
+
+  std::vector<std::unique_ptr<ProgramMemory>> memory_;
+};
+
+TEST_F(AdoptionTest, TheProgramsMemoryIsAChunkThatPeersSeeAndNoBlockUses) {
+  EXPECT_EQ(adopt_all(), none_);
+  const Chunk expected{.offset = kFirst, .bytes = kBytes, .region = RegionIndex(5)};
+  for (GrowingPe& one : pes_) {
+    EXPECT_EQ(one.heap->chunks().all().back(), expected);
+    EXPECT_EQ(one.connected, std::vector{expected});
+    EXPECT_EQ(one.heap->user_bytes(), kFirst - kControl);
+    EXPECT_TRUE(one.heap->contains(one.heap->base() + kFirst, kBytes));
+    EXPECT_FALSE(one.heap->release(one.heap->base() + kFirst));
+  }
+  memory_[0]->all()[9] = std::byte{42};
+  EXPECT_EQ(pes_[0].heap->base()[kFirst + 9], std::byte{42});
+  EXPECT_EQ(pes_[1].heap->mapped_base(Pe(0)) [kFirst + 9], std::byte { 42 });
+  EXPECT_NE(pes_[0].heap->allocate(kFirst - kControl, 256), nullptr);
+  EXPECT_EQ(pes_[0].heap->allocate(256, 256), nullptr);
+}
+
+TEST_F(AdoptionTest, GivingBackLeavesItAndItsPlaceIsFreeWhenItIsRemoved) {
+  EXPECT_EQ(adopt_all(), none_);
+  EXPECT_EQ(grow_all(300 * kMiB), none_);
+  on_all([](GrowingPe& one) {
+    one.growth->give_back();
+    ASSERT_EQ(one.heap->chunks().all().size(), 2U);
+    one.growth->remove(one.heap->chunks().all().back());
+  });
+  expect_unchanged();
+  for (GrowingPe& one : pes_) {
+    EXPECT_EQ(one.disconnected.size(), 2U);
+    memory_of(one).all()[0] = std::byte{1};  // still the program's
+  }
+  EXPECT_EQ(adopt_all(), none_);
+  EXPECT_EQ(pes_[2].heap->chunks().all().back(),
+            (Chunk{.offset = kFirst, .bytes = kBytes, .region = RegionIndex(5)}));
+}
+
+TEST_F(AdoptionTest, OnePeWhoseMemoryCannotBeImportedFailsItForAll) {
+  pes_[1].segments->exportable.clear();
+  const auto errors = adopt_all();
+  EXPECT_TRUE(errors[0].starts_with("PE 1: ") &&
+              errors[0].ends_with("is not memory of virtual memory management"))
+      << errors[0];
+  EXPECT_EQ(errors, (std::vector<std::string>{errors[0], errors[0], errors[0]}));
+  expect_unchanged();
+}
+
+TEST_F(AdoptionTest, WhatOnePeHasAgainstItAllHear) {
+  const auto errors = adopt_all([this](GrowingPe& one) {
+    if (&one == &pes_[2]) {
+      fail(Status::InvalidArgument, "it is symmetric already");
+    }
+  });
+  EXPECT_EQ(errors, (std::vector<std::string>(3, "PE 2: it is symmetric already")));
+  expect_unchanged();
+}
+
+TEST_F(AdoptionTest, ANicThatRefusesItLeavesTheHeapAsItWas) {
+  for (GrowingPe& one : pes_) {
+    one.nic_refuses = true;
+  }
+  EXPECT_EQ(adopt_all(), (std::vector<std::string>(3, "no NIC takes it")));
+  expect_unchanged();
+}
+
+TEST_F(AdoptionTest, WhereNoAddressesAreLeftItNamesTheSetting) {
+  for (GrowingPe& one : pes_) {
+    one.heap->limit_to(kFirst + kBytes - 1);
+  }
+  const auto errors = adopt_all();
+  EXPECT_TRUE(errors[0].starts_with("6 MiB have no place among the")) << errors[0];
+  EXPECT_TRUE(errors[0].find("WEFT_DEVICE_HEAP_MAX") != std::string::npos) << errors[0];
   expect_unchanged();
 }
 

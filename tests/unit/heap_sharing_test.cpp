@@ -77,6 +77,10 @@ class KindSegments final : public gpu::Segments {
     return memory_.add_part(part);
   }
 
+  gpu::SegmentOffer adopt_part(const gpu::SegmentPart& part, std::byte* memory) override {
+    return memory_.adopt_part(part, memory);
+  }
+
   void map_part(std::uint32_t slot,
                 const gpu::SegmentPart& part,
                 const gpu::SegmentOffer& offer,

@@ -70,6 +70,27 @@ TEST(Agreement, NamesTheFirstPeThatAskedForSomethingElse) {
               HasSubstr("PE 1 asked to free the block at heap offset 4096"));
 }
 
+TEST(Agreement, WindowsOfHostAndGpuMemoryAndWhatIsNoneAreNamed) {
+  const auto says = [](RequestKind kind, std::uint64_t offset = 0) {
+    const std::vector<CollectiveRequest> requests{
+        {.kind = static_cast<std::uint64_t>(RequestKind::Window), .bytes = 8},
+        {.kind = static_cast<std::uint64_t>(kind), .bytes = 16, .offset = offset}};
+    return disagreement("call", requests).value_or("");
+  };
+  EXPECT_THAT(
+      says(RequestKind::DeviceWindow),
+      HasSubstr(
+          "PE 1 asked for a window of 16 bytes of GPU memory, PE 0 for a window of 8 bytes;"));
+  EXPECT_THAT(says(RequestKind::NoWindow),
+              HasSubstr("16 bytes that cannot be one (see its own message)"));
+  EXPECT_THAT(says(RequestKind::WindowEnd), HasSubstr("to unregister what is no window"));
+  EXPECT_THAT(says(RequestKind::WindowEnd, 3), HasSubstr("to unregister window 3"));
+  EXPECT_THAT(says(RequestKind::DeviceWindowEnd),
+              HasSubstr("to unregister a window of GPU memory"));
+  EXPECT_THAT(says(RequestKind::Adopt), HasSubstr("to make 16 bytes symmetric"));
+  EXPECT_THAT(says(RequestKind::AdoptEnd, 64), HasSubstr("what is symmetric at heap offset 64"));
+}
+
 TEST(Liveness, AProcessIsDeadBeforeAndAfterItIsReaped) {
   EXPECT_TRUE(is_process_alive(::getpid()));
   const pid_t child = ::fork();

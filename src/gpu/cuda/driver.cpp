@@ -37,6 +37,10 @@ Driver load() {
   find(d.mem_export_to_shareable_handle, "cuMemExportToShareableHandle");
   find(d.mem_import_from_shareable_handle, "cuMemImportFromShareableHandle");
   find(d.mem_get_handle_for_address_range, "cuMemGetHandleForAddressRange");
+  find(d.mem_get_address_range, "cuMemGetAddressRange");
+  find(d.mem_retain_allocation_handle, "cuMemRetainAllocationHandle");
+  find(d.mem_get_allocation_properties, "cuMemGetAllocationPropertiesFromHandle");
+  find(d.pointer_get_attribute, "cuPointerGetAttribute");
   find(d.device_get_attribute, "cuDeviceGetAttribute");
   find(d.ctx_get_current, "cuCtxGetCurrent");
   find(d.get_error_string, "cuGetErrorString");

@@ -28,6 +28,10 @@ struct Driver {
   decltype(&::cuMemExportToShareableHandle) mem_export_to_shareable_handle;
   decltype(&::cuMemImportFromShareableHandle) mem_import_from_shareable_handle;
   decltype(&::cuMemGetHandleForAddressRange) mem_get_handle_for_address_range;
+  decltype(&::cuMemGetAddressRange) mem_get_address_range;
+  decltype(&::cuMemRetainAllocationHandle) mem_retain_allocation_handle;
+  decltype(&::cuMemGetAllocationPropertiesFromHandle) mem_get_allocation_properties;
+  decltype(&::cuPointerGetAttribute) pointer_get_attribute;
   decltype(&::cuDeviceGetAttribute) device_get_attribute;
   decltype(&::cuCtxGetCurrent) ctx_get_current;
   decltype(&::cuGetErrorString) get_error_string;

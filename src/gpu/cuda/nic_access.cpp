@@ -1,5 +1,7 @@
 #include "src/gpu/nic_access.hpp"
 
+#include <unistd.h>
+
 #include "src/gpu/cuda/driver.hpp"
 
 namespace weft::gpu {
@@ -41,14 +43,17 @@ DmaBuf dma_buf_of(const Device& device, std::span<std::byte> memory) {
   if (!device.has_dma_buf) {
     return {.descriptor = {}, .why_not = "the GPU's driver gives none (open kernel modules do)"};
   }
+  static const auto kPage = static_cast<CUdeviceptr>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<CUdeviceptr>(memory.data());
+  const CUdeviceptr begin = first / kPage * kPage;
+  const CUdeviceptr end = (first + memory.size() + kPage - 1) / kPage * kPage;
   int descriptor = -1;
   const CUresult error = driver().mem_get_handle_for_address_range(
-      &descriptor, reinterpret_cast<CUdeviceptr>(memory.data()), memory.size(),
-      CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+      &descriptor, begin, end - begin, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
   if (error != CUDA_SUCCESS) {
     return {.descriptor = {}, .why_not = "cuMemGetHandleForAddressRange failed: " + words(error)};
   }
-  return {.descriptor = FileDescriptor(descriptor), .why_not = ""};
+  return {.descriptor = FileDescriptor(descriptor), .offset = first - begin, .why_not = ""};
 }
 
 bool show_nic_writes(const Device& device) noexcept {

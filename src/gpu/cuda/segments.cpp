@@ -89,6 +89,7 @@ CUmemAllocationProp properties_of(const Device& device, CUmemAllocationHandleTyp
 struct MappedPart {
   SegmentPart part;
   CUmemGenericAllocationHandle own{};
+  bool is_fabric = false;                            // the handle that peers import
   FileDescriptor descriptor;                         // of own memory, until it is closed
   std::unique_ptr<DescriptorOffer> sender;           // passes it to peers
   std::vector<CUmemGenericAllocationHandle> mapped;  // by slot
@@ -149,6 +150,21 @@ class VirtualSegments final : public Segments {
     }
   }
 
+  SegmentOffer adopt_part(const SegmentPart& part, std::byte* memory) override {
+    enter_context();
+    MappedPart& added = later_.emplace_back();
+    added.part = part;
+    added.mapped.resize(plan_.slot_count, 0);
+    try {
+      retain(added, memory);
+      place(added, plan_.my_slot, added.own);
+      return offer_of(added);
+    } catch (...) {
+      drop_part(part);
+      throw;
+    }
+  }
+
   void map_part(std::uint32_t slot,
                 const SegmentPart& part,
                 const SegmentOffer& offer,
@@ -193,6 +209,7 @@ class VirtualSegments final : public Segments {
       // If no channel was granted, fabric handles fail, and file descriptors are used.
       const CUmemAllocationProp fabric = properties_of(device_, CU_MEM_HANDLE_TYPE_FABRIC);
       is_fabric_ = driver().mem_create(&first_.own, first_.part.bytes, &fabric, 0) == CUDA_SUCCESS;
+      first_.is_fabric = is_fabric_;
     }
     if (is_fabric_) {
       return;
@@ -229,15 +246,72 @@ class VirtualSegments final : public Segments {
       return error;
     }
     part.own = handle;
+    part.is_fabric = is_fabric_;
     if (!is_fabric_) {
-      int descriptor = -1;
-      check(driver().mem_export_to_shareable_handle(&descriptor, part.own,
-                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            "exporting the device heap");
-      part.descriptor = FileDescriptor(descriptor);
-      part.sender = std::make_unique<DescriptorOffer>(descriptor);
+      offer_descriptor(part);
     }
     return CUDA_SUCCESS;
+  }
+
+  static void offer_descriptor(MappedPart& part) {
+    int descriptor = -1;
+    check(driver().mem_export_to_shareable_handle(&descriptor, part.own,
+                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+          "exporting device memory");
+    part.descriptor = FileDescriptor(descriptor);
+    part.sender = std::make_unique<DescriptorOffer>(descriptor);
+  }
+
+  // Takes part in the ownership of the program's allocation at `memory`.
+  void retain(MappedPart& part, std::byte* memory) const {
+    const void* const at = memory;
+    if (const CUresult error = driver().mem_retain_allocation_handle(&part.own, memory);
+        error != CUDA_SUCCESS) {
+      part.own = 0;
+      fail(Status::InvalidArgument,
+           "{} is not memory of virtual memory management (cuMemCreate and cuMemMap), as memory of "
+           "cudaMalloc is not: "
+           "{}; allocate it so, or with weft_device_malloc, or register it as a window",
+           at, words(error));
+    }
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    check(driver().mem_get_address_range(&start, &bytes, reinterpret_cast<CUdeviceptr>(memory)),
+          "querying the mapping of the program's memory");
+    if (start != reinterpret_cast<CUdeviceptr>(memory) || bytes != part.part.bytes) {
+      fail(Status::InvalidArgument,
+           "{} bytes at {} are not one whole allocation (cuMemCreate): the mapping there starts at "
+           "{:#x} and has {} "
+           "bytes; give all of it",
+           part.part.bytes, at, start, bytes);
+    }
+    CUmemAllocationProp properties{};
+    check(driver().mem_get_allocation_properties(&properties, part.own),
+          "querying the properties of the program's memory");
+    if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        properties.location.id != device_.index) {
+      fail(Status::InvalidArgument, "{} is memory of {} {}, and this PE has taken GPU {}", at,
+           properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? "GPU" : "the host, NUMA node",
+           properties.location.id, device_.index);
+    }
+    offer_retained(part, properties.requestedHandleTypes, at);
+  }
+
+  // By a handle of the heap's own kind if the program asked for one.
+  void offer_retained(MappedPart& part, unsigned int kinds, const void* at) const {
+    const bool has_descriptor = (kinds & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+    const bool has_fabric = (kinds & CU_MEM_HANDLE_TYPE_FABRIC) != 0;
+    part.is_fabric = has_fabric && (is_fabric_ || !has_descriptor);
+    if (!has_descriptor && !has_fabric && plan_.slot_count > 1) {
+      fail(Status::InvalidArgument,
+           "{} was allocated without a handle that the other PEs of the node can import; set "
+           "requestedHandleTypes "
+           "(CUmemAllocationProp) to CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+           at);
+    }
+    if (has_descriptor && !part.is_fabric) {
+      offer_descriptor(part);
+    }
   }
 
   static void close(MappedPart& part) {
@@ -248,7 +322,7 @@ class VirtualSegments final : public Segments {
   [[nodiscard]] SegmentOffer offer_of(const MappedPart& part) const {
     SegmentOffer offer{
         .descriptor = part.descriptor.get(), .pid = ::getpid(), .bytes = part.part.bytes};
-    if (is_fabric_) {
+    if (part.is_fabric) {
       offer.kind = HandleKind::Fabric;
       check(driver().mem_export_to_shareable_handle(offer.handle.data(), part.own,
                                                     CU_MEM_HANDLE_TYPE_FABRIC, 0),
@@ -389,6 +463,10 @@ class IpcSegments final : public Segments {
   SegmentOffer add_part(const SegmentPart& part) override {
     fail("cudaMalloc gives no memory at a chosen address ({} bytes at {})", part.bytes,
          part.offset);
+  }
+
+  SegmentOffer adopt_part(const SegmentPart& /*part*/, std::byte* memory) override {
+    fail("cudaMalloc's heap maps no memory of the program ({})", static_cast<void*>(memory));
   }
 
   void map_part(std::uint32_t /*slot*/,

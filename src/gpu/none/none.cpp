@@ -9,6 +9,7 @@
 #include "src/gpu/nic_access.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/gpu/segments.hpp"
+#include "src/gpu/user_memory.hpp"
 
 namespace weft::gpu {
 namespace {
@@ -57,6 +58,10 @@ bool is_reached_by_kernels(const void* /*address*/) {
 
 bool is_device_memory(const void* /*address*/) {
   return false;
+}
+
+UserMemory find_user_memory(std::span<const std::byte> /*memory*/) {
+  return {};
 }
 
 bool has_driver() {

@@ -16,3 +16,5 @@ void *nvshmemx_mc_ptr(nvshmem_team_t team, void *dest) { return mc_ptr(team, des
 int nvshmemx_buffer_register(void *addr, size_t length) { return buffer_register({"nvshmemx_buffer_register"}, addr, length); }
 int nvshmemx_buffer_unregister(void *addr) { return buffer_unregister({"nvshmemx_buffer_unregister"}, addr); }
 void nvshmemx_buffer_unregister_all(void) { buffer_unregister_all({"nvshmemx_buffer_unregister_all"}); }
+void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags) { return buffer_register_symmetric({"nvshmemx_buffer_register_symmetric"}, user_buffer, size, flags); }
+int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size) { return buffer_unregister_symmetric({"nvshmemx_buffer_unregister_symmetric"}, ptr, size); }

@@ -120,8 +120,12 @@ GpuDirectHeap connect_device_heap(RailsTransport& rails,
   return result;
 }
 
+std::string GpuDirectHeap::why_not() const {
+  return refusal.empty() ? refusal_of(rails) : refusal;
+}
+
 bool GpuDirectHeap::is_registered() const {
-  return refusal.empty() && refusal_of(rails).empty();
+  return why_not().empty();
 }
 
 void connect_device_chunk(RailsTransport& rails,
@@ -157,6 +161,15 @@ void disconnect_device_chunk(RailsTransport& rails,
                              std::span<std::byte> memory) noexcept {
   rails.drop_device_region(memory);
   rails.remove_region(region);
+}
+
+std::string connect_device_window(RailsTransport& rails, const fabric::DeviceMemory& memory) {
+  const std::vector<DeviceRail> results = rails.register_device_memory(memory);
+  for (const DeviceRail& rail : results) {
+    log::info("device: a window of {}: rail {}", format_bytes(memory.memory.size()),
+              describe(rail));
+  }
+  return refusal_of(results);
 }
 
 std::string describe(const DeviceRail& rail) {

@@ -30,6 +30,8 @@ struct GpuDirectHeap {
 
   // All rails of this PE have registered the heap. Then they must register each chunk that it grows by.
   [[nodiscard]] bool is_registered() const;
+  // Why they have not; else empty.
+  [[nodiscard]] std::string why_not() const;
 };
 
 // The device heap in the form in which rails register it. Holds the dma-buf, if there is one.
@@ -70,6 +72,11 @@ void connect_device_chunk(transport::rails::RailsTransport& rails,
 void disconnect_device_chunk(transport::rails::RailsTransport& rails,
                              RegionIndex region,
                              std::span<std::byte> memory) noexcept;
+
+// Registers GPU memory of this PE alone with its rails, as the local side of direct transfers. Not collective. Returns the
+// first rail that refuses, and why; then none keeps it. Empty if all have.
+[[nodiscard]] std::string connect_device_window(transport::rails::RailsTransport& rails,
+                                                const fabric::DeviceMemory& memory);
 
 // One line for a rail: "nic0: dma-buf (...)".
 [[nodiscard]] std::string describe(const transport::rails::DeviceRail& rail);

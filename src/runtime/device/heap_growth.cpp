@@ -90,8 +90,34 @@ void HeapGrowth::grow(std::uint64_t bytes) {
 }
 
 void HeapGrowth::add(const heap::Chunk& chunk) {
+  connect_all(
+      chunk, [this](const gpu::SegmentPart& part) { return with_.heap.segments().add_part(part); });
+  with_.heap.add_chunk(chunk);
+  log::info("device: the heap has grown by {} at offset {}, to {}", format_bytes(chunk.bytes),
+            format_bytes(chunk.offset), format_bytes(with_.heap.user_bytes()));
+}
+
+heap::Chunk HeapGrowth::adopt(std::span<std::byte> memory, const std::function<void()>& check) {
+  const auto place = with_.heap.plan_growth(memory.size(), heap::Growth::Exact);
+  if (!place) {
+    fail(Status::OutOfMemory,
+         "{} have no place among the {} of addresses that are reserved (WEFT_DEVICE_HEAP_MAX, the "
+         "least of the GPUs' "
+         "memory), or among {} chunks",
+         format_bytes(memory.size()), format_bytes(with_.heap.limit()), heap::kChunkCountMax);
+  }
+  const heap::Chunk chunk{.offset = place->offset, .bytes = place->bytes, .region = free_region()};
+  connect_all(chunk, [&](const gpu::SegmentPart& part) {
+    check();
+    return with_.heap.segments().adopt_part(part, memory.data());
+  });
+  with_.heap.adopt_chunk(chunk);
+  return chunk;
+}
+
+void HeapGrowth::connect_all(const heap::Chunk& chunk, const Take& take) {
   try {
-    map_own_and_peers(part_of(chunk));
+    map_own_and_peers(part_of(chunk), take);
     if (with_.connect) {
       with_.connect(chunk);
     }
@@ -100,15 +126,12 @@ void HeapGrowth::add(const heap::Chunk& chunk) {
     throw;
   }
   with_.heap.segments().close_offer();
-  with_.heap.add_chunk(chunk);
-  log::info("device: the heap has grown by {} at offset {}, to {}", format_bytes(chunk.bytes),
-            format_bytes(chunk.offset), format_bytes(with_.heap.user_bytes()));
 }
 
-void HeapGrowth::map_own_and_peers(const gpu::SegmentPart& part) {
+void HeapGrowth::map_own_and_peers(const gpu::SegmentPart& part, const Take& take) {
   gpu::Segments& segments = with_.heap.segments();
   const std::vector<gpu::SegmentOffer> offers =
-      together(with_.bootstrap, [&] { return segments.add_part(part); });
+      together(with_.bootstrap, [&] { return take(part); });
   static_cast<void>(together(with_.bootstrap, [&] {
     for (std::uint32_t pe = 0; pe < offers.size(); ++pe) {
       if (with_.slots[pe] != kNotHere) {
@@ -121,14 +144,18 @@ void HeapGrowth::map_own_and_peers(const gpu::SegmentPart& part) {
 
 void HeapGrowth::give_back() {
   for (const heap::Chunk& chunk : with_.heap.empty_chunks()) {
-    with_.heap.remove_chunk(chunk);
-    if (with_.disconnect) {
-      with_.disconnect(chunk);
-    }
-    with_.heap.segments().drop_part(part_of(chunk));
+    remove(chunk);
     log::info("device: the heap has given back {} at offset {}", format_bytes(chunk.bytes),
               format_bytes(chunk.offset));
   }
+}
+
+void HeapGrowth::remove(const heap::Chunk& chunk) {
+  with_.heap.remove_chunk(chunk);
+  if (with_.disconnect) {
+    with_.disconnect(chunk);
+  }
+  with_.heap.segments().drop_part(part_of(chunk));
 }
 
 void HeapGrowth::disconnect_all() {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,14 @@ class HeapGrowth {
   // Adds a chunk with room for a block of `bytes`. Collective. Throws Error (OutOfMemory), the same on all PEs.
   void grow(std::uint64_t bytes);
 
+  // Makes memory of the program a chunk, which no block uses; `bytes` is a multiple of heap::kChunkUnit, the same on all
+  // PEs, and the memory is such as gpu::Segments::adopt_part takes. Collective. Returns the chunk. Throws Error, the same
+  // on all PEs; nothing has then changed.
+  // `check` is what this PE has against it: it may throw.
+  heap::Chunk adopt(std::span<std::byte> memory, const std::function<void()>& check);
+  // Ends that, and the heap no longer has the chunk. Collective; no operation or kernel of any PE accesses it.
+  void remove(const heap::Chunk& chunk);
+
   // Gives back the chunks that hold no block. Collective; no operation or kernel of any PE accesses them.
   void give_back();
 
@@ -44,8 +53,12 @@ class HeapGrowth {
   void disconnect_all();
 
  private:
+  // `take` allocates or adopts this PE's memory.
+  using Take = std::function<gpu::SegmentOffer(const gpu::SegmentPart&)>;
+
   void add(const heap::Chunk& chunk);
-  void map_own_and_peers(const gpu::SegmentPart& part);
+  void connect_all(const heap::Chunk& chunk, const Take& take);
+  void map_own_and_peers(const gpu::SegmentPart& part, const Take& take);
   [[nodiscard]] RegionIndex free_region() const;
 
   const Parts with_;

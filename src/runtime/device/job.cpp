@@ -46,6 +46,37 @@ std::span<const std::byte> bytes_of(const Value& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
+// The words and buffers of the team with this number.
+void clear_control_of(std::byte* heap, std::uint32_t team) {
+  const device::ControlPlace place = device::control_place_of(team);
+  gpu::clear(heap + place.offset, place.bytes);
+  if (team < device::kWideTeams) {
+    gpu::clear(heap + device::kWideOffset + team * sizeof(device::WideBuffers),
+               sizeof(device::WideBuffers));
+  }
+}
+
+// `with` and `device` outlive the windows. `direct` is null where all PEs are mapped.
+DeviceWindows::Parts window_parts(const DeviceDependencies& with,
+                                  const gpu::Device& device,
+                                  std::span<const std::byte> heap,
+                                  const GpuDirectHeap* direct) {
+  return {.gpu = device.index,
+          .heap = heap,
+          .connect =
+              [&with, &device](std::span<std::byte> memory) {
+                const gpu::DmaBuf pages = gpu::dma_buf_of(device, memory);
+                return with.connect_window({.memory = memory,
+                                            .gpu = device.index,
+                                            .dma_buf = pages.descriptor.get(),
+                                            .dma_buf_offset = pages.offset,
+                                            .no_dma_buf = pages.why_not});
+              },
+          .disconnect = with.drop_memory,
+          .staged_because = direct == nullptr ? "all PEs are mapped here" : direct->why_not(),
+          .must = direct != nullptr && with.config.device_direct == "on"};
+}
+
 }  // namespace
 
 DeviceJob::DeviceJob(DeviceDependencies dependencies)
@@ -56,11 +87,12 @@ DeviceJob::DeviceJob(DeviceDependencies dependencies)
 
 DeviceJob::~DeviceJob() {
   proxy_.reset();
+  user_memory_.reset();
   if (growth_) {
     growth_->disconnect_all();
   }
   if (!gpu_direct_.peers.empty()) {
-    with_.drop_heap({heap_->base(), heap_->first_bytes()});
+    with_.drop_memory({heap_->base(), heap_->first_bytes()});
   }
 }
 
@@ -126,15 +158,6 @@ TeamState DeviceJob::team_state(const collectives::Team& team) {
   return state;
 }
 
-void DeviceJob::clear_control_of(std::uint32_t team) {
-  const device::ControlPlace place = device::control_place_of(team);
-  gpu::clear(heap_->base() + place.offset, place.bytes);
-  if (team < device::kWideTeams) {
-    gpu::clear(heap_->base() + device::kWideOffset + team * sizeof(device::WideBuffers),
-               sizeof(device::WideBuffers));
-  }
-}
-
 std::uint32_t DeviceJob::enter(collectives::Team& team) {
   const auto is_entered = [&] {
     const std::lock_guard lock(teams_mutex_);
@@ -143,7 +166,7 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
   // The lock is not held while the members meet: their threads may enter several teams in another order.
   if (!is_entered()) {
     const TeamState state = team_state(team);
-    clear_control_of(state.id);
+    clear_control_of(heap_->base(), state.id);
     team_table_.write(state.id * sizeof(TeamState), bytes_of(state));
     {
       const std::lock_guard lock(teams_mutex_);
@@ -275,6 +298,7 @@ void DeviceJob::start() {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
     connect_heap();
+    prepare_memory();
     with_.take_over_progress();
     // No proxy may send before the staging of all PEs exists; make_staging has synchronized all PEs.
     proxy_->start(
@@ -286,6 +310,7 @@ void DeviceJob::start() {
                   .base = heap_->base(),
                   .bytes = heap_->first_bytes()},
          .chunks = &heap_->chunks(),
+         .windows = &user_memory_->windows.registered(),
          .is_direct = gpu_direct_.peers,
          .device = device_,
          .thread = proxy_thread_,
@@ -297,7 +322,9 @@ void DeviceJob::start() {
              },
          .on_copy_failed = [this](const std::string& why) { watch_->give_up_copies(why); }});
   }
-  prepare_growth();
+  if (!growth_) {
+    prepare_memory();
+  }
   with_.bootstrap.barrier();
 }
 
@@ -309,7 +336,7 @@ void DeviceJob::connect_heap() {
                                    heap_->can_grow() ? heap::kChunkCountMax : 0);
 }
 
-void DeviceJob::prepare_growth() {
+void DeviceJob::prepare_memory() {
   std::vector<std::uint32_t> slots(state_.pe_count, HeapGrowth::kNotHere);
   for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
     if (pe != me_.value && heap_->mapped_base(Pe(pe)) != nullptr) {
@@ -329,6 +356,11 @@ void DeviceJob::prepare_growth() {
     };
   }
   growth_.emplace(std::move(parts));
+  user_memory_.emplace(
+      window_parts(with_, device_, {heap_->base(), heap_->limit()},
+                   proxy_ == nullptr ? nullptr : &gpu_direct_),
+      AdoptedMemory::Parts{
+          .heap = *heap_, .growth = *growth_, .calls = with_.calls, .quiet = [this] { quiet(); }});
 }
 
 void DeviceJob::connect_chunk(const heap::Chunk& chunk) {

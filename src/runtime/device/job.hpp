@@ -28,6 +28,7 @@
 #include "src/runtime/device/gpu_direct.hpp"
 #include "src/runtime/device/heap_growth.hpp"
 #include "src/runtime/device/proxy.hpp"
+#include "src/runtime/device/user_memory.hpp"
 #include "src/runtime/device/watch.hpp"
 #include "src/runtime/membership.hpp"
 
@@ -42,11 +43,13 @@ struct DeviceDependencies {
   transport::Transport* rails;  // to other nodes; null if there are none
   // Pinned memory of the given size that peers of other nodes can reach. It lives until the rails are destroyed.
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
-  // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_heap ends the
+  // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_memory ends the
   // registration.
   // Keeps `chunk_count` region numbers for chunks that the heap grows by, if the rails are used for it.
   std::function<GpuDirectHeap(const GpuDirectOffer& offer, std::uint32_t chunk_count)> connect_heap;
-  std::function<void(std::span<std::byte> heap)> drop_heap;
+  std::function<void(std::span<std::byte> memory)> drop_memory;
+  // Registers other memory of this PE's GPU. Not collective. Returns why not; empty if all rails have. drop_memory ends it.
+  std::function<std::string(const fabric::DeviceMemory& memory)> connect_window;
   // The same for such a chunk. All PEs succeed, or all throw the same Error.
   std::function<void(const GpuDirectChunk& chunk)> connect_chunk;
   std::function<void(RegionIndex region, std::span<std::byte> chunk)> drop_chunk;
@@ -83,6 +86,9 @@ class DeviceJob {
 
   [[nodiscard]] const gpu::Device& device() const { return device_; }
 
+  // GPU memory of the program. Valid after start.
+  [[nodiscard]] UserMemory& user_memory() { return *user_memory_; }
+
   struct Request {
     std::uint64_t bytes = 0;
     std::uint64_t alignment = 256;
@@ -111,11 +117,10 @@ class DeviceJob {
   void fill_addresses();
   void connect_heap();
   void connect_chunk(const heap::Chunk& chunk);
-  void prepare_growth();
+  // What grows the heap, and what takes the program's own memory.
+  void prepare_memory();
   [[nodiscard]] std::byte* take_block(const Request& request, std::string_view name);
   [[nodiscard]] device::TeamState team_state(const collectives::Team& team);
-  // The words and buffers of the team with this number.
-  void clear_control_of(std::uint32_t team);
 
   const DeviceDependencies with_;
   Pe me_;
@@ -135,8 +140,9 @@ class DeviceJob {
   std::uint64_t proxy_pass_ns_ = 0;  // written by the proxy's thread, read by the watch
   std::unique_ptr<DeviceWatch> watch_;
   GpuDirectHeap gpu_direct_;
-  std::optional<HeapGrowth> growth_;    // empty before start
-  std::unique_ptr<DeviceProxy> proxy_;  // null if there are no rails
+  std::optional<HeapGrowth> growth_;       // empty before start
+  std::optional<UserMemory> user_memory_;  // empty before start
+  std::unique_ptr<DeviceProxy> proxy_;     // null if there are no rails
 };
 
 }  // namespace weft::runtime

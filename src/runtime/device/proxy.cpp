@@ -51,8 +51,8 @@ void DeviceProxy::start(Parts parts) {
       parts.me, parts.is_remote, proxy::EngineOptions{.wake_us = parts.wake_us},
       proxy::EngineSeams{parts.transport, *copier_, *applier_, std::move(parts.on_failed),
                          std::move(parts.on_copy_failed)},
-      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct,
-                          parts.chunks});
+      proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct, parts.chunks,
+                          parts.windows});
   thread_ = std::make_unique<proxy::ProxyThread>(*engine_, parts.transport, parts.thread);
 }
 

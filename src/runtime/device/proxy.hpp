@@ -34,6 +34,7 @@ class DeviceProxy {
     proxy::RegionMemory staging;
     proxy::RegionMemory heap;
     const heap::ChunkMap* chunks;
+    const heap::ChunkMap* windows;
     std::vector<bool> is_direct;  // by PE
     const gpu::Device& device;
     proxy::ProxyThreadOptions thread;

@@ -244,6 +244,23 @@ std::vector<bool> RailsTransport::connect_device_region(RegionIndex index,
   return usable;
 }
 
+std::vector<DeviceRail> RailsTransport::register_device_memory(const fabric::DeviceMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  std::vector<DeviceRail> results;
+  for (const LocalRail& local : state_.rails) {
+    const fabric::DeviceRegion region = local.rail->add_device_region(memory);
+    results.push_back({local.rail->nic(), region.way, region.why});
+  }
+  // The planner may choose any rail.
+  if (std::ranges::any_of(
+          results, [](const DeviceRail& rail) { return rail.way == fabric::DeviceWay::None; })) {
+    for (const LocalRail& local : state_.rails) {
+      local.rail->drop_region(memory.memory);
+    }
+  }
+  return results;
+}
+
 void RailsTransport::drop_device_region(std::span<std::byte> memory) noexcept {
   const std::lock_guard lock(mutex_);
   for (const LocalRail& local : state_.rails) {

@@ -73,7 +73,10 @@ class RailsTransport final : public Transport {
                                                         const std::vector<bootstrap::Blob>& blobs);
   // By rail: how it registered the last device region, and why. Empty before add_device_region.
   [[nodiscard]] std::vector<DeviceRail> device_rails() const;
-  // Deregisters it. Call before the memory is freed, when no operation of any PE accesses it any more.
+  // Registers GPU memory of this PE alone, as the local side of operations with `on_device`: on all rails, or, if one
+  // refuses, on none. The refusals are in the result.
+  [[nodiscard]] std::vector<DeviceRail> register_device_memory(const fabric::DeviceMemory& memory);
+  // Deregisters either. Call before the memory is freed, when no operation of any PE accesses it any more.
   void drop_device_region(std::span<std::byte> memory) noexcept;
   Status post(const Operation& operation) noexcept override;
   void flush(Pe peer) noexcept override;

@@ -36,6 +36,8 @@ void memory() {
   EXPECT(nvshmemx_buffer_register(zeroed, 8) == NVSHMEMX_ERROR_INVALID_VALUE);
   EXPECT(nvshmemx_buffer_unregister(own) == 0);
   EXPECT(nvshmemx_buffer_unregister(own) == NVSHMEMX_ERROR_INVALID_VALUE);
+  EXPECT(nvshmemx_buffer_register_symmetric(own, sizeof own, 0) == nullptr);
+  EXPECT(nvshmemx_buffer_unregister_symmetric(own, sizeof own) == NVSHMEMX_ERROR_INVALID_VALUE);
   nvshmem_free(aligned);
   nvshmem_free(zeroed);
 }

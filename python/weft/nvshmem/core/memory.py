@@ -111,7 +111,7 @@ def buffer_at(address, name):
 def change(call, memory, name, instead):
     """Registers memory of the CPU, or takes it back. `instead`: what memory of a GPU is copied into."""
     if init_fini.device() != "cpu":
-        raise NvshmemError(f"{name}: Weft registers memory of the CPU alone; copy into {instead}")
+        raise NvshmemError(f"{name}: Weft makes memory of the CPU alone symmetric in place; copy into {instead}")
     with raised_by_nvshmem():
         return call(memory)
 
