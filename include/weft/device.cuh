@@ -24,6 +24,7 @@
 #include <weft/device/copy.cuh>
 #include <weft/device/order.cuh>
 #include <weft/device/peers.cuh>
+#include <weft/device/putv.cuh>
 #include <weft/device/rma.cuh>
 #include <weft/device/scope.cuh>
 #include <weft/device/signal.cuh>

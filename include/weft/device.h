@@ -102,6 +102,13 @@ WEFT_EXPORT int weft_get_on_stream(
     void* dest, const void* source, size_t bytes, int pe, weft_stream_t stream);
 WEFT_EXPORT int weft_put_signal_on_stream(
     void* dest, const void* source, size_t bytes, weft_signal signal, int pe, weft_stream_t stream);
+/* Many segments to one PE: see weft_putv. The list is host memory, and may be reused when the call returns. */
+WEFT_EXPORT int weft_putv_on_stream(const weft_segment* segments,
+                                    size_t count,
+                                    int pe,
+                                    weft_stream_t stream);
+WEFT_EXPORT int weft_putv_signal_on_stream(
+    const weft_segment* segments, size_t count, weft_signal signal, int pe, weft_stream_t stream);
 WEFT_EXPORT int weft_signal_on_stream(weft_signal signal, int pe, weft_stream_t stream);
 /* Later work on the stream waits until `*word` compares true with `value`. */
 WEFT_EXPORT int weft_signal_wait_until_on_stream(uint64_t* word,

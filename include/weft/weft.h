@@ -231,6 +231,42 @@ WEFT_EXPORT int weft_signal_wait_until(uint64_t* word,
                                        uint64_t value,
                                        uint64_t* seen);
 
+/* ---- Lists ------------------------------------------------------------------------------------------ */
+
+/* `bytes` from `source`, any host memory, to the symmetric `dest`. */
+typedef struct weft_segment {
+  void* dest;
+  const void* source;
+  size_t bytes;
+} weft_segment;
+
+/* Puts `count` segments to one PE as one operation, as writev writes buffers: one call, one count for fence and quiet,
+ * one signal that is seen after all of them. Between nodes the NICs share the segments as they share one put of that
+ * length. The segments are not ordered among themselves. The list may be reused when the call returns; the sources as
+ * after weft_put, or weft_put_nbi. An empty list puts nothing; its signal is sent. */
+WEFT_EXPORT int weft_putv(const weft_segment* segments, size_t count, int pe);
+WEFT_EXPORT int weft_putv_nbi(const weft_segment* segments, size_t count, int pe);
+WEFT_EXPORT int weft_putv_signal(const weft_segment* segments,
+                                 size_t count,
+                                 weft_signal signal,
+                                 int pe);
+WEFT_EXPORT int weft_putv_signal_nbi(const weft_segment* segments,
+                                     size_t count,
+                                     weft_signal signal,
+                                     int pe);
+WEFT_EXPORT int weft_ctx_putv(weft_ctx_t context,
+                              const weft_segment* segments,
+                              size_t count,
+                              int pe);
+WEFT_EXPORT int weft_ctx_putv_nbi(weft_ctx_t context,
+                                  const weft_segment* segments,
+                                  size_t count,
+                                  int pe);
+WEFT_EXPORT int weft_ctx_putv_signal(
+    weft_ctx_t context, const weft_segment* segments, size_t count, weft_signal signal, int pe);
+WEFT_EXPORT int weft_ctx_putv_signal_nbi(
+    weft_ctx_t context, const weft_segment* segments, size_t count, weft_signal signal, int pe);
+
 /* ---- Order and completion ---------------------------------------------------------------------- */
 
 /* Operations before the fence are visible at each target before operations after it to the same target. */

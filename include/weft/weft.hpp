@@ -265,6 +265,36 @@ inline std::uint64_t signal_wait_until(std::uint64_t* word,
   return seen;
 }
 
+// ---- Lists -------------------------------------------------------------------------------------------
+
+// Many ranges to one PE as one operation: see weft_putv.
+inline void putv(std::span<const weft_segment> segments,
+                 int pe,
+                 weft_ctx_t context = WEFT_CTX_DEFAULT) {
+  check(weft_ctx_putv(context, segments.data(), segments.size(), pe));
+}
+
+inline void putv_nbi(std::span<const weft_segment> segments,
+                     int pe,
+                     weft_ctx_t context = WEFT_CTX_DEFAULT) {
+  check(weft_ctx_putv_nbi(context, segments.data(), segments.size(), pe));
+}
+
+// The signal is seen after all segments.
+inline void putv_signal(std::span<const weft_segment> segments,
+                        const weft_signal& signal,
+                        int pe,
+                        weft_ctx_t context = WEFT_CTX_DEFAULT) {
+  check(weft_ctx_putv_signal(context, segments.data(), segments.size(), signal, pe));
+}
+
+inline void putv_signal_nbi(std::span<const weft_segment> segments,
+                            const weft_signal& signal,
+                            int pe,
+                            weft_ctx_t context = WEFT_CTX_DEFAULT) {
+  check(weft_ctx_putv_signal_nbi(context, segments.data(), segments.size(), signal, pe));
+}
+
 // ---- Atomics ---------------------------------------------------------------------------------------------
 
 namespace detail {

@@ -32,6 +32,7 @@ NB_MODULE(_weft, module) {
   weft::python::register_rma(module);
   weft::python::register_strided(module);
   weft::python::register_signals(module);
+  weft::python::register_lists(module);
   weft::python::register_waits(module);
   weft::python::register_atomics(module);
   weft::python::register_teams(module);

@@ -11,6 +11,7 @@ void register_rma(nanobind::module_& module);
 void register_strided(nanobind::module_& module);
 void register_waits(nanobind::module_& module);
 void register_signals(nanobind::module_& module);
+void register_lists(nanobind::module_& module);
 void register_atomics(nanobind::module_& module);
 void register_teams(nanobind::module_& module);
 

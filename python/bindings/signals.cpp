@@ -1,4 +1,6 @@
 // put_signal, signal_post and the waits for signals.
+#include "signals.hpp"
+
 #include <weft/device.h>
 #include <weft/weft.h>
 
@@ -60,11 +62,14 @@ std::uint64_t* word_of(const Memory& memory, const char* name) {
   return static_cast<std::uint64_t*>(memory.address());
 }
 
-// A signal as Python gives it: word, value, operation.
+}  // namespace
+
 weft_signal signal_of(const Memory& word, const nb::tuple& update, const char* name) {
   return {word_of(word, name), nb::cast<std::uint64_t>(update[0]),
           operation_of(nb::cast<std::string_view>(update[1]), name)};
 }
+
+namespace {
 
 using PutSignal = int (*)(weft_ctx_t, void*, const void*, std::size_t, weft_signal, int);
 

@@ -38,7 +38,7 @@ _ORIGINS = {
         "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and",
         "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set",
         "atomic_swap", "atomic_xor", "barrier_all", "fence", "get", "get_nbi", "iget", "iput", "put", "put_nbi", "put_signal",
-        "put_signal_nbi", "quiet", "signal_fetch", "signal_post", "signal_wait_until", "sync_all", "wait_until_all",
+        "put_signal_nbi", "putv", "putv_nbi", "putv_signal", "putv_signal_nbi", "quiet", "signal_fetch", "signal_post", "signal_wait_until", "sync_all", "wait_until_all",
         "wait_until_any", "wait_until_some", "Array", "Context", "Team", "node", "world"),
 }
 _WHERE = {name: module for module, names in _ORIGINS.items() for name in names}

@@ -21,6 +21,7 @@ atomic_and, atomic_fetch_and = core.atomic_and, core.atomic_fetch_and
 atomic_or, atomic_fetch_or = core.atomic_or, core.atomic_fetch_or
 atomic_xor, atomic_fetch_xor = core.atomic_xor, core.atomic_fetch_xor
 
+_putv, _putv_nbi, _putv_signal, _putv_signal_nbi = core.putv, core.putv_nbi, core.putv_signal, core.putv_signal_nbi
 _put_signal, _put_signal_nbi, _signal_post = core.put_signal, core.put_signal_nbi, core.signal_post
 
 
@@ -37,6 +38,31 @@ def put_signal(dest, source, signal, pe, *, value=1, operation="set", context=No
 def put_signal_nbi(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
     """As weft.put_signal, but source must not change before quiet."""
     _put_signal_nbi(dest, source, signal, (value, operation), pe, (context, stream))
+
+
+def putv(pairs, pe, *, context=None, stream=None):
+    """Puts many sources to one PE as one operation: `pairs` are (dest, source), each as for weft.put.
+
+    Pages of a cache, rows that lie apart, the edges of a halo: one call, and between nodes one operation that all NICs
+    share, instead of one for each pair. All pairs are on one device. Complete when it returns: the sources may be
+    reused. The pairs are not ordered among themselves.
+    """
+    _putv(pairs, pe, (context, stream))
+
+
+def putv_nbi(pairs, pe, *, context=None, stream=None):
+    """As weft.putv, but the sources must not change before quiet."""
+    _putv_nbi(pairs, pe, (context, stream))
+
+
+def putv_signal(pairs, signal, pe, *, value=1, operation="set", context=None, stream=None):
+    """As weft.putv, then updates the signal of `pe`, as weft.put_signal: who sees the signal sees all pairs."""
+    _putv_signal(pairs, signal, (value, operation), pe, (context, stream))
+
+
+def putv_signal_nbi(pairs, signal, pe, *, value=1, operation="set", context=None, stream=None):
+    """As weft.putv_signal, but the sources must not change before quiet."""
+    _putv_signal_nbi(pairs, signal, (value, operation), pe, (context, stream))
 
 
 def signal_post(signal, pe, *, value=1, operation="set", context=None, stream=None):

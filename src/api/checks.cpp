@@ -60,6 +60,31 @@ Status report_device_memory(const char* name, const void* address) {
   return Status::InvalidArgument;
 }
 
+Status to_signal(const char* name, const weft_signal& signal, rma::Signal& result) {
+  result = {.word = signal.word, .value = signal.value};
+  switch (signal.operation) {
+    case WEFT_SIGNAL_SET:
+      result.code = rma::AtomicCode::Set;
+      return Status::Ok;
+    case WEFT_SIGNAL_ADD:
+      result.code = rma::AtomicCode::Add;
+      return Status::Ok;
+  }
+  report(Status::InvalidArgument,
+         fmt::format("{}: invalid signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD",
+                     name, static_cast<int>(signal.operation)));
+  return Status::InvalidArgument;
+}
+
+Access word_access(const Access& data, const weft_signal& signal) {
+  return {.name = data.name,
+          .address = signal.word,
+          .bytes = 8,
+          .pe = data.pe,
+          .alignment = 8,
+          .context = data.context};
+}
+
 }  // namespace
 
 Status check_context(const Caller& caller) {
@@ -127,6 +152,11 @@ Status check(const Access& access) {
     return Status::InvalidArgument;
   }
   return check_level() >= 2 && access.bytes > 0 ? check_block(access) : Status::Ok;
+}
+
+Status check_signal(const Access& data, const weft_signal& signal, rma::Signal& result) {
+  const Status status = check(word_access(data, signal));
+  return status == Status::Ok ? to_signal(data.name, signal, result) : status;
 }
 
 }  // namespace weft::api

@@ -45,4 +45,7 @@ struct Bytes {
 // null or, with WEFT_CHECK_LEVEL=2, if it overlaps this PE's own side of the access; otherwise Ok.
 Status check_local(const Access& access, const void* local);
 
+// Whether the signal's word may be updated at access.pe: Ok and the signal, or as check.
+Status check_signal(const Access& data, const weft_signal& signal, rma::Signal& result);
+
 }  // namespace weft::api

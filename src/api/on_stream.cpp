@@ -90,6 +90,35 @@ on_stream::Transfer put_transfer(
   return {dest, source, bytes, pe, mapped_at(call, dest, pe)};
 }
 
+on_stream::List list_of(const Call& call, const weft_segment* segments, std::size_t count, int pe) {
+  require_pe(call, pe);
+  if (segments == nullptr && count != 0) {
+    call.refuse("the list is null, for {} segments", count);
+  }
+  on_stream::List list{.segments = segments, .count = count, .pe = pe};
+  for (std::size_t i = 0; i < count; ++i) {
+    const weft_segment& segment = segments[i];
+    const bool is_empty = segment.bytes == 0;
+    if (!is_empty && !call.device.heap().contains(segment.dest, segment.bytes)) {
+      call.refuse(
+          "segment {} of {}: dest, {} bytes at {}, is not in the device heap; use memory from "
+          "weft_device_malloc",
+          i, count, segment.bytes, segment.dest);
+    }
+    if (!is_empty && !call.device.heap().contains(segment.source, segment.bytes) &&
+        !gpu::is_reached_by_kernels(segment.source)) {
+      call.refuse(
+          "segment {} of {}: source, {}, is neither GPU memory nor memory that cudaHostRegister "
+          "was "
+          "called for",
+          i, count, segment.source);
+    }
+    list.bytes += segment.bytes;
+  }
+  list.is_mapped = call.device.heap().mapped_base(Pe(static_cast<std::uint32_t>(pe))) != nullptr;
+  return list;
+}
+
 template <typename Body>
 int with_call(const char* name, Body&& body) {
   return with_device(name, [&](DeviceJob& device) {
@@ -186,6 +215,21 @@ int weft_put_signal_on_stream(void* dest,
   return with_call("weft_put_signal_on_stream", [&](const Call& call) {
     require_signal(call, signal);
     return on_stream::put_signal(put_transfer(call, dest, source, bytes, pe), signal, stream);
+  });
+}
+
+int weft_putv_on_stream(const weft_segment* segments, size_t count, int pe, weft_stream_t stream) {
+  return with_call("weft_putv_on_stream", [&](const Call& call) {
+    return on_stream::putv(list_of(call, segments, count, pe), nullptr, stream);
+  });
+}
+
+int weft_putv_signal_on_stream(
+    const weft_segment* segments, size_t count, weft_signal signal, int pe, weft_stream_t stream) {
+  return with_call("weft_putv_signal_on_stream", [&](const Call& call) {
+    const on_stream::List list = list_of(call, segments, count, pe);
+    require_signal(call, signal);
+    return on_stream::putv(list, &signal, stream);
   });
 }
 

@@ -127,31 +127,6 @@ Block block_at(void* dest, const void* source, const weft_stride& stride, std::s
           static_cast<const std::byte*>(source) + i * stride.source * stride.element_bytes};
 }
 
-Status to_signal(const char* name, const weft_signal& signal, rma::Signal& result) {
-  result = {.word = signal.word, .value = signal.value};
-  switch (signal.operation) {
-    case WEFT_SIGNAL_SET:
-      result.code = rma::AtomicCode::Set;
-      return Status::Ok;
-    case WEFT_SIGNAL_ADD:
-      result.code = rma::AtomicCode::Add;
-      return Status::Ok;
-  }
-  report(Status::InvalidArgument,
-         fmt::format("{}: invalid signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD",
-                     name, static_cast<int>(signal.operation)));
-  return Status::InvalidArgument;
-}
-
-Access word_access(const Access& data, const weft_signal& signal) {
-  return {.name = data.name,
-          .address = signal.word,
-          .bytes = 8,
-          .pe = data.pe,
-          .alignment = 8,
-          .context = data.context};
-}
-
 template <Status (rma::Rma::*kOrder)(rma::Context&)>
 int order(const Caller& caller) {
   rma::Rma* rma = current();
@@ -226,10 +201,7 @@ int put_signal(const Access& dest,
   rma::Signal update;
   Status status = check_transfer(dest, source);
   if (status == Status::Ok) {
-    status = check(word_access(dest, signal));
-  }
-  if (status == Status::Ok) {
-    status = to_signal(dest.name, signal, update);
+    status = check_signal(dest, signal, update);
   }
   if (status != Status::Ok) {
     return static_cast<int>(status);
@@ -241,18 +213,13 @@ int put_signal(const Access& dest,
 }
 
 int signal_post(const Caller& caller, const weft_signal& signal, int pe) {
-  const Access word = word_access(
-      {.name = caller.name, .address = nullptr, .bytes = 0, .pe = pe, .context = caller.context},
-      signal);
+  const Access target{
+      .name = caller.name, .address = nullptr, .bytes = 0, .pe = pe, .context = caller.context};
   rma::Signal update;
-  Status status = check(word);
-  if (status == Status::Ok) {
-    status = to_signal(caller.name, signal, update);
-  }
-  if (status != Status::Ok) {
+  if (const Status status = check_signal(target, signal, update); status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->signal(context_of(caller.context), update, pe_of(word)), caller.name);
+  return finish(current()->signal(context_of(caller.context), update, pe_of(target)), caller.name);
 }
 
 int fence(const Caller& caller) {

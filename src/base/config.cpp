@@ -65,7 +65,7 @@ constexpr std::array kSettings{
             "Several PEs may take one GPU, for tests: kernels that wait for each other then take "
             "turns on it."},
     Setting{"WEFT_EAGER_BYTES_MAX", &Config::eager_bytes_max, "bytes", "1K", "",
-            "A put_signal up to this size travels inside the signal's own message."},
+            "A put_signal, or a segment of a list, up to this size travels inside a message."},
     Setting{"WEFT_FAULTS", &Config::faults, "", "", "",
             "For tests: faults to inject, for example seed=7,reorder=0.3,delay=0.1,refuse=0.05."},
     Setting{"WEFT_GPU", &Config::gpu, "", "auto", "",

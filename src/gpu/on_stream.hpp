@@ -35,6 +35,18 @@ struct Transfer {
 [[nodiscard]] int put_signal(const Transfer& transfer,
                              const weft_signal& signal,
                              weft_stream_t stream);
+
+// A list of segments to one PE, which is read before the call returns.
+struct List {
+  const weft_segment* segments = nullptr;
+  std::size_t count = 0;
+  std::size_t bytes = 0;  // of all
+  int pe = 0;
+  bool is_mapped = false;
+};
+
+// `signal` is null, or follows all segments.
+[[nodiscard]] int putv(const List& list, const weft_signal* signal, weft_stream_t stream);
 [[nodiscard]] int signal(const weft_signal& signal, int pe, weft_stream_t stream);
 [[nodiscard]] int wait_until(const std::uint64_t* word,
                              weft_comparison comparison,

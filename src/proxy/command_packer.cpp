@@ -16,6 +16,8 @@ bool is_small(std::uint64_t bytes) {
   return bytes <= device::kPayloadBytes;
 }
 
+}  // namespace
+
 void set_update(Record& record, const Command& command) {
   record.op = command.op;
   record.element_bytes = command.element_bytes;
@@ -31,12 +33,13 @@ void end_command(Record& record, const Command& command) {
   }
 }
 
-}  // namespace
-
 Packed CommandPacker::pack(QueuedCommand& queued) {
   if (!queued.begun) {
     queued.begun = true;
     fence_ = (queued.command.flags & device::kFenceBefore) != 0 ? parcels_.opened() : fence_;
+  }
+  if (queued.command.kind == CommandKind::PutList) {
+    return pack_list(queued);
   }
   if (gpu_direct_.takes(queued.command)) {
     return pack_direct(queued);
@@ -58,6 +61,8 @@ bool CommandPacker::pack_in_parcels(QueuedCommand& queued) {
     case CommandKind::Fence:
     case CommandKind::Await:
       return true;  // never queued
+    case CommandKind::PutList:
+      return true;  // see pack_list
   }
   return true;
 }
@@ -123,7 +128,8 @@ Packed CommandPacker::pack_direct(QueuedCommand& queued) {
 Packed CommandPacker::pack_direct_put(QueuedCommand& queued) {
   const Command& command = queued.command;
   if (queued.packed_bytes == 0) {
-    const Status status = gpu_direct_.post_put(command);
+    const GpuDirectTransfers::Range range{command.dest, command.source, command.bytes};
+    const Status status = gpu_direct_.post_put({&range, 1});
     if (status != Status::Ok) {
       return status == Status::Again ? Packed::Part : Packed::Failed;
     }
@@ -218,8 +224,8 @@ Record* CommandPacker::append_for(const QueuedCommand& queued, RecordKind kind, 
   if (record != nullptr) {
     record->ring = queued.origin.ring;
     record->position = queued.origin.position;
-    const bool is_first =
-        queued.packed_bytes == 0;  // the following records are after the fence as well
+    // The following records are after the fence as well.
+    const bool is_first = queued.packed_bytes == 0 && !queued.list.has_records;
     record->flags = is_first && (queued.command.flags & device::kFenceBefore) != 0 ? kFenced : 0;
   }
   return record;

@@ -10,17 +10,27 @@
 
 #include "src/proxy/context.hpp"
 #include "src/proxy/gpu_direct_transfers.hpp"
+#include "src/proxy/list_reader.hpp"
 #include "src/proxy/parcel.hpp"
 #include "src/proxy/parcel_window.hpp"
 #include "src/proxy/request_table.hpp"
 
 namespace weft::proxy {
 
+// How much of a PutList is packed.
+struct ListProgress {
+  std::uint32_t entries = 0;
+  std::uint32_t direct = 0;  // those that the NICs take, one bit each
+  bool is_posted = false;    // those are on their way
+  bool has_records = false;
+};
+
 struct QueuedCommand {
   device::Command command;
   CommandOrigin origin;
   std::uint64_t packed_bytes = 0;  // of a bulk put
   bool begun = false;              // its fence has been handled
+  ListProgress list;
   std::array<std::byte, device::kPayloadBytes> payload;
 };
 
@@ -34,6 +44,11 @@ enum class Packed : std::uint8_t {
   Part,    // there is no room now
   Failed,  // the transport could not post it: the peer is lost
 };
+
+// The update of a command that has one.
+void set_update(Record& record, const device::Command& command);
+// The last record of a command.
+void end_command(Record& record, const device::Command& command);
 
 class CommandPacker {
  public:
@@ -53,6 +68,10 @@ class CommandPacker {
   [[nodiscard]] bool pack_put(QueuedCommand& queued);
   [[nodiscard]] Packed pack_direct_put(QueuedCommand& queued);
   [[nodiscard]] Packed start_direct_get(const QueuedCommand& queued);
+  [[nodiscard]] Packed pack_list(QueuedCommand& queued);
+  [[nodiscard]] Status post_list(QueuedCommand& queued);
+  [[nodiscard]] bool pack_entry(QueuedCommand& queued, const ListReader& list, bool is_end);
+  [[nodiscard]] bool end_list(QueuedCommand& queued);
   [[nodiscard]] bool pack_small_put(const QueuedCommand& queued);
   [[nodiscard]] bool pack_atomic(const QueuedCommand& queued);
   [[nodiscard]] bool pack_get(const QueuedCommand& queued);

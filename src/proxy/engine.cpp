@@ -2,11 +2,15 @@
 
 #include <array>
 #include <bit>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/proxy/list_reader.hpp"
 
 namespace weft::proxy {
 
@@ -25,6 +29,21 @@ static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Se
               static_cast<int>(AtomicOp::Fetch) == static_cast<int>(AtomicCode::Fetch));
 
 namespace {
+
+bool has_update(const Command& command) {
+  return command.kind == CommandKind::PutList && (command.flags & device::kSignalAfter) != 0;
+}
+
+std::string describe_entry(std::uint32_t number, const Command& command, const std::byte* payload) {
+  ListReader list(command, payload);
+  bool is_there = true;
+  for (std::uint32_t i = 0; i <= number && is_there; ++i) {
+    is_there = list.next();
+  }
+  return is_there ? fmt::format("segment {}, {} bytes to offset {:#x}, is not in the device heap",
+                                number, list.entry().bytes, list.entry().dest)
+                  : fmt::format("segment {} and later ones do not fit into a command", number);
+}
 
 // The most commands taken from one ring before the others have their turn.
 constexpr int kCommandsPerTurn = 64;
@@ -136,7 +155,7 @@ bool Engine::drain(std::uint32_t ring) {
 bool Engine::take(std::uint32_t ring, const Command& command) {
   CommandConsumer& from = rings_[ring];
   const bool wants_reply = (command.flags & device::kReplyWanted) != 0;
-  const bool is_remote = is_valid(command);
+  const bool is_remote = is_valid(command, from.payload());
   if (is_remote) {
     Outgoing& stream = *outgoing_[command.pe];
     if (!stream.has_room()) {
@@ -152,11 +171,12 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
   if (!from.finish(from.position(), wants_reply, 0)) {
     return false;
   }
+  const std::byte* payload = from.payload();
   from.take();
   if (command.kind == CommandKind::Fence) {
     fence();
   } else if (command.kind != CommandKind::Nop && command.kind != CommandKind::Await) {
-    refuse(command);
+    refuse(command, payload);
   }
   return true;
 }
@@ -175,9 +195,14 @@ bool Engine::has_taken_awaited(const Command& command) const {
 }
 
 // Only the first is logged: a faulty kernel usually repeats its error.
-void Engine::refuse(const Command& command) {
-  if (!has_refused_) {
-    has_refused_ = true;
+void Engine::refuse(const Command& command, const std::byte* payload) {
+  const bool is_first = !std::exchange(has_refused_, true);
+  const auto entry =
+      command.kind == CommandKind::PutList ? first_bad_entry(command, payload) : std::nullopt;
+  if (is_first && entry) {
+    log::error("the GPU asked for a list of {} segments for PE {}, of which {}", command.dest,
+               command.pe, describe_entry(*entry, command, payload));
+  } else if (is_first) {
     log::error(
         "the GPU asked for a command of kind {} with PE {}, {} bytes, dest {:#x}, source {:#x}, "
         "word {:#x}: not a PE or not memory that is reached by command",
@@ -187,16 +212,29 @@ void Engine::refuse(const Command& command) {
   on_failed_(Pe(command.pe), command.kind, Status::InvalidArgument);
 }
 
+// The number of the first entry that is not in the heap, or beyond the list. Empty: all are good.
+std::optional<std::uint32_t> Engine::first_bad_entry(const Command& command,
+                                                     const std::byte* payload) const {
+  ListReader list(command, payload);
+  for (std::uint32_t i = 0; i < command.dest; ++i) {
+    if (!list.next() || !context_.is_in_heap(list.entry().dest, list.entry().bytes)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 // False also for commands without a peer.
-bool Engine::is_valid(const Command& command) const {
+bool Engine::is_valid(const Command& command, const std::byte* payload) const {
   if (command.kind == CommandKind::Nop || command.kind == CommandKind::Fence ||
       command.kind == CommandKind::Await || command.pe >= outgoing_.size() ||
       outgoing_[command.pe] == nullptr) {
     return false;
   }
-  const bool has_word = command.kind == CommandKind::PutSignal ||
+  const bool has_word = command.kind == CommandKind::PutSignal || has_update(command) ||
                         command.kind == CommandKind::Signal || command.kind == CommandKind::Atomic;
-  if (has_word && !context_.is_in_heap(command.word, command.element_bytes)) {
+  if (has_word && (!context_.is_in_heap(command.word, command.element_bytes) ||
+                   command.word % command.element_bytes != 0)) {
     return false;
   }
   if ((command.flags & device::kPayloadInSlot) != 0 && command.bytes > device::kPayloadBytes) {
@@ -206,6 +244,9 @@ bool Engine::is_valid(const Command& command) const {
     case CommandKind::Put:
     case CommandKind::PutSignal:
       return context_.is_in_heap(command.dest, command.bytes);
+    case CommandKind::PutList:
+      return (command.flags & device::kPayloadInSlot) != 0 &&
+             command.bytes == device::kPayloadBytes && !first_bad_entry(command, payload);
     case CommandKind::Get:
       return context_.is_in_heap(command.source, command.bytes);
     case CommandKind::Signal:

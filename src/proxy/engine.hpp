@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "src/proxy/context.hpp"
@@ -79,9 +80,11 @@ class Engine {
  private:
   bool drain(std::uint32_t ring);
   [[nodiscard]] bool take(std::uint32_t ring, const device::Command& command);
-  [[nodiscard]] bool is_valid(const device::Command& command) const;
+  [[nodiscard]] bool is_valid(const device::Command& command, const std::byte* payload) const;
+  [[nodiscard]] std::optional<std::uint32_t> first_bad_entry(const device::Command& command,
+                                                             const std::byte* payload) const;
   [[nodiscard]] bool has_taken_awaited(const device::Command& command) const;
-  void refuse(const device::Command& command);
+  void refuse(const device::Command& command, const std::byte* payload);
   void fence();
   void check_a_peer(std::uint64_t now_ns);
   void check_copies();

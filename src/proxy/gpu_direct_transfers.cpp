@@ -1,5 +1,7 @@
 #include "src/proxy/gpu_direct_transfers.hpp"
 
+#include <weft/device/list.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -31,17 +33,13 @@ OperationCounter& GpuDirectTransfers::get_counter(std::size_t slot) const {
 }
 
 bool GpuDirectTransfers::takes(const Command& command) const {
-  if (counters_->empty() || command.bytes < context_.direct_bytes_min) {
-    return false;
-  }
   switch (command.kind) {
     case CommandKind::Put:
     case CommandKind::PutSignal:
-      return context_.is_registered(command.source, command.bytes) &&
-             context_.on_rails(command.dest, command.bytes);
+      return takes_put(command.dest, command.source, command.bytes);
     case CommandKind::Get:
-      return context_.is_registered(command.dest, command.bytes) &&
-             context_.on_rails(command.source, command.bytes);
+      return takes_put(command.source, command.dest, command.bytes);
+    case CommandKind::PutList:
     case CommandKind::Nop:
     case CommandKind::Signal:
     case CommandKind::Atomic:
@@ -52,27 +50,46 @@ bool GpuDirectTransfers::takes(const Command& command) const {
   return false;
 }
 
-Status GpuDirectTransfers::post_put(const Command& command) {
+bool GpuDirectTransfers::takes_put(std::uint64_t dest,
+                                   std::uint64_t source,
+                                   std::uint64_t bytes) const {
+  return !counters_->empty() && bytes >= context_.direct_bytes_min &&
+         context_.is_registered(source, bytes) && context_.on_rails(dest, bytes);
+}
+
+Status GpuDirectTransfers::post_put(std::span<const Range> ranges) {
   if (posted_ - finished_ == window()) {
     return Status::Again;
   }
-  const auto slot = static_cast<std::uint32_t>(posted_ % window());
-  const auto remote = context_.on_rails(command.dest, command.bytes);
-  if (!remote) {
-    return Status::InvalidArgument;  // freed since `takes`
+  std::array<transport::Segment, device::kListEntriesMax> segments;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto remote = context_.on_rails(ranges[i].dest, ranges[i].bytes);
+    if (!remote) {
+      return Status::InvalidArgument;  // freed since `takes`
+    }
+    segments[i] = {.remote = *remote,
+                   .local = reinterpret_cast<void*>(ranges[i].source),
+                   .bytes = ranges[i].bytes};
+    bytes += ranges[i].bytes;
   }
-  const Status status = context_.transport.post(
-      {.kind = transport::OperationKind::PutSignal,
-       .on_device = true,
-       .peer = peer_,
-       .remote = *remote,
-       .local = reinterpret_cast<void*>(command.source),
-       .bytes = command.bytes,
-       .update = {.code = transport::AtomicCode::Set,
-                  .element_bytes = 8,
-                  .word = context_.in_staging(context_.layout.direct_arrival(context_.me, slot)),
-                  .operand = posted_ + 1},
-       .counter = &put_counter(posted_)});
+  const auto slot = static_cast<std::uint32_t>(posted_ % window());
+  transport::Operation operation{
+      .kind = transport::OperationKind::PutSignal,
+      .on_device = true,
+      .peer = peer_,
+      .remote = segments.front().remote,
+      .local = segments.front().local,
+      .bytes = bytes,
+      .update = {.code = transport::AtomicCode::Set,
+                 .element_bytes = 8,
+                 .word = context_.in_staging(context_.layout.direct_arrival(context_.me, slot)),
+                 .operand = posted_ + 1},
+      .counter = &put_counter(posted_)};
+  if (ranges.size() > 1) {
+    operation.segments = std::span(segments).first(ranges.size());
+  }
+  const Status status = context_.transport.post(operation);
   if (status == Status::Ok) {
     ++posted_;
     wants_flush_ = true;

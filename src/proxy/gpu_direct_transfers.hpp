@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "src/base/function_ref.hpp"
@@ -37,9 +38,22 @@ class GpuDirectTransfers {
   // each in one chunk of it; the local side may also be in a window. Each chunk and each window is a region of the rails.
   [[nodiscard]] bool takes(const device::Command& command) const;
 
-  // Starts a put; its number is then `posted() - 1`. Again: nothing was posted. The source must not change until
+  // The same of a put.
+  [[nodiscard]] bool takes_put(std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) const;
+
+  // One range of a put, from GPU memory to an offset in the peer's device heap.
+  struct Range {
+    std::uint64_t dest;
+    std::uint64_t source;
+    std::uint64_t bytes;
+  };
+
+  // Whether a put may have several ranges.
+  [[nodiscard]] bool gathers() const { return context_.transport.gathers(); }
+
+  // Starts a put; its number is then `posted() - 1`. Again: nothing was posted. The sources must not change until
   // finish_put.
-  [[nodiscard]] Status post_put(const device::Command& command);
+  [[nodiscard]] Status post_put(std::span<const Range> ranges);
 
   [[nodiscard]] std::uint64_t posted() const { return posted_; }
 

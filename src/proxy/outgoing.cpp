@@ -54,6 +54,7 @@ void Outgoing::enqueue(const Command& command,
   queued.origin = origin;
   queued.packed_bytes = 0;
   queued.begun = false;
+  queued.list = {};
   is_unfenced_ = true;
   if (fence_next_) {
     queued.command.flags |= device::kFenceBefore;

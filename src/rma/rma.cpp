@@ -1,6 +1,7 @@
 #include "src/rma/rma.hpp"
 
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,10 @@ Operation atomic_operation(transport::RemoteAddress word, const Atomic& atomic, 
                      .word = word,
                      .operand = atomic.operand,
                      .compare = atomic.compare}};
+}
+
+transport::AtomicUpdate update_of(const Signal& signal, transport::RemoteAddress word) {
+  return {.code = signal.code, .element_bytes = 8, .word = word, .operand = signal.value};
 }
 
 void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
@@ -98,11 +103,79 @@ Status Rma::put_signal(Context& context,
                       .remote = remote_address(dest),
                       .local = const_cast<std::byte*>(source.data()),
                       .bytes = source.size(),
-                      .update = {.code = signal.code,
-                                 .element_bytes = 8,
-                                 .word = remote_address(signal.word),
-                                 .operand = signal.value}};
+                      .update = update_of(signal, remote_address(signal.word))};
   return post(context, operation, blocking);
+}
+
+// What is mapped here is stored before the rest is posted, so a signal that goes with the rest follows both.
+Status Rma::putv(Context& context,
+                 std::span<const weft_segment> segments,
+                 const Signal* signal,
+                 Pe peer,
+                 Blocking blocking) {
+  thread_local std::vector<transport::Segment> elsewhere;  // keeps its memory from call to call
+  elsewhere.clear();
+  std::size_t bytes = 0;
+  for (const weft_segment& segment : segments) {
+    if (segment.bytes != 0 && view(segment.dest, peer) == nullptr) {
+      elsewhere.push_back({.remote = remote_address(segment.dest),
+                           .local = const_cast<void*>(segment.source),
+                           .bytes = segment.bytes});
+      bytes += segment.bytes;
+    } else if (segment.bytes != 0) {
+      const Status status =
+          put(context, segment.dest, {static_cast<const std::byte*>(segment.source), segment.bytes},
+              peer, blocking);
+      if (status != Status::Ok) {
+        return status;
+      }
+    }
+  }
+  if (elsewhere.empty()) {
+    return signal == nullptr ? Status::Ok : this->signal(context, *signal, peer);
+  }
+  const bool is_one =
+      routes_.to(peer).gathers() && (signal == nullptr || view(signal->word, peer) == nullptr);
+  if (!is_one) {
+    return post_one_by_one(context, elsewhere, signal, peer, blocking);
+  }
+  Operation operation{.kind = signal == nullptr ? OperationKind::Put : OperationKind::PutSignal,
+                      .peer = peer,
+                      .remote = elsewhere.front().remote,
+                      .local = elsewhere.front().local,
+                      .bytes = bytes,
+                      .update = {}};
+  if (signal != nullptr) {
+    operation.update = update_of(*signal, remote_address(signal->word));
+  }
+  if (elsewhere.size() > 1) {
+    operation.segments = elsewhere;
+  }
+  return post(context, operation, blocking);
+}
+
+Status Rma::post_one_by_one(Context& context,
+                            std::span<const transport::Segment> segments,
+                            const Signal* signal,
+                            Pe peer,
+                            Blocking blocking) {
+  for (const transport::Segment& segment : segments) {
+    Operation operation{.kind = OperationKind::Put,
+                        .peer = peer,
+                        .remote = segment.remote,
+                        .local = segment.local,
+                        .bytes = segment.bytes,
+                        .update = {}};
+    const Status status = post(context, operation, Blocking::No);
+    if (status != Status::Ok) {
+      return status;
+    }
+  }
+  if (signal == nullptr && blocking == Blocking::No) {
+    return Status::Ok;
+  }
+  const Status status = quiet(context, peer);
+  return status == Status::Ok && signal != nullptr ? this->signal(context, *signal, peer) : status;
 }
 
 Status Rma::signal(Context& context, const Signal& signal, Pe peer) {

@@ -5,6 +5,8 @@
 // Errors: Status only. The caller (the C shim) formats the message with `describe_invalid`.
 #pragma once
 
+#include <weft/weft.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -76,6 +78,12 @@ class Rma {
                     const Signal& signal,
                     Pe peer,
                     Blocking blocking);
+  // Puts all segments, then updates the signal's word unless `signal` is null. The list may be reused on return.
+  Status putv(Context& context,
+              std::span<const weft_segment> segments,
+              const Signal* signal,
+              Pe peer,
+              Blocking blocking);
   Status signal(Context& context, const Signal& signal, Pe peer);
   // If `result` is null: not fetching, complete after quiet. Otherwise waits for the old value.
   Status atomic(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
@@ -114,6 +122,11 @@ class Rma {
   }
 
   Status post(Context& context, transport::Operation& operation, Blocking blocking);
+  Status post_one_by_one(Context& context,
+                         std::span<const transport::Segment> segments,
+                         const Signal* signal,
+                         Pe peer,
+                         Blocking blocking);
 
   FastPath fast_path_;
   Doorbells doorbells_;

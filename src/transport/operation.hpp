@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "src/base/atomic.hpp"
 #include "src/base/ids.hpp"
@@ -92,6 +93,13 @@ class OperationCounter {
   mutable std::uint32_t failed_ = 0;
 };
 
+// One range of an operation that gathers.
+struct Segment {
+  RemoteAddress remote;
+  void* local = nullptr;
+  std::size_t bytes = 0;  // not 0
+};
+
 struct Operation {
   OperationKind kind = OperationKind::Put;
   // The source may be reused as soon as post returns Ok: the transport copies the data that it still needs.
@@ -105,6 +113,9 @@ struct Operation {
   AtomicUpdate update;              // PutSignal's signal, or the atomic
   std::uint64_t* result = nullptr;  // Atomic: the old value, written before the counter completes
   OperationCounter* counter = nullptr;
+  // Put and PutSignal, for a transport that gathers(): the ranges, `bytes` in all, instead of `remote` and `local`. Read
+  // during post only.
+  std::span<const Segment> segments;
 };
 
 }  // namespace weft::transport

@@ -93,6 +93,9 @@ class Transport {
   // will be completed exactly once, even if the peer is lost meanwhile.
   virtual Status post(const Operation& operation) noexcept = 0;
 
+  // Whether it takes operations that have segments.
+  [[nodiscard]] virtual bool gathers() const noexcept { return false; }
+
   // Makes everything posted to `peer` become visible and complete without further calls of post. Returns at once; call
   // it before waiting on a counter. Cheap if nothing is outstanding.
   virtual void flush(Pe peer) noexcept = 0;

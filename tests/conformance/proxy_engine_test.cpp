@@ -2,6 +2,7 @@
 // a simulated network and over libfabric on loopback.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <barrier>
 #include <cstring>
 #include <iostream>
@@ -135,6 +136,125 @@ TEST_P(ProxyEngine, PutsOfEverySizeArriveExactlyAndNothingBeside) {
       ASSERT_EQ(pes[1].heap[offset + bytes], std::byte{0xA5}) << bytes;
     }
   }
+}
+
+// Rows of all lengths, in this order: carried, fetched, by parcels and by NICs; some of none.
+std::vector<std::size_t> row_sizes(std::size_t count, std::uint64_t seed) {
+  constexpr std::array<std::size_t, 12> kSizes{1,  480, 0,    481, 512,    513,
+                                               16, 900, 4096, 7,   20'000, 100};
+  std::vector<std::size_t> all(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    all[i] = kSizes[(i * 5 + seed) % kSizes.size()];
+  }
+  return all;
+}
+
+// Rows that lie behind each other in `source`, and with a gap behind each at `dest`.
+std::vector<GpuThread::Segment> rows_of(std::byte* dest,
+                                        const std::byte* source,
+                                        const std::vector<std::size_t>& row_bytes) {
+  std::vector<GpuThread::Segment> rows;
+  for (const std::size_t bytes : row_bytes) {
+    rows.push_back({dest, source, bytes});
+    dest += bytes + 24;
+    source += bytes;
+  }
+  return rows;
+}
+
+void expect_rows(const std::byte* dest,
+                 const std::byte* source,
+                 const std::vector<std::size_t>& row_bytes) {
+  for (std::size_t row = 0; row < row_bytes.size(); ++row) {
+    const std::size_t bytes = row_bytes[row];
+    ASSERT_TRUE(std::equal(source, source + bytes, dest)) << "row " << row << " of " << bytes;
+    ASSERT_TRUE(std::all_of(dest + bytes, dest + bytes + 24,
+                            [](std::byte byte) { return byte == std::byte{0xA5}; }))
+        << "behind row " << row;
+    dest += bytes + 24;
+    source += bytes;
+  }
+}
+
+TEST_P(ProxyEngine, AListPutsEachRowInItsPlaceAndNothingBeside) {
+  ProxyPes& pes = start({.engine = small_staging(), .seed = 21});
+  GpuThread gpu = pes[0].thread();
+  std::byte* source = pes[0].heap.data() + (1U << 20U);
+  for (const std::size_t count : {0U, 1U, 2U, 21U, 22U, 100U}) {
+    const std::vector<std::size_t> sizes = row_sizes(count, count);
+    const std::vector<std::byte> data = pattern(std::reduce(sizes.begin(), sizes.end()), 1 + count);
+    std::ranges::copy(data, source);
+    std::ranges::fill(pes[1].heap, std::byte{0xA5});
+    const bool waits = count % 2 == 0;
+    const std::uint64_t position =
+        gpu.putv(rows_of(pes[0].heap.data(), source, sizes), nullptr, 0, Pe(1), waits);
+    if (waits) {
+      static_cast<void>(gpu.reply_of(position));
+    }
+    gpu.quiet();
+    expect_rows(pes[1].heap.data(), data.data(), sizes);
+  }
+}
+
+TEST_P(ProxyEngine, TheSignalOfAListFollowsAllItsRows) {
+  ProxyPes& pes = start({.engine = small_staging(), .seed = 22});
+  GpuThread gpu = pes[0].thread();
+  GpuThread receiver = pes[1].thread();
+  std::byte* source = pes[0].heap.data() + (2U << 20U);
+  constexpr std::size_t kRows = 45;
+  for (std::uint64_t round = 1; round <= 12; ++round) {
+    const std::vector<std::size_t> sizes = row_sizes(kRows, round);
+    const std::vector<std::byte> data = pattern(std::reduce(sizes.begin(), sizes.end()), round);
+    std::ranges::copy(data, source);
+    std::fill_n(pes[1].heap.data() + 4096, data.size() + kRows * 24, std::byte{0xA5});
+    gpu.putv(rows_of(pes[0].heap.data() + 4096, source, sizes), pes[0].word(64), round, Pe(1));
+    receiver.wait_until_at_least(pes[1].word(64), round);
+    expect_rows(pes[1].heap.data() + 4096, data.data(), sizes);
+    gpu.quiet();  // the source may be written
+  }
+  gpu.putv({}, pes[0].word(64), 99, Pe(1));
+  receiver.wait_until_at_least(pes[1].word(64), 99);
+}
+
+TEST_P(ProxyEngine, AFenceOrdersLists) {
+  ProxyPes& pes = start({.engine = small_staging(), .seed = 23});
+  GpuThread gpu = pes[0].thread();
+  GpuThread receiver = pes[1].thread();
+  std::byte* source = pes[0].heap.data() + (2U << 20U);
+  const std::vector<std::size_t> sizes = row_sizes(30, 3);
+  const std::size_t bytes = std::reduce(sizes.begin(), sizes.end());
+  constexpr std::uint64_t kRounds = 8;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    std::ranges::copy(pattern(bytes, round), source + round * bytes);
+  }
+  std::fill_n(pes[1].heap.data() + 4096, bytes + sizes.size() * 24, std::byte{0xA5});
+  for (std::uint64_t round = 0; round < kRounds; ++round) {  // into the same places
+    gpu.putv(rows_of(pes[0].heap.data() + 4096, source + round * bytes, sizes), nullptr, 0, Pe(1));
+    gpu.fence();
+  }
+  gpu.signal_add(pes[0].word(64), 1, Pe(1));
+  receiver.wait_until_at_least(pes[1].word(64), 1);
+  expect_rows(pes[1].heap.data() + 4096, pattern(bytes, kRounds - 1).data(), sizes);
+  gpu.quiet();
+}
+
+TEST_P(ProxyEngine, AListWithARowOutsideTheHeapIsRefusedAndNamed) {
+  ProxyPes& pes = start({.engine = small_staging(), .seed = 24});
+  GpuThread gpu = pes[0].thread();
+  std::byte* heap = pes[0].heap.data();
+  const std::array<GpuThread::Segment, 3> rows{
+      {{heap, heap, 4000}, {heap + pes[0].heap.size() - 7, heap, 8}, {heap, heap, 8}}};
+  testing::internal::CaptureStderr();
+  gpu.putv(rows, nullptr, 0, Pe(1));
+  gpu.quiet();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(pes[0].failures.count(Pe(1), Status::InvalidArgument), 1U);
+  EXPECT_NE(said.find("a list of 3 segments for PE 1, of which segment 1, 8 bytes to offset"),
+            std::string::npos)
+      << said;
+  gpu.putv(std::span(rows).first(1), pes[0].word(8192), 7, Pe(1));
+  pes[1].thread().wait_until_at_least(pes[1].word(8192), 7);
+  gpu.quiet();
 }
 
 TEST_P(ProxyEngine, GetsOfEverySizeReadExactlyAndNothingBeside) {

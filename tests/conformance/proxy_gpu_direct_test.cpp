@@ -119,6 +119,29 @@ TEST_F(ProxyGpuDirect, ASignalWaitsForTheDataThatNicsBringAndThenForItsFlush) {
   EXPECT_EQ(copies(0) + copies(1), 0U);
 }
 
+TEST_F(ProxyGpuDirect, TheLongRowsOfAListAreOneTransferAndItsSignalWaitsForThem) {
+  start(2);
+  network_.hold_writes(1, kHeapKey);
+  const std::array<GpuThread::Segment, 4> rows{{{heap(0) + kDest, heap(0) + kSource, 1000},
+                                                {heap(0) + kDest + 1000, heap(0) + kSource, 100},
+                                                {heap(0) + kDest + 1100, heap(0) + kSource, 900},
+                                                {heap(0) + kDest + 2000, heap(0) + kSource, 1000}}};
+  const std::uint64_t position = at(0).thread().putv(rows, at(0).word(64), 1, Pe(1));
+  poll();
+  EXPECT_EQ(network_.held(), 3U);
+  EXPECT_EQ(apply(1), 1U);  // the row that is carried waits for none
+  EXPECT_EQ(*at(1).word(64), 0U);
+  network_.let_go();
+  poll();
+  EXPECT_EQ(apply(1), 1U);
+  EXPECT_EQ(*at(1).word(64), 1U);
+  EXPECT_TRUE(has_data(1));
+  poll();
+  EXPECT_TRUE(is_complete(0, position));
+  EXPECT_EQ(copiers_[1].shows, 1);
+  EXPECT_EQ(copies(0) + copies(1), 0U);
+}
+
 TEST_F(ProxyGpuDirect, APutIsCompleteWhenItsDataIsThereAndShown) {
   start(2);
   network_.hold_writes(1, kHeapKey);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -16,6 +17,7 @@ using transport::AtomicUpdate;
 using transport::Operation;
 using transport::OperationCounter;
 using transport::OperationKind;
+using transport::Segment;
 
 void TransportSuite::SetUp() {
   bytes_ = 2 * GetParam().bytes_max + 8192;
@@ -57,6 +59,33 @@ Operation TransportSuite::put(Pe to, std::uint64_t offset, std::vector<std::byte
           .local = source.data(),
           .bytes = source.size(),
           .update = {}};
+}
+
+std::vector<Segment> TransportSuite::scattered(std::uint64_t offset,
+                                               std::vector<std::byte>& source,
+                                               std::span<const std::size_t> parts) const {
+  std::vector<Segment> segments;
+  std::byte* from = source.data();
+  for (const std::size_t bytes : parts) {
+    segments.push_back({.remote = remote(offset), .local = from, .bytes = bytes});
+    from += bytes;
+    offset += 2 * bytes;
+  }
+  return segments;
+}
+
+void TransportSuite::expect_scattered(Pe at_pe,
+                                      std::uint64_t offset,
+                                      const std::vector<std::byte>& source,
+                                      std::span<const std::size_t> parts) {
+  const std::byte* from = source.data();
+  for (const std::size_t bytes : parts) {
+    ASSERT_EQ(std::memcmp(at(at_pe, offset), from, bytes), 0) << bytes << " bytes at " << offset;
+    const std::vector<std::byte> gap(bytes, kPoison);
+    ASSERT_EQ(std::memcmp(at(at_pe, offset + bytes), gap.data(), bytes), 0) << "behind " << offset;
+    from += bytes;
+    offset += 2 * bytes;
+  }
 }
 
 Operation TransportSuite::atomic(Pe to, const AtomicUpdate& update) {
@@ -206,6 +235,88 @@ TEST_P(TransportSuite, ASignalIsNeverSeenBeforeItsData) {
     seen = now;
   }
   EXPECT_EQ(seen, all);
+  complete(Pe(0), Pe(1), counter);
+}
+
+// Sizes of segments: single bytes, odd ones, and some that are cut into pieces.
+std::vector<std::size_t> segment_sizes(std::size_t count, std::uint64_t seed) {
+  std::vector<std::size_t> sizes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    sizes[i] = i % 7 == 3 ? 20'000 + i : 1 + (i * 37 + seed * 11) % 900;
+  }
+  return sizes;
+}
+
+std::size_t sum_of(const std::vector<std::size_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+}
+
+TEST_P(TransportSuite, AGatherPutsEachSegmentInItsPlaceAndCountsOnce) {
+  if (!pes_->transport(Pe(0)).gathers()) {
+    GTEST_SKIP() << "this transport takes no segments";
+  }
+  for (const std::size_t count : {1U, 2U, 60U}) {
+    for (const bool copies : {false, true}) {
+      const std::vector<std::size_t> sizes = segment_sizes(count, count);
+      std::vector<std::byte> source = pattern(sum_of(sizes), count + (copies ? 1 : 0));
+      const std::vector<std::byte> before = source;
+      std::fill_n(at(Pe(1), 0), bytes_, kPoison);
+      OperationCounter counter;
+      Operation operation = put(Pe(1), 0, source);
+      const std::vector<Segment> segments = scattered(64, source, sizes);
+      operation.segments = segments;
+      operation.copy_source = copies;
+      operation.counter = &counter;
+      post(Pe(0), operation);
+      if (copies) {
+        std::ranges::fill(source, std::byte{0});
+      }
+      complete(Pe(0), Pe(1), counter);
+      expect_scattered(Pe(1), 64, before, sizes);
+    }
+  }
+}
+
+TEST_P(TransportSuite, TheSignalOfAGatherIsNeverSeenBeforeAnyOfItsSegments) {
+  if (!pes_->transport(Pe(0)).gathers()) {
+    GTEST_SKIP() << "this transport takes no segments";
+  }
+  constexpr std::uint64_t kRounds = 8;
+  const std::uint64_t room = bytes_ / kRounds / 64 * 64 - 64;
+  OperationCounter counter;
+  word(Pe(1), 0) = 0;
+  std::vector<std::vector<std::size_t>> sizes;
+  std::vector<std::vector<std::byte>> sources;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    sizes.push_back(segment_sizes(1 + round * 2, round));
+    sources.push_back(pattern(sum_of(sizes[round]), round));
+    ASSERT_LT(2 * sources[round].size(), room);
+  }
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    Operation operation = put(Pe(1), 0, sources[round]);
+    const std::vector<Segment> segments =
+        scattered(64 + round * room, sources[round], sizes[round]);
+    operation.segments = segments;
+    operation.kind = OperationKind::PutSignal;
+    operation.update = {
+        .code = AtomicCode::Add, .word = remote(0), .operand = std::uint64_t{1} << round};
+    operation.counter = &counter;
+    post(Pe(0), operation);
+  }
+  pes_->transport(Pe(0)).flush(Pe(1));
+  constexpr std::uint64_t kAll = (std::uint64_t{1} << kRounds) - 1;
+  std::uint64_t seen = 0;
+  for (std::uint64_t pass = 0; seen != kAll && pass < 10'000'000; ++pass) {
+    progress_all();
+    const std::uint64_t now = transport::load_word(&word(Pe(1), 0));
+    for (std::uint64_t round = 0; round < kRounds; ++round) {
+      if (((now & ~seen) >> round & 1U) != 0) {
+        expect_scattered(Pe(1), 64 + round * room, sources[round], sizes[round]);
+      }
+    }
+    seen = now;
+  }
+  EXPECT_EQ(seen, kAll);
   complete(Pe(0), Pe(1), counter);
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,15 @@ class TransportSuite : public ::testing::TestWithParam<TransportFactory> {
   [[nodiscard]] transport::Operation put(Pe to,
                                          std::uint64_t offset,
                                          std::vector<std::byte>& source);
+  // Parts of `source`, in turn, to every second place from `offset` on; the places are as long as the parts.
+  [[nodiscard]] std::vector<transport::Segment> scattered(std::uint64_t offset,
+                                                          std::vector<std::byte>& source,
+                                                          std::span<const std::size_t> parts) const;
+  // Whether they are all there, and nothing between them.
+  void expect_scattered(Pe at_pe,
+                        std::uint64_t offset,
+                        const std::vector<std::byte>& source,
+                        std::span<const std::size_t> parts);
   [[nodiscard]] transport::Operation atomic(Pe to, const transport::AtomicUpdate& update);
 
   std::uint64_t base_ = 0;  // where the suite's part of the heap starts

@@ -43,6 +43,11 @@ __global__ void put_to(int* dest, const int* source, int pe) {
   wd::put<wd::Block>(dest, source, 4, pe);
 }
 
+__global__ void put_list_to(int* dest, int* outside, int pe) {
+  const wd::Segment list[] = {{dest, dest, 4}, {dest + 1, dest, 4}, {outside, dest, 12}};
+  wd::putv<wd::Warp>(list, 3, pe);
+}
+
 __global__ void wait_for(std::uint64_t* word) {
   wd::signal_wait_until(word, wd::Comparison::Eq, 42);
 }
@@ -141,6 +146,15 @@ void own_to_kernel() {
   end_of_kernel();
 }
 
+void list_to_kernel() {
+  open();
+  auto* dest = static_cast<int*>(weft_device_calloc(8, sizeof(int)));
+  int* own = nullptr;
+  cudaMalloc(&own, 64);
+  put_list_to<<<1, 32>>>(dest, own, 0);
+  end_of_kernel();
+}
+
 void no_such_pe() {
   open();
   auto* on_gpu = static_cast<int*>(weft_device_malloc(64));
@@ -228,6 +242,7 @@ constexpr Case kCases[] = {{"no-gpu", &no_gpu},
                            {"host-to-device-call", &host_to_device_call},
                            {"host-to-kernel", &host_to_kernel},
                            {"own-to-kernel", &own_to_kernel},
+                           {"list-to-kernel", &list_to_kernel},
                            {"no-such-pe", &no_such_pe},
                            {"beyond-heap", &beyond_heap},
                            {"not-cooperative", &not_cooperative},

@@ -1,5 +1,8 @@
 // What the host puts on a stream, each against a host reference, and all of it in a CUDA graph that is
 // replayed many times.
+#include <algorithm>
+#include <cstring>
+
 #include "tests/device/device_tools.cuh"
 
 namespace {
@@ -131,6 +134,52 @@ DEVICE_TEST(put_signal,
   suite::finish("signal");
 }
 
+// 400 rows, of which every seventh is empty, in reverse order; the list is the host's, and changes when the call returns.
+DEVICE_TEST(putv, "putv and putv_signal on a stream: each segment is in its place") {
+  constexpr std::size_t kRows = 400;
+  constexpr std::size_t kWords = 60;
+  const Array<std::uint64_t> dest(kRows * kWords);
+  Array<std::uint64_t> source(kRows * kWords, suite::Where::Own);
+  const Array<std::uint64_t> word(1);
+  const Stream stream;
+  const auto words_in = [](std::size_t row) { return row % 7 == 0 ? 0 : 1 + row % kWords; };
+  for (int d = 0; d < suite::pe_count(); ++d) {
+    source.write(words_of(suite::me() + d * suite::pe_count(), kRows * kWords));
+    require_cuda(cudaMemset(dest.get(), 0, dest.count() * 8), "cudaMemset");
+    suite::finish("dest is empty");
+    std::vector<weft_segment> list;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      list.push_back({dest.get() + (kRows - 1 - row) * kWords, source.get() + row * kWords,
+                      words_in(row) * 8});
+    }
+    const auto expected_signals = static_cast<std::uint64_t>(d) + 1;
+    if (d % 2 == 0) {
+      require_weft(weft_putv_signal_on_stream(list.data(), kRows, {word.get(), 1, WEFT_SIGNAL_ADD},
+                                              suite::to_at(d), stream.get()),
+                   "weft_putv_signal_on_stream");
+    } else {
+      require_weft(weft_putv_on_stream(list.data(), kRows, suite::to_at(d), stream.get()),
+                   "weft_putv_on_stream");
+      require_weft(weft_quiet_on_stream(stream.get()), "quiet");
+      require_weft(weft_putv_signal_on_stream(nullptr, 0, {word.get(), 1, WEFT_SIGNAL_ADD},
+                                              suite::to_at(d), stream.get()),
+                   "weft_putv_signal_on_stream of nothing");
+    }
+    list.assign(kRows, {});
+    require_weft(
+        weft_signal_wait_until_on_stream(word.get(), WEFT_EQ, expected_signals, stream.get()),
+        "wait");
+    suite::finish("putv");
+    const auto sent = words_of(suite::from_at(d) + d * suite::pe_count(), kRows * kWords);
+    std::vector<std::uint64_t> expected(kRows * kWords);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(row * kWords), words_in(row),
+                  expected.begin() + static_cast<std::ptrdiff_t>((kRows - 1 - row) * kWords));
+    }
+    expect(dest, expected, "dest");
+  }
+}
+
 DEVICE_TEST(exchanges, "alltoall, broadcast and fcollect of the world on a stream") {
   const Memory m;
   const int root = suite::pe_count() - 1;
@@ -220,7 +269,18 @@ DEVICE_TEST(arguments,
   const Memory m;
   const int pes = suite::pe_count();
   int own = 0;
-  const int statuses[] = {weft_put_on_stream(m.dest.get(), m.source.get(), 8, pes, m.stream.get()),
+  const weft_segment good{m.dest.get(), m.source.get(), 8};
+  const weft_segment lists[][2] = {{good, {&own, m.source.get(), 4}},
+                                   {good, {m.dest.get(), &own, 4}}};
+  for (const auto& list : lists) {
+    if (weft_putv_on_stream(list, 2, 0, m.stream.get()) != WEFT_INVALID_ARGUMENT ||
+        std::strstr(weft_last_error(), "weft_putv_on_stream: segment 1 of 2: ") == nullptr) {
+      suite::fail("putv said: %s", weft_last_error());
+    }
+  }
+  const int statuses[] = {weft_putv_on_stream(nullptr, 2, 0, m.stream.get()),
+                          weft_putv_on_stream(nullptr, 0, pes, m.stream.get()),
+                          weft_put_on_stream(m.dest.get(), m.source.get(), 8, pes, m.stream.get()),
                           weft_put_on_stream(&own, m.source.get(), 4, 0, m.stream.get()),
                           weft_get_on_stream(m.dest.get(), &own, 4, 0, m.stream.get()),
                           weft_signal_on_stream({nullptr, 1, WEFT_SIGNAL_SET}, 0, m.stream.get()),

@@ -9,7 +9,7 @@ import pytest
 
 HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no GPU on this machine")
-PROGRAMS = ["rma", "signal", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream", "heap"]
+PROGRAMS = ["rma", "signal", "putv", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream", "heap"]
 EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
 
 
@@ -122,6 +122,7 @@ def test_host_memory_given_to_device_calls_is_refused_by_name(start):
 @pytest.mark.parametrize("case, words", [
     ("host-to-kernel", "a kernel ended in put (block 0): 16 bytes at 0x"),
     ("own-to-kernel", "are not in the symmetric device heap; use memory from weft_device_malloc"),
+    ("list-to-kernel", "a kernel ended in putv (block 0): segment 2 of the list, 12 bytes to 0x"),
     ("no-such-pe", "a kernel ended in put (block 0): there is no PE 1"),
     ("beyond-heap", "a kernel ended in an atomic (block 0): 4 bytes at 0x")])
 def test_a_kernel_that_is_wrong_ends_with_a_record(start, case, words):

@@ -79,7 +79,8 @@ class FrameFuzz {
         message.add(next_update(FrameKind::Atomic));
         break;
       case 1: {
-        UpdateFrame frame = next_update(FrameKind::EagerSignal);
+        UpdateFrame frame = next_update(chance(2) ? FrameKind::EagerSignal : FrameKind::EagerPiece);
+        frame.sequence -= static_cast<std::uint32_t>(random_() % 4);
         const Bytes data(random_() % 300, std::byte{0x42});
         frame.count = static_cast<std::uint32_t>(data.size());
         frame.data_offset = random_() % (RawScene::kHeapBytes - data.size());
@@ -95,6 +96,8 @@ class FrameFuzz {
       case 3: {
         UpdateFrame frame = next_update(chance(2) ? FrameKind::Force : FrameKind::Skip);
         frame.sequence -= static_cast<std::uint32_t>(random_() % 4);
+        frame.count =
+            frame.kind == FrameKind::Force ? static_cast<std::uint32_t>(random_() % 2) : 0;
         message.add(frame);
         break;
       }

@@ -47,8 +47,8 @@ Nonsense update_case(const char* name,
                      FrameKind kind,
                      const std::function<void(UpdateFrame&)>& change) {
   return {name, fault, [=](MessageWriter& message) {
-            const bool is_eager = kind == FrameKind::EagerSignal;
-            message.add(with(kind, change), is_eager ? std::span(kBytes) : std::span<std::byte>{});
+            message.add(with(kind, change),
+                        has_data(kind) ? std::span(kBytes) : std::span<std::byte>{});
           }};
 }
 
@@ -124,6 +124,28 @@ const std::vector<Nonsense>& all_nonsense() {
   return kAll;
 }
 
+std::vector<Nonsense> nonsense_of_pieces() {
+  return {update_case("piece_behind_the_region", "data lies outside of all regions",
+                      FrameKind::EagerPiece,
+                      [](UpdateFrame& frame) {
+                        frame.count = 64;
+                        frame.data_offset = RawScene::kHeapBytes - 63;
+                      }),
+          update_case("piece_beyond_the_message", "extends beyond the message",
+                      FrameKind::EagerPiece, [](UpdateFrame& frame) { frame.count = 5000; }),
+          update_case("piece_far_ahead", "outside of the window", FrameKind::EagerPiece,
+                      [](UpdateFrame& frame) {
+                        frame.count = 64;
+                        frame.sequence = SequenceWindow::kSpan;
+                      }),
+          {"more_pieces_than_the_signal_names", "does not match", [](MessageWriter& message) {
+             const auto sized = [](UpdateFrame& frame) { frame.count = 64; };
+             message.add(with(FrameKind::EagerPiece, sized), kBytes);
+             message.add(with(FrameKind::EagerPiece, sized), kBytes);
+             message.add(with(FrameKind::Signal, [](UpdateFrame& frame) { frame.count = 1; }));
+           }}};
+}
+
 class NonsenseTest : public ::testing::TestWithParam<Nonsense> {};
 
 TEST_P(NonsenseTest, LosesItsSenderAloneAndLeavesNoTrace) {
@@ -162,6 +184,11 @@ TEST_P(NonsenseTest, LosesItsSenderAloneAndLeavesNoTrace) {
 INSTANTIATE_TEST_SUITE_P(Kinds,
                          NonsenseTest,
                          ::testing::ValuesIn(all_nonsense()),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(Pieces,
+                         NonsenseTest,
+                         ::testing::ValuesIn(nonsense_of_pieces()),
                          [](const auto& one) { return std::string(one.param.name); });
 
 TEST(NonsenseMessage, OfAStrangerIsCountedAndHarmsNoPeer) {
@@ -264,6 +291,37 @@ TEST(LongPutSignal, IsAppliedWhenItHasMorePiecesThanSixteenBitsCount) {
     EXPECT_EQ(scene.word(kWord), before == kPieces ? 1U : 0U);
     send_pieces(kPieces - before);
     EXPECT_EQ(scene.word(kWord), 1U) << before << " before the signal";
+  }
+}
+
+// After a recovery the written pieces cannot be counted, but those in messages can, and have to be.
+TEST(ForcedSignal, WaitsForThePiecesThatComeInMessagesInAnyOrder) {
+  const auto piece_at = [](std::uint64_t offset) {
+    return with(FrameKind::EagerPiece, [&](UpdateFrame& frame) {
+      frame.count = static_cast<std::uint32_t>(kBytes.size());
+      frame.data_offset = offset;
+    });
+  };
+  const UpdateFrame force = with(FrameKind::Force, [](UpdateFrame& frame) { frame.count = 2; });
+  for (const std::size_t before : {0U, 1U, 2U}) {
+    RawScene scene(7);
+    std::uint32_t batch = 0;
+    const auto send = [&](const UpdateFrame& frame, std::span<const std::byte> data) {
+      scene.raw().send(scene.raw().message(batch++).add(frame, data).bytes());
+      scene.progress(1000);
+    };
+    for (std::size_t i = 0; i < before; ++i) {
+      send(piece_at(kData + i * 64), kBytes);
+    }
+    send(force, {});
+    for (std::size_t i = before; i < 2; ++i) {
+      EXPECT_EQ(scene.word(kWord), 0U) << before << " before, now " << i;
+      send(piece_at(kData + i * 64), kBytes);
+    }
+    EXPECT_EQ(scene.word(kWord), 1U) << before << " before";
+    EXPECT_EQ(scene.word(kData + 64), 0x7777'7777'7777'7777U);
+    send(piece_at(kData), kBytes);  // late: of an operation that is done
+    EXPECT_EQ(scene.word(kWord), 1U);
   }
 }
 

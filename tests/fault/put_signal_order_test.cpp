@@ -1,4 +1,4 @@
-// Whoever sees a signal sees its data: put_signals of every size through a network that reorders,
+// Whoever sees a signal sees its data: put_signals of every size, half of them lists of segments, through a network that reorders,
 // delays, refuses and loses rails, by seed. A failing seed is printed; keep it as a case of its own.
 #include <gtest/gtest.h>
 
@@ -105,6 +105,21 @@ class Exchange {
     return kind == 0 ? random_() % kSlotBytes : kind < 4 ? random_() % 20'000 : random_() % 1500;
   }
 
+  // The same bytes in ranges of all lengths: some are written, and some come in messages.
+  std::vector<Segment> segments_of(const Operation& whole) {
+    std::vector<Segment> segments;
+    for (std::size_t begin = 0; begin < whole.bytes;) {
+      const std::size_t most = random_() % 3 == 0 ? 20'000 : 1500;
+      const std::size_t bytes = std::min(whole.bytes - begin, 1 + random_() % most);
+      segments.push_back(
+          {.remote = {whole.remote.region, HeapOffset(whole.remote.offset.value + begin)},
+           .local = static_cast<std::byte*>(whole.local) + begin,
+           .bytes = bytes});
+      begin += bytes;
+    }
+    return segments;
+  }
+
   void send(std::size_t slot) {
     const std::size_t bytes = draw_bytes();
     const std::uint64_t number = sent_ + 1;
@@ -113,16 +128,19 @@ class Exchange {
     for (std::size_t i = 0; i < bytes; ++i) {
       source[i] = pattern(number, i);
     }
-    const Operation operation{
-        .kind = OperationKind::PutSignal,
-        .peer = Pe(1),
-        .remote = {RegionIndex(0), HeapOffset(kDataAt + slot * kSlotBytes)},
-        .local = source.data(),
-        .bytes = bytes,
-        .update = {.code = AtomicCode::Set,
-                   .word = {RegionIndex(0), HeapOffset(kSignalsAt + slot * 8)},
-                   .operand = number},
-        .counter = &counter_};
+    Operation operation{.kind = OperationKind::PutSignal,
+                        .peer = Pe(1),
+                        .remote = {RegionIndex(0), HeapOffset(kDataAt + slot * kSlotBytes)},
+                        .local = source.data(),
+                        .bytes = bytes,
+                        .update = {.code = AtomicCode::Set,
+                                   .word = {RegionIndex(0), HeapOffset(kSignalsAt + slot * 8)},
+                                   .operand = number},
+                        .counter = &counter_};
+    const std::vector<Segment> segments = segments_of(operation);
+    if (number % 2 == 0 && segments.size() > 1) {
+      operation.segments = segments;
+    }
     if (pes_[0]->transport->post(operation) == Status::Ok) {
       sent_ = number;
       slots_[slot] = {number, bytes};

@@ -12,6 +12,7 @@ SUBCOMMANDS = {
     "get_latency": ["-b", "8", "-e", "64"],
     "put_signal_rate": ["-b", "64"],
     "put_signal_ping_pong": ["-b", "8", "-e", "64"],
+    "putv_rate": ["-b", "64", "-e", "4K", "--window", "8"],
     "atomic_latency": [],
     "barrier_latency": [],
     "alltoall_latency": ["-b", "16", "-e", "4K", "-f", "16"],

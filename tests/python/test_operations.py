@@ -39,6 +39,40 @@ def test_a_signal_says_that_the_data_is_there(programs):
     """)
 
 
+@pytest.mark.parametrize("nodes", [{}, {"WEFT_NODE_SIZE": "1", "WEFT_NICS": "127.0.0.1"}])
+def test_a_list_of_pairs_is_one_put_with_one_signal(programs, nodes):
+    programs.ok(2, """
+        with weft.init() as job:
+            pages, signals = weft.zeros((64, 300), "int32"), weft.zeros(2, "uint64")
+            mine = numpy.arange(64 * 300, dtype="int32").reshape(64, 300)
+            table = [(i * 37 + 5) % 64 for i in range(64)]
+            pairs = [(pages[table[i]], mine[i]) for i in range(50)] + [(pages[table[50]][:7], mine[50][:7])]
+            if job.pe == 0:
+                weft.putv_signal(pairs, signals[0], 1, value=3)
+                weft.putv_signal_nbi([], signals[1], 1, value=1, operation="add")
+                weft.putv_nbi([(pages[table[51]], mine[51])], 1)
+                weft.putv([(pages[table[52]], mine[52])], 1)
+                weft.quiet()
+            else:
+                weft.signal_wait_until(signals[0], "==", 3)
+                here = numpy.asarray(pages)
+                assert all((here[table[i]] == mine[i]).all() for i in range(50))
+                assert (here[table[50]][:7] == mine[50][:7]).all() and (here[table[50]][7:] == 0).all()
+                weft.signal_wait_until(signals[1], "==", 1)
+            weft.barrier_all()
+            here = numpy.asarray(pages)
+            assert all((here[table[i]] == (mine[i] if job.pe else 0)).all() for i in (51, 52))
+            for wrong, words in [([(pages[0], mine[0]), (mine[1], mine[1])], "weft.putv: segment 1 of 2: "),
+                                 ([(pages[0], mine[0][:5])], "weft.putv: pair 0: "), ([pages[0]], "is not (dest, source)")]:
+                try:
+                    weft.putv(wrong, 1)
+                    raise AssertionError(words)
+                except weft.Error as error:
+                    assert words in str(error), error
+            weft.barrier_all()
+    """, **nodes)
+
+
 def test_atomics_of_all_pes_on_one_word_add_up(programs):
     programs.ok(3, """
         with weft.init() as job:

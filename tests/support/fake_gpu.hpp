@@ -5,6 +5,7 @@
 #pragma once
 
 #include <weft/device/inbox.hpp>
+#include <weft/device/list.hpp>
 
 #include <array>
 #include <chrono>
@@ -227,6 +228,44 @@ class GpuThread {
     return issue(command);
   }
 
+  struct Segment {
+    void* dest;
+    const void* source;
+    std::size_t bytes;
+  };
+
+  // As many commands as the list needs; `word`, unless null, is set to `value` after all of it. Returns the last one's
+  // position.
+  std::uint64_t putv(std::span<const Segment> segments,
+                     std::uint64_t* word,
+                     std::uint64_t value,
+                     Pe pe,
+                     bool wants_reply = false) {
+    std::uint64_t position = 0;
+    do {
+      alignas(16) std::array<std::byte, device::kPayloadBytes> payload{};
+      const std::size_t taken = fill_list(payload.data(), segments);
+      segments = segments.subspan(taken);
+      device::Command command;
+      command.kind = device::CommandKind::PutList;
+      command.flags = device::kPayloadInSlot;
+      command.pe = pe.value;
+      command.bytes = payload.size();
+      command.dest = taken;
+      command.source = reinterpret_cast<std::uint64_t>(payload.data());
+      if (segments.empty() && word != nullptr) {
+        command.flags |= device::kSignalAfter;
+        command.word = offset_of(word);
+        command.operand = value;
+      }
+      if (segments.empty() && wants_reply) {
+        command.flags |= device::kReplyWanted;
+      }
+      position = issue(command);
+    } while (!segments.empty());
+    return position;
+  }
+
   std::uint64_t signal_add(std::uint64_t* word, std::uint64_t value, Pe pe) {
     device::Command command;
     command.kind = device::CommandKind::Signal;
@@ -328,6 +367,24 @@ class GpuThread {
  private:
   [[nodiscard]] std::uint64_t offset_of(const void* address) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - heap_);
+  }
+
+  // How many of the segments have room in one payload.
+  std::size_t fill_list(std::byte* payload, std::span<const Segment> segments) const {
+    device::ListWalk walk;
+    for (const Segment& segment : segments) {
+      if (!walk.add(segment.bytes)) {
+        break;
+      }
+      const device::ListEntry entry{.dest = offset_of(segment.dest),
+                                    .source = reinterpret_cast<std::uint64_t>(segment.source),
+                                    .bytes = segment.bytes};
+      std::memcpy(payload + (walk.count - 1) * sizeof(entry), &entry, sizeof(entry));
+      if (device::ListWalk::is_carried(segment.bytes) && segment.bytes != 0) {
+        std::memcpy(payload + walk.data, segment.source, segment.bytes);
+      }
+    }
+    return walk.count;
   }
 
   [[nodiscard]] device::Command with_data(device::CommandKind kind,

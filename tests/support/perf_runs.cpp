@@ -14,6 +14,8 @@ void run_put_signal_rate(const Run& /*run*/) {}
 
 void run_put_signal_ping_pong(const Run& /*run*/) {}
 
+void run_putv_rate(const Run& /*run*/) {}
+
 void run_atomic_latency(const Run& /*run*/) {}
 
 void run_barrier_latency(const Run& /*run*/) {}

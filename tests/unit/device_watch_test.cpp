@@ -60,6 +60,15 @@ TEST(DescribeFailure, EachKindSaysWhatToDo) {
   EXPECT_EQ(text(FailureKind::NotGlobal, OperationName::Get),
             "a kernel ended in get (block 3): 5 bytes from PE -1, on another node, into shared or "
             "local memory at 0x1000; get them into global memory");
+  EXPECT_EQ(
+      text(FailureKind::SegmentNotSymmetric, OperationName::Putv),
+      "a kernel ended in putv (block 3): segment 4 of the list, 5 bytes to 0x1000 of PE -1, is "
+      "not in the symmetric device heap; use memory from weft_device_malloc");
+  EXPECT_EQ(
+      text(FailureKind::SegmentNotGlobal, OperationName::PutvSignal),
+      "a kernel ended in putv_signal (block 3): segment 4 of the list, 5 bytes for PE -1, on "
+      "another node, lies in shared or local memory at 0x1000; longer ones than 480 bytes must "
+      "be in global memory");
 }
 
 TEST(DescribeWait, NamesThePeIfOneIsAwaitedAndTheWordIfThereIsOne) {
@@ -147,7 +156,7 @@ TEST_F(Watched, AFailedCopyEndsKernelsThatWait) {
 
 // A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion when one changes.
 TEST(DeviceLayout, AChangeOfSizesIsAnotherVersion) {
-  EXPECT_EQ(device::kLayoutVersion, 5U);
+  EXPECT_EQ(device::kLayoutVersion, 6U);
   EXPECT_EQ(sizeof(device::HotState), 88U);
   EXPECT_EQ(sizeof(device::DeviceState), 184U);
   EXPECT_EQ(sizeof(device::TeamState), 40U);

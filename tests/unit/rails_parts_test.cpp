@@ -228,7 +228,7 @@ TEST(PieceTally, CompletesASignalOnceWheneverItComesAmongItsPieces) {
       const auto answer = tally.on_signal(pieces);
       EXPECT_EQ(answer == PieceTally::Answer::Complete, before == pieces);
       for (std::uint32_t i = before; i < pieces; ++i) {
-        EXPECT_TRUE(tally.has_signal());
+        EXPECT_TRUE(tally.may_wait());
         EXPECT_EQ(tally.on_piece(), i + 1 == pieces);
       }
     }

@@ -27,6 +27,7 @@ void run_bandwidth(const Run& run);  // put_bw, get_bw
 void run_latency(const Run& run);    // put_latency, get_latency
 void run_put_signal_rate(const Run& run);
 void run_put_signal_ping_pong(const Run& run);
+void run_putv_rate(const Run& run);
 void run_atomic_latency(const Run& run);
 void run_barrier_latency(const Run& run);
 void run_alltoall_latency(const Run& run);

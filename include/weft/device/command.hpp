@@ -13,6 +13,7 @@
 //   PutSignal  offset           local address    offset           Set or Add with operand
 //   Signal     -                -                offset           Set or Add with operand
 //   Atomic     -                -                offset           of `op`
+//   PutList    number of entries in the payload (list.hpp)   offset   with kSignalAfter: Set or Add with operand
 //   Await      positions in the rings `bytes`, `bytes` + 1, ... (dest, source, word, operand, compare); 0: in none
 //
 // From the proxy to the GPU, in the inbox: `dest` and `word` are local addresses, there is no Get and no
@@ -34,7 +35,8 @@ enum class CommandKind : std::uint8_t {
   Signal,
   Atomic,  // with kReplyWanted it fetches: the reply's value is the old value
   Fence,  // later commands of this ring become visible, at each peer, after all that were taken before
-  Await,  // the ring's next command is taken after those of other rings that are named here
+  Await,    // the ring's next command is taken after those of other rings that are named here
+  PutList,  // puts of many segments, which the slot's payload lists
 };
 
 // The same values as weft::transport::AtomicCode; a static assertion in src/proxy compares them.
@@ -45,6 +47,7 @@ enum : std::uint8_t {
   kPayloadInSlot = 1,  // the data is in the slot's payload area; `source` is unused
   kReplyWanted = 2,    // the slot's reply is written when the command is complete
   kFenceBefore = 4,    // as if a Fence preceded it, for its own peer
+  kSignalAfter = 8,    // PutList: then the word is updated, as by a PutSignal
 };
 
 // The largest put whose data is carried inline, in the slot's payload area.

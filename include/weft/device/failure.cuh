@@ -19,13 +19,14 @@ struct Failure {
   std::int32_t pe = -1;
   const void* address = nullptr;
   std::uint64_t expected = 0;
-  std::uint32_t word_bytes = 8;  // of the word at `address`, for waits
+  std::uint32_t word_bytes =
+      8;  // of the word at `address`, for waits; for lists the segment's number
 };
 
 // How long later failing threads give the first one to write its record.
 inline constexpr std::uint64_t kRecordNs = 1'000'000;
 
-// FailureKind, OperationName and the bytes of the word, 8 bits each. Passed in registers, as the rest of a Failure: a
+// FailureKind and OperationName in 8 bits each, and the bytes of the word in 16. Passed in registers, as the rest of a Failure: a
 // structure in memory would cost callers a stack even if they never fail.
 inline __device__ std::uint32_t packed(const Failure& failure) {
   return static_cast<std::uint32_t>(failure.kind) |
@@ -42,6 +43,10 @@ inline __device__ void fill_record(FailureRecord& record,
   record.block = Grid::block();
   record.address = reinterpret_cast<std::uint64_t>(address);
   record.expected = expected;
+  const auto kind = static_cast<FailureKind>(what & 0xffU);
+  if (kind == FailureKind::SegmentNotSymmetric || kind == FailureKind::SegmentNotGlobal) {
+    record.seen = what >> 16U;
+  }
 }
 
 inline __device__ __noinline__ void end_kernel(std::uint32_t what,

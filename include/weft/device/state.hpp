@@ -38,6 +38,8 @@ enum class FailureKind : std::uint32_t {
   NotCooperative,  // a call of grid scope in a kernel whose blocks need not run at the same time
   TooManyMembers,  // of a team, for a reduction over other nodes
   NotGlobal,       // a get over rails into memory that the proxy cannot reach
+  SegmentNotSymmetric,  // of a list
+  SegmentNotGlobal,  // the source of a long one over rails, in memory that the proxy cannot reach
 };
 
 // What a kernel was doing; the host maps it to a name.
@@ -60,6 +62,8 @@ enum class OperationName : std::uint32_t {
   Fcollect,
   Reduce,
   ReduceScatter,
+  Putv,
+  PutvSignal,
 };
 
 // Tells the host why a kernel aborted. In pinned memory: outlives the kernel and its CUDA context.
@@ -70,7 +74,7 @@ struct FailureRecord {
   std::uint32_t block = 0;
   std::uint64_t address = 0;
   std::uint64_t expected = 0;  // waits: the value compared with; otherwise the number of bytes
-  std::uint64_t seen = 0;      // waits: the value of the word
+  std::uint64_t seen = 0;      // waits: the value of the word; lists: the segment's number
   std::uint32_t waited_ms = 0;
 };
 
@@ -138,7 +142,7 @@ struct DeviceState : HotState {
 
 // Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
 // commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 5;
+inline constexpr std::uint64_t kLayoutVersion = 6;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

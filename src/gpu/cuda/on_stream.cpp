@@ -19,6 +19,7 @@ std::string words_of(int error) {
 
 void preload_kernels() {
   int error = preload_data();
+  error = error != 0 ? error : preload_lists();
   error = error != 0 ? error : preload_exchanges();
   for (const ReduceOfType& type :
        {reduce_uint32(), reduce_uint64(), reduce_signed(), reduce_float(), reduce_double()}) {

@@ -167,6 +167,10 @@ int put_signal(const Transfer& /*transfer*/,
   fail_absent();
 }
 
+int putv(const List& /*list*/, const weft_signal* /*signal*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
 int signal(const weft_signal& /*signal*/, int /*pe*/, weft_stream_t /*stream*/) {
   fail_absent();
 }

@@ -9,6 +9,7 @@
 namespace weft::gpu::on_stream {
 
 [[nodiscard]] int preload_data();
+[[nodiscard]] int preload_lists();
 [[nodiscard]] int preload_exchanges();
 
 // ---- Reductions: one file per type, all of the same form (reduce.cuh).

@@ -1,5 +1,7 @@
 #include "src/runtime/device/watch.hpp"
 
+#include <weft/device/list.hpp>
+
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -59,6 +61,10 @@ std::string_view name_of(OperationName operation) {
       return "reduce";
     case OperationName::ReduceScatter:
       return "reduce_scatter";
+    case OperationName::Putv:
+      return "putv";
+    case OperationName::PutvSignal:
+      return "putv_signal";
   }
   return "an unknown call";
 }
@@ -105,6 +111,18 @@ std::string describe_failure(const device::FailureRecord& record) {
           "{}: {} bytes from PE {}, on another node, into shared or local memory at {}; get them "
           "into global memory",
           where, record.expected, record.pe, address);
+    case FailureKind::SegmentNotSymmetric:
+      return fmt::format(
+          "{}: segment {} of the list, {} bytes to {} of PE {}, is not in the symmetric device "
+          "heap; "
+          "use memory from weft_device_malloc",
+          where, record.seen, record.expected, address, record.pe);
+    case FailureKind::SegmentNotGlobal:
+      return fmt::format(
+          "{}: segment {} of the list, {} bytes for PE {}, on another node, lies in shared or "
+          "local "
+          "memory at {}; longer ones than {} bytes must be in global memory",
+          where, record.seen, record.expected, record.pe, address, device::kCarriedBytesMax);
   }
   return where;
 }

@@ -41,7 +41,7 @@ std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bo
   if (frame.kind == FrameKind::Signal && frame.count > kPiecesMax) {
     return "the number of pieces exceeds the limit";
   }
-  if (frame.kind == FrameKind::EagerSignal &&
+  if (has_data(frame.kind) &&
       !is_possible(bounds, frame.data_region, frame.data_offset, frame.count)) {
     return "the data lies outside of all regions";
   }
@@ -69,9 +69,8 @@ std::optional<ReceivedFrame> BatchReader::next() {
   }
   std::memcpy(&received.frame, rest_.data(), sizeof(Frame));
   const std::span<const std::byte> behind = rest_.subspan(sizeof(Frame));
-  const std::size_t bytes = received.frame.kind == FrameKind::EagerSignal
-                                ? frame_as<UpdateFrame>(received.frame).count
-                                : 0;
+  const std::size_t bytes =
+      has_data(received.frame.kind) ? frame_as<UpdateFrame>(received.frame).count : 0;
   if (padded(bytes) > behind.size()) {
     return std::nullopt;
   }
@@ -88,6 +87,7 @@ std::string_view fault_of(const ReceivedFrame& received, const FrameBounds& boun
     case FrameKind::Atomic:
     case FrameKind::Signal:
     case FrameKind::EagerSignal:
+    case FrameKind::EagerPiece:
     case FrameKind::Force:
     case FrameKind::Skip:
       return fault_of_update(frame_as<UpdateFrame>(received.frame), bounds);

@@ -53,8 +53,8 @@ class PieceTally {
   // A piece is retransmitted: from now on only Force applies the signal.
   void on_recovery() { set(State::Forced, 0); }
 
-  // True if a signal waits for pieces.
-  [[nodiscard]] bool has_signal() const { return state() == State::Missing; }
+  // False if no signal waits for pieces.
+  [[nodiscard]] bool may_wait() const { return state() != State::Arrived; }
 
  private:
   enum class State : std::uint8_t { Arrived, Missing, Forced };

@@ -79,6 +79,9 @@ class RailsTransport final : public Transport {
   // Deregisters either. Call before the memory is freed, when no operation of any PE accesses it any more.
   void drop_device_region(std::span<std::byte> memory) noexcept;
   Status post(const Operation& operation) noexcept override;
+
+  [[nodiscard]] bool gathers() const noexcept override { return true; }
+
   void flush(Pe peer) noexcept override;
   bool progress() noexcept override;
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;

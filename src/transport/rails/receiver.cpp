@@ -29,6 +29,7 @@ Arrivals& Receiver::arrivals_of(Peer& peer) {
   if (peer.arrivals == nullptr) {
     peer.arrivals = std::make_unique<Arrivals>();
     peer.arrivals->tallies.resize(SequenceWindow::kSpan);
+    peer.arrivals->eager_pieces.resize(SequenceWindow::kSpan);
   }
   return *peer.arrivals;
 }
@@ -114,8 +115,13 @@ void Receiver::on_message(std::span<const std::byte> message, RailIndex local) {
 void Receiver::handle(Peer& peer, const ReceivedFrame& received) {
   const Frame& frame = received.frame;
   switch (frame.kind) {
-    case FrameKind::Atomic:
+    case FrameKind::EagerPiece:
+      take_piece(peer, frame_as<UpdateFrame>(frame), received.data);
+      break;
     case FrameKind::Force:
+      force(peer, frame_as<UpdateFrame>(frame));
+      break;
+    case FrameKind::Atomic:
     case FrameKind::EagerSignal:
       apply(peer, frame_as<UpdateFrame>(frame), received.data);
       break;
@@ -181,10 +187,52 @@ void Receiver::on_immediate(std::uint32_t immediate) {
     return;
   }
   if (tally_of(arrivals, sequence).on_piece()) {
-    const UpdateFrame signal =
-        *std::ranges::find(arrivals.waiting, sequence, &UpdateFrame::sequence);
-    apply(peer, signal);
+    apply_waiting(peer, sequence);
   }
+}
+
+// Messages arrive once each, so these pieces can be counted also after a recovery.
+void Receiver::take_piece(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data) {
+  Arrivals& arrivals = arrivals_of(peer);
+  if (arrivals.applied.is_done(frame.sequence)) {
+    return;  // of an operation that has failed
+  }
+  std::byte* dest = memory_at(state_.regions, frame.data_region, frame.data_offset, data.size());
+  if (dest != nullptr) {
+    std::memcpy(dest, data.data(), data.size());
+  }
+  state_.dropped.updates += dest != nullptr ? 0 : 1;
+  std::uint32_t& arrived = arrivals.eager_pieces[frame.sequence % SequenceWindow::kSpan];
+  ++arrived;
+  if (tally_of(arrivals, frame.sequence).on_piece()) {
+    apply_waiting(peer, frame.sequence);
+    return;
+  }
+  const auto forced = std::ranges::find(arrivals.waiting, frame.sequence, &UpdateFrame::sequence);
+  if (forced != arrivals.waiting.end() && forced->kind == FrameKind::Force &&
+      forced->count == arrived) {
+    apply_waiting(peer, frame.sequence);
+  }
+}
+
+void Receiver::force(Peer& peer, const UpdateFrame& frame) {
+  Arrivals& arrivals = arrivals_of(peer);
+  if (frame.count <= arrivals.eager_pieces[frame.sequence % SequenceWindow::kSpan] ||
+      arrivals.applied.is_done(frame.sequence)) {
+    apply(peer, frame);
+    return;
+  }
+  forget_signal(arrivals, frame.sequence);
+  tally_of(arrivals, frame.sequence).on_recovery();
+  arrivals.waiting.push_back(frame);
+}
+
+void Receiver::apply_waiting(Peer& peer, std::uint32_t sequence) {
+  Arrivals& arrivals = arrivals_of(peer);
+  const auto signal = std::ranges::find(arrivals.waiting, sequence, &UpdateFrame::sequence);
+  const UpdateFrame frame = *signal;
+  arrivals.waiting.erase(signal);
+  apply(peer, frame);
 }
 
 bool Receiver::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
@@ -198,7 +246,7 @@ bool Receiver::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
 }
 
 void Receiver::forget_signal(Arrivals& arrivals, std::uint32_t sequence) {
-  if (tally_of(arrivals, sequence).has_signal()) {
+  if (tally_of(arrivals, sequence).may_wait()) {
     std::erase_if(arrivals.waiting,
                   [&](const UpdateFrame& signal) { return signal.sequence == sequence; });
   }
@@ -244,6 +292,7 @@ void Receiver::settle(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = arrivals_of(peer);
   forget_signal(arrivals, sequence);
   tally_of(arrivals, sequence) = {};
+  arrivals.eager_pieces[sequence % SequenceWindow::kSpan] = 0;
   mark_applied(peer, sequence);
 }
 

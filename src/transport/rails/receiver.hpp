@@ -56,6 +56,10 @@ class Receiver {
                                                   const BatchHeader& header) const;
   void handle(Peer& peer, const ReceivedFrame& received);
   void handle_signal(Peer& peer, const UpdateFrame& frame);
+  void take_piece(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data);
+  void force(Peer& peer, const UpdateFrame& frame);
+  // All pieces of a signal that waits are here.
+  void apply_waiting(Peer& peer, std::uint32_t sequence);
   void handle_flush(Peer& peer, const FlushFrame& frame);
   void apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data = {});
   // The old value. Empty if there is no such memory here, or the word is not aligned.

@@ -6,6 +6,8 @@
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/transport/rails/pieces.hpp"
+#include "src/transport/rails/update_frames.hpp"
 
 namespace weft::transport::rails {
 namespace {
@@ -24,24 +26,15 @@ bool is_sequenced(OperationKind kind) {
 
 // True if the peer has sent the keys of the regions that the operation uses.
 bool has_regions(const Peer& peer, const Operation& operation) {
-  return (operation.kind == OperationKind::Atomic || peer.has_region(operation.remote.region)) &&
-         (!is_sequenced(operation.kind) || peer.has_region(operation.update.word.region));
-}
-
-void fill_frame(UpdateFrame& frame, const AtomicUpdate& update, std::uint32_t sequence) {
-  frame.code = static_cast<std::uint8_t>(update.code);
-  frame.element_bytes = update.element_bytes;
-  frame.sequence = sequence;
-  frame.region = static_cast<std::uint16_t>(update.word.region.value);
-  frame.offset = update.word.offset.value;
-  frame.operand = update.operand;
-  frame.compare = update.compare;
-}
-
-UpdateFrame frame_of(const AtomicUpdate& update, FrameKind kind, std::uint32_t sequence) {
-  UpdateFrame frame{.kind = kind};
-  fill_frame(frame, update, sequence);
-  return frame;
+  if (is_sequenced(operation.kind) && !peer.has_region(operation.update.word.region)) {
+    return false;
+  }
+  if (!operation.segments.empty()) {
+    return std::ranges::all_of(operation.segments, [&](const Segment& segment) {
+      return peer.has_region(segment.remote.region);
+    });
+  }
+  return operation.kind == OperationKind::Atomic || peer.has_region(operation.remote.region);
 }
 
 Direction direction_of(const Operation& operation) {
@@ -56,8 +49,8 @@ bool Sender::is_message(const Operation& operation) const {
     case OperationKind::Atomic:
       return operation.result == nullptr;
     case OperationKind::PutSignal:
-      return operation.bytes == 0 ||
-             (operation.bytes <= state_.options.eager_bytes_max && !operation.on_device);
+      return operation.bytes == 0 || (operation.bytes <= state_.options.eager_bytes_max &&
+                                      !operation.on_device && operation.segments.empty());
     case OperationKind::Put:
     case OperationKind::Get:
       return false;
@@ -69,6 +62,10 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   OperationRecord* record = state_.operations.take();
   *record = {};
   record->operation = operation;
+  if (!operation.segments.empty()) {
+    record->segments = state_.segment_lists.take();
+    record->segments->assign(operation.segments);
+  }
   if (state_.registers_local && !operation.copy_source) {
     record->operation.copy_source = sources_.is_better_copied(operation);
   }
@@ -90,7 +87,8 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   if (peer.queue.size() >= kQueuedOperationsMax || outbox_.is_congested(peer)) {
     return Status::Again;
   }
-  if (is_sequenced(operation.kind)) {
+  const bool is_counted = is_sequenced(operation.kind) || has_short_segments(operation);
+  if (is_counted) {
     const std::uint32_t unacked = peer.next_sequence - peer.acked_floor;
     const bool has_asked = static_cast<std::int32_t>(peer.flush_asked - peer.acked_floor) > 0;
     if (unacked >= kUnackedFlush && !has_asked) {
@@ -105,7 +103,14 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
     return Status::Ok;
   }
   OperationRecord& record = *make_record(operation);
-  if (is_sequenced(operation.kind)) {
+  if (is_counted) {
+    if (operation.kind == OperationKind::Put) {
+      // Messages are acknowledged by sequence. The update that this takes changes nothing.
+      record.operation.kind = OperationKind::PutSignal;
+      record.operation.update = {
+          .code = AtomicCode::Fetch,
+          .word = {.region = RegionIndex(0), .offset = HeapOffset(state_.probe_offset)}};
+    }
     return accept_sequenced(peer, record);
   }
   begin_pieces(record);
@@ -216,6 +221,12 @@ bool Sender::dispatch_retries(Peer& peer) {
 bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
   while (record.planned_bytes < operation.bytes) {
+    if (is_eager_next(record)) {
+      if (!send_piece(peer, record)) {
+        return false;
+      }
+      continue;
+    }
     auto where = selector_.choose(
         peer, direction_of(operation),
         {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane},
@@ -223,7 +234,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     if (!where) {
       return false;
     }
-    where->bytes = std::min(where->bytes, state_.rma_bytes_max);
+    where->bytes = std::min({where->bytes, state_.rma_bytes_max, bytes_together(record)});
     // Even if the rail injects the data: a piece whose link fails is retransmitted from the copy.
     if (operation.copy_source) {
       sources_.copy(record);
@@ -264,11 +275,10 @@ fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piec
   const Operation& operation = piece.operation->operation;
   RailLink& link = peer.link(where.local, where.remote);
   LocalRail& local = state_.rails[link.local.value];
-  const fabric::RegionKey& region = *link.regions[operation.remote.region.value];
-  std::byte* memory = static_cast<std::byte*>(operation.local) + where.offset;
-  const fabric::LocalMemory here{memory, where.bytes, operation.on_device};
-  const fabric::RemoteMemory there{
-      link.address, region.base + operation.remote.offset.value + where.offset, region.key};
+  const Ends ends = ends_of(*piece.operation, where.offset);
+  const fabric::RegionKey& region = *link.regions[ends.there.region.value];
+  const fabric::LocalMemory here{ends.here, where.bytes, operation.on_device};
+  const fabric::RemoteMemory there{link.address, region.base + ends.there.offset.value, region.key};
   fabric::PostResult result = fabric::PostResult::Failed;
   if (operation.kind == OperationKind::Get) {
     result = local.rail->post_read(here, there, &piece);
@@ -331,7 +341,7 @@ void Sender::on_planned(Peer& peer, OperationRecord& record) {
   record.planned = true;
   if (record.operation.kind == OperationKind::PutSignal && !record.forced) {
     UpdateFrame frame = frame_of(record.operation.update, FrameKind::Signal, record.sequence);
-    frame.count = record.pieces;
+    frame.count = record.pieces + record.eager_pieces;
     outbox_.append(peer, frame);
   }
   finish_part(record);
@@ -373,6 +383,9 @@ void Sender::finish_part(OperationRecord& record) {
   if (record.copy != nullptr) {
     state_.copies.give(record.copy);
   }
+  if (record.segments != nullptr) {
+    state_.segment_lists.give(record.segments);
+  }
   state_.operations.give(&record);
 }
 
@@ -380,7 +393,9 @@ void Sender::finish_part(OperationRecord& record) {
 void Sender::end_sequence(OperationRecord& record) {
   if (Peer& peer = *state_.peers[record.operation.peer.value]; peer.status == Status::Ok) {
     const FrameKind kind = record.refused ? FrameKind::Skip : FrameKind::Force;
-    outbox_.append(peer, frame_of(record.operation.update, kind, record.sequence));
+    UpdateFrame frame = frame_of(record.operation.update, kind, record.sequence);
+    frame.count = record.eager_pieces;
+    outbox_.append(peer, frame);
   }
   record.forced = false;
   record.refused = false;

@@ -42,10 +42,14 @@ class Sender {
   void fail_all(Peer& peer);
 
  private:
+  [[nodiscard]] bool has_short_segments(const Operation& operation) const;
   void accept_message(Peer& peer, const Operation& operation);
   Status accept_sequenced(Peer& peer, OperationRecord& record);
   OperationRecord* make_record(const Operation& operation);
   void begin_pieces(OperationRecord& record);
+  [[nodiscard]] bool is_eager_next(const OperationRecord& record) const;
+  // Sends the next segment in a message. False if it has to wait.
+  bool send_piece(Peer& peer, OperationRecord& record);
   // False if the rest has to wait.
   bool dispatch_one(Peer& peer, OperationRecord& record);
   fabric::PostResult post_piece(Peer& peer, PieceRecord& piece, const Piece& where);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -12,6 +13,15 @@ namespace {
 // The largest put that is copied instead of registered. The copy takes 1 to 2 us.
 constexpr std::size_t kCopiedBytesMax = std::size_t{16} << 10U;
 
+// All that is copied: the segments, or the whole.
+std::span<const Segment> sources_of(const OperationRecord& record, const Segment& whole) {
+  return record.segments == nullptr ? std::span(&whole, 1) : record.segments->all();
+}
+
+Segment whole_of(const Operation& operation) {
+  return {.remote = operation.remote, .local = operation.local, .bytes = operation.bytes};
+}
+
 }  // namespace
 
 bool SourceCopies::is_better_copied(const Operation& operation) const {
@@ -21,9 +31,18 @@ bool SourceCopies::is_better_copied(const Operation& operation) const {
   if (!is_small_put) {
     return false;
   }
-  const auto* first = static_cast<const std::byte*>(operation.local);
-  return std::ranges::none_of(state_.regions, [&](std::span<std::byte> region) {
-    return first >= region.data() && first + operation.bytes <= region.data() + region.size();
+  if (operation.segments.empty()) {
+    return !is_registered(operation.local, operation.bytes);
+  }
+  return !std::ranges::all_of(operation.segments, [&](const Segment& segment) {
+    return is_registered(segment.local, segment.bytes);
+  });
+}
+
+bool SourceCopies::is_registered(const void* source, std::size_t bytes) const {
+  const auto* first = static_cast<const std::byte*>(source);
+  return std::ranges::any_of(state_.regions, [&](std::span<std::byte> region) {
+    return first >= region.data() && first + bytes <= region.data() + region.size();
   });
 }
 
@@ -32,18 +51,28 @@ void SourceCopies::copy(OperationRecord& record) {
     return;
   }
   record.copy = state_.copies.take(record.operation.bytes);
-  std::memcpy(record.copy->data(), record.operation.local, record.operation.bytes);
+  std::byte* to = record.copy->data();
+  const Segment whole = whole_of(record.operation);
+  for (const Segment& segment : sources_of(record, whole)) {
+    std::memcpy(to, segment.local, segment.bytes);
+    to += segment.bytes;
+  }
   record.operation.local = record.copy->data();
 }
 
 bool SourceCopies::copy_readable(OperationRecord& record) {
-  const std::size_t bytes = record.operation.bytes;
-  SourceCopy* copy = state_.copies.take(bytes);
-  const iovec here{copy->data(), bytes};
-  const iovec there{record.operation.local, bytes};
-  if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(bytes)) {
-    state_.copies.give(copy);
-    return false;
+  SourceCopy* copy = state_.copies.take(record.operation.bytes);
+  std::byte* to = copy->data();
+  const Segment whole = whole_of(record.operation);
+  for (const Segment& segment : sources_of(record, whole)) {
+    const iovec here{to, segment.bytes};
+    const iovec there{segment.local, segment.bytes};
+    if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) !=
+        static_cast<ssize_t>(segment.bytes)) {
+      state_.copies.give(copy);
+      return false;
+    }
+    to += segment.bytes;
   }
   record.copy = copy;
   record.operation.local = copy->data();

@@ -23,6 +23,8 @@ class SourceCopies {
   bool copy_readable(OperationRecord& record);
 
  private:
+  [[nodiscard]] bool is_registered(const void* source, std::size_t bytes) const;
+
   State& state_;
 };
 

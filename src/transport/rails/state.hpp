@@ -31,6 +31,7 @@
 #include "src/transport/rails/pool.hpp"
 #include "src/transport/rails/rail_pace.hpp"
 #include "src/transport/rails/rate_meter.hpp"
+#include "src/transport/rails/segment_list.hpp"
 #include "src/transport/rails/sequence_window.hpp"
 #include "src/transport/rails/wire.hpp"
 
@@ -140,7 +141,8 @@ struct OperationRecord : Tokened {
   std::uint64_t number = 0;  // operations that this PE accepted before, without atomics
   std::uint64_t planned_bytes = 0;
   std::uint32_t parts = 0;
-  std::uint32_t pieces = 0;  // posted with immediate data
+  std::uint32_t pieces = 0;        // posted with immediate data
+  std::uint32_t eager_pieces = 0;  // sent in messages
   std::uint32_t sequence = 0;
   bool sequenced = false;    // has a sequence number: PutSignal, Atomic
   bool wants_reply = false;  // done when the old value arrives, not when it is acknowledged
@@ -151,6 +153,8 @@ struct OperationRecord : Tokened {
   bool in_burst = false;       // counted by State::bursts
   Lane lane;                   // of its last piece
   SourceCopy* copy = nullptr;  // of the source, from State::copies
+  SegmentList* segments =
+      nullptr;  // from State::segment_lists; null if it has one source and destination
 };
 
 // An operation with a sequence number, until it is acknowledged.
@@ -211,7 +215,9 @@ struct Probe : Posted {
 struct Arrivals {
   SequenceWindow batches;
   SequenceWindow applied;
-  std::vector<PieceTally> tallies;      // by sequence modulo the window's span
+  std::vector<PieceTally> tallies;  // by sequence modulo the window's span
+  std::vector<std::uint32_t>
+      eager_pieces;  // of them, by sequence in the same way, those that came in messages
   std::vector<UpdateFrame> waiting;     // signals that wait for pieces
   std::uint32_t announced_floor = 0;    // the last applied.floor() that was sent to the peer
   std::uint32_t announced_batches = 0;  // the last batches.floor() that was sent to it
@@ -330,6 +336,7 @@ struct State {
   Pool<PieceRecord> pieces;
   Pool<Batch> batches;
   CopyPool copies;
+  Pool<SegmentList> segment_lists;
   std::vector<std::unique_ptr<ReceiveBuffer>> receives;
   Pool<Probe> probes;
 

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 inline constexpr std::size_t kBatchBytes = 8U << 10U;
 // The least that a NIC must be able to send in one message: a header, a frame and some data.
 inline constexpr std::size_t kBatchBytesMin = 512;
-inline constexpr std::uint32_t kBatchMagic = 0x57455404;  // "WET", version 4
+inline constexpr std::uint32_t kBatchMagic = 0x57455405;  // "WET", version 5
 
 struct BatchHeader {
   std::uint32_t magic = kBatchMagic;
@@ -40,19 +40,25 @@ struct BatchHeader {
 static_assert(sizeof(BatchHeader) == 32 && std::is_trivially_copyable_v<BatchHeader>);
 
 enum class FrameKind : std::uint8_t {
-  Atomic,        // UpdateFrame: apply it to the word; answer with Reply if token != 0
-  Signal,        // UpdateFrame: the same, once `count` pieces of this sequence have arrived
-  EagerSignal,   // UpdateFrame: the data follows the frame: copy it, then apply the update
-  Force,         // UpdateFrame: apply the signal of `sequence` now: all pieces are delivered
-  Flush,         // FlushFrame
-  Reply,         // ReplyFrame
+  Atomic,       // UpdateFrame: apply it to the word; answer with Reply if token != 0
+  Signal,       // UpdateFrame: the same, once `count` pieces of this sequence have arrived
+  EagerSignal,  // UpdateFrame: the data follows the frame: copy it, then apply the update
+  Force,  // UpdateFrame: apply the signal of `sequence`, whose written pieces are delivered, once `count` EagerPieces are here
+  Flush,  // FlushFrame
+  Reply,  // ReplyFrame
   Recover,       // RecoverFrame
   RecoverReply,  // RecoverReplyFrame
   Skip,          // UpdateFrame: never apply the signal of `sequence`: its operation has failed
   Rates,         // RatesFrame
+  EagerPiece,  // UpdateFrame: a piece of the signal's data follows the frame: copy it, and count it
 };
 
-inline constexpr std::uint8_t kFrameKindCount = 10;
+inline constexpr std::uint8_t kFrameKindCount = 11;
+
+// Whether `UpdateFrame::count` bytes of data follow the frame.
+[[nodiscard]] constexpr bool has_data(FrameKind kind) {
+  return kind == FrameKind::EagerSignal || kind == FrameKind::EagerPiece;
+}
 
 [[nodiscard]] constexpr bool is_signal(FrameKind kind) {
   return kind == FrameKind::Signal || kind == FrameKind::EagerSignal || kind == FrameKind::Force;
@@ -73,14 +79,14 @@ struct UpdateFrame {
   std::uint8_t element_bytes = 0;  // 4 or 8
   std::uint8_t reserved = 0;
   std::uint32_t sequence = 0;
-  std::uint32_t count = 0;        // Signal: pieces; EagerSignal: bytes of data
+  std::uint32_t count = 0;        // Signal: pieces; Force: EagerPieces; with data: its bytes
   std::uint16_t region = 0;       // of the word
-  std::uint16_t data_region = 0;  // EagerSignal
+  std::uint16_t data_region = 0;  // with data
   std::uint64_t offset = 0;       // of the word
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
   std::uint64_t token = 0;        // of the sender's operation; returned in the Reply
-  std::uint64_t data_offset = 0;  // EagerSignal
+  std::uint64_t data_offset = 0;  // with data
 };
 
 // Asks for an acknowledgement as soon as all operations below `sequence` are visible.

@@ -2,6 +2,7 @@
 // any mixture of nodes. Prints one line on PE 0.
 #include <weft/typed.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -134,6 +135,104 @@ void tour_signals(const Ring& ring, weft_ctx_t context) {
   WEFT_EXPECT(seen == 101);
   barrier();
   WEFT_EXPECT_OK(weft_free(data));
+  WEFT_EXPECT_OK(weft_free(word));
+}
+
+// 40 rows that lie apart on both sides, of lengths from 0 to more than NICs take in a message.
+constexpr std::size_t kRows = 40;
+constexpr std::size_t kRowStride = 5000;
+
+std::size_t row_bytes(std::size_t row) {
+  return row % 5 == 0 ? 4000 + row : (row - 1) * 3;
+}
+
+unsigned char row_byte(int pe, int round, std::size_t row) {
+  return static_cast<unsigned char>(1 + (pe * 50 + round * 7 + static_cast<int>(row)) % 255);
+}
+
+unsigned char* row_at(unsigned char* heap, std::size_t row) {
+  return heap + (kRows - 1 - row) * kRowStride;
+}
+
+std::vector<weft_segment> rows_of(unsigned char* heap,
+                                  std::vector<unsigned char>& source,
+                                  int round) {
+  std::vector<weft_segment> list;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    unsigned char* from = source.data() + row * kRowStride;
+    std::fill_n(from, kRowStride, row_byte(weft_pe(), round, row));
+    list.push_back({row_at(heap, row), from, row_bytes(row)});
+  }
+  return list;
+}
+
+void expect_rows(unsigned char* heap, int sender, int round) {
+  for (std::size_t row = 0; row < kRows; ++row) {
+    const unsigned char* here = row_at(heap, row);
+    const unsigned char wanted = row_byte(sender, round, row);
+    WEFT_EXPECT(std::all_of(here, here + row_bytes(row),
+                            [&](unsigned char byte) { return byte == wanted; }));
+    WEFT_EXPECT(here[row_bytes(row)] == 0);
+  }
+}
+
+constexpr int kFirstFormWithSignal = 4;
+
+// Even forms wait until the sources may be reused.
+int put_in_form(int form,
+                weft_ctx_t context,
+                const std::vector<weft_segment>& list,
+                const weft_signal& add,
+                int pe) {
+  const weft_segment* first = list.data();
+  const std::size_t count = list.size();
+  switch (form) {
+    case 0:
+      return weft_putv(first, count, pe);
+    case 1:
+      return weft_putv_nbi(first, count, pe);
+    case 2:
+      return weft_ctx_putv(context, first, count, pe);
+    case 3:
+      return weft_ctx_putv_nbi(context, first, count, pe);
+    case 4:
+      return weft_putv_signal(first, count, add, pe);
+    case 5:
+      return weft_putv_signal_nbi(first, count, add, pe);
+    case 6:
+      return weft_ctx_putv_signal(context, first, count, add, pe);
+    default:
+      return weft_ctx_putv_signal_nbi(context, first, count, add, pe);
+  }
+}
+
+void tour_lists(const Ring& ring, weft_ctx_t context) {
+  auto* word = static_cast<std::uint64_t*>(weft_calloc(1, sizeof(std::uint64_t)));
+  auto* heap = static_cast<unsigned char*>(weft_calloc(kRows, kRowStride));
+  for (int form = 0; form < 8; ++form) {
+    std::vector<unsigned char> source(kRows * kRowStride);
+    std::vector<weft_segment> list = rows_of(heap, source, form);
+    WEFT_EXPECT_OK(put_in_form(form, context, list, {word, 1, WEFT_SIGNAL_ADD}, ring.right));
+    list.assign(list.size(), {});
+    if (form % 2 == 0) {
+      std::fill(source.begin(), source.end(), static_cast<unsigned char>(0));
+    }
+    if (form >= kFirstFormWithSignal) {
+      const auto wanted = static_cast<std::uint64_t>(form + 1 - kFirstFormWithSignal);
+      WEFT_EXPECT_OK(weft_signal_wait_until(word, WEFT_GE, wanted, nullptr));
+      expect_rows(heap, ring.left, form);
+    }
+    WEFT_EXPECT_OK(weft_ctx_quiet(context));
+    WEFT_EXPECT_OK(weft_quiet());
+    barrier();
+    expect_rows(heap, ring.left, form);
+    barrier();
+  }
+  WEFT_EXPECT_OK(weft_putv(nullptr, 0, ring.right));
+  WEFT_EXPECT_OK(weft_putv_signal(nullptr, 0, {word, 99, WEFT_SIGNAL_SET}, ring.right));
+  WEFT_EXPECT_OK(weft_signal_wait_until(word, WEFT_EQ, 99, nullptr));
+  barrier();
+  WEFT_EXPECT_OK(weft_free(heap));
   WEFT_EXPECT_OK(weft_free(word));
 }
 
@@ -300,6 +399,7 @@ int main() {
     tour_transfers(ring, each);
     tour_strides(ring, each);
     tour_signals(ring, each);
+    tour_lists(ring, each);
     tour_elements<std::int32_t>(ring, each);
     tour_elements<std::int64_t>(ring, each);
     tour_elements<std::uint32_t>(ring, each);

@@ -28,6 +28,29 @@ int die_and_wait(int (*wait)()) {
 
 const Case kCases[] = {
     {"pe_out_of_range", [](int* heap) { return weft_put(heap, &outside, 4, weft_pe_count()); }},
+    {"list_entry_outside",
+     [](int* heap) {
+       const weft_segment list[] = {{heap, &outside, 4}, {&outside, heap, 4}, {heap, heap, 0}};
+       return weft_putv(list, 3, 1);
+     }},
+    {"list_entry_beyond_block",
+     [](int* heap) {
+       const weft_segment list[] = {{heap, heap, 4}, {heap + 8, heap, 60}};
+       return weft_putv_nbi(list, 2, 1);
+     }},
+    {"list_entry_null",
+     [](int* heap) {
+       const weft_segment list[] = {{heap, nullptr, 4}};
+       return weft_putv(list, 1, 1);
+     }},
+    {"list_null", [](int*) { return weft_putv(nullptr, 2, 1); }},
+    {"list_pe", [](int*) { return weft_putv(nullptr, 0, 2); }},
+    {"list_signal_misaligned",
+     [](int* heap) {
+       const weft_segment list[] = {{heap, heap, 4}};
+       return weft_putv_signal(list, 1,
+                               {reinterpret_cast<std::uint64_t*>(heap + 1), 1, WEFT_SIGNAL_ADD}, 1);
+     }},
     {"pe_negative", [](int* heap) { return weft_int32_p(heap, 1, -1); }},
     {"get_outside",
      [](int*) {

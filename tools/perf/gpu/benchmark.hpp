@@ -44,6 +44,7 @@ enum class Kind : std::uint8_t {
   ReduceScatter,
   RingRate,
   PutSignalRate,
+  PutvRate,
   PagedWrite,
 };
 

@@ -17,6 +17,7 @@ constexpr SizeRange kOfReductions{8, 64 * kMegabyte, 2};
 constexpr SizeRange kOfAtomics{kKilobyte, kMegabyte, 2};
 constexpr SizeRange kOneElement{8, 8, 2};
 constexpr SizeRange kOneSignal{64, 64, 2};
+constexpr SizeRange kOfRows{64, 16 * kKilobyte, 4};
 constexpr SizeRange kOnePage{16 * kKilobyte, 16 * kKilobyte, 2};
 
 struct Text {
@@ -120,6 +121,8 @@ void add_kernels(std::vector<Benchmark>& all) {
   add(ring);
   add(for_two(PutSignalRate, {"put_signal_rate", "put_signals a second, each by a thread"},
               kOneSignal, run_put_signal_rate));
+  add(for_two(PutvRate, {"putv_rate", "Rows a second in lists of 64 by warps, and one by one"},
+              kOfRows, run_putv_rate));
   add(for_two(PagedWrite, {"paged_write", "Pages in random order into PE 0's memory, over time"},
               kOnePage, run_paged_write));
 }

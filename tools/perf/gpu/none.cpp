@@ -34,6 +34,8 @@ void run_ring_rate(Session& /*session*/) {}
 
 void run_put_signal_rate(Session& /*session*/) {}
 
+void run_putv_rate(Session& /*session*/) {}
+
 void run_paged_write(Session& /*session*/) {}
 
 }  // namespace weft::perf::gpu

@@ -149,6 +149,7 @@ void run_stream_ping_pong(Session& session);   // stream.cu
 void run_stream_collective(Session& session);  // stream.cu
 void run_ring_rate(Session& session);          // ring.cu
 void run_put_signal_rate(Session& session);    // put_signal_rate.cu
+void run_putv_rate(Session& session);          // putv_rate.cu
 void run_paged_write(Session& session);        // paged_write.cu
 
 }  // namespace gpu
