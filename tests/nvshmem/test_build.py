@@ -49,6 +49,12 @@ def test_a_file_with_kernels_compiles(prefix, nvcc, tmp_path, flags):
     well(nvcc, *NVCC, *flags, f"-I{prefix}/include", "-c", RING, "-o", tmp_path / "ring.o", timeout=300)
 
 
+@pytest.mark.parametrize("flags", [[], ["-rdc=true"]], ids=["plain", "rdc"])
+def test_a_file_may_have_kernels_for_some_architectures_alone(prefix, nvcc, tmp_path, flags):
+    both = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in (80, 90)]
+    well(nvcc, "-std=c++17", *both, *TORCH, *flags, f"-I{prefix}/include", "-c", PROGRAMS / "old_architecture.cu", "-o", tmp_path / "x.o", timeout=300)
+
+
 def test_with_rdc_a_file_takes_few_bytes_of_the_constant_memory_that_all_share(prefix, nvcc, tmp_path):
     well(nvcc, *NVCC, "-rdc=true", f"-I{prefix}/include", "-cubin", RING, "-o", tmp_path / "ring.cubin", timeout=300)
     sizes = [int(line.split()[5], 16) for line in well("readelf", "-SW", tmp_path / "ring.cubin").replace("[ ", "[").splitlines() if ".nv.constant3" in line]
