@@ -1,5 +1,6 @@
-// What NVSHMEM's names cost beside Weft's calls of the same thing, in kernels: each pair in turn, to the next PE. One
-// JSON line for each pair, in ns a call, medians of 15 launches.
+// What NVSHMEM's names cost beside Weft's calls of the same thing, in kernels, in turn, to the next PE; and beside Weft's
+// calls after a sync of the block, with which NVSHMEM's calls of blocks begin (weft_after_sync_ns). One JSON line for
+// each call, in ns, medians of 15 launches.
 //
 //   scripts/build gpu device_programs weft-run && P=build/gpu/nvshmem
 //   nvcc -std=c++17 -arch=sm_90 -O3 -Iinclude/nvshmem -Iinclude bench/nvshmem_overhead.cu -o overhead -Lbuild/gpu/lib -L$P/lib -lnvshmem_host -lweft
@@ -87,7 +88,9 @@ struct Fence {
 };
 // clang-format on
 
-template <typename Call, bool kTheirs>
+enum class Whose { Theirs, Ours, OursAfterSync };
+
+template <typename Call, Whose kWhose>
 __global__ void calls(Memory memory, std::size_t bytes) {
   long long begin = 0;
   for (int i = -8; i < kCalls; ++i) {
@@ -95,9 +98,12 @@ __global__ void calls(Memory memory, std::size_t bytes) {
       __syncthreads();
       begin = clock64();
     }
-    if constexpr (kTheirs) {
+    if constexpr (kWhose == Whose::Theirs) {
       Call::theirs(memory, bytes);
     } else {
+      if constexpr (kWhose == Whose::OursAfterSync) {
+        __syncthreads();
+      }
       Call::ours(memory, bytes);
     }
   }
@@ -108,9 +114,9 @@ __global__ void calls(Memory memory, std::size_t bytes) {
   wd::quiet();
 }
 
-template <typename Call, bool kTheirs>
+template <typename Call, Whose kWhose>
 double ns_of(const Memory& memory, unsigned threads, std::size_t bytes, double ns_per_clock) {
-  calls<Call, kTheirs><<<1, threads>>>(memory, bytes);
+  calls<Call, kWhose><<<1, threads>>>(memory, bytes);
   long long clocks = 0;
   cudaError_t error = cudaGetLastError();
   // Not cudaMemcpy alone: while it waits for the kernel it keeps out the proxy's calls, for which the kernel waits.
@@ -138,14 +144,17 @@ void compare(const Memory& memory,
   for (const std::size_t bytes : sizes) {
     std::vector<double> theirs;
     std::vector<double> ours;
+    std::vector<double> after_sync;
     for (int launch = 0; launch < kLaunches; ++launch) {
-      theirs.push_back(ns_of<Call, true>(memory, threads, bytes, ns_per_clock));
-      ours.push_back(ns_of<Call, false>(memory, threads, bytes, ns_per_clock));
+      theirs.push_back(ns_of<Call, Whose::Theirs>(memory, threads, bytes, ns_per_clock));
+      ours.push_back(ns_of<Call, Whose::Ours>(memory, threads, bytes, ns_per_clock));
+      after_sync.push_back(ns_of<Call, Whose::OursAfterSync>(memory, threads, bytes, ns_per_clock));
     }
     std::printf(
-        "{\"call\":\"%s\",\"threads\":%u,\"bytes\":%zu,\"pes\":%d,\"nvshmem_ns\":%.1f,\"weft_ns\":%"
-        ".1f}\n",
-        Call::kName, threads, bytes, nvshmem_n_pes(), median(theirs), median(ours));
+        "{\"call\":\"%s\",\"threads\":%u,\"bytes\":%zu,\"pes\":%d,\"nvshmem_ns\":%.1f,"
+        "\"weft_ns\":%.1f,\"weft_after_sync_ns\":%.1f}\n",
+        Call::kName, threads, bytes, nvshmem_n_pes(), median(theirs), median(ours),
+        median(after_sync));
   }
 }
 

@@ -13,7 +13,7 @@ set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_
 set_target_properties(nvshmem_bootstrap_uid PROPERTIES PREFIX "" SOVERSION 3 LIBRARY_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
 file(MAKE_DIRECTORY ${weft_nvshmem_prefix}/lib/cmake/nvshmem ${weft_nvshmem_prefix}/bin ${weft_nvshmem_prefix}/include)
 # The name before NVSHMEM was split: a linker script.
-file(WRITE ${weft_nvshmem_prefix}/lib/libnvshmem.a "/* For linkers. */ INPUT(-lnvshmem_host)\n")
+file(WRITE ${weft_nvshmem_prefix}/lib/libnvshmem.a "/* For linkers. */ INPUT(libnvshmem_host.so.3)\n")
 
 add_executable(nvshmem-info ${weft_nvshmem_source}/nvshmem_info.cpp)
 target_link_libraries(nvshmem-info PRIVATE nvshmem_host weft_build_flags)
@@ -46,15 +46,25 @@ set(weft_nvshmem_mode OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXEC
 set(WEFT_RUN ../../bin/weft-run)
 configure_file(${weft_nvshmem_source}/nvshmrun.in ${weft_nvshmem_prefix}/bin/nvshmrun @ONLY FILE_PERMISSIONS ${weft_nvshmem_mode})
 set(WEFT_NVSHMEM_PREFIX ../nvshmem)
+set(WEFT_NVSHMEM_MISSING "")
+if(NOT WEFT_HAVE_CUDA)
+  set(WEFT_NVSHMEM_MISSING "built without CUDA, so without libnvshmem_device.bc and .ltoir, and programs run on memory of the host \
+(NVSHMEM_HEAP_KIND=SYSMEM); for GPUs install the wheel for GPUs, or build Weft where nvcc is found")
+endif()
 configure_file(${weft_nvshmem_source}/weft-nvshmem.in ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/weft-nvshmem @ONLY FILE_PERMISSIONS ${weft_nvshmem_mode})
 file(CREATE_LINK nvshmrun ${weft_nvshmem_prefix}/bin/nvshmrun.hydra SYMBOLIC)
 
-# ---- Installed. A wheel cannot hold links, and gets none of this.
+# ---- Installed.
 set(WEFT_RUN ../../../../bin/weft-run)
 configure_file(${weft_nvshmem_source}/nvshmrun.in ${CMAKE_BINARY_DIR}/installed/nvshmrun @ONLY)
 set(WEFT_NVSHMEM_PREFIX ../${weft_nvshmem_installed})
 configure_file(${weft_nvshmem_source}/weft-nvshmem.in ${CMAKE_BINARY_DIR}/installed/weft-nvshmem @ONLY)
-install(TARGETS nvshmem_host nvshmem_bootstrap_uid LIBRARY DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL)
+set(weft_nvshmem_namelink "")
+if(SKBUILD)
+  set(weft_nvshmem_namelink NAMELINK_SKIP)
+endif()
+install(TARGETS nvshmem_host nvshmem_bootstrap_uid
+        LIBRARY DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL ${weft_nvshmem_namelink})
 install(TARGETS nvshmem_device ARCHIVE DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL)
 install(TARGETS nvshmem-info RUNTIME DESTINATION ${weft_nvshmem_installed}/bin COMPONENT development OPTIONAL)
 install(FILES ${weft_nvshmem_prefix}/lib/libnvshmem.a DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development)
@@ -63,11 +73,33 @@ install(FILES ${weft_nvshmem_prefix}/lib/cmake/nvshmem/NVSHMEMConfig.cmake ${wef
         DESTINATION ${weft_nvshmem_installed}/lib/cmake/nvshmem COMPONENT development)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/nvshmrun DESTINATION ${weft_nvshmem_installed}/bin COMPONENT development)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/weft-nvshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
-file(RELATIVE_PATH weft_nvshmem_weft /prefix/${weft_nvshmem_installed}/include /prefix/${CMAKE_INSTALL_INCLUDEDIR}/weft)
-install(CODE "
-  set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${weft_nvshmem_installed}\")
+# Its targets, for builds that name theirs.
+add_custom_target(nvshmem_prefix)
+add_dependencies(nvshmem_prefix nvshmem_host nvshmem_device nvshmem_bootstrap_uid nvshmem-info)
+if(WEFT_HAVE_CUDA)
+  add_dependencies(nvshmem_prefix nvshmem_device_library)
+endif()
+
+if(SKBUILD)
+  # A wheel has no links: texts lead linkers and CMake on, and the headers are there twice.
+  set(weft_nvshmem_texts ${CMAKE_BINARY_DIR}/installed/nvshmem)
+  file(WRITE ${weft_nvshmem_texts}/libnvshmem_host.so "/* For linkers; programs open: */ INPUT(libnvshmem_host.so.3)\n")
+  file(WRITE ${weft_nvshmem_texts}/nvshmem_bootstrap_uid.so "/* For linkers; programs open: */ INPUT(nvshmem_bootstrap_uid.so.3)\n")
   foreach(file NVSHMEMConfig NVSHMEMConfigVersion)
-    file(CREATE_LINK lib/cmake/nvshmem/\${file}.cmake \"\${prefix}/\${file}.cmake\" SYMBOLIC)
+    file(WRITE ${weft_nvshmem_texts}/${file}.cmake "include(\"\${CMAKE_CURRENT_LIST_DIR}/lib/cmake/nvshmem/${file}.cmake\")\n")
+    install(FILES ${weft_nvshmem_texts}/${file}.cmake DESTINATION ${weft_nvshmem_installed} COMPONENT development)
   endforeach()
-  file(CREATE_LINK nvshmrun \"\${prefix}/bin/nvshmrun.hydra\" SYMBOLIC)
-  file(CREATE_LINK ${weft_nvshmem_weft} \"\${prefix}/include/weft\" SYMBOLIC)" COMPONENT development)
+  install(FILES ${weft_nvshmem_texts}/libnvshmem_host.so ${weft_nvshmem_texts}/nvshmem_bootstrap_uid.so
+          DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development)
+  install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/nvshmrun DESTINATION ${weft_nvshmem_installed}/bin RENAME nvshmrun.hydra COMPONENT development)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/weft DESTINATION ${weft_nvshmem_installed}/include COMPONENT development)
+else()
+  file(RELATIVE_PATH weft_nvshmem_weft /prefix/${weft_nvshmem_installed}/include /prefix/${CMAKE_INSTALL_INCLUDEDIR}/weft)
+  install(CODE "
+    set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${weft_nvshmem_installed}\")
+    foreach(file NVSHMEMConfig NVSHMEMConfigVersion)
+      file(CREATE_LINK lib/cmake/nvshmem/\${file}.cmake \"\${prefix}/\${file}.cmake\" SYMBOLIC)
+    endforeach()
+    file(CREATE_LINK nvshmrun \"\${prefix}/bin/nvshmrun.hydra\" SYMBOLIC)
+    file(CREATE_LINK ${weft_nvshmem_weft} \"\${prefix}/include/weft\" SYMBOLIC)" COMPONENT development)
+endif()

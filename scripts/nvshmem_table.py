@@ -160,6 +160,9 @@ TEAMS = plain([
      "team_split_strided(CALL, parent_team, {start, stride, size}, {config, config_mask}, new_team)"),
     ("int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_team_config_t *xaxis_config, long xaxis_mask, nvshmem_team_t *xaxis_team, const nvshmem_team_config_t *yaxis_config, long yaxis_mask, nvshmem_team_t *yaxis_team)", None,
      "team_split_2d(CALL, parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team})"),
+    ("int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t *uniqueid)", None, "team_get_uniqueid(CALL, uniqueid)"),
+    ("int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long config_mask, int npes, int pe_idx_in_team)", None,
+     "team_init(CALL, team, {config, config_mask}, {pe_idx_in_team, npes})"),
     ("void nvshmem_team_destroy(nvshmem_team_t team)", None, "team_destroy(CALL, team)"),
 ])
 

@@ -1,7 +1,7 @@
 /* Weft's teams and collectives. Included by <weft/weft.h>.
  *
- * A team is an ordered set of PEs: every stride-th PE of its parent, starting at a given one. Its PEs are
- * numbered from 0. One thread of each PE of the team calls a collective, in the same order on all PEs.
+ * A team is an ordered set of PEs: every stride-th PE of its parent, starting at a given one, or any PEs in any order
+ * (weft_team_join). Its PEs are numbered from 0. One thread of each PE of the team calls a collective, in the same order on all PEs.
  * Different teams are independent of each other.
  *
  * Completion: when a collective returns, this PE's `dest` is complete and its `source` may be changed. That
@@ -49,6 +49,19 @@ WEFT_EXPORT int weft_team_split_2d(weft_team_t parent,
                                    int x_size,
                                    weft_team_t* x_team,
                                    weft_team_t* y_team);
+
+/* A team of any PEs, in any order, of which nobody else hears. One of them makes an id and tells it to the others by
+ * whatever means the program has; then each calls weft_team_join with its place. An id is good for one team. */
+typedef struct weft_team_place {
+  int index; /* this PE's number in the team */
+  int pe_count;
+} weft_team_place;
+
+WEFT_EXPORT int weft_team_make_id(uint64_t* id);
+/* Returns when all PEs of the team have called it, the one that made the id among them. One at a time of a PE. In jobs of
+ * up to 4096 PEs. WEFT_INVALID_ARGUMENT: no such id or index; WEFT_MISMATCH: two PEs have the same index, or counts
+ * differ; WEFT_OUT_OF_MEMORY as for weft_team_split. */
+WEFT_EXPORT int weft_team_join(uint64_t id, weft_team_place place, weft_team_t* team);
 /* Collective over the team. Also destroys its contexts (weft_team_ctx_create). */
 WEFT_EXPORT int weft_team_destroy(weft_team_t team);
 

@@ -3,6 +3,7 @@
 #include "src/api/teams.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "src/api/checks.hpp"
 #include "src/api/errors.hpp"
@@ -107,6 +108,20 @@ int scan(weft_team_t team, void* dest, const void* source, const ScanCall& call)
                     });
 }
 
+// The result of a creation that has not failed by its arguments.
+int take(const char* name, const Collectives::Split& made, weft_team_t* result) {
+  if (made.status == Status::OutOfMemory) {
+    return report(made.status,
+                  fmt::format("{}: at most {} teams at a time, the "
+                              "predefined ones included; destroy one that is not needed",
+                              name, collectives::kTeamCountMax));
+  }
+  if (made.team != nullptr) {
+    *result = reinterpret_cast<weft_team_t>(made.team);
+  }
+  return finish(made.status, name);
+}
+
 int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_team_t* result) {
   const collectives::TeamRange wanted{range.start, range.stride, range.size};
   const std::int64_t last =
@@ -129,16 +144,43 @@ int split(Runtime& runtime, Team& parent, const weft_team_range& range, weft_tea
                               "PE 0; the arguments must be the same on all PEs",
                               made.other));
   }
-  if (made.status == Status::OutOfMemory) {
-    return report(made.status,
-                  fmt::format("weft_team_split: at most {} teams at a time, the "
-                              "predefined ones included; destroy one that is not needed",
-                              collectives::kTeamCountMax));
+  return take("weft_team_split", made, result);
+}
+
+// The error in what a program passed to weft_team_join; empty if there is none.
+std::string error_of(std::uint64_t id, weft_team_place place, std::uint32_t pe_count) {
+  if (pe_count > collectives::kMeetingPeCountMax) {
+    return fmt::format("this job has {} PEs; teams are made by an id in jobs of up to {}", pe_count,
+                       collectives::kMeetingPeCountMax);
   }
-  if (made.team != nullptr) {
-    *result = reinterpret_cast<weft_team_t>(made.team);
+  if (place.pe_count < 1 || static_cast<std::uint32_t>(place.pe_count) > pe_count) {
+    return fmt::format("a team of {} PEs; the job has {}", place.pe_count, pe_count);
   }
-  return finish(made.status, "weft_team_split");
+  if (place.index < 0 || place.index >= place.pe_count) {
+    return fmt::format("index {} in a team of {} PEs; use 0 to {}", place.index, place.pe_count,
+                       place.pe_count - 1);
+  }
+  if (collectives::MeetingId(id).host().value >= pe_count) {
+    return fmt::format("{:#x} is not what weft_team_make_id made", id);
+  }
+  return {};
+}
+
+int join(Runtime& runtime, std::uint64_t id, weft_team_place place, weft_team_t* result) {
+  constexpr const char* kName = "weft_team_join";
+  *result = WEFT_TEAM_INVALID;
+  if (const std::string error = error_of(id, place, runtime.pe_count()); !error.empty()) {
+    return report(Status::InvalidArgument, fmt::format("{}: {}", kName, error));
+  }
+  const Collectives::Split made = runtime.collectives().join(
+      collectives::MeetingId(id),
+      {static_cast<std::uint32_t>(place.index), static_cast<std::uint32_t>(place.pe_count)});
+  if (made.status == Status::Mismatch) {
+    return report(made.status, fmt::format("{}: two PEs have the same index, or the number of PEs "
+                                           "is not the same on all",
+                                           kName));
+  }
+  return take(kName, made, result);
 }
 
 }  // namespace
@@ -180,6 +222,18 @@ int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft
     }
     return status;
   });
+}
+
+int weft_team_make_id(std::uint64_t* id) {
+  return guarded("weft_team_make_id", [&](Runtime& runtime) {
+    *id = runtime.collectives().make_id().value();
+    return static_cast<int>(WEFT_OK);
+  });
+}
+
+int weft_team_join(std::uint64_t id, weft_team_place place, weft_team_t* team) {
+  return guarded("weft_team_join",
+                 [&](Runtime& runtime) { return join(runtime, id, place, team); });
 }
 
 int weft_team_destroy(weft_team_t team) {

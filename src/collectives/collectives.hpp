@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,9 @@
 #include "src/base/status.hpp"
 #include "src/collectives/algorithms.hpp"
 #include "src/collectives/control.hpp"
+#include "src/collectives/meeting.hpp"
 #include "src/collectives/team.hpp"
-#include "src/collectives/team_numbers.hpp"
+#include "src/collectives/team_maker.hpp"
 #include "src/rma/rma.hpp"
 
 namespace weft::collectives {
@@ -78,44 +78,31 @@ class Collectives {
 
   // ---- Creating teams.
 
-  struct Split {
-    Status status =
-        Status::Ok;        // Mismatch: ranges differ; OutOfMemory: no team is free. On all members
-    Team* team = nullptr;  // null on PEs outside the range
-    std::uint32_t other = 0;  // Mismatch: the member whose range differs from member 0's
-  };
+  using Split = TeamMaker::Split;
 
-  // Collective over `parent`; the caller has checked that the range is inside it.
-  Split split(Team& parent, const TeamRange& range);
-  // Collective over `team`, which no longer exists afterwards. Not for the predefined teams.
-  Status destroy(Team& team);
+  // As TeamMaker's.
+  Split split(Team& parent, const TeamRange& range) { return maker_.split(parent, range); }
+
+  [[nodiscard]] MeetingId make_id() { return maker_.make_id(); }
+
+  Split join(MeetingId id, Meeting::Place place) { return maker_.join(id, place); }
+
+  // Not for the predefined teams.
+  Status destroy(Team& team) { return maker_.destroy(team); }
+
   // True for the four teams that always exist.
   [[nodiscard]] bool is_predefined(const Team* team) const;
   // True for an existing team.
   [[nodiscard]] bool is_team(const Team* team);
 
  private:
-  struct Claim {
-    std::uint32_t id = 0;
-    bool is_mine = false;
-  };
-
-  // Claims the lowest number of `free`, which is not empty, if it is still free here.
-  Claim claim(const TeamNumbers& free);
-  void give_back(std::uint32_t id);
-  std::unique_ptr<Team> join(Team& parent, const TeamRange& range, std::uint32_t id);
-
   rma::Rma& rma_;
-  Pe me_;
   std::vector<std::uint32_t> node_of_;
-  std::int64_t publish_bytes_max_;
   std::unique_ptr<Team> world_;
   std::unique_ptr<Team> node_team_;
   std::unique_ptr<Team> machine_team_;
   std::unique_ptr<Team> machine_peers_;
-  std::mutex mutex_;  // guards the two members below
-  TeamNumbers free_ids_;
-  std::vector<std::unique_ptr<Team>> teams_;
+  TeamMaker maker_;
 };
 
 }  // namespace weft::collectives

@@ -34,6 +34,17 @@ struct alignas(kCacheLineBytes) CollectiveRequest {
   friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
+// The most PEs of a job in which teams are made by an id.
+inline constexpr std::uint32_t kMeetingPeCountMax = 4096;
+
+// What a PE tells those with whom it makes a team by an id (meeting.hpp).
+struct alignas(kCacheLineBytes) MeetingRecord {
+  std::uint64_t round = 0;  // written last
+  std::uint32_t index = 0;
+  std::uint32_t pe = 0;
+  std::array<std::uint64_t, 4> words{};
+};
+
 // The longest note of Collectives::exchange.
 inline constexpr std::size_t kNoteBytesMax = 256;
 
@@ -77,8 +88,12 @@ union TeamSlot {
 
 // The layout of the control bytes of the heap.
 struct HeapControl {
-  WordBell doorbell;  // must be first: rma expects it at the start of the control bytes
-  ControlWord probe;  // target of writes that only open or test a connection; never read
+  WordBell doorbell;          // must be first: rma expects it at the start of the control bytes
+  ControlWord probe;          // target of writes that only open or test a connection; never read
+  ControlWord meeting_round;  // the last round that a host has answered
+  std::array<MeetingRecord, kMeetingPeCountMax>
+      meeting_arrivals;  // by PE: written by it, read by the host
+  std::array<MeetingRecord, kMeetingPeCountMax> meeting_answers;  // by index: written by the host
   alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
   std::array<std::byte, kWorldScratchBytes> world_scratch;
 };

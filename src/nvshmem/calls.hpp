@@ -94,6 +94,15 @@ int team_split_strided(const Call& call,
                        nvshmem_team_t* team);
 int team_split_2d(
     const Call& call, nvshmem_team_t parent, int xrange, const NewTeam& x, const NewTeam& y);
+int team_get_uniqueid(const Call& call, nvshmemx_team_uniqueid_t* id);
+
+// A PE's number in a new team, and the number of its PEs.
+struct TeamPlace {
+  int index;
+  int count;
+};
+
+int team_init(const Call& call, nvshmem_team_t* team, const TeamConfig& wanted, TeamPlace place);
 void team_destroy(const Call& call, nvshmem_team_t team);
 
 // ---- Remote memory access (rma.cpp)

@@ -16,7 +16,7 @@ std::string& own_words() {
 }
 
 // Longer ones before their beginnings.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kNames{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kNames{{
     {"weft_device_register_symmetric", "nvshmemx_buffer_register_symmetric"},
     {"weft_device_unregister_symmetric", "nvshmemx_buffer_unregister_symmetric"},
     {"weft_device_register", "nvshmemx_buffer_register"},
@@ -28,6 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kNames{{
     {"weft_init_with", "nvshmemx_init_attr"},
     {"weft_init", "nvshmem_init"},
     {"weft_finalize", "nvshmem_finalize"},
+    {"weft_team_make_id", "nvshmemx_team_get_uniqueid"},
     {"weft_team_split made", "nvshmem_team_split_strided made"},
     {"cudaSetDevice(weft_machine_pe())", "cudaSetDevice(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE))"},
     {"weft_unique_id_within", "nvshmemx_get_uniqueid"},

@@ -1,5 +1,6 @@
 // Teams. A handle is the team's number in kernels. In one call of nvshmem_team_split_strided PEs may name different
-// ranges, so that disjoint teams come from it: each range is one team of Weft's. See calls.hpp.
+// ranges, so that disjoint teams come from it: each range is one team of Weft's. nvshmemx_team_init is weft_team_join. See
+// calls.hpp.
 #include <weft/collectives.h>
 #include <weft/device.h>
 
@@ -163,6 +164,32 @@ int team_split_2d(
   if (status == WEFT_OK) {
     *x.team = remember(x_team, x.wanted);
     *y.team = remember(y_team, y.wanted);
+  }
+  return result_of(call, status);
+}
+
+int team_get_uniqueid(const Call& call, nvshmemx_team_uniqueid_t* id) {
+  if (id == nullptr) {
+    say(call, "the id is NULL");
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  require_init(call);
+  return result_of(call, weft_team_make_id(id));
+}
+
+int team_init(const Call& call, nvshmem_team_t* team, const TeamConfig& wanted, TeamPlace place) {
+  *team = NVSHMEM_TEAM_INVALID;
+  if (wanted.config == nullptr || (wanted.mask & NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID) == 0) {
+    say(call,
+        "needs a unique id: set config->uniqueid to what nvshmemx_team_get_uniqueid gave, and "
+        "NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID in the mask");
+    return NVSHMEMX_ERROR_INVALID_VALUE;
+  }
+  require_memory(call);
+  weft_team_t made = WEFT_TEAM_INVALID;
+  const int status = weft_team_join(wanted.config->uniqueid, {place.index, place.count}, &made);
+  if (status == WEFT_OK) {
+    *team = remember(made, wanted);
   }
   return result_of(call, status);
 }

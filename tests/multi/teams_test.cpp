@@ -3,6 +3,8 @@
 // back and with slow PEs, in sizes on both sides of every change of algorithm.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <complex>
 #include <cstring>
@@ -251,6 +253,84 @@ TEST_P(Teams, AReductionGivesTheSameBitsOnEveryPeAndInEveryRun) {
     ASSERT_EQ(Collectives::fcollect(world, sides, kCount * 4), Status::Ok);
     for (std::uint32_t i = 0; i < world.size(); ++i) {
       ASSERT_EQ(std::memcmp(sides.dest + i * kCount * 4, first.data(), kCount * 4), 0);
+    }
+  });
+}
+
+// The ids travel through memory that all PEs have, as threads.
+struct Ids {
+  std::array<std::atomic<std::uint64_t>, 64> values{};
+
+  std::uint64_t await(std::size_t index) const {
+    std::uint64_t id = 0;
+    while ((id = values.at(index).load()) == 0) {
+      std::this_thread::yield();
+    }
+    return id;
+  }
+};
+
+TEST_P(Teams, AnyPesInAnyOrderBecomeATeamByAnIdWhileOthersDoOtherThings) {
+  Ids ids;
+  run([&](runtime::Runtime& runtime, Sides sides) {
+    Collectives& all = runtime.collectives();
+    const std::uint32_t n = runtime.pe_count();
+    const std::uint32_t me = runtime.pe().value;
+    // Of all PEs from `first` on, the highest first; PE `first` makes the id. So PEs come at different times.
+    for (std::uint32_t first = 0; first <= me; ++first) {
+      if (me == first) {
+        static_cast<void>(all.make_id());  // one that nobody uses
+        ids.values.at(first).store(all.make_id().value());
+      }
+      const Collectives::Split made =
+          all.join(collectives::MeetingId(ids.await(first)), {n - 1 - me, n - first});
+      ASSERT_EQ(made.status, Status::Ok);
+      ASSERT_EQ(made.team->size(), n - first);
+      ASSERT_EQ(made.team->index(), n - 1 - me);
+      for (std::uint32_t i = 0; i < made.team->size(); ++i) {
+        ASSERT_EQ(made.team->pe(i).value, n - 1 - i);
+      }
+      check_all(*made.team, sides);
+      const Collectives::Split child = all.split(*made.team, {0, 1, 1});
+      ASSERT_EQ(child.status, Status::Ok);
+      if (child.team != nullptr) {
+        ASSERT_EQ(all.destroy(*child.team), Status::Ok);
+      }
+      ASSERT_EQ(all.destroy(*made.team), Status::Ok);
+    }
+    check_all(all.world(), sides);
+  });
+}
+
+TEST_P(Teams, DisjointTeamsByIdsOfOnePeEachAreMadeAtOnce) {
+  run([&](runtime::Runtime& runtime, Sides sides) {
+    Collectives& all = runtime.collectives();
+    std::vector<Team*> teams;
+    for (int i = 0; i < 5; ++i) {
+      const Collectives::Split made = all.join(all.make_id(), {0, 1});
+      ASSERT_EQ(made.status, Status::Ok);
+      teams.push_back(made.team);
+    }
+    for (Team* team : teams) {
+      check_all(*team, sides);
+      ASSERT_EQ(all.destroy(*team), Status::Ok);
+    }
+  });
+}
+
+TEST_P(Teams, TheSameIndexTwiceIsNoticedByAllAndTheNextIdWorks) {
+  Ids ids;
+  run([&](runtime::Runtime& runtime, Sides /*sides*/) {
+    Collectives& all = runtime.collectives();
+    const std::uint32_t n = runtime.pe_count();
+    const std::uint32_t me = runtime.pe().value;
+    for (std::size_t round = 0; round < 2; ++round) {
+      if (me == 0) {
+        ids.values.at(round).store(all.make_id().value());
+      }
+      const std::uint32_t index = round == 0 && me == n - 1 ? 0 : me;
+      const Status status = all.join(collectives::MeetingId(ids.await(round)), {index, n}).status;
+      EXPECT_EQ(status, round == 0 && n > 1 ? Status::Mismatch : Status::Ok);
     }
   });
 }

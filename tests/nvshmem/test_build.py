@@ -31,9 +31,28 @@ def test_a_weak_redeclaration_of_a_host_function_is_accepted(prefix, tmp_path):
     well("g++", f"-I{prefix}/include", "-c", tmp_path / "x.cpp", "-o", tmp_path / "x.o")
 
 
+def test_every_status_is_below_the_invalid_one(prefix, tmp_path):
+    """As cuDecomp asks."""
+    (tmp_path / "x.cpp").write_text("#include <nvshmem.h>\nstatic_assert(NVSHMEM_STATUS_FULL_MPG < NVSHMEM_STATUS_INVALID);\n")
+    well("g++", "-std=c++17", f"-I{prefix}/include", "-fsyntax-only", tmp_path / "x.cpp")
+
+
+def test_the_old_library_serves_by_its_path_too(prefix, tmp_path):
+    """As build systems that look for libnvshmem.a name it, without -L."""
+    (tmp_path / "x.cpp").write_text("#include <nvshmem.h>\nint main() { return nvshmemx_init_status(); }\n")
+    well("g++", "-std=c++17", f"-I{prefix}/include", tmp_path / "x.cpp", prefix / "lib" / "libnvshmem.a", f"-Wl,-rpath,{prefix}/lib", "-o", tmp_path / "x")
+    assert run(tmp_path / "x").returncode == 0
+
+
 @pytest.mark.parametrize("flags", [[], ["-rdc=true"], TORCH, ["-DNVSHMEM_HOSTLIB_ONLY", "-DNO_KERNEL"]], ids=["plain", "rdc", "torch", "hostlib_only"])
 def test_a_file_with_kernels_compiles(prefix, nvcc, tmp_path, flags):
     well(nvcc, *NVCC, *flags, f"-I{prefix}/include", "-c", RING, "-o", tmp_path / "ring.o", timeout=300)
+
+
+@pytest.mark.parametrize("flags", [[], ["-rdc=true"]], ids=["plain", "rdc"])
+def test_a_file_may_have_kernels_for_some_architectures_alone(prefix, nvcc, tmp_path, flags):
+    both = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in (80, 90)]
+    well(nvcc, "-std=c++17", *both, *TORCH, *flags, f"-I{prefix}/include", "-c", PROGRAMS / "old_architecture.cu", "-o", tmp_path / "x.o", timeout=300)
 
 
 def test_with_rdc_a_file_takes_few_bytes_of_the_constant_memory_that_all_share(prefix, nvcc, tmp_path):

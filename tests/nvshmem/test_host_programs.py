@@ -26,6 +26,15 @@ def test_128_teams_at_a_time_and_again(compiled, prefix, pes, options):
     assert "at most 132 teams at a time, the predefined ones included" in done.stderr
 
 
+@pytest.mark.parametrize("pes, options", [(1, []), (2, []), (5, []), (4, ["--node-size", "1"]), (5, ["--node-size", "2"])])
+def test_teams_of_any_pes_by_a_unique_id(compiled, prefix, pes, options):
+    done = run(prefix / "bin" / "nvshmrun", "-np", pes, *options, compiled("teams_by_id"), WEFT_PROVIDER="tcp", **HOST_MEMORY)
+    assert (done.returncode, done.stdout) == (0, "all well\n"), done.stderr
+    for text in ("nvshmemx_team_init: needs a unique id", "nvshmemx_team_init: 0x0 is not what nvshmemx_team_get_uniqueid made",
+                 "nvshmemx_team_init: index 1 in a team of 1 PEs; use 0 to 0"):
+        assert text in done.stderr
+
+
 @pytest.mark.parametrize("launcher", [["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2"]])
 def test_under_mpirun(compiled, launcher):
     if not shutil.which(launcher[0]):

@@ -57,6 +57,15 @@ def test_it_is_linked_to_nothing_of_cuda(library, run):
     assert needed and not [name for name in needed if "cuda" in name or "nv" in name]
 
 
+@pytest.mark.parametrize("flags", [[], ["-rdc=true"]], ids=["plain", "rdc"])
+def test_an_nvshmem_program_with_a_kernel_builds_on_its_prefix(toolkit, environment, project, run, tmp_path, flags):
+    prefix = run(environment / "weft-nvshmem", "--prefix").strip()
+    run(toolkit / "nvcc", "-std=c++17", "-arch=sm_90", *flags, f"-I{prefix}/include", project / "tests" / "nvshmem" / "programs" / "ring.cu", "-o", tmp_path / "ring",
+        f"-L{prefix}/lib", "-lnvshmem_host", "-lnvshmem_device", "-Xlinker", f"-rpath={prefix}/lib")
+    done = subprocess.run([tmp_path / "ring"], env=os.environ | {"NVSHMEM_SYMMETRIC_SIZE": "8M"}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 or "no NVIDIA driver was found" in done.stderr, done.stderr
+
+
 def test_a_program_with_a_kernel_builds_as_the_documentation_says(toolkit, environment, project, run, tmp_path):
     text = (project / "docs" / "GPU.md").read_text()
     (tmp_path / "ring.cu").write_text(re.search(r"```cuda\n(.*?)```", text, re.DOTALL).group(1))

@@ -9,6 +9,8 @@ import pytest
 
 OUTSIDE = pathlib.Path(__file__).resolve().parents[1] / "packaging" / "outside"
 PE = pathlib.Path(__file__).parent / "pe.py"
+TOUR = pathlib.Path(__file__).resolve().parents[1] / "nvshmem" / "programs" / "host_tour.cpp"
+ON_HOST = {"NVSHMEM_HEAP_KIND": "SYSMEM", "NVSHMEM_SYMMETRIC_SIZE": "8M"}
 MEBIBYTE = 1 << 20
 
 
@@ -37,7 +39,8 @@ def test_it_brings_no_library_but_its_own(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     libraries = {name for name in names if ".so" in pathlib.PurePath(name).name}
     backends = {name for name in libraries if name.startswith("weft/_nb_backend_v1.")}
-    assert libraries - backends == {"weft/lib/libweft.so", "weft/lib/libweft.so.0", "weft/_weft.abi3.so"}
+    nvshmem = {f"weft/lib/weft/nvshmem/lib/{name}.so{end}" for name in ("libnvshmem_host", "nvshmem_bootstrap_uid") for end in ("", ".3")}
+    assert libraries - backends == {"weft/lib/libweft.so", "weft/lib/libweft.so.0", "weft/_weft.abi3.so"} | nvshmem
     assert len(backends) == 5, "nanobind's backend for Python 3.11 to 3.15: scripts/nanobind_backends"
 
 
@@ -89,6 +92,60 @@ def test_pkg_config(environment, run, tmp_path):
     flags = run("pkg-config", "--cflags", "--libs", "weft", env=os.environ | {"PKG_CONFIG_PATH": folder}).split()
     run("cc", "-std=c11", OUTSIDE / "outside.c", "-o", tmp_path / "outside", *flags, f"-Wl,-rpath,{lib}")
     assert run(tmp_path / "outside") == "PE 0 of 1 has 42\n"
+
+
+@pytest.fixture(scope="module")
+def nvshmem(environment, run):
+    """The prefix for NVSHMEM programs."""
+    return pathlib.Path(run(environment / "weft-nvshmem", "--prefix").strip())
+
+
+def test_an_nvshmem_program_builds_on_its_prefix_alone(environment, nvshmem, run, tmp_path):
+    run("g++", "-std=c++17", f"-I{nvshmem}/include", TOUR, f"-L{nvshmem}/lib", "-l:libnvshmem_host.so", "-lnvshmem_device", f"-Wl,-rpath,{nvshmem}/lib",
+        "-o", tmp_path / "tour")
+    assert run(nvshmem / "bin" / "nvshmrun", "-np", 2, tmp_path / "tour", env=os.environ | ON_HOST) == "all well\n"
+    for library in ("libnvshmem_host.so", "libnvshmem.a"):
+        run("g++", "-std=c++17", f"-I{nvshmem}/include", TOUR, nvshmem / "lib" / library, "-o", tmp_path / "by_path")
+    assert "NVSHMEM v3.6.5" in run(nvshmem / "bin" / "nvshmem-info")
+    assert run(nvshmem / "bin" / "nvshmrun.hydra", "-n", 1, tmp_path / "tour", env=os.environ | ON_HOST) == "all well\n"
+
+
+@pytest.mark.parametrize("variable", ["NVSHMEM_DIR", "NVSHMEM_ROOT", "CMAKE_PREFIX_PATH"])
+@pytest.mark.parametrize("is_link", [False, True], ids=["itself", "by_a_link"])
+def test_cmake_finds_its_prefix_for_nvshmem_programs(environment, nvshmem, run, tmp_path, variable, is_link):
+    if is_link:
+        assert run(environment / "weft-nvshmem", "--prefix", tmp_path / "nvshmem").strip() == str(tmp_path / "nvshmem")
+    (tmp_path / "CMakeLists.txt").write_text(f"""
+        cmake_minimum_required(VERSION 3.18)
+        project(tour CXX)
+        find_package(NVSHMEM 3.6 REQUIRED)
+        add_executable(tour {TOUR})
+        target_link_libraries(tour PRIVATE nvshmem::nvshmem nvshmem::nvshmem_bootstrap_uid)
+        if(NOT EXISTS "${{NVSHMEM_INCLUDE_DIR}}/nvshmem.h")
+          message(FATAL_ERROR "no NVSHMEM_INCLUDE_DIR")
+        endif()
+        """)
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-D{variable}={tmp_path / 'nvshmem' if is_link else nvshmem}")
+    run("cmake", "--build", tmp_path / "build")
+    assert run(environment / "weft-run", "-n", 2, "--", tmp_path / "build" / "tour", env=os.environ | ON_HOST) == "all well\n"
+
+
+def test_python_knows_the_prefix_for_nvshmem_programs_too(environment, nvshmem, run):
+    assert run(environment / "python", "-m", "weft.nvshmem", "--prefix").strip() == str(nvshmem)
+
+
+def test_a_link_to_the_prefix_replaces_nothing_but_a_link(environment, tmp_path):
+    (tmp_path / "mine").mkdir()
+    done = subprocess.run([environment / "weft-nvshmem", "--prefix", tmp_path / "mine"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "exists and is no link" in done.stderr and list(tmp_path.iterdir()) == [tmp_path / "mine"]
+
+
+def test_without_cuda_it_says_in_one_line_what_is_missing(environment, nvshmem, request):
+    done = subprocess.run([environment / "weft-nvshmem", "--prefix"], capture_output=True, text=True, timeout=60)
+    if request.config.getoption("--cuda"):
+        assert done.stderr == "" and (nvshmem / "lib" / "libnvshmem_device.ltoir").exists()
+    else:
+        assert "built without CUDA" in done.stderr and done.stderr.count("\n") == 1 and done.stdout == f"{nvshmem}\n"
 
 
 def test_its_version_is_the_one_of_pip(environment, run):

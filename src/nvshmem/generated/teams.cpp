@@ -13,4 +13,6 @@ int nvshmem_team_translate_pe(nvshmem_team_t src_team, int src_pe, nvshmem_team_
 void nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t *config) { team_get_config(team, config); }
 int nvshmem_team_split_strided(nvshmem_team_t parent_team, int start, int stride, int size, const nvshmem_team_config_t *config, long config_mask, nvshmem_team_t *new_team) { return team_split_strided({"nvshmem_team_split_strided"}, parent_team, {start, stride, size}, {config, config_mask}, new_team); }
 int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_team_config_t *xaxis_config, long xaxis_mask, nvshmem_team_t *xaxis_team, const nvshmem_team_config_t *yaxis_config, long yaxis_mask, nvshmem_team_t *yaxis_team) { return team_split_2d({"nvshmem_team_split_2d"}, parent_team, xrange, {{xaxis_config, xaxis_mask}, xaxis_team}, {{yaxis_config, yaxis_mask}, yaxis_team}); }
+int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t *uniqueid) { return team_get_uniqueid({"nvshmemx_team_get_uniqueid"}, uniqueid); }
+int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long config_mask, int npes, int pe_idx_in_team) { return team_init({"nvshmemx_team_init"}, team, {config, config_mask}, {pe_idx_in_team, npes}); }
 void nvshmem_team_destroy(nvshmem_team_t team) { team_destroy({"nvshmem_team_destroy"}, team); }

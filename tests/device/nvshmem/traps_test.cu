@@ -168,6 +168,37 @@ DEVICE_TEST(differing_ranges, "one call makes disjoint teams, and 100 of them a 
   }
 }
 
+__global__ void expect_reversed(int team, Wrong* wrong) {
+  WELL(wrong, nvshmem_team_my_pe(team) == nvshmem_n_pes() - 1 - nvshmem_my_pe());
+  for (int i = 0; i < nvshmem_n_pes(); ++i) {
+    WELL(wrong, nvshmem_team_translate_pe(team, i, NVSHMEM_TEAM_WORLD) == nvshmem_n_pes() - 1 - i);
+  }
+}
+
+DEVICE_TEST(team_by_id, "a team of all PEs in reverse, by a unique id, is used in kernels") {
+  Checks checks;
+  Symmetric<std::uint64_t> ids(2);
+  Symmetric<int> dest(kManyCount);
+  Symmetric<int> source(kManyCount);
+  nvshmem_team_config_t config = NVSHMEM_TEAM_CONFIG_INITIALIZER;
+  if (nvshmemx_team_get_uniqueid(&config.uniqueid) != 0) {
+    suite::fail("no unique id");
+  }
+  ids.write({config.uniqueid, 0});
+  nvshmem_uint64_broadcast(NVSHMEM_TEAM_WORLD, ids.get() + 1, ids.get(), 1, 0);
+  config.uniqueid = ids.read()[1];
+  nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+  const int count = suite::pe_count();
+  if (nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, count,
+                         count - 1 - suite::me()) != 0) {
+    suite::fail("nvshmemx_team_init failed");
+  }
+  suite::run_kernel("expect_reversed", &expect_reversed, 1, checks, team, checks.get());
+  suite::run_kernel("use_team", &use_team, 256, checks, team, dest.get(), source.get(),
+                    checks.get());
+  nvshmem_team_destroy(team);
+}
+
 __global__ void small_words(unsigned short* words, Wrong* wrong) {
   const int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
   WELL(wrong, nvshmem_ushort_test(words, NVSHMEM_CMP_EQ, 0) == 1);

@@ -18,6 +18,8 @@ WEFT_NVSHMEM_BEGIN_HOST
 void nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t *config);
 int nvshmem_team_split_strided(nvshmem_team_t parent_team, int start, int stride, int size, const nvshmem_team_config_t *config, long config_mask, nvshmem_team_t *new_team);
 int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_team_config_t *xaxis_config, long xaxis_mask, nvshmem_team_t *xaxis_team, const nvshmem_team_config_t *yaxis_config, long yaxis_mask, nvshmem_team_t *yaxis_team);
+int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t *uniqueid);
+int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long config_mask, int npes, int pe_idx_in_team);
 void nvshmem_team_destroy(nvshmem_team_t team);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */
