@@ -21,10 +21,11 @@ from .job import (
     Job as Job, finalize as finalize, global_exit as global_exit, init as init, initialized as initialized,
     node_count as node_count, node_index as node_index, node_of as node_of, pe as pe, pe_count as pe_count,
     unique_id as unique_id)
-from .operations import (
-    node as node, put_signal as put_signal, put_signal_nbi as put_signal_nbi, signal_post as signal_post, world as world)
+from .operations import put_signal as put_signal, put_signal_nbi as put_signal_nbi, signal_post as signal_post
 from .paths import (
     cmake_dir as cmake_dir, include_dir as include_dir, lib_dir as lib_dir, library as library,
     pkg_config_dir as pkg_config_dir, prefix as prefix)
 
 __version__: str
+node: Team
+world: Team

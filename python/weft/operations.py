@@ -1,6 +1,13 @@
 """put, get, signals, atomics, order, teams. What is not defined here is weft._weft's own; its texts are in _weft.pyi."""
 
+from __future__ import annotations
+
 from .native import core
+
+TYPE_CHECKING = False  # true for type checkers; here typing need not be imported
+if TYPE_CHECKING:
+    from . import _weft
+    from ._weft import ArrayLike, SignalOperation, Stream
 
 Array = core.Array
 Context = core.Context
@@ -24,7 +31,8 @@ atomic_xor, atomic_fetch_xor = core.atomic_xor, core.atomic_fetch_xor
 _put_signal, _put_signal_nbi, _signal_post = core.put_signal, core.put_signal_nbi, core.signal_post
 
 
-def put_signal(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
+def put_signal(dest: ArrayLike, source: ArrayLike, signal: ArrayLike, pe: int, *, value: int = 1, operation: SignalOperation = "set",
+               context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """Puts `source` into `dest` of `pe`, then updates its signal: who sees the signal sees the data. One trip.
 
     dest, signal: symmetric; signal is one element of uint64 (signals[i]). source: any contiguous array with the element
@@ -34,11 +42,13 @@ def put_signal(dest, source, signal, pe, *, value=1, operation="set", context=No
     _put_signal(dest, source, signal, (value, operation), pe, (context, stream))
 
 
-def put_signal_nbi(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
+def put_signal_nbi(dest: ArrayLike, source: ArrayLike, signal: ArrayLike, pe: int, *, value: int = 1,
+                   operation: SignalOperation = "set", context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """As weft.put_signal, but source must not change before quiet."""
     _put_signal_nbi(dest, source, signal, (value, operation), pe, (context, stream))
 
 
-def signal_post(signal, pe, *, value=1, operation="set", context=None, stream=None):
+def signal_post(signal: ArrayLike, pe: int, *, value: int = 1, operation: SignalOperation = "set",
+                context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """Updates a signal of `pe` without data; the arguments are those of weft.put_signal."""
     _signal_post(signal, (value, operation), pe, (context, stream))
