@@ -7,11 +7,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+
 namespace weft::python {
 
 struct Context {
   weft_ctx_t handle = WEFT_CTX_DEFAULT;
-  bool is_closed = false;
+  std::atomic<bool> is_closed = false;  // by the thread that destroys the handle, before it does
 };
 
 // The library's context; the default one for nullptr. Throws if it is closed.

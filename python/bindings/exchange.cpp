@@ -30,10 +30,13 @@ static_assert(std::is_standard_layout_v<Table> && sizeof(Table::Header) == 16 &&
 static_assert(std::is_standard_layout_v<Exchanged> && sizeof(Exchanged) == 48 &&
               offsetof(Exchanged, shape) == 24 && offsetof(Exchanged, byte_offset) == 40);
 
+// The attribute's name, made with the module and kept as long. No function-local static: a thread that waits for its
+// initialization stays attached to Python, and where there is no GIL it could hold up the thread that initializes it.
+PyObject* attribute = nullptr;
+
 // nullptr without an exception set.
 const Table* table_of(nb::handle type) {
-  static PyObject* const name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
-  PyObject* capsule = PyObject_GetAttr(type.ptr(), name);
+  PyObject* capsule = PyObject_GetAttr(type.ptr(), attribute);
   if (capsule == nullptr) {
     PyErr_Clear();
     return nullptr;
@@ -86,6 +89,10 @@ std::optional<Exchanged> exchange(nb::handle object) {
     return std::nullopt;
   }
   return tensor;
+}
+
+void register_exchange() {
+  attribute = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
 }
 
 }  // namespace weft::python

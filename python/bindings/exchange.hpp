@@ -30,4 +30,7 @@ struct Exchanged {
 // Nothing if its type offers no table, or the function fails: the object then says why by its other methods.
 std::optional<Exchanged> exchange(nanobind::handle object);
 
+// Before the first of them.
+void register_exchange();
+
 }  // namespace weft::python

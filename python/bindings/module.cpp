@@ -11,6 +11,7 @@
 
 #include "array.hpp"
 #include "context.hpp"
+#include "exchange.hpp"
 #include "failure.hpp"
 #include "indexing.hpp"
 #include "memory.hpp"
@@ -27,6 +28,7 @@ NB_MODULE(_weft, module) {
       false);  // arrays in global variables live until the interpreter ends, as in numpy
   weft::python::register_failure(module);
   weft::python::register_session(module);
+  weft::python::register_exchange();
   weft::python::register_array(module);
   weft::python::register_context(module);
   weft::python::register_rma(module);

@@ -114,10 +114,9 @@ void register_contexts_methods(nb::class_<Context>& type) {
       .def("quiet", [](const Context& self) { order<&weft_ctx_quiet>(&self, "Context.quiet"); })
       .def("close",
            [](Context& self) {
-             if (!self.is_closed && state() == State::Ready) {
+             if (!self.is_closed.exchange(true) && state() == State::Ready) {
                run("Context.close", [&] { return weft_ctx_destroy(self.handle); });
              }
-             self.is_closed = true;
            })
       .def("__enter__", [](nb::object self) { return self; })
       .def("__exit__", [](nb::handle self, const nb::args&) { self.attr("close")(); });

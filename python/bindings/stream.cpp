@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace {
 // weft._cuda.current_stream(device), kept as long as this module.
 PyObject* current_stream = nullptr;
 // Set by device_init, before the memory that streams are for exists.
-int device_of_pe = 0;
+std::atomic<int> device_of_pe = 0;
 
 weft_stream_t stream_at(nb::handle number) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a cudaStream_t as Python has it

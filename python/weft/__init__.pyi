@@ -22,10 +22,12 @@ from .job import (
     node_count as node_count, node_index as node_index, node_of as node_of, pe as pe, pe_count as pe_count,
     unique_id as unique_id)
 from .operations import (
-    node as node, put_signal as put_signal, put_signal_nbi as put_signal_nbi, putv as putv, putv_nbi as putv_nbi,
-    putv_signal as putv_signal, putv_signal_nbi as putv_signal_nbi, signal_post as signal_post, world as world)
+    put_signal as put_signal, put_signal_nbi as put_signal_nbi, putv as putv, putv_nbi as putv_nbi,
+    putv_signal as putv_signal, putv_signal_nbi as putv_signal_nbi, signal_post as signal_post)
 from .paths import (
     cmake_dir as cmake_dir, include_dir as include_dir, lib_dir as lib_dir, library as library,
     pkg_config_dir as pkg_config_dir, prefix as prefix)
 
 __version__: str
+node: Team
+world: Team

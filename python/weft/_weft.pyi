@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 Comparison = Literal["==", "!=", ">", ">=", "<", "<="]
 Reduction = Literal["sum", "prod", "min", "max", "and", "or", "xor"]
+SignalOperation = Literal["set", "add"]
 ArrayLike = Any  # weft.Array, or an array or tensor of numpy, torch, CuPy or JAX
 Stream = Any  # torch.cuda.Stream, cupy.cuda.Stream, or the number of a cudaStream_t
 

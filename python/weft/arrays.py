@@ -1,15 +1,26 @@
 """Symmetric arrays: made and freed by all PEs together."""
 
+from __future__ import annotations
+
 import math
 
 from . import _cuda
 from .errors import Error, Freed, InvalidArgument, Mismatch, NotContiguous, WrongDevice, WrongDtype
 from .native import core
 
+TYPE_CHECKING = False  # true for type checkers; here typing need not be imported
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeVar
+
+    from ._weft import Array
+
+    T = TypeVar("T")
+
 _NAMES_OF_PYTHON = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
 
-def empty(shape, dtype="float32", device="cpu"):
+def empty(shape: int | Sequence[int], dtype: object = "float32", device: object = "cpu") -> Array:
     """A symmetric array with undefined contents. Collective: all PEs call it with the same arguments.
 
     shape: an integer or a tuple. dtype: a name ("float32", "bfloat16"), or a dtype of numpy or torch.
@@ -22,12 +33,12 @@ def empty(shape, dtype="float32", device="cpu"):
     return _allocate("weft.empty", (shape, dtype, device), False)
 
 
-def zeros(shape, dtype="float32", device="cpu"):
+def zeros(shape: int | Sequence[int], dtype: object = "float32", device: object = "cpu") -> Array:
     """As weft.empty, and zeroed."""
     return _allocate("weft.zeros", (shape, dtype, device), True)
 
 
-def free(array):
+def free(array: Array) -> None:
     """Frees an array. Collective: waits for all PEs. Views of it raise weft.Freed from then on.
 
     If a PE still has numpy arrays, tensors or memory views over it, every PE raises weft.InvalidArgument, which names
@@ -45,7 +56,7 @@ def free(array):
     core.release(address, is_device)
 
 
-def register(array):
+def register(array: T) -> T:
     """Makes memory of this PE symmetric: a contiguous, writable array of numpy or a tensor of the CPU. Collective, with
     the same number of bytes on all PEs. It can then be the target of puts and the source of gets, where the same bytes
     of every PE's array are meant. Keep it alive until weft.unregister. Returns it.
@@ -65,13 +76,13 @@ def register(array):
     return array
 
 
-def unregister(array):
+def unregister(array: object) -> None:
     """Undoes weft.register. Collective: waits for all PEs."""
     core.require_ready("weft.unregister")
     core.unregister_window(_bytes_of(array, "weft.unregister")[0])
 
 
-def is_mapped(array, pe):
+def is_mapped(array: Array, pe: int) -> bool:
     """True if array.peer(pe) works: loads and stores of this process reach the memory of `pe`."""
     return core.is_mapped(array.address, pe, array.device != "cpu")
 

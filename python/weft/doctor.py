@@ -31,7 +31,8 @@ class _Report:
 
 
 def _look_at_python(report):
-    report.say(PASSED, "python", f"{sys.version.split()[0]}, {sys.executable}")
+    gil = "" if getattr(sys, "_is_gil_enabled", lambda: True)() else " without a GIL"
+    report.say(PASSED, "python", f"{sys.version.split()[0]}{gil}, {sys.executable}")
 
 
 def _look_at_package(report):
@@ -77,7 +78,8 @@ def _try_job(report):
         weft.barrier_all()
         nodes = weft.node_count()
         if job.pe == 0:
-            report.say(PASSED, "job", f"{job.pe_count} PEs on {nodes} nodes put to each other")
+            found = f"{job.pe_count} PEs on {nodes} node{'s' if nodes > 1 else ''} put to each other"
+            report.say(PASSED, "job", found if job.pe_count > 1 else "1 PE puts to itself")
         view.release()
 
 

@@ -1,5 +1,7 @@
 """Joining and leaving a job, and what a process is in it."""
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
@@ -9,6 +11,10 @@ import zlib
 from . import _exit
 from .errors import Error, InvalidArgument
 from .native import core
+
+TYPE_CHECKING = False  # true for type checkers; here typing need not be imported
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 # Which PE this process or an ancestor is, so that a child that was spawned does not join as the same one.
 _MARK = "_WEFT_PYTHON_PE"
@@ -24,31 +30,31 @@ class Job:
     """
 
     @property
-    def pe(self):
+    def pe(self) -> int:
         """This PE's number, 0 to pe_count - 1."""
         return core.pe()
 
     @property
-    def pe_count(self):
+    def pe_count(self) -> int:
         """The number of PEs of the job."""
         return core.pe_count()
 
-    def finalize(self):
+    def finalize(self) -> None:
         """weft.finalize."""
         finalize()
 
-    def __enter__(self):
+    def __enter__(self) -> Job:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if core.is_ready() and (kind is None or core.pe_count() == 1):
             finalize()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"weft.Job(pe={self.pe}, pe_count={self.pe_count})" if core.is_ready() else "weft.Job(finalized)"
 
 
-def init(group=None, *, pe=None, pe_count=None, unique_id=None):
+def init(group: object = None, *, pe: int | None = None, pe_count: int | None = None, unique_id: bytes | None = None) -> Job:
     """Joins the job. Collective over its PEs.
 
     Without arguments: the job of the launcher (weft-run, torchrun, mpirun, srun), or a job of one PE without one.
@@ -80,7 +86,7 @@ def init(group=None, *, pe=None, pe_count=None, unique_id=None):
     return Job()
 
 
-def finalize():
+def finalize() -> None:
     """Leaves the job. Collective: completes all operations, waits for all PEs, and frees all symmetric arrays.
 
     numpy arrays and tensors over symmetric memory of the CPU keep their last contents, as memory of this process alone.
@@ -99,12 +105,12 @@ def finalize():
                       stacklevel=2)
 
 
-def initialized():
+def initialized() -> bool:
     """True between init and finalize, in the process that called init."""
     return core.is_ready()
 
 
-def global_exit(status=1):
+def global_exit(status: int = 1) -> NoReturn:
     """Ends all PEs of the job. Not collective; does not return. weft-run exits with `status`."""
     core.require_ready("weft.global_exit")
     sys.stdout.flush()
@@ -112,7 +118,7 @@ def global_exit(status=1):
     core.global_exit(status)
 
 
-def unique_id():
+def unique_id() -> bytes:
     """256 bytes with which processes that start by themselves find each other; any one PE makes it and passes it on.
 
     Who reads it can join the job. Not collective. The process that made it must take part in the job.
@@ -120,27 +126,27 @@ def unique_id():
     return core.unique_id()
 
 
-def pe():
+def pe() -> int:
     """This PE's number, 0 to pe_count() - 1."""
     return core.pe()
 
 
-def pe_count():
+def pe_count() -> int:
     """The number of PEs of the job."""
     return core.pe_count()
 
 
-def node_index():
+def node_index() -> int:
     """The number of this PE's node: the PEs that share memory. weft.node is the team of these PEs."""
     return core.node()
 
 
-def node_count():
+def node_count() -> int:
     """The number of nodes of the job."""
     return core.node_count()
 
 
-def node_of(pe):
+def node_of(pe: int) -> int:
     """The number of the node of `pe`."""
     return core.node_of(pe)
 

@@ -1,6 +1,17 @@
 """put, get, signals, atomics, order, teams. What is not defined here is weft._weft's own; its texts are in _weft.pyi."""
 
+from __future__ import annotations
+
 from .native import core
+
+TYPE_CHECKING = False  # true for type checkers; here typing need not be imported
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from . import _weft
+    from ._weft import ArrayLike, SignalOperation, Stream
+
+    Pairs = Sequence[tuple[ArrayLike, ArrayLike]]
 
 Array = core.Array
 Context = core.Context
@@ -25,7 +36,8 @@ _putv, _putv_nbi, _putv_signal, _putv_signal_nbi = core.putv, core.putv_nbi, cor
 _put_signal, _put_signal_nbi, _signal_post = core.put_signal, core.put_signal_nbi, core.signal_post
 
 
-def put_signal(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
+def put_signal(dest: ArrayLike, source: ArrayLike, signal: ArrayLike, pe: int, *, value: int = 1, operation: SignalOperation = "set",
+               context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """Puts `source` into `dest` of `pe`, then updates its signal: who sees the signal sees the data. One trip.
 
     dest, signal: symmetric; signal is one element of uint64 (signals[i]). source: any contiguous array with the element
@@ -35,12 +47,14 @@ def put_signal(dest, source, signal, pe, *, value=1, operation="set", context=No
     _put_signal(dest, source, signal, (value, operation), pe, (context, stream))
 
 
-def put_signal_nbi(dest, source, signal, pe, *, value=1, operation="set", context=None, stream=None):
+def put_signal_nbi(dest: ArrayLike, source: ArrayLike, signal: ArrayLike, pe: int, *, value: int = 1,
+                   operation: SignalOperation = "set", context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """As weft.put_signal, but source must not change before quiet."""
     _put_signal_nbi(dest, source, signal, (value, operation), pe, (context, stream))
 
 
-def putv(pairs, pe, *, context=None, stream=None):
+def putv(pairs: Pairs, pe: int, *, context: _weft.Context | None = None,
+         stream: Stream | None = None) -> None:
     """Puts many sources to one PE as one operation: `pairs` are (dest, source), each as for weft.put.
 
     Pages of a cache, rows that lie apart, the edges of a halo: one call, and between nodes one operation that all NICs
@@ -50,21 +64,25 @@ def putv(pairs, pe, *, context=None, stream=None):
     _putv(pairs, pe, (context, stream))
 
 
-def putv_nbi(pairs, pe, *, context=None, stream=None):
+def putv_nbi(pairs: Pairs, pe: int, *, context: _weft.Context | None = None,
+             stream: Stream | None = None) -> None:
     """As weft.putv, but the sources must not change before quiet."""
     _putv_nbi(pairs, pe, (context, stream))
 
 
-def putv_signal(pairs, signal, pe, *, value=1, operation="set", context=None, stream=None):
+def putv_signal(pairs: Pairs, signal: ArrayLike, pe: int, *, value: int = 1, operation: SignalOperation = "set",
+                context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """As weft.putv, then updates the signal of `pe`, as weft.put_signal: who sees the signal sees all pairs."""
     _putv_signal(pairs, signal, (value, operation), pe, (context, stream))
 
 
-def putv_signal_nbi(pairs, signal, pe, *, value=1, operation="set", context=None, stream=None):
+def putv_signal_nbi(pairs: Pairs, signal: ArrayLike, pe: int, *, value: int = 1, operation: SignalOperation = "set",
+                    context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """As weft.putv_signal, but the sources must not change before quiet."""
     _putv_signal_nbi(pairs, signal, (value, operation), pe, (context, stream))
 
 
-def signal_post(signal, pe, *, value=1, operation="set", context=None, stream=None):
+def signal_post(signal: ArrayLike, pe: int, *, value: int = 1, operation: SignalOperation = "set",
+                context: _weft.Context | None = None, stream: Stream | None = None) -> None:
     """Updates a signal of `pe` without data; the arguments are those of weft.put_signal."""
     _signal_post(signal, (value, operation), pe, (context, stream))

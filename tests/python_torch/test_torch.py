@@ -317,6 +317,17 @@ def test_the_examples_print_what_they_promise(programs, project):
         check(programs, path)
 
 
+def test_the_block_of_the_documentation(programs):
+    from test_python_examples import blocks_of_documentation
+    (block,) = [block for block in blocks_of_documentation() if "import torch, weft" in block]
+    programs.ok(2, block + """
+    weft.barrier_all()
+    assert y.shape == (8, 16) and bool((inbox[0] == 1).all()) == (job.pe == 0)
+    y.sum().backward()
+    assert bool((x.grad == 1).all())
+""")
+
+
 def torchrun(programs, *words):
     return [programs.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, *words]
 

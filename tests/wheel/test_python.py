@@ -28,7 +28,8 @@ def test_the_doctor_finds_nothing_wrong(environment, run):
     lines = run(environment / "python", "-m", "weft.doctor", env=HEAP).splitlines()
     for name in ("python", "weft", "module", "job", "weft-run"):
         assert any(line.split()[:2] == ["ok", name] for line in lines), lines
-    assert any("2 PEs on 1 node" in line and "weft-run" in line for line in lines), lines
+    assert any("1 PE puts to itself" in line for line in lines), lines
+    assert any("2 PEs on 1 node put to each other" in line and "weft-run" in line for line in lines), lines
 
 
 def test_what_the_build_passes_the_wheel_passes(environment, project, tmp_path):

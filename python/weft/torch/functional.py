@@ -1,11 +1,17 @@
 """Functions on tensors that are not symmetric: each returns a new tensor, and has a gradient."""
 
+from __future__ import annotations
+
 import torch
 
 from .workspace import team_number
 
+TYPE_CHECKING = False  # true for type checkers
+if TYPE_CHECKING:
+    from .._weft import Reduction, Team
 
-def all_to_all(source, team=None):
+
+def all_to_all(source: torch.Tensor, team: Team | None = None) -> torch.Tensor:
     """Block k of `source` goes to PE k; block k of the result came from PE k. Collective over the team.
 
     source: [n * m, ...] with n PEs and blocks of m rows, the same shape on all PEs; it may require grad. Returns a new
@@ -14,7 +20,7 @@ def all_to_all(source, team=None):
     return torch.ops.weft.all_to_all(source, team_number(team))
 
 
-def all_gather(source, team=None):
+def all_gather(source: torch.Tensor, team: Team | None = None) -> torch.Tensor:
     """The rows of all PEs, in their order. Collective over the team.
 
     source: [m, ...], the same shape on all PEs. Returns [n * m, ...]. The gradient is the sum over the PEs of the rows'.
@@ -22,7 +28,7 @@ def all_gather(source, team=None):
     return torch.ops.weft.all_gather(source, team_number(team))
 
 
-def all_reduce(source, operation="sum", team=None):
+def all_reduce(source: torch.Tensor, operation: Reduction = "sum", team: Team | None = None) -> torch.Tensor:
     """Elementwise over all PEs: sum, prod, min, max, and, or, xor. Collective over the team.
 
     The result is bitwise the same on all PEs and in every run. Integers, float32 and float64; complex numbers on the CPU.
@@ -31,7 +37,7 @@ def all_reduce(source, operation="sum", team=None):
     return torch.ops.weft.all_reduce(source, operation, team_number(team))
 
 
-def all_to_all_vdev(input, out, in_splits, out_splits_offsets, team=None):
+def all_to_all_vdev(input: torch.Tensor, out: torch.Tensor, in_splits: torch.Tensor, out_splits_offsets: torch.Tensor, team: Team | None = None) -> None:
     """Rows to PEs, in the shapes of torch.ops.symm_mem.all_to_all_vdev. Collective over the team.
 
     As all_to_all_vdev_2d with one expert on each PE: in_splits has the number of rows for each PE, out receives the rows by
@@ -40,7 +46,8 @@ def all_to_all_vdev(input, out, in_splits, out_splits_offsets, team=None):
     torch.ops.weft.all_to_all_vdev(input, out, in_splits, out_splits_offsets, team_number(team))
 
 
-def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, team=None, major_align=None):
+def all_to_all_vdev_2d(input: torch.Tensor, out: torch.Tensor, in_splits: torch.Tensor, out_splits_offsets: torch.Tensor, team: Team | None = None,
+                       major_align: int | None = None) -> None:
     """Rows to experts, in the shapes of torch.ops.symm_mem.all_to_all_vdev_2d. Collective over the team.
 
     With n PEs and e experts on each: input [rows, ...], symmetric (weft.torch.empty), rows sorted by PE and then expert.
@@ -54,7 +61,7 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, team=None, maj
     torch.ops.weft.all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, team_number(team), major_align)
 
 
-def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, team=None):
+def all_to_all_vdev_2d_offset(input: torch.Tensor, out: torch.Tensor, in_splits_offsets: torch.Tensor, out_splits_offsets: torch.Tensor, team: Team | None = None) -> None:
     """Rows back from experts, in the shapes of torch.ops.symm_mem.all_to_all_vdev_2d_offset: what all_to_all_vdev_2d did,
     backward. Collective over the team.
 

@@ -1,5 +1,8 @@
 """Tensors over symmetric memory, and handles to what peers have at the same place."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from multiprocessing.reduction import ForkingPickler
 
 import torch
@@ -13,7 +16,7 @@ from ..native import core
 _arrays = {}
 
 
-def empty(*shape, dtype=torch.float32, device="cpu"):
+def empty(*shape: int | Sequence[int], dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> torch.Tensor:
     """A tensor with undefined contents over symmetric memory. Collective, with the same arguments on all PEs.
 
     Any operator of torch takes it. Views of it are symmetric too; results of operators are not. See weft.empty.
@@ -21,12 +24,12 @@ def empty(*shape, dtype=torch.float32, device="cpu"):
     return _tensor_of(arrays.empty(_shape(shape), dtype, device))
 
 
-def zeros(*shape, dtype=torch.float32, device="cpu"):
+def zeros(*shape: int | Sequence[int], dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> torch.Tensor:
     """As weft.torch.empty, and zeroed."""
     return _tensor_of(arrays.zeros(_shape(shape), dtype, device))
 
 
-def free(tensor):
+def free(tensor: torch.Tensor) -> None:
     """Frees what weft.torch.empty made. Collective. The tensor is empty afterwards; other tensors over the memory must
     be gone, else every PE raises weft.InvalidArgument (or weft.Mismatch) and the tensor stays."""
     array = _arrays.get(tensor.data_ptr())
@@ -44,10 +47,10 @@ def free(tensor):
     del _arrays[address]
 
 
-def rendezvous(tensor):
+def rendezvous(tensor: torch.Tensor) -> Handle:
     """A Handle to the memory of all PEs behind a tensor that weft.torch.empty made, or behind a view of it.
     Not collective: symmetric addresses need no exchange."""
-    for array in _arrays.values():
+    for array in list(_arrays.values()):  # other threads may make tensors meanwhile
         if not array.is_freed and array.address <= tensor.data_ptr() < array.address + max(1, array.nbytes):
             return Handle(tensor, array)
     raise NotSymmetric("weft.torch.rendezvous: the tensor is not symmetric; make it with weft.torch.empty")
@@ -61,23 +64,23 @@ class Handle:
         self._array = array
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """This PE."""
         return core.pe()
 
     @property
-    def world_size(self):
+    def world_size(self) -> int:
         """The number of PEs."""
         return core.pe_count()
 
-    def get_buffer(self, pe):
+    def get_buffer(self, pe: int) -> torch.Tensor:
         """The tensor of `pe`, for loads and stores: a tensor of the same shape over its memory. weft.NotMapped if it is on
         another node; weft.put and weft.get reach it then."""
         start = (self.tensor.data_ptr() - self._array.address) // self._array.itemsize
         whole = torch.from_dlpack(self._array.peer(pe)).reshape(-1)
         return torch.as_strided(whole, self.tensor.shape, self.tensor.stride(), start)
 
-    def barrier(self):
+    def barrier(self) -> None:
         """weft.barrier_all; on CUDA, in torch's current stream."""
         if self.tensor.is_cuda:
             core.barrier_all(stream=torch.cuda.current_stream(self.tensor.device))

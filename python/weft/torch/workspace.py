@@ -4,14 +4,23 @@ Two calls in a row use different halves. A PE enters the call after the next onl
 the next one, and so has copied out of the half: each call needs data of every PE.
 """
 
+from __future__ import annotations
+
+import threading
+
 import torch
 
 from .. import arrays
 from ..errors import InvalidArgument
 from ..native import core
 
+TYPE_CHECKING = False  # true for type checkers
+if TYPE_CHECKING:
+    from .._weft import Team
+
 _MINIMUM_BYTES = 1 << 16
 _teams = {0: core.world, 1: core.node_team}
+_numbering = threading.Lock()
 _spaces = {}
 
 
@@ -33,12 +42,13 @@ def team_number(team):
     """The number by which operators know a team: they take no objects."""
     if team is None:
         return 0
-    for number, known in _teams.items():
-        if known is team:
-            return number
-    number = len(_teams)
-    _teams[number] = team
-    return number
+    with _numbering:
+        for number, known in _teams.items():
+            if known is team:
+                return number
+        number = len(_teams)
+        _teams[number] = team
+        return number
 
 
 def team_of(number):
@@ -46,7 +56,7 @@ def team_of(number):
     return _teams[number]
 
 
-def reserve(count, team=None, device="cpu"):
+def reserve(count: int, team: Team | None = None, device: torch.device | str = "cpu") -> None:
     """Makes room for all_to_all, all_gather and all_reduce of up to `count` bytes a PE (of the larger of their input and
     result) on a team. Collective over all PEs of the job, also those that are not in the team: with the same device,
     and for their own team of the same split. For all PEs (team None) it happens by itself, except in a CUDA graph.
