@@ -28,7 +28,9 @@ std::string describe(const collectives::CollectiveRequest& request) {
     return fmt::format("to make {} bytes symmetric", request.bytes);
   }
   if (is(request, RequestKind::AdoptEnd)) {
-    return fmt::format("to unregister what is symmetric at heap offset {}", request.offset);
+    return request.offset == 0
+               ? "to unregister what was not made symmetric"
+               : fmt::format("to unregister what is symmetric at heap offset {}", request.offset);
   }
   if (is(request, RequestKind::WindowEnd)) {
     return request.offset == 0 ? "to unregister what is no window"

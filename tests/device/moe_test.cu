@@ -134,6 +134,9 @@ DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
 
   for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
                                        WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
+    if (weft_node_count() > 1 && layout != WEFT_MOE_EXPERT_COMPACT) {
+      continue;  // where all kernels are those for few rows, and answers go one by one
+    }
     for (const Types& types : {Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32, 640},
                                Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_UE8M0, 384},
                                Types{WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, 264}}) {

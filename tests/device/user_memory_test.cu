@@ -30,6 +30,10 @@ __global__ void __launch_bounds__(256, 1) exchange(Talk talk) {
   wd::put_signal<wd::Block>(talk.in, talk.out, talk.count, {talk.word, 1, wd::SignalOp::Add},
                             talk.to);
   wd::signal_wait_until<wd::Block>(talk.word, wd::Comparison::Ge, talk.arrivals);
+  if (threadIdx.x == 0) {
+    wd::quiet();  // what is got next was put first
+  }
+  __syncthreads();
   wd::get<wd::Block>(talk.back, talk.in, talk.count, talk.to);
   wd::quiet();
 }

@@ -88,6 +88,7 @@ TEST(Agreement, WindowsOfHostAndGpuMemoryAndWhatIsNoneAreNamed) {
   EXPECT_THAT(says(RequestKind::DeviceWindowEnd),
               HasSubstr("to unregister a window of GPU memory"));
   EXPECT_THAT(says(RequestKind::Adopt), HasSubstr("to make 16 bytes symmetric"));
+  EXPECT_THAT(says(RequestKind::AdoptEnd), HasSubstr("to unregister what was not made symmetric"));
   EXPECT_THAT(says(RequestKind::AdoptEnd, 64), HasSubstr("what is symmetric at heap offset 64"));
 }
 

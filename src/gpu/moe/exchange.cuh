@@ -23,11 +23,6 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
-#ifndef V_TOGETHER
-#define V_TOGETHER 8
-#define V_UNITS 4
-#endif
-
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
@@ -291,7 +286,7 @@ __device__ void for_units_together(const Vector16* from, std::uint32_t units, Vi
 // A warp alone needs more of them.
 template <Rows kRows, typename Visit>
 __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
-  for_units_together<kRows == Rows::Many ? V_TOGETHER : 4, kRows>(from, units, visit);
+  for_units_together<kRows == Rows::Many ? 8 : 4, kRows>(from, units, visit);
 }
 
 // ---- Words

@@ -93,7 +93,7 @@ __device__ void store_sum_of_two(const Terms& all,
                                  std::uint32_t units,
                                  std::byte* to,
                                  bool weighs) {
-  constexpr std::uint32_t kUnitsAtOnce = kRows == Rows::Many ? V_UNITS : 2;
+  constexpr std::uint32_t kUnitsAtOnce = kRows == Rows::Many ? 4 : 2;
   const SomeTerms<2> terms(all, 0);
 #pragma unroll 1
   for (std::uint32_t first = Group::thread(); first < units;
