@@ -31,12 +31,6 @@ def test_a_weak_redeclaration_of_a_host_function_is_accepted(prefix, tmp_path):
     well("g++", f"-I{prefix}/include", "-c", tmp_path / "x.cpp", "-o", tmp_path / "x.o")
 
 
-def test_every_status_is_below_the_invalid_one(prefix, tmp_path):
-    """As cuDecomp asks."""
-    (tmp_path / "x.cpp").write_text("#include <nvshmem.h>\nstatic_assert(NVSHMEM_STATUS_FULL_MPG < NVSHMEM_STATUS_INVALID);\n")
-    well("g++", "-std=c++17", f"-I{prefix}/include", "-fsyntax-only", tmp_path / "x.cpp")
-
-
 def test_the_old_library_serves_by_its_path_too(prefix, tmp_path):
     """As build systems that look for libnvshmem.a name it, without -L."""
     (tmp_path / "x.cpp").write_text("#include <nvshmem.h>\nint main() { return nvshmemx_init_status(); }\n")

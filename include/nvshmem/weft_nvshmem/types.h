@@ -140,8 +140,7 @@ enum {
   NVSHMEM_STATUS_IS_BOOTSTRAPPED = 1,
   NVSHMEM_STATUS_IS_INITIALIZED = 2,
   NVSHMEM_STATUS_LIMITED_MPG = 3,
-  NVSHMEM_STATUS_FULL_MPG = 4,
-  NVSHMEM_STATUS_INVALID = 0x7fffffff /* no status; programs ask for a smaller one */
+  NVSHMEM_STATUS_FULL_MPG = 4
 };
 
 enum {
