@@ -17,7 +17,7 @@ SUBJECTS = {
                [("weft/weft.h", "Symmetric memory")]),
     "rma": ("Put and get", "Blocks, strides, single elements; contexts, on which operations are ordered apart.",
             [("weft/weft.h", "Remote memory access"), ("weft/typed.h", "One element"),
-             ("weft/typed.h", "Put and get of count elements"), ("weft/weft.h", "Contexts")]),
+             ("weft/typed.h", "Put and get of count elements"), ("weft/weft.h", "Lists"), ("weft/weft.h", "Contexts")]),
     "signals": ("Signals and waiting", "Data with a signal in one trip; waits for signals and for variables.",
                 [("weft/weft.h", "Signals"), ("weft/typed.h", "Waits for a symmetric variable of this PE"),
                  ("weft/typed.h", "Waits for count variables"), ("weft/typed.h", "The same without waiting")]),

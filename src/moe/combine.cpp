@@ -82,8 +82,11 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
   try {
     check_outputs(routing, outputs);
   } catch (const Error& error) {
+    // A precision that this exchange does not have is none of its peers'.
+    const bool has_precision =
+        precision_error(config_.output, config_.hidden, outputs.precision).empty();
     if (!placement_.is_by_rank() && outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN &&
-        sums_at_experts(outputs.precision)) {
+        sums_at_experts(outputs.precision) && has_precision) {
       refuse_rows(weights_, error.what());
     } else {
       refuse_sums(error.what());

@@ -160,8 +160,12 @@ void Exchange::refuse(weft_moe_step step, std::string_view text) {
   require(Step::Idle, "a refusal");
   if (step == WEFT_MOE_DISPATCH) {
     refuse_rows(dispatch_, text);
+    return;
+  }
+  ++combines_;
+  if (step == WEFT_MOE_COMBINE_BY_WEIGHTS) {
+    refuse_rows(weights_, text);
   } else {
-    ++combines_;
     refuse_sums(text);
   }
 }

@@ -54,8 +54,10 @@ def test_the_operations_of_the_documentation(programs):
 with weft.init() as job:
     pe = (job.pe + 1) % job.pe_count
     dest, source, signals, counter = weft.zeros((4, 4), "int32"), weft.zeros((4, 4), "int32"), weft.zeros(3, "uint64"), weft.zeros(1, "int64")
+    cache, mine = weft.zeros((8, 4), "int32"), numpy.full((2, 4), 7 + job.pe, "int32")
     numpy.asarray(source)[:] = 7 + job.pe
     weft.barrier_all()
 """ + textwrap.indent(block, "    ") + """
     assert (numpy.asarray(dest) == 7 + pe).all() and numpy.asarray(counter)[0] == 1
+    assert (numpy.asarray(cache)[[2, 7]] == 7 + pe).all()
 """)
