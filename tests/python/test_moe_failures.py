@@ -58,33 +58,6 @@ WRONG = [
 ]
 
 
-# What stands in the place of the others' combine with weights.
-WRONG_WITH_WEIGHTS = [
-    ("exchange.combine(out, plan, weights[:2])", "WrongShape",
-     "topk_weights has the shape (2, 2), and [tokens, topk] = (4, 2) is needed"),
-    ("exchange.combine(out[:-1], plan, weights)", "WrongShape", "and the shape of Result.x = "),
-    ("exchange.combine(out, plan, weights, out=numpy.zeros((3, 8), 'float32'))", "WrongShape",
-     "out has the shape (3, 8), and [tokens, hidden] = (4, 8) is needed"),
-]
-
-
-@pytest.mark.parametrize("pes, node_size", [(3, "0"), (4, "2")])
-def test_a_wrong_combine_with_weights_is_named_where_the_others_wait_for_them(programs, pes, node_size):
-    programs.ok(pes, SETUP + f"""
-    exchange = make()
-    works(exchange)
-    for number, (call, kind, text) in enumerate({WRONG_WITH_WEIGHTS!r}):
-        result = exchange.dispatch(x, ids)
-        out, plan = result.x.copy(), result.plan
-        said = attempt(lambda: eval(call if job.pe == number % {pes} else "exchange.combine(out, plan, weights)"))
-        wanted = kind if job.pe == number % {pes} else f"Mismatch: weft.moe.Exchange.combine: PE {{number % {pes}}} could not take part:"
-        assert said.startswith(wanted) and text in said, f"{{call}} on {{number % {pes}}}, PE {{job.pe}}: {{said}}"
-        del result
-        works(exchange)
-    say("done")
-    """, WEFT_NODE_SIZE=node_size)
-
-
 @pytest.mark.parametrize("pes, node_size", [(3, "0"), (3, "1"), (4, "2"), (3, "2")])
 def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(programs, pes, node_size):
     """One PE calls with the wrong arguments, in the place of a call that the others make right."""
@@ -94,7 +67,9 @@ def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(pro
     for number, (call, kind, text) in enumerate({WRONG!r}):
         result = exchange.dispatch(x, ids)
         out, plan = result.x.copy(), result.plan
-        right = "exchange.dispatch(x, ids)" if "dispatch" in call else "exchange.combine(out, plan, weights, precision='exact')"
+        gives_weights = "weights" in call and "precision" not in call  # which go to the experts' ranks before anything else
+        right = ("exchange.dispatch(x, ids)" if "dispatch" in call else "exchange.combine(out, plan, weights)" if gives_weights
+                 else "exchange.combine(out, plan, weights, precision='exact')")
         said = attempt(lambda: eval(call if job.pe == number % {pes} else right))
         wanted = kind if job.pe == number % {pes} else f"Mismatch: weft.moe.Exchange.{{'dispatch' if 'dispatch' in call else 'combine'}}: PE {{number % {pes}}} could not take part:"
         assert said.startswith(wanted) and text in said, f"{{call}} on {{number % {pes}}}, PE {{job.pe}}: {{said}}"
