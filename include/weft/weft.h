@@ -254,6 +254,7 @@ WEFT_EXPORT int weft_putv_signal_nbi(const weft_segment* segments,
                                      size_t count,
                                      weft_signal signal,
                                      int pe);
+/* The same of a context. */
 WEFT_EXPORT int weft_ctx_putv(weft_ctx_t context,
                               const weft_segment* segments,
                               size_t count,
