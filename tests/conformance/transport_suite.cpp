@@ -74,6 +74,22 @@ std::vector<Segment> TransportSuite::scattered(std::uint64_t offset,
   return segments;
 }
 
+void TransportSuite::await_bits(std::uint64_t rounds, FunctionRef<void(std::uint64_t)> on_bit) {
+  const std::uint64_t all = (std::uint64_t{1} << rounds) - 1;
+  std::uint64_t seen = 0;
+  for (std::uint64_t pass = 0; seen != all && pass < 10'000'000; ++pass) {
+    progress_all();
+    const std::uint64_t now = transport::load_word(&word(Pe(1), 0));
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      if (((now & ~seen) >> round & 1U) != 0) {
+        on_bit(round);
+      }
+    }
+    seen = now;
+  }
+  EXPECT_EQ(seen, all);
+}
+
 void TransportSuite::expect_scattered(Pe at_pe,
                                       std::uint64_t offset,
                                       const std::vector<std::byte>& source,
@@ -222,19 +238,7 @@ TEST_P(TransportSuite, ASignalIsNeverSeenBeforeItsData) {
     post(Pe(0), operation);
   }
   pes_->transport(Pe(0)).flush(Pe(1));
-  const std::uint64_t all = (std::uint64_t{1} << kRounds) - 1;
-  std::uint64_t seen = 0;
-  for (std::uint64_t pass = 0; seen != all && pass < 10'000'000; ++pass) {
-    progress_all();
-    const std::uint64_t now = transport::load_word(&word(Pe(1), 0));
-    for (std::uint64_t round = 0; round < kRounds; ++round) {
-      if (((now & ~seen) >> round & 1U) != 0) {
-        expect_data(round);  // in whatever order they come
-      }
-    }
-    seen = now;
-  }
-  EXPECT_EQ(seen, all);
+  await_bits(kRounds, expect_data);
   complete(Pe(0), Pe(1), counter);
 }
 
@@ -304,19 +308,9 @@ TEST_P(TransportSuite, TheSignalOfAGatherIsNeverSeenBeforeAnyOfItsSegments) {
     post(Pe(0), operation);
   }
   pes_->transport(Pe(0)).flush(Pe(1));
-  constexpr std::uint64_t kAll = (std::uint64_t{1} << kRounds) - 1;
-  std::uint64_t seen = 0;
-  for (std::uint64_t pass = 0; seen != kAll && pass < 10'000'000; ++pass) {
-    progress_all();
-    const std::uint64_t now = transport::load_word(&word(Pe(1), 0));
-    for (std::uint64_t round = 0; round < kRounds; ++round) {
-      if (((now & ~seen) >> round & 1U) != 0) {
-        expect_scattered(Pe(1), 64 + round * room, sources[round], sizes[round]);
-      }
-    }
-    seen = now;
-  }
-  EXPECT_EQ(seen, kAll);
+  await_bits(kRounds, [&](std::uint64_t round) {
+    expect_scattered(Pe(1), 64 + round * room, sources[round], sizes[round]);
+  });
   complete(Pe(0), Pe(1), counter);
 }
 

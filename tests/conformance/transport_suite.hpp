@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/function_ref.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::test {
@@ -83,6 +84,8 @@ class TransportSuite : public ::testing::TestWithParam<TransportFactory> {
   [[nodiscard]] std::vector<transport::Segment> scattered(std::uint64_t offset,
                                                           std::vector<std::byte>& source,
                                                           std::span<const std::size_t> parts) const;
+  // Makes progress until word 0 of PE 1 has bits 0 .. rounds - 1; on_bit(round) as each comes, in whatever order that is.
+  void await_bits(std::uint64_t rounds, FunctionRef<void(std::uint64_t)> on_bit);
   // Whether they are all there, and nothing between them.
   void expect_scattered(Pe at_pe,
                         std::uint64_t offset,

@@ -12,27 +12,8 @@ using namespace suite::moe;
 using suite::Array;
 using suite::Where;
 
-constexpr Sizes kSizes{8,
-                       64,
-                       0,
-                       2,
-                       WEFT_MOE_BF16,
-                       WEFT_MOE_SCALES_NONE,
-                       WEFT_MOE_BF16,
-                       WEFT_MOE_BF16,
-                       WEFT_MOE_EXPERT_PADDED,
-                       1,
-                       0,
-                       false};
-
-Sizes sizes_here() {
-  Sizes sizes = kSizes;
-  sizes.experts = experts_for(4);
-  return sizes;
-}
-
 void run_absence(weft_moe_on_timeout on_timeout) {
-  const Sizes sizes = sizes_here();
+  const Sizes sizes = few_tokens();
   weft_moe_config config = config_of(sizes, WEFT_MOE_DEVICE);
   config.timeout_s = suite::is_shared() ? 3 : 0.5;
   config.on_timeout = on_timeout;
@@ -102,7 +83,7 @@ DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bit
     suite::skip("needs two PEs");
     return;
   }
-  const Pair pair(sizes_here(), WEFT_MOE_MASK);
+  const Pair pair(few_tokens(), WEFT_MOE_MASK);
   const int absent = suite::pe_count() - 1;
   std::uint64_t round = 0;
   for (const int calls : {1, 2, 3}) {

@@ -450,4 +450,20 @@ inline int experts_for(int wanted) {
   return std::max(wanted, suite::pe_count());
 }
 
+// For cases that are about calls, not about rows.
+inline Sizes few_tokens() {
+  return {8,
+          64,
+          experts_for(4),
+          2,
+          WEFT_MOE_BF16,
+          WEFT_MOE_SCALES_NONE,
+          WEFT_MOE_BF16,
+          WEFT_MOE_BF16,
+          WEFT_MOE_EXPERT_PADDED,
+          1,
+          0,
+          false};
+}
+
 }  // namespace suite::moe

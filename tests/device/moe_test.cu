@@ -229,18 +229,7 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
 
 DEVICE_TEST(moe_refusal,
             "wrong arguments of one PE: it says what, the others name it, and both go on") {
-  const Sizes sizes{8,
-                    64,
-                    experts_for(4),
-                    2,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_SCALES_NONE,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_EXPERT_PADDED,
-                    1,
-                    0,
-                    false};
+  const Sizes sizes = few_tokens();
   const Pair pair(sizes);
   const Tokens tokens = make_tokens(sizes, 0, 0);
   const bool errs = suite::me() == suite::pe_count() - 1;
