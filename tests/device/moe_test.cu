@@ -340,18 +340,7 @@ DEVICE_TEST(moe_between_nodes,
     suite::skip("needs PEs of several nodes");
     return;
   }
-  const Sizes sizes{8,
-                    64,
-                    experts_for(4),
-                    2,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_SCALES_NONE,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_EXPERT_PADDED,
-                    1,
-                    0,
-                    false};
+  const Sizes sizes = few_tokens();
   const Pair pair(sizes);
   const Tokens tokens = make_tokens(sizes, 0, 0);
   Received received(pair);
