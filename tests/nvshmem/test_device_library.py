@@ -102,9 +102,10 @@ def test_a_kernel_without_the_lto_library_does_not_link(rtc, linker):
 
 
 def test_the_lto_library_links_into_a_kernel_of_numba(linker, library, cuda_include, tmp_path):
+    """As programs declare functions themselves; with numba's own convention, its default, a call would not find its result."""
     cuda = pytest.importorskip("numba.cuda", reason="no numba-cuda")
     from numba import types
-    my_pe = cuda.declare_device("nvshmem_my_pe", "int32()")
+    my_pe = cuda.declare_device("nvshmem_my_pe", "int32()", abi="c")
 
     def kernel(words):
         words[0] = my_pe()
