@@ -7,14 +7,9 @@
 #include <weft/moe/number.hpp>
 #include <weft/moe/plan.hpp>
 
-#include <cub/block/block_scan.cuh>
-
 #include "src/gpu/moe/remote.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
-
-// Of all threads of a block.
-using Scan = cub::BlockScan<std::int32_t, kThreads, cub::BLOCK_SCAN_WARP_SCANS>;
 
 struct ReceiveMemory {
   std::int32_t rows[kRanksMax];   // of each source
@@ -22,8 +17,9 @@ struct ReceiveMemory {
   std::int32_t most_rows;
   // [source][local expert]: rows, then the first of them in x.
   std::int32_t experts[kExpertsMax + kRanksMax];
-  Scan::TempStorage scan;
-  std::int32_t gaps[kThreads][2];  // rows without a token: the first, and how many
+  alignas(16) std::int32_t
+      of_warp[2][kThreads / kWarp];  // sums of a scan; every other one uses the other half
+  std::int32_t gaps[kThreads][2];    // rows without a token: the first, and how many
   std::int32_t gap_count;
   // Of each group:
   bool has_come[kGroupsMax];
@@ -161,6 +157,30 @@ inline __device__ void begin_ranks(const Receiving& receiving) {
   }
 }
 
+// The sum of `value` of all threads before this one; `total` of all. All threads of the block; a barrier stands between two
+// calls with the same `of_warp`.
+inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWarp],
+                                          std::int32_t value,
+                                          std::int32_t& total) {
+  std::int32_t sum = value;
+  for (std::uint32_t distance = 1; distance < kWarp; distance *= 2) {
+    const std::int32_t other = __shfl_up_sync(kAllLanes, sum, distance);
+    sum += lane() >= distance ? other : 0;
+  }
+  if (lane() == kWarp - 1) {
+    of_warp[thread_of_block() / kWarp] = sum;
+  }
+  __syncwarp();
+  __syncthreads();
+  std::int32_t before = 0;
+  total = 0;
+  for (std::uint32_t warp = 0; warp < kThreads / kWarp; ++warp) {
+    before += warp < thread_of_block() / kWarp ? of_warp[warp] : 0;
+    total += of_warp[warp];
+  }
+  return before + sum - value;
+}
+
 // The groups zero the rows that the list of gaps names.
 inline __device__ void clear_gaps(const Receiving& receiving) {
   const Dispatch& call = receiving.call;
@@ -209,9 +229,7 @@ inline __device__ void begin_experts(const Receiving& receiving) {
       shared.gap_count = 0;
     }
     std::int32_t total = 0;
-    std::int32_t begin = 0;
-    Scan(shared.scan).ExclusiveSum(room, begin, total);
-    begin += end;
+    const std::int32_t begin = end + sum_before(shared.of_warp[first / kThreads % 2], room, total);
     end += total;
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
       experts_of(receiving, source, expert) += begin;
