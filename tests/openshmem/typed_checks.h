@@ -11,7 +11,14 @@
 
 #include "tests/openshmem/suite.h"
 
+#ifdef TYPED_WITHOUT_CONTEXTS /* in tests/nvshmem: NVSHMEM has none */
+#define TYPED_ROUTE_COUNT 2
+#else
+#define TYPED_ROUTE_COUNT 8
+#endif
+
 enum {
+  TYPED_ROUTES = TYPED_ROUTE_COUNT,
   TYPED_COUNT = 7,    /* elements that are moved */
   TYPED_GUARD = 3,    /* elements before them that must stay */
   TYPED_AREA = 24,    /* elements of a place: guard, what is moved with its gaps, guard */
@@ -34,9 +41,7 @@ static inline int typed_from(int route) {
   return route % 2 ? suite_left() : suite_me;
 }
 
-#ifdef TYPED_WITHOUT_CONTEXTS /* in tests/nvshmem, where there are none: the first two routes */
-
-enum { TYPED_ROUTES = 2 };
+#ifdef TYPED_WITHOUT_CONTEXTS /* the first two routes */
 
 #define TYPED_CALL(NAME, CTX_NAME, ...) NAME(__VA_ARGS__, typed_to(route))
 
@@ -49,8 +54,6 @@ static inline void typed_quiet(void) {
 }
 
 #else
-
-enum { TYPED_ROUTES = 8 };
 
 static shmem_ctx_t typed_created_context;
 static shmem_ctx_t typed_team_context;

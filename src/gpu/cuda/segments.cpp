@@ -1,6 +1,7 @@
 #include "src/gpu/segments.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +23,8 @@ namespace {
 constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
 // What SegmentPart promises.
 constexpr std::uint64_t kPartUnit = std::uint64_t{2} << 20U;
+// Of a slot, and so of a block. What it costs is addresses.
+constexpr std::uint64_t kAlignmentMax = std::uint64_t{4} << 30U;
 
 // What the GPU has, for a message.
 std::string memory_words(const Device& device) {
@@ -119,7 +122,7 @@ class VirtualSegments final : public Segments {
 
   [[nodiscard]] std::uint64_t stride() const override { return stride_; }
 
-  [[nodiscard]] std::uint64_t reserved() const override { return stride_; }
+  [[nodiscard]] std::uint64_t reserved() const override { return reserved_; }
 
   [[nodiscard]] SegmentOffer offer() const override { return offer_of(first_); }
 
@@ -221,19 +224,31 @@ class VirtualSegments final : public Segments {
 
   // Addresses cost no memory, but a limit of the process (RLIMIT_AS) counts them: then there are fewer.
   void reserve() {
-    stride_ = first_.part.bytes;
-    const bool can_add = kPartUnit % granularity_ == 0 && stride_ % kPartUnit == 0;
+    reserved_ = first_.part.bytes;
+    const bool can_add = kPartUnit % granularity_ == 0 && reserved_ % kPartUnit == 0;
     if (can_add) {
-      stride_ = std::max(stride_, plan_.reserved_bytes / kPartUnit * kPartUnit);
+      reserved_ = std::max(reserved_, plan_.reserved_bytes / kPartUnit * kPartUnit);
     }
     CUresult error = CUDA_SUCCESS;
-    while ((error = driver().mem_address_reserve(&range_, plan_.slot_count * stride_, granularity_,
-                                                 0, 0)) != CUDA_SUCCESS &&
-           stride_ > first_.part.bytes) {
-      stride_ = std::max(first_.part.bytes, stride_ / 2 / kPartUnit * kPartUnit);
+    while ((error = reserve_slots()) != CUDA_SUCCESS && reserved_ > first_.part.bytes) {
+      reserved_ = std::max(first_.part.bytes, reserved_ / 2 / kPartUnit * kPartUnit);
     }
     check(error,
           fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
+  }
+
+  // All slots begin at a multiple of the largest alignment that a block may have. If the driver has no such range, at
+  // what it gives.
+  CUresult reserve_slots() {
+    const std::uint64_t alignment =
+        std::max<std::uint64_t>(std::min(std::bit_floor(reserved_), kAlignmentMax), granularity_);
+    stride_ = (reserved_ + alignment - 1) / alignment * alignment;
+    if (driver().mem_address_reserve(&range_, plan_.slot_count * stride_, alignment, 0, 0) ==
+        CUDA_SUCCESS) {
+      return CUDA_SUCCESS;
+    }
+    stride_ = reserved_;
+    return driver().mem_address_reserve(&range_, plan_.slot_count * stride_, granularity_, 0, 0);
   }
 
   // Allocates physical memory with a handle that peers can import.
@@ -400,6 +415,7 @@ class VirtualSegments final : public Segments {
 
   Device device_;
   SegmentPlan plan_;
+  std::uint64_t reserved_ = 0;  // of a slot, for memory
   std::uint64_t stride_ = 0;
   std::size_t granularity_ = 0;
   bool is_fabric_ = false;
