@@ -148,6 +148,8 @@ MEMORY = plain([
     ("int nvshmemx_buffer_unregister(void *addr)", None, "buffer_unregister(CALL, addr)"),
     ("void nvshmemx_buffer_unregister_all(void)", None, "buffer_unregister_all(CALL)"),
     ("void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags)", None, "buffer_register_symmetric(CALL, user_buffer, size, flags)"),
+    ("void *nvshmemx_buffer_register_symmetric_at_preferred_address(void *user_buffer, size_t size, void *preferred_addr, int flags)", None,
+     "buffer_register_symmetric_at(CALL, user_buffer, size, preferred_addr, flags)"),
     ("int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size)", None, "buffer_unregister_symmetric(CALL, ptr, size)"),
 ])
 

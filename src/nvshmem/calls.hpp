@@ -62,6 +62,8 @@ void buffer_unregister_all(const Call& call);
 void forget_symmetric_buffers();
 // Both collective.
 void* buffer_register_symmetric(const Call& call, void* address, std::size_t size, int flags);
+void* buffer_register_symmetric_at(
+    const Call& call, void* address, std::size_t size, void* preferred, int flags);
 int buffer_unregister_symmetric(const Call& call, void* address, std::size_t size);
 int qp_create(const Call& call, int count, nvshmemx_qp_handle_t** handles);
 

@@ -131,7 +131,9 @@ void require_memory(const Call& call) {
         "NVSHMEM_HEAP_KIND=SYSMEM for symmetric memory of the host");
   }
   gpu::choose();
-  must(call, weft_device_init());
+  if (weft_device_initialized() == 0) {
+    must(call, weft_device_init());
+  }
   must(call, from_cuda(call, gpu::load_kernels()));
   must(call, from_cuda(call, gpu::make_stream(&now.stream)));
   now.is_all_mapped = weft_node_pe_count() == weft_pe_count();

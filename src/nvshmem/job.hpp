@@ -29,9 +29,10 @@ struct Scratch {
 
 struct Job {
   int init_count = 0;
-  bool is_on_host = false;        // NVSHMEM_HEAP_KIND=SYSMEM
-  bool has_device = false;        // the second stage of initialization is done
-  bool is_all_mapped = true;      // every PE's GPU memory is reached by loads and stores
+  bool is_found = false;      // the process was in a job of Weft's before; whoever began it ends it
+  bool is_on_host = false;    // NVSHMEM_HEAP_KIND=SYSMEM
+  bool has_device = false;    // the second stage of initialization is done
+  bool is_all_mapped = true;  // every PE's GPU memory is reached by loads and stores
   cudaStream_t stream = nullptr;  // of calls without one
   Scratch scratch;
 };

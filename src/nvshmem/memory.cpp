@@ -185,6 +185,13 @@ void* buffer_register_symmetric(const Call& call, void* address, std::size_t siz
   return symmetric;
 }
 
+// The page on memory management has the buffer anywhere in the heap where the preferred address is not available; here none is,
+// because the heap gives out its addresses itself.
+void* buffer_register_symmetric_at(
+    const Call& call, void* address, std::size_t size, void* /*preferred*/, int flags) {
+  return buffer_register_symmetric(call, address, size, flags);
+}
+
 int buffer_unregister_symmetric(const Call& call, void* address, std::size_t size) {
   require_memory(call);
   const auto found = symmetric_buffers().find(address);

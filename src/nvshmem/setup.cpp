@@ -109,13 +109,32 @@ void make_scratch(const Call& call) {
   }
 }
 
-// Joins by `join`, which returns one of Weft's statuses. Weft has printed why it failed.
+void drop_scratch() {
+  const Scratch& scratch = job().scratch;
+  for (void* part : {static_cast<void*>(scratch.mine), static_cast<void*>(scratch.all),
+                     static_cast<void*>(scratch.block)}) {
+    static_cast<void>(weft_free(part));
+  }
+}
+
+void forget_job() {
+  forget_teams();
+  forget_symmetric_buffers();
+  job() = Job{};
+}
+
+// Joins by `join`, which returns one of Weft's statuses. Weft has printed why it failed. Where the process is in a job of
+// Weft's already, by weft_init or Python's nvshmem.core, that is the job, and `join` is not called.
 template <typename Join>
 int begin(const Call& call, Join&& join) {
   Job& now = job();
-  if (now.init_count > 0) {
+  const bool is_found = weft_initialized() != 0;
+  if (now.init_count > 0 && is_found) {
     ++now.init_count;
     return NVSHMEMX_SUCCESS;
+  }
+  if (now.init_count > 0) {
+    forget_job();  // whoever began it has ended it by weft_finalize
   }
   const Environment environment = read_environment(variables_of_process());
   if (!environment.error.empty()) {
@@ -123,10 +142,13 @@ int begin(const Call& call, Join&& join) {
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   const Settings settings(environment);
-  if (const int status = join(environment); status != NVSHMEMX_SUCCESS) {
-    return status;
+  if (!is_found) {
+    if (const int status = join(environment); status != NVSHMEMX_SUCCESS) {
+      return status;
+    }
   }
   now.init_count = 1;
+  now.is_found = is_found;
   now.is_on_host = environment.is_on_host;
   tell(call, environment, settings);
   make_scratch(call);
@@ -252,6 +274,10 @@ void finalize(const Call& call) {
   if (now.init_count == 0) {
     return;
   }
+  if (weft_initialized() == 0) {
+    forget_job();  // whoever began it has ended it
+    return;
+  }
   if (--now.init_count > 0) {
     return;
   }
@@ -262,9 +288,12 @@ void finalize(const Call& call) {
   if (now.has_device) {
     gpu::drop_stream(now.stream);
   }
-  forget_teams();
-  forget_symmetric_buffers();
-  now = Job{};
+  if (now.is_found) {
+    drop_scratch();
+    forget_job();
+    return;
+  }
+  forget_job();
   must(call, weft_finalize());
 }
 

@@ -1,6 +1,6 @@
 """The names that NVSHMEM's documentation has, family by family, stated again and apart from the generator's table: each is declared
-in the headers, and those of the host are exported. Families that no known program uses (tiles, TMA, counted signals, regions, float
-atomics of 3.7, symmetric buffer registration) are not here; docs/NVSHMEM.md names them as missing."""
+in the headers, and those of the host are exported. Families that no known program uses (tiles, TMA, counted signals, regions) are
+not here; docs/NVSHMEM.md names them as missing."""
 import pathlib
 import re
 
@@ -54,7 +54,8 @@ HOST = {
         nvshmem_my_pe nvshmem_n_pes nvshmem_info_get_version nvshmem_info_get_name nvshmemx_vendor_get_version_info""".split(),
     "modules": ["nvshmemx_cumodule_init", "nvshmemx_cumodule_finalize", "nvshmemx_culibrary_init", "nvshmemx_culibrary_finalize"],
     "memory": """nvshmem_malloc nvshmem_calloc nvshmem_align nvshmem_free nvshmem_ptr nvshmemx_mc_ptr nvshmemx_buffer_register nvshmemx_buffer_unregister
-        nvshmemx_buffer_unregister_all nvshmemx_buffer_register_symmetric nvshmemx_buffer_unregister_symmetric""".split(),
+        nvshmemx_buffer_unregister_all nvshmemx_buffer_register_symmetric nvshmemx_buffer_register_symmetric_at_preferred_address
+        nvshmemx_buffer_unregister_symmetric""".split(),
     "teams": """nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_translate_pe nvshmem_team_split_strided nvshmem_team_split_2d nvshmem_team_destroy
         nvshmem_team_get_config""".split(),
     "order": ["nvshmem_fence", "nvshmem_quiet", "nvshmemx_quiet_on_stream", "nvshmemx_flush_on_stream"],

@@ -17,4 +17,5 @@ int nvshmemx_buffer_register(void *addr, size_t length) { return buffer_register
 int nvshmemx_buffer_unregister(void *addr) { return buffer_unregister({"nvshmemx_buffer_unregister"}, addr); }
 void nvshmemx_buffer_unregister_all(void) { buffer_unregister_all({"nvshmemx_buffer_unregister_all"}); }
 void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags) { return buffer_register_symmetric({"nvshmemx_buffer_register_symmetric"}, user_buffer, size, flags); }
+void *nvshmemx_buffer_register_symmetric_at_preferred_address(void *user_buffer, size_t size, void *preferred_addr, int flags) { return buffer_register_symmetric_at({"nvshmemx_buffer_register_symmetric_at_preferred_address"}, user_buffer, size, preferred_addr, flags); }
 int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size) { return buffer_unregister_symmetric({"nvshmemx_buffer_unregister_symmetric"}, ptr, size); }

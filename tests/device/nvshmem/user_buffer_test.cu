@@ -95,6 +95,14 @@ DEVICE_TEST(symmetric,
   if (nvshmemx_buffer_unregister_symmetric(buffer, kBytes) != NVSHMEMX_ERROR_INVALID_VALUE) {
     suite::fail("it was unregistered twice");
   }
+  auto* again = static_cast<int*>(
+      nvshmemx_buffer_register_symmetric_at_preferred_address(mine.get(), kBytes, buffer, 0));
+  suite::require(again != nullptr, "nvshmemx_buffer_register_symmetric_at_preferred_address");
+  put<<<1, 256>>>(again, plain, next);
+  suite::finish("put");
+  expect("at any address", again, last + 5);
+  suite::require(nvshmemx_buffer_unregister_symmetric(again, kBytes) == 0,
+                 "nvshmemx_buffer_unregister_symmetric");
   expect("still the program's", reinterpret_cast<const int*>(mine.get()), last + 5);
   suite::require_cuda(cudaFree(plain), "cudaFree");
 }

@@ -37,6 +37,8 @@ void memory() {
   EXPECT(nvshmemx_buffer_unregister(own) == 0);
   EXPECT(nvshmemx_buffer_unregister(own) == NVSHMEMX_ERROR_INVALID_VALUE);
   EXPECT(nvshmemx_buffer_register_symmetric(own, sizeof own, 0) == nullptr);
+  EXPECT(nvshmemx_buffer_register_symmetric_at_preferred_address(own, sizeof own, zeroed, 0) ==
+         nullptr);
   EXPECT(nvshmemx_buffer_unregister_symmetric(own, sizeof own) == NVSHMEMX_ERROR_INVALID_VALUE);
   nvshmem_free(aligned);
   nvshmem_free(zeroed);

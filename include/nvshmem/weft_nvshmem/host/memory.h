@@ -22,6 +22,7 @@ int nvshmemx_buffer_register(void *addr, size_t length);
 int nvshmemx_buffer_unregister(void *addr);
 void nvshmemx_buffer_unregister_all(void);
 void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags);
+void *nvshmemx_buffer_register_symmetric_at_preferred_address(void *user_buffer, size_t size, void *preferred_addr, int flags);
 int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size);
 WEFT_NVSHMEM_END_HOST
 /* clang-format on */

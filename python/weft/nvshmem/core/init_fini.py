@@ -3,6 +3,7 @@
 import os
 
 from ... import _cuda, arrays, job
+from . import host_library
 from .nvshmem_types import InitStatus, NvshmemInvalid, UniqueId, Version, raised_by_nvshmem
 
 _ID_BYTES = 256
@@ -23,10 +24,12 @@ def init(device=None, uid=None, rank=None, nranks=None, mpi_comm=None, initializ
         if _device != "cpu":
             name = "nvshmem.core.init"
             _cuda.initialize(_cuda.device_of(_device, name), name, arrays._agree)
+    host_library.begin()
 
 
 def finalize():
     """Leaves the job. Collective. Frees what was not freed."""
+    host_library.end()
     with raised_by_nvshmem():
         job.finalize()
 

@@ -13,7 +13,7 @@ try:
     from numba.cuda.extending import intrinsic, overload
     from numba.cuda.np.arrayobj import make_array, populate_array
 except ImportError as error:
-    raise ImportError(f"nvshmem.core.device.numba needs numba-cuda 0.23 or later, of the numba that this Python has: {error}") from error
+    raise ImportError(f"nvshmem.core.device.numba needs numba-cuda 0.22 or later, and a numba that it works with: {error}") from error
 
 from ...modules import library_of_numba
 from ...nvshmem_types import NvshmemInvalid
