@@ -298,7 +298,7 @@ DEVICE_TEST(moe_row_per_node,
   const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout) {
     run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
               WEFT_MOE_BF16, WEFT_MOE_BF16, layout, 4, 0.1, false},
-             3, WEFT_MOE_ROW_PER_NODE);
+             suite::turns(3, 1), WEFT_MOE_ROW_PER_NODE);
   };
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
@@ -340,22 +340,22 @@ std::uint64_t sent_signals() {
   return sum;
 }
 
-// The writes of each of a few calls, and that they are few: `call` posts them all.
+// `call` posts all of its writes: from one to `most` for each rank of another node.
 template <typename Call>
-void expect_few_writes(const char* name, Call&& call) {
+void expect_few_writes(const char* name, std::uint64_t most, Call&& call) {
   const auto far = static_cast<std::uint64_t>(suite::pe_count() - weft_node_pe_count());
   suite::require_weft(weft_barrier_all(), "weft_barrier_all");
   const std::uint64_t before = sent_signals();
   call();
   const std::uint64_t writes = sent_signals() - before;
   suite::require_weft(weft_barrier_all(), "weft_barrier_all");
-  if (writes > 2 * far || writes < far) {
+  if (writes > most * far || writes < far) {
     suite::fail("%s: %llu writes to %llu ranks of other nodes", name,
                 static_cast<unsigned long long>(writes), static_cast<unsigned long long>(far));
   }
 }
 
-DEVICE_TEST(moe_writes, "between nodes a call makes at most two writes for each rank") {
+DEVICE_TEST(moe_writes, "between nodes a call makes few writes for each rank") {
   if (weft_node_count() == 1) {
     suite::skip("needs PEs of several nodes");
     return;
@@ -382,15 +382,17 @@ DEVICE_TEST(moe_writes, "between nodes a call makes at most two writes for each 
     const Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
     Received received(pair);
     GpuDispatch gpu(pair, tokens);
-    expect_few_writes("dispatch", [&] {
+    expect_few_writes("dispatch", 2, [&] {
       suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
       gpu.fetch(received);
     });
     Array<std::byte> out(bytes_of(sizes.output, 200 * 128), Where::Own);
+    // A head and one message; with gaps between answers a command for 21 ranges, of which 200 slots have at most 100.
+    const std::uint64_t most = row_per == WEFT_MOE_ROW_PER_RANK ? 2 : 1 + (100 + 20) / 21;
     for (const weft_moe_precision precision : {WEFT_MOE_REDUCED, WEFT_MOE_FP8}) {
       const weft_moe_outputs outputs{gpu.rows().x, 0, precision, WEFT_MOE_WEIGHTS_OF_DISPATCH,
                                      nullptr};
-      expect_few_writes("combine", [&] {
+      expect_few_writes("combine", most, [&] {
         suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
                                                        &outputs, out.get(), nullptr),
                             "weft_moe_combine_on_stream");
