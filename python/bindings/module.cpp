@@ -11,6 +11,7 @@
 
 #include "array.hpp"
 #include "context.hpp"
+#include "device_state.hpp"
 #include "exchange.hpp"
 #include "failure.hpp"
 #include "indexing.hpp"
@@ -40,6 +41,7 @@ NB_MODULE(_weft, module) {
   weft::python::register_teams(module);
   weft::python::register_stream(module);
   weft::python::register_moe(module);
+  weft::python::register_device_state(module);
   module.def("shape_of",
              [](nb::handle shape) { return weft::python::shape_of(shape, "weft.empty"); });
   module.def("element_bytes", [](const std::string& name) {

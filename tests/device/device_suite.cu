@@ -298,6 +298,10 @@ std::uint32_t turns(double count, std::uint32_t least) {
   return rounds(state().is_shared ? count * kSharedTurns : count, least);
 }
 
+const char* name() {
+  return state().current->name;
+}
+
 std::uint64_t seed() {
   std::uint64_t mixed = state().options.seed;
   for (const char* c = state().current->name; *c != 0; ++c) {

@@ -30,6 +30,8 @@ struct Options {
 [[nodiscard]] std::uint32_t rounds(double count, std::uint32_t least = 4);
 [[nodiscard]] std::uint32_t turns(double count, std::uint32_t least = 4);
 
+// The running case's.
+[[nodiscard]] const char* name();
 // This case's own seed: the same on all PEs.
 [[nodiscard]] std::uint64_t seed();
 

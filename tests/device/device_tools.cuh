@@ -29,6 +29,8 @@ class Array {
     } else {
       require_cuda(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
       require_cuda(cudaMemset(data_, 0, count * sizeof(T)), "cudaMemset");
+      // Streams that do not wait for the default one may use it at once.
+      require_cuda(cudaDeviceSynchronize(), "cudaMemset");
     }
   }
 

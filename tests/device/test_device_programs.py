@@ -43,6 +43,14 @@ def test_a_program_of_the_suite_skips_with_the_reason(start, name):
     assert done.stdout.startswith("SKIP all: weft_device_init: no ")
 
 
+@pytest.mark.parametrize("name", ["nvshmem_suite", "nvshmem_suite_on_stream"])
+def test_the_openshmem_suite_by_nvshmems_names_skips_without_a_gpu(start, bin_dir, name):
+    if not (bin_dir / f"device_{name}_test").exists():
+        pytest.skip("not built")
+    done = start(1, f"device_{name}_test", CUDA_VISIBLE_DEVICES="")
+    assert (done.returncode, done.stdout) == (77, "SKIP all: no GPU\n"), done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_without_a_gpu_ends_with_the_message(start, bin_dir, name):
     if not (bin_dir / name).exists():

@@ -100,40 +100,47 @@ TEST(barrier_all_separates,
   }
 }
 
+/* The slots of all PEs of a team, at PE `pe` of the world, say that they have entered a round. */
+static void expect_entered(const long* slots, int count, long round, int pe) {
+  for (int i = 0; i < count; ++i) {
+    EXPECT(shmem_long_g(&slots[i], pe) >= round);
+  }
+}
+
 TEST(sync_all_separates, "9.9.4 sync_all: nobody leaves before all have entered") {
-  long* count = suite_symmetric(sizeof *count);
+  long* slots = suite_symmetric(sizeof(long) * (size_t)suite_pe_count);
   for (long round = 1; round <= 20; ++round) {
     if (round % 5 == 0) {
       suite_dawdle((int)round);
     }
-    shmem_long_atomic_inc(count, 0);
+    shmem_long_p(&slots[suite_me], round, 0);
     shmem_quiet();
     shmem_sync_all();
-    EXPECT(shmem_long_atomic_fetch(count, 0) >= round * suite_pe_count);
+    expect_entered(slots, suite_pe_count, round, 0);
   }
 }
 
 static void check_sync(placed_team team) {
-  long* count = dest;
+  long* slots = dest;
   for (long round = 1; round <= 10; ++round) {
     if (round % 5 == 0) {
       suite_dawdle((int)round);
     }
     const int first = shmem_team_translate_pe(team.handle, 0, SHMEM_TEAM_WORLD);
-    shmem_long_atomic_inc(count, first);
+    shmem_long_p(&slots[team.me], round, first);
     shmem_quiet();
     EXPECT_EQUAL(0, shmem_team_sync(team.handle));
-    EXPECT(shmem_long_atomic_fetch(count, first) >= round * team.size);
+    expect_entered(slots, team.size, round, first);
   }
   shmem_team_sync(team.handle);
-  if (team.me == 0) {
-    *count = 0;
+  for (int i = 0; team.me == 0 && i < team.size; ++i) {
+    slots[i] = 0;
   }
 }
 
 TEST(team_sync_separates,
      "9.9.3 team_sync: nobody of the team leaves before all of it have entered") {
-  take_memory(1);
+  take_memory((size_t)suite_pe_count);
   on_each_team(check_sync);
 }
 

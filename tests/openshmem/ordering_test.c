@@ -133,7 +133,7 @@ TEST(quiet_shows_to_third,
   }
   shmem_long_put_nbi(data, source, COUNT, target);
   shmem_quiet();
-  shmem_long_atomic_set(told, 1, third);
+  shmem_long_p(told, 1, third);
   shmem_long_wait_until(told, SHMEM_CMP_EQ, 1);
   const int first = (suite_me + 2 * suite_pe_count - 2) % suite_pe_count;
   shmem_long_get(source, data, COUNT, (first + 1) % suite_pe_count);
@@ -142,19 +142,26 @@ TEST(quiet_shows_to_third,
   }
 }
 
-TEST(quiet_completes_gets, "9.11.2 quiet: completes nonblocking gets and fetches") {
+TEST(quiet_completes_fetches, "9.11.2 quiet: completes nonblocking fetches") {
+  int* word = suite_symmetric(sizeof *word);
+  int fetched = -1;
+  *word = 3 + suite_me;
+  shmem_barrier_all();
+  shmem_int_atomic_fetch_nbi(&fetched, word, suite_right());
+  shmem_quiet();
+  EXPECT_EQUAL(suite_right() + 3, fetched);
+}
+
+TEST(quiet_completes_gets, "9.11.2 quiet: completes nonblocking gets") {
   int* words = suite_symmetric(COUNT * sizeof *words);
   int got[COUNT];
-  int fetched = -1;
   for (int i = 0; i < COUNT; ++i) {
     words[i] = suite_me + i;
     got[i] = -1;
   }
   shmem_barrier_all();
   shmem_int_get_nbi(got, words, COUNT, suite_right());
-  shmem_int_atomic_fetch_nbi(&fetched, &words[3], suite_right());
   shmem_quiet();
-  EXPECT_EQUAL(suite_right() + 3, fetched);
   for (int i = 0; i < COUNT; ++i) {
     EXPECT_EQUAL(suite_right() + i, got[i]);
   }
@@ -164,6 +171,11 @@ TEST(quiet_with_nothing, "9.11 quiet and fence: return at once when nothing is o
   for (int i = 0; i < 100; ++i) {
     shmem_quiet();
     shmem_fence();
+  }
+}
+
+TEST(context_with_nothing, "9.11 ctx_quiet and ctx_fence: return at once, too") {
+  for (int i = 0; i < 100; ++i) {
     shmem_ctx_quiet(SHMEM_CTX_DEFAULT);
     shmem_ctx_fence(SHMEM_CTX_DEFAULT);
   }

@@ -52,7 +52,17 @@ TEST(signals_add_up, "9.8.3 put_signal: ADD counts the arrivals from all PEs") {
       expect_all(target + (ptrdiff_t)(pe * ROUNDS + round) * BYTES, BYTES, round * 10 + pe);
     }
   }
-  EXPECT_EQUAL(all, shmem_signal_fetch(signal));
+}
+
+TEST(signal_is_fetched, "9.8.6 signal_fetch: what has been waited for") {
+  uint64_t* signal = suite_symmetric(sizeof *signal);
+  const char source = 1;
+  char* sink = suite_symmetric(1);
+  EXPECT_EQUAL(0, shmem_signal_fetch(signal));
+  shmem_barrier_all();
+  shmem_putmem_signal(sink, &source, 1, signal, 41, SHMEM_SIGNAL_ADD, suite_right());
+  EXPECT_EQUAL(41, shmem_signal_wait_until(signal, SHMEM_CMP_NE, 0));
+  EXPECT_EQUAL(41, shmem_signal_fetch(signal));
 }
 
 TEST(nonblocking_put_signal, "9.8.4 put_signal_nbi: the data is there when the signal is seen") {
@@ -112,13 +122,23 @@ TEST(signal_is_atomic_with_amo,
   }
 }
 
-TEST(signals_and_waits, "9.10 wait_until: signals are compatible with wait_until and test") {
+TEST(signals_and_waits, "9.10 wait_until: signals are compatible with wait_until") {
   uint64_t* signal = suite_symmetric(sizeof *signal);
   char* sink = suite_symmetric(1);
   const char source = 9;
   shmem_putmem_signal(sink, &source, 1, signal, 77, SHMEM_SIGNAL_SET, suite_right());
   shmem_uint64_wait_until(signal, SHMEM_CMP_GT, 76);
-  EXPECT(shmem_uint64_test(signal, SHMEM_CMP_EQ, 77));
+  EXPECT_EQUAL(77, *signal);
+  EXPECT_EQUAL(9, *sink);
+}
+
+TEST(signals_and_tests, "9.10 test: signals are compatible with test") {
+  uint64_t* signal = suite_symmetric(sizeof *signal);
+  char* sink = suite_symmetric(1);
+  const char source = 9;
+  shmem_putmem_signal(sink, &source, 1, signal, 77, SHMEM_SIGNAL_SET, suite_right());
+  while (!shmem_uint64_test(signal, SHMEM_CMP_EQ, 77)) {
+  }
   EXPECT_EQUAL(9, *sink);
 }
 

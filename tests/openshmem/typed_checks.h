@@ -12,7 +12,6 @@
 #include "tests/openshmem/suite.h"
 
 enum {
-  TYPED_ROUTES = 8,
   TYPED_COUNT = 7,    /* elements that are moved */
   TYPED_GUARD = 3,    /* elements before them that must stay */
   TYPED_AREA = 24,    /* elements of a place: guard, what is moved with its gaps, guard */
@@ -20,39 +19,11 @@ enum {
   TYPED_BUFFER_BYTES = 32768
 };
 
-static shmem_ctx_t typed_created_context;
-static shmem_ctx_t typed_team_context;
 static shmem_team_t typed_backwards; /* the world, numbered from the end */
 static char* typed_source;
 static char* typed_target;
 static uint64_t* typed_signals;
-static long* typed_sync;
 static int typed_salt; /* counts the checks, so that no two move the same values */
-
-static inline void typed_open(void) {
-  EXPECT_EQUAL(0, shmem_ctx_create(0, &typed_created_context));
-  EXPECT_EQUAL(0, shmem_team_split_strided(SHMEM_TEAM_WORLD, suite_pe_count - 1, -1, suite_pe_count,
-                                           NULL, 0, &typed_backwards));
-  EXPECT_EQUAL(0, shmem_team_create_ctx(typed_backwards, 0, &typed_team_context));
-  typed_source = (char*)shmem_malloc(TYPED_BUFFER_BYTES);
-  typed_target = (char*)shmem_malloc(TYPED_BUFFER_BYTES);
-  typed_signals = (uint64_t*)shmem_calloc(TYPED_ROUTES, sizeof(uint64_t));
-  typed_sync = (long*)shmem_malloc(SHMEM_SYNC_SIZE * sizeof(long));
-  for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) {
-    typed_sync[i] = SHMEM_SYNC_VALUE;
-  }
-  shmem_barrier_all();
-}
-
-static inline void typed_close(void) {
-  shmem_free(typed_sync);
-  shmem_free(typed_signals);
-  shmem_free(typed_target);
-  shmem_free(typed_source);
-  shmem_ctx_destroy(typed_team_context);
-  shmem_team_destroy(typed_backwards);
-  shmem_ctx_destroy(typed_created_context);
-}
 
 /* Where a route leads, from whom it comes, and on what. */
 static inline int typed_to(int route) {
@@ -62,6 +33,33 @@ static inline int typed_to(int route) {
 static inline int typed_from(int route) {
   return route % 2 ? suite_left() : suite_me;
 }
+
+#ifdef TYPED_WITHOUT_CONTEXTS /* in tests/nvshmem, where there are none: the first two routes */
+
+enum { TYPED_ROUTES = 2 };
+
+#define TYPED_CALL(NAME, CTX_NAME, ...) NAME(__VA_ARGS__, typed_to(route))
+
+static inline void typed_open_contexts(void) {}
+
+static inline void typed_close_contexts(void) {}
+
+static inline void typed_quiet(void) {
+  shmem_quiet();
+}
+
+#else
+
+enum { TYPED_ROUTES = 8 };
+
+static shmem_ctx_t typed_created_context;
+static shmem_ctx_t typed_team_context;
+static long* typed_sync;
+
+/* The call without a context on the first two routes, and with the route's on the others. */
+#define TYPED_CALL(NAME, CTX_NAME, ...)               \
+  (route < 2 ? NAME(__VA_ARGS__, typed_number(route)) \
+             : CTX_NAME(typed_context(route), __VA_ARGS__, typed_number(route)))
 
 static inline int typed_number(int route) {
   return route / 2 == 3 ? suite_pe_count - 1 - typed_to(route) : typed_to(route);
@@ -73,10 +71,45 @@ static inline shmem_ctx_t typed_context(int route) {
   return contexts[route / 2];
 }
 
+static inline void typed_open_contexts(void) {
+  EXPECT_EQUAL(0, shmem_ctx_create(0, &typed_created_context));
+  EXPECT_EQUAL(0, shmem_team_create_ctx(typed_backwards, 0, &typed_team_context));
+  typed_sync = (long*)shmem_malloc(SHMEM_SYNC_SIZE * sizeof(long));
+  for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) {
+    typed_sync[i] = SHMEM_SYNC_VALUE;
+  }
+}
+
+static inline void typed_close_contexts(void) {
+  shmem_free(typed_sync);
+  shmem_ctx_destroy(typed_team_context);
+  shmem_ctx_destroy(typed_created_context);
+}
+
 static inline void typed_quiet(void) {
   shmem_quiet();
   shmem_ctx_quiet(typed_created_context);
   shmem_ctx_quiet(typed_team_context);
+}
+
+#endif
+
+static inline void typed_open(void) {
+  EXPECT_EQUAL(0, shmem_team_split_strided(SHMEM_TEAM_WORLD, suite_pe_count - 1, -1, suite_pe_count,
+                                           NULL, 0, &typed_backwards));
+  typed_source = (char*)shmem_malloc(TYPED_BUFFER_BYTES);
+  typed_target = (char*)shmem_malloc(TYPED_BUFFER_BYTES);
+  typed_signals = (uint64_t*)shmem_calloc(TYPED_ROUTES, sizeof(uint64_t));
+  typed_open_contexts();
+  shmem_barrier_all();
+}
+
+static inline void typed_close(void) {
+  typed_close_contexts();
+  shmem_free(typed_signals);
+  shmem_free(typed_target);
+  shmem_free(typed_source);
+  shmem_team_destroy(typed_backwards);
 }
 
 /* 1 to 100: fits every type, and no float rounds it. */
@@ -94,11 +127,6 @@ static inline int typed_value(int pe, int route, int position) {
       suite_expect_equal(SUITE_PLACE(TEXT), (long double)(expected), (long double)(got)); \
     }                                                                                     \
   } while (0)
-
-/* The call without a context on the first two routes, and with the route's on the others. */
-#define TYPED_CALL(NAME, CTX_NAME, ...)               \
-  (route < 2 ? NAME(__VA_ARGS__, typed_number(route)) \
-             : CTX_NAME(typed_context(route), __VA_ARGS__, typed_number(route)))
 
 #define TYPED_EACH_ROUTE for (int route = 0; route < TYPED_ROUTES; ++route)
 

@@ -36,30 +36,50 @@ static const comparison kComparisons[] = {
     {SHMEM_CMP_GE, 4, 5, 5}, {SHMEM_CMP_LT, 0, -1, 0}, {SHMEM_CMP_LE, 3, -8, -8},
 };
 
-TEST(all_comparisons, "9.10.1 wait_until and 9.10.8 test: EQ, NE, GT, GE, LT and LE, signed") {
-  enum { COUNT = sizeof kComparisons / sizeof kComparisons[0] };
+enum { COMPARISONS = sizeof kComparisons / sizeof kComparisons[0] };
 
-  int* words = suite_symmetric(COUNT * sizeof *words);
-  for (int i = 0; i < COUNT; ++i) {
+TEST(tests_compare, "9.10.8 test: EQ, NE, GT, GE, LT and LE, signed") {
+  int* words = suite_symmetric(COMPARISONS * sizeof *words);
+  for (int i = 0; i < COMPARISONS; ++i) {
     words[i] = kComparisons[i].start;
     EXPECT_EQUAL(0, shmem_int_test(&words[i], kComparisons[i].cmp, kComparisons[i].value));
   }
   shmem_barrier_all();
-  for (int i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COMPARISONS; ++i) {
+    shmem_int_atomic_set(&words[i], kComparisons[i].set, suite_right());
+  }
+  for (int i = 0; i < COMPARISONS; ++i) {
+    while (!shmem_int_test(&words[i], kComparisons[i].cmp, kComparisons[i].value)) {
+    }
+    EXPECT_EQUAL(kComparisons[i].set, words[i]);
+  }
+}
+
+TEST(waits_compare, "9.10.1 wait_until: EQ, NE, GT, GE, LT and LE, signed") {
+  int* words = suite_symmetric(COMPARISONS * sizeof *words);
+  for (int i = 0; i < COMPARISONS; ++i) {
+    words[i] = kComparisons[i].start;
+  }
+  shmem_barrier_all();
+  for (int i = 0; i < COMPARISONS; ++i) {
     suite_dawdle(i);
     shmem_int_atomic_set(&words[i], kComparisons[i].set, suite_right());
   }
-  for (int i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COMPARISONS; ++i) {
     shmem_int_wait_until(&words[i], kComparisons[i].cmp, kComparisons[i].value);
     EXPECT_EQUAL(kComparisons[i].set, words[i]);
-    EXPECT_EQUAL(1, shmem_int_test(&words[i], kComparisons[i].cmp, kComparisons[i].value));
   }
+}
+
+TEST(unsigned_test, "9.10.8 test: unsigned values compare as unsigned") {
+  uint64_t* word = suite_symmetric(sizeof *word);
+  *word = UINT64_MAX;
+  EXPECT_EQUAL(1, shmem_uint64_test(word, SHMEM_CMP_GT, 5));
+  EXPECT_EQUAL(0, shmem_uint64_test(word, SHMEM_CMP_LT, 5));
 }
 
 TEST(unsigned_comparison, "9.10.1 wait_until: unsigned values compare as unsigned") {
   uint64_t* word = suite_symmetric(sizeof *word);
-  EXPECT_EQUAL(0, shmem_uint64_test(word, SHMEM_CMP_GT, 5));
-  shmem_barrier_all();
   shmem_uint64_atomic_set(word, UINT64_MAX, suite_right());
   shmem_uint64_wait_until(word, SHMEM_CMP_GT, 5);
   EXPECT(*word == UINT64_MAX);
@@ -72,20 +92,40 @@ TEST(wait_for_all, "9.10.2 wait_until_all: returns when all have arrived") {
   for (int i = 0; i < WORDS; ++i) {
     EXPECT_EQUAL(3, words[i]);
   }
-  EXPECT_EQUAL(1, shmem_int_test_all(words, WORDS, NULL, SHMEM_CMP_EQ, 3));
+}
+
+TEST(test_for_all, "9.10.9 test_all: 0 until all have arrived, then 1") {
+  int* words = suite_symmetric(WORDS * sizeof *words);
+  EXPECT_EQUAL(0, shmem_int_test_all(words, WORDS, NULL, SHMEM_CMP_EQ, 3));
+  shmem_barrier_all();
+  set_all_to(words, 3);
+  while (!shmem_int_test_all(words, WORDS, NULL, SHMEM_CMP_EQ, 3)) {
+  }
+  for (int i = 0; i < WORDS; ++i) {
+    EXPECT_EQUAL(3, words[i]);
+  }
 }
 
 TEST(wait_for_all_but, "9.10.2 wait_until_all: a word that the mask excludes is not waited for") {
   int* words = suite_symmetric((WORDS + 1) * sizeof *words);
   int excluded[WORDS + 1] = {0};
   excluded[WORDS] = 1; /* nobody sets that one */
-  EXPECT_EQUAL(0, shmem_int_test_all(words + 1, 1, NULL, SHMEM_CMP_EQ, 2));
-  shmem_barrier_all();
   set_all_to(words, 2);
   shmem_int_wait_until_all(words, WORDS + 1, excluded, SHMEM_CMP_EQ, 2);
+  EXPECT_EQUAL(2, words[WORDS - 1]);
+  EXPECT_EQUAL(0, words[WORDS]);
+}
+
+TEST(test_for_all_but, "9.10.9 test_all: a word that the mask excludes does not count") {
+  int* words = suite_symmetric((WORDS + 1) * sizeof *words);
+  int excluded[WORDS + 1] = {0};
+  excluded[WORDS] = 1;
+  EXPECT_EQUAL(0, shmem_int_test_all(words, WORDS + 1, excluded, SHMEM_CMP_EQ, 2));
+  for (int i = 0; i < WORDS; ++i) {
+    words[i] = 2;
+  }
   EXPECT_EQUAL(1, shmem_int_test_all(words, WORDS + 1, excluded, SHMEM_CMP_EQ, 2));
   EXPECT_EQUAL(0, shmem_int_test_all(words, WORDS + 1, NULL, SHMEM_CMP_EQ, 2));
-  EXPECT_EQUAL(0, words[WORDS]);
 }
 
 TEST(wait_for_any, "9.10.3 wait_until_any: each index once, with the mask that the caller keeps") {
@@ -161,8 +201,18 @@ TEST(test_for_some, "9.10.11 test_some: 0 until one has arrived, then those that
   EXPECT_EQUAL(WORDS, shmem_int_test_some(words, WORDS, indices, NULL, SHMEM_CMP_EQ, 6));
 }
 
-TEST(vector_of_values,
-     "9.10.5, 9.10.12 wait_until_all_vector, test_all_vector: a value for each word") {
+TEST(wait_for_vector, "9.10.5 wait_until_all_vector: a value for each word") {
+  int* words = suite_symmetric(WORDS * sizeof *words);
+  int values[WORDS];
+  for (int i = 0; i < WORDS; ++i) {
+    values[i] = 10 + i * i;
+  }
+  set_words_of_neighbour(words, values);
+  shmem_int_wait_until_all_vector(words, WORDS, NULL, SHMEM_CMP_EQ, values);
+  EXPECT(memcmp(words, values, sizeof values) == 0);
+}
+
+TEST(vector_of_values, "9.10.12 test_all_vector: a value for each word") {
   int* words = suite_symmetric(WORDS * sizeof *words);
   int values[WORDS];
   for (int i = 0; i < WORDS; ++i) {
@@ -321,14 +371,21 @@ TEST(some_are_fair,
   }
 }
 
+TEST(all_of_nothing, "9.10.2, 9.10.5 wait_until_all: an empty set, by length or by mask") {
+  int* words = suite_symmetric(2 * sizeof *words);
+  const int all[2] = {1, 1};
+  int values[2] = {5, 5};
+  shmem_int_wait_until_all(words, 0, NULL, SHMEM_CMP_EQ, 5);
+  shmem_int_wait_until_all(words, 2, all, SHMEM_CMP_EQ, 5);
+  shmem_int_wait_until_all_vector(words, 2, all, SHMEM_CMP_EQ, values);
+  EXPECT_EQUAL(0, words[0]);
+}
+
 TEST(empty_sets, "9.10 wait and test: an empty set, by length or by mask, returns at once") {
   int* words = suite_symmetric(2 * sizeof *words);
   const int all[2] = {1, 1};
   int values[2] = {5, 5};
   size_t indices[2] = {7, 7};
-  shmem_int_wait_until_all(words, 0, NULL, SHMEM_CMP_EQ, 5);
-  shmem_int_wait_until_all(words, 2, all, SHMEM_CMP_EQ, 5);
-  shmem_int_wait_until_all_vector(words, 2, all, SHMEM_CMP_EQ, values);
   EXPECT_EQUAL(SIZE_MAX, shmem_int_wait_until_any(words, 0, NULL, SHMEM_CMP_EQ, 5));
   EXPECT_EQUAL(SIZE_MAX, shmem_int_wait_until_any(words, 2, all, SHMEM_CMP_EQ, 5));
   EXPECT_EQUAL(SIZE_MAX, shmem_int_wait_until_any_vector(words, 2, all, SHMEM_CMP_EQ, values));

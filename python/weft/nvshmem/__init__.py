@@ -9,12 +9,14 @@ NVSHMEM_HEAP_KIND=SYSMEM memory is that of the CPU, and arrays are numpy's: for 
 Threads: one at a time.
 """
 
+import importlib.abc
+import importlib.util
 import sys
 
 from ..errors import Error
 
 _MODULES = ("core", "core.collective", "core.direct", "core.init_fini", "core.interop", "core.interop.cupy", "core.interop.torch",
-            "core.memory", "core.nvshmem_types", "core.rma")
+            "core.memory", "core.modules", "core.nvshmem_types", "core.rma", "core.device", "core.device.library")
 
 
 def install():
@@ -25,3 +27,20 @@ def install():
         if sys.modules.get(name, module) is not module:
             raise Error(f"weft.nvshmem.install: {name} is loaded already; call install before it is imported")
     sys.modules.update(found)
+    if not any(isinstance(one, _KernelModules) for one in sys.meta_path):
+        sys.meta_path.insert(0, _KernelModules())
+
+
+class _KernelModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """nvshmem.core.device.numba and .triton, which are loaded where a program imports them: not all have these compilers."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        return importlib.util.spec_from_loader(fullname, self) if fullname.startswith("nvshmem.core.device.") else None
+
+    def create_module(self, spec):
+        module = importlib.import_module("weft." + spec.name)
+        self._own = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = self._own  # importlib has put the other name there

@@ -1,0 +1,4 @@
+"""NVSHMEM's calls for kernels that Python compiles: `numba` for those of numba-cuda, `triton` for those of Triton.
+
+Each is imported by its own name, so that programs without these compilers need none of them.
+"""

@@ -1,0 +1,272 @@
+"""Kernels of numba-cuda and of Triton that call NVSHMEM, run on GPUs: nvshmem.core.device. Each test is a job."""
+import pytest
+import torch
+
+from nvshmem_jobs import ok
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+SHAPES = pytest.mark.parametrize("pes, node", [(1, 1), (2, 2), (2, 1)], ids=["one_pe", "one_node", "nodes_of_one"])
+
+
+@pytest.fixture
+def jobs(programs, tmp_path):
+    """jobs(pes, node, body): PEs on the GPUs there are; on one GPU they share it."""
+    def start(pes, node, body):
+        ok(programs, tmp_path, pes, BEGIN + body, NVSHMEM_HEAP_KIND="DEVICE", WEFT_DEVICE_SHARED="yes", WEFT_DEVICE_HEAP_SIZE="64M",
+           WEFT_NODE_SIZE=str(node), WEFT_NICS="127.0.0.1", MAPPED=str(int(node == pes)), TRITON_CACHE_DIR=str(tmp_path / "triton"))
+    return start
+
+
+BEGIN = """
+        torch.cuda.set_device(int(os.environ["WEFT_PE"]) % torch.cuda.device_count())
+        me, count = begin()
+        after, before, mapped = (me + 1) % count, (me - 1) % count, os.environ["MAPPED"] == "1"
+
+        def symmetric(size, dtype, value=0):
+            made = nvshmem.tensor(size, dtype=dtype)
+            made.fill_(value)
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            return made
+
+        def end():
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            nvshmem.finalize()
+"""
+NUMBA = """
+        from numba import cuda
+        import nvshmem.core.device.numba as device
+"""
+TRITON = """
+        import triton
+        import triton.language as tl
+        import nvshmem.core.device.triton as device
+"""
+
+
+@pytest.fixture
+def numba():
+    pytest.importorskip("numba.cuda", reason="no numba-cuda")
+
+
+@pytest.fixture
+def triton():
+    pytest.importorskip("triton", reason="no Triton")
+
+
+@SHAPES
+def test_a_kernel_of_numba_puts_signals_waits_and_meets(numba, jobs, pes, node):
+    jobs(pes, node, NUMBA + """
+        @cuda.jit
+        def ring(dst, src, word, seen):
+            following = (device.my_pe() + 1) % device.n_pes()
+            device.put_signal_block(dst, src, word, 5, SignalOp.SIGNAL_ADD, following)
+            device.signal_wait_until(word, ComparisonType.CMP_GE, 5)
+            for index in range(cuda.threadIdx.x, dst.size, cuda.blockDim.x):
+                seen[index] = dst[index]
+            device.barrier_all_block()
+
+        dst, src = symmetric(1000, torch.float32), symmetric(1000, torch.float32)
+        src[:] = torch.arange(1000, device="cuda") + 10000 * me
+        word, seen = symmetric(1, torch.int64), torch.zeros(1000, device="cuda")
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        for turn in range(1, 4):
+            word.zero_()
+            seen.zero_()
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            ring[1, 128](*(cuda.as_cuda_array(one) for one in (dst, src, word, seen)))
+            cuda.synchronize()
+            assert word.item() == 5, word.item()
+            assert torch.equal(seen, torch.arange(1000, device="cuda") + 10000.0 * before), seen
+            src += 0.0
+        end()
+    """)
+
+
+@SHAPES
+def test_a_kernel_of_numba_puts_gets_and_updates(numba, jobs, pes, node):
+    jobs(pes, node, NUMBA + """
+        @cuda.jit
+        def move(inbox, source, got, after):
+            device.p(inbox, source[0] + 0.5, after)
+            device.put(inbox[1:3], source[1:3], after)
+            device.put_nbi(inbox[3:4], source[3:4], after)
+            device.quiet()
+            got[0] = device.g(source, after)
+            device.get(got[1:4], source[1:4], after)
+            device.barrier_all()
+
+        @cuda.jit
+        def update(words, old, after):
+            old[0] = device.atomic_fetch_add(words, 7, after)
+            device.atomic_inc(words, after)
+            device.atomic_or(words[1:], 6, after)
+            old[1] = device.atomic_compare_swap(words[2:], 0, 9, after)
+            old[2] = device.atomic_swap(words[3:], 11, after)
+            device.quiet()
+            old[3] = device.atomic_fetch(words[3:], after)
+            old[4] = device.team_n_pes(Teams.TEAM_WORLD)
+            device.barrier_all()
+
+        for dtype in (torch.float64, torch.float16, torch.int32):
+            inbox, source, got = symmetric(4, dtype), symmetric(4, dtype), torch.zeros(4, dtype=dtype, device="cuda")
+            source[:] = torch.arange(4, device="cuda") + 4 * me
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            move[1, 1](*(cuda.as_cuda_array(one) for one in (inbox, source, got)), after)
+            cuda.synchronize()
+            first = 4 * before + (0 if dtype == torch.int32 else 0.5)
+            assert inbox.tolist() == [first] + [4 * before + index for index in (1, 2, 3)], (dtype, inbox)
+            assert got.tolist() == [4 * after + index for index in range(4)], (dtype, got)
+        words, old = symmetric(4, torch.int64), torch.full((5,), -1, device="cuda")
+        update[1, 1](cuda.as_cuda_array(words), cuda.as_cuda_array(old), after)
+        cuda.synchronize()
+        nvshmem.barrier_all()
+        assert words.tolist() == [8, 6, 9, 11] and old.tolist() == [0, 0, 0, 11, count], (words, old)
+        end()
+    """)
+
+
+@SHAPES
+def test_collectives_in_kernels_of_numba(numba, jobs, pes, node):
+    jobs(pes, node, NUMBA + """
+        @cuda.jit
+        def calls(sums, source, largest, everywhere, exchanged, parts, given, root):
+            device.reduce_block(Teams.TEAM_WORLD, sums, source, "sum")
+            device.barrier_block(Teams.TEAM_WORLD)
+            device.reduce_block(Teams.TEAM_WORLD, largest, source, "max")
+            device.fcollect_block(Teams.TEAM_WORLD, everywhere, source)
+            device.alltoall_block(Teams.TEAM_WORLD, exchanged, parts)
+            device.broadcast_block(Teams.TEAM_WORLD, given, source, root)
+            device.sync_all_block()
+
+        def of(values):
+            return cuda.as_cuda_array(values)
+
+        sums, source, largest, given = (symmetric(8, torch.float32) for _ in range(4))
+        everywhere, exchanged, parts = (symmetric(8 * count, torch.float32) for _ in range(3))
+        source.fill_(me + 1)
+        parts[:] = torch.arange(count, device="cuda").repeat_interleave(8) + 10 * me
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        calls[1, 64](of(sums), of(source), of(largest), of(everywhere), of(exchanged), of(parts), of(given), count - 1)
+        cuda.synchronize()
+        assert sums.tolist() == [count * (count + 1) / 2] * 8 and largest.tolist() == [count] * 8, (sums, largest)
+        assert everywhere.tolist() == [pe + 1 for pe in range(count) for _ in range(8)], everywhere
+        assert exchanged.tolist() == [10 * pe + me for pe in range(count) for _ in range(8)], exchanged
+        assert given.tolist() == [count] * 8, given
+        end()
+    """)
+
+
+def test_a_kernel_of_numba_stores_to_a_peers_array(numba, jobs):
+    jobs(2, 2, NUMBA + """
+        @cuda.jit
+        def store(array, pe):
+            device.get_peer_array(array, pe)[cuda.threadIdx.x] = 100 * pe + cuda.threadIdx.x
+
+        array = symmetric(32, torch.int32)
+        store[1, 32](cuda.as_cuda_array(array), after)
+        cuda.synchronize()
+        nvshmem.barrier_all()
+        assert array.tolist() == [100 * me + index for index in range(32)], array
+        end()
+    """)
+
+
+@SHAPES
+def test_a_kernel_of_triton_puts_signals_waits_and_meets(triton, jobs, pes, node):
+    jobs(pes, node, TRITON + """
+        @device.jit
+        def ring(dst, src, word, seen, size: tl.constexpr):
+            following = (device.my_pe() + 1) % device.n_pes()
+            device.putmem_signal_block(dst, src, size * 4, word, 5, 10, following)
+            device.signal_wait_until(word, 5, 5)
+            offsets = tl.arange(0, size)
+            tl.store(seen + offsets, tl.load(dst + offsets))
+            device.barrier_all_block()
+
+        dst, src = symmetric(1024, torch.float32), symmetric(1024, torch.float32)
+        src[:] = torch.arange(1024, device="cuda") + 10000 * me
+        word, seen = symmetric(1, torch.int64), torch.zeros(1024, device="cuda")
+        for turn in range(3):
+            word.zero_()
+            seen.zero_()
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            ring[(1,)](dst, src, word, seen, 1024)
+            torch.cuda.synchronize()
+            assert word.item() == 5, word.item()
+            assert torch.equal(seen, torch.arange(1024, device="cuda") + 10000.0 * before), seen
+        end()
+    """)
+
+
+@SHAPES
+def test_a_kernel_of_triton_puts_gets_and_reduces(triton, jobs, pes, node):
+    jobs(pes, node, TRITON + """
+        @device.jit
+        def calls(inbox, source, got, sums, everywhere, word, numbers, after):
+            device.putmem_nbi_block(inbox, source, 4096, after)
+            device.quiet()
+            device.getmem_block(got, source, 4096, after)
+            device.barrier_all_block()
+            device.float_sum_reduce_block(0, sums, source, 1024)
+            device.fcollectmem_block(0, everywhere, source, 4096)
+            device.signal_set(word, 3, after)
+            device.signal_wait_until(word, 0, 3)
+            tl.store(numbers, device.my_pe())
+            tl.store(numbers + 1, device.team_n_pes(0))
+            device.sync_all_block()
+
+        inbox, source, got, sums = (symmetric(1024, torch.float32) for _ in range(4))
+        everywhere, word, numbers = symmetric(1024 * count, torch.float32), symmetric(1, torch.int64), torch.zeros(2, dtype=torch.int32, device="cuda")
+        source.fill_(me + 1)
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        calls[(1,)](inbox, source, got, sums, everywhere, word, numbers, after)
+        torch.cuda.synchronize()
+        assert (inbox == before + 1).all().item() and (got == after + 1).all().item(), (inbox, got)
+        assert (sums == count * (count + 1) / 2).all().item(), sums
+        assert torch.equal(everywhere, torch.arange(1, count + 1, device="cuda").repeat_interleave(1024).float()), everywhere
+        assert numbers.tolist() == [me, count], numbers
+        end()
+    """)
+
+
+def test_a_kernel_of_triton_stores_to_a_peers_memory(triton, jobs):
+    jobs(2, 2, TRITON + """
+        @device.jit
+        def store(array, pe):
+            theirs = device.ptr(array, pe).to(tl.pointer_type(tl.int32))
+            offsets = tl.arange(0, 32)
+            tl.store(theirs + offsets, 100 * pe + offsets)
+
+        array = symmetric(32, torch.int32)
+        store[(1,)](array, after)
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        assert array.tolist() == [100 * me + index for index in range(32)], array
+        end()
+    """)
+
+
+@pytest.mark.parametrize("kind", ["numba", "triton"])
+def test_a_kernel_before_init_is_refused_with_a_sentence(request, jobs, programs, kind):
+    request.getfixturevalue(kind)
+    kernel = {"numba": "@cuda.jit\n        def kernel(out):\n            out[0] = device.my_pe()",
+              "triton": "@device.jit\n        def kernel(out):\n            tl.store(out, device.my_pe())"}[kind]
+    start = {"numba": "kernel[1, 1](cuda.as_cuda_array(out))", "triton": "kernel[(1,)](out)"}[kind]
+    done = programs.pes(1, f"""
+        import weft.nvshmem
+        weft.nvshmem.install()
+{NUMBA if kind == "numba" else TRITON}
+        {kernel}
+
+        out = torch.zeros(1, dtype=torch.int32, device="cuda")
+        {start}
+    """)
+    assert done.status != 0 and "kernels need nvshmem.core.init first" in done.err, done.err
