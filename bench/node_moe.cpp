@@ -5,6 +5,7 @@
 //   WEFT_NODE_SIZE=1 weft-run -n 4 -- node_moe [tokens]     every PE a node: against one put_signal for each row
 //                                                           (token-first), and one of the same bytes for each peer
 //   WEFT_NODE_SIZE=2 weft-run -n 4 -- node_moe [tokens]     the same, and rows that travel once to each node
+//   ... node_moe [tokens] dispatch                          without the combines, which take most of the time
 //
 // "writes": put_signals of PE 0 in one call. "rx_max_over_mean": bytes put to the busiest PE, by those to all on average.
 #include <weft/moe.hpp>
@@ -332,6 +333,7 @@ std::uint64_t sum_of(const std::vector<std::uint64_t>& rows) {
 int main(int argc, char** argv) {
   const weft::Session session;
   const Tokens tokens(argc > 1 ? std::atoi(argv[1]) : 128);
+  const bool combines = argc < 3 || std::strcmp(argv[2], "dispatch") != 0;
   const bool has_nodes = weft_node_count() > 1 && weft_node_pe_count() > 1;
   Exchanges per_rank(tokens, WEFT_MOE_ROW_PER_RANK);
   Exchanges per_node(tokens, WEFT_MOE_ROW_PER_AUTO);
@@ -341,14 +343,18 @@ int main(int argc, char** argv) {
   const std::vector<std::byte> from(sum_of(tokens.rows(to_rank)) * kRowBytes, std::byte{1});
   std::vector<std::byte> copy(from.size(), std::byte{2});
   std::vector<Row> rows{{"dispatch_rank_major", [&] { per_rank.dispatch_by_rank(); }},
-                        {"dispatch_expert_compact", [&] { per_rank.dispatch_by_expert(); }},
-                        {"combine_reduced", [&] { per_rank.combine(WEFT_MOE_REDUCED); }},
-                        {"combine_fp8", [&] { per_rank.combine(WEFT_MOE_FP8); }}};
+                        {"dispatch_expert_compact", [&] { per_rank.dispatch_by_expert(); }}};
+  if (combines) {
+    rows.push_back({"combine_reduced", [&] { per_rank.combine(WEFT_MOE_REDUCED); }});
+    rows.push_back({"combine_fp8", [&] { per_rank.combine(WEFT_MOE_FP8); }});
+  }
   if (has_nodes) {
     rows.push_back({"dispatch_rank_major_per_node", [&] { per_node.dispatch_by_rank(); }});
     rows.push_back({"dispatch_expert_compact_per_node", [&] { per_node.dispatch_by_expert(); }});
-    rows.push_back({"combine_reduced_per_node", [&] { per_node.combine(WEFT_MOE_REDUCED); }});
-    rows.push_back({"combine_fp8_per_node", [&] { per_node.combine(WEFT_MOE_FP8); }});
+    if (combines) {
+      rows.push_back({"combine_reduced_per_node", [&] { per_node.combine(WEFT_MOE_REDUCED); }});
+      rows.push_back({"combine_fp8_per_node", [&] { per_node.combine(WEFT_MOE_FP8); }});
+    }
     rows.push_back({"one_put_a_node", [&] { node_puts.one_put(); }});
   }
   if (weft_node_count() == 1) {

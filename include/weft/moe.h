@@ -200,16 +200,11 @@ WEFT_EXPORT int weft_moe_combine_recv(weft_moe_t exchange, void* out);
 
 /* ---- Failures ------------------------------------------------------------------------------------ */
 
-typedef enum weft_moe_step {
-  WEFT_MOE_DISPATCH = 1,
-  WEFT_MOE_COMBINE,
-  /* a combine that is given weights and sums on the ranks of the experts: the weights go there first */
-  WEFT_MOE_COMBINE_BY_WEIGHTS
-} weft_moe_step;
+typedef enum weft_moe_step { WEFT_MOE_DISPATCH = 1, WEFT_MOE_COMBINE } weft_moe_step;
 
-/* In place of a send and a receive whose arguments this PE cannot use: the peers' receives return WEFT_MISMATCH with
- * `text`. Waits for them as a receive does, so that later calls find all ranks in step; `step` is what the peers call.
- * The other functions do so by themselves; this one is for arguments that a caller checks. */
+/* In place of a send and a receive whose arguments this PE cannot use: the peers' calls return WEFT_MISMATCH with its PE
+ * and `text`, whatever call they make at this place. Waits until they do, so that later calls find all ranks in step. The
+ * other functions do so by themselves; this one is for arguments that a caller checks. */
 WEFT_EXPORT int weft_moe_refuse(weft_moe_t exchange, weft_moe_step step, const char* text);
 
 /* active[rank]: 1, or 0 for a rank that did not come (WEFT_MOE_MASK) or was left out. As this PE saw it. */

@@ -37,12 +37,16 @@ bool has(const Bits& bits, std::size_t rank) {
 
 }  // namespace
 
-Attendance::Attendance(const weft_moe_config& config, const Ranks& ranks, const Groups& groups)
+Attendance::Attendance(const weft_moe_config& config,
+                       const Ranks& ranks,
+                       const Groups& groups,
+                       std::function<bool()> has_ended)
     : ranks_(ranks),
       groups_(groups),
       timeout_s_(config.timeout_s),
       breaks_(config.on_timeout == WEFT_MOE_ERROR),
-      active_(ranks.count(), true) {}
+      active_(ranks.count(), true),
+      has_ended_(std::move(has_ended)) {}
 
 Channel::IfLost Attendance::if_lost() const {
   return breaks_ ? Channel::IfLost::End : Channel::IfLost::FullTime;
@@ -80,7 +84,7 @@ void Attendance::receive_mates(Channel& channel, std::string_view step, double t
   for (const std::size_t mate : groups_.mates()) {
     mates[mate] = active_[mate];
   }
-  note(step, channel.wait(mates, timeouts * timeout_s_, if_lost()));
+  note(step, wait(channel, mates, timeouts, if_lost()));
 }
 
 std::array<std::uint64_t, 4> Attendance::missing_mates() const {
@@ -123,28 +127,48 @@ void Attendance::leave_out(std::size_t rank) {
 }
 
 // What a rank wrote late, where the others no longer expect it, is complete before any of them begins the next call.
-void Attendance::rejoin(weft_team_t team, std::uint64_t& combines) {
-  std::array<std::uint64_t, 8> mine{combines};
-  WEFT_CHECK(channels_.size() < mine.size(), "{} channels", channels_.size());
+void Attendance::rejoin(weft_team_t team, std::span<std::uint64_t*> counts) {
+  using Numbers = std::array<std::uint64_t, 12>;
+  Numbers mine{};
+  WEFT_CHECK(channels_.size() + counts.size() <= mine.size(), "{} channels", channels_.size());
   for (std::size_t i = 0; i < channels_.size(); ++i) {
-    mine[1 + i] = channels_[i]->settle();
+    channels_[i]->settle(std::vector<bool>(ranks_.count(), true));
+    mine[i] = channels_[i]->call();
   }
-  std::vector<std::array<std::uint64_t, 8>> all(ranks_.count());
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    mine[channels_.size() + i] = *counts[i];
+  }
+  std::vector<Numbers> all(ranks_.count());
   check(weft_team_exchange(team, mine.data(), sizeof mine, all.data()));
   for (const auto& theirs : all) {
     std::ranges::transform(mine, theirs, mine.begin(),
                            [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
   }
-  combines = mine[0];
   for (std::size_t i = 0; i < channels_.size(); ++i) {
-    channels_[i]->go_on_after(mine[1 + i]);
+    channels_[i]->go_on(mine[i], true);
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    *counts[i] = mine[channels_.size() + i];
   }
   active_.assign(ranks_.count(), true);
   broken_.clear();
 }
 
+std::vector<std::size_t> Attendance::wait(Channel& channel,
+                                          const std::vector<bool>& active,
+                                          double timeouts,
+                                          Channel::IfLost if_lost,
+                                          Channel::Visit visit) {
+  std::vector<std::size_t> missing =
+      channel.wait(active, timeouts * timeout_s_, if_lost, visit, has_ended_);
+  if (!missing.empty() && has_ended_()) {
+    throw Ended{};
+  }
+  return missing;
+}
+
 std::vector<std::size_t> Attendance::missing_ranks(Channel& channel, Channel::Visit visit) {
-  const std::vector<std::size_t> missing = channel.wait(active_, timeout_s_, if_lost(), visit);
+  const std::vector<std::size_t> missing = wait(channel, active_, 1, if_lost(), visit);
   return missing.empty() ? missing : recover(channel, missing, visit);
 }
 
@@ -168,8 +192,8 @@ std::vector<std::size_t> Attendance::recover(Channel& channel,
     return at_fault;
   }
   send_elsewhere(missing);
-  const auto still = channel.wait(flags_of(cut_off, ranks_.count()), kLaterTimeouts * timeout_s_,
-                                  Channel::IfLost::FullTime, visit);
+  const auto still = wait(channel, flags_of(cut_off, ranks_.count()), kLaterTimeouts,
+                          Channel::IfLost::FullTime, visit);
   at_fault.insert(at_fault.end(), still.begin(), still.end());
   return at_fault;
 }
@@ -192,7 +216,7 @@ std::vector<std::size_t> Attendance::missing_in_groups(Channel& channel) {
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     awaited[groups_.of(rank)] = awaited[groups_.of(rank)] || active_[rank];
   }
-  std::vector<std::size_t> groups = channel.wait(awaited, timeout_s_, if_lost());
+  std::vector<std::size_t> groups = wait(channel, awaited, 1, if_lost());
   std::vector<std::size_t> far;
   std::vector<std::size_t> missing;
   for (const std::size_t group : groups) {
@@ -205,8 +229,7 @@ std::vector<std::size_t> Attendance::missing_in_groups(Channel& channel) {
     if (!breaks_) {
       send_elsewhere(missing);
     }
-    const auto still =
-        channel.wait(flags_of(far, groups_.count()), kLaterTimeouts * timeout_s_, if_lost());
+    const auto still = wait(channel, flags_of(far, groups_.count()), kLaterTimeouts, if_lost());
     std::erase_if(
         groups, [&](std::size_t group) { return contains(far, group) && !contains(still, group); });
   }
@@ -246,16 +269,8 @@ void Attendance::throw_if_broken() const {
 }
 
 void Attendance::check_message(const Channel& channel, std::size_t inlet, std::int32_t mode) const {
-  const Message& message = channel.message(inlet);
-  const int sender = ranks_.pes[channel.sender(inlet)];
-  if (message.rows < 0) {
-    fail(Status::Mismatch, "PE {} could not take part: {}",
-         message.refuser < 0 ? sender : message.refuser, message.refusal.data());
-  }
-  if (message.mode != mode) {
-    fail(Status::Mismatch,
-         "PE {} asks for another precision or weighting than this PE; give the same on all PEs",
-         sender);
+  if (channel.message(inlet).mode != mode) {
+    throw Differs{ranks_.pes[channel.sender(inlet)]};
   }
 }
 

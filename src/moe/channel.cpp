@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;  // flags of two senders share no cache line
 constexpr int kYields = 2000;
+constexpr int kPollsPerStop = 4;
 constexpr int kSleepUsMax = 500;
 
 std::size_t lines(std::size_t bytes) {
@@ -54,22 +55,35 @@ void pause(int polls) {
 
 }  // namespace
 
+std::byte* ChannelMemory::begin(std::size_t holder, std::uint64_t call) const {
+  return mapped[holder] + generation(call) * generation_bytes(mapped.size(), shape);
+}
+
+std::uint64_t* ChannelMemory::flags(std::size_t holder,
+                                    std::size_t sender,
+                                    std::uint64_t call) const {
+  return reinterpret_cast<std::uint64_t*>(begin(holder, call) + sender * kLine);
+}
+
+std::byte* ChannelMemory::first(std::size_t holder, std::size_t sender, std::uint64_t call) const {
+  return begin(holder, call) + mapped.size() * kLine + sender * first_bytes(shape);
+}
+
 std::size_t Channel::bytes(std::size_t ranks, const ChannelShape& shape) {
   return shape.generations * generation_bytes(ranks, shape);
 }
 
 Channel::Channel(const Ranks& ranks, const ChannelShape& shape, Inlets inlets, std::byte* memory)
     : ranks_(ranks),
-      shape_(shape),
+      memory_{shape, {}},
       inlets_(std::move(inlets)),
       found_(inlets_.size()),
-      memory_(memory),
       me_(static_cast<std::size_t>(ranks.me)),
       row_bytes_(shape.row_bytes),
       lost_(ranks.count()),
       sent_(shape.generations) {
   for (const int pe : ranks.pes) {
-    mapped_.push_back(static_cast<std::byte*>(weft_ptr(memory, pe)));
+    memory_.mapped.push_back(static_cast<std::byte*>(weft_ptr(memory, pe)));
   }
   check(weft_ctx_create(&on_node_));
   across_.resize(ranks.count(), WEFT_CTX_DEFAULT);
@@ -88,18 +102,8 @@ Channel::~Channel() {
   }
 }
 
-std::uint64_t* Channel::flags_of(std::size_t holder, std::size_t sender) const {
-  std::byte* base = mapped_[holder] + generation() * generation_bytes(ranks_.count(), shape_);
-  return reinterpret_cast<std::uint64_t*>(base + sender * kLine);
-}
-
-std::byte* Channel::first_of(std::size_t holder, std::size_t sender) const {
-  return mapped_[holder] + generation() * generation_bytes(ranks_.count(), shape_) +
-         ranks_.count() * kLine + sender * first_bytes(shape_);
-}
-
 std::byte* Channel::pool_of(std::size_t rank, std::size_t row) const {
-  return first_of(rank, ranks_.count()) + row * row_bytes_;
+  return memory_.pool(rank, call_) + row * row_bytes_;
 }
 
 void Channel::note(std::size_t rank, int status) {
@@ -120,11 +124,11 @@ void Channel::send(std::size_t outlet,
   if (first == to.end()) {
     return;
   }
-  if (mapped_[*first] != nullptr) {
+  if (memory_.mapped[*first] != nullptr) {
     store(*first, message, pool_row, write);
     return;
   }
-  Packed& packed = sent_[generation()][outlet];
+  Packed& packed = sent_[memory_.generation(call_)][outlet];
   packed.call = call_;
   packed.rank = *first;
   packed.pool_row = pool_row;
@@ -155,7 +159,7 @@ void Channel::send_elsewhere(std::size_t outlet, std::span<const std::size_t> to
   const std::uint64_t now = call_;
   for (std::size_t back = 0; back < 2 && back < now; ++back) {
     call_ = now - back;
-    Packed& packed = sent_[generation()][outlet];
+    Packed& packed = sent_[memory_.generation(call_)][outlet];
     if (packed.call == call_) {
       put_to_next(packed, to);
     }
@@ -177,7 +181,7 @@ void Channel::store(std::size_t rank, Message& message, std::size_t pool_row, Wr
 // A peer on another node: two writes, and none waits for an answer. The first is on its way while the rest is packed.
 void Channel::post(Packed& packed, Message& message, WriteRow write) {
   const auto rows = static_cast<std::size_t>(std::max(message.rows, 0));
-  const std::size_t first = std::min(rows, shape_.first_rows);
+  const std::size_t first = std::min(rows, memory_.shape.first_rows);
   message.first_rows = static_cast<std::int32_t>(first);
   message.parts = rows > first ? 2 : 1;
   const std::size_t needed = sizeof message + rows * row_bytes_;
@@ -223,19 +227,13 @@ void Channel::put_rest(const Packed& packed) {
            {flags_of(me_, me_) + 1, call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
 }
 
-std::uint64_t Channel::settle() {
+void Channel::settle(const std::vector<bool>& with) {
   check(weft_ctx_quiet(on_node_));
-  for (const weft_ctx_t context : across_) {
-    if (context != WEFT_CTX_DEFAULT) {
-      check(weft_ctx_quiet(context));
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    if (with[rank] && across_[rank] != WEFT_CTX_DEFAULT) {
+      note(rank, weft_ctx_quiet(across_[rank]));
     }
   }
-  return call_;
-}
-
-void Channel::go_on_after(std::uint64_t call) {
-  call_ = call;
-  lost_.assign(ranks_.count(), false);
 }
 
 bool Channel::has_come(std::size_t inlet) {
@@ -252,10 +250,19 @@ bool Channel::has_come(std::size_t inlet) {
   return false;
 }
 
-std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
-                                       double timeout_s,
-                                       IfLost if_lost,
-                                       Visit visit) {
+void Channel::for_early(FunctionRef<void(const Message& message, std::size_t sender)> visit) const {
+  const std::uint64_t next = call_ + 1;
+  for (const std::vector<Place>& places : inlets_) {
+    for (const auto& [holder, sender] : places) {
+      if (weft_signal_fetch(memory_.flags(holder, sender, next)) == next) {
+        visit(*reinterpret_cast<const Message*>(memory_.first(holder, sender, next)), sender);
+      }
+    }
+  }
+}
+
+std::vector<std::size_t> Channel::wait(
+    const std::vector<bool>& active, double timeout_s, IfLost if_lost, Visit visit, Stops stops) {
   std::vector<std::size_t> missing;
   for (std::size_t inlet = 0; inlet < active.size(); ++inlet) {
     if (active[inlet]) {
@@ -277,7 +284,8 @@ std::vector<std::size_t> Channel::wait(const std::vector<bool>& active,
     });
     const bool is_hopeless =
         missing.empty() || (if_lost == IfLost::End && std::ranges::all_of(missing, is_lost));
-    if (is_hopeless || (polls % 16 == 15 && std::chrono::steady_clock::now() >= end)) {
+    if (is_hopeless || (polls % kPollsPerStop == kPollsPerStop - 1 && stops()) ||
+        (polls % 16 == 15 && std::chrono::steady_clock::now() >= end)) {
       return missing;
     }
     pause(polls);

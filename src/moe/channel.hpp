@@ -1,6 +1,6 @@
 // An all-to-all of rows in which nobody asks first: in each call every rank sends a message, a header and rows, to every
-// rank, or one to each other node. Dispatch, the weights of a combine, what the ranks of a node add up for others, and
-// combine are one channel each.
+// rank, or one to each other node. Dispatch, the weights of a combine, what the ranks of a node add up for others,
+// combine, and refusals are one channel each.
 //
 //   memory of a PE, for each of two generations, or three
 //     first  [ranks][header | first rows]   where PEs of other nodes write: one put_signal of fixed place
@@ -37,15 +37,16 @@ namespace weft::moe::engine {
 
 struct Message {
   std::uint64_t call = 0;
-  std::int32_t rows = 0;        // -1: the sender refuses this call, for the reason in `refusal`
+  std::int32_t rows = 0;
   std::int32_t first_rows = 0;  // those that lie behind the header; the others are in the pool
   std::int32_t parts = 1;       // messages to wait for
   std::int32_t mode = 0;        // what all ranks must do alike in this call
   std::uint64_t reply_reduced =
       0;  // dispatch: where in the sender's pool the receiver's answer begins, in rows
   std::uint64_t reply_exact = 0;
-  std::int32_t refuser = -1;  // the PE that refuses, where that is not the sender
-  std::int32_t unused = 0;
+  std::int32_t refuser =
+      -1;  // in a refusal: the PE that it comes from, perhaps by way of the sender
+  std::uint32_t exchange_call = 0;         // the call of the exchange that this belongs to
   std::array<std::uint64_t, 4> missing{};  // ranks of the sender's node that it left out, by index
   std::array<char, 240> refusal{};
 };
@@ -71,6 +72,28 @@ struct Place {
 // The messages of one call, each with the places where it may arrive.
 using Inlets = std::vector<std::vector<Place>>;
 
+// Where everything lies in the memory of each rank that is mapped here.
+struct ChannelMemory {
+  ChannelShape shape;
+  std::vector<std::byte*> mapped;  // by rank, or null
+
+  [[nodiscard]] std::size_t generation(std::uint64_t call) const {
+    return call % shape.generations;
+  }
+
+  [[nodiscard]] std::uint64_t* flags(std::size_t holder,
+                                     std::size_t sender,
+                                     std::uint64_t call) const;
+  [[nodiscard]] std::byte* first(std::size_t holder, std::size_t sender, std::uint64_t call) const;
+
+  [[nodiscard]] std::byte* pool(std::size_t holder, std::uint64_t call) const {
+    return first(holder, mapped.size(), call);
+  }
+
+ private:
+  [[nodiscard]] std::byte* begin(std::size_t holder, std::uint64_t call) const;
+};
+
 class Channel {
  public:
   using WriteRow = FunctionRef<void(std::size_t row, std::byte* dest)>;
@@ -86,10 +109,21 @@ class Channel {
   // Begins the next call, with rows of so many bytes, the same on all ranks; at most those of the shape, which 0 stands for.
   void begin(std::size_t row_bytes = 0) {
     ++call_;
-    row_bytes_ = row_bytes == 0 ? shape_.row_bytes : row_bytes;
+    row_bytes_ = row_bytes == 0 ? memory_.shape.row_bytes : row_bytes;
   }
 
   [[nodiscard]] std::uint64_t call() const { return call_; }
+
+  // The next call is `call` + 1, as on all ranks; `with_all`: with all ranks again, after settle and when all have called that.
+  void go_on(std::uint64_t call, bool with_all = false) {
+    call_ = call;
+    if (with_all) {
+      lost_.assign(lost_.size(), false);
+    }
+  }
+
+  // Messages of the next call that are here already.
+  void for_early(FunctionRef<void(const Message& message, std::size_t sender)> visit) const;
 
   // Sends `message.rows` rows, which `write` makes one after the other, to the first rank of `to` that is not known to be
   // lost; `pool_row` is where they begin in its pool. `outlet`: a number below the number of ranks, of its own for each
@@ -109,18 +143,20 @@ class Channel {
   // Called with each message when it is there, once, while others are waited for.
   using Visit = FunctionRef<void(std::size_t inlet)>;
   static constexpr auto kNoVisit = [](std::size_t /*inlet*/) {};
+  // Looked at while messages are missing: whether not to wait for them.
+  using Stops = FunctionRef<bool()>;
+  static constexpr auto kNeverStops = [] { return false; };
   [[nodiscard]] std::vector<std::size_t> wait(const std::vector<bool>& active,
                                               double timeout_s,
                                               IfLost if_lost,
-                                              Visit visit = kNoVisit);
+                                              Visit visit = kNoVisit,
+                                              Stops stops = kNeverStops);
 
   // Sends nothing more to `rank`, and waits for it no more.
   void drop(std::size_t rank) { lost_[rank] = true; }
 
-  // Waits until what this PE sent is where it was sent to; returns the number of the call.
-  [[nodiscard]] std::uint64_t settle();
-  // The next call is `call` + 1, with all ranks, on all of them. After settle, and when all ranks have called it.
-  void go_on_after(std::uint64_t call);
+  // Waits until what this PE sent to these ranks is there.
+  void settle(const std::vector<bool>& with);
 
   // What arrived, after wait.
   [[nodiscard]] const Message& message(std::size_t inlet) const;
@@ -144,11 +180,15 @@ class Channel {
     std::size_t rank = 0;
   };
 
-  [[nodiscard]] std::size_t generation() const { return call_ % shape_.generations; }
+  // In the memory of `holder`, of this call.
+  [[nodiscard]] std::byte* first_of(std::size_t holder, std::size_t sender) const {
+    return memory_.first(holder, sender, call_);
+  }
 
-  // In the memory of `holder`.
-  [[nodiscard]] std::byte* first_of(std::size_t holder, std::size_t sender) const;
-  [[nodiscard]] std::uint64_t* flags_of(std::size_t holder, std::size_t sender) const;
+  [[nodiscard]] std::uint64_t* flags_of(std::size_t holder, std::size_t sender) const {
+    return memory_.flags(holder, sender, call_);
+  }
+
   [[nodiscard]] bool has_come(std::size_t inlet);
   void store(std::size_t rank, Message& message, std::size_t pool_row, WriteRow write);
   void post(Packed& packed, Message& message, WriteRow write);
@@ -158,15 +198,13 @@ class Channel {
   void note(std::size_t rank, int status);
 
   const Ranks& ranks_;
-  ChannelShape shape_;
+  ChannelMemory memory_;
   Inlets inlets_;
   std::vector<Place> found_;  // by inlet
-  std::byte* memory_;
   std::size_t me_;
   std::uint64_t call_ = 0;
-  std::size_t row_bytes_;           // in this call
-  std::vector<std::byte*> mapped_;  // by rank: its memory, or null
-  std::vector<bool> lost_;          // or dropped
+  std::size_t row_bytes_;   // in this call
+  std::vector<bool> lost_;  // or dropped
   weft_ctx_t on_node_ = WEFT_CTX_DEFAULT;
   // By rank, made with the first message: a peer that is lost holds up its own alone.
   std::vector<weft_ctx_t> across_;

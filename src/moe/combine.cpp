@@ -78,29 +78,16 @@ void Exchange::check_outputs(const Routing& routing, const weft_moe_outputs& out
 
 void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outputs) {
   require(Step::Idle, "a combine");
-  ++combines_;
-  try {
-    check_outputs(routing, outputs);
-  } catch (const Error& error) {
-    // A precision that this exchange does not have is none of its peers'.
-    const bool has_precision =
-        precision_error(config_.output, config_.hidden, outputs.precision).empty();
-    if (!placement_.is_by_rank() && outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN &&
-        sums_at_experts(outputs.precision) && has_precision) {
-      refuse_rows(weights_, error.what());
-    } else {
-      refuse_sums(error.what());
-    }
-    throw;
-  }
+  begin_call(WEFT_MOE_COMBINE, [&] { check_outputs(routing, outputs); });
   outputs_ = outputs;
+  mode_ = mode_of(outputs);
   outputs_.stride = outputs.stride == 0 ? output_bytes_ : outputs.stride;
   const float* weights = routing.weights.data();
   if (outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN) {
     given_weights_.assign(outputs.topk_weights, outputs.topk_weights + routing.tokens * row_.topk);
     weights = given_weights_.data();
     if (sums_at_experts(outputs.precision)) {
-      exchange_weights(routing, weights);
+      take_part([&] { exchange_weights(routing, weights); });
     }
   }
   outputs_.topk_weights = weights;
@@ -112,7 +99,7 @@ void Exchange::combine_send(const Routing& routing, const weft_moe_outputs& outp
   }
   with_type(config_.output, [&]<typename Type>(Type /*type*/) { send_outputs<Type>(routing); });
   if (node_sums_.has_value()) {
-    node_sums_->announce(node_sums_->parts_there(), {.mode = mode_of(outputs_)});
+    node_sums_->announce(node_sums_->parts_there(), {.mode = mode_});
   }
   step_ = Step::Combining;
 }
@@ -123,7 +110,8 @@ void Exchange::exchange_weights(const Routing& routing, const float* weights) {
   for (const std::size_t group : groups_.order()) {
     const Sent& sent = routing.sent[group];
     const Message header{.rows = static_cast<std::int32_t>(sent.tokens.size()),
-                         .mode = mode_of(outputs_)};
+                         .mode = mode_,
+                         .exchange_call = refusals_.exchange_call()};
     weights_.send(group, groups_.relays(me(), groups_.ranks(group), weights_.call()), header,
                   me() * static_cast<std::size_t>(config_.max_tokens),
                   [&](std::size_t slot, std::byte* dest) {
@@ -131,7 +119,7 @@ void Exchange::exchange_weights(const Routing& routing, const float* weights) {
                     std::memcpy(dest, weights + token * row_.topk, row_.topk * sizeof(float));
                   });
   }
-  attendance_.receive(weights_, fmt::format("combine {} (weights)", combines_), mode_of(outputs_));
+  attendance_.receive(weights_, fmt::format("combine {} (weights)", combines_), mode_);
 }
 
 // The sum of this rank's experts for one row.
@@ -203,7 +191,9 @@ void Exchange::send_outputs(const Routing& routing) {
       }
       continue;
     }
-    const Message header{.rows = static_cast<std::int32_t>(count), .mode = mode_of(outputs_)};
+    const Message header{.rows = static_cast<std::int32_t>(count),
+                         .mode = mode_,
+                         .exchange_call = refusals_.exchange_call()};
     combine_.send(rank, {&rank, 1}, header, is_sum ? from.reply_reduced : from.reply_exact, write);
   }
 }
@@ -212,52 +202,38 @@ void Exchange::combine_recv(std::byte* out) {
   require(Step::Combining, "the receive of a combine");
   step_ = Step::Idle;
   const Routing& routing = *combining_;
-  answer_other_nodes(&routing, {.mode = mode_of(outputs_)});
-  attendance_.throw_if_broken();
-  stay_together();
-  attendance_.receive_groups(combine_, fmt::format("combine {}", combines_), mode_of(outputs_));
+  take_part([&] {
+    answer_other_nodes(routing, {.mode = mode_, .exchange_call = refusals_.exchange_call()});
+    attendance_.throw_if_broken();
+    stay_together();
+    attendance_.receive_groups(combine_, fmt::format("combine {}", combines_), mode_);
+  });
   const SumsOf what{config_.output, static_cast<std::size_t>(config_.hidden)};
   Sums(what, {groups_, attendance_, combine_}, routing, outputs_).write(out);
 }
 
-// `header`, or in its place what a rank of this node says that cannot take part, or does something else.
-Message Exchange::answer_with(const Channel& mates, Message header) const {
-  const std::int32_t mode = header.mode;
-  for (const std::size_t mate : groups_.mates()) {
-    if (header.rows < 0 || !attendance_.is_active(mate)) {
-      continue;
-    }
-    const Message& message = mates.message(mate);
-    if (message.rows < 0) {
-      header = message;
-      header.refuser = ranks_.pes[mate];
-    } else if (message.mode != mode) {
-      header = refusal_of(
-          "it asks for another precision or weighting than a PE of its node; give the same on all");
-      header.refuser = ranks_.pes[mate];
-    }
-  }
-  header.missing = attendance_.missing_mates();
-  return header;
-}
-
 // Once all ranks of this node have put their parts: sends the answers for which this rank stands. A rank may be lost between
 // its part and its answers, so with WEFT_MOE_MASK the ranks of the node then wait for each other, and answer for who does not
-// come. `routing` is null when this rank refuses.
-void Exchange::answer_other_nodes(const Routing* routing, const Message& header) {
+// come.
+void Exchange::answer_other_nodes(const Routing& routing, Message header) {
   if (!node_sums_.has_value()) {
     return;
   }
   const std::string name = fmt::format("combine {}", combines_);
   std::vector<bool> answered(ranks_.count());
   attendance_.receive_mates(node_sums_->parts_there(), name);
-  Message answer = answer_with(node_sums_->parts_there(), header);
-  send_answers(routing, answer, answered);
+  for (const std::size_t mate : groups_.mates()) {
+    if (attendance_.is_active(mate) && node_sums_->parts_there().message(mate).mode != mode_) {
+      throw Differs{ranks_.pes[mate]};
+    }
+  }
+  header.missing = attendance_.missing_mates();
+  send_answers(routing, header, answered);
   if (config_.on_timeout == WEFT_MOE_MASK) {
-    node_sums_->announce(node_sums_->answered(), header);
+    node_sums_->announce(node_sums_->answered(), {.mode = mode_});
     attendance_.receive_mates(node_sums_->answered(), name);
-    answer.missing = attendance_.missing_mates();
-    send_answers(routing, answer, answered);
+    header.missing = attendance_.missing_mates();
+    send_answers(routing, header, answered);
   }
 }
 
@@ -281,10 +257,10 @@ void Exchange::stay_together() {
 }
 
 // To all sources for which this rank stands now, and that have no answer of it.
-void Exchange::send_answers(const Routing* routing,
+void Exchange::send_answers(const Routing& routing,
                             const Message& answer,
                             std::vector<bool>& answered) {
-  const bool has_rows = answer.rows >= 0 && attendance_.broken().empty();
+  const bool has_rows = attendance_.broken().empty();
   for (const std::size_t source : groups_.peers()) {
     if (!groups_.is_shared(source) || !attendance_.is_active(source) || answered[source] ||
         !node_sums_->answers(source, attendance_.active())) {
@@ -292,32 +268,13 @@ void Exchange::send_answers(const Routing* routing,
     }
     answered[source] = true;
     if (has_rows) {
-      node_sums_->send(combine_, routing->arrived[source], {source, answer, outputs_.precision},
+      node_sums_->send(combine_, routing.arrived[source], {source, answer, outputs_.precision},
                        attendance_.active());
     } else {
       combine_.send(source, {&source, 1}, answer, 0,
                     [](std::size_t /*row*/, std::byte* /*dest*/) {});
     }
   }
-}
-
-void Exchange::refuse_sums(std::string_view text) {
-  combine_.begin();
-  if (node_sums_.has_value()) {
-    node_sums_->begin();
-  }
-  const Message refusal = refusal_of(text);
-  for (const std::size_t rank : groups_.peers()) {
-    if (!groups_.is_shared(rank)) {
-      combine_.send(rank, {&rank, 1}, refusal, 0, [](std::size_t /*row*/, std::byte* /*dest*/) {});
-    }
-  }
-  if (node_sums_.has_value()) {
-    node_sums_->announce(node_sums_->parts_there(), refusal);
-  }
-  answer_other_nodes(nullptr, refusal);
-  stay_together();
-  attendance_.absorb_groups(combine_, fmt::format("combine {}", combines_));
 }
 
 }  // namespace weft::moe::engine

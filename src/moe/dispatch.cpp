@@ -52,12 +52,7 @@ void Exchange::check_tokens(const weft_moe_tokens& tokens) const {
 
 void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   require(Step::Idle, "a dispatch");
-  try {
-    check_tokens(tokens);
-  } catch (const Error& error) {
-    refuse_rows(dispatch_, error.what());
-    throw;
-  }
+  begin_call(WEFT_MOE_DISPATCH, [&] { check_tokens(tokens); });
   auto routing = std::make_unique<Routing>();
   routing->map = map_;
   routing->topk = config_.topk;
@@ -86,9 +81,10 @@ void Exchange::send_rows(const weft_moe_tokens& tokens) {
     const Sent& sent = routing.sent[group];
     const std::vector<std::size_t>& ranks = groups_.ranks(group);
     const Message header{.rows = static_cast<std::int32_t>(sent.tokens.size()),
-                         .mode = 0,
+                         .mode = mode_,
                          .reply_reduced = sent.reply_reduced,
-                         .reply_exact = sent.reply_exact};
+                         .reply_exact = sent.reply_exact,
+                         .exchange_call = refusals_.exchange_call()};
     const std::size_t place = me() * static_cast<std::size_t>(config_.max_tokens) +
                               (ranks.size() > 1 ? shapes_.shared_at : 0);
     const auto write = [&](std::size_t slot, std::byte* dest) {
@@ -121,13 +117,13 @@ std::unique_ptr<Routing> Exchange::dispatch_recv(weft_moe_rows& rows) {
   }
   const Arrivals arrivals{dispatch_, places};
   placement_.begin(dispatch_, rows);
-  attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatch_.call()), 0,
-                      [&](std::size_t rank) {
-                        if (dispatch_.message(rank).rows >= 0) {  // else it refuses
+  take_part([&] {
+    attendance_.receive(dispatch_, fmt::format("dispatch {}", dispatch_.call()), mode_,
+                        [&](std::size_t rank) {
                           take_arrived(*routing, rank);
                           placement_.take(arrivals, *routing, rank, rows);
-                        }
-                      });
+                        });
+  });
   placement_.place(arrivals, *routing, rows);
   return routing;
 }

@@ -1,7 +1,7 @@
 #include "src/moe/exchange.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <string>
 
 #include "src/base/error.hpp"
@@ -82,7 +82,7 @@ Shapes::Shapes(const weft_moe_config& config, const Groups& groups, std::size_t 
 
 std::size_t Shapes::bytes(std::size_t ranks) const {
   return Channel::bytes(ranks, dispatch) + Channel::bytes(ranks, weights) +
-         Channel::bytes(ranks, combine) + node_sums;
+         Channel::bytes(ranks, combine) + Refusals::bytes(ranks) + node_sums;
 }
 
 std::size_t memory_bytes(const weft_moe_config& config) {
@@ -109,16 +109,25 @@ Exchange::Exchange(const weft_moe_config& config, bool shares_memory, std::byte*
                by_group(groups_, me()),
                memory + Channel::bytes(ranks_.count(), shapes_.dispatch) +
                    Channel::bytes(ranks_.count(), shapes_.weights)),
-      attendance_(config, ranks_, groups_),
+      refusals_(ranks_,
+                memory + shapes_.bytes(ranks_.count()) - shapes_.node_sums -
+                    Refusals::bytes(ranks_.count())),
+      attendance_(config, ranks_, groups_, [this] { return has_ended(); }),
       placement_(config_, map_, row_, ranks_.me) {
   attendance_.tell(dispatch_, true);
   attendance_.tell(weights_, true);
   attendance_.tell(combine_, false);
+  attendance_.tell(refusals_.channel(), false);
+  refusals_.add(dispatch_, WEFT_MOE_DISPATCH);
+  refusals_.add(weights_, WEFT_MOE_COMBINE);
+  refusals_.add(combine_, WEFT_MOE_COMBINE);
   if (groups_.mates().size() > 1) {
     node_sums_.emplace(config, ranks_, groups_,
                        memory + shapes_.bytes(ranks_.count()) - shapes_.node_sums);
     attendance_.tell(node_sums_->parts_there(), false);
     attendance_.tell(node_sums_->answered(), false);
+    refusals_.add(node_sums_->parts_there(), WEFT_MOE_COMBINE);
+    refusals_.add(node_sums_->answered(), WEFT_MOE_COMBINE);
   }
 }
 
@@ -156,40 +165,67 @@ void Exchange::require(Step step, const char* wanted) const {
   }
 }
 
+void Exchange::begin_call(weft_moe_step step, Body check) {
+  refusals_.begin(step);
+  combines_ += step == WEFT_MOE_COMBINE ? 1 : 0;
+  mode_ = 0;
+  try {
+    check();
+  } catch (const Error& error) {
+    refusals_.end_call(refusal_of(ranks_, error.what()), attendance_);
+    throw;
+  }
+}
+
+bool Exchange::has_ended() const {
+  if (refusals_.heard(attendance_.active()) != nullptr) {
+    return true;
+  }
+  // Who waits in one channel for a rank that is in another waits in vain.
+  for (const Channel* channel : {&dispatch_, &weights_, &combine_}) {
+    channel->for_early([&](const Message& message, std::size_t sender) {
+      if (message.exchange_call == refusals_.exchange_call() && message.mode != mode_ &&
+          attendance_.is_active(sender)) {
+        throw Differs{ranks_.pes[sender]};
+      }
+    });
+  }
+  return false;
+}
+
+void Exchange::take_part(Body body) {
+  std::string found;
+  try {
+    body();
+    return;
+  } catch (const Ended&) {
+  } catch (const Differs& differs) {
+    found = fmt::format(
+        "PE {} makes another call than PE {}, or asks for another precision or weighting; give the "
+        "same on all PEs",
+        differs.pe, ranks_.pes[me()]);
+  }
+  const Message* heard = refusals_.heard(attendance_.active());
+  const Message words =
+      refusals_.end_call(found.empty() ? *heard : refusal_of(ranks_, found), attendance_);
+  if (!found.empty()) {
+    fail(Status::Mismatch, "{}", found);
+  }
+  fail(Status::Mismatch, "PE {} could not take part: {}", words.refuser, words.refusal.data());
+}
+
 void Exchange::refuse(weft_moe_step step, std::string_view text) {
   require(Step::Idle, "a refusal");
-  if (step == WEFT_MOE_DISPATCH) {
-    refuse_rows(dispatch_, text);
-    return;
-  }
-  ++combines_;
-  if (step == WEFT_MOE_COMBINE_BY_WEIGHTS) {
-    refuse_rows(weights_, text);
-  } else {
-    refuse_sums(text);
-  }
+  begin_call(step, [] {});
+  refusals_.end_call(refusal_of(ranks_, text), attendance_);
 }
 
 void Exchange::rejoin() {
-  attendance_.rejoin(config_.team, combines_);
+  std::array counts{&combines_, &refusals_.exchange_calls()};
+  attendance_.rejoin(config_.team, counts);
   step_ = Step::Idle;
   outgoing_.reset();
   combining_ = nullptr;
-}
-
-Message refusal_of(std::string_view text) {
-  Message message{.rows = -1};
-  std::strncpy(message.refusal.data(), std::string(text).c_str(), message.refusal.size() - 1);
-  return message;
-}
-
-void Exchange::refuse_rows(Channel& channel, std::string_view text) {
-  channel.begin();
-  for (const std::size_t group : groups_.order()) {
-    channel.send(group, groups_.relays(me(), groups_.ranks(group), channel.call()),
-                 refusal_of(text), 0, [](std::size_t /*row*/, std::byte* /*dest*/) {});
-  }
-  attendance_.absorb(channel, "a refusal");
 }
 
 }  // namespace weft::moe::engine

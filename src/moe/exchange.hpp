@@ -17,12 +17,14 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/function_ref.hpp"
 #include "src/moe/attendance.hpp"
 #include "src/moe/channel.hpp"
 #include "src/moe/groups.hpp"
 #include "src/moe/node_sums.hpp"
 #include "src/moe/placement.hpp"
 #include "src/moe/ranks.hpp"
+#include "src/moe/refusals.hpp"
 #include "src/moe/routing.hpp"
 
 namespace weft::moe::engine {
@@ -50,9 +52,6 @@ struct Shapes {
 // Of the largest exchange of `config`.
 [[nodiscard]] std::size_t memory_bytes(const weft_moe_config& config);
 
-// What a rank sends in place of rows when it cannot take part.
-[[nodiscard]] Message refusal_of(std::string_view text);
-
 class Exchange {
  public:
   // `memory`: symmetric and zeroed, memory_bytes; freed by the caller afterwards.
@@ -74,6 +73,15 @@ class Exchange {
  private:
   enum class Step { Idle, Dispatching, Combining };
 
+  using Body = FunctionRef<void()>;
+
+  // The next call of the exchange. Refuses it, and throws again, where `check` throws.
+  void begin_call(weft_moe_step step, Body check);
+  // A part of a call that waits. If another rank refuses the call, or does something else in it, this one throws that.
+  void take_part(Body body);
+  // Whether a rank has refused this call; throws Differs if one does something else in it.
+  [[nodiscard]] bool has_ended() const;
+
   // dispatch.cpp
   void send_rows(const weft_moe_tokens& tokens);
   void take_arrived(Routing& routing, std::size_t rank) const;
@@ -86,10 +94,9 @@ class Exchange {
                  std::size_t rank,
                  std::size_t slot,
                  RowSum<Type>& sum) const;
-  [[nodiscard]] Message answer_with(const Channel& mates, Message header) const;
-  void answer_other_nodes(const Routing* routing, const Message& header);
+  void answer_other_nodes(const Routing& routing, Message header);
   void stay_together();
-  void send_answers(const Routing* routing, const Message& answer, std::vector<bool>& answered);
+  void send_answers(const Routing& routing, const Message& answer, std::vector<bool>& answered);
 
   [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(ranks_.me); }
 
@@ -102,9 +109,6 @@ class Exchange {
   void require(Step step, const char* wanted) const;
   void check_tokens(const weft_moe_tokens& tokens) const;
   void check_outputs(const Routing& routing, const weft_moe_outputs& outputs) const;
-  // Takes part in a call of dispatch_ or weights_, or in one of combine_, by saying why not.
-  void refuse_rows(Channel& channel, std::string_view text);
-  void refuse_sums(std::string_view text);
 
   weft_moe_config config_;
   Ranks ranks_;
@@ -117,11 +121,13 @@ class Exchange {
   Channel dispatch_;
   Channel weights_;
   Channel combine_;
+  Refusals refusals_;
   std::optional<NodeSums> node_sums_;  // where ranks of this node answer together
   Attendance attendance_;
   Placement placement_;
   std::uint64_t combines_ = 0;
   Step step_ = Step::Idle;
+  std::int32_t mode_ = 0;              // of this call; Message::mode
   std::unique_ptr<Routing> outgoing_;  // between the send and the receive of a dispatch
   // Between the send and the receive of a combine.
   const Routing* combining_ = nullptr;

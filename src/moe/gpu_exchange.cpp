@@ -38,43 +38,6 @@ void require_on_gpu(const char* name, const void* address, std::uintptr_t alignm
 
 }  // namespace
 
-gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
-  const auto hidden = static_cast<std::size_t>(config.hidden);
-  const auto topk = static_cast<std::size_t>(config.topk);
-  gpu::moe::Shape shape;
-  shape.map = {config.experts, weft_team_pe_count(config.team)};
-  shape.row = {row_bytes_of(config.payload, hidden), scale_bytes_of(config.scales, hidden), topk,
-               topk};
-  shape.max_tokens = static_cast<std::uint32_t>(config.max_tokens);
-  shape.topk = static_cast<std::uint32_t>(config.topk);
-  shape.hidden = static_cast<std::uint32_t>(config.hidden);
-  shape.output_bytes = static_cast<std::uint32_t>(row_bytes_of(config.output, hidden));
-  shape.generations = config.layout == WEFT_MOE_RANK_MAJOR ? 3 : 2;
-  const Ranks ranks(config.team);
-  shape.stages = std::any_of(ranks.pes.begin(), ranks.pes.end(),
-                             [](int pe) { return weft_node_of(pe) != weft_node(); });
-  return shape;
-}
-
-std::string gpu_error(const weft_moe_config& config) {
-  if (weft_device_initialized() == 0) {
-    return "memory is that of the GPU, and this PE has not taken one; call weft_device_init first";
-  }
-  const gpu::moe::Shape shape = gpu_shape(config);
-  if (shape.ranks() > gpu::moe::kRanksMax) {
-    return fmt::format("the team has {} ranks, and an exchange on GPUs has at most {}",
-                       shape.ranks(), gpu::moe::kRanksMax);
-  }
-  if (const std::size_t tail = shape.row.bytes() - shape.row.scales_at();
-      tail > gpu::moe::kTailMax) {
-    return fmt::format(
-        "scales, ids and weights of a row take {} bytes, and on a GPU at most {}; lower hidden or "
-        "topk",
-        tail, gpu::moe::kTailMax);
-  }
-  return "";
-}
-
 GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     : config_(config),
       ranks_(config.team),
@@ -97,6 +60,11 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
   const std::size_t counts = static_cast<std::size_t>(config.experts) + ranks_.count();
   workspace_ = gpu::DeviceBuffer((2 * exchange_.shape.lanes() + counts) * sizeof(std::int32_t));
+  if (exchange_.shape.stages) {
+    segments_ = gpu::DeviceBuffer(
+        ranks_.count() * gpu::moe::segments_for(exchange_.shape.max_tokens) * sizeof(weft_segment));
+    exchange_.segments = reinterpret_cast<device::Segment*>(segments_.data());
+  }
   exchange_.state = reinterpret_cast<gpu::moe::State*>(state_.data());
   exchange_.workspace = reinterpret_cast<std::int32_t*>(workspace_.data());
   exchange_.record = &record();
@@ -485,6 +453,9 @@ void GpuExchange::rejoin() {
     now.combines = std::max(now.combines, theirs[1]);
   }
   now.missing = 0;
+  // Of calls that did not count all rows, because a rank was missing.
+  std::ranges::fill(now.staged, 0U);
+  std::ranges::fill(now.answers, 0U);
   write(now);
   record() = {};
   dispatches_ = now.dispatches;

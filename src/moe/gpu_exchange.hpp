@@ -14,13 +14,10 @@
 
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/moe.hpp"
+#include "src/moe/gpu_shape.hpp"
 #include "src/moe/ranks.hpp"
 
 namespace weft::moe::engine {
-
-[[nodiscard]] gpu::moe::Shape gpu_shape(const weft_moe_config& config);
-// What keeps an exchange of such sizes off this PE's GPU; empty if nothing does.
-[[nodiscard]] std::string gpu_error(const weft_moe_config& config);
 
 class GpuExchange {
  public:
@@ -75,6 +72,7 @@ class GpuExchange {
   std::byte* memory_;
   gpu::DeviceBuffer state_;
   gpu::DeviceBuffer workspace_;
+  gpu::DeviceBuffer segments_;  // between nodes
   gpu::PinnedBuffer record_;
   gpu::moe::Exchange exchange_;
   int blocks_ = 1;

@@ -126,12 +126,6 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
 }
 
 DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
-  if (weft_node_count() > 1 && suite::is_shared()) {
-    suite::skip(
-        "answers to other nodes go one by one, each by a copy that waits for the GPU's turn");
-    return;
-  }
-
   struct Types {
     weft_moe_type payload;
     weft_moe_scales scales;
@@ -304,11 +298,12 @@ DEVICE_TEST(moe_row_per_node,
   const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout) {
     run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
               WEFT_MOE_BF16, WEFT_MOE_BF16, layout, 4, 0.1, false},
-             3, WEFT_MOE_ROW_PER_NODE);
+             suite::turns(3, 1), WEFT_MOE_ROW_PER_NODE);
   };
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
   run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
+  run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);   // of many rows one rank of the node has no expert
   run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
   run(1100, 16, 24, 8, WEFT_MOE_EXPERT_COMPACT);  // in two tiles
   const Sizes sizes{64,
@@ -331,6 +326,80 @@ DEVICE_TEST(moe_row_per_node,
     suite::fail("%llu bytes with a row for each node, %llu with one for each rank",
                 static_cast<unsigned long long>(per_node),
                 static_cast<unsigned long long>(per_rank));
+  }
+}
+
+// Signals that this PE has sent over rails.
+std::uint64_t sent_signals() {
+  std::vector<weft_rail_counters> rails(static_cast<std::size_t>(weft_counters(nullptr, 0)));
+  weft_counters(rails.data(), rails.size());
+  std::uint64_t sum = 0;
+  for (const weft_rail_counters& rail : rails) {
+    sum += rail.tx_signals;
+  }
+  return sum;
+}
+
+// `call` posts all of its writes: from one to `most` for each rank of another node.
+template <typename Call>
+void expect_few_writes(const char* name, std::uint64_t most, Call&& call) {
+  const auto far = static_cast<std::uint64_t>(suite::pe_count() - weft_node_pe_count());
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  const std::uint64_t before = sent_signals();
+  call();
+  const std::uint64_t writes = sent_signals() - before;
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  if (writes > most * far || writes < far) {
+    suite::fail("%s: %llu writes to %llu ranks of other nodes", name,
+                static_cast<unsigned long long>(writes), static_cast<unsigned long long>(far));
+  }
+}
+
+DEVICE_TEST(moe_writes, "between nodes a call makes few writes for each rank") {
+  if (weft_node_count() == 1) {
+    suite::skip("needs PEs of several nodes");
+    return;
+  }
+  const bool has_mates = weft_node_count() < suite::pe_count();
+  for (const weft_moe_row_per row_per : {WEFT_MOE_ROW_PER_RANK, WEFT_MOE_ROW_PER_NODE}) {
+    if (row_per == WEFT_MOE_ROW_PER_NODE && !has_mates) {
+      continue;
+    }
+    // Few of many experts: of the rows that come by node, not all have one here, so there are gaps among the answers.
+    const Sizes sizes{200,
+                      128,
+                      experts_for(32),
+                      2,
+                      WEFT_MOE_BF16,
+                      WEFT_MOE_SCALES_NONE,
+                      WEFT_MOE_BF16,
+                      WEFT_MOE_BF16,
+                      WEFT_MOE_EXPERT_COMPACT,
+                      1,
+                      0.1,
+                      false};
+    const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
+    const Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
+    Received received(pair);
+    GpuDispatch gpu(pair, tokens);
+    expect_few_writes("dispatch", 2, [&] {
+      suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+      gpu.fetch(received);
+    });
+    Array<std::byte> out(bytes_of(sizes.output, 200 * 128), Where::Own);
+    // A head and one message; with gaps between answers a command for 21 ranges, of which 200 slots have at most 100.
+    const std::uint64_t most = row_per == WEFT_MOE_ROW_PER_RANK ? 2 : 1 + (100 + 20) / 21;
+    for (const weft_moe_precision precision : {WEFT_MOE_REDUCED, WEFT_MOE_FP8}) {
+      const weft_moe_outputs outputs{gpu.rows().x, 0, precision, WEFT_MOE_WEIGHTS_OF_DISPATCH,
+                                     nullptr};
+      expect_few_writes("combine", most, [&] {
+        suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
+                                                       &outputs, out.get(), nullptr),
+                            "weft_moe_combine_on_stream");
+        suite::require_cuda(cudaDeviceSynchronize(), "a combine");
+        suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
+      });
+    }
   }
 }
 

@@ -60,24 +60,99 @@ WRONG = [
 
 @pytest.mark.parametrize("pes, node_size", [(3, "0"), (3, "1"), (4, "2"), (3, "2")])
 def test_wrong_arguments_on_one_pe_are_named_on_all_and_the_exchange_goes_on(programs, pes, node_size):
-    """One PE calls with the wrong arguments, in the place of a call that the others make right."""
+    """One PE calls with the wrong arguments, in the place of a call that the others make right, in either way of a combine."""
     done = programs.ok(pes, SETUP + f"""
     exchange = make()
     works(exchange)
     for number, (call, kind, text) in enumerate({WRONG!r}):
         result = exchange.dispatch(x, ids)
         out, plan = result.x.copy(), result.plan
-        gives_weights = "weights" in call and "precision" not in call  # which go to the experts' ranks before anything else
-        right = ("exchange.dispatch(x, ids)" if "dispatch" in call else "exchange.combine(out, plan, weights)" if gives_weights
-                 else "exchange.combine(out, plan, weights, precision='exact')")
-        said = attempt(lambda: eval(call if job.pe == number % {pes} else right))
-        wanted = kind if job.pe == number % {pes} else f"Mismatch: weft.moe.Exchange.{{'dispatch' if 'dispatch' in call else 'combine'}}: PE {{number % {pes}}} could not take part:"
-        assert said.startswith(wanted) and text in said, f"{{call}} on {{number % {pes}}}, PE {{job.pe}}: {{said}}"
+        # Weights for sums at the experts go there before anything else, in a channel of their own.
+        rights = (["exchange.dispatch(x, ids)"] if "dispatch" in call else
+                  ["exchange.combine(out, plan, weights)", "exchange.combine(out, plan, weights, precision='exact')"])
+        for right in rights:
+            said = attempt(lambda: eval(call if job.pe == number % {pes} else right))
+            wanted = kind if job.pe == number % {pes} else f"Mismatch: weft.moe.Exchange.{{'dispatch' if 'dispatch' in call else 'combine'}}: PE {{number % {pes}}} could not take part:"
+            assert said.startswith(wanted) and text in said, f"{{call}} on {{number % {pes}}}, PE {{job.pe}}, {{right}}: {{said}}"
         del result
         works(exchange)
     say("done")
     """, WEFT_NODE_SIZE=node_size)
     assert done.lines() == ["done"] * pes
+
+
+CALLS = {
+    "dispatch": "exchange.dispatch(x, ids, weights)",
+    "dispatch in two phases": "(exchange.dispatch(x, ids, weights, phase='send'), exchange.dispatch(phase='recv'))",
+    "combine": "exchange.combine(out, plan)",
+    "combine, exact": "exchange.combine(out, plan, precision='exact')",
+    "combine in two phases": "(exchange.combine(out, plan, phase='send'), exchange.combine(phase='recv'))",
+    "combine by weights": "exchange.combine(out, plan, weights)",
+}
+SHAPES = [(3, "0"), (3, "1"), (4, "2"), (3, "2")]
+
+
+@pytest.mark.parametrize("pes, node_size", SHAPES)
+@pytest.mark.parametrize("on_timeout", ["error", "mask"])
+def test_a_refusal_reaches_all_in_whatever_call_they_are(programs, pes, node_size, on_timeout):
+    done = programs.ok(pes, SETUP + f"""
+    exchange = make(on_timeout={on_timeout!r})
+    works(exchange)
+    for number, (step, call) in enumerate((step, call) for step in ("dispatch", "combine") for call in {list(CALLS.values())!r}):
+        result = exchange.dispatch(x, ids, weights)
+        out, plan = result.x.copy(), result.plan
+        del result
+        erring = number % {pes}
+        both = (erring + 1) % {pes} if number % 3 == 0 else erring  # another one refuses at the same time
+        if job.pe in (erring, both):
+            exchange.refuse(step, f"no {{job.pe}}")
+        else:
+            said = attempt(lambda: eval(call))
+            named = [f"PE {{pe}} could not take part: no {{pe}}" for pe in (erring, both)]
+            assert said.startswith("Mismatch") and any(name in said for name in named), f"{{step}}, {{call}}, PE {{job.pe}}: {{said}}"
+        works(exchange)
+    assert exchange.active_mask.all()
+    say("done")
+    """, WEFT_NODE_SIZE=node_size)
+    assert done.lines() == ["done"] * pes
+
+
+@pytest.mark.parametrize("pes, node_size", SHAPES)
+def test_pes_that_make_different_calls_are_named(programs, pes, node_size):
+    """Also where one waits for weights and another for sums, which are different channels."""
+    done = programs.ok(pes, SETUP + f"""
+    exchange = make()
+    works(exchange)
+    calls = {list(CALLS.values())!r}
+    same = [{{0, 1}}, {{2, 4}}]  # in one phase and in two
+    for number, (one, other) in enumerate((a, b) for a in range(6) for b in range(6) if a != b and {{a, b}} not in same):
+        result = exchange.dispatch(x, ids, weights)
+        out, plan = result.x.copy(), result.plan
+        del result
+        erring = number % {pes}
+        said = attempt(lambda: eval(calls[one if job.pe == erring else other]))
+        assert said.startswith("Mismatch") and "makes another call" in said and f"PE {{erring}}" in said, f"{{calls[one]}}, {{calls[other]}}: {{said}}"
+        works(exchange)
+    say("done")
+    """, WEFT_NODE_SIZE=node_size)
+    assert done.lines() == ["done"] * pes
+
+
+def test_a_result_in_place_outlives_refusals(programs):
+    programs.ok(3, SETUP + """
+    exchange = make(layout="rank_major")
+    held = exchange.dispatch(numpy.full_like(x, 1), ids, weights)
+    for number in range(2, 9):
+        for step in ("combine", "combine", "combine"):
+            if job.pe == 1:
+                exchange.refuse(step, "no")
+            else:
+                assert "PE 1 could not take part: no" in attempt(lambda: exchange.combine(numpy.zeros((3, 4, 8), "float32"), held.plan))
+        following = exchange.dispatch(numpy.full_like(x, number), ids, weights)
+        for rank in range(3):
+            assert (held.x[rank, :held.counts[rank]] == number - 1).all()
+        held = following
+    """)
 
 
 @pytest.mark.parametrize("arguments, text", [

@@ -13,7 +13,6 @@ from ..native import core
 from .elements import LAYOUTS, PRECISIONS, SCALES, TYPES, Given, Held, choice, converted, like, numpy_dtype
 
 _STEPS = {"dispatch": 1, "combine": 2}
-_COMBINE_BY_WEIGHTS = 3
 _ON_TIMEOUT = {"error": 0, "mask": 1}
 _ROW_PER = {"auto": 0, "rank": 1, "node": 2}
 _PHASES = ("both", "send", "recv")
@@ -293,9 +292,7 @@ class Exchange:
             if out is not None:
                 self._check_out(out, plan, precision)
         except Error as error:
-            # The peers, who are right, make the same call: their weights go to the experts' ranks first.
-            by_weights = topk_weights is not None and weighted and precision in ("reduced", "fp8") and not self._is_by_rank
-            self._core.refuse(_COMBINE_BY_WEIGHTS if by_weights else _STEPS["combine"], str(error))
+            self._core.refuse(_STEPS["combine"], str(error))
             raise
         self._core.combine_send(plan._handle, (rows.address, _address(weights)), 0, numbers)
         given_dtype = None if is_tensor else rows.array.dtype

@@ -15,7 +15,7 @@ namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 struct CombineMemory {
   Terms terms[kGroupsMax];
   std::byte* to[kGroupsMax][kTopkMax];
-  std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is put to another node
+  std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
 };
 
 // Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8: they are shorter, and need

@@ -19,6 +19,7 @@ template <typename Type, Rows kRows, typename Way>
 __device__ void exchange_answers(const Combining<Way>& combining) {
   if (combining.call.phases.sends) {
     send_heads(combining);
+    begin_far_answers(combining);
     if (combining.asks_for_weights()) {
       send_weights(combining);
     }

@@ -4,7 +4,7 @@
 //   rows of a dispatch   one put for each rank, or one to the relay of each node, whose ranks all look into its memory; the
 //                        signal is the word of the row in slot 0
 //   a run of parcels     one put; the signal is the number in the first parcel, which is staged as 0
-//   an answer            one put; the signal is its word
+//   answers              one put for each rank, or one list of ranges (far_answers.cuh); the signal is a word of that rank
 //
 // So a receiver looks at the first word of a message for all of it. What is staged in call e is put by the end of call e + 1
 // (finish), before call e + 2 writes there.

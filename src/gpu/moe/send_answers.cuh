@@ -4,7 +4,7 @@
 // follows the group's barrier (exchange.cuh PendingWords).
 #pragma once
 
-#include "src/gpu/moe/combine.cuh"
+#include "src/gpu/moe/far_answers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -52,9 +52,7 @@ __device__ void note_answer(const Combining<Way>& combining,
   const Exchange& exchange = combining.exchange;
   const std::uint32_t group = Group::number();
   if (is_remote(exchange, row.source)) {  // reduced: one for each row
-    combining.shared.to[group][copy] =
-        mine(exchange) +
-        Staging{exchange.shape}.answer_at(combining.number(), row.source, row.slot);
+    combining.shared.to[group][copy] = staged_answer(combining, row.source, row.slot);
     combining.shared.answered[group][copy] = nullptr;
     return;
   }
@@ -129,17 +127,6 @@ __device__ void send_answer(const Combining<Way>& combining,
   Group::sync<kRows>();
   const bool has_answer = Group::thread() < answers;
   std::uint64_t* word = has_answer ? combining.shared.answered[group][Group::thread()] : nullptr;
-  if (kBetweenNodes && has_answer && word == nullptr) {
-    const auto lane_there = static_cast<std::size_t>(row.lane);
-    const std::size_t bytes = Way::kAs == Travels::Fp8
-                                  ? weft::moe::Fp8Row{exchange.shape.hidden}.bytes()
-                                  : exchange.shape.output_bytes;
-    post(exchange,
-         {row.source, combining.shared.to[group][0], bytes,
-          exchange.shape.answer_at(combining.number(), lane_there),
-          exchange.shape.answered_at(combining.number(), lane_there)},
-         combining.number());
-  }
   words.add(word, combining.number());
 }
 
@@ -174,6 +161,7 @@ class Answers {
     if (row.lane >= 0) {
       send_answer<Type, kRows>(combining_, row, words_);
     }
+    end_far_answer(combining_, row.source, row.slot);
     if (!has_more()) {
       words_.store(combining_.number());
     }

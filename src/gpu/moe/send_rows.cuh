@@ -149,6 +149,9 @@ inline __device__ void write_tail(const Exchange& exchange,
         id < 0 ? 0 : routes.place;
     at<std::int32_t>(call.plan, shape.plan().ids_at())[index] = id;
     at<float>(call.plan, shape.plan().weights_at())[index] = routes.weight;
+    if (kBetweenNodes) {
+      at<std::int32_t>(call.plan, shape.plan().slots_at())[index] = routes.slot;
+    }
     if (routes.given >= ids.experts) {
       Record& record = *exchange.record;
       record.bad_id = routes.given;

@@ -14,6 +14,9 @@
 //                           counts    [ranks][1 + most local experts] parcels, by target
 //       for each parity     weights   [max_tokens * topk / 2] parcels
 //                           answers   [ranks][max_tokens] rows of combine, by source and slot
+//     and what of combine comes from there
+//       for each parity     answers   [ranks][max_tokens] rows, by the rank that they come from and slot
+//                           answered  [ranks] words: the call whose answers from that rank are all here
 //
 // A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or parcel is here when its
 // number is that of the call; numbers grow, so nothing is ever cleared.
@@ -27,6 +30,10 @@
 
 #include <cstddef>
 #include <cstdint>
+
+namespace weft::device {
+struct Segment;
+}
 
 namespace weft::gpu::moe {
 
@@ -44,7 +51,7 @@ struct PlanShape {
   std::uint32_t max_tokens;
   std::uint32_t topk;
 
-  WEFT_HOST_DEVICE std::size_t bytes() const { return own_place_at(0) + padded(max_tokens); }
+  WEFT_HOST_DEVICE std::size_t bytes() const { return slots_at() + padded(lanes()); }
 
   // int32 [tokens][topk], as the source gave them.
   WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
@@ -77,6 +84,9 @@ struct PlanShape {
   WEFT_HOST_DEVICE std::size_t own_place_at(std::uint32_t token) const {
     return weights_here_at(ranks, 0) + std::size_t{token} * sizeof(std::int32_t);
   }
+
+  // int32 [tokens][topk]: between nodes, the slot of the row that was sent for each lane.
+  WEFT_HOST_DEVICE std::size_t slots_at() const { return own_place_at(0) + padded(max_tokens); }
 
  private:
   static constexpr std::size_t kHeader = 64;
@@ -205,16 +215,24 @@ struct Staging {
     return weights_begin() + ((call % kParities) * shape.parcels_of_weights() + pair) * kParcel;
   }
 
-  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call,
-                                         std::uint32_t source,
-                                         std::uint32_t slot) const {
-    return answers_begin() +
-           ((call % kParities) * shape.arrivals() + std::size_t{source} * shape.max_tokens + slot) *
-               shape.output_bytes;
+  // The first of those for `source`.
+  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::uint32_t source) const {
+    return answers_begin() + answers_before(call, source);
+  }
+
+  // The first of those of `rank`.
+  WEFT_HOST_DEVICE std::size_t far_answer_at(std::uint64_t call, std::uint32_t rank) const {
+    return answers_begin() + answers_bytes() + answers_before(call, rank);
+  }
+
+  WEFT_HOST_DEVICE std::size_t far_answered_at(std::uint64_t call, std::uint32_t rank) const {
+    return answers_begin() + 2 * answers_bytes() +
+           ((call % kParities) * shape.ranks() + rank) * sizeof(std::uint64_t);
   }
 
   WEFT_HOST_DEVICE std::size_t end() const {
-    return answers_begin() + kParities * shape.arrivals() * shape.output_bytes;
+    return answers_begin() + 2 * answers_bytes() +
+           kParities * shape.ranks() * sizeof(std::uint64_t);
   }
 
  private:
@@ -231,7 +249,21 @@ struct Staging {
   WEFT_HOST_DEVICE std::size_t answers_begin() const {
     return weights_begin() + kParities * shape.parcels_of_weights() * kParcel;
   }
+
+  WEFT_HOST_DEVICE std::size_t answers_before(std::uint64_t call, std::uint32_t rank) const {
+    return ((call % kParities) * shape.arrivals() + std::size_t{rank} * shape.max_tokens) *
+           shape.output_bytes;
+  }
+
+  WEFT_HOST_DEVICE std::size_t answers_bytes() const {
+    return kParities * shape.arrivals() * shape.output_bytes;
+  }
 };
+
+// Ranges of slots with a gap between each two: room for so many for each rank.
+WEFT_HOST_DEVICE inline std::size_t segments_for(std::uint32_t slots) {
+  return (std::size_t{slots} + 1) / 2;
+}
 
 // Of the symmetric memory of an exchange.
 inline std::size_t memory_bytes(const Shape& shape) {
@@ -256,6 +288,7 @@ struct State {
   std::uint32_t
       staged[kRanksMax];  // rows for a rank of another node, as gpu/moe/remote.cuh counts them
   std::uint32_t staged_rows[kRanksMax];  // how many there will be
+  std::uint32_t answers[kRanksMax];      // rows that are answered, counted the same way
   std::int32_t pes[kRanksMax];           // by rank
 };
 
@@ -290,6 +323,8 @@ struct Exchange {
   // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
   // and to each rank, [experts + ranks].
   std::int32_t* workspace = nullptr;
+  // Between nodes, room for the segments of a put to each rank, [ranks][segments_for(max_tokens)].
+  device::Segment* segments = nullptr;
   std::uint64_t timeout_ns = 0;
   std::int32_t me = 0;
   std::int32_t alignment = 1;

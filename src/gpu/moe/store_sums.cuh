@@ -4,7 +4,7 @@
 // what they tell of before the group's barrier.
 #pragma once
 
-#include "src/gpu/moe/combine.cuh"
+#include "src/gpu/moe/far_answers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -14,8 +14,10 @@ __device__ bool await_answer(const Combining<Way>& combining,
                              std::uint32_t rank,
                              std::size_t index) {
   const Exchange& exchange = combining.exchange;
-  const auto* word =
-      at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number(), index));
+  const auto* word = is_remote(exchange, rank)
+                         ? far_answered(combining, rank)
+                         : at<std::uint64_t>(mine(exchange),
+                                             exchange.shape.answered_at(combining.number(), index));
   const bool has_come = wait_for(
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
@@ -30,6 +32,7 @@ struct Asked {
   std::int32_t id = -1;
   float weight = 0;
   std::int32_t own_place = 0;  // of no meaning unless adds_in_place
+  std::int32_t slot = 0;  // the row's at its rank; of no meaning unless that is on another node
 };
 
 template <typename Way>
@@ -48,6 +51,9 @@ __device__ Asked asked_of(const Combining<Way>& combining,
                          : at<float>(plan, shape.plan().weights_at())[index];
     }
     asked.own_place = *at<std::int32_t>(plan, shape.plan().own_place_at(token));
+    if (kBetweenNodes) {
+      asked.slot = at<std::int32_t>(plan, shape.plan().slots_at())[index];
+    }
   }
   return asked;
 }
@@ -104,6 +110,9 @@ __device__ void list_answers(const Combining<Way>& combining,
   }
   const std::byte* answer =
       mine(exchange) + shape.answer_at(combining.number(), std::size_t{token} * shape.topk + first);
+  if (has_come && is_remote(exchange, static_cast<std::uint32_t>(rank))) {
+    answer = far_answer(combining, static_cast<std::uint32_t>(rank), asked.slot);
+  }
   if (is_in_place) {
     answer =
         combining.call.rows + static_cast<std::size_t>(asked.own_place) * combining.call.stride;
