@@ -4,7 +4,7 @@
 // median over samples on each PE, then the largest and the least over PEs.
 //
 //   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact] [--payload made|given] [--blocks N]
-//                                  [--tokens 1,8,32,128]
+//                                  [--tokens 1,8,32,128] [--samples N]
 #include <weft/device.h>
 #include <weft/moe.h>
 
@@ -26,7 +26,6 @@ constexpr int kHidden = 7168;
 constexpr int kExperts = 256;
 constexpr int kTopk = 8;
 constexpr int kChained = 50;
-constexpr int kSamples = 21;
 
 void require(bool is_so, const char* what) {
   if (!is_so) {
@@ -49,6 +48,7 @@ T* on_gpu(const std::vector<T>& values) {
 struct Options {
   weft_moe_layout layout = WEFT_MOE_EXPERT_PADDED;
   int blocks = 0;
+  int samples = 21;
   bool is_given = false;  // fp8 by the caller
   std::vector<int> tokens{1, 8, 32, 128};
 };
@@ -67,6 +67,8 @@ Options parse(int count, char** arguments) {
       options.is_given = value == "given";
     } else if (name == "--blocks") {
       options.blocks = std::atoi(value.c_str());
+    } else if (name == "--samples") {
+      options.samples = std::atoi(value.c_str());
     } else if (name == "--tokens") {
       options.tokens.clear();
       for (std::size_t at = 0; at < value.size(); at = value.find(',', at) + 1) {
@@ -174,7 +176,10 @@ class Pair {
 };
 
 // The median over samples of the time of one of `kChained` runs of `body`.
-double time_of(cudaStream_t stream, bool in_graph, const std::function<void()>& body) {
+double time_of(cudaStream_t stream,
+               const Options& options,
+               bool in_graph,
+               const std::function<void()>& body) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t replayed = nullptr;
   const auto chain = [&] {
@@ -194,7 +199,7 @@ double time_of(cudaStream_t stream, bool in_graph, const std::function<void()>& 
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
   std::vector<float> times;
-  for (int sample = 0; sample <= kSamples; ++sample) {
+  for (int sample = 0; sample <= options.samples; ++sample) {
     require(weft_barrier_all() == WEFT_OK, "weft_barrier_all");
     cudaEventRecord(begin, stream);
     if (in_graph) {
@@ -252,10 +257,10 @@ int main(int count, char** arguments) {
     Pair pair(options, tokens);
     for (const bool in_graph : {false, true}) {
       report("dispatch", options, tokens, in_graph,
-             time_of(stream, in_graph, [&] { pair.dispatch(stream); }));
+             time_of(stream, options, in_graph, [&] { pair.dispatch(stream); }));
       report("combine", options, tokens, in_graph,
-             time_of(stream, in_graph, [&] { pair.combine(stream); }));
-      report("pair", options, tokens, in_graph, time_of(stream, in_graph, [&] {
+             time_of(stream, options, in_graph, [&] { pair.combine(stream); }));
+      report("pair", options, tokens, in_graph, time_of(stream, options, in_graph, [&] {
                pair.dispatch(stream);
                pair.combine(stream);
              }));

@@ -141,6 +141,10 @@ DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
                 WEFT_MOE_BF16, layout, 4, 0.1, false, 2},
                suite::turns(4, 2));
     }
+    // Rows in several pieces.
+    run_case({200, 7168, experts_for(24), 8, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32, WEFT_MOE_E4M3,
+              WEFT_MOE_BF16, layout, 4, 0.1, false, 2},
+             suite::turns(2, 1));
   }
 }
 

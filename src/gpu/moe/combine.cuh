@@ -9,6 +9,7 @@
 #include "src/gpu/moe/fp8_sums.cuh"
 #include "src/gpu/moe/remote.cuh"
 #include "src/gpu/moe/sums.cuh"
+#include "src/gpu/moe/words.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -17,6 +18,9 @@ struct CombineMemory {
   std::byte* to[kGroupsMax][kTopkMax];
   std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
 };
+
+// Each warp's, where rows are many.
+using CombineBelt = BeltMemory<4, 3328>;
 
 // Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8: they are shorter, and need
 // fewer registers, than one for all.
@@ -33,6 +37,13 @@ struct Combining {
   CombineMemory& shared;
   Call entered;
   std::uint64_t missing;  // ranks, as bits
+  CombineBelt* belts;     // of the block's warps, where rows are many
+
+  __device__ Belt<CombineBelt> belt() const { return Belt<CombineBelt>(belts[Group::number()]); }
+
+  __device__ Pieces pieces() const {
+    return Pieces(exchange.shape.output_bytes, CombineBelt::kSlotBytes);
+  }
 
   __device__ std::uint64_t number() const { return entered.number; }
 
@@ -54,6 +65,17 @@ struct Combining {
   __device__ bool adds_in_place(std::uint32_t rank) const {
     return Way::kByRank && rank == static_cast<std::uint32_t>(exchange.me) && call.phases.sends &&
            call.phases.receives && Way::kAs == Travels::Rounded;
+  }
+
+  // Ranks whose rows are answered, one after the other: without this one, if its are not sent.
+  __device__ std::uint32_t sources() const {
+    return exchange.shape.ranks() -
+           (adds_in_place(static_cast<std::uint32_t>(exchange.me)) ? 1 : 0);
+  }
+
+  __device__ std::uint32_t source(std::uint32_t index) const {
+    const auto me = static_cast<std::uint32_t>(exchange.me);
+    return index + (adds_in_place(me) && index >= me ? 1 : 0);
   }
 
   __device__ std::uint32_t mode() const {

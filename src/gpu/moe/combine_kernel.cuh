@@ -17,6 +17,11 @@ namespace {
 // multiprocessors; larger groups send first, because few rows are soon sent.
 template <typename Type, Rows kRows, typename Way>
 __device__ void exchange_answers(const Combining<Way>& combining) {
+  const auto advances = [&] {
+    if (combining.call.phases.receives) {
+      advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
+    }
+  };
   if (combining.call.phases.sends) {
     send_heads(combining);
     begin_far_answers(combining);
@@ -27,6 +32,7 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
   Answers<Type, kRows, Way> answers(combining);
   Sums<Type, kRows, Way> sums(combining);
   if constexpr (kRows == Rows::Many) {
+    advances();
     while (answers.has_more() || sums.has_more()) {
       const bool is_seen = __all_sync(kAllLanes, sums.sees_next());
       if (answers.has_more()) {
@@ -40,6 +46,7 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
     while (answers.has_more()) {
       answers.send_next();
     }
+    advances();
     __syncthreads();
     while (sums.has_more()) {
       sums.store_next();
@@ -60,10 +67,22 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ CombineMemory shared;
   State& state = *exchange.state;
   const std::uint64_t missing = device::load_relaxed(&state.missing);
-  const Call entered = enter(exchange, WEFT_MOE_COMBINE, &state.combines, call.phases.receives);
-  const Combining<Way> combining{exchange, call, shared, entered, missing};
+  const Call entered = enter(WEFT_MOE_COMBINE, &state.combines);
+  CombineBelt* belts = nullptr;
+  if constexpr (kRows == Rows::Many) {
+    extern __shared__ __align__(16) std::byte memory[];
+    belts = reinterpret_cast<CombineBelt*>(memory);
+    Belt<CombineBelt>(belts[Group::number()]).begin();
+  }
+  const Combining<Way> combining{exchange, call, shared, entered, missing, belts};
   exchange_answers<Type, kRows>(combining);
 }
+
+template <Rows kRows>
+inline constexpr std::size_t kBeltBytes =
+    kRows == Rows::Many ? kGroupsMax * sizeof(CombineBelt) : 0;
+
+static_assert(sizeof(CombineMemory) + kBeltBytes<Rows::Many> <= kSharedBytesMax);
 
 using Kernel = void (*)(Exchange, Combine);
 
@@ -99,7 +118,7 @@ inline Kernel fp8_kernel_of(const Exchange& exchange) {
 
 template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
 Loaded load_kernels() {
-  return load(0, &combine_kernel<Type, kRows, Way<true, kAs>>,
+  return load(kBeltBytes<kRows>, &combine_kernel<Type, kRows, Way<true, kAs>>,
               &combine_kernel<Type, kRows, Way<false, kAs>>);
 }
 
@@ -111,7 +130,8 @@ inline int combine(const Exchange& exchange, const Combine& call, Grid grid, wef
   }
   if constexpr (kHasManyRows) {
     if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16) {
-      return launch(kernel_for<Bf16, kManyRows>(exchange), grid, 0, stream, exchange, call);
+      return launch(kernel_for<Bf16, kManyRows>(exchange), grid, kBeltBytes<kManyRows>, stream,
+                    exchange, call);
     }
   }
   return launch(kernel_of(exchange), for_few_rows(grid), 0, stream, exchange, call);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "src/gpu/moe/count_places.cuh"
 #include "src/gpu/moe/launch.cuh"
 #include "src/gpu/moe/receive_rows.cuh"
 #include "src/gpu/moe/send_rows.cuh"
@@ -29,6 +30,7 @@ union MemoryForFew {
 
 // The send lays out rows too. Its end has the size that the launch gives it.
 struct MemoryForMany {
+  DispatchBelt belts[kGroupsMax];
   ReceiveMemory receive;
   SendMemory send;
 
@@ -36,6 +38,8 @@ struct MemoryForMany {
     return offsetof(MemoryForMany, send) + SendMemory::bytes_for(groups);
   }
 };
+
+static_assert(sizeof(MemoryForMany) <= kSharedBytesMax);
 
 template <Rows kRows>
 using DispatchMemory = std::conditional_t<kRows == Rows::Many, MemoryForMany, MemoryForFew>;
@@ -60,13 +64,20 @@ __global__ void __launch_bounds__(kThreads, 1)
     ids = begin_ids(exchange, call, shared.send);
   }
   const std::uint64_t missing = device::load_relaxed(&exchange.state->missing);
-  const Call entered =
-      enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches, call.phases.receives);
-  const Receiving receiving{exchange, call, shared.receive, entered};
+  const Call entered = enter(WEFT_MOE_DISPATCH, &exchange.state->dispatches);
+  DispatchBelt* belts = nullptr;
+  if constexpr (kRows == Rows::Many) {
+    belts = shared.belts;
+    Belt<DispatchBelt>(belts[Group::number()]).begin();
+  }
+  const Receiving receiving{exchange, call, shared.receive, entered, belts};
   if (call.phases.sends) {
     send_headers(exchange, call, ids, shared.send, entered.number, missing);
   }
   const bool lays_out = lays_out_own<kRows>(exchange, call);
+  if (kRows == Rows::Many && call.phases.receives) {
+    advance(exchange, entered, &exchange.state->dispatches);
+  }
   std::uint32_t next = Group::index_of_receiver(exchange.shape.ranks());
   if (lays_out) {
     begin_rows(receiving);
@@ -79,77 +90,17 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncthreads();
   }
   if (call.phases.receives) {
+    if (kRows == Rows::Few) {
+      advance(exchange, entered, &exchange.state->dispatches);
+    }
     if (!lays_out) {
       begin_rows(receiving);
     }
     receive_rows<kRows>(order_of(receiving, !lays_out), next);
     finish(exchange);
   }
-}
-
-// Ids of a tile of tokens, in shared memory, where every warp of a block looks at all of them.
-constexpr std::uint32_t kTile = 8192;
-constexpr std::uint32_t kCounters = 128;  // threads of a block that counts
-
-// tile[lane of the token][token], for `some` tokens from `begin` on.
-__device__ void fill_tile(std::int16_t* tile,
-                          std::uint32_t step,
-                          const Ids& ids,
-                          std::uint32_t begin,
-                          std::uint32_t some) {
-  for (std::uint32_t token = threadIdx.x; token < some; token += kCounters) {
-#pragma unroll 8
-    for (std::uint32_t i = 0; i < ids.topk; ++i) {
-      tile[i * step + token] = static_cast<std::int16_t>(ids.at((begin + token) * ids.topk + i));
-    }
-  }
-}
-
-// For many tokens, before dispatch_kernel: a warp for each expert and for each rank goes through all tokens once, and leaves
-// slots, places and counts in the workspace.
-__global__ void __launch_bounds__(kCounters)
-    count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
-  __shared__ std::int16_t tile[kTile];
-  const Shape& shape = exchange.shape;
-  const Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
-  const auto warp = static_cast<std::int32_t>((blockIdx.x * kCounters + threadIdx.x) / kWarp);
-  const std::int32_t rank = warp - shape.map.experts;
-  const bool is_rank = rank >= 0 && rank < shape.map.ranks;
-  const std::int32_t first = is_rank ? shape.map.first_of(rank) : warp;
-  const auto count = static_cast<std::uint32_t>(is_rank    ? shape.map.count_of(rank)
-                                                : rank < 0 ? 1
-                                                           : 0);
-  const Target target(exchange, static_cast<std::uint32_t>(is_rank ? rank : 0));
-  std::int32_t* to = exchange.workspace + (is_rank ? 0 : shape.lanes());
-  std::int32_t before = 0;
-  const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  const std::uint32_t step = kTile / ids.topk / kWarp * kWarp;  // tokens of a tile
-  for (std::uint32_t begin = 0; begin < tokens; begin += step) {
-    const std::uint32_t some = min(step, tokens - begin);
-    __syncthreads();
-    fill_tile(tile, step, ids, begin, some);
-    __syncthreads();
-    for (std::uint32_t from = 0; from < some; from += kWarp) {
-      const std::uint32_t token = from + lane();
-      unsigned lanes = 0;  // of the token, as bits
-      bool goes = false;
-#pragma unroll 8
-      for (std::uint32_t i = 0; i < ids.topk; ++i) {
-        const std::int32_t id = token < some ? tile[i * step + token] : -1;
-        lanes |= static_cast<std::uint32_t>(id - first) < count ? 1U << i : 0U;
-        goes = goes || (kBetweenNodes && is_rank && target.has(id));
-      }
-      const unsigned going = __ballot_sync(kAllLanes, goes || lanes != 0);
-      const std::int32_t place = before + __popc(going & ((1U << lane()) - 1));
-      for (; lanes != 0; lanes &= lanes - 1) {
-        to[(begin + token) * ids.topk +
-           static_cast<std::uint32_t>(__ffs(static_cast<int>(lanes)) - 1)] = place;
-      }
-      before += __popc(going);
-    }
-  }
-  if (lane() == 0 && count > 0) {
-    exchange.workspace[2 * shape.lanes() + static_cast<std::uint32_t>(warp)] = before;
+  if (kRows == Rows::Many && lane() == 0) {
+    await_bulk_stores();
   }
 }
 
@@ -159,8 +110,9 @@ __global__ void __launch_bounds__(kThreads)
   const Shape& shape = exchange.shape;
   const bool is_dispatch = step == WEFT_MOE_DISPATCH;
   State& state = *exchange.state;
-  const Call call = enter(exchange, static_cast<weft_moe_step>(step),
-                          is_dispatch ? &state.dispatches : &state.combines, true);
+  std::uint64_t* done = is_dispatch ? &state.dispatches : &state.combines;
+  const Call call = enter(static_cast<weft_moe_step>(step), done);
+  advance(exchange, call, done);
   const std::uint64_t number = call.number;
   const auto me = static_cast<std::uint32_t>(exchange.me);
   for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
@@ -201,10 +153,9 @@ inline int dispatch(const Exchange& exchange,
                     Grid grid,
                     weft_stream_t stream) {
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
-    const auto warps = static_cast<unsigned>(exchange.shape.map.experts + exchange.shape.map.ranks);
-    constexpr unsigned kWarps = kCounters / kWarp;
-    if (const int error = launch_blocks(&count_places, dim3((warps + kWarps - 1) / kWarps),
-                                        dim3(kCounters), 0, stream, exchange, call)) {
+    if (const int error =
+            launch_blocks(&count_places, dim3(blocks_that_count(exchange)), dim3(kThreads),
+                          sizeof(CountMemory), stream, exchange, call)) {
       return error;
     }
   }
@@ -238,14 +189,11 @@ inline Loaded load_dispatch() {
       load(DispatchMemory<Rows::Few>::bytes_for(kGroupsOfFew),
            &dispatch_kernel<Making::Copy, Rows::Few>, &dispatch_kernel<Making::Fp8, Rows::Few>,
            &dispatch_kernel<Making::Nvfp4, Rows::Few>),
-      load(0, &refuse_kernel));
+      lesser(load(0, &refuse_kernel), load(sizeof(CountMemory), &count_places)));
   if constexpr (kHasManyRows) {
     found = lesser(found, load(DispatchMemory<kManyRows>::bytes_for(kGroupsMax),
                                &dispatch_kernel<Making::Copy, kManyRows>));
   }
-  cudaFuncAttributes attributes{};  // of smaller blocks
-  const int error = cudaFuncGetAttributes(&attributes, &count_places);
-  found.error = found.error == 0 ? error : found.error;
   return found;
 }
 

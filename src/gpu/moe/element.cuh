@@ -8,6 +8,8 @@
 
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "src/gpu/moe/exchange.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
@@ -77,7 +79,22 @@ struct UnitSum {
     }
   }
 
+  // Bfloat16: two at once by the GPU's instruction, whose NaN is another than ours.
   __device__ Vector16 rounded() const {
+    if constexpr (std::is_same_v<Type, Bf16>) {
+      std::uint32_t words[4];
+      float all = 0;
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+            : "=r"(words[i])
+            : "f"(sums[2 * i + 1]), "f"(sums[2 * i]));
+        all += sums[2 * i] + sums[2 * i + 1];
+      }
+      if (!isnan(all)) {
+        return {words[0], words[1], words[2], words[3]};
+      }
+    }
     Stored values[kValues];
 #pragma unroll
     for (std::uint32_t i = 0; i < kValues; ++i) {

@@ -230,20 +230,21 @@ inline __device__ void record_refusal(const Exchange& exchange,
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
 }
 
-// All threads of the block, when it enters a kernel; `done` counts the calls. Every block has read the number before it is
-// advanced.
-inline __device__ Call enter(const Exchange& exchange,
-                             weft_moe_step step,
-                             std::uint64_t* done,
-                             bool receives) {
+// All threads of the block, when it enters a kernel; `done` counts the calls.
+inline __device__ Call enter(weft_moe_step step, const std::uint64_t* done) {
   const Call call{step, device::load_relaxed(done) + 1};
   __syncthreads();
-  if (receives && thread_of_block() == 0 &&
+  return call;
+}
+
+// All threads of the block, behind enter, in a kernel that receives: every block has read the number before it is advanced. Not
+// at once: its answer takes as long as a load, and what peers wait for is sent first.
+inline __device__ void advance(const Exchange& exchange, const Call& call, std::uint64_t* done) {
+  if (thread_of_block() == kThreads - 1 &&
       atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
     exchange.state->entered = 0;
     device::store_relaxed(done, call.number);
   }
-  return call;
 }
 
 // ---- Rows
@@ -288,53 +289,5 @@ template <Rows kRows, typename Visit>
 __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visit&& visit) {
   for_units_together<kRows == Rows::Many ? 8 : 4, kRows>(from, units, visit);
 }
-
-// ---- Words
-
-// So many rows of a group share a fence: of a sender, the one before it stores their words; of a receiver, the one after it has
-// seen them. With many rows a fence for each would take as long as the row; with few, none is held back.
-template <Rows kRows>
-inline constexpr std::uint32_t kRowsPerFence = kRows == Rows::Many ? 4 : 1;
-
-// Words of peers that a thread has yet to store.
-template <Rows kRows>
-class PendingWords {
- public:
-  // Null: none for this row. Behind the group's barrier, and at once in all its threads.
-  __device__ void add(std::uint64_t* word, std::uint64_t number) {
-#pragma unroll
-    for (std::uint32_t i = kRowsPerFence<kRows> - 1; i > 0; --i) {
-      words_[i] = words_[i - 1];
-    }
-    words_[0] = word;
-    if (++count_ == kRowsPerFence<kRows>) {
-      store(number);
-    }
-  }
-
-  __device__ void store(std::uint64_t number) {
-    bool has_any = false;
-#pragma unroll
-    for (std::uint32_t i = 0; i < kRowsPerFence<kRows>; ++i) {
-      has_any = has_any || words_[i] != nullptr;
-    }
-    if (has_any) {
-      // SYNC moe-word (pairs with src/gpu/moe/receive_rows.cuh): the rows or answers, then their words.
-      device::fence_release();
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kRowsPerFence<kRows>; ++i) {
-      if (words_[i] != nullptr) {
-        device::store_relaxed(words_[i], number);
-      }
-      words_[i] = nullptr;
-    }
-    count_ = 0;
-  }
-
- private:
-  std::uint64_t* words_[kRowsPerFence<kRows>] = {};
-  std::uint32_t count_ = 0;
-};
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -108,26 +108,35 @@ struct Given {
   }
 };
 
-template <Making kMaking, Rows kRows>
+template <Making kMaking>
 struct Maker;
 
-template <Rows kRows>
-struct Maker<Making::Copy, kRows> : Given {
+// begin(): what comes first is on its way, before the caller goes on to for_units.
+template <>
+struct Maker<Making::Copy> : Given {
   using Given::Given;
+
+  __device__ void begin(std::uint32_t /*units*/) {}
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
-    for_units_loaded<kRows>(reinterpret_cast<const Vector16*>(row), units, store);
+    for_units_loaded<Rows::Few>(reinterpret_cast<const Vector16*>(row), units, store);
   }
 };
 
 // A thread makes 16 codes; 8 neighbours share a scale.
-template <Rows kRows>
-struct Maker<Making::Fp8, kRows> : Given {
+template <>
+struct Maker<Making::Fp8> : Given {
   using Given::Given;
 
   static constexpr std::uint32_t kValues = 16;
   static constexpr std::uint32_t kSharers = weft::moe::kScaleBlock / kValues;
+
+  __device__ void begin(std::uint32_t units) {
+    if (type != WEFT_MOE_F32 && Group::thread() < units) {
+      first_.load(row, Group::thread());
+    }
+  }
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
@@ -143,8 +152,12 @@ struct Maker<Making::Fp8, kRows> : Given {
   template <bool kIsWide, typename Store>
   __device__ void make(std::uint32_t units, Store&& store) const {
     Sixteen<kIsWide> next{};
-    if (Group::thread() < units) {
-      next.load(row, Group::thread());
+    if constexpr (kIsWide) {
+      if (Group::thread() < units) {
+        next.load(row, Group::thread());
+      }
+    } else {
+      next = first_;
     }
 #pragma unroll 1
     for (std::uint32_t unit = Group::thread(); unit / kWarp * kWarp < units;
@@ -196,6 +209,8 @@ struct Maker<Making::Fp8, kRows> : Given {
                : weft::moe::from_ue8m0(weft::moe::ue8m0_of(scale));
   }
 
+  Sixteen<false> first_{};
+
   __device__ void keep_scale(std::uint32_t block, float scale) const {
     if (exchange.scales == WEFT_MOE_SCALES_F32) {
       *at<float>(tail, block * sizeof(float)) = scale;
@@ -206,9 +221,11 @@ struct Maker<Making::Fp8, kRows> : Given {
 };
 
 // A thread makes two blocks of 16, after the whole row's largest is known.
-template <Rows kRows>
-struct Maker<Making::Nvfp4, kRows> : Given {
+template <>
+struct Maker<Making::Nvfp4> : Given {
   using Given::Given;
+
+  __device__ void begin(std::uint32_t /*units*/) {}
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
@@ -264,7 +281,7 @@ struct Maker<Making::Nvfp4, kRows> : Given {
     if (lane() == 0) {
       largest[Group::warp()] = most;
     }
-    Group::sync<kRows>();
+    Group::sync<Rows::Few>();
     for (std::uint32_t warp = 0; warp < Group::warps(); ++warp) {
       most = fmaxf(most, largest[warp]);
     }

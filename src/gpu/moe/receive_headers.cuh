@@ -8,6 +8,7 @@
 #include <weft/moe/plan.hpp>
 
 #include "src/gpu/moe/remote.cuh"
+#include "src/gpu/moe/words.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -28,11 +29,22 @@ struct ReceiveMemory {
   alignas(16) std::int32_t to[kGroupsMax][kTopkMax];
 };
 
+// Each warp's, where rows are many.
+using DispatchBelt = BeltMemory<2, 3840>;
+
 struct Receiving {
   const Exchange& exchange;
   const Dispatch& call;
   ReceiveMemory& shared;
   Call entered;
+  DispatchBelt* belts = nullptr;  // of the block's warps, where rows are many
+
+  __device__ Belt<DispatchBelt> belt() const { return Belt<DispatchBelt>(belts[Group::number()]); }
+
+  __device__ Pieces pieces() const {
+    return Pieces(static_cast<std::uint32_t>(exchange.shape.row.payload_bytes),
+                  DispatchBelt::kSlotBytes);
+  }
 
   __device__ std::uint64_t number() const { return entered.number; }
 };

@@ -1,7 +1,7 @@
 // The send of a combine: what a dispatch brought here is answered (combine.cuh says how).
 //
 // Device code: a group for each row; the group's first warp reads the plan. Words of peers are stored behind a fence that
-// follows the group's barrier (exchange.cuh PendingWords).
+// follows the group's barrier (words.cuh).
 #pragma once
 
 #include "src/gpu/moe/far_answers.cuh"
@@ -18,22 +18,19 @@ struct Answered {
   float weight;
 };
 
-// Number `index` of all, slot by slot.
+// Number `index` of all, slot by slot. Its loads do not wait for each other: the plan has room for rows that did not come.
 template <typename Way>
-__device__ Answered answered_row(const Combining<Way>& combining,
-                                 std::uint32_t index,
-                                 std::uint32_t all) {
+__device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t index) {
   const Exchange& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
   std::byte* plan = combining.call.plan;
-  const std::uint32_t slot = index / shape.ranks();
-  const std::uint32_t source = index - slot * shape.ranks();
+  const std::uint32_t slot = index / combining.sources();
+  const std::uint32_t source = combining.source(index - slot * combining.sources());
   Answered row{source, slot, -1, -1, 0};
-  if (index >= all || combining.is_gone(source) || combining.adds_in_place(source) ||
-      static_cast<std::int32_t>(slot) >=
-          at<std::int32_t>(plan, shape.plan().rows_here_at())[source]) {
+  if (slot >= shape.max_tokens || combining.is_gone(source) || !combining.call.phases.sends) {
     return row;
   }
+  const std::int32_t rows = at<std::int32_t>(plan, shape.plan().rows_here_at())[source];
   row.lane = *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot));
   if (Group::warp() == 0 && lane() < (Way::kByRank ? 1 : shape.topk)) {
     row.place = at<std::int32_t>(plan, shape.plan().place_here_at(source, slot))[lane()];
@@ -41,6 +38,7 @@ __device__ Answered answered_row(const Combining<Way>& combining,
       row.weight = at<float>(plan, shape.plan().weights_here_at(source, slot))[lane()];
     }
   }
+  row.lane = static_cast<std::int32_t>(slot) < rows ? row.lane : -1;
   return row;
 }
 
@@ -103,6 +101,13 @@ __device__ void send_answer(const Combining<Way>& combining,
                             PendingWords<kRows>& words) {
   const Exchange& exchange = combining.exchange;
   const std::uint32_t group = Group::number();
+  if constexpr (kRows == Rows::Many && Way::kByRank) {
+    if (lane() == 0 && row.place >= 0) {
+      combining.belt().begin_row(
+          combining.pieces(),
+          combining.call.rows + static_cast<std::size_t>(row.place) * combining.call.stride);
+    }
+  }
   if (Group::warp() == 0) {
     list_experts(combining, row);
   }
@@ -119,6 +124,11 @@ __device__ void send_answer(const Combining<Way>& combining,
   } else if (terms.count > 0 && combining.is_reduced() && !Way::kByRank) {
     store_sum<Type, kRows>(terms, units, combining.shared.to[group][0], combining.weighs());
     answers = 1;
+  } else if constexpr (kRows == Rows::Many && Way::kByRank) {
+    if (lane() == 0 && terms.count > 0) {
+      combining.belt().copy_row(combining.pieces(), terms.from[0], 1,
+                                [&](std::uint32_t) { return combining.shared.to[group][0]; });
+    }
   } else {
     for (std::uint32_t i = 0; i < terms.count; ++i) {
       copy_units<kRows>(terms.from[i], combining.shared.to[group][i], units);
@@ -130,8 +140,7 @@ __device__ void send_answer(const Combining<Way>& combining,
   words.add(word, combining.number());
 }
 
-// The group's rows to answer, one after the other. Where each warp has many, what the plan says of the next is on its way while
-// one is sent.
+// The group's rows to answer, one after the other. What the plan says of the next is on its way while one is sent.
 template <typename Type, Rows kRows, typename Way>
 class Answers {
  public:
@@ -139,25 +148,21 @@ class Answers {
       : combining_(combining), index_(Group::index()) {
     const Shape& shape = combining.exchange.shape;
     const auto* rows = at<std::int32_t>(combining.call.plan, shape.plan().rows_here_at());
+    next_ = answered_row(combining, index_);
     std::int32_t most = 0;
     for (std::uint32_t source = 0; combining.call.phases.sends && source < shape.ranks();
          ++source) {
       most = max(most, rows[source]);
     }
-    all_ = static_cast<std::uint32_t>(most) * shape.ranks();
-    if constexpr (kRows == Rows::Many) {
-      next_ = answered_row(combining, index_, all_);
-    }
+    all_ = static_cast<std::uint32_t>(most) * combining.sources();
   }
 
   __device__ bool has_more() const { return index_ < all_; }
 
   __device__ void send_next() {
-    const Answered row = kRows == Rows::Many ? next_ : answered_row(combining_, index_, all_);
+    const Answered row = next_;
     index_ += Group::count();
-    if constexpr (kRows == Rows::Many) {
-      next_ = answered_row(combining_, index_, all_);
-    }
+    next_ = answered_row(combining_, index_);
     if (row.lane >= 0) {
       send_answer<Type, kRows>(combining_, row, words_);
     }

@@ -123,7 +123,9 @@ inline __device__ void count_rows(const Exchange& exchange,
                                   std::uint32_t rank) {
   const Shape& shape = exchange.shape;
   const auto owner = static_cast<std::int32_t>(rank);
-  const auto experts = static_cast<std::uint32_t>(shape.map.count_of(owner));
+  // Rank layouts say no more than the rows.
+  const auto experts =
+      is_by_rank(exchange) ? 0U : static_cast<std::uint32_t>(shape.map.count_of(owner));
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
   const Target target(exchange, rank);
   const bool are_counted = counts_before(call.tokens, ids.topk);

@@ -238,29 +238,54 @@ __device__ void prepare_token(const Sending<kRows>& sending,
   Group::sync<kRows>();
 }
 
-template <Making kMaking, Rows kRows>
-__device__ void send_token(Sending<kRows>& sending,
-                           GroupMemory& group,
-                           const Lane& routes,
-                           std::uint32_t token) {
-  const Exchange& exchange = sending.exchange();
-  const Shape& shape = exchange.shape;
+// A warp: the row goes through its belt, as the caller gave it.
+inline __device__ void send_token_by_bulk(Sending<Rows::Many>& sending,
+                                          GroupMemory& group,
+                                          const Lane& routes,
+                                          std::uint32_t token) {
+  const Shape& shape = sending.exchange().shape;
+  const Belt<DispatchBelt> belt = sending.receiving.belt();
+  const Pieces pieces = sending.receiving.pieces();
+  const std::byte* from = sending.call().x + token * shape.row.payload_bytes;
+  if (lane() == 0) {
+    belt.begin_row(pieces, from);
+  }
   prepare_token(sending, group, routes, token);
+  fence_for_bulk();  // each thread wrote a part of the tail
+  __syncwarp();
   const std::uint32_t copies = group.copies;
-  const std::uint32_t all_copies = copies + (kRows == Rows::Many ? group.own_copies : 0);
-  const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
-  const Maker<kMaking, kRows> maker(exchange, sending.call(), token, group.tail, group.largest);
-  const auto store = [&](std::uint32_t unit, const Vector16& made) {
-    for (std::uint32_t copy = 0; copy < all_copies; ++copy) {
-      device::store_data(at<Vector16>(group.to[copy], 0) + unit, made);
+  if (lane() == 0) {
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+      store_bulk(group.to[copy] + shape.row.scales_at(), group.tail,
+                 static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()));
     }
-  };
-  maker.for_units(units, store);
-  Group::sync<kRows>();  // the scales are in the tail
-  if (kRows == Rows::Many && all_copies > copies) {
+    belt.copy_row(pieces, from, copies + group.own_copies,
+                  [&](std::uint32_t copy) { return group.to[copy]; });
+  }
+  if (group.own_copies > 0) {
     copy_scales(sending.receiving,
                 [&](std::size_t byte) { return *at<std::uint32_t>(group.tail, byte); });
   }
+  __syncwarp();
+  sending.words.add(lane() < copies ? group.arrived[lane()] : nullptr, sending.number());
+}
+
+// A group of several warps.
+template <Making kMaking>
+__device__ void send_token(Sending<Rows::Few>& sending, GroupMemory& group, std::uint32_t token) {
+  const Exchange& exchange = sending.exchange();
+  const Shape& shape = exchange.shape;
+  const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
+  Maker<kMaking> maker(exchange, sending.call(), token, group.tail, group.largest);
+  maker.begin(units);
+  prepare_token(sending, group, {}, token);
+  const std::uint32_t copies = group.copies;
+  maker.for_units(units, [&](std::uint32_t unit, const Vector16& made) {
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+      device::store_data(at<Vector16>(group.to[copy], 0) + unit, made);
+    }
+  });
+  Group::sync<Rows::Few>();  // the scales are in the tail
   const auto tail_units =
       static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()) / kUnit;
   for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
@@ -269,7 +294,7 @@ __device__ void send_token(Sending<kRows>& sending,
     device::store_data(at<Vector16>(group.to[copy], 0) + units + unit,
                        at<Vector16>(group.tail, 0)[unit]);
   }
-  Group::sync<kRows>();
+  Group::sync<Rows::Few>();
   std::uint64_t* word = Group::thread() < copies ? group.arrived[Group::thread()] : nullptr;
   if (kBetweenNodes && Group::thread() < copies && word == nullptr) {
     add_staged(exchange, sending.number(), group.ranks[Group::thread()], 1);
@@ -314,7 +339,11 @@ __device__ void send_rows(Sending<kRows> sending, SendMemory& shared, Meanwhile&
       next = counted_lane(exchange, call, token + Group::count());
     }
     const bool seen = meanwhile.looks();
-    send_token<kMaking, kRows>(sending, shared.group(), routes, token);
+    if constexpr (kRows == Rows::Many) {
+      send_token_by_bulk(sending, shared.group(), routes, token);
+    } else {
+      send_token<kMaking>(sending, shared.group(), token);
+    }
     if (tokens - token <= Group::count()) {  // the last one
       sending.words.store(sending.number());
     }

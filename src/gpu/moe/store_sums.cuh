@@ -22,12 +22,12 @@ __device__ bool await_answer(const Combining<Way>& combining,
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
       [&] { return has_refused(exchange, combining.number(), rank); });
-  // SYNC moe-word (pairs with src/gpu/moe/exchange.cuh): what the group reads behind its barrier.
+  // SYNC moe-word (pairs with src/gpu/moe/words.cuh): what the group reads behind its barrier.
   device::fence_acquire();
   return has_come;
 }
 
-// What the plan says of a token of this rank; each thread of a warp has one of its lanes.
+// What the plan says of a token of this rank, if it is one (the plan has room for all); each thread of a warp has one of its lanes.
 struct Asked {
   std::int32_t id = -1;
   float weight = 0;
@@ -42,10 +42,10 @@ __device__ Asked asked_of(const Combining<Way>& combining,
   const Shape& shape = combining.exchange.shape;
   std::byte* plan = combining.call.plan;
   Asked asked;
-  if (token < tokens && lane() < shape.topk) {
+  if (token < shape.max_tokens && Group::warp() == 0 && lane() < shape.topk) {
     const std::size_t index = std::size_t{token} * shape.topk + lane();
     asked.id = at<std::int32_t>(plan, shape.plan().ids_at())[index];
-    if (combining.weighs() && !combining.is_reduced()) {
+    if (token < tokens && combining.weighs() && !combining.is_reduced()) {
       asked.weight = combining.call.weighting == WEFT_MOE_WEIGHTS_GIVEN
                          ? combining.call.weights[index]
                          : at<float>(plan, shape.plan().weights_at())[index];
@@ -186,9 +186,7 @@ class Sums {
         tokens_(combining.call.phases.receives
                     ? static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens)
                     : 0) {
-    if constexpr (kRows == Rows::Many) {
-      next_ = asked_of(combining, token_, tokens_);
-    }
+    next_ = asked_of(combining, token_, tokens_);
   }
 
   __device__ bool has_more() const { return token_ < tokens_; }
@@ -210,12 +208,9 @@ class Sums {
     const std::uint32_t token = token_;
     const Asked asked = next_;
     token_ += Group::count();
-    if constexpr (kRows == Rows::Many) {
-      next_ = asked_of(combining_, token_, tokens_);
-    }
+    next_ = asked_of(combining_, token_, tokens_);
     if (Group::warp() == 0) {
-      list_answers(combining_, token,
-                   kRows == Rows::Many ? asked : asked_of(combining_, token, tokens_));
+      list_answers(combining_, token, asked);
     }
     Group::sync<kRows>();
     store_token<Type, kRows>(combining_, token);

@@ -1,0 +1,164 @@
+// Rows that the copy engine of a multiprocessor moves (PTX cp.async.bulk), through shared memory: a warp's first thread says
+// from where and to where, so no registers wait, and a whole row is on its way at once.
+//
+//   memory -> a slot, with a barrier that counts its bytes -> any number of places, in a group that is waited for
+//
+// The engine is a proxy of its own (PTX ISA, "async proxy"): what ordinary instructions wrote, or acquired, it sees behind
+// fence.proxy.async; what it wrote, they see when its completion was waited for.
+//
+// Device code: a warp; "one thread" is always its first.
+#pragma once
+
+#include "src/gpu/moe/exchange.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+inline __device__ std::uint32_t shared_address(const void* memory) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+}
+
+// One thread, behind a barrier of the threads that wrote or acquired.
+inline __device__ void fence_for_bulk() {
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+// One thread: what its bulk stores read may be written again.
+inline __device__ void await_bulk_reads() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+// One thread: its bulk stores are done, and it sees them.
+inline __device__ void await_bulk_stores() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+inline __device__ void commit_bulk() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// One thread: 16-byte multiples, from shared memory.
+inline __device__ void store_bulk(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+
+// Of a block on GPUs of compute capability 9.0.
+inline constexpr std::size_t kSharedBytesMax = 232448;
+
+// Of a warp.
+template <std::uint32_t kSlotCount, std::uint32_t kBytes>
+struct BeltMemory {
+  static constexpr std::uint32_t kSlots = kSlotCount;
+  static constexpr std::uint32_t kSlotBytes = kBytes;
+
+  alignas(16) std::byte slots[kSlots][kBytes];
+  std::uint64_t filled[kSlots];
+  std::uint32_t phases;  // of the barriers that are waited for next, as bits
+};
+
+// A row in equal pieces that fit into slots.
+struct Pieces {
+  std::uint32_t count;
+  std::uint32_t bytes;  // of each but the last
+  std::uint32_t row_bytes;
+
+  __device__ Pieces(std::uint32_t of_row, std::uint32_t slot_bytes)
+      : count((of_row + slot_bytes - 1) / slot_bytes), row_bytes(of_row) {
+    bytes = (of_row / kUnit + count - 1) / count * kUnit;
+  }
+
+  __device__ std::uint32_t bytes_of(std::uint32_t piece) const {
+    return min(bytes, row_bytes - piece * bytes);
+  }
+};
+
+template <typename Memory>
+class Belt {
+ public:
+  static constexpr std::uint32_t kSlots = Memory::kSlots;
+
+  __device__ explicit Belt(Memory& memory) : memory_(memory) {}
+
+  // The warp.
+  __device__ void begin() const {
+    if (lane() == 0) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < kSlots; ++i) {
+        asm volatile(
+            "mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&memory_.filled[i]))
+            : "memory");
+      }
+      memory_.phases = 0;
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      fence_for_bulk();
+    }
+    __syncwarp();
+  }
+
+  [[nodiscard]] __device__ std::byte* slot(std::uint32_t index) const {
+    return memory_.slots[index];
+  }
+
+  // One thread.
+  __device__ void load(std::uint32_t index, const std::byte* from, std::uint32_t bytes) const {
+    const std::uint32_t barrier = shared_address(&memory_.filled[index]);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(memory_.slots[index])),
+        "l"(from), "r"(bytes), "r"(barrier)
+        : "memory");
+  }
+
+  // One thread, or all of a warp, of which one says taken().
+  __device__ void await(std::uint32_t index) const {
+    std::uint32_t is_done = 0;
+    while (is_done == 0) {
+      asm volatile(
+          "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, "
+          "0, p; }"
+          : "=r"(is_done)
+          : "r"(shared_address(&memory_.filled[index])), "r"(memory_.phases >> index & 1U)
+          : "memory");
+    }
+  }
+
+  // One thread, when all have waited.
+  __device__ void taken(std::uint32_t index) const { memory_.phases ^= 1U << index; }
+
+  // One thread: the row's first pieces are on their way.
+  __device__ void begin_row(const Pieces& pieces, const std::byte* from) const {
+    await_bulk_reads();
+    for (std::uint32_t i = 0; i < min(pieces.count, kSlots); ++i) {
+      load(i, from + i * pieces.bytes, pieces.bytes_of(i));
+    }
+  }
+
+  // One thread, behind begin_row: copies the row; to(copy) is a place.
+  template <typename To>
+  __device__ void copy_row(const Pieces& pieces,
+                           const std::byte* from,
+                           std::uint32_t copies,
+                           To&& to) const {
+    for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
+      const std::uint32_t index = piece % kSlots;
+      await(index);
+      taken(index);
+      for (std::uint32_t copy = 0; copy < copies; ++copy) {
+        store_bulk(to(copy) + piece * pieces.bytes, slot(index), pieces.bytes_of(piece));
+      }
+      commit_bulk();
+      if (const std::uint32_t next = piece + kSlots; next < pieces.count) {
+        await_bulk_reads();
+        load(index, from + next * pieces.bytes, pieces.bytes_of(next));
+      }
+    }
+  }
+
+ private:
+  Memory& memory_;
+};
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

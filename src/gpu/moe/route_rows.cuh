@@ -1,0 +1,176 @@
+// What a row that came says of itself, and where that brings it: its places in x, and what the plan keeps of it.
+//
+// Device code: one warp, unless it says otherwise. A group's list of copies is read behind its barrier, and written again behind
+// the next.
+#pragma once
+
+#include <weft/moe/number.hpp>
+
+#include "src/gpu/moe/receive_headers.cuh"
+
+namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+// A row as it lies here, and whose it is.
+struct Row {
+  std::byte* memory;
+  std::uint32_t source;
+  std::uint32_t slot;
+};
+
+// Rows stay where they arrive, and the reader sees all slots.
+inline __device__ bool shows_all(const Exchange& exchange) {
+  return exchange.layout == WEFT_MOE_RANK_MAJOR;
+}
+
+inline __device__ std::uint32_t load_word(const std::byte* row, std::size_t offset) {
+  return device::load_relaxed(reinterpret_cast<const std::uint32_t*>(row + offset));
+}
+
+// What a row says of itself; each thread of a warp has one of its lanes.
+struct Routes {
+  std::int32_t id = -1;
+  float weight = 0;
+  std::int32_t place = 0;  // among the rows of this source for this expert
+  std::uint32_t token = 0;
+};
+
+// One warp: those of a row that is here.
+inline __device__ Routes routes_of(const Exchange& exchange, const Row& row) {
+  const Shape& shape = exchange.shape;
+  Routes routes;
+  if (lane() < shape.topk) {
+    routes.id = static_cast<std::int32_t>(load_word(row.memory, shape.row.ids_at() + lane() * 4));
+    routes.weight = __uint_as_float(load_word(row.memory, shape.row.weights_at() + lane() * 4));
+    if (!is_by_rank(exchange)) {
+      routes.place =
+          static_cast<std::int32_t>(load_word(row.memory, shape.row.places_at() + lane() * 4));
+    }
+  }
+  routes.token = load_word(row.memory, shape.row.token_at());
+  return routes;
+}
+
+// One warp: where the lanes of the row go; fills the plan and the list of copies.
+inline __device__ void route_to_experts(const Receiving& receiving,
+                                        const Row& row,
+                                        const Routes& routes) {
+  const Exchange& exchange = receiving.exchange;
+  const Shape& shape = exchange.shape;
+  const std::uint32_t group = Group::number();
+  const float weight = routes.weight;
+  const std::int32_t local = routes.id - shape.map.first_of(exchange.me);
+  const bool is_ours = static_cast<std::uint32_t>(local) < local_experts(exchange);
+  const std::int32_t at_row =
+      is_ours ? experts_of(receiving, row.source, static_cast<std::uint32_t>(local)) + routes.place
+              : -1;
+  const unsigned same = __match_any_sync(kAllLanes, at_row);
+  const bool is_first = is_ours && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
+  float sum = weight;
+  for (std::uint32_t later = 1; later < shape.topk; ++later) {
+    const float other = __shfl_sync(kAllLanes, weight, static_cast<int>(later));
+    sum = later > lane() && (same >> later & 1) != 0 ? weft::moe::add(sum, other) : sum;
+  }
+  const unsigned firsts = __ballot_sync(kAllLanes, is_first);
+  if (is_first) {
+    receiving.shared.to[group][__popc(firsts & ((1U << lane()) - 1))] = at_row;
+    receiving.call.row_weights[at_row] = sum;
+  }
+  std::byte* plan = receiving.call.plan;
+  if (lane() < shape.topk) {
+    at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot))[lane()] = at_row;
+    at<float>(plan, shape.plan().weights_here_at(row.source, row.slot))[lane()] = weight;
+  }
+  if (lane() == 0) {
+    *at<std::int32_t>(plan, shape.plan().lane_here_at(row.source, row.slot)) =
+        static_cast<std::int32_t>(routes.token * shape.topk) + __ffs(static_cast<int>(firsts)) - 1;
+    receiving.shared.copies[group] = __popc(firsts);
+  }
+}
+
+// One warp: the same for rank layouts, whose reader sees the ids and weights.
+inline __device__ void route_to_rank(const Receiving& receiving,
+                                     const Row& row,
+                                     const Routes& routes) {
+  const Exchange& exchange = receiving.exchange;
+  const Shape& shape = exchange.shape;
+  const std::uint32_t group = Group::number();
+  const bool is_in_place = shows_all(exchange);
+  const std::int32_t at_row =
+      receiving.shared.begin[row.source] + static_cast<std::int32_t>(row.slot);
+  std::int32_t local = -1;
+  if (lane() < shape.topk) {
+    local = routes.id - shape.map.first_of(exchange.me);
+    local = static_cast<std::uint32_t>(local) < local_experts(exchange) ? local : -1;
+    const std::size_t packed_at = static_cast<std::size_t>(at_row) * shape.topk + lane();
+    if (is_in_place) {
+      *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = local;
+    } else {
+      receiving.call.row_ids[packed_at] = local;
+      receiving.call.row_weights[packed_at] = routes.weight;
+    }
+  }
+  const unsigned ours = __ballot_sync(kAllLanes, local >= 0);
+  if (lane() == 0) {
+    std::byte* plan = receiving.call.plan;
+    *at<std::int32_t>(plan, shape.plan().lane_here_at(row.source, row.slot)) =
+        static_cast<std::int32_t>(routes.token * shape.topk) + __ffs(static_cast<int>(ours)) - 1;
+    *at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot)) = at_row;
+    if (row.source == static_cast<std::uint32_t>(exchange.me)) {
+      *at<std::int32_t>(plan, shape.plan().own_place_at(routes.token)) = at_row;
+    }
+    if (!is_in_place || Group::warps() == 1) {
+      receiving.shared.to[group][0] = at_row;
+      receiving.shared.copies[group] = is_in_place ? 0 : 1;
+    }
+  }
+}
+
+inline __device__ void route(const Receiving& receiving, const Row& row, const Routes& routes) {
+  if (is_by_rank(receiving.exchange)) {
+    route_to_rank(receiving, row, routes);
+  } else {
+    route_to_experts(receiving, row, routes);
+  }
+}
+
+// A row that never came: nothing is sent back for it.
+inline __device__ void note_absent(const Receiving& receiving, const Row& row) {
+  const Shape& shape = receiving.exchange.shape;
+  if (lane() < shape.topk) {
+    at<std::int32_t>(receiving.call.plan,
+                     shape.plan().place_here_at(row.source, row.slot))[lane()] = -1;
+  }
+}
+
+inline __device__ void route_nowhere(const Receiving& receiving, const Row& row) {
+  note_absent(receiving, row);
+  receiving.shared.copies[Group::number()] = 0;
+}
+
+// Scales are packed in x's scales, so their rows may begin anywhere. scales_at(byte) has the 4 bytes from `byte` on.
+template <typename Word, typename ScalesAt>
+__device__ void copy_words_of_scales(const Receiving& receiving, ScalesAt&& scales_at) {
+  const Shape& shape = receiving.exchange.shape;
+  const std::int32_t* to = receiving.shared.to[Group::number()];
+  const std::int32_t copies = receiving.shared.copies[Group::number()];
+  const std::size_t words = shape.row.scale_bytes / sizeof(Word);
+  for (std::size_t i = Group::thread(); i < words; i += Group::size()) {
+    const std::size_t byte = i * sizeof(Word);
+    const auto word = static_cast<Word>(scales_at(byte / 4 * 4) >> (byte % 4 * 8));
+    for (std::int32_t copy = 0; copy < copies; ++copy) {
+      at<Word>(receiving.call.row_scales,
+               static_cast<std::size_t>(to[copy]) * shape.row.scale_bytes)[i] = word;
+    }
+  }
+}
+
+template <typename ScalesAt>
+__device__ void copy_scales(const Receiving& receiving, ScalesAt&& scales_at) {
+  if (receiving.exchange.shape.row.scale_bytes % sizeof(std::uint32_t) == 0) {
+    copy_words_of_scales<std::uint32_t>(receiving, scales_at);
+  } else {
+    copy_words_of_scales<std::uint8_t>(receiving, scales_at);
+  }
+}
+
+}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
