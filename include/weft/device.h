@@ -49,7 +49,7 @@ WEFT_EXPORT int weft_device_check(void);
 WEFT_EXPORT void* weft_device_malloc(size_t size);
 /* As weft_device_malloc, and zeroed. */
 WEFT_EXPORT void* weft_device_calloc(size_t count, size_t size);
-/* As weft_device_malloc. `alignment` is a power of two, at most 2 MiB (the alignment of cudaMalloc with
+/* As weft_device_malloc. `alignment` is a power of two, at most 4 GiB and at most what the heap may become (the alignment of cudaMalloc with
  * WEFT_DEVICE_MEMORY=ipc); the address is a multiple of it on each PE. Any other is WEFT_INVALID_ARGUMENT. */
 WEFT_EXPORT void* weft_device_align(size_t alignment, size_t size);
 /* Starts with a barrier of the hosts. Kernels that use the memory must have finished. A part of the heap by which

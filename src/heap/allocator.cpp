@@ -5,18 +5,15 @@
 #include "src/base/error.hpp"
 
 namespace weft::heap {
-namespace {
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) & ~(alignment - 1);
-}
-
-}  // namespace
-
-Allocator::Allocator(std::uint64_t size) {
+Allocator::Allocator(std::uint64_t size, std::uint64_t origin) : origin_(origin) {
   if (size > 0) {
     free_.emplace(0, size);
   }
+}
+
+std::uint64_t Allocator::aligned(std::uint64_t offset, std::uint64_t alignment) const {
+  return ((origin_ + offset + alignment - 1) & ~(alignment - 1)) - origin_;
 }
 
 std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes, std::uint64_t alignment) {
@@ -24,7 +21,7 @@ std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes, std::uint6
              "bytes {}, alignment {}", bytes, alignment);
   auto best = free_.end();
   for (auto block = free_.begin(); block != free_.end(); ++block) {
-    const std::uint64_t start = align_up(block->first, alignment);
+    const std::uint64_t start = aligned(block->first, alignment);
     const std::uint64_t end = block->first + block->second;
     const bool fits = start >= block->first && start <= end && bytes <= end - start;
     if (fits && (best == free_.end() || block->second < best->second)) {
@@ -35,7 +32,7 @@ std::optional<std::uint64_t> Allocator::allocate(std::uint64_t bytes, std::uint6
     return std::nullopt;
   }
   const auto [offset, size] = *best;
-  const std::uint64_t start = align_up(offset, alignment);
+  const std::uint64_t start = aligned(offset, alignment);
   free_.erase(best);
   if (start > offset) {
     free_.emplace(offset, start - offset);

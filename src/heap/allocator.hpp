@@ -13,7 +13,8 @@ namespace weft::heap {
 
 class Allocator {
  public:
-  explicit Allocator(std::uint64_t size);
+  // Offset 0 is at `origin` of what alignments count from.
+  explicit Allocator(std::uint64_t size, std::uint64_t origin = 0);
 
   // The offset of `bytes` (at least 1) aligned to `alignment` (a power of two); empty if there is no room.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
@@ -32,6 +33,9 @@ class Allocator {
   [[nodiscard]] std::uint64_t largest_free_block() const;
 
  private:
+  [[nodiscard]] std::uint64_t aligned(std::uint64_t offset, std::uint64_t alignment) const;
+
+  std::uint64_t origin_;
   std::map<std::uint64_t, std::uint64_t> free_;       // offset -> bytes; never adjacent
   std::map<std::uint64_t, std::uint64_t> allocated_;  // offset -> bytes
 };

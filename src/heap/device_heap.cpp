@@ -49,7 +49,6 @@ std::uint64_t DeviceHeap::user_bytes() const {
 }
 
 std::byte* DeviceHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-  WEFT_CHECK(alignment <= kChunkUnit, "alignment {}", alignment);
   for (auto& [offset, allocator] : allocators_) {
     if (const auto found = allocator.allocate(bytes, alignment)) {
       return base() + offset + *found;
@@ -85,7 +84,7 @@ std::optional<gpu::SegmentPart> DeviceHeap::plan_growth(std::uint64_t bytes, Gro
 }
 
 void DeviceHeap::add_chunk(const Chunk& chunk) {
-  allocators_.emplace(chunk.offset, Allocator(chunk.bytes));
+  allocators_.emplace(chunk.offset, Allocator(chunk.bytes, chunk.offset));
   chunks_.add(chunk);
 }
 

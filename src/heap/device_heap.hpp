@@ -76,7 +76,7 @@ class DeviceHeap {
   // Null if `peer` is not mapped.
   [[nodiscard]] std::byte* mapped_base(Pe peer) const { return mapped_[peer.value]; }
 
-  // Null if no chunk has room. `alignment` is a power of two, at most kChunkUnit.
+  // Null if no chunk has room. `alignment` is a power of two, of the block's offset.
   [[nodiscard]] std::byte* allocate(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] bool release(const void* address);
 

@@ -60,6 +60,22 @@ TEST(DeviceHeap, ABlockLiesInOneChunkAndAddressesAreFromOneRange) {
   EXPECT_EQ(heap.limit(), kLimit);
 }
 
+TEST(DeviceHeap, AlignmentsCountFromTheHeapsStartInEveryChunk) {
+  heap::DeviceHeap heap = make_heap();
+  grow(heap, 1);  // at 64 MiB
+  grow(heap, 1);
+  for (const std::uint64_t alignment : {kMiB, 4 * kMiB, 32 * kMiB, 64 * kMiB, 128 * kMiB}) {
+    // More than one, so that later chunks give some.
+    for (int i = 0; i < 3; ++i) {
+      std::byte* block = heap.allocate(alignment > 32 * kMiB ? 4096 : 20 * kMiB, alignment);
+      if (block != nullptr) {
+        EXPECT_EQ(heap.offset_of(block) % alignment, 0U) << alignment;
+      }
+      EXPECT_TRUE(block != nullptr || i > 0) << alignment;
+    }
+  }
+}
+
 TEST(DeviceHeap, RoomAtTheEndOfOneChunkIsNotJoinedWithTheNext) {
   heap::DeviceHeap heap = make_heap();
   grow(heap, 256);

@@ -1,6 +1,7 @@
 #include "src/gpu/segments.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "src/base/units.hpp"
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/cuda/driver.hpp"
+#include "src/gpu/cuda/ipc_segments.hpp"
 
 namespace weft::gpu {
 namespace {
@@ -22,20 +24,8 @@ namespace {
 constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
 // What SegmentPart promises.
 constexpr std::uint64_t kPartUnit = std::uint64_t{2} << 20U;
-
-// What the GPU has, for a message.
-std::string memory_words(const Device& device) {
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  cudaMemGetInfo(&free_bytes, &total);
-  return fmt::format("GPU {} ({}), of whose {} {} are free", device.index, device.name,
-                     format_bytes(total), format_bytes(free_bytes));
-}
-
-[[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
-  fail(Status::OutOfMemory, "WEFT_DEVICE_HEAP_SIZE: {} do not fit onto {}: {}; lower it",
-       format_bytes(bytes), memory_words(device), why);
-}
+// Of a slot, and so of a block. What it costs is addresses.
+constexpr std::uint64_t kAlignmentMax = std::uint64_t{4} << 30U;
 
 [[noreturn]] void fail_growth(const Device& device, std::uint64_t bytes, std::string_view why) {
   fail(Status::OutOfMemory, "{} more of the device heap do not fit onto {}: {}",
@@ -119,7 +109,7 @@ class VirtualSegments final : public Segments {
 
   [[nodiscard]] std::uint64_t stride() const override { return stride_; }
 
-  [[nodiscard]] std::uint64_t reserved() const override { return stride_; }
+  [[nodiscard]] std::uint64_t reserved() const override { return reserved_; }
 
   [[nodiscard]] SegmentOffer offer() const override { return offer_of(first_); }
 
@@ -221,19 +211,31 @@ class VirtualSegments final : public Segments {
 
   // Addresses cost no memory, but a limit of the process (RLIMIT_AS) counts them: then there are fewer.
   void reserve() {
-    stride_ = first_.part.bytes;
-    const bool can_add = kPartUnit % granularity_ == 0 && stride_ % kPartUnit == 0;
+    reserved_ = first_.part.bytes;
+    const bool can_add = kPartUnit % granularity_ == 0 && reserved_ % kPartUnit == 0;
     if (can_add) {
-      stride_ = std::max(stride_, plan_.reserved_bytes / kPartUnit * kPartUnit);
+      reserved_ = std::max(reserved_, plan_.reserved_bytes / kPartUnit * kPartUnit);
     }
     CUresult error = CUDA_SUCCESS;
-    while ((error = driver().mem_address_reserve(&range_, plan_.slot_count * stride_, granularity_,
-                                                 0, 0)) != CUDA_SUCCESS &&
-           stride_ > first_.part.bytes) {
-      stride_ = std::max(first_.part.bytes, stride_ / 2 / kPartUnit * kPartUnit);
+    while ((error = reserve_slots()) != CUDA_SUCCESS && reserved_ > first_.part.bytes) {
+      reserved_ = std::max(first_.part.bytes, reserved_ / 2 / kPartUnit * kPartUnit);
     }
     check(error,
           fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
+  }
+
+  // All slots begin at a multiple of the largest alignment that a block may have. If the driver has no such range, at
+  // what it gives.
+  CUresult reserve_slots() {
+    const std::uint64_t alignment =
+        std::max<std::uint64_t>(std::min(std::bit_floor(reserved_), kAlignmentMax), granularity_);
+    stride_ = (reserved_ + alignment - 1) / alignment * alignment;
+    if (driver().mem_address_reserve(&range_, plan_.slot_count * stride_, alignment, 0, 0) ==
+        CUDA_SUCCESS) {
+      return CUDA_SUCCESS;
+    }
+    stride_ = reserved_;
+    return driver().mem_address_reserve(&range_, plan_.slot_count * stride_, granularity_, 0, 0);
   }
 
   // Allocates physical memory with a handle that peers can import.
@@ -400,6 +402,7 @@ class VirtualSegments final : public Segments {
 
   Device device_;
   SegmentPlan plan_;
+  std::uint64_t reserved_ = 0;  // of a slot, for memory
   std::uint64_t stride_ = 0;
   std::size_t granularity_ = 0;
   bool is_fabric_ = false;
@@ -408,87 +411,11 @@ class VirtualSegments final : public Segments {
   std::vector<MappedPart> later_;
 };
 
-// ---- cudaMalloc and CUDA's IPC handles ---------------------------------------------------------------
-
-class IpcSegments final : public Segments {
- public:
-  IpcSegments(const Device& device, const SegmentPlan& plan) : plan_(plan) {
-    void* memory = nullptr;
-    if (const cudaError_t error = cudaMalloc(&memory, plan.bytes); error != cudaSuccess) {
-      fail_allocation(device, plan.bytes, words(error));
-    }
-    base_ = static_cast<std::byte*>(memory);
-    clear(base_, plan.bytes);
-  }
-
-  ~IpcSegments() override {
-    for (void* peer : opened_) {
-      cudaIpcCloseMemHandle(peer);
-    }
-    cudaFree(base_);
-  }
-
-  [[nodiscard]] std::byte* base() const override { return base_; }
-
-  [[nodiscard]] std::uint64_t size() const override { return plan_.bytes; }
-
-  [[nodiscard]] std::uint64_t stride() const override { return 0; }
-
-  [[nodiscard]] SegmentOffer offer() const override {
-    SegmentOffer offer{.kind = HandleKind::Ipc, .pid = ::getpid(), .bytes = plan_.bytes};
-    cudaIpcMemHandle_t handle{};
-    static_assert(sizeof(handle) == sizeof(offer.handle));
-    check(cudaIpcGetMemHandle(&handle, base_), "exporting the device heap as an IPC handle");
-    std::memcpy(offer.handle.data(), &handle, sizeof(handle));
-    return offer;
-  }
-
-  std::byte* map(std::uint32_t /*slot*/,
-                 const SegmentOffer& offer,
-                 std::string_view whose) override {
-    cudaIpcMemHandle_t handle{};
-    std::memcpy(&handle, offer.handle.data(), sizeof(handle));
-    void* memory = nullptr;
-    check(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess),
-          fmt::format("mapping the device heap of {} (where peer-to-peer is missing or forbidden, "
-                      "set WEFT_NODE_SIZE=1 and the PEs use the rails)",
-                      whose),
-          Status::InvalidArgument);
-    opened_.push_back(memory);
-    return static_cast<std::byte*>(memory);
-  }
-
-  void close_offer() override {}
-
-  SegmentOffer add_part(const SegmentPart& part) override {
-    fail("cudaMalloc gives no memory at a chosen address ({} bytes at {})", part.bytes,
-         part.offset);
-  }
-
-  SegmentOffer adopt_part(const SegmentPart& /*part*/, std::byte* memory) override {
-    fail("cudaMalloc's heap maps no memory of the program ({})", static_cast<void*>(memory));
-  }
-
-  void map_part(std::uint32_t /*slot*/,
-                const SegmentPart& part,
-                const SegmentOffer& /*offer*/,
-                std::string_view whose) override {
-    fail("IPC handles map no memory of {} at a chosen address ({})", whose, part.offset);
-  }
-
-  void drop_part(const SegmentPart& /*part*/) noexcept override {}
-
- private:
-  SegmentPlan plan_;
-  std::byte* base_ = nullptr;
-  std::vector<void*> opened_;
-};
-
 }  // namespace
 
 std::unique_ptr<Segments> make_segments(const Device& device, const SegmentPlan& plan) {
   if (plan.kind == MemoryKind::Ipc) {
-    return std::make_unique<IpcSegments>(device, plan);
+    return make_ipc_segments(device, plan);
   }
   return std::make_unique<VirtualSegments>(device, plan);
 }

@@ -287,11 +287,12 @@ class Sharing {
 
   SharedHeap finish() {
     heap_->segments().close_offer();
-    std::uint64_t alignment_max = heap::kChunkUnit;
+    std::uint64_t alignment_max = mine_.heap_alignment;
     for (const Description& description : descriptions_) {
       heap_->limit_to(description.heap_limit);
       alignment_max = std::min(alignment_max, description.heap_alignment);
     }
+    alignment_max = std::min(alignment_max, std::bit_floor(heap_->limit()));
     return {.heap = std::move(heap_), .alignment_max = alignment_max};
   }
 

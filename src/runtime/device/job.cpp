@@ -221,8 +221,10 @@ std::byte* DeviceJob::take_block(const Request& request, std::string_view name) 
          "WEFT_DEVICE_MEMORY)",
          lacks);
   }
+  // A chunk may begin at any multiple of its unit.
+  const std::uint64_t before = alignment - std::min(alignment, heap::kChunkUnit);
   try {
-    growth_->grow(request.bytes);
+    growth_->grow(request.bytes + before);
   } catch (const Error& error) {
     fail(error.status(), "{}, and it cannot grow: {}", lacks, error.what());
   }
