@@ -15,6 +15,7 @@
 #include "src/base/units.hpp"
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/cuda/driver.hpp"
+#include "src/gpu/cuda/ipc_segments.hpp"
 
 namespace weft::gpu {
 namespace {
@@ -25,20 +26,6 @@ constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
 constexpr std::uint64_t kPartUnit = std::uint64_t{2} << 20U;
 // Of a slot, and so of a block. What it costs is addresses.
 constexpr std::uint64_t kAlignmentMax = std::uint64_t{4} << 30U;
-
-// What the GPU has, for a message.
-std::string memory_words(const Device& device) {
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  cudaMemGetInfo(&free_bytes, &total);
-  return fmt::format("GPU {} ({}), of whose {} {} are free", device.index, device.name,
-                     format_bytes(total), format_bytes(free_bytes));
-}
-
-[[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
-  fail(Status::OutOfMemory, "WEFT_DEVICE_HEAP_SIZE: {} do not fit onto {}: {}; lower it",
-       format_bytes(bytes), memory_words(device), why);
-}
 
 [[noreturn]] void fail_growth(const Device& device, std::uint64_t bytes, std::string_view why) {
   fail(Status::OutOfMemory, "{} more of the device heap do not fit onto {}: {}",
@@ -424,87 +411,11 @@ class VirtualSegments final : public Segments {
   std::vector<MappedPart> later_;
 };
 
-// ---- cudaMalloc and CUDA's IPC handles ---------------------------------------------------------------
-
-class IpcSegments final : public Segments {
- public:
-  IpcSegments(const Device& device, const SegmentPlan& plan) : plan_(plan) {
-    void* memory = nullptr;
-    if (const cudaError_t error = cudaMalloc(&memory, plan.bytes); error != cudaSuccess) {
-      fail_allocation(device, plan.bytes, words(error));
-    }
-    base_ = static_cast<std::byte*>(memory);
-    clear(base_, plan.bytes);
-  }
-
-  ~IpcSegments() override {
-    for (void* peer : opened_) {
-      cudaIpcCloseMemHandle(peer);
-    }
-    cudaFree(base_);
-  }
-
-  [[nodiscard]] std::byte* base() const override { return base_; }
-
-  [[nodiscard]] std::uint64_t size() const override { return plan_.bytes; }
-
-  [[nodiscard]] std::uint64_t stride() const override { return 0; }
-
-  [[nodiscard]] SegmentOffer offer() const override {
-    SegmentOffer offer{.kind = HandleKind::Ipc, .pid = ::getpid(), .bytes = plan_.bytes};
-    cudaIpcMemHandle_t handle{};
-    static_assert(sizeof(handle) == sizeof(offer.handle));
-    check(cudaIpcGetMemHandle(&handle, base_), "exporting the device heap as an IPC handle");
-    std::memcpy(offer.handle.data(), &handle, sizeof(handle));
-    return offer;
-  }
-
-  std::byte* map(std::uint32_t /*slot*/,
-                 const SegmentOffer& offer,
-                 std::string_view whose) override {
-    cudaIpcMemHandle_t handle{};
-    std::memcpy(&handle, offer.handle.data(), sizeof(handle));
-    void* memory = nullptr;
-    check(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess),
-          fmt::format("mapping the device heap of {} (where peer-to-peer is missing or forbidden, "
-                      "set WEFT_NODE_SIZE=1 and the PEs use the rails)",
-                      whose),
-          Status::InvalidArgument);
-    opened_.push_back(memory);
-    return static_cast<std::byte*>(memory);
-  }
-
-  void close_offer() override {}
-
-  SegmentOffer add_part(const SegmentPart& part) override {
-    fail("cudaMalloc gives no memory at a chosen address ({} bytes at {})", part.bytes,
-         part.offset);
-  }
-
-  SegmentOffer adopt_part(const SegmentPart& /*part*/, std::byte* memory) override {
-    fail("cudaMalloc's heap maps no memory of the program ({})", static_cast<void*>(memory));
-  }
-
-  void map_part(std::uint32_t /*slot*/,
-                const SegmentPart& part,
-                const SegmentOffer& /*offer*/,
-                std::string_view whose) override {
-    fail("IPC handles map no memory of {} at a chosen address ({})", whose, part.offset);
-  }
-
-  void drop_part(const SegmentPart& /*part*/) noexcept override {}
-
- private:
-  SegmentPlan plan_;
-  std::byte* base_ = nullptr;
-  std::vector<void*> opened_;
-};
-
 }  // namespace
 
 std::unique_ptr<Segments> make_segments(const Device& device, const SegmentPlan& plan) {
   if (plan.kind == MemoryKind::Ipc) {
-    return std::make_unique<IpcSegments>(device, plan);
+    return make_ipc_segments(device, plan);
   }
   return std::make_unique<VirtualSegments>(device, plan);
 }
