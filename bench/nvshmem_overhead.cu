@@ -177,8 +177,8 @@ void compare_all(const Memory& memory) {
 }  // namespace
 
 int main() {
-  cudaSetDevice(0);
   nvshmem_init();
+  cudaSetDevice(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE));
   Memory memory{};
   memory.dest = static_cast<char*>(nvshmem_malloc(1 << 20));
   memory.source = static_cast<char*>(nvshmem_malloc(1 << 20));

@@ -14,6 +14,9 @@
 #endif
 // clang-format on
 
+#ifndef WEFT_DEVICE_OWN_PE_ANYWHERE
+#define WEFT_DEVICE_OWN_PE_ANYWHERE 1
+#endif
 #include <weft/device.cuh>
 
 #include <weft_nvshmem/reduce_operations.cuh>

@@ -13,6 +13,10 @@
 #ifndef WEFT_DEVICE_CHECKS
 #define WEFT_DEVICE_CHECKS 1
 #endif
+// 1: what a PE does to itself may be in any memory of its GPU, as programs of NVSHMEM do.
+#ifndef WEFT_DEVICE_OWN_PE_ANYWHERE
+#define WEFT_DEVICE_OWN_PE_ANYWHERE 0
+#endif
 
 namespace weft::device {
 
@@ -52,7 +56,8 @@ inline __device__ void check(OperationName operation,
   if (static_cast<std::uint32_t>(pe) >= state().pe_count) {
     fail({FailureKind::NoSuchPe, operation, pe, address, bytes});
   }
-  if (offset >= size || bytes > size - offset) {
+  const bool is_in_heap = offset < size && bytes <= size - offset;
+  if (!is_in_heap && (WEFT_DEVICE_OWN_PE_ANYWHERE == 0 || pe != weft::device::pe())) {
     fail({FailureKind::NotSymmetric, operation, pe, address, bytes});
   }
 #endif

@@ -188,12 +188,13 @@ __device__ void end_far_answer(const Combining<Way>& combining,
 // All threads of the grid: how many rows each rank of another node waits for.
 template <typename Way>
 __device__ void begin_far_answers(const Combining<Way>& combining) {
-  const std::uint32_t ranks =
-      kBetweenNodes && thread_of_block() < kWarp ? combining.exchange.shape.ranks() : 0;
-  for (std::uint32_t source = blockIdx.x; source < ranks; source += gridDim.x) {
-    const std::uint32_t rows = rows_of(combining, source);
-    if (rows > 0 && is_remote(combining.exchange, source) && !combining.is_gone(source)) {
-      add_answers(combining, source, kWhole - rows);
+  if constexpr (kBetweenNodes) {
+    const std::uint32_t ranks = thread_of_block() < kWarp ? combining.exchange.shape.ranks() : 0;
+    for (std::uint32_t source = blockIdx.x; source < ranks; source += gridDim.x) {
+      const std::uint32_t rows = rows_of(combining, source);
+      if (rows > 0 && is_remote(combining.exchange, source) && !combining.is_gone(source)) {
+        add_answers(combining, source, kWhole - rows);
+      }
     }
   }
 }

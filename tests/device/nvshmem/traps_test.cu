@@ -409,6 +409,27 @@ DEVICE_TEST(counted, "init is counted, and the status has two stages") {
   }
 }
 
+__global__ void to_itself(int* anywhere, int* wrong) {
+  nvshmem_int_p(anywhere, 41, nvshmem_my_pe());
+  nvshmem_int_atomic_add(anywhere, 1, nvshmem_my_pe());
+  *wrong = nvshmem_int_g(anywhere, nvshmem_my_pe()) != 42 ? 1 : 0;
+}
+
+// multi-gpu-programming-models' jacobi does so in the run on one GPU that it compares with.
+DEVICE_TEST(itself, "what a kernel does to its own PE may be in memory of cudaMalloc") {
+  int* memory = nullptr;
+  suite::require_cuda(cudaMalloc(&memory, 2 * sizeof(int)), "cudaMalloc");
+  to_itself<<<1, 1>>>(memory, memory + 1);
+  suite::finish("to_itself");
+  int found[2] = {};
+  suite::require_cuda(cudaMemcpy(found, memory, sizeof found, cudaMemcpyDeviceToHost),
+                      "cudaMemcpy from the GPU");
+  if (found[0] != 42 || found[1] != 0) {
+    suite::fail("%d, and read wrongly %d times", found[0], found[1]);
+  }
+  suite::require_cuda(cudaFree(memory), "cudaFree");
+}
+
 DEVICE_TEST(registered, "a registered buffer of the host is a local side") {
   const int next = (suite::me() + 1) % suite::pe_count();
   const int last = (suite::me() + suite::pe_count() - 1) % suite::pe_count();
