@@ -6,10 +6,18 @@
 // The engine is a proxy of its own (PTX ISA, "async proxy"): what ordinary instructions wrote, or acquired, it sees behind
 // fence.proxy.async; what it wrote, they see when its completion was waited for.
 //
+// GPUs before compute capability 9.0 have no such engine: the host launches nothing there that comes here (launch.cuh), and
+// the code for them ends the kernel.
 // Device code: a warp; "one thread" is always its first.
 #pragma once
 
 #include "src/gpu/moe/exchange.cuh"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WEFT_MOE_BULK(...) __trap()
+#else
+#define WEFT_MOE_BULK(...) asm volatile(__VA_ARGS__)
+#endif
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -19,28 +27,27 @@ inline __device__ std::uint32_t shared_address(const void* memory) {
 
 // One thread, behind a barrier of the threads that wrote or acquired.
 inline __device__ void fence_for_bulk() {
-  asm volatile("fence.proxy.async;" ::: "memory");
+  WEFT_MOE_BULK("fence.proxy.async;" :: : "memory");
 }
 
 // One thread: what its bulk stores read may be written again.
 inline __device__ void await_bulk_reads() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  WEFT_MOE_BULK("cp.async.bulk.wait_group.read 0;" :: : "memory");
 }
 
 // One thread: its bulk stores are done, and it sees them.
 inline __device__ void await_bulk_stores() {
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  WEFT_MOE_BULK("cp.async.bulk.wait_group 0;" :: : "memory");
 }
 
 inline __device__ void commit_bulk() {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  WEFT_MOE_BULK("cp.async.bulk.commit_group;" :: : "memory");
 }
 
 // One thread: 16-byte multiples, from shared memory.
 inline __device__ void store_bulk(std::byte* to, const std::byte* from, std::uint32_t bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-               "r"(shared_address(from)), "r"(bytes)
-               : "memory");
+  WEFT_MOE_BULK("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                "r"(shared_address(from)), "r"(bytes) : "memory");
 }
 
 // Of a block on GPUs of compute capability 9.0.
@@ -85,12 +92,11 @@ class Belt {
     if (lane() == 0) {
 #pragma unroll
       for (std::uint32_t i = 0; i < kSlots; ++i) {
-        asm volatile(
-            "mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&memory_.filled[i]))
-            : "memory");
+        WEFT_MOE_BULK("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
+            shared_address(&memory_.filled[i])) : "memory");
       }
       memory_.phases = 0;
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      WEFT_MOE_BULK("fence.mbarrier_init.release.cluster;" :: : "memory");
       fence_for_bulk();
     }
     __syncwarp();
@@ -103,25 +109,22 @@ class Belt {
   // One thread.
   __device__ void load(std::uint32_t index, const std::byte* from, std::uint32_t bytes) const {
     const std::uint32_t barrier = shared_address(&memory_.filled[index]);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-    asm volatile(
+    WEFT_MOE_BULK("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                  "r"(bytes) : "memory");
+    WEFT_MOE_BULK(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
             "r"(shared_address(memory_.slots[index])),
-        "l"(from), "r"(bytes), "r"(barrier)
-        : "memory");
+        "l"(from), "r"(bytes), "r"(barrier) : "memory");
   }
 
   // One thread, or all of a warp, of which one says taken().
   __device__ void await(std::uint32_t index) const {
     std::uint32_t is_done = 0;
     while (is_done == 0) {
-      asm volatile(
+      WEFT_MOE_BULK(
           "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, "
-          "0, p; }"
-          : "=r"(is_done)
-          : "r"(shared_address(&memory_.filled[index])), "r"(memory_.phases >> index & 1U)
-          : "memory");
+          "0, p; }" : "=r"(is_done) : "r"(shared_address(&memory_.filled[index])),
+          "r"(memory_.phases >> index & 1U) : "memory");
     }
   }
 

@@ -129,7 +129,7 @@ inline int combine(const Exchange& exchange, const Combine& call, Grid grid, wef
     return launch(fp8_kernel_of(exchange), for_few_rows(grid), 0, stream, exchange, call);
   }
   if constexpr (kHasManyRows) {
-    if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16) {
+    if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16 && takes_many_rows()) {
       return launch(kernel_for<Bf16, kManyRows>(exchange), grid, kBeltBytes<kManyRows>, stream,
                     exchange, call);
     }
@@ -145,7 +145,9 @@ inline Loaded load_combine() {
                                lesser(load_kernels<F16, Rows::Few, Travels::Fp8>(),
                                       load_kernels<Plain<float>, Rows::Few, Travels::Fp8>())));
   if constexpr (kHasManyRows) {
-    found = lesser(found, load_kernels<Bf16, kManyRows>());
+    if (takes_many_rows()) {
+      found = lesser(found, load_kernels<Bf16, kManyRows>());
+    }
   }
   return found;
 }

@@ -166,7 +166,7 @@ inline int dispatch(const Exchange& exchange,
   };
   if constexpr (kHasManyRows) {
     const bool are_counted = !call.phases.sends || counts_before(call.tokens, exchange.shape.topk);
-    if (grid.groups == kGroupsMax && is_copied && are_counted) {
+    if (grid.groups == kGroupsMax && is_copied && are_counted && takes_many_rows()) {
       return launch(&dispatch_kernel<Making::Copy, kManyRows>, grid,
                     DispatchMemory<kManyRows>::bytes_for(grid.groups), stream, exchange, call);
     }
@@ -191,8 +191,10 @@ inline Loaded load_dispatch() {
            &dispatch_kernel<Making::Nvfp4, Rows::Few>),
       lesser(load(0, &refuse_kernel), load(sizeof(CountMemory), &count_places)));
   if constexpr (kHasManyRows) {
-    found = lesser(found, load(DispatchMemory<kManyRows>::bytes_for(kGroupsMax),
-                               &dispatch_kernel<Making::Copy, kManyRows>));
+    if (takes_many_rows()) {
+      found = lesser(found, load(DispatchMemory<kManyRows>::bytes_for(kGroupsMax),
+                                 &dispatch_kernel<Making::Copy, kManyRows>));
+    }
   }
   return found;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/gpu/moe/bulk.cuh"
 #include "src/gpu/moe/exchange.cuh"
 #include "src/gpu/moe/kernels.hpp"
 
@@ -44,6 +45,22 @@ int launch(void (*kernel)(Parameters...),
 inline constexpr int kGroupsOfFew = 4;
 // The kernels for many rows, where there are any.
 inline constexpr Rows kManyRows = kHasManyRows ? Rows::Many : Rows::Few;
+
+// Whether the GPU of this process can run them: it has bulk copies, and a block has the shared memory for them.
+inline bool takes_many_rows() {
+  static const bool does = [] {
+    int device = 0;
+    int major = 0;
+    int shared_bytes = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+               cudaSuccess &&
+           major >= 9 && static_cast<std::size_t>(shared_bytes) >= kSharedBytesMax;
+  }();
+  return does;
+}
 
 // For kernels that have no warps as groups.
 inline Grid for_few_rows(Grid grid) {

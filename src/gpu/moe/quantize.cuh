@@ -47,8 +47,13 @@ struct Sixteen {
   }
 };
 
-// weft::moe::encode for fp8, two numbers at once.
+// weft::moe::encode for fp8, two numbers at once. Compute capability 8.9 and later have an instruction for it.
 inline __device__ std::uint32_t fp8_pair(bool is_e4m3, float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+  const weft::moe::SmallFormat format =
+      is_e4m3 ? weft::moe::e4m3_format() : weft::moe::e5m2_format();
+  return weft::moe::encode(format, low) | weft::moe::encode(format, high) << 8U;
+#else
   std::uint16_t codes = 0;
   if (is_e4m3) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
@@ -56,6 +61,7 @@ inline __device__ std::uint32_t fp8_pair(bool is_e4m3, float low, float high) {
     asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
   }
   return codes;
+#endif
 }
 
 // The same for four values that need not be numbers. Rare, so it is kept out of the way.
