@@ -21,6 +21,7 @@ if kind == "send":
     s.sendto(b"x" * 900, (peer, 7000))
 else:
     print("ready", flush=True)
+    sys.stdin.readline()  # until the sender has ended, however long its start takes on a busy machine
     try: print("got", s.recvfrom(1000)[1][0], flush=True)
     except TimeoutError: print("nothing", flush=True)
 """
@@ -31,11 +32,11 @@ def reach(cli, source, target):
     python = ["--", "python3", "-c", PROBE]
     receiver = subprocess.Popen(
         [*cli.command, "run", "--host", source_host(target), *python, "receive", target, "-"],
-        env=cli.environment, stdout=subprocess.PIPE, text=True,
+        env=cli.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )
     assert receiver.stdout.readline() == "ready\n"
     cli.run("run", "--host", source_host(source), *python, "send", source, target)
-    return receiver.communicate(timeout=10)[0].strip()
+    return receiver.communicate("sent\n", timeout=30)[0].strip()
 
 
 def in_a_child(function):
