@@ -137,14 +137,13 @@ def test_buffers_of_peers_and_what_is_wrong(jobs):
     """)
 
 
-def test_libraries_in_c_are_in_the_job(jobs, build_dir):
+def test_libraries_in_c_are_in_the_job(jobs):
     """As pplx-kernels: C++ that calls nvshmem_malloc, in a program that has called nvshmem.core.init."""
-    if not (build_dir / "nvshmem/lib/libnvshmem_host.so.3").exists():
-        pytest.skip("this build has no libnvshmem_host")
-    jobs(2, f"""
+    jobs(2, """
         import ctypes
+        from weft.nvshmem.core import prefix
         me, count = begin()
-        library = ctypes.CDLL("{build_dir}/nvshmem/lib/libnvshmem_host.so.3")
+        library = ctypes.CDLL(prefix.library("libnvshmem_host.so.3"))
         library.nvshmem_malloc.restype = ctypes.c_void_p
         assert (library.nvshmem_my_pe(), library.nvshmem_n_pes(), library.nvshmemx_init_status()) == (me, count, 2)
         library.nvshmem_init()  # counted
