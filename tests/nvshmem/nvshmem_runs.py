@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
+RING = PROGRAMS / "ring.cu"
 HOST_MEMORY = {"NVSHMEM_HEAP_KIND": "SYSMEM", "NVSHMEM_SYMMETRIC_SIZE": "16m"}
 
 

@@ -6,10 +6,9 @@ import sys
 
 import pytest
 
-from nvshmem_runs import HOST_MEMORY, PROGRAMS, run, well
+from nvshmem_runs import HOST_MEMORY, PROGRAMS, RING, run, well
 
 TORCH = ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"]
-RING = PROGRAMS / "ring.cu"
 NVCC = ["-std=c++17", "-arch=sm_90", "-Xcompiler=-Wall"]
 
 
@@ -38,7 +37,7 @@ def test_the_old_library_serves_by_its_path_too(prefix, tmp_path):
     assert run(tmp_path / "x").returncode == 0
 
 
-@pytest.mark.parametrize("flags", [[], ["-rdc=true"], TORCH, ["-DNVSHMEM_HOSTLIB_ONLY", "-DNO_KERNEL"]], ids=["plain", "rdc", "torch", "hostlib_only"])
+@pytest.mark.parametrize("flags", [[], TORCH, ["-DNVSHMEM_HOSTLIB_ONLY", "-DNO_KERNEL"]], ids=["plain", "torch", "hostlib_only"])
 def test_a_file_with_kernels_compiles(prefix, nvcc, tmp_path, flags):
     well(nvcc, *NVCC, *flags, f"-I{prefix}/include", "-c", RING, "-o", tmp_path / "ring.o", timeout=300)
 
@@ -59,7 +58,7 @@ def test_with_rdc_a_file_takes_few_bytes_of_the_constant_memory_that_all_share(p
 def test_a_kernel_of_1024_threads_starts_without_launch_bounds(prefix, nvcc, tmp_path, architecture):
     """A thread of such a block has 64 registers; the linker says what a kernel takes."""
     well(nvcc, "-std=c++17", f"-arch=sm_{architecture}", "-rdc=true", f"-I{prefix}/include", "-dc", PROGRAMS / "full_blocks.cu",
-         "-o", tmp_path / "full_blocks.o", timeout=300)
+         "-o", tmp_path / "full_blocks.o", timeout=300, NVCC_APPEND_FLAGS="")
     linked = run(nvcc, f"-arch=sm_{architecture}", "-dlink", "-Xnvlink", "--verbose", tmp_path / "full_blocks.o", "-o", tmp_path / "linked.o",
                  f"-L{prefix}/lib", "-lnvshmem_device")
     registers = [int(number) for number in re.findall(r"full_blocks.*':\n.*used (\d+) registers", linked.stdout + linked.stderr)]
@@ -99,11 +98,10 @@ def test_the_plain_line_of_the_documentation_builds_a_program(prefix, nvcc, tmp_
     assert "libnvshmem_host.so.3" in needed and "libweft" not in needed
 
 
-def test_by_file_names_and_the_old_library_name(prefix, nvcc, tmp_path):
-    well(nvcc, *NVCC, "-rdc=true", f"-I{prefix}/include", "-c", RING, "-o", tmp_path / "ring.o", timeout=300)
-    well(nvcc, "-arch=sm_90", "-dlink", tmp_path / "ring.o", "-o", tmp_path / "dlink.o", f"-L{prefix}/lib", "-lnvshmem_device")
+def test_by_file_names_and_the_old_library_name(prefix, nvcc, ring_object, tmp_path):
+    well(nvcc, "-arch=sm_90", "-dlink", ring_object, "-o", tmp_path / "dlink.o", f"-L{prefix}/lib", "-lnvshmem_device")
     for libraries in (["-l:libnvshmem_host.so.3", "-l:libnvshmem_device.a"], ["-lnvshmem"]):
-        well("g++", tmp_path / "ring.o", tmp_path / "dlink.o", "-o", tmp_path / "ring", f"-L{prefix}/lib", *libraries,
+        well("g++", ring_object, tmp_path / "dlink.o", "-o", tmp_path / "ring", f"-L{prefix}/lib", *libraries,
              f"-L{prefix.parents[0]}/lib", "-L/usr/local/cuda/lib64", "-lcudadevrt", "-lcudart_static", "-lrt", "-ldl", "-lpthread")
 
 
@@ -171,12 +169,11 @@ target_link_libraries(tour PRIVATE ${NVSHMEM_HOST} ${NVSHMEM_DEVICE})
 
 
 @pytest.mark.parametrize("names", [["-l:libnvshmem_host.so", "-l:libnvshmem_device.a"], ["-l:libnvshmem_host.so.3", "-lnvshmem_device"]])
-def test_a_setup_py_builds_a_module_with_kernels(prefix, nvcc, tmp_path, names):
+def test_a_setup_py_builds_a_module_with_kernels(prefix, nvcc, ring_object, tmp_path, names):
     """As DeepEP: objects with relocatable device code, a device link of its own, and a shared library with the folder in it."""
-    kernel, linked, module = tmp_path / "ring.o", tmp_path / "dlink.o", tmp_path / "module.so"
-    well(nvcc, *NVCC, "-rdc=true", "-Xcompiler=-fPIC", f"-I{prefix}/include", "-c", RING, "-o", kernel, timeout=300)
-    well(nvcc, "-arch=sm_90", "-dlink", "-Xcompiler=-fPIC", kernel, "-o", linked, f"-L{prefix}/lib", "-lnvshmem_device")
-    well("g++", "-shared", kernel, linked, "-o", module, f"-L{prefix}/lib", *names, f"-Wl,-rpath,{prefix}/lib", "-L/usr/local/cuda/lib64",
+    linked, module = tmp_path / "dlink.o", tmp_path / "module.so"
+    well(nvcc, "-arch=sm_90", "-dlink", "-Xcompiler=-fPIC", ring_object, "-o", linked, f"-L{prefix}/lib", "-lnvshmem_device")
+    well("g++", "-shared", ring_object, linked, "-o", module, f"-L{prefix}/lib", *names, f"-Wl,-rpath,{prefix}/lib", "-L/usr/local/cuda/lib64",
          "-lcudadevrt", "-lcudart_static", "-lrt", "-ldl", "-lpthread")
     assert str(prefix / "lib") in well("readelf", "-d", module)
     text = "import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); print(ctypes.CDLL('libnvshmem_host.so.3').nvshmemx_init_status())"
