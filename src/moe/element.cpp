@@ -47,17 +47,6 @@ std::string precision_error(weft_moe_type type, int hidden, weft_moe_precision p
       hidden, name_of(type));
 }
 
-float e4m3_number(std::uint8_t code) {
-  static const auto kNumbers = [] {
-    std::array<float, 256> numbers{};
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      numbers[i] = decode(e4m3_format(), static_cast<std::uint32_t>(i));
-    }
-    return numbers;
-  }();
-  return kNumbers[code];
-}
-
 std::size_t row_bytes_of(weft_moe_type type, std::size_t hidden) {
   switch (type) {
     case WEFT_MOE_BF16:

@@ -69,9 +69,6 @@ void with_type(weft_moe_type type, Body&& body) {
   }
 }
 
-// The number of a code of e4m3.
-[[nodiscard]] float e4m3_number(std::uint8_t code);
-
 // One row of sums.
 template <typename Type>
 class RowSum {
@@ -101,8 +98,12 @@ class RowSum {
   void add_fp8(const std::byte* row) {
     const auto* codes = reinterpret_cast<const std::uint8_t*>(row);
     const auto* scales = reinterpret_cast<const float*>(row + Fp8Row{sums_.size()}.scales_at());
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      sums_[i] += static_cast<Sum>(multiply(e4m3_number(codes[i]), scales[i / kScaleBlock]));
+    for (std::size_t begin = 0; begin < sums_.size(); begin += kScaleBlock) {
+      const std::size_t end = std::min<std::size_t>(begin + kScaleBlock, sums_.size());
+      const float scale = scales[begin / kScaleBlock];
+      for (std::size_t i = begin; i < end; ++i) {
+        sums_[i] += static_cast<Sum>(multiply(decode(e4m3_format(), codes[i]), scale));
+      }
     }
   }
 

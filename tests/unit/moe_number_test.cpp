@@ -166,6 +166,14 @@ TEST(MoeQuantize, Fp8StaysWithinHalfAStepAndUsesTheWholeRange) {
   }
 }
 
+TEST(MoeQuantize, NanDoesNotCountAsTheLargestAndInfinityDoes) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::array<float, 4> values{1.0F, -std::nanf(""), -3.0F, std::nanf("")};
+  EXPECT_EQ(largest_of(values.data(), 4), 3.0F);
+  const std::array<float, 2> endless{2.0F, -infinity};
+  EXPECT_EQ(largest_of(endless.data(), 2), infinity);
+}
+
 TEST(MoeQuantize, ZerosAndTinyBlocksBecomeZerosWithScaleOne) {
   std::array<float, 128> values{};
   std::array<std::uint8_t, 128> codes{};

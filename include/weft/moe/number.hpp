@@ -85,40 +85,38 @@ WEFT_HOST_DEVICE inline float power_of_two(std::int32_t exponent) {
   return float_of(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
+// Choices between values and no branches, so that loops over it are vectorized.
 WEFT_HOST_DEVICE inline std::uint32_t encode(const SmallFormat& format, float value) {
   const std::uint32_t bits = bits_of(value);
   const std::uint32_t sign = (bits >> 31) != 0 ? format.sign : 0;
   const std::uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) {
-    return sign | format.nan;
-  }
   const std::int32_t exponent = static_cast<std::int32_t>(magnitude >> 23) - 127;
-  if (exponent > 120) {  // infinity, and what no format here has; the scaling below stays exact
-    return sign | format.overflow;
-  }
-  const std::int32_t step = exponent < format.least ? format.least : exponent;
+  const std::int32_t normal = exponent < format.least ? format.least : exponent;
+  // No format here has 2^120. With at most that the scaling below stays exact.
+  const std::int32_t step = normal > 120 ? 120 : normal;
   // In units of the last place: up to 2^(mantissa + 1). Adding 2^23 leaves no fraction, and rounds to even.
   const float units = multiply(float_of(magnitude),
                                power_of_two(static_cast<std::int32_t>(format.mantissa) - step));
   const std::uint32_t whole = bits_of(add(units, 8388608.0F)) & 0x7FFFFF;
   const std::uint32_t code =
       (static_cast<std::uint32_t>(step - format.least) << format.mantissa) + whole;
-  return sign | (code > format.largest ? format.overflow : code);
+  const std::uint32_t finite = code > format.largest ? format.overflow : code;
+  return sign | (magnitude > 0x7F800000 ? format.nan : finite);
 }
 
+// Without branches, as encode.
 WEFT_HOST_DEVICE inline float decode(const SmallFormat& format, std::uint32_t code) {
+  const std::uint32_t sign = (code & format.sign) != 0 ? 0x80000000U : 0U;
   const std::uint32_t magnitude = code & (format.sign - 1);
-  const float sign = (code & format.sign) != 0 ? -1.0F : 1.0F;
-  if (magnitude > format.largest) {
-    const bool is_infinite = magnitude == format.infinity;
-    return float_of((sign < 0 ? 0x80000000U : 0U) | (is_infinite ? 0x7F800000U : 0x7FC00000U));
-  }
   const std::uint32_t field = magnitude >> format.mantissa;
+  const std::uint32_t is_normal = field == 0 ? 0 : 1;
   const std::uint32_t fraction = magnitude & ((1U << format.mantissa) - 1);
-  const std::uint32_t whole = field == 0 ? fraction : fraction + (1U << format.mantissa);
-  const std::int32_t step = format.least + static_cast<std::int32_t>(field == 0 ? 0 : field - 1);
-  return multiply(sign, multiply(static_cast<float>(whole),
-                                 power_of_two(step - static_cast<std::int32_t>(format.mantissa))));
+  const std::uint32_t whole = fraction + (is_normal << format.mantissa);
+  const std::int32_t step = format.least + static_cast<std::int32_t>(field - is_normal);
+  const float value = multiply(static_cast<float>(static_cast<std::int32_t>(whole)),
+                               power_of_two(step - static_cast<std::int32_t>(format.mantissa)));
+  const std::uint32_t beyond = magnitude == format.infinity ? 0x7F800000U : 0x7FC00000U;
+  return float_of(sign | (magnitude > format.largest ? beyond : bits_of(value)));
 }
 
 WEFT_HOST_DEVICE inline std::uint16_t bfloat16_of(float value) {

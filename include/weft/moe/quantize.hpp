@@ -17,13 +17,15 @@ namespace moe {
 constexpr std::int32_t kScaleBlock = 128;  // values for each scale of fp8
 constexpr std::int32_t kNvfp4Block = 16;
 
+// NaN does not count. By bits, whose order is that of magnitudes: a vectorizer may not reorder comparisons of float.
 WEFT_HOST_DEVICE inline float largest_of(const float* values, std::int32_t count) {
-  float largest = 0;
+  std::int32_t largest = 0;
   for (std::int32_t i = 0; i < count; ++i) {
-    const float magnitude = values[i] < 0 ? -values[i] : values[i];
-    largest = magnitude > largest ? magnitude : largest;
+    const auto magnitude = static_cast<std::int32_t>(bits_of(values[i]) & 0x7FFFFFFF);
+    const std::int32_t number = magnitude > 0x7F800000 ? 0 : magnitude;
+    largest = number > largest ? number : largest;
   }
-  return largest;
+  return float_of(static_cast<std::uint32_t>(largest));
 }
 
 // The scale that brings `largest` to `reach`, the largest number of the format.
