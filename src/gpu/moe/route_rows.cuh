@@ -50,6 +50,16 @@ inline __device__ Routes routes_of(const Exchange& exchange, const Row& row) {
   return routes;
 }
 
+// One thread: under which of the source's lanes a combine answers the row, its first that has an expert here.
+inline __device__ void note_lane(const Receiving& receiving,
+                                 const Row& row,
+                                 std::uint32_t token,
+                                 unsigned lanes_here) {
+  const Shape& shape = receiving.exchange.shape;
+  *at<std::int32_t>(receiving.call.plan, shape.plan().lane_here_at(row.source, row.slot)) =
+      static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(lanes_here)) - 1;
+}
+
 // One warp: where the lanes of the row go; fills the plan and the list of copies.
 inline __device__ void route_to_experts(const Receiving& receiving,
                                         const Row& row,
@@ -81,8 +91,7 @@ inline __device__ void route_to_experts(const Receiving& receiving,
     at<float>(plan, shape.plan().weights_here_at(row.source, row.slot))[lane()] = weight;
   }
   if (lane() == 0) {
-    *at<std::int32_t>(plan, shape.plan().lane_here_at(row.source, row.slot)) =
-        static_cast<std::int32_t>(routes.token * shape.topk) + __ffs(static_cast<int>(firsts)) - 1;
+    note_lane(receiving, row, routes.token, firsts);
     receiving.shared.copies[group] = __popc(firsts);
   }
 }
@@ -112,8 +121,7 @@ inline __device__ void route_to_rank(const Receiving& receiving,
   const unsigned ours = __ballot_sync(kAllLanes, local >= 0);
   if (lane() == 0) {
     std::byte* plan = receiving.call.plan;
-    *at<std::int32_t>(plan, shape.plan().lane_here_at(row.source, row.slot)) =
-        static_cast<std::int32_t>(routes.token * shape.topk) + __ffs(static_cast<int>(ours)) - 1;
+    note_lane(receiving, row, routes.token, ours);
     *at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot)) = at_row;
     if (row.source == static_cast<std::uint32_t>(exchange.me)) {
       *at<std::int32_t>(plan, shape.plan().own_place_at(routes.token)) = at_row;

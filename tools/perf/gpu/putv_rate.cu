@@ -1,8 +1,7 @@
 // putv_rate: rows a second from PE 0 to its partner, over whatever lies between them. Each warp sends lists of 64 rows, each
 // list with one signal; and in a second row of the table every thread sends rows with a signal each. 64 rows are what a rank
-// has for a peer of 128 tokens that go to 8 of 128 experts on 16 ranks. Time: until all signals are at the target, which
-// quiet says; each signal adds 1, and none may be missing.
-#include "tools/perf/gpu/memory.cuh"
+// has for a peer of 128 tokens that go to 8 of 128 experts on 16 ranks.
+#include "tools/perf/gpu/signal_rate.cuh"
 
 namespace weft::perf::gpu {
 namespace {
@@ -12,14 +11,6 @@ namespace wd = weft::device;
 constexpr std::uint32_t kRows = 64;  // of a list
 constexpr std::uint32_t kWarpsMax = 16;
 static_assert(kWarpsMax * 32 == kTimedThreadsMax);
-
-struct Flow {
-  std::byte* dest;  // places of `bytes`, which the rows share if there are fewer
-  const std::byte* source;
-  std::size_t bytes;
-  std::uint64_t* word;
-  int peer;
-};
 
 // Rows that lie apart: neighbours in the list are no neighbours in memory.
 __device__ std::size_t place_of(const Flow& flow, std::uint32_t warp, std::uint32_t row) {
@@ -59,44 +50,21 @@ __global__ void __launch_bounds__(kTimedThreadsMax, 1)
   end_span(spans);
 }
 
-__global__ void receive_rows(std::uint64_t* word, std::uint64_t count) {
-  wd::signal_wait_until<wd::Warp>(word, wd::Comparison::Ge, count);
-}
-
 template <bool kInLists>
 std::uint64_t run_size(Session& session, Shape shape, std::size_t bytes, std::uint64_t before) {
   constexpr std::uint64_t kRowsInAll = 400'000;
   const std::uint64_t warps = std::uint64_t{shape.ctas} * shape.threads / 32;
-  const std::uint64_t iterations = std::max<std::uint64_t>(1, kRowsInAll / (warps * kRows));
-  const std::uint64_t after = before + (iterations + 1) * warps * (kInLists ? 1 : kRows);
-  prepare_bytes(session, bytes);
   Row row;
-  row.layout = Layout::Rate;
   row.title = kInLists ? "putv_rate" : "putv_rate_one_by_one";
   row.scope = kInLists ? "warp" : "thread";
   row.bytes = bytes;
-  row.count = bytes;
   row.ctas = shape.ctas;
   row.threads = shape.threads;
-  row.iterations = iterations;
-  if (session.me() == 0) {
-    const Flow flow{static_cast<std::byte*>(session.dest()),
-                    static_cast<const std::byte*>(session.source()), bytes, session.words(),
-                    session.other()};
-    for (const std::uint64_t count : {std::uint64_t{1}, iterations}) {
-      send_rows<kInLists>
-          <<<shape.ctas, shape.threads>>>(flow, static_cast<int>(count), spans_of_process());
-      check_launch();
-    }
-    row.latency_us = microseconds(shape.ctas, iterations * warps * kRows);
-  } else if (session.me() == session.partner()) {
-    receive_rows<<<1, 32>>>(session.words(), after);
-    check_launch();
-  }
-  Session::barrier();
-  session.add(row,
-              session.me() == session.partner() && read_word(session.words()) != after ? 1 : 0);
-  return after;
+  const Sent sent{std::max<std::uint64_t>(1, kRowsInAll / (warps * kRows)), warps * kRows,
+                  warps * (kInLists ? 1 : kRows)};
+  return measure_rate<wd::Warp>(session, row, sent, before, [&](const Flow& flow, int iterations) {
+    send_rows<kInLists><<<shape.ctas, shape.threads>>>(flow, iterations, spans_of_process());
+  });
 }
 
 Shape shape_of(const Options& options) {
@@ -114,8 +82,7 @@ Shape shape_of(const Options& options) {
 
 void run_putv_rate(Session& session) {
   const Shape shape = shape_of(session.options());
-  // Loaded before the sender may wait for it.
-  static_cast<void>(threads_for(reinterpret_cast<const void*>(&receive_rows), 32));
+  load_await_signals<wd::Warp>();
   std::uint64_t signals = 0;
   for (const std::size_t size : size_sequence(session.options().sizes)) {
     signals = run_size<true>(session, shape, size, signals);
