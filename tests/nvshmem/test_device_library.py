@@ -81,6 +81,11 @@ def test_nvrtc_compiles_calls_of_weft_itself(rtc, prefix, cuda_include, tmp_path
     assert len(symbols(nvrtc(rtc, source, "--gpu-architecture=sm_90", "-std=c++17", *includes(prefix, cuda_include)), tmp_path, well)) == 1
 
 
+@pytest.mark.parametrize("kind", ["bc", "ltoir"])
+def test_no_path_of_the_machine_that_built_it_is_inside(library, project, kind):
+    assert str(project).encode() not in library(kind).read_bytes()
+
+
 DECLARED = """extern "C" __device__ int nvshmem_my_pe(void);
     extern "C" __device__ void nvshmem_int_p(int*, int, int);
     extern "C" __device__ void nvshmemx_barrier_all_block(void);
