@@ -135,9 +135,9 @@ class Broken:
 
 
 ROWS = [
-    Broken("slow_nic", "put_bw, one of 4 NICs of 1 Gbit/s at a quarter of its rate, from 2 s after the change: share of what is left",
+    Broken("slow_nic", "put_bw, one of 4 NICs of 1 Gbit/s at a quarter of its rate, from 2 s after the change: share of the remaining capacity",
            "slow_rate", 0.9, True, ""),
-    Broken("slow_nic_time", "the same: time until 0.9 of what is left", "slow", None, False, "s"),
-    Broken("cut_nic", "put_bw, one of 4 NICs cut: time until 0.9 of what is left", "cut", 1, False, "s"),
+    Broken("slow_nic_time", "the same: time until 0.9 of the remaining capacity", "slow", None, False, "s"),
+    Broken("cut_nic", "put_bw, one of 4 NICs cut: time until 0.9 of the remaining capacity", "cut", 1, False, "s"),
     Broken("heal_nic", "that NIC healed after 4 s: time until 0.9 of four NICs", "heal", 1, False, "s"),
 ]

@@ -55,6 +55,6 @@ def longest_gap(lines):
 
 
 ROWS = {
-    "slow_rail": ("one of 4 rails slow, found out by itself, against what is left", slow_rail),
+    "slow_rail": ("one of 4 rails slow, detected by Weft, against the remaining capacity", slow_rail),
     "cut_rail": ("one of 4 rails cut in mid-run; every byte verified", cut_rail),
 }

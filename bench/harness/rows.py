@@ -169,7 +169,7 @@ def uneven_rails(settings):
                        theirs=possible / 1e6, unit="MB/s", samples=rates)]
 
 
-@row("coupled: that the lab shows the problem")
+@row("coupled: the lab reproduces the imbalance")
 def coupled_problem(settings):
     with lab(nics=16, rate="40mbit") as place:
         receive, transmit = balance_of(settings, place, 8, *eight_pes(256 * K), "--policy", "coupled")[0]

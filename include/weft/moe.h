@@ -223,7 +223,7 @@ WEFT_EXPORT int weft_moe_rejoin(weft_moe_t exchange);
 /* ---- On a GPU ------------------------------------------------------------------------------------ *
  * Exchanges of WEFT_MOE_DEVICE. Ranks of one node have each other's GPU memory mapped (NVLink, PCIe):
  * weft_moe_create is WEFT_INVALID_ARGUMENT or WEFT_MISMATCH on all PEs if one has not. To other nodes rows are
- * put; then combine is WEFT_MOE_REDUCED alone.
+ * put; then combine supports WEFT_MOE_REDUCED and WEFT_MOE_FP8 alone.
  *
  * Rows, ids, weights, scales, counts, offsets, plans and sums are in memory of this GPU; x, rows and
  * out at multiples of 16 bytes. Each call enqueues one kernel (two for more than 2,048 ids) and returns; the kernel

@@ -13,7 +13,7 @@ NAVIGATION = {
     "Look up": ["api/index", "docs/ENV", "docs/site/metrics", "docs/site/messages", "docs/site/tuning", "docs/GLOSSARY"],
     "Use": ["docs/OPENSHMEM", "docs/NVSHMEM", "docs/GPU", "docs/PYTHON", "docs/MOE", "docs/MEMORY_MODEL", "docs/WEFT_INFO", "docs/WEFT_TOP", "tools/run/README",
             "tools/perf/README", "tools/lab/README", "tools/plot/README", "examples/monitoring/README"],
-    "Performance": ["docs/PERFORMANCE", "docs/LOOM", "bench/peers/README"],
+    "Performance": ["docs/PERFORMANCE", "docs/MOE_MEASUREMENTS", "docs/LOOM", "bench/peers/README"],
     "How it works": ["docs/ARCHITECTURE", "docs/LIFE_OF_A_PUT", "docs/COUNTERS", "docs/RECORDING", "docs/DEVELOPING", "loom/README",
                      DECISIONS, "CHANGELOG"],
 }
