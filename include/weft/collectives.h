@@ -50,16 +50,16 @@ WEFT_EXPORT int weft_team_split_2d(weft_team_t parent,
                                    weft_team_t* x_team,
                                    weft_team_t* y_team);
 
-/* A team of any PEs, in any order, of which nobody else hears. One of them makes an id and tells it to the others by
- * whatever means the program has; then each calls weft_team_join with its place. An id is good for one team. */
+/* A team of any PEs, in any order, without a call on the other PEs. One of them makes an id and passes it to the others by
+ * any means of the program; then each calls weft_team_join with its place. An id is valid for one team. */
 typedef struct weft_team_place {
   int index; /* this PE's number in the team */
   int pe_count;
 } weft_team_place;
 
 WEFT_EXPORT int weft_team_make_id(uint64_t* id);
-/* Returns when all PEs of the team have called it, the one that made the id among them. One at a time of a PE. In jobs of
- * up to 4096 PEs. WEFT_INVALID_ARGUMENT: no such id or index; WEFT_MISMATCH: two PEs have the same index, or counts
+/* Returns when all PEs of the team have called it, the one that made the id among them. One call at a time per PE. In jobs
+ * of up to 4096 PEs. WEFT_INVALID_ARGUMENT: no such id or index; WEFT_MISMATCH: two PEs have the same index, or counts
  * differ; WEFT_OUT_OF_MEMORY as for weft_team_split. */
 WEFT_EXPORT int weft_team_join(uint64_t id, weft_team_place place, weft_team_t* team);
 /* Collective over the team. Also destroys its contexts (weft_team_ctx_create). */
@@ -80,7 +80,7 @@ WEFT_EXPORT int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context);
  * most 256 and the same on all PEs; `notes` has room for one of each PE, in team order. Both are any memory.
  * Collective; returns when all PEs have entered. */
 WEFT_EXPORT int weft_team_exchange(weft_team_t team, const void* note, size_t bytes, void* notes);
-/* Whether WEFT_CHECK_COLLECTIVES asks for that before a collective of this team, on CPU memory: 2 for yes, 1 for auto if
+/* Whether WEFT_CHECK_COLLECTIVES requests that before a collective of this team, on CPU memory: 2 for yes, 1 for auto if
  * its PEs share memory, else 0. The C functions do not compare; Python's do. */
 WEFT_EXPORT int weft_team_check_level(weft_team_t team);
 

@@ -44,39 +44,39 @@ WEFT_EXPORT int weft_device_check(void);
 
 /* `size` bytes of device memory, aligned to 256. Where the heap has no room it grows: CUDA may then wait for this
  * GPU's kernels, so no kernel may be running that waits for another PE. NULL with WEFT_OUT_OF_MEMORY, if a GPU
- * has too little memory or a NIC does not register it, or WEFT_MISMATCH; nothing has then changed on any PE. Ends
+ * has too little memory or a NIC cannot register it, or WEFT_MISMATCH; then nothing has changed on any PE. Ends
  * with a barrier of the hosts. */
 WEFT_EXPORT void* weft_device_malloc(size_t size);
 /* As weft_device_malloc, and zeroed. */
 WEFT_EXPORT void* weft_device_calloc(size_t count, size_t size);
-/* As weft_device_malloc. `alignment` is a power of two, at most 4 GiB and at most what the heap may become (the alignment of cudaMalloc with
+/* As weft_device_malloc. `alignment` is a power of two, at most 4 GiB and at most the maximum heap size (the alignment of cudaMalloc with
  * WEFT_DEVICE_MEMORY=ipc); the address is a multiple of it on each PE. Any other is WEFT_INVALID_ARGUMENT. */
 WEFT_EXPORT void* weft_device_align(size_t alignment, size_t size);
-/* Starts with a barrier of the hosts. Kernels that use the memory must have finished. A part of the heap by which
- * it has grown returns to the GPU when it holds no block; CUDA may then wait for kernels, as in
+/* Starts with a barrier of the hosts. Kernels that use the memory must have finished. A chunk by which the heap
+ * has grown is returned to the GPU when it holds no block; CUDA may then wait for kernels, as in
  * weft_device_malloc. NULL is accepted. */
 WEFT_EXPORT int weft_device_free(void* address);
 /* ---- The program's own GPU memory --------------------------------------------------------------------- *
- * Any memory of the PE's GPU may be the local side of a put or get, without a call. Registering it saves a copy
- * where NICs reach GPU memory: they then read and write it directly, as they do the heap. */
+ * Any memory of the PE's GPU may be the local side of a put or get, without registration. Registering it saves a
+ * copy if NICs can access GPU memory: transfers are then zero-copy, as those of the heap. */
 
 /* Not collective; any thread. Registers memory of cudaMalloc or of virtual memory management with the NICs of this
- * PE until weft_device_unregister. Where one of them cannot register it, a warning names it and the amount, and
+ * PE until weft_device_unregister. If one of them cannot register it, a warning names it and the size, and
  * transfers from there are staged as before (an error with WEFT_DEVICE_DIRECT=on). It does not become symmetric.
  * WEFT_INVALID_ARGUMENT for memory that is not of this PE's GPU, managed memory, memory in the device heap, and
  * memory that overlaps what is registered. weft_window_register does the same on all PEs. */
 WEFT_EXPORT int weft_device_register(void* address, size_t bytes);
 /* `address` is that of weft_device_register. Kernels that use the memory must have finished. Call it before the
- * memory is freed: until then the NICs keep the old memory, and what is allocated at its place cannot be
- * registered; the messages say so. */
+ * memory is freed: until then the NICs keep the old memory, and new memory at the same address cannot be
+ * registered; the error messages say so. */
 WEFT_EXPORT int weft_device_unregister(void* address);
 
-/* Collective. Makes memory of the program symmetric, and returns its symmetric address, to use like one of
- * weft_device_malloc: another mapping of the same memory, in the device heap. The memory must be one whole
+/* Collective. Makes memory of the program symmetric, and returns its symmetric address, to be used like one from
+ * weft_device_malloc: a second mapping of the same memory, in the device heap. The memory must be one whole
  * allocation of virtual memory management (cuMemCreate, cuMemMap) on this PE's GPU, with a handle that peers can
  * import (a file descriptor, or a fabric handle), where the node has other PEs; `bytes` a multiple of 2 MiB, the same on all PEs.
- * NULL with WEFT_INVALID_ARGUMENT for other memory, as that of cudaMalloc is, and for a heap that does not grow;
- * WEFT_OUT_OF_MEMORY if a NIC does not register it or no addresses are left; nothing has then changed on any PE. Ends with a barrier
+ * NULL with WEFT_INVALID_ARGUMENT for other memory, such as that of cudaMalloc, and for a heap that does not grow;
+ * WEFT_OUT_OF_MEMORY if a NIC cannot register it or no addresses are left; nothing has then changed on any PE. Ends with a barrier
  * of the hosts. CUDA may wait for kernels, as in weft_device_malloc. */
 WEFT_EXPORT void* weft_device_register_symmetric(void* address, size_t bytes);
 /* Collective. `address` is what weft_device_register_symmetric returned. Starts with a barrier of the hosts. Kernels

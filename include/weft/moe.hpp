@@ -4,7 +4,7 @@
 //   weft::moe::Received got = exchange.dispatch(tokens);      // got.row<float>(i), got.counts, got.offsets
 //   exchange.combine(got.plan, {.rows = out.data(), ...}, y.data());
 //
-// Errors are thrown as weft::Exception. Threads: one at a time calls the functions of one exchange.
+// Errors are thrown as weft::Exception. Threads: one at a time may call the functions of one exchange.
 #ifndef WEFT_MOE_HPP
 #define WEFT_MOE_HPP
 
@@ -23,8 +23,8 @@ namespace moe {
 // A plan, freed with its last owner. For any number of combines.
 using Plan = std::shared_ptr<weft_moe_plan>;
 
-// What one dispatch received. In WEFT_MOE_RANK_MAJOR the rows lie in the exchange's memory until the next dispatch but
-// one; else in memory of this object.
+// What one dispatch received. In WEFT_MOE_RANK_MAJOR the rows are in the exchange's memory, valid until the second dispatch
+// after it; else they are in memory of this object.
 struct Received {
   weft_moe_rows rows{};
   std::vector<std::int32_t> counts;   // rows of each local expert, or of each rank
@@ -60,8 +60,8 @@ class Exchange {
     check(weft_moe_dispatch_send(handle_, &tokens));
   }
 
-  // `reused`: what an earlier dispatch of this exchange returned and nobody reads any more; its memory is used again, so
-  // that its pages are there already.
+  // `reused`: the result of an earlier dispatch of this exchange that is no longer read; its memory is reused, because
+  // its pages are already mapped.
   [[nodiscard]] Received dispatch_recv(Received reused = {}) {
     Received got = std::move(reused);
     const bool is_by_rank =
@@ -101,11 +101,11 @@ class Exchange {
     combine_recv(out);
   }
 
-  // By rank: whether it came in time so far.
   void leave_out(int rank) { check(weft_moe_leave_out(handle_, rank)); }
 
   void rejoin() { check(weft_moe_rejoin(handle_)); }
 
+  // By rank: 1, or 0 for a rank that is masked.
   [[nodiscard]] std::vector<std::uint8_t> active() const {
     std::vector<std::uint8_t> active(static_cast<std::size_t>(shape_.ranks));
     check(weft_moe_active(handle_, active.data()));

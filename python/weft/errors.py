@@ -58,7 +58,7 @@ class Mismatch(Error):
 
 
 class Timeout(Error, TimeoutError):
-    """PEs did not come in time."""
+    """PEs did not take part in time."""
 
 
 class WrongVersion(Error, ImportError):

@@ -20,153 +20,143 @@ namespace {
 constexpr std::array kSettings{
     Setting{"WEFT_BOOTSTRAP", &Config::bootstrap, "", "auto",
             "auto|tcp|pmix|pmi|slurm|torchrun|single",
-            "How PEs find each other; auto takes what the environment offers. single makes each "
-            "process a job of its own."},
-    Setting{
-        "WEFT_BOOTSTRAP_FAMILY", &Config::bootstrap_family, "", "any", "any|ipv4|ipv6",
-        "Which addresses of this host PEs are given to find each other, where PE 0 or the maker "
-        "of a unique id is the one that they look for."},
-    Setting{
-        "WEFT_BOOTSTRAP_INTERFACES", &Config::bootstrap_interfaces, "", "", "",
-        "The interfaces of those addresses, by how their names begin: eth,ib. =eth0 is that one "
-        "alone, ^docker,virbr all but those. Empty: all that are up, the loopback only if there "
-        "is no other."},
+            "How PEs find each other; auto detects the launcher. single makes each process a job "
+            "of its own."},
+    Setting{"WEFT_BOOTSTRAP_FAMILY", &Config::bootstrap_family, "", "any", "any|ipv4|ipv6",
+            "Address family of the addresses of this host that PEs use to find each other. "
+            "Applies on PE 0, or on the maker of a unique id, to which the others connect."},
+    Setting{"WEFT_BOOTSTRAP_INTERFACES", &Config::bootstrap_interfaces, "", "", "",
+            "The interfaces of those addresses, by name prefix: eth,ib. =eth0 is exactly that "
+            "one, ^docker,virbr excludes those. Empty: all that are up, the loopback only if "
+            "there is no other."},
     Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
             "How long init waits for all PEs before it names the missing ones."},
-    Setting{
-        "WEFT_CHECK_COLLECTIVES", &Config::check_collectives, "", "auto", "auto|yes|no",
-        "Python's collectives compare their arguments between the PEs before they begin, and "
-        "raise weft.Mismatch where they differ: auto for CPU memory of teams that share memory, "
-        "yes for all. The same on all PEs."},
+    Setting{"WEFT_CHECK_COLLECTIVES", &Config::check_collectives, "", "auto", "auto|yes|no",
+            "Python's collectives compare their arguments between the PEs before they begin, and "
+            "raise weft.Mismatch if they differ: auto for CPU memory of teams that share memory, "
+            "yes for all. The same on all PEs."},
     Setting{"WEFT_CHECK_LEVEL", &Config::check_level, "", "1", "0|1|2",
             "Checks of arguments: 0 none; 1 PE, address and alignment; 2 also overlap and the "
             "bounds of allocated blocks."},
     Setting{"WEFT_COUNTERS_DIR", &Config::counters_dir, "", "/dev/shm", "",
-            "Folder in which each PE keeps its counters, as a file that others can read while it "
-            "runs (docs/COUNTERS.md); off for none."},
-    Setting{
-        "WEFT_DEVICE_DIRECT", &Config::device_direct, "", "auto", "auto|on|off",
-        "NICs carry data between GPUs of different nodes: auto where all rails of both PEs reach "
-        "their GPU's memory, on ends weft_device_init where one does not, off stages all of it."},
-    Setting{
-        "WEFT_DEVICE_HEAP_MAX", &Config::device_heap_max, "bytes", "128G", "",
-        "How far the symmetric heap on each PE's GPU grows, at most to the GPU's memory: addresses "
-        "for it are reserved from the start. The least of all PEs counts. 0: it does not grow."},
-    Setting{
-        "WEFT_DEVICE_HEAP_SIZE", &Config::device_heap_size, "bytes", "1G", "",
-        "Size of the symmetric heap on each PE's GPU at the start, taken by weft_device_init; the "
-        "same on all PEs. It grows when more is allocated."},
-    Setting{
-        "WEFT_DEVICE_MEMORY", &Config::device_memory, "", "auto", "auto|vmm|ipc",
-        "How device heaps are allocated and shared in a node: vmm, virtual memory management at "
-        "one stride of addresses, or ipc, cudaMalloc and IPC handles; auto: vmm where the GPU has "
-        "it."},
+            "Folder of the counter files: each PE keeps its counters in a file that others can "
+            "read while it runs (docs/COUNTERS.md); off for none."},
+    Setting{"WEFT_DEVICE_DIRECT", &Config::device_direct, "", "auto", "auto|on|off",
+            "GPUDirect RDMA between GPUs of different nodes: auto if all rails of both PEs can "
+            "access their GPU's memory; on makes weft_device_init fail if one cannot; off stages "
+            "all data through the host."},
+    Setting{"WEFT_DEVICE_HEAP_MAX", &Config::device_heap_max, "bytes", "128G", "",
+            "Maximum size of the symmetric heap on each PE's GPU, limited to the GPU's memory; "
+            "addresses for it are reserved at init. The smallest value of all PEs applies. 0: "
+            "the heap does not grow."},
+    Setting{"WEFT_DEVICE_HEAP_SIZE", &Config::device_heap_size, "bytes", "1G", "",
+            "Initial size of the symmetric heap on each PE's GPU, allocated by weft_device_init; "
+            "the same on all PEs. It grows when more is allocated."},
+    Setting{"WEFT_DEVICE_MEMORY", &Config::device_memory, "", "auto", "auto|vmm|ipc",
+            "How device heaps are allocated and shared in a node: vmm, virtual memory management "
+            "with peers at a fixed stride of addresses, or ipc, cudaMalloc and IPC handles; "
+            "auto: vmm if the GPU supports it."},
     Setting{"WEFT_DEVICE_SHARED", &Config::device_shared, "", "no", "",
-            "Several PEs may take one GPU, for tests: kernels that wait for each other then take "
-            "turns on it."},
+            "Allow several PEs to use one GPU, for tests: kernels that wait for each other then "
+            "take turns."},
     Setting{"WEFT_EAGER_BYTES_MAX", &Config::eager_bytes_max, "bytes", "1K", "",
-            "A put_signal, or a segment of a list, up to this size travels inside a message."},
+            "A put_signal, or a segment of a list, up to this size is sent inside a message "
+            "(eager)."},
     Setting{"WEFT_FAULTS", &Config::faults, "", "", "",
             "For tests: faults to inject, for example seed=7,reorder=0.3,delay=0.1,refuse=0.05."},
     Setting{"WEFT_GPU", &Config::gpu, "", "auto", "",
-            "The GPU by whose PCI switch this PE's NICs are chosen: an address (0000:1b:00.0), "
-            "none, or "
-            "auto: what is known of it at init (docs/GPU.md)."},
+            "The GPU whose PCI switch determines this PE's NICs: an address (0000:1b:00.0), "
+            "none, or auto: the GPU that is known at init (docs/GPU.md)."},
     Setting{"WEFT_HEAP_SIZE", &Config::heap_size, "bytes", "256M", "",
             "Size of the symmetric heap of each PE; the same on all PEs. Pages cost nothing until "
             "they are touched."},
-    Setting{
-        "WEFT_HUGE_PAGES", &Config::huge_pages, "", "auto", "auto|on|off",
-        "Huge pages for the heap: auto asks the kernel for transparent ones, which it gives where "
-        "shmem_enabled allows; on takes reserved ones (vm.nr_hugepages) first; off for none."},
+    Setting{"WEFT_HUGE_PAGES", &Config::huge_pages, "", "auto", "auto|on|off",
+            "Huge pages for the heap: auto asks the kernel for transparent ones, which it gives "
+            "if shmem_enabled allows; on takes reserved ones (vm.nr_hugepages) first; off for "
+            "none."},
     Setting{"WEFT_JOB_ID", &Config::job_id, "", "", "",
             "Name of the job, the same on all PEs; set by weft-run."},
-    Setting{
-        "WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
-        "Secret that a PE shows to the rendezvous; set by weft-run, and by you for torchrun and "
-        "plain srun on several hosts."},
+    Setting{"WEFT_JOB_SECRET", &Config::job_secret, "", "", "",
+            "Secret with which a PE proves to the rendezvous that it belongs to the job; set by "
+            "weft-run, and by you for torchrun and plain srun on several hosts."},
     Setting{"WEFT_LIBFABRIC", &Config::libfabric, "", "", "",
-            "The file of libfabric to open; empty: libfabric.so.1 as the loader finds it, then "
-            "those of "
-            "EFA's and Slingshot's installers."},
+            "Path of the libfabric to open; empty: libfabric.so.1 as the loader finds it, then "
+            "those of EFA's and Slingshot's installers."},
     Setting{"WEFT_LIBPMIX", &Config::libpmix, "", "", "",
-            "The file of libpmix to open under a launcher with PMIx; empty: libpmix.so.2 as the "
-            "loader finds it, then in the folders where sites keep it."},
-    Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "What goes to stderr."},
+            "Path of the libpmix to open under a launcher with PMIx; empty: libpmix.so.2 as the "
+            "loader finds it, then usual installation folders."},
+    Setting{"WEFT_LOG", &Config::log, "", "warn", "error|warn|info|debug", "Log level on stderr."},
     Setting{"WEFT_LOG_FILE", &Config::log_file, "", "", "",
-            "A file that gets what WEFT_LOG names, behind what it holds; then only errors go to "
-            "stderr too. %h stands for the host, %p for the process."},
-    Setting{
-        "WEFT_NICS", &Config::nics, "", "", "",
-        "NICs or local addresses that may become rails, separated by commas; empty for all that "
-        "are up. Loopback is used only if it is named here or nothing else is there."},
+            "File to which the log is appended; then only errors are also printed on stderr. %h "
+            "stands for the host, %p for the process."},
+    Setting{"WEFT_NICS", &Config::nics, "", "", "",
+            "NICs or local addresses that may become rails, separated by commas; empty for all "
+            "that are up. Loopback is used only if it is named here or there is no other."},
     Setting{"WEFT_NICS_SHARED", &Config::nics_shared, "", "no", "",
-            "Every PE of a node opens all NICs, instead of sharing them out."},
-    Setting{
-        "WEFT_NODE_LOCAL", &Config::node_local, "", "mapped", "mapped|cma",
-        "How PEs of a node reach each other's heaps: mapped loads and stores, or cma copies by the "
-        "kernel (cross-memory attach), for comparisons."},
+            "Every PE of a node opens all NICs, instead of dividing them among the PEs."},
+    Setting{"WEFT_NODE_LOCAL", &Config::node_local, "", "mapped", "mapped|cma",
+            "How PEs of a node access each other's heaps: mapped loads and stores, or cma copies "
+            "by the kernel (cross-memory attach), for comparisons."},
     Setting{"WEFT_NODE_SIZE", &Config::node_size, "PEs", "0", "",
-            "Treat each run of this many PEs as a node of its own; 0 for the real nodes."},
+            "Treat each group of this many consecutive PEs as a node of its own; 0 for the real "
+            "nodes."},
     Setting{"WEFT_ON_PEER_LOST", &Config::on_peer_lost, "", "end", "end|report",
-            "What a PE does when it hears that another one has died: end its process, as the job "
-            "cannot go on, or report it, by WEFT_PEER_LOST (weft.PeerLost) from calls that need "
-            "that PE. weft-run leaves the others running with report."},
+            "What a PE does when another one has died: end its process, or report it, by "
+            "WEFT_PEER_LOST (weft.PeerLost) from calls that need that PE. With report, weft-run "
+            "lets the others continue."},
     Setting{"WEFT_PE", &Config::pe, "", "-1", "", "This PE's number; set by weft-run."},
     Setting{"WEFT_PEER_LOST_MS", &Config::peer_lost_ms, "ms", "5000", "",
-            "A peer that no rail has reached for this long is lost for good."},
+            "A peer that no rail has reached for this long is lost permanently."},
     Setting{"WEFT_PE_COUNT", &Config::pe_count, "", "-1", "",
             "The number of PEs; set by weft-run."},
     Setting{"WEFT_PROGRESS_THREAD", &Config::progress_thread, "", "yes", "",
             "Run the progress thread; without it only calls into the library make progress."},
-    Setting{
-        "WEFT_PROVIDER", &Config::provider, "", "auto", "",
-        "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best that is "
-        "here."},
+    Setting{"WEFT_PROVIDER", &Config::provider, "", "auto", "",
+            "libfabric provider of the rails, for example tcp, efa, cxi; auto takes the best one "
+            "available."},
     Setting{"WEFT_PROXY_CORES", &Config::proxy_cores, "", "", "",
-            "Cores for the proxy threads of a machine's PEs, which carry out what kernels ask for, "
-            "for example 8-11,24: shared out in turn. Empty: where the system puts them."},
+            "Cores for the proxy threads of a machine's PEs, which carry out commands of "
+            "kernels, for example 8-11,24: assigned in turn. Empty: the system chooses."},
     Setting{"WEFT_PROXY_NAP_US", &Config::proxy_nap_us, "us", "50", "",
-            "The longest nap of a proxy thread that has nothing to do: what the first command "
-            "after a pause may wait. 0: it polls without a pause."},
+            "Longest sleep of an idle proxy thread, and so the longest delay of the first "
+            "command after a pause. 0: it polls all the time."},
     Setting{"WEFT_PROXY_SPIN_US", &Config::proxy_spin_us, "us", "200", "",
-            "How long a proxy thread polls after the last activity before it begins to nap."},
+            "How long a proxy thread polls after the last activity before it begins to sleep."},
     Setting{"WEFT_PROXY_WAKE_US", &Config::proxy_wake_us, "us", "20", "",
-            "How long signals and small data from other nodes wait for a thread of a kernel that "
-            "waits in a call of Weft; then a kernel of Weft stores them. Where none came last "
-            "time, it is started at once."},
-    Setting{
-        "WEFT_PUBLISH_BYTES_MAX", &Config::publish_bytes_max, "bytes", "-1", "",
-        "For tuning runs: collectives on one node copy and show what is no longer than this, and "
-        "read longer data where it lies; -1 for the table in src/collectives/choice.hpp."},
+            "How long signals and small data from other nodes wait for a GPU thread that waits "
+            "in a Weft call; then Weft starts a kernel that applies them. If there was no such "
+            "thread last time, the kernel starts at once."},
+    Setting{"WEFT_PUBLISH_BYTES_MAX", &Config::publish_bytes_max, "bytes", "-1", "",
+            "For tuning runs: collectives on one node copy data up to this size into a shared "
+            "buffer, and read larger data in place; -1 for the table in "
+            "src/collectives/choice.hpp."},
     Setting{"WEFT_RAIL_COUNT_MAX", &Config::rail_count_max, "", "32", "",
-            "The most rails that a PE opens, 1 to 32."},
+            "Maximum number of rails that a PE opens, 1 to 32."},
     Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", kDefaultRailPolicy, "",
             "Which rail of this PE and which rail of the peer carry a piece; docs/PERFORMANCE.md "
             "compares them.",
             kRailPolicies},
-    Setting{
-        "WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
-        "A rail that has completed nothing for this long while it should is examined, and taken "
-        "out if it is dead."},
+    Setting{"WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
+            "A rail with outstanding operations that completes nothing for this long is checked, "
+            "and taken out of use if it is dead."},
     Setting{"WEFT_RENDEZVOUS", &Config::rendezvous, "", "", "",
             "Where PEs meet: host:port or unix:/path; set by weft-run."},
     Setting{"WEFT_SPIN_US", &Config::spin_us, "us", "50", "",
-            "How long a wait polls before it gives up the core; 0 when PEs outnumber the cores."},
+            "How long a wait polls before it yields the core; 0 if PEs outnumber the cores."},
     Setting{"WEFT_STRIPE_BYTES_MIN", &Config::stripe_bytes_min, "bytes", "16K", "",
-            "The smallest piece into which a large operation is cut."},
+            "The smallest piece into which a large operation is split over rails."},
     Setting{
         "WEFT_SYMMETRIC_GLOBALS", &Config::symmetric_globals, "", "auto", "auto|yes|no",
         "Whether the program's global and static variables are symmetric; auto: in programs that "
         "begin with shmem_init."},
     Setting{"WEFT_TIMEOUT_S", &Config::timeout_s, "s", "0", "",
-            "A wait of a host call or of a kernel that lasts longer ends the job and says for what "
-            "it waited; 0 for never."},
+            "A wait of a host call or of a kernel that lasts longer ends the job, with a message "
+            "that says what it waited for; 0 for never."},
     Setting{"WEFT_WAIT_REPORT", &Config::wait_report_s, "s", "10", "",
-            "A wait of a host call or of a kernel that has got nowhere for this long says where it "
-            "waits, and for whom or what; 0 for never."},
+            "A wait of a host call or of a kernel without progress for this long is reported, "
+            "with the place and what or whom it waits for; 0 for never."},
     Setting{"WEFT_WARMUP", &Config::warmup, "", "yes", "",
-            "Open every connection that the policy may use at init."},
+            "At init, open every connection that the policy may use."},
 };
 
 constexpr std::array<std::string_view, 4> kToolVariables{"WEFT_LAB", "WEFT_LAB_DIR", "WEFT_RUN",

@@ -38,13 +38,13 @@ class EventHandle:
             self._event.record()
 
     def current_stream_wait(self):
-        """The current stream goes on after this point. Returns at once."""
+        """The current stream waits for this event. Returns at once."""
         if self._event is not None:
             torch.cuda.current_stream().wait_event(self._event)
 
 
 class EventOverlap:
-    """An event, and what is to be kept until it: a context manager, as DeepEP's."""
+    """An event, and the objects to keep alive until it: a context manager, as DeepEP's."""
 
     def __init__(self, event=None, extra_tensors=None):
         self.event, self.extra_tensors = event, extra_tensors
@@ -309,7 +309,7 @@ class Buffer:
         """Nothing is to be cleaned."""
 
     def low_latency_query_mask_buffer(self, mask_status):
-        """mask_status[rank] = 1 for a rank that did not come in time, or that was masked."""
+        """mask_status[rank] = 1 for a rank that did not take part in time, or that was masked."""
         mask_status.zero_()
         for exchange in self._exchanges.values():
             mask_status |= torch.from_numpy(~exchange.active_mask).to(mask_status)

@@ -1,4 +1,4 @@
-"""Exchange: dispatch and combine. The work is done by the module of C++ (weft/moe.h); here are arrays and their checks."""
+"""Exchange: dispatch and combine. The C++ module (weft/moe.h) does the work; this file has the arrays and their checks."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ _OF_DISPATCH, _GIVEN, _UNWEIGHTED = 1, 2, 3
 
 class Plan:
     """Where the rows of one dispatch came from and went to. Valid as long as it is kept, also after later dispatches: for
-    combine, for a backward pass, and for a dispatch of other rows by the same routes (Exchange.dispatch, plan=)."""
+    combine, for a backward pass, and for a dispatch of other rows along the same routes (Exchange.dispatch, plan=)."""
 
     def __init__(self, handle, topk_ids, topk_weights):
         self._handle, self._rows_shape = handle, None
@@ -30,7 +30,7 @@ class Plan:
 
     @property
     def tokens(self):
-        """Of this PE."""
+        """Number of tokens of this PE."""
         return len(self.topk_ids)
 
 
@@ -41,8 +41,8 @@ class Result:
     expert_padded: [local experts, ranks * max_tokens]. expert_compact: [rows], expert after expert, each from a multiple of
     `alignment`, zeros between them. rank_major: [ranks, max_tokens], as they arrived, no copy. rank_compact: [rows].
 
-    Rows beyond the counts are undefined. The memory is used again by the next dispatch but one, which is refused while a
-    view of it lives.
+    Rows beyond the counts are undefined. The memory is reused by the second dispatch after this one, which fails while a
+    view of it is alive.
     """
 
     x: Any
@@ -58,7 +58,7 @@ class Result:
     counts: Any
     """int32: rows of each local expert, or of each source rank."""
     offsets: Any
-    """int64: where each begins, in rows, and the end."""
+    """int64: where the rows of each begin, and the end."""
     plan: Plan
     """For combine."""
 
@@ -70,13 +70,13 @@ class Exchange:
     team: weft.Team, default weft.world. max_tokens: of one PE in one dispatch. experts: any number from the ranks to 4096;
     the first experts % ranks ranks own one more. topk: 1 to 32.
     payload: bfloat16, float16, float32, float64, fp8_e4m3, fp8_e5m2, nvfp4. scales: none, float32 or ue8m0 (fp8: for each 128
-    values), nvfp4. With fp8 and nvfp4, dispatch takes rows of that type with their scales, or wider ones to quantise.
+    values), nvfp4. With fp8 and nvfp4, dispatch accepts rows of that type with their scales, or wider types, which it quantises.
     hidden: values in a row, which is a multiple of 16 bytes. output: the type of combine; that of payload, or bfloat16.
     layout: see Result. timeout: seconds of each receive. on_timeout: "error" raises weft.Timeout, which names the PEs, and
-    breaks the exchange; "mask" goes on without them (Exchange.active_mask).
+    breaks the exchange; "mask" continues without them (Exchange.active_mask).
 
-    row_per: between nodes a row travels to each "rank" that needs it, or once to each "node", whose ranks then read it there,
-    and one sum comes back. "auto": "node" on CPUs, where nodes have several ranks.
+    row_per: between nodes a row is sent to each "rank" that needs it, or once to each "node", whose ranks then read it there,
+    and one sum comes back. "auto": "node" on CPUs if nodes have several ranks.
 
     device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, and calls enqueue
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
@@ -91,7 +91,7 @@ class Exchange:
                 from .gpu import GpuExchange
                 cls = GpuExchange
             except ImportError:
-                pass  # __init__ says so, and the other PEs hear of it
+                pass  # __init__ reports it, also to the other PEs
         return super().__new__(cls)
 
     def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
@@ -147,12 +147,12 @@ class Exchange:
     # ---- Dispatch
 
     def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both"):
-        """Sends each row of x to the ranks that own its experts, and returns a Result with the rows that came here.
+        """Sends each row of x to the ranks that own its experts, and returns a Result with the rows received here.
 
         x: [tokens, hidden] of the payload's type, 0 to max_tokens tokens; bfloat16 as uint16 in numpy, fp8 and nvfp4 as
         uint8 ([tokens, hidden / 2] for nvfp4), or types of ml_dtypes and torch. topk_ids: [tokens, topk], integers, -1: no
-        route. topk_weights: [tokens, topk] floats, or None: then combine gets them. scales: [tokens, blocks] for rows that
-        are quantised already (nvfp4: bytes, with the row's float at the end, as weft/moe.h says).
+        expert. topk_weights: [tokens, topk] floats, or None: then pass them to combine. scales: [tokens, blocks] for rows that
+        are already quantised (nvfp4: bytes, with the row's float at the end, as weft/moe.h says).
         plan: of an earlier dispatch, in place of topk_ids (and of topk_weights, unless given).
         phase: "send" returns None when the arrays may be reused; "recv" then waits and returns the Result.
         """
@@ -272,16 +272,16 @@ class Exchange:
 
     def combine(self, expert_out=None, plan=None, topk_weights=None, *, out=None, precision="reduced", weighted=True,
                 phase="both"):
-        """Brings the rows of the experts back, and returns [tokens, hidden] of the output's type: for each token the sum over
+        """Sends the rows of the experts back, and returns [tokens, hidden] of the output's type: for each token the sum over
         its experts of weight * row.
 
         expert_out: the shape of Result.x with `hidden` columns, of the output's type. plan: Result.plan. topk_weights:
-        [tokens, topk]; without them those of dispatch. weighted=False: each row counts once; always so in rank layouts,
+        [tokens, topk]; without them those of dispatch. weighted=False: each row has weight 1; always so in rank layouts,
         whose rows the caller has reduced.
         precision: "reduced" sums on the experts' ranks first, in float32, and sends one row for each token and rank;
         "exact" sends every row, sums in the order of lanes and rounds once; "lanes" returns the rows unsummed,
-        [tokens, topk, hidden]; "fp8" is "reduced" with half the bytes: what travels is rounded to fp8 with a scale for each 128
-        values (docs/MOE.md has the error). out: where to write.
+        [tokens, topk, hidden]; "fp8" is "reduced" with half the bytes: the rows sent are rounded to fp8 with a scale for each 128
+        values (docs/MOE.md has the error bound). out: where to write.
         phase: as in dispatch; "recv" takes `out` alone.
         """
         self._require("combine", phase)
@@ -342,15 +342,15 @@ class Exchange:
     # ---- The rest
 
     def refuse(self, step, reason):
-        """In place of a "dispatch" or "combine" that this PE cannot make: the others raise weft.Mismatch with the reason, and the
-        exchange goes on. For those who check arguments before they call."""
+        """Call it instead of a "dispatch" or "combine" that this PE cannot make: the others raise weft.Mismatch with the reason, and
+        the exchange stays usable. For callers that check arguments themselves."""
         self._require(choice(step, _STEPS, "step"), "both")
         self._dispatches += step == "dispatch"
         self._core.refuse(_STEPS[step], str(reason))
 
     def sources(self, plan):
-        """(ranks, tokens): for each row of the Result of `plan` the rank that it came from, and the token's number there; -1 for
-        rows that no token came for. int32, in the shape of Result.x without its last axis."""
+        """(ranks, tokens): for each row of the Result of `plan` the rank that it came from, and the token's index there; -1 for
+        unused rows. int32, in the shape of Result.x without its last axis."""
         if not isinstance(plan, Plan) or plan._rows_shape is None:
             raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result")
         ranks, tokens = numpy.empty(self._rows_max, "int32"), numpy.empty(self._rows_max, "int32")
@@ -359,14 +359,14 @@ class Exchange:
         return tuple(array[:math.prod(rows)].reshape(rows) for array in (ranks, tokens))
 
     def leave_out(self, rank):
-        """This PE goes on without `rank`, as if it had not come (on_timeout="mask"). Between calls; all other ranks do the same
-        at the same place. On a GPU it is waited for."""
+        """Masks `rank` at once, as after a timeout with on_timeout="mask". Between calls; all other ranks must do the same
+        at the same point. On a GPU this waits for the GPU."""
         self._core.leave_out(_integer(rank, "rank"))
 
     def rejoin(self):
-        """Brings ranks that were late or left out back: collective over all ranks, also over those. What a rank had begun is
-        dropped, and an exchange that a timeout broke works again. A PE whose process died cannot come back. A GPU is
-        waited for; a captured graph of rank_major is to be captured anew."""
+        """Brings back ranks that were late or left out. Collective over all ranks, including those. Calls that a rank had begun are
+        dropped, and an exchange that a timeout broke works again. A PE whose process died cannot come back. On a GPU this waits
+        for the GPU; graphs of rank_major must be captured anew."""
         self._core.rejoin()
         self._sending = None
 
@@ -375,11 +375,11 @@ class Exchange:
 
     @property
     def active_mask(self):
-        """bool [ranks]: False for a rank that did not come within a timeout (on_timeout="mask"), as this PE saw it."""
+        """bool [ranks]: False for a masked rank, which did not take part within a timeout (on_timeout="mask"), as seen by this PE."""
         return numpy.array(self._core.active(self.ranks), bool)
 
     def close(self):
-        """Gives the symmetric memory back. Collective over all PEs of the job. Plans stay valid for nothing but reading."""
+        """Frees the symmetric memory. Collective over all PEs of the job. Afterwards plans may only be read."""
         note, error = "", None
         if self.has_part and any(held is not None and held() is not None for held in self._held):
             error = InvalidArgument("weft.moe: views of a Result are alive; delete them before Exchange.close")
