@@ -29,6 +29,13 @@ def test_the_tour_passes(build, bin_dir, pes):
     assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
 
 
+@pytest.mark.parametrize("words, sentence", [
+    (["-np"], "--pe-count: 1 required UINT missing"), (["--no-such-option"], "no option --no-such-option"), ([], "no command")])
+def test_oshrun_without_a_value_or_a_program_says_so(bin_dir, words, sentence):
+    done = run(bin_dir / "oshrun", *words)
+    assert done.returncode == 2 and done.stderr.startswith("weft-run: ") and sentence in done.stderr
+
+
 def test_a_collective_that_returns_an_error_is_named_once(build, bin_dir):
     done = run(bin_dir / "oshrun", "-np", 1, build("collective", "-DWRONG_COLLECTIVE"))
     assert "shmem_long_sum_reduce: address 0x" in done.stdout and "weft_" not in done.stdout

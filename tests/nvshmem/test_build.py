@@ -211,6 +211,9 @@ def test_nvshmrun_sets_variables_and_refuses_what_it_does_not_know(prefix):
     assert well(prefix / "bin" / "nvshmrun.hydra", "-n", "1", "-genv", "A", "b c", "sh", "-c", "echo $A") == "b c\n"
     done = run(prefix / "bin" / "nvshmrun", "-no-such-option", "true")
     assert done.returncode == 2 and "unknown" in done.stderr
+    for words in (["-n"], ["-n", "2"], ["-genv", "A"], ["-no-such-option"]):
+        done = run(prefix / "bin" / "nvshmrun", *words)
+        assert done.returncode == 2 and "nvshmrun" in done.stderr and "unbound" not in done.stderr, words
 
 
 def test_nvshmem_info_names_the_versions_and_the_documented_variables(prefix, project):
