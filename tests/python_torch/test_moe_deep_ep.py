@@ -61,8 +61,12 @@ def test_normal_dispatch_and_combine(programs):
     """)
 
 
-def test_low_latency_dispatch_and_combine(programs):
-    programs.ok(3, MODEL + """
+@pytest.mark.parametrize("exactly", [True, False])
+def test_low_latency_dispatch_and_combine(programs, exactly):
+    """Not exactly: as between nodes on GPUs."""
+    programs.ok(3, MODEL + f"""
+    weft.moe.Exchange.combines_exactly = {exactly}
+""" + """
     with weft.init() as job:
         buffer = deep_ep.Buffer(None, num_rdma_bytes=deep_ep.Buffer.get_low_latency_rdma_size_hint(MOST, HIDDEN, 3, EXPERTS), low_latency_mode=True, num_qps_per_rank=2)
         x, ids, weights = inputs(job.pe)

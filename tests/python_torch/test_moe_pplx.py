@@ -35,9 +35,11 @@ MODEL = """
 """
 
 
-@pytest.mark.parametrize("dp_size", [1, 2])
-def test_dispatch_and_combine(programs, dp_size):
+@pytest.mark.parametrize("dp_size, exactly", [(1, True), (2, True), (1, False)])
+def test_dispatch_and_combine(programs, dp_size, exactly):
+    """Not exactly: as between nodes on GPUs."""
     programs.ok(4, MODEL + f"""
+    weft.moe.Exchange.combines_exactly = {exactly}
     DP = {dp_size}
     with weft.init() as job:
         groups = job.pe_count // DP

@@ -288,7 +288,8 @@ class Buffer:
                                              "get_next_low_latency_combine_buffer(handle), which was not asked for; fill it first")
             x = handle.combine_buffer
         combined = torch.empty(plan.tokens, exchange.hidden, dtype=torch.bfloat16, device=x.device) if out is None else out
-        exchange.combine(x.contiguous(), plan, topk_weights, out=combined, precision="exact", phase="send")
+        exchange.combine(x.contiguous(), plan, topk_weights, out=combined, phase="send",
+                         precision="exact" if exchange.combines_exactly else "reduced")
 
         def hook():
             exchange.combine(phase="recv")

@@ -82,8 +82,12 @@ class Exchange:
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
     as the GPU has multiprocessors.
 
+    combines_exactly: whether combine has the precisions "exact" and "lanes". On GPUs it does not between nodes.
+
     Threads: one at a time. Every PE makes the same calls in the same order.
     """
+
+    combines_exactly = True
 
     def __new__(cls, *arguments, device="cpu", **named):
         if cls is Exchange and str(device) != "cpu":
@@ -117,6 +121,7 @@ class Exchange:
             self._device = _cuda.initialize(gpu, "weft.moe.Exchange", arrays._agree)
         self._core = core.MoeExchange(team, numbers, timeout)
         self.max_tokens, self.hidden, self.experts, self.topk = sizes
+        self._team = team
         self.has_part = team is None or team.is_member
         self._sending = None
         self._held = [None, None]

@@ -10,6 +10,7 @@ What differs from the CPU's:
 - All calls can be captured in a CUDA graph; in rank_major a graph holds a multiple of three dispatches.
 """
 
+import functools
 import math
 
 import torch
@@ -63,6 +64,11 @@ class GpuExchange(Exchange):
         if not torch.cuda.is_available():
             raise NoCuda(f"weft.moe: device is {device!r}, and torch sees no GPU; give 'cpu'")
         return _cuda.device_of(device, "weft.moe.Exchange")
+
+    @functools.cached_property
+    def combines_exactly(self):
+        team = core.world if self._team is None else self._team
+        return all(core.node_of(team.translate(rank, core.world)) == core.node() for rank in range(self.ranks))
 
     def _look_at_shape(self):
         shape = self._core.shape()

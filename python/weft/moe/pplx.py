@@ -128,8 +128,9 @@ class AllToAll:
 
     def combine(self, out_tokens, indices, weights, expert_y, bound_m=None, do_send=True, do_recv=True):
         """out_tokens[token] = the sum over its experts of weight * row, in float32 and rounded once, for the tokens of the last
-        dispatch, whose indices are given again. weights: [tokens, experts_per_token]. expert_y: the shape of out_expert_x
-        with hidden_dim columns, of bfloat16, float16 or float32. A token without experts gets zeros."""
+        dispatch, whose indices are given again; between nodes on GPUs each rank's part of the sum is rounded too. weights:
+        [tokens, experts_per_token]. expert_y: the shape of out_expert_x with hidden_dim columns, of bfloat16, float16 or float32.
+        A token without experts gets zeros."""
         exchange = self._exchange(expert_y.device, str(expert_y.dtype).removeprefix("torch."), self.hidden_dim)
         tokens = len(indices)
         mine = self._mine(tokens)
@@ -143,7 +144,8 @@ class AllToAll:
             plan = copy.copy(self._plan)
             plan._rows_shape = tuple(rows.shape)
             self._sums = torch.empty(plan.tokens, self.hidden_dim, dtype=expert_y.dtype, device=expert_y.device)
-            exchange.combine(rows, plan, weights[mine].contiguous(), out=self._sums, precision="exact", phase="send")
+            exchange.combine(rows, plan, weights[mine].contiguous(), out=self._sums, phase="send",
+                             precision="exact" if exchange.combines_exactly else "reduced")
         if do_recv:
             sums = exchange.combine(phase="recv")
             self._sums = None
