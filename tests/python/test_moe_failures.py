@@ -10,6 +10,8 @@ SETUP = """
     x = numpy.full((4, 8), job.pe + 1.0, "float32")
     ids = numpy.array([[0, 1], [2, 3], [3, 4], [4, 0]])
     weights = numpy.ones((4, 2), "float32")
+    frozen = numpy.zeros((4, 8), "float32")
+    frozen.flags.writeable = False
     def attempt(call):
         try:
             call()
@@ -29,6 +31,10 @@ WRONG = [
      "x has the shape (4, 9), and [tokens, 8] of float32 is needed"),
     ("exchange.dispatch(x.astype('float64'), ids)", "InvalidArgument",
      "x is of float64, and the exchange moves float32; convert it first"),
+    ("exchange.dispatch(x.astype('>f4'), ids)", "WrongDtype", "x has the other byte order (>f4); convert it: x.astype('float32')"),
+    ("exchange.dispatch(x, ids, phase='sending')", "InvalidArgument", "phase is 'sending'; give one of both, send, recv"),
+    ("exchange.combine(out, plan, weights, phase='sending')", "InvalidArgument", "phase is 'sending'; give one of both, send, recv"),
+    ("exchange.combine(out.astype('>f4'), plan)", "WrongDtype", "expert_out has the other byte order (>f4)"),
     ("exchange.dispatch(x.astype('int64'), ids)", "WrongDtype", "x is of int64; give float32"),
     ("exchange.dispatch(x[:, ::2].repeat(2, 1)[:, ::1][::2], ids[::2])", "NotContiguous",
      "x is a view with gaps; copy it first (numpy.ascontiguousarray)"),
@@ -55,6 +61,9 @@ WRONG = [
      "out has the shape (3, 8), and [tokens, hidden] = (4, 8) is needed"),
     ("exchange.combine(out, plan, weights, precision='fp8')", "InvalidArgument",
      "with a multiple of 16 values, and these are 8 of float32; use 'reduced'"),
+    ("exchange.dispatch(x, plan=5)", "InvalidArgument", "plan is int; give the plan of a Result"),
+    ("exchange.combine(out, plan, weights, out=frozen)",
+     "InvalidArgument", "out is read-only; give an array that can be written"),
 ]
 
 
@@ -164,6 +173,9 @@ def test_a_result_in_place_outlives_refusals(programs):
     ({"max_tokens": 2.5}, "max_tokens is 2.5; give an integer"),
     ({"timeout": 0}, "timeout is 0 s; give more than 0"),
     ({"row_per": "pe"}, "row_per is 'pe'; give one of auto, rank, node"),
+    ({"hidden": 10**30}, "hidden is 1000000000000000000000000000000; give an integer of 32 bits"),
+    ({"topk": 2**31}, "topk is 2147483648; give an integer of 32 bits"),
+    ({"team": "world"}, "team is a str; give a weft.Team"),
     ({"layout": "rows"}, "layout is 'rows'; give one of rank_major, rank_compact, expert_padded, expert_compact"),
     ({"device": "cuda"}, "device is 'cuda', and torch")])
 def test_an_exchange_that_cannot_be_is_refused_on_all_pes(programs, arguments, text):
@@ -208,6 +220,24 @@ def test_a_third_living_result_is_refused_by_name(programs):
     kept = [exchange.dispatch(x, ids, weights)]
     said = attempt(lambda: exchange.close())
     assert "views of a Result are alive" in said, said
+    """)
+
+
+def test_a_combine_whose_out_was_refused_is_received_by_the_next_call(programs):
+    """Between its send and its receive: only this PE can know, and what was sent waits."""
+    programs.ok(2, SETUP + """
+    exchange = make()
+    for _ in range(3):
+        result = exchange.dispatch(x, ids, weights)
+        exchange.combine(result.x.copy(), result.plan, phase="send")
+        if job.pe == 1:
+            wrong = attempt(lambda: exchange.combine(phase="recv", out=numpy.zeros((3, 8), "float32")))
+            assert "out has the shape (3, 8), and [tokens, hidden] = (4, 8) is needed" in wrong, wrong
+            assert "out is read-only" in attempt(lambda: exchange.combine(phase="recv", out=frozen))
+            assert "phase is 'rec'" in attempt(lambda: exchange.combine(phase="rec"))
+        assert (exchange.combine(phase="recv") == 2 * x).all()
+        del result
+    works(exchange)
     """)
 
 

@@ -38,6 +38,9 @@ class Given:
             self.shape, self.dtype = array.shape, array.dtype.name
             self.address, is_contiguous = array.ctypes.data, array.flags.c_contiguous
             self._require(is_contiguous, "numpy.ascontiguousarray")
+            if not array.dtype.isnative:
+                raise WrongDtype(f"weft.moe: {argument} has the other byte order ({array.dtype.str}); convert it: "
+                                 f"{argument}.astype({self.dtype!r})")
         else:
             raise WrongDtype(f"weft.moe: {argument} is a {type(array).__name__}; give a numpy array or a CPU tensor")
 

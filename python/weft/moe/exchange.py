@@ -114,6 +114,8 @@ class Exchange:
                        _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")],
                        gpu is not None, _integer(blocks, "blocks"), _ROW_PER[choice(row_per, _ROW_PER, "row_per")])
             timeout = float(timeout)
+            if not isinstance(team, core.Team | None):
+                raise InvalidArgument(f"weft.moe: team is a {type(team).__name__}; give a weft.Team")
         except Exception as raised:  # the other PEs hear of it
             note, error = f"!{raised}", raised
         arrays._agree("weft.moe.Exchange", note, error)
@@ -168,7 +170,7 @@ class Exchange:
         self._dispatches += 1
         try:
             given = self._check_tokens((x, topk_ids, topk_weights, scales), plan, slot)
-        except Error as error:
+        except Exception as error:  # also one of numpy or torch: the other PEs wait for this call
             self._core.refuse(_STEPS["dispatch"], str(error))
             raise
         x, type_name, ids, weights, scales = given
@@ -186,6 +188,8 @@ class Exchange:
                 f"weft.moe: dispatch {self._dispatches} needs the memory of dispatch {self._dispatches - 2}, and views of "
                 "that Result are alive; two results may live: delete the older one, or copy what is kept of it")
         if plan is not None:
+            if not isinstance(plan, Plan):
+                raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result")
             topk_ids = plan.topk_ids
             topk_weights = plan.topk_weights if topk_weights is None else topk_weights
         for value, name in ((x, "x"), (topk_ids, "topk_ids")):
@@ -296,7 +300,7 @@ class Exchange:
             rows, weights, numbers, is_tensor = self._check_outputs(expert_out, plan, topk_weights, precision, weighted)
             if out is not None:
                 self._check_out(out, plan, precision)
-        except Error as error:
+        except Exception as error:  # as in dispatch
             self._core.refuse(_STEPS["combine"], str(error))
             raise
         self._core.combine_send(plan._handle, (rows.address, _address(weights)), 0, numbers)
@@ -333,15 +337,18 @@ class Exchange:
         given.require_shape(self._out_shape(plan, precision), "[tokens, hidden]")
         if given.type_for(self.output) != self.output:
             raise InvalidArgument(f"weft.moe: out is of {given.dtype}; give {self.output}")
+        if not given.is_tensor and not out.flags.writeable:
+            raise InvalidArgument("weft.moe: out is read-only; give an array that can be written")
         return given
 
     def _receive_sums(self, plan, precision, kind, out):
+        address = None if out is None else self._check_out(out, plan, precision).address  # refused, it can be called again
         self._sending = None
         if out is None:
             raw = numpy.empty(self._out_shape(plan, precision), numpy_dtype(self.output))
             self._core.combine_recv(raw.ctypes.data)
             return like(raw, self.output, *kind)
-        self._core.combine_recv(self._check_out(out, plan, precision).address)
+        self._core.combine_recv(address)
         return out
 
     # ---- The rest
@@ -402,7 +409,10 @@ class Exchange:
         if not self.has_part:
             raise InvalidArgument("weft.moe: this PE is in no team of the exchange")
         if phase not in _PHASES:
-            raise InvalidArgument(f"weft.moe: phase is {phase!r}; give one of {', '.join(_PHASES)}")
+            error = InvalidArgument(f"weft.moe: phase is {phase!r}; give one of {', '.join(_PHASES)}")
+            if not self._sending:  # else the call that was sent can still be received
+                self.refuse(step, error)
+            raise error
         sent = self._sending and self._sending[0]
         if phase == "recv" and sent != step:
             raise InvalidArgument(f"weft.moe: {step}(phase='recv') without {step}(phase='send') before it")
@@ -417,7 +427,10 @@ def _address(array):
 def _integer(value, name):
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InvalidArgument(f"weft.moe: {name} is {value!r}; give an integer")
-    return value.__index__()
+    number = value.__index__()
+    if not -2**31 <= number < 2**31:
+        raise InvalidArgument(f"weft.moe: {name} is {number}; give an integer of 32 bits")
+    return number
 
 
 def _follow(one, first):
