@@ -96,6 +96,7 @@ inline __device__ void take_in_place(const Receiving& receiving, const Row& row)
   if (lane() == 0) {
     has_come = await_row(receiving, row);
   }
+  __syncwarp();  // what the first thread has acquired, for all: a shuffle orders no memory
   has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, 0) != 0;
   if (has_come) {
     route_to_rank(receiving, row, routes_of(receiving.exchange, row));
