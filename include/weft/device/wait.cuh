@@ -57,7 +57,8 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
   return seen;
 }
 
-// As wait_word, by a whole warp, whose lanes apply operations from other nodes together.
+// As wait_word, by a whole warp, whose lanes apply operations from other nodes together. The first lane decides: what other
+// lanes have read of the word may be another value.
 template <typename T>
 __device__ T
 wait_word_by_warp(OperationName operation, const T* word, Comparison comparison, T value) {
@@ -66,7 +67,7 @@ wait_word_by_warp(OperationName operation, const T* word, Comparison comparison,
       sizeof(T)};
   T seen = read_word(word);
   Patience patience;
-  while (__any_sync(~0U, compare(seen, comparison, value)) == 0) {
+  while (__shfl_sync(~0U, compare(seen, comparison, value) ? 1 : 0, 0) == 0) {
     drain_by_warp();
     patience.poll(waiting, 64);
     seen = read_word(word);
