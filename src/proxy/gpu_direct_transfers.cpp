@@ -3,6 +3,7 @@
 #include <weft/device/list.hpp>
 
 #include <algorithm>
+#include <bitset>
 #include <utility>
 
 namespace weft::proxy {
@@ -134,14 +135,19 @@ Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
 }
 
 bool GpuDirectTransfers::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
-  bool has_shown = false;
+  // Those whose data is there before it is shown: the transport's threads may bring the data of others meanwhile.
+  std::bitset<kGpuDirectWindow> arrived;
+  for (std::size_t slot = 0; slot < kGpuDirectWindow; ++slot) {
+    arrived[slot] = has_get_[slot] && (lost || get_counter(slot).is_idle());
+  }
+  if (arrived.none()) {
+    return false;
+  }
+  context_.copier.show_nic_writes();
   const std::uint32_t before = get_count_;
-  for (std::size_t slot = 0; slot < kGpuDirectWindow && get_count_ > 0; ++slot) {
-    if (!has_get_[slot] || (!lost && !get_counter(slot).is_idle())) {
+  for (std::size_t slot = 0; slot < kGpuDirectWindow; ++slot) {
+    if (!arrived[slot]) {
       continue;
-    }
-    if (!std::exchange(has_shown, true)) {
-      context_.copier.show_nic_writes();
     }
     gets_[slot].failed = get_counter(slot).has_failed();
     if (on_done(gets_[slot])) {

@@ -302,6 +302,35 @@ TEST_F(ProxyGpuDirect, AGetNeedsNothingOfTheTargetsProxyAndIsShownBeforeItIsComp
   EXPECT_EQ(copies(0) + copies(1), 0U);
 }
 
+// The transport has threads of its own.
+TEST_F(ProxyGpuDirect, AGetThatArrivesWhileAnotherIsShownIsShownItself) {
+  start(2);
+  const auto progress = [this] {
+    for (int i = 0; i < 3000; ++i) {
+      at(0).transport->progress();
+      at(1).transport->progress();
+    }
+  };
+  device::Command late = get_command(heap(0) + kDest + kBulk);
+  late.bytes = kBulk - 8;
+  network_.hold_reads(late.bytes);
+  const std::uint64_t first = at(0).thread().issue(get_command(heap(0) + kDest));
+  const std::uint64_t second = at(0).thread().issue(late);
+  at(0).engine->poll();
+  progress();
+  ASSERT_EQ(network_.held(), 1U);
+  copiers_[0].meanwhile = [&] {
+    network_.let_go();
+    progress();
+  };
+  for (int i = 0; i < 10 && !is_complete(0, second); ++i) {
+    at(0).engine->poll();
+  }
+  EXPECT_TRUE(is_complete(0, first));
+  EXPECT_TRUE(is_complete(0, second));
+  EXPECT_EQ(copiers_[0].shows, 2);
+}
+
 TEST_F(ProxyGpuDirect, APairWithOneRailThatRefusesIsStagedAndOthersAreNot) {
   start(3, 1);
   EXPECT_FALSE(at(0).is_direct[1]);

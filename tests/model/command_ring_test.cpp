@@ -207,5 +207,115 @@ TEST(ModelInbox, CompetingThreadsApplyAnEntryOnce) {
       {[] { post<TwoHostWords>(1, nothing_more); }, [] { apply_inbox(); }, [] { apply_inbox(); }}));
 }
 
+// ---- Two threads of the GPU that apply together, as lanes of a warp. A shuffle or a ballot orders no memory (CUDA C++
+// Programming Guide, "Warp Shuffle Functions", "Warp Vote Functions"); __syncwarp does.
+
+constexpr std::uint64_t kLanes = 2;
+
+struct Pair {
+  // NOLINTBEGIN(modernize-avoid-c-arrays): device code has no std::array
+  alignas(RingView::kLineBytes) std::byte far[RingView::far_bytes(kLanes)];
+  alignas(RingView::kLineBytes) std::byte near[RingView::kNearBytes];
+  std::uint64_t said[8];          // 1 + what a lane has said, each word once
+  std::uint64_t reached[kLanes];  // how many syncs
+  std::uint64_t applied[2];       // by entry: how often
+  // NOLINTEND(modernize-avoid-c-arrays)
+};
+
+Pair pair;
+
+// As many slots as lanes: a GPU's inbox has no fewer.
+RingView ring_of_pair() {
+  return {.far = pair.far, .near = pair.near, .capacity = kLanes};
+}
+
+class ModelLanes {
+ public:
+  explicit ModelLanes(std::uint32_t number) : number_(number) {}
+
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
+  [[nodiscard]] std::uint32_t count() const { return kLanes; }
+
+  [[nodiscard]] bool is_first() const { return number_ == 0; }
+
+  template <typename Value>
+  [[nodiscard]] Value from_first(Value value) const {
+    return static_cast<Value>(hear(0, value));
+  }
+
+  [[nodiscard]] std::uint32_t leading(bool yes) const {
+    const bool first = hear(0, yes ? 1 : 0) != 0;
+    const bool second = hear(1, yes ? 1 : 0) != 0;
+    return !first ? 0 : second ? 2 : 1;
+  }
+
+  void sync() const {
+    ++syncs_;
+    AtomicRef(pair.reached[number_]).store(syncs_, std::memory_order_release);
+    await([&] {
+      return AtomicRef(pair.reached[1 - number_]).load(std::memory_order_acquire) >= syncs_;
+    });
+  }
+
+ private:
+  // What lane `from` says, without any order.
+  [[nodiscard]] std::uint64_t hear(std::uint32_t from, std::uint64_t own) const {
+    std::uint64_t& word = pair.said[heard_++];
+    if (number_ == from) {
+      AtomicRef(word).store(own + 1, std::memory_order_relaxed);
+      return own;
+    }
+    std::uint64_t said = 0;
+    await([&] {
+      said = AtomicRef(word).load(std::memory_order_relaxed);
+      return said != 0;
+    });
+    return said - 1;
+  }
+
+  std::uint32_t number_;
+  mutable std::uint64_t syncs_ = 0;
+  mutable std::uint64_t heard_ = 0;
+};
+
+struct ApplyOnce {
+  void copy(const SlotWords& /*arrived*/, const std::byte* /*payload*/) const {}  // no bytes
+
+  [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
+    // relaxed: only the number counts.
+    const std::uint64_t before =
+        AtomicRef(pair.applied[decode(arrived).operand]).fetch_add(1, std::memory_order_relaxed);
+    require(before == 0, "an entry is applied twice");
+    return 0;
+  }
+};
+
+// Before the threads begin: both entries have been published.
+void prepare_pair() {
+  new (&pair) Pair{};
+  for (std::uint64_t position = 0; position < kLanes; ++position) {
+    Command command;
+    command.kind = CommandKind::Signal;
+    command.operand = position;
+    encode(command, device::parity_of(position, kLanes), ring_of_pair().slot(position));
+  }
+}
+
+template <typename Lanes>
+std::uint32_t apply_for_pair(const Lanes& lanes) {
+  return device::InboxConsumer<TwoHostWords, ApplyOnce>(ring_of_pair()).drain(lanes, 1);
+}
+
+// One thread applies the first entry; the lanes that own the inbox next must all begin behind it.
+TEST(ModelInbox, AllLanesBeginWhereTheLastOwnerEnded) {
+  model::expect_no_violation(
+      {.prepare = prepare_pair,
+       .threads = {[] { apply_for_pair(device::OneLane{}); }, [] { apply_for_pair(ModelLanes(0)); },
+                   [] { apply_for_pair(ModelLanes(1)); }},
+       .finish = {},
+       .shared = {{&pair, sizeof(pair), ""}}});
+}
+
 }  // namespace
 }  // namespace weft::test

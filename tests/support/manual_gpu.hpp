@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <functional>
 
 #include "src/proxy/copier.hpp"
 
@@ -43,10 +44,17 @@ class ManualCopier final : public proxy::Copier {
     side.waiting.clear();
   }
 
-  void show_nic_writes() noexcept override { ++shows; }
+  void show_nic_writes() noexcept override {
+    ++shows;
+    if (meanwhile) {
+      meanwhile();
+    }
+  }
 
   // How often NICs' writes were shown to the "GPU".
   int shows = 0;
+  // What happens behind it, before the proxy goes on.
+  std::function<void()> meanwhile;
 
   // All that were ever asked for.
   [[nodiscard]] std::uint64_t issued(proxy::Direction direction) const {

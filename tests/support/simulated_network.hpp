@@ -72,9 +72,18 @@ class SimulatedNetwork {
     held_key_ = key;
   }
 
-  void let_go() { hold_writes(0, 0); }
+  // Reads of so many bytes stay on their way, until let_go.
+  void hold_reads(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    held_read_bytes_ = bytes;
+  }
 
-  // Writes that are held now.
+  void let_go() {
+    hold_writes(0, 0);
+    hold_reads(0);
+  }
+
+  // Operations that are held now.
   [[nodiscard]] std::size_t held() {
     const std::lock_guard lock(mutex_);
     std::size_t count = 0;
@@ -153,6 +162,9 @@ class SimulatedNetwork {
   }
 
   [[nodiscard]] bool is_held(const Flight& flight) const {
+    if (flight.kind == Kind::Read) {
+      return held_read_bytes_ != 0 && flight.local.bytes == held_read_bytes_;
+    }
     return held_key_ != 0 && flight.kind == Kind::Write && flight.to == held_rail_ &&
            flight.key == held_key_;
   }
@@ -237,7 +249,8 @@ class SimulatedNetwork {
   std::deque<Node> nodes_;
   std::vector<Flight> flights_;
   std::size_t held_rail_ = 0;
-  std::uint64_t held_key_ = 0;  // 0: nothing is held
+  std::uint64_t held_key_ = 0;  // 0: no write is held
+  std::size_t held_read_bytes_ = 0;
   std::span<std::byte> forbidden_;
 };
 

@@ -53,6 +53,7 @@ class InboxConsumer {
     if (lanes.from_first(is_locked ? 1U : 0U) == 0) {
       return 0;
     }
+    lanes.sync();  // the first thread's acquire, for all: from_first orders no memory
     std::uint64_t next = Memory::load_near(ring_.next());  // guarded by the lock
     std::uint32_t applied = 0;
     std::uint32_t count = lanes.count();

@@ -57,7 +57,8 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
   return seen;
 }
 
-// As wait_word, by a whole warp, whose lanes apply operations from other nodes together.
+// As wait_word, by a whole warp, whose lanes apply operations from other nodes together. The first lane decides: what other
+// lanes have read of the word may be another value.
 template <typename T>
 __device__ T
 wait_word_by_warp(OperationName operation, const T* word, Comparison comparison, T value) {
@@ -66,15 +67,11 @@ wait_word_by_warp(OperationName operation, const T* word, Comparison comparison,
       sizeof(T)};
   T seen = read_word(word);
   Patience patience;
-  unsigned satisfied = __ballot_sync(~0U, compare(seen, comparison, value));
-  while (satisfied == 0) {
+  while (__shfl_sync(~0U, compare(seen, comparison, value) ? 1 : 0, 0) == 0) {
     drain_by_warp();
     patience.poll(waiting, 64);
     seen = read_word(word);
-    satisfied = __ballot_sync(~0U, compare(seen, comparison, value));
   }
-  // Lanes may read apart: one that did not see it returns what another saw.
-  seen = bits_as<T>(__shfl_sync(~0U, bits_of(seen), __ffs(static_cast<int>(satisfied)) - 1));
   // SYNC device-signal (pairs with include/weft/device/signal.cuh): see the head of this file
   fence_acquire();
   return seen;
