@@ -95,7 +95,7 @@ def dtype_name(dtype, name):
         found = _NAMES_OF_PYTHON[dtype]
     else:
         found = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).removeprefix("torch.")
-    if not core.element_bytes(found):
+    if not core.element_bytes(found) or not getattr(dtype, "isnative", True):
         raise WrongDtype(f"{name}: there is no element type {dtype!r}; give one of {core.dtype_names()}")
     return found
 

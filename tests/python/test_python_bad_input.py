@@ -144,17 +144,18 @@ def test_different_shapes_are_named_on_all_pes(programs):
     assert len(done.lines()) == 3
 
 
-def test_a_wrong_argument_on_one_pe_is_heard_on_all(programs):
-    done = programs.ok(2, """
+@pytest.mark.parametrize("dtype, shown", [("'float31'", "'float31'"), ("numpy.dtype('>i4')", "dtype('>i4')")])
+def test_a_wrong_argument_on_one_pe_is_heard_on_all(programs, dtype, shown):
+    done = programs.ok(2, f"""
         with weft.init() as job:
             try:
-                weft.zeros(4, "float31" if job.pe == 1 else "float32")
+                weft.zeros(4, {dtype} if job.pe == 1 else "float32")
             except weft.Error as error:
                 say(job.pe, type(error).__name__, error)
     """)
     first, second = done.lines()
-    assert first.startswith("0 Mismatch weft.zeros: PE 1 could not take part: weft.zeros: there is no element type 'float31'")
-    assert second.startswith("1 WrongDtype weft.zeros: there is no element type 'float31'; give one of")
+    assert first.startswith(f"0 Mismatch weft.zeros: PE 1 could not take part: weft.zeros: there is no element type {shown}")
+    assert second.startswith(f"1 WrongDtype weft.zeros: there is no element type {shown}; give one of")
 
 
 # What PE 1 calls, what the others do, and what all raise.
