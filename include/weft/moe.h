@@ -99,7 +99,7 @@ typedef struct weft_moe_config {
  * PEs that do not take part, *exchange may only be passed to weft_moe_destroy. Takes symmetric memory: about
  * 2 (WEFT_MOE_RANK_MAJOR: 3) * ranks * max_tokens rows of a dispatch, and 2 * max_tokens * topk rows of a combine. */
 WEFT_EXPORT int weft_moe_create(const weft_moe_config* config, weft_moe_t* exchange);
-/* Collective over all PEs of the job. NULL is accepted. Plans stay valid. */
+/* Collective over all PEs of the job. NULL is accepted. Its plans can only be freed afterwards. */
 WEFT_EXPORT int weft_moe_destroy(weft_moe_t exchange);
 
 typedef struct weft_moe_shape {

@@ -15,6 +15,9 @@ Blob abort_payload(const Error& failure) {
   return fields.bytes();
 }
 
+// As waits of operations do (rma/waiter.hpp).
+constexpr std::chrono::seconds kReportAfter{10};
+
 Blob end_payload(int status) {
   return FieldWriter().u32(static_cast<std::uint32_t>(status)).bytes();
 }
@@ -118,7 +121,9 @@ void RendezvousJob::arrive(Pe pe, Blob blob) {
   blobs_[pe.value] = std::move(blob);
   ++arrived_count_;
   if (!round_deadline_) {
-    round_deadline_ = Clock::now() + options_.timeout;
+    const Clock::time_point now = Clock::now();
+    round_deadline_ = now + options_.timeout;
+    report_at_ = now + kReportAfter;
   }
   if (arrived_count_ == options_.pe_count) {
     complete_round();
@@ -136,6 +141,7 @@ void RendezvousJob::complete_round() {
   ++round_;
   arrived_count_ = 0;
   round_deadline_.reset();
+  report_at_.reset();
   has_arrived_.assign(options_.pe_count, false);
   blobs_.assign(options_.pe_count, {});
 }
@@ -214,7 +220,19 @@ Clock::time_point RendezvousJob::deadline() const {
                      : round_deadline_.value_or(Clock::time_point::max());
 }
 
+Clock::time_point RendezvousJob::next_check() const {
+  return has_ended() ? Clock::time_point::max()
+                     : std::min(deadline(), report_at_.value_or(deadline()));
+}
+
 void RendezvousJob::check_deadline(Clock::time_point now) {
+  if (!has_ended() && report_at_.value_or(deadline()) <= now && now < deadline()) {
+    report_at_.reset();
+    log::warn("init has been waiting for {} for {}; it fails after {} (WEFT_BOOTSTRAP_TIMEOUT)",
+              format_pes(missing()),
+              format_seconds(std::chrono::milliseconds(kReportAfter).count()),
+              format_seconds(options_.timeout.count()));
+  }
   if (deadline() <= now) {
     fail_all(Status::Timeout, fmt::format("{} did not come within {}", format_pes(missing()),
                                           format_seconds(options_.timeout.count())));

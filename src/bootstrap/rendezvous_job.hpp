@@ -61,7 +61,9 @@ class RendezvousJob {
 
   // When the round fails; max() if it has not begun, or if the job has ended.
   [[nodiscard]] Clock::time_point deadline() const;
-  // Fails the round if its deadline has passed; the error names the missing PEs.
+  // When check_deadline has something to do; max() if never.
+  [[nodiscard]] Clock::time_point next_check() const;
+  // Fails the round if its deadline has passed; the error names the missing PEs. Before that, once, after 10 s: logs them.
   void check_deadline(Clock::time_point now);
 
   // The PE whose loss broke the job, as far as the rendezvous knows.
@@ -103,6 +105,7 @@ class RendezvousJob {
   std::vector<Blob> blobs_;        // by PE, in this round
   std::uint32_t arrived_count_ = 0;
   std::optional<Clock::time_point> round_deadline_;  // set by the round's first PE
+  std::optional<Clock::time_point> report_at_;       // set by it too
 
   std::optional<Error> failure_;
   std::optional<Pe> first_lost_;

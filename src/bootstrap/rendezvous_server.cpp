@@ -269,7 +269,7 @@ void RendezvousServer::arm_timer() {
       next = std::min(next, client->deadline);
     }
   }
-  next = std::min(next, job_.deadline());
+  next = std::min(next, job_.next_check());
   itimerspec when{};  // zero disarms; setting an armed timer also clears its readability
   if (next != Clock::time_point::max()) {
     // steady_clock is CLOCK_MONOTONIC; at least 1 ns, as 0 would disarm.

@@ -1,7 +1,9 @@
 // The job of a rendezvous without sockets: who is told what, and in which order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -91,6 +93,24 @@ TEST_F(RendezvousJobs, TheDeadlineBeginsWithTheFirstPeAndNamesTheOthers) {
   EXPECT_EQ(job.failure()->status(), Status::Timeout);
   EXPECT_THAT(job.failure()->what(), HasSubstr("PEs 0, 2 did not come within 1 s"));
   EXPECT_EQ(job.deadline(), Clock::time_point::max());
+}
+
+TEST_F(RendezvousJobs, ARoundThatLastsNamesOnceWhomItWaitsFor) {
+  RendezvousJob job({.rendezvous = "here", .pe_count = 3, .timeout = 60s},
+                    [](Pe /*pe*/, const SharedFrame& /*frame*/) {});
+  EXPECT_EQ(job.next_check(), Clock::time_point::max());
+  job.join(Pe(1));
+  const Clock::time_point report_at = job.next_check();
+  EXPECT_EQ(job.deadline() - report_at, 50s);
+  ::testing::internal::CaptureStderr();
+  job.check_deadline(report_at - 1ns);
+  job.check_deadline(report_at);
+  job.check_deadline(report_at + 1s);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("init has been waiting for PEs 0, 2 for 10 s; it fails after 60 s"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  EXPECT_EQ(job.next_check(), job.deadline());
+  EXPECT_FALSE(job.failure());
 }
 
 TEST_F(RendezvousJobs, AFrameOutOfTurnIsAnError) {
