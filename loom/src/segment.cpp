@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -118,13 +119,15 @@ void check_sizes(const Settings& settings) {
   }
 }
 
+// The path names a fabric once that is whole, so nobody opens a part of one.
 Segment& create_locked(const std::string& path,
                        std::string_view persona,
                        const Settings& settings,
                        std::uint32_t owner) {
   check_sizes(settings);
-  ::unlink(path.c_str());
-  const File file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string unfinished = path + ".new";
+  ::unlink(unfinished.c_str());
+  const File file(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open() || ::ftruncate(file.get(), sizeof(Segment)) != 0) {
     throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
                             path, error_words(errno)));
@@ -139,6 +142,10 @@ Segment& create_locked(const std::string& path,
     nic.rate_permille.store(1000, std::memory_order_relaxed);  // relaxed: under the lock
   }
   segment.magic = kMagic;
+  if (::rename(unfinished.c_str(), path.c_str()) != 0) {
+    throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
+                            path, error_words(errno)));
+  }
   return segment;
 }
 
