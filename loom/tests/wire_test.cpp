@@ -3,17 +3,46 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include "loom/src/arrivals.hpp"
+#include "loom/src/segment.hpp"
 #include "loom/src/settings.hpp"
 #include "loom/src/shreds.hpp"
 
 namespace loom {
 namespace {
+
+TEST(Fabric, IsWholeWhereverItIsFound) {
+  std::string folder = ::testing::TempDir() + "fabric.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/a.fabric";
+  std::atomic<bool> is_over = false;
+  std::thread maker([&] {
+    for (int i = 0; i < 200; ++i) {
+      close_segment(create_segment(path, "loom", {}, 0));
+    }
+    is_over = true;
+  });
+  while (!is_over) {
+    try {
+      close_segment(open_segment(path));
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find("another version"), std::string::npos);
+    }
+  }
+  maker.join();
+  remove_fabric(path);
+  EXPECT_EQ(::rmdir(folder.c_str()), 0);
+}
 
 TEST(Wire, APaceCountsPayloadAndHeaders) {
   const Pace pace{
