@@ -80,13 +80,17 @@ Segment& map(const File& file, const std::string& path) {
   return *static_cast<Segment*>(memory);
 }
 
+[[noreturn]] void fail_to_make(const std::string& path) {
+  throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
+                          path, error_words(errno)));
+}
+
 // Those that make, replace or remove the same fabric take turns.
 File lock_beside(const std::string& path) {
   const std::string lock = path + ".lock";
   File file(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.is_open() || ::flock(file.get(), LOCK_EX) != 0) {
-    throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            lock, error_words(errno)));
+    fail_to_make(lock);
   }
   return file;
 }
@@ -129,8 +133,7 @@ Segment& create_locked(const std::string& path,
   ::unlink(unfinished.c_str());
   const File file(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open() || ::ftruncate(file.get(), sizeof(Segment)) != 0) {
-    throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            path, error_words(errno)));
+    fail_to_make(path);
   }
   Segment& segment = map(file, path);
   segment.layout_bytes = sizeof(Segment);
@@ -143,8 +146,7 @@ Segment& create_locked(const std::string& path,
   }
   segment.magic = kMagic;
   if (::rename(unfinished.c_str(), path.c_str()) != 0) {
-    throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            path, error_words(errno)));
+    fail_to_make(path);
   }
   return segment;
 }
@@ -152,8 +154,7 @@ Segment& create_locked(const std::string& path,
 std::string make_folder(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw Error(fmt::format("{} cannot be made: {}; set LOOM_DIR to a folder that may be written",
-                            folder, error_words(errno)));
+    fail_to_make(folder);
   }
   return folder;
 }
