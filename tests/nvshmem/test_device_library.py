@@ -126,6 +126,17 @@ def test_the_bitcode_has_each_name_of_kernels_and_asks_for_printf_alone(library,
     assert [line[-1] for line in lines if line[-2] == "U"] == ["vprintf"]
 
 
+def test_no_tail_call_of_the_bitcode_gets_the_address_of_a_local_variable(library, llvm):
+    """The compiler of a kernel would leave out the stores to the variable, as it may for a tail call."""
+    text = well(llvm("llvm-dis"), library("bc"), "-o", "-")
+    found = []
+    for function in re.findall(r"^define .*\{\n(?:.*\n)*?\}$", text, re.MULTILINE):
+        local = "|".join(re.escape(name) for name in re.findall(r"^ +(%\S+) = alloca ", function, re.MULTILINE))
+        if local:
+            found += re.findall(rf"^ .*\btail call [^@\n]*@.*\(.*(?:{local})[,)].*$", function, re.MULTILINE)
+    assert found == []
+
+
 def test_the_bitcode_is_bound_to_no_compiler(library, llvm):
     text = well(llvm("llvm-dis"), library("bc"), "-o", "-")
     assert 'target triple = "nvptx64-nvidia-cuda"' in text and "@weft_device_state_of_module = " in text

@@ -1,9 +1,13 @@
-"""The names of DeepEP and pplx_kernels with tensors on a GPU: the same rows and sums as with tensors of the CPU."""
+"""The names of DeepEP and pplx_kernels with tensors on a GPU: the same rows and sums as with tensors of the CPU.
+
+In one node the sums have the same bits. Between nodes a GPU rounds the part of each node (precision "reduced"), so they are close.
+"""
 import pytest
 import torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
 SHARED = {"WEFT_DEVICE_SHARED": "yes", "WEFT_DEVICE_HEAP_SIZE": "64M", "WEFT_DEVICE_HEAP_MAX": "1G"}
+NODES = pytest.mark.parametrize("nodes", [{}, {"WEFT_NODE_SIZE": "1", "WEFT_NICS": "127.0.0.1"}], ids=["one_node", "nodes_of_one"])
 MODEL = """
     import weft.moe.deep_ep as deep_ep, weft.moe.pplx as pplx
     torch.cuda.set_device(int(os.environ.get('WEFT_PE', 0)) % torch.cuda.device_count())
@@ -15,13 +19,23 @@ MODEL = """
         ids[0, 1] = -1
         return torch.randn(TOKENS - pe, HIDDEN, generator=random).bfloat16(), ids, torch.rand(TOKENS - pe, TOPK, generator=random)
 
+    class Sums:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
     def same(a, b):
+        is_near = isinstance(a, Sums) and os.environ.get("WEFT_NODE_SIZE") == "1"
+        a, b = (getattr(each, "tensor", each).cpu().contiguous() for each in (a, b))
         assert a.dtype == b.dtype and a.shape == b.shape, (a.dtype, a.shape, b.dtype, b.shape)
-        assert torch.equal(a.contiguous().view(torch.uint8), b.cpu().contiguous().view(torch.uint8))
+        if is_near:
+            torch.testing.assert_close(b, a, rtol=0.02, atol=0.02 * a.abs().max().item())
+        else:
+            assert torch.equal(a.view(torch.uint8), b.view(torch.uint8))
 """
 
 
-def test_deep_ep_in_normal_mode(programs):
+@NODES
+def test_deep_ep_in_normal_mode(programs, nodes):
     programs.ok(2, MODEL + """
     with weft.init() as job:
         buffer, given = deep_ep.Buffer(None), inputs(job.pe)
@@ -36,15 +50,16 @@ def test_deep_ep_in_normal_mode(programs):
             event.current_stream_wait()
             worst = buffer.dispatch(x, num_tokens_per_expert=per_expert, topk_idx=ids, topk_weights=weights, num_worst_tokens=40)
             assert worst[3] == [] and (worst[1][len(rows):] == -1).all() and len(worst[0]) == len(worst[2]) == 40
-            found.append((per_rank, per_expert, in_rank, rows, got_ids, got_weights, torch.tensor(counts), y, back, again,
+            found.append((per_rank, per_expert, in_rank, rows, got_ids, got_weights, torch.tensor(counts), Sums(y), back, again,
                           worst[0][:len(rows)], worst[1], worst[2]))
         for a, b in zip(*found):
             same(a, b)
         buffer.destroy()
-    """, **SHARED)
+    """, **SHARED, **nodes)
 
 
-def test_deep_ep_with_low_latency(programs):
+@NODES
+def test_deep_ep_with_low_latency(programs, nodes):
     programs.ok(2, MODEL + """
     with weft.init() as job:
         buffer, given = deep_ep.Buffer(None, low_latency_mode=True), inputs(job.pe)
@@ -66,14 +81,14 @@ def test_deep_ep_with_low_latency(programs):
                 combined, event, hook = buffer.low_latency_combine(y, ids, weights, handle, zero_copy=packed, return_recv_hook=hooks)
                 if hooks:
                     hook()
-                found.append((counts, torch.cat(rows), torch.cat(scales), combined, *handle[:2]))
+                found.append((counts, torch.cat(rows), torch.cat(scales), Sums(combined), *handle[:2]))
             for a, b in zip(*found):
                 same(a, b)
         mask = torch.ones(2, dtype=torch.int32, device="cuda")
         buffer.low_latency_query_mask_buffer(mask)
         assert mask.tolist() == [0, 0]
         buffer.destroy()
-    """, **SHARED)
+    """, **SHARED, **nodes)
 
 
 def test_deep_ep_with_a_rank_that_is_masked_and_comes_back(programs):
@@ -102,7 +117,8 @@ def test_deep_ep_with_a_rank_that_is_masked_and_comes_back(programs):
 
 @pytest.mark.parametrize("dp_size", [1, 2])
 @pytest.mark.parametrize("scale_bytes", [0, 16])
-def test_pplx(programs, dp_size, scale_bytes):
+@NODES
+def test_pplx(programs, dp_size, scale_bytes, nodes):
     programs.ok(2, MODEL + f"""
     DP, SCALE_BYTES = {dp_size}, {scale_bytes}
     with weft.init() as job:
@@ -124,9 +140,9 @@ def test_pplx(programs, dp_size, scale_bytes):
                 sums = torch.zeros(len(x), HIDDEN, dtype=torch.bfloat16, device=device)
                 y = (torch.arange(rows[..., :1].numel(), device=device).view(3, -1, 1) / 8).expand(-1, -1, HIDDEN).bfloat16()
                 ata.combine(sums, ids, weights, y, bound)
-                found.append(sums)
+                found.append(Sums(sums))
             ata.destroy()
         half = len(found) // 2
         for a, b in zip(found[:half], found[half:]):
             same(a, b)
-    """, **SHARED)
+    """, **SHARED, **nodes)

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+LIMIT_S = 5400
+"""For a wheel with CUDA: kernels for several GPUs take half an hour on two cores without a compiler cache."""
+
 
 def pytest_addoption(parser):
     parser.addoption("--wheel", metavar="FILE", help="test this wheel instead of building one")
@@ -56,7 +59,7 @@ def wheel(request, project, tmp_path_factory):
     options = ["--cuda"] if request.config.getoption("--cuda") else []
     if python := free_threaded()[0]:
         options += ["--free-threaded", python]
-    subprocess.run([project / "scripts" / "build_wheel", *options, folder], check=True, timeout=1800)
+    subprocess.run([project / "scripts" / "build_wheel", *options, folder], check=True, timeout=LIMIT_S)
     (found,) = folder.glob("*.whl")
     return found
 

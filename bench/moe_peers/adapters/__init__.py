@@ -5,6 +5,7 @@ import importlib
 NAMES = {
     "weft": ("weft_moe", "Adapter"),
     "weft-rank": ("weft_moe", "RankMajor"),
+    "weft-rank-fp8": ("weft_moe", "RankMajorFp8"),
     "uccl": ("uccl_ep", "Adapter"),
     "nccl-ep": ("nccl_ep", "Adapter"),
     "nccl-ep-rank": ("nccl_ep", "RankMajor"),

@@ -62,3 +62,11 @@ class RankMajor(Adapter):
 
     latency_layout = "rank_major"
     modes = ("latency",)
+
+
+class RankMajorFp8(RankMajor):
+    """Rows come in fp8 with their scales also in latency mode, as FlashInfer gets them."""
+
+    def dispatch(self):
+        given = self.given
+        return self._exchange.dispatch(given.fp8, given.ids, given.weights, given.scales)

@@ -6,7 +6,8 @@
 - The list of what must stay: linkers that take only what a kernel needs (--only-needed) would take all of it.
 - Structs as arguments of the library's own functions (byval): with 32-bit pointers to local memory, as Triton has them, LLVM of
   Triton 3.6 ends with an assertion. The caller's copy is passed by its address; a function that changes its argument makes
-  one of its own.
+  one of its own. Such a call is no tail call: "tail" promises that the called function reads no local memory of its caller, so
+  compilers leave out what was stored there.
 """
 import pathlib
 import re
@@ -19,7 +20,7 @@ OF_THE_MODULE = re.compile(r"^(?:!llvm\.(?:module\.flags|ident)|@llvm\.(?:compil
 
 # Names of NVSHMEM's keep their arguments as C has them.
 FUNCTION = re.compile(r"^define [^@\n]*@(?!nvshmem)[^\n]*\bbyval\([^\n]*\{\n(?:.*\n)*?\}\n", re.MULTILINE)
-CALL = re.compile(r"^ .*\bcall [^@\n]*@(?!nvshmem).*\bbyval\(.*$", re.MULTILINE)
+CALL = re.compile(r"^( .*?)(?:tail )?(\bcall [^@\n]*@(?!nvshmem).*\bbyval\(.*)$", re.MULTILINE)
 BY_VALUE = re.compile(r'([^,(]*)\bbyval\((%(?:"[^"]*"|[\w.]+))\) (align \d+)([^,]*?) (%[\w.]+)(?=[,)])')
 COPY = """  {copy} = alloca {type}, {align}
   call void @llvm.memcpy.p0.p0.i64(ptr {align} {copy}, ptr {align} {name}, i64 ptrtoint (ptr getelementptr ({type}, ptr null, i32 1) to i64), i1 false)
@@ -28,7 +29,7 @@ COPY = """  {copy} = alloca {type}, {align}
 
 def without_by_value(text):
     text = FUNCTION.sub(lambda found: _by_address(found.group()), text)
-    text = CALL.sub(lambda found: BY_VALUE.sub(r"\1\3\4 \5", found.group()), text)
+    text = CALL.sub(lambda found: found[1] + BY_VALUE.sub(r"\1\3\4 \5", found[2]), text)
     if "@llvm.memcpy.p0.p0.i64(" in text and not re.search(r"^declare void @llvm\.memcpy\.p0\.p0\.i64\(", text, re.MULTILINE):
         text += "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
     return text
