@@ -31,7 +31,9 @@ class Programs:
     LIMIT_S = 60  # a hang, also on a busy machine
 
     # `say` writes a line at once, so that lines of PEs do not mix.
-    PREAMBLE = """import os, sys, time
+    # A PE that hangs says in which line, shortly before it is ended.
+    PREAMBLE = """import faulthandler, os, sys, time
+faulthandler.dump_traceback_later(float(os.environ.get("HANG_S", 54)))
 import numpy
 import weft
 
@@ -44,7 +46,7 @@ def say(*words):
         installed = os.environ.get("PYTHON_WITH_WEFT")
         self.python = pathlib.Path(installed) if installed else pathlib.Path(sys.executable)
         self.weft_run = self.python.parent / "weft-run" if installed else bin_dir / "weft-run"
-        self.environment = os.environ | {"WEFT_HEAP_SIZE": "8M", "PYTHONUNBUFFERED": "1"}
+        self.environment = os.environ | {"WEFT_HEAP_SIZE": "8M", "PYTHONUNBUFFERED": "1", "HANG_S": str(0.9 * self.LIMIT_S)}
         if not installed:
             self.environment["PYTHONPATH"] = str(package)
         self._folder = folder
