@@ -30,13 +30,21 @@ std::string job_digest(const Lookup& lookup) {
   return to_hex(sha256(fields.bytes()));
 }
 
-// torchrun tells how many of the job's processes are on this host. Without that (variables set by hand), a loopback
-// address tells it.
-bool is_on_one_host(const HostedJob& job, const Lookup& lookup, std::string_view master) {
-  if (const auto local = lookup("LOCAL_WORLD_SIZE")) {
-    return *local == std::to_string(job.pe_count);
-  }
+bool is_loopback(std::string_view master) {
   return master == "localhost" || master == "::1" || master.starts_with("127.");
+}
+
+// torchrun tells how many of the job's processes are on this host. Without that (variables set by hand), a loopback
+// address tells it; also where a host has several emulated nodes, unless there is a secret for TCP.
+bool is_on_one_host(const HostedJob& job,
+                    const Config& config,
+                    const Lookup& lookup,
+                    std::string_view master) {
+  const auto local = lookup("LOCAL_WORLD_SIZE");
+  if (local && *local == std::to_string(job.pe_count)) {
+    return true;
+  }
+  return is_loopback(master) && (!local || config.job_secret.empty());
 }
 
 Address rendezvous_of(const HostedJob& job, const Config& config, const Lookup& lookup) {
@@ -46,7 +54,7 @@ Address rendezvous_of(const HostedJob& job, const Config& config, const Lookup& 
   if (!config.rendezvous.empty()) {
     return parse_address(config.rendezvous);
   }
-  if (is_on_one_host(job, lookup, master)) {
+  if (is_on_one_host(job, config, lookup, master)) {
     return {.host = {},
             .port = 0,
             .path = fmt::format("@weft-{}-{}", ::geteuid(), job_digest(lookup).substr(0, 32))};

@@ -32,6 +32,12 @@ def test_processes_know_their_place_as_torchrun_tells_it(loom):
         "0 4 0 2 0 0 127.0.0.1", "1 4 1 2 0 0 127.0.0.1", "2 4 0 2 1 1 127.0.0.1", "3 4 1 2 1 1 127.0.0.1"]
 
 
+def test_weft_needs_no_secret_on_nodes_of_one_machine(loom, bin_dir, environment):
+    del environment["WEFT_JOB_SECRET"]
+    ended = loom("run", "--nodes", 2, "--", bin_dir / "api_tour")
+    assert "every function did what it says" in ended.stdout
+
+
 def test_weft_runs_over_all_nics_of_the_nodes_and_both_counts_agree(loom, namespaces, bin_dir):
     ended = loom("run", "--nodes", 2, "--pes-per-node", 2, "--nics", 2, "--gbits", 1, "--persona", "efa", "--",
                  bin_dir / "weft-perf", "alltoall_latency", "-b", "1M", "-e", "1M", "--duration", 0.5)

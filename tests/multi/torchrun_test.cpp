@@ -223,7 +223,7 @@ TEST_F(Torchrun, PesOverTcpHearOfItAsWell) {
 }
 
 TEST_F(Torchrun, AJobOfSeveralHostsAsksForASecret) {
-  start({"compute"}, {{"LOCAL_WORLD_SIZE", "1"}});
+  start({"compute"}, {{"LOCAL_WORLD_SIZE", "1"}, {"MASTER_ADDR", "192.0.2.1"}});
   for (int pe = 0; pe < kPeCount; ++pe) {
     EXPECT_NE(wait_for(pe), 0);
     EXPECT_THAT(errors(pe), HasSubstr("set WEFT_JOB_SECRET to the same random text on every host"));
