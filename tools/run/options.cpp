@@ -80,6 +80,7 @@ Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
   CLI::App app("Starts the PEs of a Weft job, here, on other hosts or in a weft-lab.", "weft-run");
   app.footer(kFooter);
   app.prefix_command();
+  app.set_version_flag("--version", "weft-run " WEFT_VERSION);
   add_options(app, options);
   // Everything behind the first "--" is the command's; without one, the first word that is no option
   // begins it.
@@ -87,9 +88,9 @@ Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
   std::vector<std::string> reversed(std::make_reverse_iterator(dashes), arguments.rend());
   exits = false;
   try {
-    app.parse(reversed);  // CLI11 takes them last first
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    app.parse(reversed);                   // CLI11 takes them last first
+  } catch (const CLI::Success& success) {  // --help or --version
+    app.exit(success);
     exits = true;
     return options;
   } catch (const CLI::ParseError& error) {
