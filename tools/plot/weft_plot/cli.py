@@ -10,11 +10,10 @@ import sys
 import warnings
 
 from . import __version__
-from .catalogue import Choice, figures_of, where
+from .catalogue import Choice, Look, figures_of, where
 from .lines import Unreadable, read
 from .save import FORMATS, save
 from .series import FIELDS
-from .style import Look, settings
 
 DESCRIPTION = """Makes figures for a paper from what weft-perf --json, bench/device_all, the peers' benchmarks,
 scripts/bench and weft-top --json recorded: latency, bandwidth and rate over size, bytes of each NIC,
@@ -111,6 +110,7 @@ def read_all(names):
 
 
 def write(targets, look):
+    from .style import settings  # needs matplotlib, which --help and --list do not
     for figure, path in targets:
         if figure.note:
             print(f"weft-plot: {figure.name}: {figure.note}", file=sys.stderr)
