@@ -7,7 +7,7 @@
  * rows, and the other rows. No call waits for its peers before it sends.
  *
  * Experts: 0 .. experts - 1. Each rank owns a contiguous range, the first experts % ranks ranks one more. An id of -1
- * means no expert. If a token names an expert twice, that expert gets one row.
+ * means no expert; any other id is an error. If a token names an expert twice, that expert gets one row.
  * Results are bitwise identical in every run: slots, rows and the order of sums depend on the ids alone.
  *
  * Errors: as in weft.h. If one rank's arguments are invalid, it takes part nevertheless (weft_moe_refuse), and all

@@ -174,11 +174,16 @@ void add_commands(Line& line) {
 
 int main_of(int argc, char** argv) {
   Line line;
-  line.app.require_subcommand(1);
+  line.app.set_version_flag("--version", "loom " LOOM_VERSION);
+  // More than one is refused here, none below: CLI11 would not say which option it does not know.
+  line.app.require_subcommand(0, 1);
   line.app.footer(kExamples);
   add_commands(line);
   try {
     line.app.parse(argc, argv);
+    if (!line.chosen) {
+      throw Error("no command is named; loom --help lists them");
+    }
     return line.chosen();
   } catch (const CLI::Success& success) {
     return line.app.exit(success);

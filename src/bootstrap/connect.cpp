@@ -76,6 +76,48 @@ void refuse_unserved_launchers(const Lookup& lookup, const std::string& pmix_tro
   }
 }
 
+constexpr std::int64_t kUnset = -1;  // the default of WEFT_PE and WEFT_PE_COUNT
+
+void check_numbers(const Config& config) {
+  if (config.pe_count < 1 || config.pe_count > kPesMax) {
+    fail(Status::InvalidArgument, "WEFT_PE_COUNT={}: a job has 1 to {} PEs", config.pe_count,
+         kPesMax);
+  }
+  if (config.pe < 0) {
+    fail(Status::InvalidArgument, "WEFT_PE={}: PEs are numbered from 0", config.pe);
+  }
+  if (config.pe >= config.pe_count) {
+    fail(Status::InvalidArgument, "WEFT_PE={} is not below WEFT_PE_COUNT={}", config.pe,
+         config.pe_count);
+  }
+}
+
+// What weft-run sets, without the rendezvous: each process would be a job of one PE, and the job's result silently
+// wrong. PE 0 of 1 needs nobody to meet.
+void refuse_numbers_without_rendezvous(const Config& config) {
+  constexpr std::string_view kRemedy =
+      "start the PEs with weft-run, which sets all variables, or unset this one for a job of one "
+      "PE";
+  if (config.pe != kUnset && config.pe_count == kUnset) {
+    fail(Status::InvalidArgument, "WEFT_PE={} is set and WEFT_PE_COUNT is not; {}", config.pe,
+         kRemedy);
+  }
+  if (config.pe == kUnset && config.pe_count != kUnset) {
+    fail(Status::InvalidArgument, "WEFT_PE_COUNT={} is set and WEFT_PE is not; {}", config.pe_count,
+         kRemedy);
+  }
+  if (config.pe == kUnset) {
+    return;
+  }
+  check_numbers(config);
+  if (config.pe_count > 1) {
+    fail(Status::InvalidArgument,
+         "WEFT_PE={} and WEFT_PE_COUNT={} are set and WEFT_RENDEZVOUS, where PEs meet, is not; "
+         "start the PEs with weft-run, which sets all variables, or unset both for a job of one PE",
+         config.pe, config.pe_count);
+  }
+}
+
 Method choose_automatically(const Config& config, const Lookup& lookup) {
   if (!config.rendezvous.empty()) {
     return Method::Tcp;
@@ -100,24 +142,25 @@ Method choose_automatically(const Config& config, const Lookup& lookup) {
   if (has_slurm_step(lookup)) {
     return Method::Slurm;
   }
-  return has_torchrun_variables(lookup) ? Method::Torchrun : Method::Single;
+  if (has_torchrun_variables(lookup)) {
+    return Method::Torchrun;
+  }
+  refuse_numbers_without_rendezvous(config);
+  return Method::Single;
 }
 
 TcpBootstrap::Options tcp_options(const Config& config) {
-  if (config.rendezvous.empty() || config.pe < 0 || config.pe_count < 1 ||
+  if (config.rendezvous.empty() || config.pe == kUnset || config.pe_count == kUnset ||
       config.job_secret.empty()) {
     fail(Status::InvalidArgument,
          "the tcp bootstrap needs WEFT_RENDEZVOUS, WEFT_PE, WEFT_PE_COUNT and WEFT_JOB_SECRET, and "
          "{} is missing; weft-run sets them all",
-         config.rendezvous.empty() ? "WEFT_RENDEZVOUS"
-         : config.pe < 0           ? "WEFT_PE"
-         : config.pe_count < 1     ? "WEFT_PE_COUNT"
-                                   : "WEFT_JOB_SECRET");
+         config.rendezvous.empty()   ? "WEFT_RENDEZVOUS"
+         : config.pe == kUnset       ? "WEFT_PE"
+         : config.pe_count == kUnset ? "WEFT_PE_COUNT"
+                                     : "WEFT_JOB_SECRET");
   }
-  if (config.pe >= config.pe_count || config.pe_count > kPesMax) {
-    fail(Status::InvalidArgument, "WEFT_PE={} is not below WEFT_PE_COUNT={}", config.pe,
-         config.pe_count);
-  }
+  check_numbers(config);
   return {.address = parse_address(config.rendezvous),
           .secret = config.job_secret,
           .pe = Pe(static_cast<std::uint32_t>(config.pe)),

@@ -15,7 +15,7 @@ enum class Method { Tcp, Pmix, Pmi, Slurm, Torchrun, Single };
 
 // Throws Error (InvalidArgument) naming the environment variables that the method chosen by WEFT_BOOTSTRAP
 // requires and that are not set, or, if none is chosen, the launcher that started several tasks in a way that none of
-// the methods serves: they never become jobs of one PE each by accident.
+// the methods serves, or a part of weft-run's variables that came alone: PEs never become jobs of one each by accident.
 [[nodiscard]] Method choose_method(const Config& config, const Lookup& lookup);
 
 [[nodiscard]] std::unique_ptr<Bootstrap> connect(const Config& config, const Lookup& lookup);

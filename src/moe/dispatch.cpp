@@ -41,7 +41,7 @@ void Exchange::check_tokens(const weft_moe_tokens& tokens) const {
   }
   const auto count = static_cast<std::size_t>(tokens.count) * row_.topk;
   for (std::size_t i = 0; i < count; ++i) {
-    if (tokens.topk_ids[i] >= config_.experts) {
+    if (!is_allowed(tokens.topk_ids[i], config_.experts)) {
       fail(Status::InvalidArgument,
            "topk_ids[{}, {}] is {}, and there are {} experts; give ids from 0 to {}, or -1 for no "
            "route",
@@ -59,9 +59,8 @@ void Exchange::dispatch_send(const weft_moe_tokens& tokens) {
   routing->tokens = static_cast<std::size_t>(tokens.count);
   const std::size_t lanes = routing->tokens * row_.topk;
   routing->ids.resize(lanes);
-  std::transform(
-      tokens.topk_ids, tokens.topk_ids + lanes, routing->ids.begin(),
-      [](std::int64_t id) { return static_cast<std::int32_t>(std::max<std::int64_t>(id, -1)); });
+  std::transform(tokens.topk_ids, tokens.topk_ids + lanes, routing->ids.begin(),
+                 [](std::int64_t id) { return static_cast<std::int32_t>(id); });
   // Without tokens there is nothing that combine could miss.
   routing->has_weights = tokens.topk_weights != nullptr || tokens.count == 0;
   if (routing->has_weights) {

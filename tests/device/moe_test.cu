@@ -252,15 +252,19 @@ DEVICE_TEST(moe_refusal,
   after.fetch(received);
 
   // An id that is no expert's is no route, and reported.
-  Tokens wrong = tokens;
-  wrong.ids[3] = sizes.experts;
-  GpuDispatch with_wrong(pair, wrong);
-  suite::require_weft(with_wrong.run(WEFT_MOE_BOTH), "a dispatch with a wrong id");
-  suite::require_cuda(cudaDeviceSynchronize(), "a dispatch with a wrong id");
-  const int status = weft_moe_check(pair.device());
-  const std::string text = weft_last_error();
-  if (status != WEFT_INVALID_ARGUMENT || text.find("topk_ids[1, 1]") == std::string::npos) {
-    suite::fail("a wrong id gave status %d: %s", status, text.c_str());
+  for (const std::int64_t id : {std::int64_t{sizes.experts}, std::int64_t{-2}, INT64_MIN}) {
+    Tokens wrong = tokens;
+    wrong.ids[3] = id;
+    GpuDispatch with_wrong(pair, wrong);
+    suite::require_weft(with_wrong.run(WEFT_MOE_BOTH), "a dispatch with a wrong id");
+    suite::require_cuda(cudaDeviceSynchronize(), "a dispatch with a wrong id");
+    const int status = weft_moe_check(pair.device());
+    const std::string text = weft_last_error();
+    if (status != WEFT_INVALID_ARGUMENT ||
+        text.find("topk_ids[1, 1] is " + std::to_string(id) + ",") == std::string::npos) {
+      suite::fail("the id %lld gave status %d: %s", static_cast<long long>(id), status,
+                  text.c_str());
+    }
   }
 }
 

@@ -399,7 +399,15 @@ struct BadInput {
 
 TEST_F(WeftRun, AnswersBadInputWithOneClearLine) {
   for (const BadInput& bad : std::vector<BadInput>{
-           {"-n 0 -- true", 2, "-n 0: a job has at least one PE"},
+           {"-n 0 -- true", 2, "-n 0: a job has a whole number of PEs, 1 to 2147483647"},
+           {"-n -1 -- true", 2, "-n -1: a job has a whole number of PEs, 1 to 2147483647"},
+           {"-n four -- true", 2, "-n four: a job has a whole number of PEs, 1 to 2147483647"},
+           {"-n 1.5 -- true", 2, "-n 1.5: a job has a whole number of PEs, 1 to 2147483647"},
+           {"-n '' -- true", 2, "-n '': a job has a whole number of PEs, 1 to 2147483647"},
+           {"--pe-count=4294967298 -- true", 2, "-n 4294967298: a job has a whole number of PEs"},
+           {"-n 2 --ppn -1 -- true", 2, "--ppn -1: a host has a whole number of PEs, 0 to"},
+           {"-n 2 --node-size x -- true", 2,
+            "--node-size x: a node has a whole number of PEs, 0 to"},
            {"-n 2", 2, "no command"},
            {"-n 2 -- no-such-command", 127, "cannot run 'no-such-command': no such command"},
            {"-n 2 -- /etc/passwd", 126, "cannot run '/etc/passwd': Permission denied"},

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from plot_cli import BENCH_FILE, GPU_FILES, TRAFFIC_FILE, plot, row, write
 from weft_plot import draw_nics, draw_time, style
-from weft_plot.catalogue import Choice, figures_of, where
+from weft_plot.catalogue import Choice, Look, figures_of, where
 from weft_plot.lines import read
 from weft_plot.records import Nic, NicLoads, PeerMatrix
 from weft_plot.series import SERIES_MAX, group
@@ -21,7 +21,7 @@ def records():
     return [record for path in FILES for record in read(path).records]
 
 
-def drawn(figure, look=style.Look()):
+def drawn(figure, look=Look()):
     with style.settings():
         made = figure.draw(look)
         FigureCanvasAgg(made).draw()
@@ -109,7 +109,7 @@ def loads(values, **more):
 def test_max_over_mean_of_the_nics_is_written_and_the_mean_is_drawn():
     (series,) = group([loads([(10, 40), (10, 0), (10, 0), (10, 0)])], ())
     with style.settings():
-        made = draw_nics.draw([series], style.Look())
+        made = draw_nics.draw([series], Look())
     assert {"TX", "RX", "max/mean 1.00", "max/mean 4.00"} <= set(texts_of(made))
     assert [line.get_ydata()[0] for axes in made.axes for line in axes.get_lines()] == [10, 10]
     hatched = [patch.get_hatch() for patch in made.axes[1].patches]
@@ -121,7 +121,7 @@ def test_nics_that_take_no_part_do_not_count():
     idle = Nic(1, "nic0", 0, 0, sends=False, receives=False)
     (series,) = group([NicLoads("a", (*busy.nics, idle), "kernel", {})], ())
     with style.settings():
-        assert texts_of(draw_nics.draw([series], style.Look())).count("max/mean 1.00") == 2
+        assert texts_of(draw_nics.draw([series], Look())).count("max/mean 1.00") == 2
 
 
 def test_nics_stand_in_the_order_of_their_numbers():

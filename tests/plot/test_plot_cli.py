@@ -109,10 +109,29 @@ def test_the_users_own_settings_of_matplotlib_do_not_count(results, tmp_path):
     assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "own" / name).read_bytes()
 
 
-def test_without_matplotlib_it_says_how_to_get_it(tmp_path):
+@pytest.fixture
+def without_matplotlib(tmp_path):
     (tmp_path / "weft-plot").write_text(PLOT.read_text())
     (tmp_path / "weft_plot").symlink_to(PROJECT / "tools" / "plot" / "weft_plot")
-    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('no', name='matplotlib')\n")
-    done = subprocess.run([sys.executable, "-B", tmp_path / "weft-plot", "x"], capture_output=True, text=True)
+    for name in ("matplotlib", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError('no', name='{name}')\n")
+
+    def run(*words):
+        return subprocess.run([sys.executable, "-B", tmp_path / "weft-plot", *words], cwd=tmp_path, capture_output=True, text=True)
+    return run
+
+
+def test_without_matplotlib_drawing_says_how_to_get_it(without_matplotlib, results, tmp_path):
+    done = without_matplotlib(results, "-o", "new")
     assert done.returncode == 2
-    assert "the Python package matplotlib is missing; run: " in done.stderr
+    assert "the Python package matplotlib is missing; run: " in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("words, status, says", [
+    (["--help"], 0, "usage: weft-plot"), (["--version"], 0, "weft-plot "), (["results.jsonl", "--list"], 0, "latency-put_latency"),
+    (["--bogus"], 2, "--bogus"), (["results.jsonl", "--series", "colour"], 2, "there is no field colour"), (["absent"], 1, "absent cannot be read")])
+def test_only_drawing_needs_matplotlib(without_matplotlib, results, words, status, says):
+    done = without_matplotlib(*words)
+    assert done.returncode == status and says in done.stdout + done.stderr, done.stderr
+    assert "matplotlib is missing" not in done.stderr

@@ -149,6 +149,33 @@ TEST(Connect, RefusesNumbersThatMakeNoSense) {
   EXPECT_THAT(connect_message(no_time), HasSubstr("WEFT_BOOTSTRAP_TIMEOUT=0"));
 }
 
+TEST(Connect, RefusesACountThatIsNoneAndANumberBelow0) {
+  const Variables rest{{"WEFT_RENDEZVOUS", "127.0.0.1:1"}, {"WEFT_JOB_SECRET", "s"}};
+  EXPECT_THAT(connect_message(joined({{"WEFT_PE", "0"}, {"WEFT_PE_COUNT", "0"}}, rest)),
+              HasSubstr("WEFT_PE_COUNT=0: a job has 1 to 2147483647 PEs"));
+  EXPECT_THAT(connect_message(joined({{"WEFT_PE", "0"}, {"WEFT_PE_COUNT", "3000000000"}}, rest)),
+              HasSubstr("WEFT_PE_COUNT=3000000000: a job has 1 to 2147483647 PEs"));
+  EXPECT_THAT(connect_message(joined({{"WEFT_PE", "-2"}, {"WEFT_PE_COUNT", "2"}}, rest)),
+              HasSubstr("WEFT_PE=-2: PEs are numbered from 0"));
+}
+
+TEST(Connect, NeverMakesAJobOfOneOfAPeThatHasNowhereToMeetTheOthers) {
+  EXPECT_THAT(connect_message({{"WEFT_PE", "5"}, {"WEFT_PE_COUNT", "2"}}),
+              HasSubstr("WEFT_PE=5 is not below WEFT_PE_COUNT=2"));
+  EXPECT_THAT(connect_message({{"WEFT_PE", "1"}, {"WEFT_PE_COUNT", "2"}}),
+              HasSubstr("WEFT_PE=1 and WEFT_PE_COUNT=2 are set and WEFT_RENDEZVOUS"));
+  EXPECT_THAT(connect_message({{"WEFT_PE", "0"}}),
+              HasSubstr("WEFT_PE=0 is set and WEFT_PE_COUNT is not"));
+  EXPECT_THAT(connect_message({{"WEFT_PE_COUNT", "4"}}),
+              HasSubstr("WEFT_PE_COUNT=4 is set and WEFT_PE is not"));
+  EXPECT_THAT(connect_message({{"WEFT_PE", "0"}, {"WEFT_PE_COUNT", "0"}}),
+              HasSubstr("WEFT_PE_COUNT=0: a job has 1 to"));
+  const Variables half{{"WEFT_PE", "5"}};
+  EXPECT_EQ(chosen(joined({{"WEFT_BOOTSTRAP", "single"}}, half)), Method::Single);
+  EXPECT_EQ(chosen(joined(kStep, half)), Method::Slurm);
+  EXPECT_EQ(chosen({{"WEFT_PE", "0"}, {"WEFT_PE_COUNT", "1"}}), Method::Single);
+}
+
 TEST(Connect, AloneIsAJobOfOne) {
   const auto job = connect(load_config(from({})), from({}));
   EXPECT_EQ(job->pe_count(), 1U);

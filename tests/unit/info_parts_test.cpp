@@ -74,6 +74,9 @@ TEST(InfoBootstrap, EachLauncherIsKnownByItsVariables) {
   EXPECT_THAT(bootstrap_text(torchrun), AllOf(HasSubstr("torchrun"), HasSubstr("PE 1 of 4")));
   EXPECT_THAT(torchrun.trouble, HasSubstr("set WEFT_JOB_SECRET"));
   EXPECT_EQ(found_in({}).method, "single");
+  const auto half = found_in({{"WEFT_PE", "5"}, {"WEFT_PE_COUNT", "2"}});
+  EXPECT_THAT(bootstrap_text(half), AllOf(testing::StartsWith("bootstrap: none fits"),
+                                          HasSubstr("WEFT_PE=5 is not below WEFT_PE_COUNT=2")));
   EXPECT_EQ(found_in({}).trouble, "");
 }
 

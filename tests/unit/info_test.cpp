@@ -184,7 +184,7 @@ TEST(Info, EnvStillListsTheTableWhenAVariableIsWrong) {
 
 TEST(Info, HelpAndVersionEndWell) {
   EXPECT_EQ(run("--help").status, 0);
-  EXPECT_THAT(run("--version").output, StartsWith("weft "));
+  EXPECT_THAT(run("--version").output, StartsWith("weft-info "));
 }
 
 class KernelSettings : public testing::Test {

@@ -35,6 +35,19 @@ TEST(MoeExperts, EveryExpertHasOneOwnerAndOwnersDifferByAtMostOne) {
   }
 }
 
+TEST(MoePlan, AnIdIsThatOfAnExpertOrMinusOne) {
+  for (const std::int32_t experts : {1, 2, 5, 4096}) {
+    for (std::int64_t id = -3; id < experts + 3; ++id) {
+      EXPECT_EQ(is_allowed(id, experts), id >= -1 && id < experts) << id << " of " << experts;
+    }
+    for (const std::int64_t far :
+         {INT64_MIN, INT64_MIN + 1, INT64_MAX, INT64_MAX - 1, std::int64_t{INT32_MIN},
+          std::int64_t{1} << 32U, (std::int64_t{1} << 32U) - 1, -(std::int64_t{1} << 32U)}) {
+      EXPECT_FALSE(is_allowed(far, experts)) << far << " of " << experts;
+    }
+  }
+}
+
 TEST(MoePlan, MasksNameTheOwnersOfAllLanes) {
   const ExpertMap map{5, 3};
   std::array<std::int32_t, 3> ids{};

@@ -53,7 +53,9 @@ TEST(PerfOptions, JsonGoesToStdoutOrToAFile) {
 }
 
 TEST(PerfOptions, EachMistakeIsNamed) {
-  EXPECT_THAT(refusal({}), HasSubstr("subcommand"));
+  EXPECT_THAT(refusal({}), HasSubstr("no benchmark is named"));
+  EXPECT_THAT(refusal({"--no-such-option"}), HasSubstr("no-such-option"));
+  EXPECT_THAT(refusal({"no-such-benchmark"}), HasSubstr("no-such-benchmark"));
   EXPECT_THAT(refusal({"put_bw", "-b", "1K", "-e", "8"}), HasSubstr("-b 1024 -e 8"));
   EXPECT_THAT(refusal({"put_bw", "-f", "1"}), HasSubstr("factor"));
   EXPECT_THAT(refusal({"put_bw", "-n", "0"}), HasSubstr("at least 1"));

@@ -77,7 +77,7 @@ void declare(CLI::App& app, Options& options) {
       "--topology", options.topology,
       "Look at the machine in this hwloc XML file (lstopo machine.xml) instead of this one");
   declare_doctor(app, options)->excludes(topology)->excludes(env);
-  app.set_version_flag("--version", std::string("weft ") + WEFT_VERSION);
+  app.set_version_flag("--version", "weft-info " WEFT_VERSION);
 }
 
 void print(const std::string& text) {

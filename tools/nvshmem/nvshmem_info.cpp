@@ -63,10 +63,12 @@ int main(int count, char** arguments) {
   } else if (is("-a", "--all")) {
     print_versions();
     print_variables();
-  } else {
+  } else if (is("-h", "--help")) {
     std::printf(
         "usage: nvshmem-info [-a | -v | -e]\n  -v  versions\n  -e  variables\n  -a  both\n");
-    return is("-h", "--help") ? 0 : 2;
+  } else {
+    std::fprintf(stderr, "nvshmem-info: %s: unknown; nvshmem-info -h lists the options\n", what);
+    return 2;
   }
   return 0;
 }

@@ -359,15 +359,17 @@ auto finish(std::span<Parser> parsers, std::span<const char* const> arguments)
 CommandLine parse_command_line(std::span<const char* const> arguments) {
   check_gpu_name(arguments);
   CLI::App app(std::string(kHelp), "weft-perf");
-  app.require_subcommand(1);
+  app.set_version_flag("--version", "weft-perf " WEFT_VERSION);
+  // More than one is refused here, none below: CLI11 would not say which option it does not know.
+  app.require_subcommand(0, 1);
   std::vector<HostParser> host(benchmarks().size());
   for (std::size_t i = 0; i < host.size(); ++i) {
     add_parser(app, host[i], benchmarks()[i]);
   }
   CLI::App& device = *app.add_subcommand("device", "Kernels that call Weft");
   CLI::App& stream = *app.add_subcommand("stream", "What the host puts on a CUDA stream");
-  device.require_subcommand(1);
-  stream.require_subcommand(1);
+  device.require_subcommand(0, 1);
+  stream.require_subcommand(0, 1);
   std::vector<GpuParser> gpu(gpu::benchmarks().size());
   for (std::size_t i = 0; i < gpu.size(); ++i) {
     const gpu::Benchmark& benchmark = gpu::benchmarks()[i];
@@ -375,14 +377,19 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   }
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
+  } catch (const CLI::Success& success) {  // --help or --version
+    app.exit(success);
     return {};
   } catch (const CLI::ParseError& error) {
     refuse("{} (weft-perf --help lists the benchmarks, weft-perf NAME --help the options of one)",
            error.what());
   }
-  return {.host = finish(std::span(host), arguments), .gpu = finish(std::span(gpu), arguments)};
+  CommandLine line{.host = finish(std::span(host), arguments),
+                   .gpu = finish(std::span(gpu), arguments)};
+  if (!line.host && !line.gpu) {
+    refuse("no benchmark is named; weft-perf --help lists them");
+  }
+  return line;
 }
 
 }  // namespace weft::perf

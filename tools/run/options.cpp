@@ -1,11 +1,15 @@
 #include "tools/run/options.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "src/base/error.hpp"
+#include "src/bootstrap/launcher_variables.hpp"
 
 namespace weft::run {
 namespace {
@@ -18,18 +22,38 @@ constexpr const char* kFooter =
     "  weft-run -n 8 --lab default -- ./program\n"
     "The job ends when a PE fails; weft-run says which and returns its status (128 + signal).";
 
+// What an option for a number of PEs takes; CLI11 says of a wrong one only that it cannot convert it.
+struct PeNumber {
+  std::string_view option;
+  std::string_view owner;
+  std::uint32_t min;
+
+  std::string operator()(const std::string& text) const {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number < min ||
+        number > bootstrap::kPesMax) {
+      fail(Status::InvalidArgument, "{} {}: {} has a whole number of PEs, {} to {}", option,
+           text.empty() ? "''" : text, owner, min, bootstrap::kPesMax);
+    }
+    return "";
+  }
+};
+
 void add_options(CLI::App& app, Options& options) {
   app.add_option(
-      "-n,--pe-count", options.pe_count,
-      "How many PEs to start (default: 1; in a Slurm allocation its tasks, or, if it was "
-      "made without a number of tasks, one for each node)");
+         "-n,--pe-count", options.pe_count,
+         "How many PEs to start (default: 1; in a Slurm allocation its tasks, or, if it was "
+         "made without a number of tasks, one for each node)")
+      ->check(PeNumber{"-n", "a job", 1});
   app.add_option(
       "--hosts", options.hosts,
       "Hosts reached by ssh: a,b:4 (b takes at most 4 PEs); default in a Slurm allocation: "
       "its nodes, by srun");
   app.add_option("--hostfile", options.hostfile, "The same from a file, one host a line");
   app.add_option("--lab", options.lab, "Run inside this weft-lab's hosts; 'none' ignores WEFT_LAB");
-  app.add_option("--ppn", options.pes_per_host, "PEs on each host (default: an equal share)");
+  app.add_option("--ppn", options.pes_per_host, "PEs on each host (default: an equal share)")
+      ->check(PeNumber{"--ppn", "a host", 0});
   app.add_flag("--prefix-output", options.prefixes_output, "Begin each line of output with [PE]");
   app.add_option("--bind", options.bind, "Bind each PE to its share of: core, numa, none")
       ->check(CLI::IsMember({"auto", "core", "numa", "none"}))
@@ -41,7 +65,8 @@ void add_options(CLI::App& app, Options& options) {
       ->expected(1)
       ->take_all();
   app.add_option("--node-size", options.node_size,
-                 "Treat each run of this many PEs as a node of its own");
+                 "Treat each run of this many PEs as a node of its own")
+      ->check(PeNumber{"--node-size", "a node", 0});
   app.add_option("--on-peer-lost", options.on_peer_lost,
                  "When a PE dies, end the job, or report it to the others, which go on")
       ->check(CLI::IsMember({"end", "report"}))
@@ -57,9 +82,6 @@ void add_options(CLI::App& app, Options& options) {
 void check(const Options& options) {
   if (options.is_agent) {
     return;
-  }
-  if (options.pe_count == 0) {
-    fail(Status::InvalidArgument, "-n 0: a job has at least one PE");
   }
   if (options.command.empty()) {
     fail(Status::InvalidArgument, "no command: weft-run -n {} -- COMMAND [ARGUMENTS]",
@@ -80,6 +102,7 @@ Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
   CLI::App app("Starts the PEs of a Weft job, here, on other hosts or in a weft-lab.", "weft-run");
   app.footer(kFooter);
   app.prefix_command();
+  app.set_version_flag("--version", "weft-run " WEFT_VERSION);
   add_options(app, options);
   // Everything behind the first "--" is the command's; without one, the first word that is no option
   // begins it.
@@ -87,9 +110,9 @@ Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
   std::vector<std::string> reversed(std::make_reverse_iterator(dashes), arguments.rend());
   exits = false;
   try {
-    app.parse(reversed);  // CLI11 takes them last first
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    app.parse(reversed);                   // CLI11 takes them last first
+  } catch (const CLI::Success& success) {  // --help or --version
+    app.exit(success);
     exits = true;
     return options;
   } catch (const CLI::ParseError& error) {

@@ -20,6 +20,11 @@
 namespace weft {
 namespace moe {
 
+// Whether a caller may give this id: that of an expert, or -1 for none.
+WEFT_HOST_DEVICE inline bool is_allowed(std::int64_t id, std::int32_t experts) {
+  return id >= -1 && id < experts;
+}
+
 // One token's choice.
 struct Route {
   const std::int32_t* ids;

@@ -152,7 +152,7 @@ inline __device__ void write_tail(const Exchange& exchange,
     if (kBetweenNodes) {
       at<std::int32_t>(call.plan, shape.plan().slots_at())[index] = routes.slot;
     }
-    if (routes.given >= ids.experts) {
+    if (!weft::moe::is_allowed(routes.given, ids.experts)) {
       Record& record = *exchange.record;
       record.bad_id = routes.given;
       record.bad_id_at = static_cast<std::int32_t>(index);

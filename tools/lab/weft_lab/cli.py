@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 
-from . import state
+from . import __version__, state
 from .errors import ForbiddenError, UserError
 from .plan import find_host, find_nic, plan_lab
 from .rates import format_rate, parse_rate
@@ -18,6 +18,8 @@ def main(arguments=None):
     """Run one command; returns the exit status."""
     options = parser().parse_args(arguments)
     try:
+        if options.command is None:
+            raise UserError("no command is named; weft-lab --help lists them")
         return options.action(options) or 0
     except (UserError, ForbiddenError) as error:
         print(f"weft-lab: {error}", file=sys.stderr)
@@ -31,7 +33,9 @@ def main(arguments=None):
 
 def parser():
     top = argparse.ArgumentParser(prog="weft-lab", description="A virtual cluster on one machine.")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    top.add_argument("--version", action="version", version=f"weft-lab {__version__}")
+    # That there is one is checked later: argparse would not say which option it does not know.
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     _add_up(commands)
     _add_run(commands)
     _add_command(commands, "down", "end a lab", down)

@@ -4,3 +4,5 @@ lines.py reads files, forms.py turns lines into records.py's values, series.py g
 figure, catalogue.py says which figures there are, the draw_*.py modules draw one kind each in the manner
 of style.py, save.py writes files whose bytes depend on the data alone, cli.py is the command.
 """
+
+__version__ = "0.1.0"

@@ -1,5 +1,5 @@
 """Which figures a set of records can give: their names, what each shows, and how it is drawn. Pure until a
-figure is drawn.
+figure is drawn: only then is matplotlib imported.
 
 A name is KIND-BENCHMARK, with the value of a field behind it where one figure would have too many series.
 """
@@ -8,10 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from . import draw_compared, draw_nics, draw_peers, draw_sizes, draw_time
 from .records import METRICS, Comparison, Event, NicLoads, PeerMatrix, Point, Step
 from .series import FIELDS, merged_fields, split, telling_fields
-from .style import Look
 
 NIC_ROWS_MAX = 5
 MATRICES_MAX = 3
@@ -34,6 +32,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What a caller may choose; None leaves it to the kind of figure."""
+
+    width: float | None = None
+    height: float | None = None
+
+
+@dataclass(frozen=True)
 class Planned:
     """A figure that can be drawn."""
 
@@ -41,6 +47,12 @@ class Planned:
     says: str
     note: str  # what a reader must be told; mostly empty
     draw: Callable[[Look], object]
+
+
+def drawing():
+    """The modules that draw."""
+    from . import drawing as modules
+    return modules
 
 
 def name_of(*parts):
@@ -85,7 +97,7 @@ def plan_sizes(records, choice):
         def plan(series, metric=metric):
             sizes = {point.size for each in series for point in each.records}
             over = f"over {plural(len(sizes), 'size')}" if len(sizes) > 1 else "at one size"
-            return f"{METRICS[metric]} {over}", lambda look: draw_sizes.draw(series, metric, look)
+            return f"{METRICS[metric]} {over}", lambda look: drawing().draw_sizes.draw(series, metric, look)
 
         yield from planned(name_of(metric, benchmark, alone), points, choice, most=8, plan=plan)
 
@@ -93,7 +105,7 @@ def plan_sizes(records, choice):
 def plan_nics(records, choice):
     for benchmark, loads in class_of(records, lambda each: each.benchmark).items():
         def plan(series):
-            return "bytes of each NIC, TX and RX", lambda look: draw_nics.draw(series, look)
+            return "bytes of each NIC, TX and RX", lambda look: drawing().draw_nics.draw(series, look)
 
         yield from planned(f"nics-{benchmark}", loads, choice, most=NIC_ROWS_MAX, plan=plan)
 
@@ -103,7 +115,7 @@ def plan_time(records, choice):
     steps_alone = [each for each in records if isinstance(each, Step)]
     for benchmark, steps in class_of(steps_alone, lambda each: each.benchmark).items():
         def plan(series):
-            return "throughput over time", lambda look: draw_time.draw(series, events, look)
+            return "throughput over time", lambda look: drawing().draw_time.draw(series, events, look)
 
         yield from planned(f"time-{benchmark}", steps, choice, most=6, plan=plan)
 
@@ -114,7 +126,7 @@ def plan_peers(records, choice):
     groups = class_of(records, lambda each: (each.benchmark, len(each.matrix), each.unit))
     for (benchmark, count, _), matrices in groups.items():
         def plan(series, count=count):
-            return f"who sends to whom, {plural(count, 'PE')}", lambda look: draw_peers.draw(series, look)
+            return f"who sends to whom, {plural(count, 'PE')}", lambda look: drawing().draw_peers.draw(series, look)
 
         several = sum(1 for key in groups if key[0] == benchmark) > 1
         name = f"peers-{benchmark}" + (f"-{count}-PEs" if several else "")
@@ -132,7 +144,7 @@ def plan_compared(records, choice):
         name = name_of("compared", row, metric if metric != "latency" else "")
         if left:
             yield Planned(name, f"{METRICS[metric]}, both sides of scripts/bench {row}", "",
-                          lambda look, left=left: draw_compared.draw(left, look, choice.labels))
+                          lambda look, left=left: drawing().draw_compared.draw(left, look, choice.labels))
 
 
 def latest(comparisons):

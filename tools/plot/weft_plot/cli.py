@@ -9,11 +9,11 @@ import pathlib
 import sys
 import warnings
 
-from .catalogue import Choice, figures_of, where
+from . import __version__
+from .catalogue import Choice, Look, figures_of, where
 from .lines import Unreadable, read
 from .save import FORMATS, save
 from .series import FIELDS
-from .style import Look, settings
 
 DESCRIPTION = """Makes figures for a paper from what weft-perf --json, bench/device_all, the peers' benchmarks,
 scripts/bench and weft-top --json recorded: latency, bandwidth and rate over size, bytes of each NIC,
@@ -33,7 +33,9 @@ class Mistake(Exception):
 def parser():
     made = argparse.ArgumentParser(prog="weft-plot", description=DESCRIPTION, epilog=EPILOG,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("files", metavar="FILE", nargs="+", help="JSON lines; - is standard input")
+    made.add_argument("--version", action="version", version=f"weft-plot {__version__}")
+    # That there is one is checked later: argparse would not say which option it does not know.
+    made.add_argument("files", metavar="FILE", nargs="*", help="JSON lines; - is standard input")
     made.add_argument("-o", "--output", metavar="DIR|FILE", default="figures",
                       help="a folder for all figures, or FILE.png or FILE.svg for one (default: figures)")
     made.add_argument("--list", action="store_true", help="say which figures there are, and draw none")
@@ -108,6 +110,7 @@ def read_all(names):
 
 
 def write(targets, look):
+    from .style import settings  # needs matplotlib, which --help and --list do not
     for figure, path in targets:
         if figure.note:
             print(f"weft-plot: {figure.name}: {figure.note}", file=sys.stderr)
@@ -123,6 +126,8 @@ def write(targets, look):
 
 
 def run(arguments):
+    if not arguments.files:
+        raise Mistake("no FILE of JSON lines is named; weft-plot --help lists the options")
     choice, look = choice_of(arguments), look_of(arguments)
     records, complete = read_all(arguments.files)
     figures = chosen(figures_of(records, choice), arguments.figure if records else [])

@@ -4,14 +4,13 @@ the same ids in an SVG each time.
 import os
 import pathlib
 
-from . import style
-
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 FORMATS = tuple(METADATA)
 
 
 def save(figure, path):
     """Writes `path`, whose ending says the format, by way of a temporary file beside it. Raises OSError."""
+    from . import style  # needs matplotlib, which those who ask for FORMATS do not
     path = pathlib.Path(path)
     kind = path.suffix[1:].lower()
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -6,7 +6,6 @@ matplotlibrc does not count.
 """
 import contextlib
 import math
-from dataclasses import dataclass
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -36,14 +35,6 @@ SETTINGS = {
     "legend.frameon": False, "legend.handlelength": 3.2, "legend.columnspacing": 1.4, "hatch.linewidth": 0.5,
     "svg.fonttype": "path", "svg.hashsalt": "weft-plot", "savefig.dpi": 300, "path.simplify": False,
 }
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a caller may choose; None leaves it to the kind of figure."""
-
-    width: float | None = None
-    height: float | None = None
 
 
 @contextlib.contextmanager
