@@ -65,6 +65,30 @@ with weft.init() as job:
 """)
 
 
+@pytest.mark.parametrize("before", ["nothing", "host memory"])
+def test_puts_and_signals_between_nodes(programs, before):
+    """Each PE a node, so that the proxy carries them. Before the GPU's heap starts, the PEs may have talked over the same rails."""
+    programs.ok(2, f"""
+torch.cuda.set_device(int(os.environ["WEFT_PE"]) % torch.cuda.device_count())
+with weft.init() as job:
+    other = 1 - job.pe
+    if {before!r} == "host memory":
+        words = weft.zeros(1000, "int64")
+        for turn in range(50):
+            weft.put(words, numpy.full(1000, turn), other)
+            weft.barrier_all()
+    inbox, signals = weft.torch.zeros(1000, device="cuda"), weft.torch.zeros(1, dtype=torch.uint64, device="cuda")
+    for turn in range(20):
+        source = torch.full((1000,), 10.0 * turn + job.pe, device="cuda")
+        weft.put_signal(inbox, source, signals[0], other, value=1, operation="add")
+        weft.signal_wait_until(signals[0], ">=", turn + 1)
+        got = inbox.clone()
+        weft.barrier_all(stream=torch.cuda.current_stream())
+        torch.cuda.synchronize()  # a copy to the host that waits for a kernel would block the proxy's copies
+        assert (got == 10.0 * turn + other).all().item(), (turn, got)
+""", **SHARED, WEFT_NODE_SIZE="1", WEFT_NICS="127.0.0.1")
+
+
 def test_collectives_on_a_stream(programs):
     gpus(programs, 2, """
 with weft.init() as job:

@@ -72,6 +72,7 @@ def test_deep_ep_with_low_latency(programs, nodes):
                                                                                use_ue8m0=packed, return_recv_hook=hooks)
                 if hooks:
                     hook()
+                torch.cuda.synchronize()  # before the counts are read, as docs/PYTHON.md says
                 codes, scales = got if fp8 else (got, None)
                 rows = [codes[e, :n] for e, n in enumerate(counts.tolist())]
                 scales = [scales[e, :n] for e, n in enumerate(counts.tolist())] if fp8 else rows
@@ -134,6 +135,7 @@ def test_pplx(programs, dp_size, scale_bytes, nodes):
                 rows = torch.zeros(3, MOST * 2 // DP, HIDDEN, device=device).to(x.dtype)
                 row_scales = torch.zeros(3, MOST * 2 // DP, 4, device=device) if SCALE_BYTES else None
                 ata.dispatch(counts, rows, row_scales, x, scales, ids, bound)
+                torch.cuda.synchronize()
                 for e, n in enumerate(counts.tolist()):
                     found.append(rows[e, :n])
                     found.append(row_scales[e, :n] if SCALE_BYTES else counts)

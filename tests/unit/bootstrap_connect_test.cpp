@@ -266,12 +266,13 @@ TEST(Torchrun, TakesThePortBehindTheStoresOwnOnSeveralHosts) {
 }
 
 TEST(Torchrun, MeetsAtASocketOfThisUserOnOneHost) {
-  for (const Variables& more : std::vector<Variables>{{{"LOCAL_WORLD_SIZE", "4"}},
-                                                      {{"MASTER_ADDR", "127.0.0.1"}},
-                                                      {{"MASTER_ADDR", "localhost"}},
-                                                      {{"MASTER_ADDR", "::1"}},
-                                                      // emulated nodes
-                                                      {{"MASTER_ADDR", "127.0.0.1"}, {"LOCAL_WORLD_SIZE", "2"}}}) {
+  for (const Variables& more :
+       std::vector<Variables>{{{"LOCAL_WORLD_SIZE", "4"}},
+                              {{"MASTER_ADDR", "127.0.0.1"}},
+                              {{"MASTER_ADDR", "localhost"}},
+                              {{"MASTER_ADDR", "::1"}},
+                              // emulated nodes
+                              {{"MASTER_ADDR", "127.0.0.1"}, {"LOCAL_WORLD_SIZE", "2"}}}) {
     const HostedJob job = torchrun_job(more);
     EXPECT_THAT(job.rendezvous.path, testing::StartsWith(fmt::format("@weft-{}-", ::geteuid())));
     EXPECT_FALSE(job.secret.empty());

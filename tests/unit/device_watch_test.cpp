@@ -50,6 +50,9 @@ TEST(DescribeFailure, EachKindSaysWhatToDo) {
   EXPECT_EQ(text(FailureKind::CopyFailed, OperationName::Quiet),
             "a kernel ended in quiet (block 3): a copy between this GPU and host memory has failed "
             "(see the error before), so what the kernel waited for cannot come");
+  EXPECT_EQ(text(FailureKind::CommandRefused, OperationName::MoeDispatch),
+            "a kernel ended in a dispatch of weft.moe (block 3): a command of this GPU has been "
+            "refused (see the error before), so what the kernel waited for cannot come");
   EXPECT_EQ(text(FailureKind::NotCooperative, OperationName::Reduce),
             "a kernel ended in reduce (block 3): a call of grid scope in a kernel of 5 blocks that "
             "was not launched cooperatively; launch it with weft::device::launch_collective, or "
@@ -146,12 +149,14 @@ TEST_F(Watched, AnotherFailureIsLoggedAndLeavesTheJobAlone) {
   EXPECT_EQ(watch_.failure_status(), Status::InvalidArgument);
 }
 
-TEST_F(Watched, AFailedCopyEndsKernelsThatWait) {
-  watch_.give_up_copies("copying 4096 bytes from 0x10 failed: invalid argument");
-  EXPECT_EQ(count(logged(), "copying 4096 bytes from 0x10 failed: invalid argument"), 1U);
+TEST_F(Watched, AFailedCopyOrCommandEndsKernelsThatWait) {
+  for (int i = 0; i < 3; ++i) {  // a faulty kernel repeats its error
+    watch_.give_up(FailureKind::CommandRefused, "a command (3) to PE 1 failed: invalid argument");
+  }
+  EXPECT_EQ(count(logged(), "a command (3) to PE 1 failed: invalid argument"), 1U);
   // SYNC device-abort (pairs with src/runtime/device/watch.cpp): as a kernel reads it.
   EXPECT_EQ(AtomicRef(page_.abort.kind).load(std::memory_order_acquire),
-            static_cast<std::uint32_t>(FailureKind::CopyFailed));
+            static_cast<std::uint32_t>(FailureKind::CommandRefused));
 }
 
 // A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion when one changes.

@@ -33,6 +33,30 @@ inline __device__ bool may_report(std::uint32_t now) {
          atomicCAS(&whole_state().wait_reports->last_ms, last, now) == last;
 }
 
+// In ms: the time, and since when a thread has been waiting.
+struct WaitTime {
+  std::uint32_t now, waited;
+};
+
+// Tells the host of a wait that is long enough.
+inline __device__ void report_wait(std::uint32_t what,
+                                   std::int32_t pe,
+                                   const void* address,
+                                   std::uint64_t expected,
+                                   WaitTime time) {
+  if (whole_state().wait_report_ms == 0 || time.waited < whole_state().wait_report_ms ||
+      !may_report(time.now)) {
+    return;
+  }
+  WaitRecord& record = *whole_state().waiting;
+  fill_record(record.wait, what, pe, address, expected);
+  record.wait.seen = seen_at(address, what >> 16U);
+  record.wait.waited_ms = time.waited;
+  // SYNC wait-record (pairs with src/runtime/device/watch.cpp): `number` is written last.
+  fence_release();
+  store_relaxed(&record.number, ++whole_state().wait_reports->number);
+}
+
 // Returns the time since which the thread has been waiting, which `since_ms` is from the second check on.
 inline __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
                                                         std::uint32_t what,
@@ -58,16 +82,7 @@ inline __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
     whole_state().failure->waited_ms = waited;
     end_kernel(what | static_cast<std::uint32_t>(FailureKind::TimedOut), pe, address, expected);
   }
-  if (whole_state().wait_report_ms != 0 && waited >= whole_state().wait_report_ms &&
-      may_report(now)) {
-    WaitRecord& record = *whole_state().waiting;
-    fill_record(record.wait, what, pe, address, expected);
-    record.wait.seen = seen_at(address, word_bytes);
-    record.wait.waited_ms = waited;
-    // SYNC wait-record (pairs with src/runtime/device/watch.cpp): `number` is written last.
-    fence_release();
-    store_relaxed(&record.number, ++whole_state().wait_reports->number);
-  }
+  report_wait(what, pe, address, expected, {now, waited});
   return since_ms;
 }
 

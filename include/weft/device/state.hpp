@@ -40,6 +40,7 @@ enum class FailureKind : std::uint32_t {
   NotGlobal,       // a get over rails into memory that the proxy cannot reach
   SegmentNotSymmetric,  // of a list
   SegmentNotGlobal,  // the source of a long one over rails, in memory that the proxy cannot reach
+  CommandRefused,    // by the proxy: it names no PE, or memory that is not the heap's
 };
 
 // What a kernel was doing; the host maps it to a name.
@@ -64,6 +65,8 @@ enum class OperationName : std::uint32_t {
   ReduceScatter,
   Putv,
   PutvSignal,
+  MoeDispatch,
+  MoeCombine,
 };
 
 // Tells the host why a kernel aborted. In pinned memory: outlives the kernel and its CUDA context.

@@ -150,6 +150,20 @@ inline __device__ void miss(const Exchange& exchange, const Call& call, std::uin
 
 inline constexpr std::uint32_t kLooksPerCheck = 64;
 
+inline constexpr std::uint64_t kReportedNsMin = 1'000'000'000;  // no wait is reported before
+
+// Between nodes waits are reported as those of other calls are (WEFT_WAIT_REPORT).
+inline __device__ __noinline__ void report(const Exchange& exchange,
+                                           weft_moe_step step,
+                                           std::uint32_t rank,
+                                           std::uint64_t waited_ns) {
+  const auto name = step == WEFT_MOE_DISPATCH ? device::OperationName::MoeDispatch
+                                              : device::OperationName::MoeCombine;
+  device::detail::report_wait(
+      device::detail::packed({device::FailureKind::None, name}), exchange.state->pes[rank], nullptr,
+      0, {device::detail::now_ms(), static_cast<std::uint32_t>(waited_ns / 1'000'000)});
+}
+
 // Polls until `done()`, and applies what comes from other nodes. False if `rank` is missing, from now on if it has not come within the timeout, or if `gives_up()`.
 template <typename Done, typename GivesUp>
 __device__ bool wait_for(const Exchange& exchange,
@@ -170,6 +184,9 @@ __device__ bool wait_for(const Exchange& exchange,
     }
     const std::uint64_t now = device::now_ns();
     start = start == 0 ? now : start;
+    if (kBetweenNodes && now - start > kReportedNsMin) {
+      report(exchange, call.step, rank, now - start);
+    }
     if (now - start > exchange.timeout_ns) {
       miss(exchange, call, rank);
       return false;

@@ -303,26 +303,34 @@ void DeviceJob::start() {
     prepare_memory();
     with_.take_over_progress();
     // No proxy may send before the staging of all PEs exists; make_staging has synchronized all PEs.
-    proxy_->start(
-        {.me = me_,
-         .is_remote = is_remote,
-         .transport = *with_.rails,
-         .staging = staging,
-         .heap = {.region = gpu_direct_.region,
-                  .base = heap_->base(),
-                  .bytes = heap_->first_bytes()},
-         .chunks = &heap_->chunks(),
-         .windows = &user_memory_->windows.registered(),
-         .is_direct = gpu_direct_.peers,
-         .device = device_,
-         .thread = proxy_thread_,
-         .wake_us = microseconds(with_.config.proxy_wake_us),
-         .on_failed =
-             [](Pe pe, device::CommandKind kind, Status status) {
-               log::warn("device: a command ({}) to PE {} failed: {}", static_cast<int>(kind),
-                         pe.value, to_string(status));
-             },
-         .on_copy_failed = [this](const std::string& why) { watch_->give_up_copies(why); }});
+    proxy_->start({.me = me_,
+                   .is_remote = is_remote,
+                   .transport = *with_.rails,
+                   .staging = staging,
+                   .heap = {.region = gpu_direct_.region,
+                            .base = heap_->base(),
+                            .bytes = heap_->first_bytes()},
+                   .chunks = &heap_->chunks(),
+                   .windows = &user_memory_->windows.registered(),
+                   .is_direct = gpu_direct_.peers,
+                   .device = device_,
+                   .thread = proxy_thread_,
+                   .wake_us = microseconds(with_.config.proxy_wake_us),
+                   .on_failed =
+                       [this](Pe pe, device::CommandKind kind, Status status) {
+                         const std::string text =
+                             fmt::format("a command ({}) to PE {} failed: {}",
+                                         static_cast<int>(kind), pe.value, to_string(status));
+                         if (status == Status::InvalidArgument) {
+                           watch_->give_up(device::FailureKind::CommandRefused, text);
+                         } else {
+                           log::warn("device: {}", text);
+                         }
+                       },
+                   .on_copy_failed =
+                       [this](const std::string& why) {
+                         watch_->give_up(device::FailureKind::CopyFailed, why);
+                       }});
   }
   if (!growth_) {
     prepare_memory();

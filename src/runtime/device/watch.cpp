@@ -65,6 +65,10 @@ std::string_view name_of(OperationName operation) {
       return "putv";
     case OperationName::PutvSignal:
       return "putv_signal";
+    case OperationName::MoeDispatch:
+      return "a dispatch of weft.moe";
+    case OperationName::MoeCombine:
+      return "a combine of weft.moe";
   }
   return "an unknown call";
 }
@@ -95,6 +99,11 @@ std::string describe_failure(const device::FailureRecord& record) {
       return fmt::format(
           "{}: a copy between this GPU and host memory has failed (see the error before), so what "
           "the kernel waited for cannot come",
+          where);
+    case FailureKind::CommandRefused:
+      return fmt::format(
+          "{}: a command of this GPU has been refused (see the error before), so what the kernel "
+          "waited for cannot come",
           where);
     case FailureKind::NotCooperative:
       return fmt::format(
@@ -182,20 +191,22 @@ Status DeviceWatch::failure_status() const {
   }
 }
 
-void DeviceWatch::give_up_copies(const std::string& why) {
-  log::error("device: {}", why);
-  end_kernels(FailureKind::CopyFailed, -1);
+void DeviceWatch::give_up(FailureKind kind, const std::string& why) {
+  if (end_kernels(kind, -1)) {
+    log::error("device: {}", why);
+  }
 }
 
 // By the watch's thread or the proxy's; the first one counts.
-void DeviceWatch::end_kernels(FailureKind kind, std::int32_t pe) {
+bool DeviceWatch::end_kernels(FailureKind kind, std::int32_t pe) {
   const std::lock_guard lock(mutex_);
   if (page_.abort.kind != 0) {
-    return;
+    return false;
   }
   page_.abort.pe = pe;
   // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads `pe`.
   AtomicRef(page_.abort.kind).store(static_cast<std::uint32_t>(kind), std::memory_order_release);
+  return true;
 }
 
 void DeviceWatch::run() {

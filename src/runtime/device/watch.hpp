@@ -40,15 +40,16 @@ class DeviceWatch {
   [[nodiscard]] std::optional<std::string> failure() const;
   [[nodiscard]] Status failure_status() const;
 
-  // Logs `why`, and has kernels that wait abort: what they wait for cannot come. Any thread.
-  void give_up_copies(const std::string& why);
+  // Logs `why`, and has kernels that wait abort, as `kind`: what they wait for cannot come. Once. Any thread.
+  void give_up(device::FailureKind kind, const std::string& why);
 
  private:
   void run();
   void look();
   void look_at_proxy();
   void look_at_waits();
-  void end_kernels(device::FailureKind kind, std::int32_t pe);
+  // False: they were told to end before.
+  bool end_kernels(device::FailureKind kind, std::int32_t pe);
 
   KernelPage& page_;
   std::function<std::optional<Pe>()> lost_pe_;
