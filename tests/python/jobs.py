@@ -31,9 +31,7 @@ class Programs:
     LIMIT_S = 60  # a hang, also on a busy machine
 
     # `say` writes a line at once, so that lines of PEs do not mix.
-    # A PE that hangs says in which line, shortly before it is ended.
-    PREAMBLE = """import faulthandler, os, sys, time
-faulthandler.dump_traceback_later(float(os.environ.get("HANG_S", 54)))
+    PREAMBLE = """import os, sys, time
 import numpy
 import weft
 
@@ -46,7 +44,7 @@ def say(*words):
         installed = os.environ.get("PYTHON_WITH_WEFT")
         self.python = pathlib.Path(installed) if installed else pathlib.Path(sys.executable)
         self.weft_run = self.python.parent / "weft-run" if installed else bin_dir / "weft-run"
-        self.environment = os.environ | {"WEFT_HEAP_SIZE": "8M", "PYTHONUNBUFFERED": "1", "HANG_S": str(0.9 * self.LIMIT_S)}
+        self.environment = os.environ | {"WEFT_HEAP_SIZE": "8M", "PYTHONUNBUFFERED": "1"}
         if not installed:
             self.environment["PYTHONPATH"] = str(package)
         self._folder = folder
@@ -54,7 +52,9 @@ def say(*words):
     def write(self, body):
         """A file with this program; `import weft` and numpy are there."""
         path = self._folder / "program.py"
-        path.write_text(self.PREAMBLE + textwrap.dedent(body))
+        # A PE that hangs says in which line, shortly before it is ended.
+        watched = f"import faulthandler; faulthandler.dump_traceback_later({0.9 * self.LIMIT_S})\n"
+        path.write_text(watched + self.PREAMBLE + textwrap.dedent(body))
         return path
 
     def start(self, *command, **variables):

@@ -11,8 +11,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch see
 SHARED = {"WEFT_DEVICE_SHARED": "yes", "WEFT_DEVICE_HEAP_SIZE": "64M", "WEFT_DEVICE_HEAP_MAX": "1G"}
 
 
-def gpus(programs, count, body):
-    return programs.ok(count, "torch.cuda.set_device(int(os.environ.get('WEFT_PE', 0)) % torch.cuda.device_count())\n" + body, **SHARED)
+def gpus(programs, count, body, **more):
+    return programs.ok(count, "torch.cuda.set_device(int(os.environ.get('WEFT_PE', 0)) % torch.cuda.device_count())\n" + body,
+                       **SHARED, **more)
 
 
 def test_torch_sees_gpu_memory_without_a_copy(programs):
@@ -68,8 +69,7 @@ with weft.init() as job:
 @pytest.mark.parametrize("before", ["nothing", "host memory"])
 def test_puts_and_signals_between_nodes(programs, before):
     """Each PE a node, so that the proxy carries them. Before the GPU's heap starts, the PEs may have talked over the same rails."""
-    programs.ok(2, f"""
-torch.cuda.set_device(int(os.environ["WEFT_PE"]) % torch.cuda.device_count())
+    gpus(programs, 2, f"""
 with weft.init() as job:
     other = 1 - job.pe
     if {before!r} == "host memory":
@@ -86,7 +86,7 @@ with weft.init() as job:
         weft.barrier_all(stream=torch.cuda.current_stream())
         torch.cuda.synchronize()  # a copy to the host that waits for a kernel would block the proxy's copies
         assert (got == 10.0 * turn + other).all().item(), (turn, got)
-""", **SHARED, WEFT_NODE_SIZE="1", WEFT_NICS="127.0.0.1")
+""", WEFT_NODE_SIZE="1", WEFT_NICS="127.0.0.1")
 
 
 def test_collectives_on_a_stream(programs):

@@ -253,7 +253,10 @@ HostedJob torchrun_job(const Variables& more) {
 
 TEST(Torchrun, TakesThePortBehindTheStoresOwnOnSeveralHosts) {
   for (const Variables& more :
-       std::vector<Variables>{{}, {{"LOCAL_WORLD_SIZE", "2"}}, {{"MASTER_ADDR", "128.0.0.1"}}}) {
+       std::vector<Variables>{{},
+                              {{"LOCAL_WORLD_SIZE", "2"}},
+                              {{"MASTER_ADDR", "128.0.0.1"}},
+                              {{"MASTER_ADDR", "127.0.0.1"}, {"LOCAL_WORLD_SIZE", "2"}}}) {
     Variables variables = more;
     variables["WEFT_JOB_SECRET"] = "mine";
     const HostedJob job = torchrun_job(variables);

@@ -149,7 +149,15 @@ TEST_F(Watched, AnotherFailureIsLoggedAndLeavesTheJobAlone) {
   EXPECT_EQ(watch_.failure_status(), Status::InvalidArgument);
 }
 
-TEST_F(Watched, AFailedCopyOrCommandEndsKernelsThatWait) {
+TEST_F(Watched, AFailedCopyEndsKernelsThatWait) {
+  watch_.give_up(FailureKind::CopyFailed, "copying 4096 bytes from 0x10 failed: invalid argument");
+  EXPECT_EQ(count(logged(), "copying 4096 bytes from 0x10 failed: invalid argument"), 1U);
+  // SYNC device-abort (pairs with src/runtime/device/watch.cpp): as a kernel reads it.
+  EXPECT_EQ(AtomicRef(page_.abort.kind).load(std::memory_order_acquire),
+            static_cast<std::uint32_t>(FailureKind::CopyFailed));
+}
+
+TEST_F(Watched, ARefusedCommandEndsThemToo) {
   for (int i = 0; i < 3; ++i) {  // a faulty kernel repeats its error
     watch_.give_up(FailureKind::CommandRefused, "a command (3) to PE 1 failed: invalid argument");
   }

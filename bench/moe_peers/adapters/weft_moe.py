@@ -15,6 +15,7 @@ class Adapter(Base):
     name, version = "weft.moe", weft.__version__
     kernels = {"dispatch": ("dispatch_kernel", "count_places"), "combine": ("combine_kernel",)}
     latency_layout = "expert_padded"
+    quantises = True  # in latency mode, where others may give fp8 rows
 
     def __init__(self, ranks):
         super().__init__(ranks)
@@ -35,7 +36,7 @@ class Adapter(Base):
 
     def dispatch(self):
         given = self.given
-        if self.case.mode == "latency":
+        if self.case.mode == "latency" and self.quantises:
             return self._exchange.dispatch(given.x, given.ids, given.weights)
         return self._exchange.dispatch(given.fp8, given.ids, given.weights, given.scales)
 
@@ -67,6 +68,4 @@ class RankMajor(Adapter):
 class RankMajorFp8(RankMajor):
     """Rows come in fp8 with their scales also in latency mode, as FlashInfer gets them."""
 
-    def dispatch(self):
-        given = self.given
-        return self._exchange.dispatch(given.fp8, given.ids, given.weights, given.scales)
+    quantises = False

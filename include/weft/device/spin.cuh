@@ -33,7 +33,7 @@ inline __device__ bool may_report(std::uint32_t now) {
          atomicCAS(&whole_state().wait_reports->last_ms, last, now) == last;
 }
 
-// In ms: the time, and since when a thread has been waiting.
+// In ms: the time, and how long a thread has been waiting.
 struct WaitTime {
   std::uint32_t now, waited;
 };

@@ -150,7 +150,7 @@ inline __device__ void miss(const Exchange& exchange, const Call& call, std::uin
 
 inline constexpr std::uint32_t kLooksPerCheck = 64;
 
-inline constexpr std::uint64_t kReportedNsMin = 1'000'000'000;  // no wait is reported before
+inline constexpr std::uint64_t kReportedNsMin = 1'000'000'000;  // the least WEFT_WAIT_REPORT
 
 // Between nodes waits are reported as those of other calls are (WEFT_WAIT_REPORT).
 inline __device__ __noinline__ void report(const Exchange& exchange,

@@ -20,7 +20,7 @@ OF_THE_MODULE = re.compile(r"^(?:!llvm\.(?:module\.flags|ident)|@llvm\.(?:compil
 
 # Names of NVSHMEM's keep their arguments as C has them.
 FUNCTION = re.compile(r"^define [^@\n]*@(?!nvshmem)[^\n]*\bbyval\([^\n]*\{\n(?:.*\n)*?\}\n", re.MULTILINE)
-CALL = re.compile(r"^( .*?)(?:tail )?(\bcall [^@\n]*@(?!nvshmem).*\bbyval\(.*)$", re.MULTILINE)
+CALL = re.compile(r"^( .*?)(?:\btail )?(\bcall [^@\n]*@(?!nvshmem).*\bbyval\(.*)$", re.MULTILINE)
 BY_VALUE = re.compile(r'([^,(]*)\bbyval\((%(?:"[^"]*"|[\w.]+))\) (align \d+)([^,]*?) (%[\w.]+)(?=[,)])')
 COPY = """  {copy} = alloca {type}, {align}
   call void @llvm.memcpy.p0.p0.i64(ptr {align} {copy}, ptr {align} {name}, i64 ptrtoint (ptr getelementptr ({type}, ptr null, i32 1) to i64), i1 false)

@@ -77,6 +77,17 @@ DeviceWindows::Parts window_parts(const DeviceDependencies& with,
           .must = direct != nullptr && with.config.device_direct == "on"};
 }
 
+// What a kernel waits for cannot come if its command was refused. Losing a PE has a message of its own.
+void note_failed(DeviceWatch& watch, Pe pe, device::CommandKind kind, Status status) {
+  const std::string text = fmt::format("a command ({}) to PE {} failed: {}", static_cast<int>(kind),
+                                       pe.value, to_string(status));
+  if (status == Status::InvalidArgument) {
+    watch.give_up(device::FailureKind::CommandRefused, text);
+  } else {
+    log::warn("device: {}", text);
+  }
+}
+
 }  // namespace
 
 DeviceJob::DeviceJob(DeviceDependencies dependencies)
@@ -316,17 +327,8 @@ void DeviceJob::start() {
                    .device = device_,
                    .thread = proxy_thread_,
                    .wake_us = microseconds(with_.config.proxy_wake_us),
-                   .on_failed =
-                       [this](Pe pe, device::CommandKind kind, Status status) {
-                         const std::string text =
-                             fmt::format("a command ({}) to PE {} failed: {}",
-                                         static_cast<int>(kind), pe.value, to_string(status));
-                         if (status == Status::InvalidArgument) {
-                           watch_->give_up(device::FailureKind::CommandRefused, text);
-                         } else {
-                           log::warn("device: {}", text);
-                         }
-                       },
+                   .on_failed = [this](Pe pe, device::CommandKind kind,
+                                       Status status) { note_failed(*watch_, pe, kind, status); },
                    .on_copy_failed =
                        [this](const std::string& why) {
                          watch_->give_up(device::FailureKind::CopyFailed, why);
