@@ -2,6 +2,8 @@
 // stream. It is scheduled as soon as the program's kernels leave room. If they leave none, they either finish, or
 // they wait and then apply the inbox themselves.
 //
+// A thread of its own launches it, because a launch may wait until kernels of the program end.
+//
 // Threads: one at a time.
 #pragma once
 

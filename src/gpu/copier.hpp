@@ -1,5 +1,6 @@
 // Copies between pinned host memory and device memory by the GPU's copy engines, on two dedicated streams (one per
-// direction), which no kernel of the program delays.
+// direction) of a CUDA context of their own, which neither kernels nor CUDA calls of the program delay. Memory that was
+// not mapped by cuMemMap is an exception: CUDA calls of the program may delay its copies.
 //
 // Copies of one direction complete in the order in which they were started.
 //
@@ -8,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,8 +21,9 @@ enum class Direction : std::uint8_t { ToGpu, FromGpu };
 
 class Copier {
  public:
-  // Creates its streams on `device`.
-  explicit Copier(const Device& device);
+  // Creates its context and streams on `device`. The context takes about 300 MiB there; without it a warning is logged.
+  // `is_heap` says of an address whether it is mapped memory of the heap; of others CUDA is asked, which may wait for kernels.
+  explicit Copier(const Device& device, std::function<bool(const void* address)> is_heap = {});
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
   ~Copier();

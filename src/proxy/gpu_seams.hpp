@@ -4,6 +4,9 @@
 // Threads: the proxy's.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "src/base/error.hpp"
 #include "src/gpu/applier.hpp"
 #include "src/gpu/copier.hpp"
@@ -14,7 +17,8 @@ namespace weft::proxy {
 
 class GpuCopier final : public Copier {
  public:
-  explicit GpuCopier(const gpu::Device& device) : device_(device), copier_(device) {}
+  GpuCopier(const gpu::Device& device, std::function<bool(const void* address)> is_heap)
+      : device_(device), copier_(device, std::move(is_heap)) {}
 
   Ticket copy(Direction direction,
               void* dest,

@@ -2,6 +2,8 @@
 // replayed many times.
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "tests/device/device_tools.cuh"
 
@@ -293,6 +295,77 @@ DEVICE_TEST(arguments,
     }
   }
   suite::finish("nothing");
+}
+
+// ---- Calls of the host that wait for kernels
+
+constexpr std::size_t kBulk = 40001;  // bytes: between nodes the proxy copies them
+
+// Sends late, so that the host is in its call by then; ends when the peer's data is here.
+__global__ void exchange_late(std::uint8_t* dest,
+                              const std::uint8_t* source,
+                              std::uint64_t* word,
+                              int to,
+                              std::uint64_t turn) {
+  if (threadIdx.x == 0) {
+    const std::uint64_t begin_ns = suite::wd::now_ns();
+    while (suite::wd::now_ns() - begin_ns < 50'000'000) {
+      __nanosleep(1000);
+    }
+  }
+  __syncthreads();
+  suite::wd::put_signal<suite::wd::Block>(dest, source, kBulk, {word, 1, suite::wd::SignalOp::Add},
+                                          to);
+  suite::wd::signal_wait_until<suite::wd::Block>(word, suite::wd::Comparison::Ge, turn);
+}
+
+template <int kNumber>
+__global__ void launched_first(std::uint8_t* bytes) {
+  bytes[threadIdx.x] = static_cast<std::uint8_t>(bytes[threadIdx.x] * kNumber + 1);
+}
+
+// Each waits for the kernel, or may: CUDA loads a kernel when it is launched first.
+const std::vector<std::pair<const char*, void (*)(std::uint8_t*)>> kHostCalls{
+    {"the first launch of a kernel", [](std::uint8_t* own) { launched_first<1><<<1, 32>>>(own); }},
+    {"cudaMemcpy to pageable memory",
+     [](std::uint8_t* own) {
+       std::vector<std::uint8_t> here(std::size_t{1} << 20);
+       require_cuda(cudaMemcpy(here.data(), own, here.size(), cudaMemcpyDeviceToHost),
+                    "cudaMemcpy");
+     }},
+    {"cudaMalloc and cudaFree",
+     [](std::uint8_t* /*own*/) {
+       void* memory = nullptr;
+       require_cuda(cudaMalloc(&memory, 1 << 20), "cudaMalloc");
+       require_cuda(cudaFree(memory), "cudaFree");
+     }},
+    {"cudaDeviceSynchronize",
+     [](std::uint8_t* /*own*/) { require_cuda(cudaDeviceSynchronize(), "synchronizing"); }},
+};
+
+DEVICE_TEST(host_calls,
+            "kernels that wait for bulk data end while the host waits for them in CUDA") {
+  Array<std::uint8_t> source(kBulk);
+  const Array<std::uint8_t> dest(kBulk);
+  const Array<std::uint64_t> word(1);
+  const Array<std::uint8_t> own(std::size_t{1} << 20, suite::Where::Own);
+  std::uint64_t turn = 0;
+  for (const auto& [name, call] : kHostCalls) {
+    const auto byte_of = [&turn](int pe) { return static_cast<std::uint8_t>(16 * turn + pe); };
+    ++turn;
+    source.fill(byte_of(suite::me()));
+    require_weft(weft_barrier_all(), "all have written");
+    exchange_late<<<1, 64>>>(dest.get(), source.get(), word.get(), suite::to_at(1), turn);
+    call(own.get());
+    suite::finish(name);
+    const std::vector<std::uint8_t> got = dest.read();
+    const auto wrong = std::count_if(got.begin(), got.end(), [&](std::uint8_t byte) {
+      return byte != byte_of(suite::from_at(1));
+    });
+    if (wrong != 0) {
+      suite::fail("%s: %td of %zu bytes are not the peer's", name, wrong, kBulk);
+    }
+  }
 }
 
 // ---- Graphs

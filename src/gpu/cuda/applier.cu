@@ -1,5 +1,11 @@
 #include <weft/device.cuh>
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <pthread.h>
+
 #include "src/gpu/applier.hpp"
 #include "src/gpu/cuda/driver.hpp"
 
@@ -35,6 +41,44 @@ struct Applier::Stream {
   Device device;
   cudaStream_t stream = nullptr;
   cudaEvent_t last = nullptr;
+
+  std::mutex mutex;
+  std::condition_variable asked;
+  bool is_wanted = false;  // guarded by `mutex`, as is the next
+  bool stops = false;
+  std::thread thread;
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      asked.wait(lock, [this] { return is_wanted || stops; });
+      if (stops) {
+        return;
+      }
+      is_wanted = false;
+      lock.unlock();
+      launch();
+      lock.lock();
+    }
+  }
+
+  // May wait for kernels of the program, while another thread makes CUDA load one.
+  void launch() noexcept {
+    use_device_once(device);
+    if (cudaEventQuery(last) == cudaErrorNotReady) {
+      return;
+    }
+    apply_inbox<<<1, 32, 0, stream>>>();
+    cudaEventRecord(last, stream);
+  }
+
+  void ask(bool& what) noexcept {
+    {
+      const std::lock_guard lock(mutex);
+      what = true;
+    }
+    asked.notify_one();
+  }
 };
 
 Applier::Applier(const Device& device) : stream_(std::make_unique<Stream>()) {
@@ -46,23 +90,22 @@ Applier::Applier(const Device& device) : stream_(std::make_unique<Stream>()) {
   check(cudaStreamCreateWithPriority(&stream_->stream, cudaStreamNonBlocking, highest),
         "creating a stream");
   check(cudaEventCreateWithFlags(&stream_->last, cudaEventDisableTiming), "creating an event");
-  wake();
+  stream_->launch();
   check(cudaStreamSynchronize(stream_->stream), "running the kernel that applies the inbox");
+  stream_->thread = std::thread([this] { stream_->run(); });
+  ::pthread_setname_np(stream_->thread.native_handle(), "weft-applier");
 }
 
 Applier::~Applier() {
+  stream_->ask(stream_->stops);
+  stream_->thread.join();
   cudaStreamSynchronize(stream_->stream);
   cudaEventDestroy(stream_->last);
   cudaStreamDestroy(stream_->stream);
 }
 
 void Applier::wake() noexcept {
-  use_device_once(stream_->device);
-  if (cudaEventQuery(stream_->last) == cudaErrorNotReady) {
-    return;
-  }
-  apply_inbox<<<1, 32, 0, stream_->stream>>>();
-  cudaEventRecord(stream_->last, stream_->stream);
+  stream_->ask(stream_->is_wanted);
 }
 
 }  // namespace weft::gpu

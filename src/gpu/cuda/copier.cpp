@@ -1,9 +1,11 @@
 #include "src/gpu/copier.hpp"
 
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "src/base/log.hpp"
 #include "src/gpu/cuda/driver.hpp"
 
 namespace weft::gpu {
@@ -12,21 +14,119 @@ namespace {
 // The most copies that are started and not known to be complete; a further one waits for the oldest.
 constexpr std::size_t kInFlightMax = 256;
 
-struct Lane {
-  cudaStream_t stream = nullptr;
-  std::array<cudaEvent_t, kInFlightMax> events{};
-  std::uint64_t started = 0;
-  std::uint64_t done = 0;
-  std::uintptr_t known_page = UINTPTR_MAX;  // of the GPU's side: CUDA knows it
-};
-
 // CUDA maps memory in pages of this size at least.
 constexpr unsigned kPageShift = 21;
+
+// Shorter copies to the GPU may be carried out by its compute engine, which does not serve two contexts at once: beside a
+// kernel that runs they took 2.4 ms, and copies of two rows 8 us (H100, CUDA 13.0).
+constexpr std::size_t kPlainBytesMin = 64 << 10;
+
+// A context of our own. CUDA calls of the program that wait for its kernels also hold back the copies of its context: the
+// first launch of a kernel, cudaFree, cudaMemcpy of pageable memory. Kernels that wait for such copies would never end.
+class Context {
+ public:
+  explicit Context(const Device& device) {
+    use_device(device);
+    const Driver& d = driver();
+    CUcontext before = nullptr;
+    check(d.ctx_get_current(&before), "querying the CUDA context");
+    const CUresult error = d.ctx_create(&context_, nullptr, 0, 0, device.index);
+    is_own_ = error == CUDA_SUCCESS;
+    if (is_own_) {
+      // It runs no kernels, so it needs no stacks: 264 MiB on an H100.
+      d.ctx_set_limit(CU_LIMIT_STACK_SIZE, 0);
+    } else {
+      context_ = before;
+      log::warn(
+          "GPU {}: no second CUDA context for the proxy's copies ({}; it takes about 300 MiB). "
+          "They use the program's, "
+          "where calls that wait for a kernel, such as cudaFree and the first launch of another "
+          "kernel, hold them back: "
+          "a kernel that waits for another node may then wait for ever",
+          device.index, words(error));
+    }
+    d.ctx_set_current(before);
+  }
+
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  ~Context() {
+    if (is_own_) {
+      driver().ctx_destroy(context_);
+    }
+  }
+
+  [[nodiscard]] CUcontext get() const { return context_; }
+
+ private:
+  CUcontext context_ = nullptr;
+  bool is_own_ = false;
+};
+
+// While it lives, the context is the calling thread's current one.
+class Current {
+ public:
+  explicit Current(CUcontext context) {
+    driver().ctx_get_current(&before_);
+    driver().ctx_set_current(context);
+  }
+
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+  ~Current() { driver().ctx_set_current(before_); }
+
+ private:
+  CUcontext before_ = nullptr;
+};
+
+struct Lane {
+  CUstream stream = nullptr;
+  std::array<CUevent, kInFlightMax> events{};
+  std::uint64_t started = 0;
+  std::uint64_t done = 0;
+  std::array<std::uintptr_t, 64>
+      known_pages{};  // of the GPU's side: CUDA knows them; by their number
+};
+
+CUdeviceptr address_of(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+CUresult copy_rows(CUstream stream, void* dest, const void* source, std::size_t row_bytes) {
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+  rows.srcHost = source;
+  rows.srcPitch = row_bytes;
+  rows.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  rows.dstDevice = address_of(dest);
+  rows.dstPitch = row_bytes;
+  rows.WidthInBytes = row_bytes;
+  rows.Height = 2;
+  return driver().memcpy_2d_async(&rows, stream);
+}
+
+// From host memory, as two rows of equal length; of an odd number of bytes the last but one is copied twice.
+CUresult copy_short(CUstream stream, void* dest, const void* source, std::size_t bytes) {
+  const std::size_t even = bytes & ~std::size_t{1};
+  CUresult error = copy_rows(stream, dest, source, even / 2);
+  if (error == CUDA_SUCCESS && even != bytes) {
+    error = copy_rows(stream, static_cast<std::byte*>(dest) + bytes - 2,
+                      static_cast<const std::byte*>(source) + bytes - 2, 1);
+  }
+  return error;
+}
 
 }  // namespace
 
 struct Copier::Streams {
+  Streams(const Device& of, std::function<bool(const void*)> is_heap_memory)
+      : device(of), context(of), is_heap(std::move(is_heap_memory)) {}
+
   Device device;
+  Context context;
+  std::function<bool(const void*)> is_heap;
   std::array<Lane, 2> lanes;
   std::string failure;  // empty: none
 
@@ -35,36 +135,41 @@ struct Copier::Streams {
   // CUDA takes an address that it does not know for memory of the process, and reads there.
   bool is_known(Lane& lane, const void* address) const {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> kPageShift;
-    if (page != lane.known_page && !takes_any_address) {
+    std::uintptr_t& known = lane.known_pages[page % lane.known_pages.size()];
+    if (page != known && !takes_any_address && !(is_heap && is_heap(address))) {
       cudaPointerAttributes found{};
       if (cudaPointerGetAttributes(&found, address) != cudaSuccess ||
           found.type == cudaMemoryTypeUnregistered) {
         return false;
       }
-      lane.known_page = page;
+      known = page;
     }
     return true;
   }
 
-  cudaError_t start(Lane& lane, void* dest, const void* source, std::size_t bytes) const {
-    if (const cudaError_t error =
-            cudaMemcpyAsync(dest, source, bytes, cudaMemcpyDefault, lane.stream);
-        error != cudaSuccess) {
-      return error;
-    }
-    return cudaEventRecord(lane.events[lane.started % kInFlightMax], lane.stream);
+  CUresult start(Direction direction, void* dest, const void* source, std::size_t bytes) {
+    const Current current(context.get());
+    Lane& lane = this->lane(direction);
+    const bool is_short = direction == Direction::ToGpu && bytes > 1 && bytes < kPlainBytesMin;
+    const CUresult error =
+        is_short ? copy_short(lane.stream, dest, source, bytes)
+                 : driver().memcpy_async(address_of(dest), address_of(source), bytes, lane.stream);
+    return error != CUDA_SUCCESS
+               ? error
+               : driver().event_record(lane.events[lane.started % kInFlightMax], lane.stream);
   }
 
   Lane& lane(Direction direction) { return lanes[static_cast<std::size_t>(direction)]; }
 
   // Checks which of the oldest copies have completed.
   void advance(Lane& lane) {
+    const Current current(context.get());
     while (failure.empty() && lane.done < lane.started) {
-      const cudaError_t error = cudaEventQuery(lane.events[lane.done % kInFlightMax]);
-      if (error == cudaErrorNotReady) {
+      const CUresult error = driver().event_query(lane.events[lane.done % kInFlightMax]);
+      if (error == CUDA_ERROR_NOT_READY) {
         return;
       }
-      if (error != cudaSuccess) {
+      if (error != CUDA_SUCCESS) {
         failure = fmt::format("a copy between the GPU and host memory failed: {}", words(error));
         return;
       }
@@ -73,32 +178,34 @@ struct Copier::Streams {
   }
 };
 
-Copier::Copier(const Device& device) : streams_(std::make_unique<Streams>()) {
-  use_device(device);
-  streams_->device = device;
-  int lowest = 0;
-  int highest = 0;
+Copier::Copier(const Device& device, std::function<bool(const void* address)> is_heap)
+    : streams_(std::make_unique<Streams>(device, std::move(is_heap))) {
   int takes_any = 0;
   check(cudaDeviceGetAttribute(&takes_any, cudaDevAttrPageableMemoryAccess, device.index),
         "querying which memory the GPU reads");
   streams_->takes_any_address = takes_any != 0;
-  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "querying stream priorities");
+  const Current current(streams_->context.get());
+  const Driver& d = driver();
+  int lowest = 0;
+  int highest = 0;
+  check(d.ctx_get_stream_priority_range(&lowest, &highest), "querying stream priorities");
   for (Lane& lane : streams_->lanes) {
-    check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, highest),
+    check(d.stream_create_with_priority(&lane.stream, CU_STREAM_NON_BLOCKING, highest),
           "creating a stream for copies");
-    for (cudaEvent_t& event : lane.events) {
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event");
+    for (CUevent& event : lane.events) {
+      check(d.event_create(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
     }
   }
 }
 
 Copier::~Copier() {
+  const Current current(streams_->context.get());
   for (Lane& lane : streams_->lanes) {
-    cudaStreamSynchronize(lane.stream);
-    for (cudaEvent_t event : lane.events) {
-      cudaEventDestroy(event);
+    driver().stream_synchronize(lane.stream);
+    for (CUevent event : lane.events) {
+      driver().event_destroy(event);
     }
-    cudaStreamDestroy(lane.stream);
+    driver().stream_destroy(lane.stream);
   }
 }
 
@@ -113,10 +220,10 @@ std::uint64_t Copier::start(Direction direction,
   }
   const void* of_gpu = direction == Direction::ToGpu ? dest : source;
   if (streams_->failure.empty()) {
-    const cudaError_t error = streams_->is_known(lane, of_gpu)
-                                  ? streams_->start(lane, dest, source, bytes)
-                                  : cudaErrorInvalidValue;
-    if (error != cudaSuccess) {
+    const CUresult error = streams_->is_known(lane, of_gpu)
+                               ? streams_->start(direction, dest, source, bytes)
+                               : CUDA_ERROR_INVALID_VALUE;
+    if (error != CUDA_SUCCESS) {
       streams_->failure = fmt::format(
           "copying {} bytes {} {} failed: {}; the local side of a put or get in a kernel must be "
           "memory of this GPU, or host memory that it maps",

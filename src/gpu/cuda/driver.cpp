@@ -43,6 +43,20 @@ Driver load() {
   find(d.pointer_get_attribute, "cuPointerGetAttribute");
   find(d.device_get_attribute, "cuDeviceGetAttribute");
   find(d.ctx_get_current, "cuCtxGetCurrent");
+  find(d.ctx_create, "cuCtxCreate");
+  find(d.ctx_destroy, "cuCtxDestroy");
+  find(d.ctx_set_current, "cuCtxSetCurrent");
+  find(d.ctx_set_limit, "cuCtxSetLimit");
+  find(d.ctx_get_stream_priority_range, "cuCtxGetStreamPriorityRange");
+  find(d.stream_create_with_priority, "cuStreamCreateWithPriority");
+  find(d.stream_destroy, "cuStreamDestroy");
+  find(d.stream_synchronize, "cuStreamSynchronize");
+  find(d.event_create, "cuEventCreate");
+  find(d.event_destroy, "cuEventDestroy");
+  find(d.event_record, "cuEventRecord");
+  find(d.event_query, "cuEventQuery");
+  find(d.memcpy_async, "cuMemcpyAsync");
+  find(d.memcpy_2d_async, "cuMemcpy2DAsync");
   find(d.get_error_string, "cuGetErrorString");
   return d;
 }

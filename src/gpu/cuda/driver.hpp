@@ -34,6 +34,20 @@ struct Driver {
   decltype(&::cuPointerGetAttribute) pointer_get_attribute;
   decltype(&::cuDeviceGetAttribute) device_get_attribute;
   decltype(&::cuCtxGetCurrent) ctx_get_current;
+  CUresult(CUDAAPI* ctx_create)(CUcontext*, CUexecAffinityParam*, int, unsigned int, CUdevice);
+  decltype(&::cuCtxDestroy) ctx_destroy;
+  decltype(&::cuCtxSetCurrent) ctx_set_current;
+  decltype(&::cuCtxSetLimit) ctx_set_limit;
+  decltype(&::cuCtxGetStreamPriorityRange) ctx_get_stream_priority_range;
+  decltype(&::cuStreamCreateWithPriority) stream_create_with_priority;
+  decltype(&::cuStreamDestroy) stream_destroy;
+  decltype(&::cuStreamSynchronize) stream_synchronize;
+  decltype(&::cuEventCreate) event_create;
+  decltype(&::cuEventDestroy) event_destroy;
+  decltype(&::cuEventRecord) event_record;
+  decltype(&::cuEventQuery) event_query;
+  decltype(&::cuMemcpyAsync) memcpy_async;
+  decltype(&::cuMemcpy2DAsync) memcpy_2d_async;
   decltype(&::cuGetErrorString) get_error_string;
 };
 

@@ -120,7 +120,7 @@ void Applier::wake() noexcept {}
 
 struct Copier::Streams {};
 
-Copier::Copier(const Device& /*device*/) {
+Copier::Copier(const Device& /*device*/, std::function<bool(const void* address)> /*is_heap*/) {
   fail_absent();
 }
 

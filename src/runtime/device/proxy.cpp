@@ -26,6 +26,18 @@ bool is_quiet(const RingView& ring) {
          !device::RingConsumer<HostMemory>(ring).peek(consumed, next);
 }
 
+// Of the proxy's thread. True for mapped memory of the heap.
+struct HeapAddresses {
+  proxy::RegionMemory heap;
+  heap::ChunkReader chunks;
+
+  bool operator()(const void* address) {
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - heap.base);
+    return offset < heap.bytes || heap::covers(chunks.now(), offset, 1);
+  }
+};
+
 }  // namespace
 
 DeviceProxy::DeviceProxy(const RingPlan& plan, device::DeviceState& state)
@@ -45,7 +57,8 @@ DeviceProxy::DeviceProxy(const RingPlan& plan, device::DeviceState& state)
 }
 
 void DeviceProxy::start(Parts parts) {
-  copier_ = std::make_unique<proxy::GpuCopier>(parts.device);
+  copier_ = std::make_unique<proxy::GpuCopier>(
+      parts.device, HeapAddresses{parts.heap, heap::ChunkReader(parts.chunks)});
   applier_ = std::make_unique<proxy::GpuApplier>(parts.device);
   engine_ = std::make_unique<proxy::Engine>(
       parts.me, parts.is_remote, proxy::EngineOptions{.wake_us = parts.wake_us},
