@@ -84,7 +84,7 @@ with weft.init() as job:
         weft.signal_wait_until(signals[0], ">=", turn + 1)
         got = inbox.clone()
         weft.barrier_all(stream=torch.cuda.current_stream())
-        torch.cuda.synchronize()  # a copy to the host that waits for a kernel would block the proxy's copies
+        torch.cuda.synchronize()  # while a copy to the host waits for a kernel, CUDA holds back the proxy's copies of torch's memory
         assert (got == 10.0 * turn + other).all().item(), (turn, got)
 """, WEFT_NODE_SIZE="1", WEFT_NICS="127.0.0.1")
 

@@ -72,7 +72,7 @@ def test_deep_ep_with_low_latency(programs, nodes):
                                                                                use_ue8m0=packed, return_recv_hook=hooks)
                 if hooks:
                     hook()
-                torch.cuda.synchronize()  # before the counts are read, as docs/PYTHON.md says
+                torch.cuda.synchronize()  # the host's reads below do not wait for a kernel
                 codes, scales = got if fp8 else (got, None)
                 rows = [codes[e, :n] for e, n in enumerate(counts.tolist())]
                 scales = [scales[e, :n] for e, n in enumerate(counts.tolist())] if fp8 else rows
