@@ -279,7 +279,7 @@ void Launcher::handle_lost_agent(AgentLink& link) {
   ::waitpid(link.pid, &wait_status, 0);
   const bool is_over = std::ranges::all_of(
       link.pes, [this](std::uint32_t pe) { return pes_[pe].wait_status.has_value(); });
-  if (is_over || is_ending_) {
+  if (is_over || (is_ending_ && !is_culprit(link))) {
     return;
   }
   const bool is_srun = plan_.remote_shell.starts_with("srun ");
@@ -294,6 +294,13 @@ void Launcher::handle_lost_agent(AgentLink& link) {
                     link.host, is_srun ? "srun" : "ssh", describe_wait_status(wait_status),
                     is_srun ? "" : " by ssh without a password"));
   }
+}
+
+// A PE elsewhere failed because this host's were lost, and that was heard first.
+bool Launcher::is_culprit(const AgentLink& link) const {
+  const auto lost = server_->job().first_lost();
+  return first_failed_ && user_signal_ == 0 && lost && !pes_[lost->value].wait_status &&
+         std::ranges::find(link.pes, lost->value) != link.pes.end();
 }
 
 void Launcher::check_timeout() {

@@ -51,6 +51,7 @@ class Launcher {
   void handle_exit(std::uint32_t pe, int wait_status);
   void handle_output(std::span<const std::byte> payload);
   void handle_lost_agent(AgentLink& link);
+  [[nodiscard]] bool is_culprit(const AgentLink& link) const;
   void check_timeout();
   void check_end();
 
