@@ -19,8 +19,8 @@ def both(**named):
 """
 
 
-def gpus(programs, count, body):
-    return programs.ok(count, START + body, **SHARED)
+def gpus(programs, count, body, **environment):
+    return programs.ok(count, START + body, **SHARED, **environment)
 
 
 @pytest.mark.parametrize("layout", ["expert_padded", "expert_compact", "rank_major", "rank_compact"])
@@ -91,7 +91,8 @@ with weft.init():
 """)
 
 
-def test_training_has_the_gradients_of_the_cpu(programs):
+@pytest.mark.parametrize("nodes", [{}, {"WEFT_NODE_SIZE": "1", "WEFT_NICS": "127.0.0.1"}], ids=["one_node", "nodes_of_one"])
+def test_training_has_the_gradients_of_the_cpu(programs, nodes):
     gpus(programs, 2, """
 with weft.init():
     grown = []
@@ -105,7 +106,7 @@ with weft.init():
         grown.append([tensor.detach().cpu() for tensor in (y, x.grad, weights.grad)])
     for a, b in zip(*grown):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
-""")
+""", **nodes)
 
 
 def test_wrong_arguments_name_what_is_wrong(programs):

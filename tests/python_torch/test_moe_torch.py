@@ -1,4 +1,5 @@
 """weft.moe with tensors: the same results as with numpy, bfloat16 and fp8 types, gradients against a dense model."""
+import pytest
 
 MODEL = """
     import weft.moe as moe
@@ -31,11 +32,15 @@ MODEL = """
 """
 
 
-def test_gradients_equal_those_of_the_dense_model(programs):
-    programs.ok(3, MODEL + """
+@pytest.mark.parametrize("exactly", [True, False], ids=["rows_come_back", "sums_come_back"])
+@pytest.mark.parametrize("layout", ["expert_compact", "expert_padded"])
+def test_gradients_equal_those_of_the_dense_model(programs, layout, exactly):
+    programs.ok(3, MODEL + f"""
+    moe.Exchange.combines_exactly, LAYOUT = {exactly}, "{layout}"
+    """ + """
     with weft.init() as job:
         exchange = moe.Exchange(max_tokens=TOKENS + 2, hidden=HIDDEN, experts=EXPERTS, topk=TOPK, payload="float64",
-                                layout="expert_compact", alignment=4)
+                                layout=LAYOUT, alignment=4 if LAYOUT == "expert_compact" else 1)
         first, count = exchange.first_expert, exchange.local_experts
         layer = moe.Dispatcher(exchange)
         for _ in range(3):  # two layers deep: plans outlive the memory of their dispatches
@@ -58,6 +63,25 @@ def test_gradients_equal_those_of_the_dense_model(programs):
             assert torch.allclose(x.grad, own[0].grad, atol=1e-5)
             assert torch.allclose(weights.grad, own[1].grad, atol=1e-5)
             assert torch.allclose(mine.grad, everything.grad[first:first + count], atol=1e-5)
+    """)
+
+
+def test_gradients_of_weights_come_back_exactly_in_rows_of_each_type(programs):
+    programs.ok(2, MODEL + """
+    moe.Exchange.combines_exactly = False
+    with weft.init() as job:
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            exchange = moe.Exchange(max_tokens=TOKENS + 1, hidden=16, experts=EXPERTS, topk=TOPK, payload=dtype, layout="expert_compact")
+            _, ids, weights = inputs(job.pe, dtype)
+            random = torch.Generator().manual_seed(job.pe)
+            x = torch.randn(len(ids), 16, generator=random).to(dtype).requires_grad_()
+            weights.requires_grad_()
+            y = moe.Dispatcher(exchange)(x, ids, weights, lambda rows, counts, offsets: rows * 1e-3)
+            y.sum().backward()
+            wanted = (x.detach() * 1e-3).float().sum(1, keepdim=True).expand(ids.shape)
+            assert weights.grad.dtype == torch.float32
+            torch.testing.assert_close(weights.grad, torch.where(ids >= 0, wanted, 0), rtol=1e-5, atol=1e-6)
+            exchange.close()
     """)
 
 

@@ -289,7 +289,7 @@ class Buffer:
             x = handle.combine_buffer
         combined = torch.empty(plan.tokens, exchange.hidden, dtype=torch.bfloat16, device=x.device) if out is None else out
         exchange.combine(x.contiguous(), plan, topk_weights, out=combined, phase="send",
-                         precision="exact" if exchange.combines_exactly else "reduced")
+                         precision=exchange._most_exact)
 
         def hook():
             exchange.combine(phase="recv")

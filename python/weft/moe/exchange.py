@@ -89,6 +89,10 @@ class Exchange:
 
     combines_exactly = True
 
+    @property
+    def _most_exact(self):
+        return "exact" if self.combines_exactly else "reduced"
+
     def __new__(cls, *arguments, device="cpu", **named):
         if cls is Exchange and str(device) != "cpu":
             try:

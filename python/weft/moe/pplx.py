@@ -145,7 +145,7 @@ class AllToAll:
             plan._rows_shape = tuple(rows.shape)
             self._sums = torch.empty(plan.tokens, self.hidden_dim, dtype=expert_y.dtype, device=expert_y.device)
             exchange.combine(rows, plan, weights[mine].contiguous(), out=self._sums, phase="send",
-                             precision="exact" if exchange.combines_exactly else "reduced")
+                             precision=exchange._most_exact)
         if do_recv:
             sums = exchange.combine(phase="recv")
             self._sums = None
