@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "src/base/clock.hpp"
 #include "src/base/log.hpp"
 #include "src/gpu/cuda/driver.hpp"
+#include "src/gpu/longest_wait.hpp"
 
 namespace weft::gpu {
 namespace {
@@ -86,6 +88,7 @@ struct Lane {
   std::array<CUevent, kInFlightMax> events{};
   std::uint64_t started = 0;
   std::uint64_t done = 0;
+  LongestWait longest_wait;
   std::array<std::uintptr_t, 64>
       known_pages{};  // of the GPU's side: CUDA knows them; by their number
 };
@@ -167,6 +170,7 @@ struct Copier::Streams {
     while (failure.empty() && lane.done < lane.started) {
       const CUresult error = driver().event_query(lane.events[lane.done % kInFlightMax]);
       if (error == CUDA_ERROR_NOT_READY) {
+        report_long_wait(lane);
         return;
       }
       if (error != CUDA_SUCCESS) {
@@ -174,6 +178,17 @@ struct Copier::Streams {
         return;
       }
       ++lane.done;
+    }
+  }
+
+  static void report_long_wait(Lane& lane) {
+    if (lane.longest_wait.is_too_long(lane.done, now_ns())) {
+      log::warn(
+          "a copy of the proxy between GPU and host memory has not completed for {} s, and blocks "
+          "kernels that wait for other nodes. Probably a CUDA call of this process that waits for "
+          "such a kernel holds it back: cudaFree, cudaMemcpy of pageable memory, the first launch "
+          "of a kernel. Copies of memory of weft_device_malloc are not held back (docs/GPU.md)",
+          LongestWait::kNsMax / 1'000'000'000);
     }
   }
 };
