@@ -41,6 +41,10 @@ constexpr std::array kSettings{
     Setting{"WEFT_COUNTERS_DIR", &Config::counters_dir, "", "/dev/shm", "",
             "Folder of the counter files: each PE keeps its counters in a file that others can "
             "read while it runs (docs/COUNTERS.md); off for none."},
+    Setting{"WEFT_DEVICE_CARRY_BYTES_MAX", &Config::device_carry_bytes_max, "bytes", "2K", "",
+            "Puts to other nodes by warps and blocks up to this size are copied by the GPU's "
+            "threads into the payloads of commands, 512 bytes each; larger ones by a copy engine. "
+            "With GPUDirect a NIC fetches all that are larger than one payload."},
     Setting{"WEFT_DEVICE_DIRECT", &Config::device_direct, "", "auto", "auto|on|off",
             "GPUDirect RDMA between GPUs of different nodes: auto if all rails of both PEs can "
             "access their GPU's memory; on makes weft_device_init fail if one cannot; off stages "

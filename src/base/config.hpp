@@ -40,6 +40,7 @@ struct Config {
   std::uint64_t device_heap_size = 0;
   std::string device_memory;
   bool device_shared = false;
+  std::uint64_t device_carry_bytes_max = 0;
   std::string device_direct;
   std::string proxy_cores;
   std::int64_t proxy_nap_us = 0;

@@ -227,6 +227,12 @@ __device__ void copy_alone(Unit* dest, const Unit* source, std::uint32_t count) 
   for (; count >= kUnroll; count -= kUnroll) {
     copy_together<Source::Peers, kUnroll>(dest, source, 1);
   }
+  if constexpr (kUnroll > 4) {
+    if (count >= 4) {
+      copy_together<Source::Peers, 4>(dest, source, 1);
+      count -= 4;
+    }
+  }
 #pragma unroll 1
   for (; count != 0; --count) {
     store_unit(dest++, load_unit<Source::Peers>(source++));
@@ -237,7 +243,8 @@ __device__ void copy_alone(Unit* dest, const Unit* source, std::uint32_t count) 
 inline __device__ void copy_payload(void* dest, const void* payload, std::uint32_t bytes) {
   const std::uint64_t bits = reinterpret_cast<std::uint64_t>(dest) | bytes;  // a payload is aligned
   if ((bits & 15U) == 0) {
-    copy_alone<4>(static_cast<Vector16*>(dest), static_cast<const Vector16*>(payload), bytes / 16);
+    copy_alone<kUnrollMost>(static_cast<Vector16*>(dest), static_cast<const Vector16*>(payload),
+                            bytes / 16);
   } else if ((bits & 3U) == 0) {
     copy_alone<4>(static_cast<std::uint32_t*>(dest), static_cast<const std::uint32_t*>(payload),
                   bytes / 4);

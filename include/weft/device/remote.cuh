@@ -68,12 +68,18 @@ inline __device__ std::uint64_t offset(const void* address) {
   return detail::offset_of(address);
 }
 
-// Returns a position at which a command may be written; waits for room.
-inline __device__ __noinline__ std::uint64_t take_slot(std::uint32_t ring, int pe) {
+// Returns the first of `count` positions in a row at which commands may be written; waits for room.
+inline __device__ __noinline__ std::uint64_t take_slots(std::uint32_t ring,
+                                                        int pe,
+                                                        std::uint32_t count) {
   Producer producer(state().ring(ring));
-  const std::uint64_t position = producer.claim();
-  producer.wait_for_room(position, Idle(waiting_for(OperationName::Put, pe)));
+  const std::uint64_t position = producer.claim(count);
+  producer.wait_for_room(position + count - 1, Idle(waiting_for(OperationName::Put, pe)));
   return position;
+}
+
+inline __device__ std::uint64_t take_slot(std::uint32_t ring, int pe) {
+  return take_slots(ring, pe, 1);
 }
 
 inline __device__ __noinline__ std::uint64_t wait_for_reply(std::uint32_t ring,
@@ -108,14 +114,20 @@ struct Carriers {
       __syncwarp(mask());
     }
   }
+
+  // What any of them has stored is visible before what the leader stores next. Each fences its own; a warp issues it once.
+  static __device__ void release() {
+    sync();
+    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): payloads, for the consumer of the commands
+    fence_release();
+    sync();
+  }
 };
 
-// The payload is in its slot.
+// The payload is in its slot, and released.
 inline WEFT_DEVICE_APART void publish_with_payload(std::uint32_t ring,
                                                    std::uint64_t position,
                                                    const Command& command) {
-  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the payload, for the consumer of the command
-  fence_release();
   Command published = command;
   published.flags |= kPayloadInSlot;
   Producer(state().ring(ring)).publish(position, published);
@@ -135,7 +147,7 @@ __device__ void post_with_payload(const Command& command, const void* source) {
   position = Crew::from_leader(position);
   detail::copy_by_crew<Source::Mine, 1>(state().ring(ring).payload(position), source, command.bytes,
                                         {rank, Crew::count()});
-  Crew::sync();
+  Crew::release();
   if (rank == 0) {
     publish_with_payload(ring, position, command);
   }
@@ -157,25 +169,70 @@ __device__ void post_by_address(Command command,
   post(command, operation);
 }
 
-// Shared or local memory, which the proxy cannot reach: put by payloads. A word comes with the last of them, after the
-// others.
-template <typename Scope>
-__device__ __noinline__ void post_piece(const Command& piece, const void* source) {
-  post_with_payload<Scope>(piece, source);
+// The payloads of one fence: enough that its time counts little, few enough to leave room for others in the ring.
+inline constexpr std::uint32_t kPiecesTogether = 8;
+
+// A piece of a put, `offset` bytes from its start. A word comes with the last piece, after the others.
+inline __device__ __noinline__ void publish_piece(std::uint32_t ring,
+                                                  std::uint64_t position,
+                                                  const Command& whole,
+                                                  std::uint64_t offset) {
+  const std::uint64_t left = whole.bytes - offset;
+  Command piece = whole;
+  piece.dest += offset;
+  piece.flags |= kPayloadInSlot;
+  piece.bytes = left < kPayloadBytes ? left : kPayloadBytes;
+  if (left > kPayloadBytes) {
+    piece.kind = CommandKind::Put;
+  } else if (whole.kind != CommandKind::Put) {
+    piece.flags |= kFenceBefore;
+  }
+  Producer(state().ring(ring)).publish(position, piece);
 }
 
+// Payloads lie side by side, but for those of the last slot and of the first.
+template <typename Scope>
+__device__ __noinline__ void fill_payloads(std::uint32_t ring,
+                                           std::uint64_t first,
+                                           const std::byte* from,
+                                           std::uint64_t bytes) {
+  const RingView view = state().ring(ring);
+  const std::uint64_t to_end = (view.capacity - view.slot_of(first)) * kPayloadBytes;
+#pragma unroll 1
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t part = done == 0 && to_end < bytes ? to_end : bytes - done;
+    detail::copy_by_crew<Source::Mine, 4>(view.payload(first + done / kPayloadBytes), from + done,
+                                          part, {Scope::rank(), Carriers<Scope>::count()});
+    done += part;
+  }
+}
+
+// By payloads: where a warp fills them, a few at once are faster than a copy engine, and they also carry shared and local
+// memory, which the proxy cannot reach.
 template <typename Scope>
 __device__ __noinline__ void post_in_pieces(const Command& whole, const void* source) {
-  Command piece = whole;
-  const auto* from = static_cast<const std::byte*>(source);
-  for (std::uint64_t left = whole.bytes; left != 0; left -= piece.bytes) {
-    const bool is_last = left <= kPayloadBytes;
-    piece.kind = is_last ? whole.kind : CommandKind::Put;
-    piece.bytes = is_last ? left : kPayloadBytes;
-    piece.flags |= is_last && whole.kind != CommandKind::Put ? kFenceBefore : 0;
-    post_piece<Scope>(piece, from);
-    piece.dest += piece.bytes;
-    from += piece.bytes;
+  using Crew = Carriers<Scope>;
+  const std::uint32_t rank = Scope::rank();
+  if (rank >= Crew::count()) {
+    return;
+  }
+  const std::uint32_t ring = own_ring();
+  std::uint64_t bytes = 0;
+#pragma unroll 1
+  for (std::uint64_t done = 0; done < whole.bytes; done += bytes) {
+    constexpr std::uint64_t kMost = kPiecesTogether * kPayloadBytes;
+    bytes = min(whole.bytes - done, kMost);
+    const auto count = static_cast<std::uint32_t>((bytes + kPayloadBytes - 1) / kPayloadBytes);
+    std::uint64_t position = rank == 0 ? take_slots(ring, static_cast<int>(whole.pe), count) : 0;
+    position = Crew::from_leader(position);
+    fill_payloads<Scope>(ring, position, static_cast<const std::byte*>(source) + done, bytes);
+    Crew::release();
+    if (rank == 0) {
+#pragma unroll 1
+      for (std::uint64_t of = 0; of < bytes; of += kPayloadBytes) {
+        publish_piece(ring, position++, whole, done + of);
+      }
+    }
   }
 }
 
@@ -186,7 +243,8 @@ __device__ void post_data(const Command& command,
                           Wait wait) {
   if (command.bytes <= kPayloadBytes) {
     post_with_payload<Scope>(command, source);
-  } else if (__isGlobal(source) != 0) {
+  } else if (__isGlobal(source) != 0 &&
+             (Carriers<Scope>::count() < 32 || command.bytes > state().whole->carried_bytes_max)) {
     post_by_address<Scope>(command, source, operation, wait);
   } else {
     post_in_pieces<Scope>(command, source);

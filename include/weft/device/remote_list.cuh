@@ -108,13 +108,12 @@ __device__ __noinline__ void putv(List list, SignalUpdate update, int pe, Wait w
     const std::uint32_t taken = fill_list(state().ring(ring).payload(position), list, done,
                                           operation, pe, {rank, Crew::count()});
     done += taken;
-    Crew::sync();
+    Crew::release();  // also for the sources that the proxy fetches
     if (rank == 0) {
       const bool is_last = done == list.count;
       Command command = list_command(is_last ? update : SignalUpdate{nullptr, 0, SignalOp::Set}, pe,
                                      is_last ? wait : Wait::No);
       command.dest = taken;
-      // Its release also covers the sources that the proxy fetches.
       publish_with_payload(ring, position, command);
       if (is_last && wait == Wait::Yes) {
         wait_for_reply(ring, position, operation, pe);

@@ -141,11 +141,14 @@ struct DeviceState : HotState {
   WaitReports* wait_reports = nullptr;
   std::uint32_t wait_report_ms = 0;   // 0: never
   std::uint32_t wait_timeout_ms = 0;  // 0: never
+  // Puts to other nodes up to this size travel in payloads of commands; longer ones are fetched by address. Read it in
+  // `whole`: the library learns it after the state has gone into constant memory.
+  std::uint32_t carried_bytes_max = kPayloadBytes;
 };
 
 // Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
 // commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 6;
+inline constexpr std::uint64_t kLayoutVersion = 7;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

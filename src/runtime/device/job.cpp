@@ -311,6 +311,7 @@ void DeviceJob::start() {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
     connect_heap();
+    choose_carried_bytes();
     prepare_memory();
     with_.take_over_progress();
     // No proxy may send before the staging of all PEs exists; make_staging has synchronized all PEs.
@@ -346,6 +347,16 @@ void DeviceJob::connect_heap() {
   gpu_direct_ = with_.connect_heap(make_gpu_direct_offer(with_.config.device_direct, device_, kind,
                                                          {heap_->base(), heap_->first_bytes()}),
                                    heap_->can_grow() ? heap::kChunkCountMax : 0);
+}
+
+// A NIC that accesses GPU memory fetches larger data than one payload faster.
+void DeviceJob::choose_carried_bytes() {
+  if (!gpu_direct_.is_used) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 20U;  // far beyond where it pays
+    state_.carried_bytes_max =
+        static_cast<std::uint32_t>(std::min(with_.config.device_carry_bytes_max, kMost));
+    state_copy_.write(0, bytes_of(state_));
+  }
 }
 
 void DeviceJob::prepare_memory() {

@@ -50,6 +50,8 @@ __global__ void post_one(Loop loop, std::uint64_t* cycles, Span* spans) {
 struct Words {
   std::uint64_t* there;
   std::uint64_t* back;
+  // In GPU memory: each question first takes its number from here, as a command takes its place in a ring. Null: it knows it.
+  std::uint64_t* numbers;
 };
 
 __global__ void ask(Words words, Loop loop, std::uint64_t* cycles, Span* spans) {
@@ -59,7 +61,8 @@ __global__ void ask(Words words, Loop loop, std::uint64_t* cycles, Span* spans) 
       begin_span(spans);
     }
     const long long start = clock64();
-    wd::store_relaxed(words.there, ++value);
+    value = words.numbers == nullptr ? value + 1 : wd::GpuMemory::add_near(words.numbers, 1);
+    wd::store_relaxed(words.there, value);
     while (wd::load_relaxed(words.back) != value) {
     }
     if (i >= 0) {
@@ -107,16 +110,23 @@ Percentiles time_answers(const Session& session) {
   return percentiles_of(measured, static_cast<std::size_t>(loop.iterations));
 }
 
+enum class Number : bool { Known, Taken };
+
 // The same with this thread in the proxy's place, which has nothing else to do.
-Percentiles time_bare_answers(const Session& session) {
+Percentiles time_bare_answers(const Session& session, Number number) {
   constexpr std::size_t kApart = 16;  // in words: a cache line each, and more
   const Loop loop = loop_of(session.options());
   auto* measured = static_cast<std::uint64_t*>(session.dest());
   std::uint64_t* pinned = nullptr;
   check(cudaHostAlloc(&pinned, 2 * kApart * sizeof(std::uint64_t), cudaHostAllocMapped),
         "allocating pinned memory");
-  const Words words{pinned, pinned + kApart};
+  Words words{pinned, pinned + kApart, nullptr};
   *words.there = *words.back = 0;
+  if (number == Number::Taken) {
+    constexpr std::uint64_t kFirst = 1;
+    check(cudaMalloc(&words.numbers, sizeof(std::uint64_t)), "allocating a word");
+    check(cudaMemcpy(words.numbers, &kFirst, sizeof kFirst, cudaMemcpyDefault), "writing a word");
+  }
   ask<<<1, 1>>>(words, loop, measured, spans_of_process());
   check_launch();
   const auto last = static_cast<std::uint64_t>(loop.warmup + loop.iterations);
@@ -127,6 +137,7 @@ Percentiles time_bare_answers(const Session& session) {
   }
   const Percentiles bare = percentiles_of(measured, static_cast<std::size_t>(loop.iterations));
   check(cudaFreeHost(pinned), "freeing pinned memory");
+  check(cudaFree(words.numbers), "freeing a word");
   return bare;
 }
 
@@ -168,10 +179,11 @@ void run_ring_rate(Session& session) {
   row.iterations = std::max<std::uint64_t>(1, kCommands / row.ctas / row.threads);
   if (session.me() == 0) {
     const Percentiles answers = time_answers(session);
-    const Percentiles bare = time_bare_answers(session);
+    const Percentiles bare = time_bare_answers(session, Number::Known);
     row.answer_p50_us = answers.p50;
     row.answer_p99_us = answers.p99;
     row.bare_answer_p50_us = bare.p50;
+    row.numbered_answer_p50_us = time_bare_answers(session, Number::Taken).p50;
     row.p50_us = answers.p50 - bare.p50 / 2;
     row.p99_us = answers.p99 - bare.p50 / 2;
     row.latency_us = time_rate(session, {row.ctas, row.threads}, row.iterations);

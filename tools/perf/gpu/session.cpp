@@ -86,7 +86,8 @@ nlohmann::json describe(const Row& row, const Spread& times) {
                  {"to_post_p99_us", row.p99_us},
                  {"round_trip_p50_us", row.answer_p50_us},
                  {"round_trip_p99_us", row.answer_p99_us},
-                 {"bare_round_trip_p50_us", row.bare_answer_p50_us}});
+                 {"bare_round_trip_p50_us", row.bare_answer_p50_us},
+                 {"numbered_round_trip_p50_us", row.numbered_answer_p50_us}});
   }
   if (row.layout == Layout::Collective || row.layout == Layout::Bandwidth) {
     more["gb_per_s"] = gigabytes_of(row);

@@ -45,7 +45,8 @@ struct Row {
   double answer_p50_us = 0;
   double answer_p99_us = 0;
   double bare_answer_p50_us = 0;
-  bool has_spread = false;  // the table also has the shortest time of all PEs
+  double numbered_answer_p50_us = 0;  // as bare, after an atomic of GPU memory
+  bool has_spread = false;            // the table also has the shortest time of all PEs
 };
 
 // What arrived between two looks.
