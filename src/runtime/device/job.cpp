@@ -311,7 +311,6 @@ void DeviceJob::start() {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
     connect_heap();
-    choose_carried_bytes();
     prepare_memory();
     with_.take_over_progress();
     // No proxy may send before the staging of all PEs exists; make_staging has synchronized all PEs.
@@ -347,11 +346,8 @@ void DeviceJob::connect_heap() {
   gpu_direct_ = with_.connect_heap(make_gpu_direct_offer(with_.config.device_direct, device_, kind,
                                                          {heap_->base(), heap_->first_bytes()}),
                                    heap_->can_grow() ? heap::kChunkCountMax : 0);
-}
-
-// A NIC that accesses GPU memory fetches larger data than one payload faster.
-void DeviceJob::choose_carried_bytes() {
-  if (!gpu_direct_.is_used) {
+  if (!gpu_direct_
+           .is_used) {  // a NIC that accesses GPU memory fetches more than one payload faster
     constexpr std::uint64_t kMost = std::uint64_t{1} << 20U;  // far beyond where it pays
     state_.carried_bytes_max =
         static_cast<std::uint32_t>(std::min(with_.config.device_carry_bytes_max, kMost));

@@ -116,7 +116,6 @@ class DeviceJob {
   void fill_state();
   void fill_addresses();
   void connect_heap();
-  void choose_carried_bytes();
   void connect_chunk(const heap::Chunk& chunk);
   // What grows the heap, and what takes the program's own memory.
   void prepare_memory();
