@@ -346,8 +346,8 @@ void DeviceJob::connect_heap() {
   gpu_direct_ = with_.connect_heap(make_gpu_direct_offer(with_.config.device_direct, device_, kind,
                                                          {heap_->base(), heap_->first_bytes()}),
                                    heap_->can_grow() ? heap::kChunkCountMax : 0);
-  if (!gpu_direct_
-           .is_used) {  // a NIC that accesses GPU memory fetches more than one payload faster
+  // A NIC that accesses GPU memory fetches more than one payload faster.
+  if (!gpu_direct_.is_used) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 20U;  // far beyond where it pays
     state_.carried_bytes_max =
         static_cast<std::uint32_t>(std::min(with_.config.device_carry_bytes_max, kMost));
