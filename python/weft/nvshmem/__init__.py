@@ -32,10 +32,12 @@ def install():
 
 
 class _KernelModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """nvshmem.core.device.numba and .triton, which are loaded where a program imports them: not all have these compilers."""
+    """nvshmem.core.device.numba, .triton and .cute, and nvshmem.core.interop.cute, which are loaded where a program imports them:
+    not all have these compilers."""
 
     def find_spec(self, fullname, path=None, target=None):
-        return importlib.util.spec_from_loader(fullname, self) if fullname.startswith("nvshmem.core.device.") else None
+        is_ours = fullname.startswith(("nvshmem.core.device.", "nvshmem.core.interop.cute"))
+        return importlib.util.spec_from_loader(fullname, self) if is_ours else None
 
     def create_module(self, spec):
         module = importlib.import_module("weft." + spec.name)

@@ -3,6 +3,7 @@
 - Which GPU it was compiled for: functions for different GPUs are not inlined into each other.
 - Module flags and the compiler's name: two modules with different flags (nvvm-reflect-ftz, which Triton sets) do not link.
 - Where its source lay on the machine that built it.
+- The alignment of functions, which C++ gives methods: libNVVM, which CuTe DSL compiles with, refuses it.
 - The list of what must stay: linkers that take only what a kernel needs (--only-needed) would take all of it.
 - Structs as arguments of the library's own functions (byval): with 32-bit pointers to local memory, as Triton has them, LLVM of
   Triton 3.6 ends with an assertion. The caller's copy is passed by its address; a function that changes its argument makes
@@ -16,6 +17,8 @@ import sys
 FOR_ONE_GPU = re.compile(r' "target-(?:cpu|features)"="[^"]*"')
 SOURCE = re.compile(r'^source_filename = ".*"$', re.MULTILINE)
 OF_THE_MODULE = re.compile(r"^(?:!llvm\.(?:module\.flags|ident)|@llvm\.(?:compiler\.)?used) = .*\n", re.MULTILINE)
+# Of the function itself, which stands after the parameters.
+ALIGNMENT = re.compile(r"^(define [^\n]*\)[^()\n]*) align \d+(?= *(?:\w+[^()\n]*)?\{$)", re.MULTILINE)
 
 
 # Names of NVSHMEM's keep their arguments as C has them.
@@ -48,7 +51,7 @@ def _by_address(function):
 
 def make_portable(text):
     text = SOURCE.sub('source_filename = "libnvshmem_device"', text)
-    return without_by_value(OF_THE_MODULE.sub("", FOR_ONE_GPU.sub("", text)))
+    return without_by_value(ALIGNMENT.sub(r"\1", OF_THE_MODULE.sub("", FOR_ONE_GPU.sub("", text))))
 
 
 if __name__ == "__main__":
