@@ -186,7 +186,7 @@ def test_modules_for_kernels_are_loaded_where_a_program_imports_them(programs):
         weft.nvshmem.install()
         import nvshmem.core.device
         assert nvshmem.core.device is sys.modules["weft.nvshmem.core.device"] and "numba" not in sys.modules and "triton" not in sys.modules
-        for name in ("numba", "triton"):
+        for name in ("numba", "triton", "cute"):
             try:
                 found = __import__(f"nvshmem.core.device.{name}", fromlist=["jit"])
             except ImportError as error:
