@@ -8,6 +8,7 @@ set(weft_nvshmem_source ${CMAKE_SOURCE_DIR}/tools/nvshmem)
 # ---- Libraries besides libnvshmem_host. Kernels are compiled from headers, so the device library is empty; it is there
 # because programs name it. Loaders open the bootstrap library first.
 add_library(nvshmem_device STATIC ${weft_nvshmem_source}/empty.c)
+target_compile_options(nvshmem_device PRIVATE -g0) # it is installed as it is, and would name the folder of its build
 add_library(nvshmem_bootstrap_uid SHARED ${weft_nvshmem_source}/empty.c)
 set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
 set_target_properties(nvshmem_bootstrap_uid PROPERTIES PREFIX "" SOVERSION 3 LIBRARY_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
