@@ -180,14 +180,13 @@ inline __device__ __noinline__ void publish_piece(std::uint32_t ring,
   const std::uint64_t left = whole.bytes - offset;
   Command piece = whole;
   piece.dest += offset;
-  piece.flags |= kPayloadInSlot;
   piece.bytes = left < kPayloadBytes ? left : kPayloadBytes;
   if (left > kPayloadBytes) {
     piece.kind = CommandKind::Put;
   } else if (whole.kind != CommandKind::Put) {
     piece.flags |= kFenceBefore;
   }
-  Producer(state().ring(ring)).publish(position, piece);
+  publish_with_payload(ring, position, piece);
 }
 
 // Payloads lie side by side, but for those of the last slot and of the first.
