@@ -30,7 +30,7 @@ std::uint64_t count_of(std::uint64_t seed, int from, int to, std::size_t most) {
     case 0:
       return 0;
     case 1:
-      return draw / 4 % 8;
+      return std::min<std::uint64_t>(draw / 4 % 8, most);
     case 2:
       return draw / 4 % (most + 1);
     default:

@@ -1,4 +1,4 @@
-"""Kernels of numba-cuda and of Triton that call NVSHMEM, run on GPUs: nvshmem.core.device. Each test is a job."""
+"""Kernels of numba-cuda, of Triton and of CuTe DSL that call NVSHMEM, run on GPUs: nvshmem.core.device. Each test is a job."""
 import pytest
 import torch
 
@@ -43,6 +43,22 @@ TRITON = """
         import triton.language as tl
         import nvshmem.core.device.triton as device
 """
+CUTE = """
+        import cutlass
+        from cutlass import cute
+        from cutlass.cute.runtime import from_dlpack
+        import nvshmem.core.device.cute as device
+        import nvshmem.core.interop.cute as interop
+
+        def run(launch, *tensors):
+            compiled, library = interop.cute_compile_helper(launch, *tensors)
+            compiled(*tensors)
+            torch.cuda.synchronize()
+            return lambda: (compiled(*tensors), torch.cuda.synchronize())
+
+        def shown(*tensors):
+            return [from_dlpack(one) for one in tensors]
+"""
 
 
 @pytest.fixture
@@ -53,6 +69,11 @@ def numba():
 @pytest.fixture
 def triton():
     pytest.importorskip("triton", reason="no Triton")
+
+
+@pytest.fixture
+def cute():
+    pytest.importorskip("cutlass.cute", reason="no nvidia-cutlass-dsl")
 
 
 @SHAPES
@@ -248,6 +269,159 @@ def test_a_kernel_of_triton_stores_to_a_peers_memory(triton, jobs):
         array = symmetric(32, torch.int32)
         store[(1,)](array, after)
         torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        assert array.tolist() == [100 * me + index for index in range(32)], array
+        end()
+    """)
+
+
+@SHAPES
+def test_a_kernel_of_cute_puts_signals_waits_and_meets(cute, jobs, pes, node):
+    jobs(pes, node, CUTE + """
+        @cute.kernel
+        def ring(dst: cute.Tensor, src: cute.Tensor, word: cute.Tensor, seen: cute.Tensor):
+            thread, _, _ = cute.arch.thread_idx()
+            following = (device.my_pe() + 1) % device.n_pes()
+            device.put_signal_block(dst, src, word, 5, SignalOp.SIGNAL_ADD, following)
+            device.signal_wait_until(word, ComparisonType.CMP_GE, 5)
+            for turn in cutlass.range_constexpr(8):
+                seen[thread + 128 * turn] = dst[thread + 128 * turn]
+            device.barrier_all_block()
+
+        @cute.jit
+        def launch(dst: cute.Tensor, src: cute.Tensor, word: cute.Tensor, seen: cute.Tensor):
+            ring(dst, src, word, seen).launch(grid=[1, 1, 1], block=[128, 1, 1])
+
+        @cute.kernel
+        def copy(dst: cute.Tensor, src: cute.Tensor):
+            thread, _, _ = cute.arch.thread_idx()
+            for turn in cutlass.range_constexpr(8):
+                dst[thread + 128 * turn] = src[thread + 128 * turn]
+
+        @cute.jit
+        def launch_copy(dst: cute.Tensor, src: cute.Tensor):
+            copy(dst, src).launch(grid=[1, 1, 1], block=[128, 1, 1])
+
+        dst, src = interop.tensor((1024,), cutlass.Float32), symmetric(1024, torch.float32)
+        src[:] = torch.arange(1024, device="cuda") + 10000 * me
+        word, seen = symmetric(1, torch.int64), torch.zeros(1024, device="cuda")
+        again = run(launch, dst, *shown(src, word, seen))
+        for turn in range(3):
+            assert word.item() == 5, word.item()
+            assert torch.equal(seen, torch.arange(1024, device="cuda") + 10000.0 * before), seen
+            word.zero_()
+            seen.zero_()
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            again()
+        if mapped:
+            run(launch_copy, *shown(seen), interop.get_peer_tensor(dst, after))
+            assert torch.equal(seen, torch.arange(1024, device="cuda") + 10000.0 * me), seen
+            nvshmem.barrier_all()
+        interop.free_tensor(dst)
+        end()
+    """)
+
+
+@SHAPES
+def test_a_kernel_of_cute_puts_gets_and_updates(cute, jobs, pes, node):
+    jobs(pes, node, CUTE + """
+        @cute.kernel
+        def move(inbox: cute.Tensor, words: cute.Tensor, values: cute.Tensor, source: cute.Tensor, got: cute.Tensor, after: cutlass.Int32):
+            device.p(inbox, source[0], after)
+            device.put(words, source, after)
+            device.put_nbi(values, source, after)
+            device.quiet()
+            device.get(got, source, after)
+            got[0] = device.g(source, after)
+            device.barrier_all()
+
+        @cute.jit
+        def launch(inbox: cute.Tensor, words: cute.Tensor, values: cute.Tensor, source: cute.Tensor, got: cute.Tensor):
+            move(inbox, words, values, source, got, after).launch(grid=[1, 1, 1], block=[1, 1, 1])
+
+        @cute.kernel
+        def update(words: cute.Tensor, ored: cute.Tensor, swapped: cute.Tensor, old: cute.Tensor, after: cutlass.Int32):
+            old[0] = device.atomic_fetch_add(words, 7, after)
+            device.atomic_inc(words, after)
+            device.atomic_or(ored, 6, after)
+            old[1] = device.atomic_compare_swap(swapped, 0, 9, after)
+            device.quiet()
+            old[2] = device.atomic_fetch(swapped, after)
+            old[3] = cutlass.Int64(device.team_n_pes(0))
+            device.barrier_all()
+
+        @cute.jit
+        def launch_update(words: cute.Tensor, ored: cute.Tensor, swapped: cute.Tensor, old: cute.Tensor):
+            update(words, ored, swapped, old, after).launch(grid=[1, 1, 1], block=[1, 1, 1])
+
+        for dtype in (torch.float64, torch.float16, torch.int32):
+            inbox, words, values, source = (symmetric(4, dtype) for _ in range(4))
+            got = torch.zeros(4, dtype=dtype, device="cuda")
+            source[:] = torch.arange(4, device="cuda") + 4 * me + 1
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            run(launch, *shown(inbox, words, values, source, got))
+            theirs, ours = [4 * before + index for index in (1, 2, 3, 4)], [4 * after + index for index in (1, 2, 3, 4)]
+            assert inbox.tolist() == [theirs[0], 0, 0, 0], (dtype, inbox)
+            assert words.tolist() == theirs and values.tolist() == theirs, (dtype, words, values)
+            assert got.tolist() == ours, (dtype, got)
+        words, ored, swapped = (symmetric(1, torch.int64) for _ in range(3))
+        old = torch.full((4,), -1, device="cuda")
+        run(launch_update, *shown(words, ored, swapped, old))
+        nvshmem.barrier_all()
+        assert [one.item() for one in (words, ored, swapped)] == [8, 6, 9] and old.tolist() == [0, 0, 9, count], (words, ored, swapped, old)
+        end()
+    """)
+
+
+@SHAPES
+def test_collectives_in_kernels_of_cute(cute, jobs, pes, node):
+    jobs(pes, node, CUTE + """
+        @cute.kernel
+        def calls(sums: cute.Tensor, largest: cute.Tensor, everywhere: cute.Tensor, exchanged: cute.Tensor, given: cute.Tensor,
+                  source: cute.Tensor, parts: cute.Tensor, root: cutlass.Int32):
+            device.reduce_block(Teams.TEAM_WORLD, sums, source, "sum")
+            device.barrier_block(Teams.TEAM_WORLD)
+            device.reduce_block(Teams.TEAM_WORLD, largest, source, "max")
+            device.fcollect_block(Teams.TEAM_WORLD, everywhere, source)
+            device.alltoall_block(Teams.TEAM_WORLD, exchanged, parts)
+            device.broadcast_block(Teams.TEAM_WORLD, given, source, root)
+            device.sync_all_block()
+
+        @cute.jit
+        def launch(sums: cute.Tensor, largest: cute.Tensor, everywhere: cute.Tensor, exchanged: cute.Tensor, given: cute.Tensor,
+                   source: cute.Tensor, parts: cute.Tensor):
+            calls(sums, largest, everywhere, exchanged, given, source, parts, count - 1).launch(grid=[1, 1, 1], block=[128, 1, 1])
+
+        sums, largest, given, source = (symmetric(512, torch.float32) for _ in range(4))
+        everywhere, exchanged, parts = (symmetric(512 * count, torch.float32) for _ in range(3))
+        source.fill_(me + 1)
+        parts[:] = torch.arange(count, device="cuda").repeat_interleave(512) + 10 * me
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        run(launch, *shown(sums, largest, everywhere, exchanged, given, source, parts))
+        each = torch.arange(count, device="cuda").repeat_interleave(512).float()
+        assert (sums == count * (count + 1) / 2).all().item() and (largest == count).all().item(), (sums, largest)
+        assert torch.equal(everywhere, each + 1) and torch.equal(exchanged, 10 * each + me), (everywhere, exchanged)
+        assert (given == count).all().item(), given
+        end()
+    """)
+
+
+def test_a_kernel_of_cute_stores_to_a_peers_memory(cute, jobs):
+    jobs(2, 2, CUTE + """
+        @cute.kernel
+        def store(array: cute.Tensor, pe: cutlass.Int32):
+            thread, _, _ = cute.arch.thread_idx()
+            device.get_peer_tensor(array, pe)[thread] = 100 * pe + thread
+
+        @cute.jit
+        def launch(array: cute.Tensor):
+            store(array, after).launch(grid=[1, 1, 1], block=[32, 1, 1])
+
+        array = symmetric(32, torch.int32)
+        run(launch, *shown(array))
         nvshmem.barrier_all()
         assert array.tolist() == [100 * me + index for index in range(32)], array
         end()

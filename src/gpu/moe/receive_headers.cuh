@@ -60,9 +60,11 @@ inline __device__ std::int32_t& experts_of(const Receiving& receiving,
 // With masks: one block decides whether a rank has come, so that all blocks place rows alike.
 inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels) {
   const Exchange& exchange = receiving.exchange;
+#pragma unroll 1
   for (std::uint32_t source = thread_of_block() / kWarp; source < exchange.shape.ranks();
        source += kThreads / kWarp) {
     bool has_come = !is_missing(exchange, source);
+#pragma unroll 1
     for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
       const std::byte* from =
           mine(exchange) + exchange.shape.count_at(receiving.number(), source, i);
@@ -113,6 +115,7 @@ inline __device__ void read_headers(const Receiving& receiving) {
   if (exchange.masks && blockIdx.x == 0) {
     decide(receiving, parcels);
   }
+#pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < ranks * parcels; i += kThreads) {
     const std::uint32_t source = i / parcels;
     const std::uint32_t index = i - source * parcels;
@@ -133,12 +136,14 @@ inline __device__ void read_headers(const Receiving& receiving) {
   __syncthreads();
   if (thread_of_block() == 0) {
     shared.most_rows = 0;
+#pragma unroll 1
     for (std::uint32_t source = 0; source < ranks; ++source) {
       shared.most_rows = max(shared.most_rows, shared.rows[source]);
     }
   }
   __syncthreads();
   if (blockIdx.x == 0) {
+#pragma unroll 1
     for (std::uint32_t source = thread_of_block(); source < ranks; source += kThreads) {
       at<std::int32_t>(receiving.call.plan, exchange.shape.plan().rows_here_at())[source] =
           shared.rows[source];
@@ -154,6 +159,7 @@ inline __device__ void begin_ranks(const Receiving& receiving) {
   const Shape& shape = receiving.exchange.shape;
   const bool is_in_place = receiving.exchange.layout == WEFT_MOE_RANK_MAJOR;
   std::int32_t next = 0;
+#pragma unroll 1
   for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
     shared.begin[source] =
         is_in_place ? static_cast<std::int32_t>(source * shape.max_tokens) : next;
@@ -198,13 +204,16 @@ inline __device__ void clear_gaps(const Receiving& receiving) {
   const Dispatch& call = receiving.call;
   const Shape& shape = receiving.exchange.shape;
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
+#pragma unroll 1
   for (std::int32_t gap = static_cast<std::int32_t>(Group::number());
        gap < receiving.shared.gap_count; gap += static_cast<std::int32_t>(Group::of_block())) {
+#pragma unroll 1
     for (std::int32_t i = 0; i < receiving.shared.gaps[gap][1]; ++i) {
       const auto row = static_cast<std::size_t>(receiving.shared.gaps[gap][0] + i);
       for_units(units, [&](std::uint32_t unit) {
         device::store_data(at<Vector16>(call.rows, row * shape.row.payload_bytes) + unit, {});
       });
+#pragma unroll 1
       for (std::size_t k = Group::thread(); k < shape.row.scale_bytes; k += Group::size()) {
         call.row_scales[row * shape.row.scale_bytes + k] = std::byte{0};
       }
@@ -224,9 +233,11 @@ inline __device__ void begin_experts(const Receiving& receiving) {
   const bool is_padded = exchange.layout == WEFT_MOE_EXPERT_PADDED;
   const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
   std::int32_t end = 0;
+#pragma unroll 1
   for (std::uint32_t first = 0; first < experts; first += kThreads) {
     const std::uint32_t expert = first + thread_of_block();
     std::int32_t rows = 0;
+#pragma unroll 1
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
       std::int32_t& of_source = experts_of(receiving, source, expert);
       const std::int32_t count = of_source;
@@ -243,6 +254,7 @@ inline __device__ void begin_experts(const Receiving& receiving) {
     std::int32_t total = 0;
     const std::int32_t begin = end + sum_before(shared.of_warp[first / kThreads % 2], room, total);
     end += total;
+#pragma unroll 1
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
       experts_of(receiving, source, expert) += begin;
     }

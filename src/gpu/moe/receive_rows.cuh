@@ -36,6 +36,7 @@ inline __device__ void copy_row(const Receiving& receiving, const Row& row) {
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
   for_units_loaded<Rows::Few>(
       at<Vector16>(row.memory, 0), units, [&](std::uint32_t unit, const Vector16& loaded) {
+#pragma unroll 1
         for (std::int32_t copy = 0; copy < copies; ++copy) {
           device::store_data(at<Vector16>(call.rows, static_cast<std::size_t>(to[copy]) *
                                                          shape.row.payload_bytes) +
@@ -228,12 +229,14 @@ __device__ void receive_rows(const Order& order, std::uint32_t first) {
     take_rows_by_warp(order, i, with_empty);
   }
   if constexpr (kRows == Rows::Few) {
+#pragma unroll 1
     for (; !with_empty && i < order.count(); i += Group::count()) {
       if (const Row row = order.row(i); order.has(row)) {
         take_row(order.receiving, row);
       }
     }
     // Nothing is copied: each warp takes rows of its own.
+#pragma unroll 1
     for (i += Group::warp() * Group::count(); with_empty && i < order.count();
          i += Group::warps() * Group::count()) {
       if (const Row row = order.row(i); order.has(row)) {

@@ -76,7 +76,9 @@ inline __device__ void route_to_experts(const Receiving& receiving,
   const unsigned same = __match_any_sync(kAllLanes, at_row);
   const bool is_first = is_ours && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
   float sum = weight;
-  for (std::uint32_t later = 1; later < shape.topk; ++later) {
+  const bool adds = __any_sync(kAllLanes, is_ours && __popc(same) > 1) != 0;
+#pragma unroll 1
+  for (std::uint32_t later = 1; adds && later < shape.topk; ++later) {
     const float other = __shfl_sync(kAllLanes, weight, static_cast<int>(later));
     sum = later > lane() && (same >> later & 1) != 0 ? weft::moe::add(sum, other) : sum;
   }
@@ -162,9 +164,11 @@ __device__ void copy_words_of_scales(const Receiving& receiving, ScalesAt&& scal
   const std::int32_t* to = receiving.shared.to[Group::number()];
   const std::int32_t copies = receiving.shared.copies[Group::number()];
   const std::size_t words = shape.row.scale_bytes / sizeof(Word);
+#pragma unroll 1
   for (std::size_t i = Group::thread(); i < words; i += Group::size()) {
     const std::size_t byte = i * sizeof(Word);
     const auto word = static_cast<Word>(scales_at(byte / 4 * 4) >> (byte % 4 * 8));
+#pragma unroll 1
     for (std::int32_t copy = 0; copy < copies; ++copy) {
       at<Word>(receiving.call.row_scales,
                static_cast<std::size_t>(to[copy]) * shape.row.scale_bytes)[i] = word;

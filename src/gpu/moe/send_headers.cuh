@@ -37,7 +37,7 @@ struct GroupMemory {
 };
 
 struct SendMemory {
-  std::int32_t ids[kIdsHere];
+  alignas(16) std::int32_t ids[kIdsHere];  // read by fours
   std::int32_t counts[kExpertsMax + 1];
   alignas(16)
       GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
@@ -88,7 +88,7 @@ struct Target {
   }
 };
 
-// Of tokens before `token`: how many name `expert`, and how many go where it is.
+// Of tokens before `token`: how many name `expert`, and how many go where it is. For ids that are here.
 struct Earlier {
   std::int32_t naming;
   std::int32_t going;
@@ -100,14 +100,29 @@ inline __device__ Earlier count_earlier(const Exchange& exchange,
                                         std::int32_t expert) {
   const Target target(exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(expert)));
   Earlier earlier{0, 0};
+#pragma unroll 1
   for (std::uint32_t begin = 0; begin < token; begin += kWarp) {
     const std::uint32_t other = begin + lane();
     bool names = false;
     bool goes = false;
-    for (std::uint32_t i = 0; other < token && i < ids.topk; ++i) {
-      const std::int32_t id = ids.at(other * ids.topk + i);
+    const auto look_at = [&](std::int32_t id) {
       names = names || id == expert;
       goes = goes || target.has(id);
+    };
+    if (ids.topk % 4 == 0) {
+#pragma unroll 1
+      for (std::uint32_t i = 0; other < token && i < ids.topk; i += 4) {
+        const int4 four = *reinterpret_cast<const int4*>(ids.here + other * ids.topk + i);
+        look_at(four.x);
+        look_at(four.y);
+        look_at(four.z);
+        look_at(four.w);
+      }
+    } else {
+#pragma unroll 1
+      for (std::uint32_t i = 0; other < token && i < ids.topk; ++i) {
+        look_at(ids.here[other * ids.topk + i]);
+      }
     }
     earlier.naming += __popc(__ballot_sync(kAllLanes, names));
     earlier.going += __popc(__ballot_sync(kAllLanes, goes));
@@ -130,6 +145,7 @@ inline __device__ void count_rows(const Exchange& exchange,
   const Target target(exchange, rank);
   const bool are_counted = counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
+#pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
     const std::uint32_t from =
         i == 0 ? static_cast<std::uint32_t>(shape.map.experts) + rank : first + i - 1;
@@ -137,8 +153,10 @@ inline __device__ void count_rows(const Exchange& exchange,
   }
   __syncthreads();
   const std::uint32_t tokens = are_counted ? 0 : static_cast<std::uint32_t>(call.tokens);
+#pragma unroll 1
   for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
     bool goes = false;
+#pragma unroll 1
     for (std::uint32_t i = 0; i < ids.topk; ++i) {
       const std::int32_t id = ids.at(token * ids.topk + i);
       goes = goes || target.has(id);
@@ -172,6 +190,7 @@ inline __device__ void send_header(const Exchange& exchange,
       static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
   const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
   const auto me = static_cast<std::uint32_t>(exchange.me);
+#pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
     const std::uint64_t data = i == 0
                                    ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
@@ -199,6 +218,7 @@ inline __device__ void find_places(const Exchange& exchange,
                                    const Ids& ids,
                                    GroupMemory& group,
                                    std::uint32_t token) {
+#pragma unroll 1
   for (std::uint32_t i = Group::warp(); i < ids.topk; i += Group::warps()) {
     const std::int32_t id = ids.at(token * ids.topk + i);
     if (id < 0) {
@@ -221,6 +241,7 @@ inline __device__ Ids begin_ids(const Exchange& exchange,
     return ids;
   }
   const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
+#pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < count; i += kThreads) {
     shared.ids[i] = ids.at(i);
   }
@@ -235,6 +256,7 @@ inline __device__ void send_headers(const Exchange& exchange,
                                     SendMemory& shared,
                                     std::uint64_t number,
                                     std::uint64_t missing) {
+#pragma unroll 1
   for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
     if ((missing >> rank & 1) == 0) {
       send_header(exchange, call, ids, shared, number, rank);

@@ -168,10 +168,12 @@ inline __device__ void write_tail(const Exchange& exchange,
     const auto bytes = static_cast<std::uint32_t>(shape.row.scale_bytes);
     const std::byte* scales = call.scales + std::size_t{token} * bytes;
     if ((bytes | reinterpret_cast<std::uint64_t>(call.scales)) % sizeof(std::uint32_t) == 0) {
+#pragma unroll 1
       for (std::uint32_t i = lane(); i < bytes / sizeof(std::uint32_t); i += kWarp) {
         at<std::uint32_t>(tail, 0)[i] = reinterpret_cast<const std::uint32_t*>(scales)[i];
       }
     } else {
+#pragma unroll 1
       for (std::uint32_t i = lane(); i < bytes; i += kWarp) {
         tail[i] = scales[i];
       }
@@ -281,6 +283,7 @@ __device__ void send_token(Sending<Rows::Few>& sending, GroupMemory& group, std:
   prepare_token(sending, group, {}, token);
   const std::uint32_t copies = group.copies;
   maker.for_units(units, [&](std::uint32_t unit, const Vector16& made) {
+#pragma unroll 1
     for (std::uint32_t copy = 0; copy < copies; ++copy) {
       device::store_data(at<Vector16>(group.to[copy], 0) + unit, made);
     }
@@ -288,6 +291,7 @@ __device__ void send_token(Sending<Rows::Few>& sending, GroupMemory& group, std:
   Group::sync<Rows::Few>();  // the scales are in the tail
   const auto tail_units =
       static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()) / kUnit;
+#pragma unroll 1
   for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
     const std::uint32_t copy = i / tail_units;
     const std::uint32_t unit = i - copy * tail_units;
@@ -333,6 +337,7 @@ __device__ void send_rows(Sending<kRows> sending, SendMemory& shared, Meanwhile&
   if constexpr (kRows == Rows::Many) {
     next = counted_lane(exchange, call, Group::index());
   }
+#pragma unroll 1
   for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
     const Lane routes = next;
     if constexpr (kRows == Rows::Many) {

@@ -114,6 +114,11 @@ struct Shape {
 
   WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
 
+  // Which generation dispatch `call` uses. By constants, as a division by a variable takes 0.2 us.
+  WEFT_HOST_DEVICE std::size_t turn_of(std::uint64_t call) const {
+    return generations == 2 ? call % 2 : call % 3;
+  }
+
   WEFT_HOST_DEVICE std::size_t arrivals() const { return std::size_t{ranks()} * max_tokens; }
 
   WEFT_HOST_DEVICE std::size_t lanes() const { return std::size_t{max_tokens} * topk; }
@@ -129,15 +134,14 @@ struct Shape {
   WEFT_HOST_DEVICE std::size_t row_at(std::uint64_t call,
                                       std::uint32_t source,
                                       std::uint32_t slot) const {
-    return ((call % generations) * arrivals() + std::size_t{source} * max_tokens + slot) *
-           row.bytes();
+    return ((turn_of(call)) * arrivals() + std::size_t{source} * max_tokens + slot) * row.bytes();
   }
 
   WEFT_HOST_DEVICE std::size_t arrived_at(std::uint64_t call,
                                           std::uint32_t source,
                                           std::uint32_t slot) const {
     return generations * arrivals() * row.bytes() +
-           ((call % generations) * arrivals() + std::size_t{source} * max_tokens + slot) *
+           ((turn_of(call)) * arrivals() + std::size_t{source} * max_tokens + slot) *
                sizeof(std::uint64_t);
   }
 
@@ -145,7 +149,7 @@ struct Shape {
                                         std::uint32_t source,
                                         std::uint32_t index) const {
     return counts_begin() +
-           (((call % generations) * ranks() + source) * parcels_of_counts() + index) * kParcel;
+           (((turn_of(call)) * ranks() + source) * parcels_of_counts() + index) * kParcel;
   }
 
   WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
@@ -208,7 +212,7 @@ struct Staging {
   }
 
   WEFT_HOST_DEVICE std::size_t counts_at(std::uint64_t call, std::uint32_t rank) const {
-    return counts_begin() + ((call % shape.generations) * shape.ranks() + rank) * counts_bytes();
+    return counts_begin() + ((shape.turn_of(call)) * shape.ranks() + rank) * counts_bytes();
   }
 
   WEFT_HOST_DEVICE std::size_t weight_at(std::uint64_t call, std::size_t pair) const {
