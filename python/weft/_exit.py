@@ -1,8 +1,12 @@
 """How a PE ends: by an exception, by sys.exit, by Ctrl-C, or in order."""
 
+import os
+import pathlib
 import sys
 import threading
+import traceback
 
+from .errors import PeerLost
 from .native import core
 
 _earlier_hook = None
@@ -40,7 +44,10 @@ def leave(finalize):
 
 def _on_exception(kind, error, trace):
     global _failed
-    _earlier_hook(kind, error, trace)
+    if issubclass(kind, PeerLost) and os.environ.get("WEFT_ON_PEER_LOST", "end") == "end" and core.is_ready():
+        print(f"weft: PE {core.pe()}: error: {error} ({_place(trace)})", file=sys.stderr)  # the traceback is for the PE that failed
+    else:
+        _earlier_hook(kind, error, trace)
     if core.is_ready():
         _failed = 130 if issubclass(kind, KeyboardInterrupt) else 1
 
@@ -50,3 +57,11 @@ def _on_exit(status=None):
     if status not in (None, 0) and core.is_ready() and threading.current_thread() is threading.main_thread():
         _failed = status if isinstance(status, int) else 1
     _earlier_exit(status)
+
+
+def _place(trace):
+    """The program's own line that the exception came through last."""
+    frames = traceback.extract_tb(trace)
+    ours = str(pathlib.Path(__file__).parent)
+    frame = next((one for one in reversed(frames) if not one.filename.startswith(ours)), frames[-1])
+    return f"{frame.filename}:{frame.lineno}, in {frame.name}"

@@ -39,6 +39,24 @@ def test_an_exception_in_the_block_of_init_ends_the_job_too(programs):
     assert done.status == 1 and "KeyError: 'gone'" in done.err and done.err.count("Traceback") == 1, done.err
 
 
+@pytest.mark.parametrize("others", ["end", "report"])
+def test_a_pe_that_ends_because_another_is_lost_says_so_in_a_line(programs, others):
+    """Unless it was to go on: then its program has not handled what it asked to hear."""
+    done = programs.pes(1, """
+        def work():
+            raise weft.PeerLost("PE 1 is lost")
+        weft.init()
+        work()
+    """, WEFT_ON_PEER_LOST=others)
+    lines = done.err.splitlines()
+    assert done.status == 1, done.err
+    if others == "end":
+        assert lines[0].startswith("weft: PE 0: error: PE 1 is lost (") and lines[0].endswith("in work)"), done.err
+        assert "Traceback" not in done.err, done.err
+    else:
+        assert lines[0] == "Traceback (most recent call last):" and "PeerLost: PE 1 is lost" in done.err, done.err
+
+
 def test_sys_exit_with_a_status_ends_the_job_with_it(programs):
     done = programs.pes(2, """
         job = weft.init()
