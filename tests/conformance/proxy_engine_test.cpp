@@ -370,6 +370,85 @@ TEST_P(ProxyEngine, EveryAtomicOfEitherWidthDoesWhatTheReferenceDoes) {
   }
 }
 
+// Puts of random sizes, some fetched by the copier and some not, then a fence and one addition; whoever waits for the sum
+// looks at what came. Waiting threads and the applier take turns at the inbox.
+class Letters {
+ public:
+  static constexpr std::size_t kPuts = 12;
+  static constexpr std::size_t kPlace = 1600;
+  static constexpr std::size_t kDrafts = std::size_t{1} << 20U;
+  static constexpr std::size_t kWord = std::size_t{3} << 20U;
+
+  Letters(ProxyPe& pe, std::uint64_t seed) : pe_(pe), seed_(seed), gpu_(pe.thread()) {}
+
+  void send(std::uint64_t round) {
+    for (std::size_t put = 0; put < kPuts; ++put) {
+      std::byte* draft = pe_.heap.data() + kDrafts + put * kPlace;
+      const std::vector<std::byte> letter = letter_of(pe_.me.value, put, round);
+      std::ranges::copy(letter, draft);
+      gpu_.put(pe_.heap.data() + put * kPlace, draft, letter.size(), peer());
+    }
+    gpu_.fence();
+    gpu_.signal_add(pe_.word(kWord), 1, peer());
+  }
+
+  void receive(std::uint64_t round) {
+    gpu_.wait_until_at_least(pe_.word(kWord), round);
+    for (std::size_t put = 0; put < kPuts; ++put) {
+      const std::vector<std::byte> letter = letter_of(peer().value, put, round);
+      EXPECT_TRUE(
+          std::ranges::equal(letter, std::span(pe_.heap).subspan(put * kPlace, letter.size())))
+          << "round " << round << ", put " << put << " of " << letter.size() << " bytes, seed "
+          << seed_;
+    }
+    gpu_.quiet();
+  }
+
+  // Once all have received the round.
+  void check_word(std::uint64_t round) {
+    EXPECT_EQ(proxy::HostMemory::load_far(pe_.word(kWord)), round) << "seed " << seed_;
+  }
+
+ private:
+  [[nodiscard]] Pe peer() const { return Pe(1 - pe_.me.value); }
+
+  [[nodiscard]] std::vector<std::byte> letter_of(std::uint32_t from,
+                                                 std::size_t put,
+                                                 std::uint64_t round) const {
+    std::mt19937_64 random(((seed_ * 1000 + round) * kPuts + put) * 2 + from);
+    std::vector<std::byte> letter(random() % (kPlace + 1));
+    for (std::byte& one : letter) {
+      one = static_cast<std::byte>(random());
+    }
+    return letter;
+  }
+
+  ProxyPe& pe_;
+  std::uint64_t seed_;
+  GpuThread gpu_;
+};
+
+TEST_P(ProxyEngine, WhoSeesTheOneWordSeesAllThatWasPutBefore) {
+  constexpr std::uint64_t kRounds = 30;
+  for (const std::uint64_t seed : {41U, 42U}) {
+    start({.inbox_capacity = 16,
+           .engine = small_staging(),
+           .seed = seed,
+           .delay_us_max = seed % 2 == 0 ? 0U : 60U});
+    std::barrier meet(2);
+    run_gpus([&](ProxyPe& pe) {
+      Letters letters(pe, seed);
+      for (std::uint64_t round = 1; round <= kRounds; ++round) {
+        letters.send(round);
+        letters.receive(round);
+        meet.arrive_and_wait();
+        letters.check_word(round);
+        meet.arrive_and_wait();
+      }
+    });
+  }
+}
+
 // Puts, gets and put_signals of random sizes to a part of each peer's heap that is the sender's own,
 // against a copy that the test keeps.
 class RandomTraffic {

@@ -383,7 +383,7 @@ DEVICE_TEST(p_and_g, "p and g move single values of every type") {
   single_values<double>("double");
 }
 
-// ---- A local side in shared memory: as source of puts of every length, as destination of gets from mapped PEs.
+// ---- A local side in shared memory, as source of puts and destination of gets, or in variables of threads.
 
 inline constexpr std::uint32_t kStaged = 6000;  // bytes; more than a command carries
 
@@ -446,7 +446,8 @@ void through_shared(std::uint32_t threads) {
         check_staged<<<1, 128>>>(memory.get(), word.get(), bytes, skip, findings.get());
         suite::finish("from shared memory");
         suite::require_weft(weft_barrier_all(), "all have it");
-        if (weft_device_ptr(memory.get(), suite::from_at(d)) != nullptr) {
+        // Over rails each word is a round trip.
+        if (bytes <= 1024 || weft_device_ptr(memory.get(), suite::from_at(d)) != nullptr) {
           into_shared<Scope>
               <<<1, threads>>>(memory.get(), bytes, skip, suite::from_at(d), findings.get());
           suite::finish("into shared memory");
@@ -455,6 +456,53 @@ void through_shared(std::uint32_t threads) {
       }
     }
   }
+}
+
+// Each thread gets kOwn elements, at another alignment than its neighbours.
+inline constexpr std::uint32_t kOwn = 3;
+
+template <typename T>
+__global__ void into_variables(const T* source,
+                               std::uint64_t seed,
+                               int from,
+                               suite::Finding* finding) {
+  const std::uint32_t first = threadIdx.x * kOwn;
+  T own[kOwn];    // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+  T later[kOwn];  // NOLINT(modernize-avoid-c-arrays)
+  wd::get(own, source + first, kOwn, from);
+  wd::get_nbi(later, source + first, kOwn, from);
+  wd::quiet();
+  for (std::uint32_t i = 0; i < kOwn; ++i) {
+    const auto expected = static_cast<T>(suite::random_at(seed, from, first + i));
+    suite::expect_equal(finding, first + i, expected, own[i]);
+    suite::expect_equal(finding, first + i, expected, later[i]);
+  }
+}
+
+template <typename T>
+void get_into_variables() {
+  constexpr std::uint32_t kThreads = 40;
+  Array<T> source(kThreads * kOwn);
+  const suite::Findings findings;
+  std::vector<T> values(source.count());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<T>(suite::random_at(suite::seed(), suite::me(), i));
+  }
+  source.write(values);
+  suite::require_weft(weft_barrier_all(), "all have written");
+  for (int d = 0; d < suite::pe_count(); ++d) {
+    into_variables<T>
+        <<<1, kThreads>>>(source.get(), suite::seed(), suite::from_at(d), findings.get());
+    suite::finish("into variables");
+    findings.report("elements");
+  }
+}
+
+DEVICE_TEST(get_variables, "gets into variables of threads") {
+  get_into_variables<std::uint8_t>();
+  get_into_variables<std::uint16_t>();
+  get_into_variables<std::uint32_t>();
+  get_into_variables<std::uint64_t>();
 }
 
 DEVICE_TEST(shared_thread, "puts from shared memory and gets into it, by one thread") {

@@ -262,6 +262,12 @@ void check_letters(const char* name) {
                          findings.get());
     suite::finish(name);  // a barrier: the next round's letters lie where these did
   }
+  for (const std::uint64_t flag : flags.read()) {
+    if (flag != rounds) {
+      suite::fail("%s: a flag was set %llu times in %u rounds", name,
+                  static_cast<unsigned long long>(flag), rounds);
+    }
+  }
   findings.report(name);
 }
 

@@ -60,9 +60,6 @@ TEST(DescribeFailure, EachKindSaysWhatToDo) {
   EXPECT_EQ(text(FailureKind::TooManyMembers, OperationName::Reduce),
             "a kernel ended in reduce (block 3): the team has 5 members, some of them on other "
             "nodes, too many for a reduction in a kernel; reduce on a stream, or in smaller teams");
-  EXPECT_EQ(text(FailureKind::NotGlobal, OperationName::Get),
-            "a kernel ended in get (block 3): 5 bytes from PE -1, on another node, into shared or "
-            "local memory at 0x1000; get them into global memory");
   EXPECT_EQ(
       text(FailureKind::SegmentNotSymmetric, OperationName::Putv),
       "a kernel ended in putv (block 3): segment 4 of the list, 5 bytes to 0x1000 of PE -1, is "

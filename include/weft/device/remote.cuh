@@ -282,25 +282,6 @@ __device__ __noinline__ void put_signal(
   }
 }
 
-template <typename Scope>
-__device__ __noinline__ void get(
-    void* dest, const void* source, std::size_t bytes, int pe, Wait wait) {
-  if (bytes == 0 || !is_leader<Scope>()) {
-    return;
-  }
-  if (__isGlobal(dest) == 0) {
-    detail::fail({FailureKind::NotGlobal, OperationName::Get, pe, dest, bytes});
-  }
-  Command command;
-  command.kind = CommandKind::Get;
-  command.pe = static_cast<std::uint32_t>(pe);
-  command.bytes = bytes;
-  command.dest = reinterpret_cast<std::uint64_t>(dest);
-  command.source = offset(source);
-  command.flags = wait == Wait::Yes ? kReplyWanted : 0;
-  post(command, OperationName::Get);
-}
-
 // With Order::AfterPuts it becomes visible after what this block's threads have posted to the PE before.
 enum class Order : bool { None, AfterPuts };
 
@@ -353,6 +334,48 @@ inline __device__ __noinline__ std::uint64_t get_value(const void* source,
   return atomic(reinterpret_cast<void*>(address - inside), {AtomicOp::Fetch, word_bytes, 0, 0}, pe,
                 true) >>
          (8 * inside);
+}
+
+// Into memory that the proxy cannot reach, shared or a thread's own: a round trip for each word, complete when this returns.
+inline __device__ __noinline__ void get_by_values(std::byte* dest,
+                                                  const std::byte* source,
+                                                  std::size_t bytes,
+                                                  int pe) {
+  const std::byte* const end = source + bytes;
+#pragma unroll 1
+  while (source != end) {
+    const auto address = reinterpret_cast<std::uint64_t>(source);
+    const auto left = static_cast<std::uint64_t>(end - source);
+    const std::uint32_t unit = address % 8 == 0 && left >= 8   ? 8
+                               : address % 4 == 0 && left >= 4 ? 4
+                                                               : 1;
+    std::uint64_t bits = get_value(source, unit, pe);
+    source += unit;
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < unit; ++i, bits >>= 8) {
+      *dest++ = static_cast<std::byte>(bits);
+    }
+  }
+}
+
+template <typename Scope>
+__device__ __noinline__ void get(
+    void* dest, const void* source, std::size_t bytes, int pe, Wait wait) {
+  if (bytes == 0 || !is_leader<Scope>()) {
+    return;
+  }
+  if (__isGlobal(dest) == 0) {
+    get_by_values(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source), bytes, pe);
+    return;
+  }
+  Command command;
+  command.kind = CommandKind::Get;
+  command.pe = static_cast<std::uint32_t>(pe);
+  command.bytes = bytes;
+  command.dest = reinterpret_cast<std::uint64_t>(dest);
+  command.source = offset(source);
+  command.flags = wait == Wait::Yes ? kReplyWanted : 0;
+  post(command, OperationName::Get);
 }
 
 // Waits for all commands posted to the ring, unless they are known to be complete.

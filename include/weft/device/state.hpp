@@ -37,7 +37,6 @@ enum class FailureKind : std::uint32_t {
   CopyFailed,      // of a put's source or a get's destination, by a copy engine
   NotCooperative,  // a call of grid scope in a kernel whose blocks need not run at the same time
   TooManyMembers,  // of a team, for a reduction over other nodes
-  NotGlobal,       // a get over rails into memory that the proxy cannot reach
   SegmentNotSymmetric,  // of a list
   SegmentNotGlobal,  // the source of a long one over rails, in memory that the proxy cannot reach
   CommandRefused,    // by the proxy: it names no PE, or memory that is not the heap's
@@ -148,7 +147,7 @@ struct DeviceState : HotState {
 
 // Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
 // commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 7;
+inline constexpr std::uint64_t kLayoutVersion = 8;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

@@ -115,11 +115,6 @@ std::string describe_failure(const device::FailureRecord& record) {
           "{}: the team has {} members, some of them on other nodes, too many for a reduction in a "
           "kernel; reduce on a stream, or in smaller teams",
           where, record.expected);
-    case FailureKind::NotGlobal:
-      return fmt::format(
-          "{}: {} bytes from PE {}, on another node, into shared or local memory at {}; get them "
-          "into global memory",
-          where, record.expected, record.pe, address);
     case FailureKind::SegmentNotSymmetric:
       return fmt::format(
           "{}: segment {} of the list, {} bytes to {} of PE {}, is not in the symmetric device "
