@@ -32,7 +32,8 @@ inline constexpr unsigned kAllLanes = ~0U;
 
 // Few: groups of 128 threads, or of a whole block. Many: each group is a warp, so that most of a multiprocessor's have loads on
 // their way while one waits. Kernels of their own, as those for few rows must not spill: the first touch of a kernel's stack
-// takes 1 us.
+// takes 1 us. Loops that a call with few rows goes through once or twice are not unrolled, as a kernel waits for each line of code that
+// it fetches for the first time (docs/MOE_MEASUREMENTS.md).
 enum class Rows { Few, Many };
 
 // This thread's number in its block, which is groups times threads of a group.
