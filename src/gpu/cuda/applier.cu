@@ -27,11 +27,13 @@ __global__ void apply_inbox() {
     if (weft::device::detail::drain_inbox(weft::device::detail::warp_lanes()) != 0) {
       ++rounds;
       last_ns = weft::device::now_ns();
-    } else if (weft::device::now_ns() - last_ns < kIdleNs) {
-      __nanosleep(kNapNs);
-    } else {
+      continue;
+    }
+    // Each lane reads the time itself. If one left before the others, these would go on without it, and drain_inbox needs all.
+    if (__any_sync(~0U, weft::device::now_ns() - last_ns >= kIdleNs ? 1 : 0) != 0) {
       return;
     }
+    __nanosleep(kNapNs);
   }
 }
 
