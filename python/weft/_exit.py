@@ -45,7 +45,7 @@ def leave(finalize):
 def _on_exception(kind, error, trace):
     global _failed
     if issubclass(kind, PeerLost) and os.environ.get("WEFT_ON_PEER_LOST", "end") == "end" and core.is_ready():
-        print(f"weft: PE {core.pe()}: error: {error} ({_place(trace)})", file=sys.stderr)  # the traceback is for the PE that failed
+        print(f"weft: PE {core.pe()}: error: {kind.__name__}: {error} ({_place(trace)})", file=sys.stderr)  # the traceback is for the PE that failed
     else:
         _earlier_hook(kind, error, trace)
     if core.is_ready():

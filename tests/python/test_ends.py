@@ -51,7 +51,7 @@ def test_a_pe_that_ends_because_another_is_lost_says_so_in_a_line(programs, othe
     lines = done.err.splitlines()
     assert done.status == 1, done.err
     if others == "end":
-        assert lines[0].startswith("weft: PE 0: error: PE 1 is lost (") and lines[0].endswith("in work)"), done.err
+        assert lines[0].startswith("weft: PE 0: error: PeerLost: PE 1 is lost (") and lines[0].endswith("in work)"), done.err
         assert "Traceback" not in done.err, done.err
     else:
         assert lines[0] == "Traceback (most recent call last):" and "PeerLost: PE 1 is lost" in done.err, done.err
