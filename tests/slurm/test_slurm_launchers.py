@@ -5,7 +5,7 @@ import pytest
 from slurm_cluster import HOST_COUNT
 
 PE_COUNT = 2 * HOST_COUNT
-STEP = ["-N", HOST_COUNT, "--ntasks-per-node=2"]
+STEP = ["-Q", "-N", HOST_COUNT, "--ntasks-per-node=2"]  # quiet: where hosts are still busy, srun says that it waits
 
 
 def assert_one_job(output, method, pe_count=PE_COUNT):
