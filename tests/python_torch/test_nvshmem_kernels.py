@@ -59,6 +59,24 @@ CUTE = """
         def shown(*tensors):
             return [from_dlpack(one) for one in tensors]
 """
+# The body of a kernel, and what it is called with.
+COLLECTIVES = """
+            device.reduce_block(Teams.TEAM_WORLD, sums, source, "sum")
+            device.barrier_block(Teams.TEAM_WORLD)
+            device.reduce_block(Teams.TEAM_WORLD, largest, source, "max")
+            device.fcollect_block(Teams.TEAM_WORLD, everywhere, source)
+            device.alltoall_block(Teams.TEAM_WORLD, exchanged, parts)
+            device.broadcast_block(Teams.TEAM_WORLD, given, source, root)
+            device.sync_all_block()
+"""
+THEIR_MEMORY = """
+        sums, source, largest, given = (symmetric(size, torch.float32) for _ in range(4))
+        everywhere, exchanged, parts = (symmetric(size * count, torch.float32) for _ in range(3))
+        source.fill_(me + 1)
+        parts[:] = torch.arange(count, device="cuda").repeat_interleave(size) + 10 * me
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+"""
 
 
 @pytest.fixture
@@ -156,24 +174,12 @@ def test_collectives_in_kernels_of_numba(numba, jobs, pes, node):
     jobs(pes, node, NUMBA + """
         @cuda.jit
         def calls(sums, source, largest, everywhere, exchanged, parts, given, root):
-            device.reduce_block(Teams.TEAM_WORLD, sums, source, "sum")
-            device.barrier_block(Teams.TEAM_WORLD)
-            device.reduce_block(Teams.TEAM_WORLD, largest, source, "max")
-            device.fcollect_block(Teams.TEAM_WORLD, everywhere, source)
-            device.alltoall_block(Teams.TEAM_WORLD, exchanged, parts)
-            device.broadcast_block(Teams.TEAM_WORLD, given, source, root)
-            device.sync_all_block()
-
+""" + COLLECTIVES + """
         def of(values):
             return cuda.as_cuda_array(values)
 
-        sums, source, largest, given = (symmetric(8, torch.float32) for _ in range(4))
-        everywhere, exchanged, parts = (symmetric(8 * count, torch.float32) for _ in range(3))
-        source.fill_(me + 1)
-        parts[:] = torch.arange(count, device="cuda").repeat_interleave(8) + 10 * me
-        torch.cuda.synchronize()
-        nvshmem.barrier_all()
-        calls[1, 64](of(sums), of(source), of(largest), of(everywhere), of(exchanged), of(parts), of(given), count - 1)
+        size = 8
+""" + THEIR_MEMORY + """        calls[1, 64](of(sums), of(source), of(largest), of(everywhere), of(exchanged), of(parts), of(given), count - 1)
         cuda.synchronize()
         assert sums.tolist() == [count * (count + 1) / 2] * 8 and largest.tolist() == [count] * 8, (sums, largest)
         assert everywhere.tolist() == [pe + 1 for pe in range(count) for _ in range(8)], everywhere
@@ -381,26 +387,14 @@ def test_collectives_in_kernels_of_cute(cute, jobs, pes, node):
         @cute.kernel
         def calls(sums: cute.Tensor, largest: cute.Tensor, everywhere: cute.Tensor, exchanged: cute.Tensor, given: cute.Tensor,
                   source: cute.Tensor, parts: cute.Tensor, root: cutlass.Int32):
-            device.reduce_block(Teams.TEAM_WORLD, sums, source, "sum")
-            device.barrier_block(Teams.TEAM_WORLD)
-            device.reduce_block(Teams.TEAM_WORLD, largest, source, "max")
-            device.fcollect_block(Teams.TEAM_WORLD, everywhere, source)
-            device.alltoall_block(Teams.TEAM_WORLD, exchanged, parts)
-            device.broadcast_block(Teams.TEAM_WORLD, given, source, root)
-            device.sync_all_block()
-
+""" + COLLECTIVES + """
         @cute.jit
         def launch(sums: cute.Tensor, largest: cute.Tensor, everywhere: cute.Tensor, exchanged: cute.Tensor, given: cute.Tensor,
                    source: cute.Tensor, parts: cute.Tensor):
             calls(sums, largest, everywhere, exchanged, given, source, parts, count - 1).launch(grid=[1, 1, 1], block=[128, 1, 1])
 
-        sums, largest, given, source = (symmetric(512, torch.float32) for _ in range(4))
-        everywhere, exchanged, parts = (symmetric(512 * count, torch.float32) for _ in range(3))
-        source.fill_(me + 1)
-        parts[:] = torch.arange(count, device="cuda").repeat_interleave(512) + 10 * me
-        torch.cuda.synchronize()
-        nvshmem.barrier_all()
-        run(launch, *shown(sums, largest, everywhere, exchanged, given, source, parts))
+        size = 512
+""" + THEIR_MEMORY + """        run(launch, *shown(sums, largest, everywhere, exchanged, given, source, parts))
         each = torch.arange(count, device="cuda").repeat_interleave(512).float()
         assert (sums == count * (count + 1) / 2).all().item() and (largest == count).all().item(), (sums, largest)
         assert torch.equal(everywhere, each + 1) and torch.equal(exchanged, 10 * each + me), (everywhere, exchanged)

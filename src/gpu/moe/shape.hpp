@@ -134,14 +134,14 @@ struct Shape {
   WEFT_HOST_DEVICE std::size_t row_at(std::uint64_t call,
                                       std::uint32_t source,
                                       std::uint32_t slot) const {
-    return ((turn_of(call)) * arrivals() + std::size_t{source} * max_tokens + slot) * row.bytes();
+    return (turn_of(call) * arrivals() + std::size_t{source} * max_tokens + slot) * row.bytes();
   }
 
   WEFT_HOST_DEVICE std::size_t arrived_at(std::uint64_t call,
                                           std::uint32_t source,
                                           std::uint32_t slot) const {
     return generations * arrivals() * row.bytes() +
-           ((turn_of(call)) * arrivals() + std::size_t{source} * max_tokens + slot) *
+           (turn_of(call) * arrivals() + std::size_t{source} * max_tokens + slot) *
                sizeof(std::uint64_t);
   }
 
@@ -149,7 +149,7 @@ struct Shape {
                                         std::uint32_t source,
                                         std::uint32_t index) const {
     return counts_begin() +
-           (((turn_of(call)) * ranks() + source) * parcels_of_counts() + index) * kParcel;
+           ((turn_of(call) * ranks() + source) * parcels_of_counts() + index) * kParcel;
   }
 
   WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
@@ -212,7 +212,7 @@ struct Staging {
   }
 
   WEFT_HOST_DEVICE std::size_t counts_at(std::uint64_t call, std::uint32_t rank) const {
-    return counts_begin() + ((shape.turn_of(call)) * shape.ranks() + rank) * counts_bytes();
+    return counts_begin() + (shape.turn_of(call) * shape.ranks() + rank) * counts_bytes();
   }
 
   WEFT_HOST_DEVICE std::size_t weight_at(std::uint64_t call, std::size_t pair) const {
