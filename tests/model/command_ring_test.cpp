@@ -185,7 +185,11 @@ TEST(ModelCommandRing, WeakerOrdersOfRepliesAreNoticed) {
 
 // The proxy writes an entry; two threads of the GPU compete to apply it.
 struct ApplyToBoard {
-  void copy(const SlotWords& /*arrived*/, const std::byte* /*payload*/) const {}  // no bytes
+  template <typename Lanes>
+  void copy(const Lanes& /*lanes*/,
+            const SlotWords& /*arrived*/,
+            const std::byte* /*payload*/,
+            std::uint32_t /*bytes*/) const {}  // there are none
 
   [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
     const std::uint64_t number = decode(arrived).operand;
@@ -280,7 +284,11 @@ class ModelLanes {
 };
 
 struct ApplyOnce {
-  void copy(const SlotWords& /*arrived*/, const std::byte* /*payload*/) const {}  // no bytes
+  template <typename Lanes>
+  void copy(const Lanes& /*lanes*/,
+            const SlotWords& /*arrived*/,
+            const std::byte* /*payload*/,
+            std::uint32_t /*bytes*/) const {}  // there are none
 
   [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
     // relaxed: only the number counts.

@@ -29,9 +29,14 @@ namespace weft::test {
 
 // What the inbox's commands do to "GPU" memory.
 struct ApplyToHost {
-  void copy(const device::SlotWords& arrived, const std::byte* payload) const {
-    std::memcpy(reinterpret_cast<void*>(device::dest_in(arrived)), payload,
-                device::bytes_in(arrived));
+  template <typename Lanes>
+  void copy(const Lanes& /*lanes*/,
+            const device::SlotWords& arrived,
+            const std::byte* payload,
+            std::uint32_t bytes) const {
+    if (bytes != 0) {
+      std::memcpy(reinterpret_cast<void*>(device::dest_in(arrived)), payload, bytes);
+    }
   }
 
   [[nodiscard]] std::uint64_t update(const device::SlotWords& arrived) const {

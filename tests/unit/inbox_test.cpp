@@ -29,7 +29,14 @@ struct Order {
 struct CheckOrder {
   Order* order;
 
-  void copy(const SlotWords& arrived, const std::byte* payload) const {
+  template <typename Lanes>
+  void copy(const Lanes& /*lanes*/,
+            const SlotWords& arrived,
+            const std::byte* payload,
+            std::uint32_t bytes) const {
+    if (bytes == 0) {
+      return;
+    }
     EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(payload), decode(arrived).operand + 7);
   }
 
@@ -141,7 +148,14 @@ struct Memory {
 struct ApplyToMemory {
   Memory* memory;
 
-  void copy(const SlotWords& arrived, const std::byte* payload) const {
+  template <typename Lanes>
+  void copy(const Lanes& /*lanes*/,
+            const SlotWords& arrived,
+            const std::byte* payload,
+            std::uint32_t bytes) const {
+    if (bytes == 0) {
+      return;
+    }
     const Command command = decode(arrived);
     memory->data[command.dest] = *reinterpret_cast<const std::uint64_t*>(payload);
     if ((command.flags & device::kFenceBefore) != 0) {

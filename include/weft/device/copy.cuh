@@ -254,6 +254,52 @@ inline __device__ void copy_payload(void* dest, const void* payload, std::uint32
   }
 }
 
+// One lane's 16 bytes of a payload, or fewer at its end.
+struct PayloadPart {
+  std::byte* dest = nullptr;
+  std::uint32_t bytes = 0;
+  Vector16 data{};
+};
+
+template <typename T>
+__device__ T* from_lane(T* pointer, int lane) {
+  return reinterpret_cast<T*>(__shfl_sync(~0U, reinterpret_cast<std::uint64_t>(pointer), lane));
+}
+
+inline __device__ PayloadPart load_part(void* dest, const std::byte* payload, std::uint32_t bytes) {
+  const std::uint32_t offset = Warp::rank() * static_cast<std::uint32_t>(sizeof(Vector16));
+  PayloadPart part;
+  if (offset < bytes) {
+    part.dest = static_cast<std::byte*>(dest) + offset;
+    part.bytes = min(bytes - offset, static_cast<std::uint32_t>(sizeof(Vector16)));
+    part.data = load_shared(reinterpret_cast<const Vector16*>(payload + offset));
+  }
+  return part;
+}
+
+inline __device__ void store_part(const PayloadPart& part) {
+  const std::uint64_t bits = reinterpret_cast<std::uint64_t>(part.dest) | part.bytes;
+  if (part.bytes == sizeof(Vector16) && (bits & 15U) == 0) {
+    store_data(reinterpret_cast<Vector16*>(part.dest), part.data);
+    return;
+  }
+  const std::uint32_t words[] = {part.data.x, part.data.y,  // NOLINT(modernize-avoid-c-arrays)
+                                 part.data.z, part.data.w};
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t left = part.bytes > 4 * i ? part.bytes - 4 * i : 0;
+    if ((bits & 3U) == 0 && left != 0) {
+      store_unit(reinterpret_cast<std::uint32_t*>(part.dest) + i, words[i]);
+    } else {
+#pragma unroll 1
+      for (std::uint32_t byte = 0; byte < min(left, 4U); ++byte) {
+        store_unit(reinterpret_cast<std::uint8_t*>(part.dest) + 4 * i + byte,
+                   static_cast<std::uint8_t>(words[i] >> 8 * byte));
+      }
+    }
+  }
+}
+
 }  // namespace detail
 
 template <typename Scope, Source kSource = Source::Mine>

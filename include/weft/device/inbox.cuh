@@ -35,9 +35,53 @@ inline __device__ __noinline__ std::uint64_t apply_update(const SlotWords& arriv
   return command.element_bytes == 8 ? update_word<8>(command) : update_word<4>(command);
 }
 
+#ifdef __CUDACC_RDC__
+inline constexpr std::uint32_t kPayloadsTogether = 1;  // for registers, see kUnrollMost
+#else
+inline constexpr std::uint32_t kPayloadsTogether = 4;
+#endif
+
+// By a whole warp; each lane has its own command's data, 0 bytes if none. A payload is read by few large loads, and
+// kPayloadsTogether of them in one round trip: a lane alone needs eight for 512 bytes.
+inline __device__ __noinline__ void apply_data_by_warp(void* dest,
+                                                       const std::byte* payload,
+                                                       std::uint32_t bytes) {
+  std::uint32_t owners = __ballot_sync(~0U, bytes != 0);
+  while (owners != 0) {
+    PayloadPart parts
+        [kPayloadsTogether];  // NOLINT(modernize-avoid-c-arrays): device code has no std::array
+#pragma unroll
+    for (PayloadPart& part : parts) {
+      const int owner = owners == 0 ? 0 : __ffs(static_cast<int>(owners)) - 1;
+      const std::uint32_t all = __shfl_sync(~0U, bytes, owner);
+      part = load_part(from_lane(dest, owner), from_lane(payload, owner), owners == 0 ? 0 : all);
+      owners &= owners - 1;
+    }
+#pragma unroll
+    for (const PayloadPart& part : parts) {
+      store_part(part);
+    }
+  }
+}
+
+// Whether that takes no more round trips than if each lane copies its own, 64 bytes at a time. The same for all lanes.
+inline __device__ bool is_faster_by_warp(std::uint32_t bytes) {
+  const auto payloads = static_cast<std::uint32_t>(__popc(__ballot_sync(~0U, bytes != 0)));
+  const std::uint32_t longest = __reduce_max_sync(~0U, bytes);
+  return 64 * payloads <= kPayloadsTogether * longest;
+}
+
 struct ApplyToGpu {
-  __device__ void copy(const SlotWords& arrived, const std::byte* payload) const {
-    apply_data(arrived, payload);
+  template <typename Lanes>
+  __device__ void copy(const Lanes& lanes,
+                       const SlotWords& arrived,
+                       const std::byte* payload,
+                       std::uint32_t bytes) const {
+    if (lanes.count() == Warp::size() && is_faster_by_warp(bytes)) {
+      apply_data_by_warp(reinterpret_cast<void*>(dest_in(arrived)), payload, bytes);
+    } else if (bytes != 0) {
+      apply_data(arrived, payload);
+    }
   }
 
   __device__ std::uint64_t update(const SlotWords& arrived) const { return apply_update(arrived); }

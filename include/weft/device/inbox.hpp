@@ -6,7 +6,8 @@
 // command is an applied one: the proxy counts commands as visible once they are released.
 //
 // Memory: as in ring.hpp, and fence_release(), after which a thread's stores are seen with all that the thread has done
-// and seen. Apply: copy(words, payload) stores a command's data, update(words) its word; returns the old value.
+// and seen. Apply: copy(lanes, words, payload, bytes) stores the data of a batch, called by all threads of the group, each
+// with its own command, and with 0 bytes if that has none; update(words) changes a command's word and returns the old value.
 // Lanes, the group, whose threads make each call together: number() and count(), is_first(), from_first(value) for all,
 // leading(yes): how many threads in a row, from number 0, say yes; sync().
 #ifndef WEFT_DEVICE_INBOX_HPP
@@ -91,14 +92,16 @@ class InboxConsumer {
       Memory::fence_release();
     }
     lanes.sync();
-    if (is_mine && bytes_in(arrived) != 0) {
-      apply_.copy(arrived, inbox.payload(position));
-    }
+    const std::uint64_t bytes = is_mine ? bytes_in(arrived) : 0;
+    apply_.copy(lanes, arrived, inbox.payload(position), static_cast<std::uint32_t>(bytes));
     lanes.sync();
-    if (is_mine) {
-      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the batch's data, and what was applied earlier.
-      // By each thread that stores a word, as a fence counts for the thread's own stores; a warp issues it once.
+    if (count != 0) {
+      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the batch's data, and what was applied earlier. By each
+      // thread, as any of them may have stored data; a warp issues it once.
       Memory::fence_release();
+      lanes.sync();
+    }
+    if (is_mine) {
       const std::uint64_t old = apply_.update(arrived);
       if ((flags & kReplyWanted) != 0) {
         inbox.reply(position, old);  // the proxy reuses a slot only after it has read the reply
