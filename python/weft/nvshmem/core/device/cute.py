@@ -25,6 +25,7 @@ except ImportError as error:
 
 from ..nvshmem_types import NvshmemInvalid
 from .library import device_library
+from .names import ANY, BITS, NUMBERS, OPERATIONS, reduced_by, scoped
 
 __all__ = [
     "alltoall", "alltoall_block", "alltoall_warp", "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
@@ -38,11 +39,8 @@ __all__ = [
     "sync_block", "sync_warp", "team_my_pe", "team_n_pes"]
 
 # Elements as NVSHMEM's names spell them.
-_BITS = {Int32: "int32", Int64: "int64", Uint32: "uint32", Uint64: "uint64"}
-_ANY = _BITS | {Float32: "float", Float64: "double"}
-_INTEGERS = _BITS | {Int8: "int8", Int16: "int16", Uint8: "uint8", Uint16: "uint16"}
-_NAMES = _INTEGERS | {Float32: "float", Float64: "double"}
-_OPERATIONS = ("sum", "prod", "min", "max", "and", "or", "xor")
+_NAMES = {Int8: "int8", Int16: "int16", Int32: "int32", Int64: "int64", Uint8: "uint8", Uint16: "uint16", Uint32: "uint32",
+          Uint64: "uint64", Float16: "half", Float32: "float", Float64: "double"}
 _ADDRESS = Int64  # tensors pass as this
 
 
@@ -95,15 +93,10 @@ def _bytes(tensor, count):
 
 
 def _name_of(tensor, allowed, call):
-    found = allowed.get(tensor.element_type)
-    if found is None:
-        raise NvshmemInvalid(f"nvshmem.core.device.cute.{call}: there is none for {tensor.element_type}; there is for {', '.join(allowed.values())}")
+    found = _NAMES.get(tensor.element_type)
+    if found not in allowed:
+        raise NvshmemInvalid(f"nvshmem.core.device.cute.{call}: there is none for {tensor.element_type}; there is for {', '.join(allowed)}")
     return found
-
-
-def _scoped(call, scope):
-    """As NVSHMEM names calls of threads, and those of warps and blocks, which are its own."""
-    return f"nvshmemx_{call}_{scope}" if scope else f"nvshmem_{call}"
 
 
 # ---- Who the PE is, signals, order.
@@ -164,26 +157,26 @@ def p(dst, src, pe):
     value = src[0] if isinstance(src, cute.Tensor) else src
     if dst.element_type is Float16:  # passed as the word that it is kept in
         return _call("nvshmem_uint16_p", None, _address(dst, "dst"), (Uint16, Float16(value).bitcast(Uint16)), (Int32, pe))
-    return _call(f"nvshmem_{_name_of(dst, _NAMES, 'p')}_p", None, _address(dst, "dst"), (dst.element_type, value), (Int32, pe))
+    return _call(f"nvshmem_{_name_of(dst, NUMBERS, 'p')}_p", None, _address(dst, "dst"), (dst.element_type, value), (Int32, pe))
 
 
 def g(src, pe):
     """Gets one value."""
     if src.element_type is Float16:
         return _call("nvshmem_uint16_g", Uint16, _address(src, "src"), (Int32, pe)).bitcast(Float16)
-    return _call(f"nvshmem_{_name_of(src, _NAMES, 'g')}_g", src.element_type, _address(src, "src"), (Int32, pe))
+    return _call(f"nvshmem_{_name_of(src, NUMBERS, 'g')}_g", src.element_type, _address(src, "src"), (Int32, pe))
 
 
 def _copies(call, scope=""):
     def copy(dst, src, pe):
-        _call(_scoped(call, scope), None, *_addresses(dst=dst, src=src), _bytes(dst, _count(dst, src)), (Int32, pe))
+        _call(scoped(call, scope), None, *_addresses(dst=dst, src=src), _bytes(dst, _count(dst, src)), (Int32, pe))
     return copy
 
 
 def _copies_and_signals(call, scope=""):
     """Then the update of the signal of `pe` by a SignalOp: who sees it sees the data."""
     def copy(dst, src, signal_var, signal_val, signal_op, pe):
-        _call(_scoped(call, scope), None, *_addresses(dst=dst, src=src), _bytes(dst, _count(dst, src)), _signal(signal_var),
+        _call(scoped(call, scope), None, *_addresses(dst=dst, src=src), _bytes(dst, _count(dst, src)), _signal(signal_var),
               (Uint64, signal_val), (Int32, int(signal_op)), (Int32, pe))
     return copy
 
@@ -210,48 +203,47 @@ def _atomic_with_value(call, allowed, returns=False):
 
 
 def atomic_inc(dst, pe):
-    _atomic("atomic_inc", _BITS, False, dst, pe)
+    _atomic("atomic_inc", BITS, False, dst, pe)
 
 
 def atomic_fetch_inc(dst, pe):
-    return _atomic("atomic_fetch_inc", _BITS, True, dst, pe)
+    return _atomic("atomic_fetch_inc", BITS, True, dst, pe)
 
 
 def atomic_fetch(src, pe):
-    return _atomic("atomic_fetch", _ANY, True, src, pe)
+    return _atomic("atomic_fetch", ANY, True, src, pe)
 
 
 def atomic_compare_swap(dst, cond, value, pe):
     """Sets `value` where the old value is `cond`; returns the old one."""
-    return _atomic("atomic_compare_swap", _BITS, True, dst, pe, cond, value)
+    return _atomic("atomic_compare_swap", BITS, True, dst, pe, cond, value)
 
 
-atomic_set = _atomic_with_value("atomic_set", _ANY)
-atomic_swap = _atomic_with_value("atomic_swap", _ANY, True)
-atomic_add, atomic_and, atomic_or, atomic_xor = (_atomic_with_value(f"atomic_{one}", _BITS) for one in ("add", "and", "or", "xor"))
+atomic_set = _atomic_with_value("atomic_set", ANY)
+atomic_swap = _atomic_with_value("atomic_swap", ANY, True)
+atomic_add, atomic_and, atomic_or, atomic_xor = (_atomic_with_value(f"atomic_{one}", BITS) for one in ("add", "and", "or", "xor"))
 atomic_fetch_add, atomic_fetch_and, atomic_fetch_or, atomic_fetch_xor = (
-    _atomic_with_value(f"atomic_fetch_{one}", _BITS, True) for one in ("add", "and", "or", "xor"))
+    _atomic_with_value(f"atomic_fetch_{one}", BITS, True) for one in ("add", "and", "or", "xor"))
 
 
 # ---- Collectives.
 
 def _meets(call, scope, returns):
     def meet(team):
-        _call(_scoped(call, scope), returns, (Int32, team))
+        _call(scoped(call, scope), returns, (Int32, team))
     return meet
 
 
 def _meets_all(call, scope):
-    return lambda: _call(_scoped(call, scope), None)
+    return lambda: _call(scoped(call, scope), None)
 
 
 def _reduces(call, scope, count_of):
     """`op` of all PEs' elements, as a text: "sum", "prod", "min", "max", and for integers "and", "or", "xor"."""
     def reduce(team, dst, src, op):
-        if op not in _OPERATIONS:
-            raise NvshmemInvalid(f"nvshmem.core.device.cute.{call}: there is no operation {op!r}; there is {', '.join(_OPERATIONS)}")
-        allowed = _INTEGERS if op in ("and", "or", "xor") else _NAMES | {Float16: "half"}
-        _call(_scoped(f"{_name_of(dst, allowed, call)}_{op}_{call}", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src),
+        if op not in OPERATIONS:
+            raise NvshmemInvalid(f"nvshmem.core.device.cute.{call}: there is no operation {op!r}; there is {', '.join(OPERATIONS)}")
+        _call(scoped(f"{_name_of(dst, reduced_by(op), call)}_{op}_{call}", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src),
               (Int64, count_of(dst, src)))
     return reduce
 
@@ -259,7 +251,7 @@ def _reduces(call, scope, count_of):
 def _collects(scope):
     """All PEs' src one after the other."""
     def fcollect(team, dst, src):
-        _call(_scoped("fcollectmem", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src), _bytes(src, _count(src)))
+        _call(scoped("fcollectmem", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src), _bytes(src, _count(src)))
     return fcollect
 
 
@@ -267,14 +259,14 @@ def _exchanges(scope):
     """Part i of src goes to PE i of the team, which has a part for each PE."""
     def alltoall(team, dst, src):
         each = Int64(_count(dst, src)) // Int64(team_n_pes(team))
-        _call(_scoped("alltoallmem", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src), _bytes(src, each))
+        _call(scoped("alltoallmem", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src), _bytes(src, each))
     return alltoall
 
 
 def _broadcasts(scope):
     """src of PE `root` of the team."""
     def broadcast(team, dst, src, root=0):
-        _call(_scoped("broadcastmem", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src), _bytes(src, _count(dst, src)), (Int32, root))
+        _call(scoped("broadcastmem", scope), Int32, (Int32, team), *_addresses(dst=dst, src=src), _bytes(src, _count(dst, src)), (Int32, root))
     return broadcast
 
 

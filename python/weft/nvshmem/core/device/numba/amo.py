@@ -1,13 +1,11 @@
 """Atomic updates in kernels of numba, of the first element of an array of `pe`."""
 
+from ..names import ANY, BITS
 from .calls import INT, NOTHING, POINTER, c_function, device_function, name_of, require_arrays
 
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor"]
-
-_BITS = ("int32", "int64", "uint32", "uint64")
-_ANY = (*_BITS, "float", "double")
 
 
 def _function(call, array, allowed, returns, value_count):
@@ -29,7 +27,7 @@ def _with_value(call, dst, allowed, returns):
 
 @device_function
 def atomic_inc(dst, pe):
-    function = _function("atomic_inc", dst, _BITS, False, 0)
+    function = _function("atomic_inc", dst, BITS, False, 0)
 
     def implementation(dst, pe):
         function((dst, pe))
@@ -38,68 +36,68 @@ def atomic_inc(dst, pe):
 
 @device_function
 def atomic_fetch_inc(dst, pe):
-    function = _function("atomic_fetch_inc", dst, _BITS, True, 0)
+    function = _function("atomic_fetch_inc", dst, BITS, True, 0)
     return lambda dst, pe: function((dst, pe))
 
 
 @device_function
 def atomic_fetch(src, pe):
-    function = _function("atomic_fetch", src, _ANY, True, 0)
+    function = _function("atomic_fetch", src, ANY, True, 0)
     return lambda src, pe: function((src, pe))
 
 
 @device_function
 def atomic_set(dst, value, pe):
-    return _with_value("atomic_set", dst, _ANY, False)
+    return _with_value("atomic_set", dst, ANY, False)
 
 
 @device_function
 def atomic_swap(dst, value, pe):
-    return _with_value("atomic_swap", dst, _ANY, True)
+    return _with_value("atomic_swap", dst, ANY, True)
 
 
 @device_function
 def atomic_compare_swap(dst, cond, value, pe):
     """Sets `value` where the old value is `cond`; returns the old one."""
-    function = _function("atomic_compare_swap", dst, _BITS, True, 2)
+    function = _function("atomic_compare_swap", dst, BITS, True, 2)
     return lambda dst, cond, value, pe: function((dst, cond, value, pe))
 
 
 @device_function
 def atomic_add(dst, value, pe):
-    return _with_value("atomic_add", dst, _BITS, False)
+    return _with_value("atomic_add", dst, BITS, False)
 
 
 @device_function
 def atomic_fetch_add(dst, value, pe):
-    return _with_value("atomic_fetch_add", dst, _BITS, True)
+    return _with_value("atomic_fetch_add", dst, BITS, True)
 
 
 @device_function
 def atomic_and(dst, value, pe):
-    return _with_value("atomic_and", dst, _BITS, False)
+    return _with_value("atomic_and", dst, BITS, False)
 
 
 @device_function
 def atomic_fetch_and(dst, value, pe):
-    return _with_value("atomic_fetch_and", dst, _BITS, True)
+    return _with_value("atomic_fetch_and", dst, BITS, True)
 
 
 @device_function
 def atomic_or(dst, value, pe):
-    return _with_value("atomic_or", dst, _BITS, False)
+    return _with_value("atomic_or", dst, BITS, False)
 
 
 @device_function
 def atomic_fetch_or(dst, value, pe):
-    return _with_value("atomic_fetch_or", dst, _BITS, True)
+    return _with_value("atomic_fetch_or", dst, BITS, True)
 
 
 @device_function
 def atomic_xor(dst, value, pe):
-    return _with_value("atomic_xor", dst, _BITS, False)
+    return _with_value("atomic_xor", dst, BITS, False)
 
 
 @device_function
 def atomic_fetch_xor(dst, value, pe):
-    return _with_value("atomic_fetch_xor", dst, _BITS, True)
+    return _with_value("atomic_fetch_xor", dst, BITS, True)

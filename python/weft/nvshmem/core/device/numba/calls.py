@@ -25,9 +25,8 @@ SIZE = types.uint64
 NOTHING = types.void
 
 # Elements as NVSHMEM's names spell them. Half-precision ones pass as words of the same bits, which is how numba keeps them.
-NAMES = {types.int8: "int8", types.int16: "int16", types.int32: "int32", types.int64: "int64", types.uint8: "uint8", types.uint16: "uint16",
-         types.uint32: "uint32", types.uint64: "uint64", types.float32: "float", types.float64: "double"}
-HALVES = {types.float16: "half"}
+_NAMES = {types.int8: "int8", types.int16: "int16", types.int32: "int32", types.int64: "int64", types.uint8: "uint8", types.uint16: "uint16",
+          types.uint32: "uint32", types.uint64: "uint64", types.float16: "half", types.float32: "float", types.float64: "double"}
 
 
 def device_function(typing):
@@ -100,7 +99,7 @@ def require_same(**given):
 
 def name_of(array, allowed, call):
     """The name of the array's elements in NVSHMEM's functions."""
-    found = (NAMES | HALVES).get(array.dtype)
+    found = _NAMES.get(array.dtype)
     if found not in allowed:
         raise TypingError(f"nvshmem.core.device.numba.{call}: there is none for {array.dtype}; there is for {', '.join(allowed)}")
     return found

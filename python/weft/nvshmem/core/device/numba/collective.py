@@ -4,7 +4,8 @@
 Kernels that meet wait for each other: all their blocks must fit on the GPU together.
 """
 
-from .calls import HALVES, INT, NAMES, POINTER, SIZE, TypingError, c_function, device_function, name_of, require_same, types
+from ..names import OPERATIONS, reduced_by, scoped
+from .calls import INT, POINTER, SIZE, TypingError, c_function, device_function, name_of, require_same, types
 
 __all__ = [
     "alltoall", "alltoall_block", "alltoall_warp", "barrier", "barrier_all", "barrier_all_block", "barrier_all_warp",
@@ -12,17 +13,11 @@ __all__ = [
     "fcollect_warp", "reduce", "reduce_block", "reduce_warp", "reducescatter", "reducescatter_block",
     "reducescatter_warp", "sync", "sync_all", "sync_all_block", "sync_all_warp", "sync_block", "sync_warp"]
 
-_OPERATIONS = ("sum", "prod", "min", "max", "and", "or", "xor")
 _team_n_pes = c_function("nvshmem_team_n_pes", INT, INT)
 
 
-def _scoped(call, scope):
-    """As NVSHMEM names calls of threads, and those of warps and blocks, which are its own."""
-    return f"nvshmemx_{call}_{scope}" if scope else f"nvshmem_{call}"
-
-
 def _meeting(call, scope, result):
-    function = c_function(_scoped(call, scope), result, INT)
+    function = c_function(scoped(call, scope), result, INT)
 
     def implementation(team):
         function((team,))
@@ -30,7 +25,7 @@ def _meeting(call, scope, result):
 
 
 def _meeting_of_all(call, scope):
-    function = c_function(_scoped(call, scope), types.void)
+    function = c_function(scoped(call, scope), types.void)
 
     def implementation():
         function(())
@@ -41,12 +36,10 @@ def _reduction(call, scope, dst_array, src_array, op):
     require_same(dst_array=dst_array, src_array=src_array)
     if not isinstance(op, types.StringLiteral):
         return None  # numba asks again with the text
-    if op.literal_value not in _OPERATIONS:
-        raise TypingError(f"nvshmem.core.device.numba.{call}: there is no operation {op.literal_value!r}; there is {', '.join(_OPERATIONS)}")
-    is_of_bits = op.literal_value in ("and", "or", "xor")
-    allowed = [one for one in NAMES.values() if one not in ("float", "double")] if is_of_bits else [*NAMES.values(), *HALVES.values()]
-    name = f"{name_of(dst_array, allowed, call)}_{op.literal_value}_{call}"
-    return c_function(_scoped(name, scope), INT, INT, POINTER, POINTER, SIZE)
+    if op.literal_value not in OPERATIONS:
+        raise TypingError(f"nvshmem.core.device.numba.{call}: there is no operation {op.literal_value!r}; there is {', '.join(OPERATIONS)}")
+    name = f"{name_of(dst_array, reduced_by(op.literal_value), call)}_{op.literal_value}_{call}"
+    return c_function(scoped(name, scope), INT, INT, POINTER, POINTER, SIZE)
 
 
 def _reduce(scope, dst_array, src_array, op):
@@ -71,7 +64,7 @@ def _reducescatter(scope, dst_array, src_array, op):
 
 def _fcollect(scope, dst_array, src_array):
     require_same(dst_array=dst_array, src_array=src_array)
-    function = c_function(_scoped("fcollectmem", scope), INT, INT, POINTER, POINTER, SIZE)
+    function = c_function(scoped("fcollectmem", scope), INT, INT, POINTER, POINTER, SIZE)
 
     def implementation(team, dst_array, src_array):
         function((team, dst_array, src_array, src_array.size * src_array.itemsize))
@@ -80,7 +73,7 @@ def _fcollect(scope, dst_array, src_array):
 
 def _alltoall(scope, dst_array, src_array):
     require_same(dst_array=dst_array, src_array=src_array)
-    function = c_function(_scoped("alltoallmem", scope), INT, INT, POINTER, POINTER, SIZE)
+    function = c_function(scoped("alltoallmem", scope), INT, INT, POINTER, POINTER, SIZE)
 
     def implementation(team, dst_array, src_array):
         each = min(dst_array.size, src_array.size) // _team_n_pes((team,))
@@ -90,7 +83,7 @@ def _alltoall(scope, dst_array, src_array):
 
 def _broadcast(scope, dst_array, src_array):
     require_same(dst_array=dst_array, src_array=src_array)
-    function = c_function(_scoped("broadcastmem", scope), INT, INT, POINTER, POINTER, SIZE, INT)
+    function = c_function(scoped("broadcastmem", scope), INT, INT, POINTER, POINTER, SIZE, INT)
 
     def implementation(team, dst_array, src_array, root=0):
         function((team, dst_array, src_array, min(dst_array.size, src_array.size) * src_array.itemsize, root))

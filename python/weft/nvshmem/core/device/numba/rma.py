@@ -4,6 +4,7 @@
 with the same arguments.
 """
 
+from ..names import NUMBERS
 from . import calls
 from .calls import INT, NOTHING, POINTER, SIZE, c_function, device_function, first_of, name_of, require_arrays, require_same, types
 
@@ -44,7 +45,7 @@ _WORDS = {types.float16: "uint16"}
 
 def _scalar(array, call):
     require_arrays(array=array)
-    return _WORDS.get(array.dtype) or name_of(array, calls.NAMES.values(), call)
+    return _WORDS.get(array.dtype) or name_of(array, NUMBERS, call)
 
 
 @device_function
