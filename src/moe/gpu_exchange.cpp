@@ -314,7 +314,6 @@ void GpuExchange::dispatch(weft_moe_phase phase,
     }
   });
   if (sends) {
-    call.tokens = tokens->count;
     call.x = static_cast<const std::byte*>(tokens->x);
     call.type = tokens->type;
     call.scales = static_cast<const std::byte*>(tokens->scales);
@@ -322,16 +321,17 @@ void GpuExchange::dispatch(weft_moe_phase phase,
     call.weights = tokens->topk_weights;
     tokens_ = tokens->count;
   }
+  call.tokens = tokens_;  // a receive alone has the kernel that fits what was sent
   if (receives) {
-    const RowLayout& row = exchange_.shape.row;
+    const gpu::moe::RowShape& row = exchange_.shape.row;
     if (config_.layout == WEFT_MOE_RANK_MAJOR) {
       show_in_place(*rows, dispatches_);
     } else {
       const bool is_by_rank = config_.layout == WEFT_MOE_RANK_COMPACT;
       rows->x_stride = row.payload_bytes;
       rows->scales_stride = row.scale_bytes;
-      rows->ids_stride = row.topk * sizeof(std::int32_t);
-      rows->weights_stride = (is_by_rank ? row.topk : 1) * sizeof(float);
+      rows->ids_stride = exchange_.shape.topk * sizeof(std::int32_t);
+      rows->weights_stride = (is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
     }
     call.rows = static_cast<std::byte*>(rows->x);
     call.row_scales = static_cast<std::byte*>(rows->scales);

@@ -16,8 +16,8 @@ gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   const auto topk = static_cast<std::size_t>(config.topk);
   gpu::moe::Shape shape;
   shape.map = {config.experts, weft_team_pe_count(config.team)};
-  shape.row = {row_bytes_of(config.payload, hidden), scale_bytes_of(config.scales, hidden), topk,
-               topk};
+  shape.row = gpu::moe::RowShape(
+      {row_bytes_of(config.payload, hidden), scale_bytes_of(config.scales, hidden), topk, topk});
   shape.max_tokens = static_cast<std::uint32_t>(config.max_tokens);
   shape.topk = static_cast<std::uint32_t>(config.topk);
   shape.hidden = static_cast<std::uint32_t>(config.hidden);
@@ -26,6 +26,7 @@ gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   const Ranks ranks(config.team);
   shape.stages = std::any_of(ranks.pes.begin(), ranks.pes.end(),
                              [](int pe) { return weft_node_of(pe) != weft_node(); });
+  shape.settle();
   return shape;
 }
 

@@ -35,7 +35,8 @@ struct Sizes {
   int alignment;
   double none;  // share of ids that are -1
   bool all_to_one;
-  int blocks = 0;  // of the kernels
+  int blocks = 0;              // of the kernels
+  bool some_have_few = false;  // every other PE has at most 5 tokens, in turns
 };
 
 inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
@@ -129,6 +130,9 @@ inline Tokens make_tokens(const Sizes& sizes, std::size_t scale_bytes, std::uint
   const auto most = static_cast<std::uint64_t>(sizes.max_tokens);
   const std::uint64_t draw = suite::random_at(suite::seed(), stream, 0);
   tokens.count = static_cast<int>(round % 3 == 0 ? most : draw % (most + 1));
+  if (sizes.some_have_few && (static_cast<std::uint64_t>(suite::me()) + round) % 2 == 1) {
+    tokens.count = static_cast<int>(draw % 6);
+  }
   const auto count = static_cast<std::size_t>(tokens.count);
   tokens.x = random_rows(sizes.source, count, static_cast<std::size_t>(sizes.hidden), stream + 1);
   if (sizes.source == sizes.payload) {

@@ -75,9 +75,26 @@ void run_case(const Sizes& sizes,
 DEVICE_TEST(moe_layouts, "dispatch and combine have the bits of the CPU's, in all layouts") {
   for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
                                        WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
+    for (const int tokens : {24, 60}) {  // as parcels, and not
+      run_case({tokens, 512, experts_for(13), 4, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
+                WEFT_MOE_BF16, layout, 8, 0.1, false},
+               suite::turns(3, 3));
+    }
+  }
+}
+
+DEVICE_TEST(moe_parcels, "ranks with few tokens and ranks with many in one call") {
+  for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
+                                       WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
+    for (const int blocks : {0, 2}) {  // of groups, and of warps that take rows by themselves
+      run_case({300, 384, experts_for(24), 8, WEFT_MOE_E4M3, WEFT_MOE_SCALES_UE8M0, WEFT_MOE_E4M3,
+                WEFT_MOE_BF16, layout, 4, 0.1, false, blocks, true},
+               suite::turns(4, 4));
+    }
+    // Several rows for each group.
     run_case({24, 512, experts_for(13), 4, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
-              WEFT_MOE_BF16, layout, 8, 0.1, false},
-             suite::turns(3, 3));
+              WEFT_MOE_BF16, layout, 1, 0.1, false, 1},
+             suite::turns(4, 4));
   }
 }
 
@@ -102,9 +119,11 @@ DEVICE_TEST(moe_types, "all payloads, given and quantised here, and all outputs"
         Types{WEFT_MOE_NVFP4, WEFT_MOE_SCALES_NVFP4, WEFT_MOE_F32, WEFT_MOE_F32},
         Types{WEFT_MOE_NVFP4, WEFT_MOE_SCALES_NVFP4, WEFT_MOE_NVFP4, WEFT_MOE_BF16}}) {
     for (const int hidden : {32, 1056}) {
-      run_case({9, hidden, experts_for(6), 3, types.payload, types.scales, types.source,
-                types.output, WEFT_MOE_EXPERT_COMPACT, 3, 0.05, false},
-               2);
+      for (const int tokens : {9, 35}) {
+        run_case({tokens, hidden, experts_for(6), 3, types.payload, types.scales, types.source,
+                  types.output, WEFT_MOE_EXPERT_COMPACT, 3, 0.05, false},
+                 2);
+      }
     }
   }
 }

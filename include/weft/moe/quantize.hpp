@@ -17,8 +17,17 @@ namespace moe {
 constexpr std::int32_t kScaleBlock = 128;  // values for each scale of fp8
 constexpr std::int32_t kNvfp4Block = 16;
 
-// NaN does not count. By bits, whose order is that of magnitudes: a vectorizer may not reorder comparisons of float.
+// NaN does not count. By bits, whose order is that of magnitudes: a vectorizer may not reorder comparisons of float. A GPU has an
+// instruction for it.
 WEFT_HOST_DEVICE inline float largest_of(const float* values, std::int32_t count) {
+#if defined(__CUDA_ARCH__)
+  float most = 0;
+#pragma unroll
+  for (std::int32_t i = 0; i < count; ++i) {
+    most = fmaxf(most, fabsf(values[i]));
+  }
+  return most;
+#else
   std::int32_t largest = 0;
   for (std::int32_t i = 0; i < count; ++i) {
     const auto magnitude = static_cast<std::int32_t>(bits_of(values[i]) & 0x7FFFFFFF);
@@ -26,6 +35,7 @@ WEFT_HOST_DEVICE inline float largest_of(const float* values, std::int32_t count
     largest = number > largest ? number : largest;
   }
   return float_of(static_cast<std::uint32_t>(largest));
+#endif
 }
 
 // The scale that brings `largest` to `reach`, the largest number of the format.

@@ -36,8 +36,7 @@ struct Combining {
   const Combine& call;
   CombineMemory& shared;
   Call entered;
-  std::uint64_t missing;  // ranks, as bits
-  CombineBelt* belts;     // of the block's warps, where rows are many
+  CombineBelt* belts;  // of the block's warps, where rows are many
 
   __device__ Belt<CombineBelt> belt() const { return Belt<CombineBelt>(belts[Group::number()]); }
 
@@ -59,7 +58,7 @@ struct Combining {
     return is_reduced() && call.weighting == WEFT_MOE_WEIGHTS_GIVEN;
   }
 
-  __device__ bool is_gone(std::uint32_t rank) const { return (missing >> rank & 1) != 0; }
+  __device__ bool is_gone(std::uint32_t rank) const { return (entered.missing >> rank & 1) != 0; }
 
   // Rows by rank that this rank sent to itself are added where they lie. A send alone may not count on them to stay.
   __device__ bool adds_in_place(std::uint32_t rank) const {

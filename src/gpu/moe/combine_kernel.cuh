@@ -65,16 +65,14 @@ __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
                    const __grid_constant__ Combine call) {
   __shared__ CombineMemory shared;
-  State& state = *exchange.state;
-  const std::uint64_t missing = device::load_relaxed(&state.missing);
-  const Call entered = enter(WEFT_MOE_COMBINE, &state.combines);
+  const Call entered = enter(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
   CombineBelt* belts = nullptr;
   if constexpr (kRows == Rows::Many) {
-    extern __shared__ __align__(16) std::byte memory[];
+    extern __shared__ __align__(128) std::byte memory[];
     belts = reinterpret_cast<CombineBelt*>(memory);
     Belt<CombineBelt>(belts[Group::number()]).begin();
   }
-  const Combining<Way> combining{exchange, call, shared, entered, missing, belts};
+  const Combining<Way> combining{exchange, call, shared, entered, belts};
   exchange_answers<Type, kRows>(combining);
 }
 

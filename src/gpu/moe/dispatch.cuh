@@ -19,12 +19,17 @@ namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
 // The send is over when the receive begins.
+struct ReceiveMemoryForFew {
+  ReceiveMemory receive;
+  alignas(16) std::byte tails[kGroupsOfFew][kTailMax];
+};
+
 union MemoryForFew {
   SendMemory send;
-  ReceiveMemory receive;
+  ReceiveMemoryForFew received;
 
   static std::size_t bytes_for(int groups) {
-    return std::max(SendMemory::bytes_for(groups), sizeof(ReceiveMemory));
+    return std::max(SendMemory::bytes_for(groups), sizeof(ReceiveMemoryForFew));
   }
 };
 
@@ -53,40 +58,63 @@ __device__ bool lays_out_own(const Exchange& exchange, const Dispatch& call) {
          exchange.layout != WEFT_MOE_RANK_MAJOR;
 }
 
-template <Making kMaking, Rows kRows>
+template <Making kMaking, typename Path>
 __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
-  extern __shared__ __align__(16) std::byte memory[];
+  constexpr Rows kRows = Path::kRows;
+  extern __shared__ __align__(128) std::byte memory[];
   auto& shared = *reinterpret_cast<DispatchMemory<kRows>*>(memory);
+  auto upcoming = [&] {
+    if constexpr (kRows == Rows::Few) {
+      return Upcoming<kMaking>(exchange, call, shared.send.group());
+    } else {
+      return 0;
+    }
+  }();
   Ids ids{};
   if (call.phases.sends) {
-    ids = begin_ids(exchange, call, shared.send);
+    if constexpr (kRows == Rows::Few) {
+      upcoming.begin(exchange, call, Group::index());
+    }
+    ids = begin_ids<Path>(exchange, call, shared.send);
   }
-  const std::uint64_t missing = device::load_relaxed(&exchange.state->missing);
-  const Call entered = enter(WEFT_MOE_DISPATCH, &exchange.state->dispatches);
+  const Call entered = enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches);
   DispatchBelt* belts = nullptr;
   if constexpr (kRows == Rows::Many) {
     belts = shared.belts;
     Belt<DispatchBelt>(belts[Group::number()]).begin();
   }
-  const Receiving receiving{exchange, call, shared.receive, entered, belts};
+  const auto receiving = [&] {
+    if constexpr (kRows == Rows::Many) {
+      return Receiving<Path>{exchange, call, shared.receive, entered, belts};
+    } else {
+      return Receiving<Path>{exchange, call,    shared.received.receive,
+                             entered,  nullptr, shared.received.tails[0]};
+    }
+  }();
   if (call.phases.sends) {
-    send_headers(exchange, call, ids, shared.send, entered.number, missing);
+    send_headers<Path>(exchange, call, ids, shared.send, entered.number, entered.missing);
   }
   const bool lays_out = lays_out_own<kRows>(exchange, call);
   if (kRows == Rows::Many && call.phases.receives) {
     advance(exchange, entered, &exchange.state->dispatches);
   }
   std::uint32_t next = Group::index_of_receiver(exchange.shape.ranks());
-  if (lays_out) {
+  if constexpr (kRows == Rows::Few) {
+    if (call.phases.sends) {
+      send_few_rows<kMaking, Path>({receiving, ids, entered.missing, false, {}}, shared.send,
+                                   upcoming);
+      __syncthreads();
+    }
+  } else if (lays_out) {
     begin_rows(receiving);
-    TakesRows takes{order_of(receiving, false), next};
-    send_rows<kMaking, kRows>({receiving, ids, missing, true, {}}, shared.send, takes);
+    TakesRows<Path> takes{order_of(receiving, false), next};
+    send_many_rows<Path>({receiving, ids, entered.missing, true, {}}, shared.send, takes);
     next = takes.next;
   } else if (call.phases.sends) {
     TakesNothing nothing;
-    send_rows<kMaking, kRows>({receiving, ids, missing, false, {}}, shared.send, nothing);
+    send_many_rows<Path>({receiving, ids, entered.missing, false, {}}, shared.send, nothing);
     __syncthreads();
   }
   if (call.phases.receives) {
@@ -96,7 +124,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (!lays_out) {
       begin_rows(receiving);
     }
-    receive_rows<kRows>(order_of(receiving, !lays_out), next);
+    receive_rows(order_of(receiving, !lays_out), next);
     finish(exchange);
   }
   if (kRows == Rows::Many && lane() == 0) {
@@ -111,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool is_dispatch = step == WEFT_MOE_DISPATCH;
   State& state = *exchange.state;
   std::uint64_t* done = is_dispatch ? &state.dispatches : &state.combines;
-  const Call call = enter(static_cast<weft_moe_step>(step), done);
+  const Call call = enter(exchange, static_cast<weft_moe_step>(step), done);
   advance(exchange, call, done);
   const std::uint64_t number = call.number;
   const auto me = static_cast<std::uint32_t>(exchange.me);
@@ -146,6 +174,38 @@ __global__ void __launch_bounds__(kThreads)
   finish(exchange);
 }
 
+using DispatchKernel = void (*)(Exchange, Dispatch);
+
+template <Making kMaking, Rows kRows, bool kParcels = false>
+DispatchKernel dispatch_kernel_for(const Exchange& exchange) {
+  return is_by_rank(exchange) ? &dispatch_kernel<kMaking, Path<kRows, true, kParcels>>
+                              : &dispatch_kernel<kMaking, Path<kRows, false, kParcels>>;
+}
+
+template <Making kMaking>
+DispatchKernel few_rows_kernel_for(const Exchange& exchange, const Dispatch& call) {
+  if constexpr (!kBetweenNodes) {
+    if (exchange.shape.sends_parcels(call.tokens)) {
+      return dispatch_kernel_for<kMaking, Rows::Few, true>(exchange);
+    }
+  }
+  return dispatch_kernel_for<kMaking, Rows::Few>(exchange);
+}
+
+template <Making kMaking, Rows kRows, bool kParcels = false>
+Loaded load_dispatch_kernels(std::size_t shared_bytes) {
+  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kParcels>>,
+              &dispatch_kernel<kMaking, Path<kRows, false, kParcels>>);
+}
+
+template <bool kParcels>
+Loaded load_few_rows_kernels() {
+  const std::size_t bytes = DispatchMemory<Rows::Few>::bytes_for(kGroupsOfFew);
+  return lesser(load_dispatch_kernels<Making::Copy, Rows::Few, kParcels>(bytes),
+                lesser(load_dispatch_kernels<Making::Fp8, Rows::Few, kParcels>(bytes),
+                       load_dispatch_kernels<Making::Nvfp4, Rows::Few, kParcels>(bytes)));
+}
+
 }  // namespace
 
 inline int dispatch(const Exchange& exchange,
@@ -160,24 +220,20 @@ inline int dispatch(const Exchange& exchange,
     }
   }
   const bool is_copied = !call.phases.sends || call.type == exchange.payload;
-  const auto launch_it = [&](auto kernel, Grid by) {
-    return launch(kernel, by, DispatchMemory<Rows::Few>::bytes_for(by.groups), stream, exchange,
-                  call);
-  };
   if constexpr (kHasManyRows) {
     const bool are_counted = !call.phases.sends || counts_before(call.tokens, exchange.shape.topk);
     if (grid.groups == kGroupsMax && is_copied && are_counted && takes_many_rows()) {
-      return launch(&dispatch_kernel<Making::Copy, kManyRows>, grid,
+      return launch(dispatch_kernel_for<Making::Copy, kManyRows>(exchange), grid,
                     DispatchMemory<kManyRows>::bytes_for(grid.groups), stream, exchange, call);
     }
   }
   const Grid by = for_few_rows(grid);
-  if (is_copied) {
-    return launch_it(&dispatch_kernel<Making::Copy, Rows::Few>, by);
-  }
-  return exchange.payload == WEFT_MOE_NVFP4
-             ? launch_it(&dispatch_kernel<Making::Nvfp4, Rows::Few>, by)
-             : launch_it(&dispatch_kernel<Making::Fp8, Rows::Few>, by);
+  const DispatchKernel kernel = is_copied ? few_rows_kernel_for<Making::Copy>(exchange, call)
+                                : exchange.payload == WEFT_MOE_NVFP4
+                                    ? few_rows_kernel_for<Making::Nvfp4>(exchange, call)
+                                    : few_rows_kernel_for<Making::Fp8>(exchange, call);
+  return launch(kernel, by, DispatchMemory<Rows::Few>::bytes_for(by.groups), stream, exchange,
+                call);
 }
 
 inline int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream) {
@@ -185,15 +241,15 @@ inline int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t st
 }
 
 inline Loaded load_dispatch() {
-  Loaded found = lesser(
-      load(DispatchMemory<Rows::Few>::bytes_for(kGroupsOfFew),
-           &dispatch_kernel<Making::Copy, Rows::Few>, &dispatch_kernel<Making::Fp8, Rows::Few>,
-           &dispatch_kernel<Making::Nvfp4, Rows::Few>),
-      lesser(load(0, &refuse_kernel), load(sizeof(CountMemory), &count_places)));
+  Loaded found = lesser(load_few_rows_kernels<false>(),
+                        lesser(load(0, &refuse_kernel), load(sizeof(CountMemory), &count_places)));
+  if constexpr (!kBetweenNodes) {
+    found = lesser(found, load_few_rows_kernels<true>());
+  }
   if constexpr (kHasManyRows) {
     if (takes_many_rows()) {
-      found = lesser(found, load(DispatchMemory<kManyRows>::bytes_for(kGroupsMax),
-                                 &dispatch_kernel<Making::Copy, kManyRows>));
+      found = lesser(found, load_dispatch_kernels<Making::Copy, kManyRows>(
+                                DispatchMemory<kManyRows>::bytes_for(kGroupsMax)));
     }
   }
   return found;

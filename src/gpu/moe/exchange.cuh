@@ -68,6 +68,23 @@ struct Group {
     }
   }
 
+  // The group's barrier, and whether all of its threads say yes.
+  template <Rows kRows>
+  static __device__ bool all(bool yes) {
+    if constexpr (kRows == Rows::Many) {
+      return __all_sync(kAllLanes, yes ? 1 : 0) != 0;
+    } else {
+      int all = 0;
+      asm volatile(
+          "{ .reg .pred mine, ours; setp.ne.s32 mine, %3, 0; barrier.red.and.pred ours, %1, %2, "
+          "mine; selp.s32 %0, 1, 0, ours; }"
+          : "=r"(all)
+          : "r"(1 + number()), "r"(size()), "r"(yes ? 1 : 0)
+          : "memory");
+      return all != 0;
+    }
+  }
+
   // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last block, because the first
   // ones send the headers.
   static __device__ std::uint32_t index() {
@@ -83,6 +100,17 @@ struct Group {
   }
 
   static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
+};
+
+// What a dispatch kernel is for. Each has code of its own, as a kernel waits for the code that it does not run, too, where that
+// lies between what it runs.
+template <Rows kItsRows, bool kIsByRank, bool kSendsParcels>
+struct Path {
+  static constexpr Rows kRows = kItsRows;
+  static constexpr bool kByRank =
+      kIsByRank;  // the layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT
+  static constexpr bool kParcels =
+      kSendsParcels;  // this rank's rows travel as parcels, whatever others do
 };
 
 inline __device__ std::uint32_t lane() {
@@ -121,6 +149,15 @@ inline __device__ std::byte* rows_from(const Exchange& exchange, std::uint32_t s
   return kBetweenNodes ? exchange.memory[exchange.relay_here[source]] : mine(exchange);
 }
 
+// Number `index` of rows slot by slot: its slot, where each slot has one row of `sources` ranks, which are all or all but one.
+inline __device__ std::uint32_t slot_of(const Exchange& exchange,
+                                        std::uint32_t index,
+                                        std::uint32_t sources) {
+  const Shape& shape = exchange.shape;
+  const std::uint64_t factor = sources == shape.ranks() ? shape.by_ranks : shape.by_other_ranks;
+  return factor == 0 ? index : static_cast<std::uint32_t>(__umul64hi(index, factor));
+}
+
 // ---- Ranks that do not come
 
 inline __device__ bool is_missing(const Exchange& exchange, std::uint32_t rank) {
@@ -131,6 +168,7 @@ inline __device__ bool is_missing(const Exchange& exchange, std::uint32_t rank) 
 struct Call {
   weft_moe_step step;
   std::uint64_t number;
+  std::uint64_t missing = 0;  // ranks that did not come to an earlier one, as bits
 };
 
 // Tells the host too. Threads may do so at once: whoever finds that others came between tells it again.
@@ -165,14 +203,37 @@ inline __device__ __noinline__ void report(const Exchange& exchange,
       0, {device::detail::now_ms(), static_cast<std::uint32_t>(waited_ns / 1'000'000)});
 }
 
-// Polls until `done()`, and applies what comes from other nodes. False if `rank` is missing, from now on if it has not come within the timeout, or if `gives_up()`.
+// What a wait does now and then, apart from its loop: since when it waits (`start`: 0 at first, as the timer is slow), or 0 if `rank`
+// is missing, from now on if it has not come within the timeout.
+inline __device__ __noinline__ std::uint64_t look_around(const Exchange& exchange,
+                                                         weft_moe_step step,
+                                                         std::uint64_t number,
+                                                         std::uint32_t rank,
+                                                         std::uint64_t start) {
+  if (is_missing(exchange, rank)) {
+    return 0;
+  }
+  const std::uint64_t now = device::now_ns();
+  const std::uint64_t since = start == 0 ? now : start;
+  if (kBetweenNodes && now - since > kReportedNsMin) {
+    report(exchange, step, rank, now - since);
+  }
+  if (now - since > exchange.timeout_ns) {
+    miss(exchange, {step, number}, rank);
+    return 0;
+  }
+  return since;
+}
+
+// Polls until `done()`, and applies what comes from other nodes. False if `rank` is missing, or if `gives_up()`.
 template <typename Done, typename GivesUp>
 __device__ bool wait_for(const Exchange& exchange,
                          const Call& call,
                          std::uint32_t rank,
                          Done&& done,
                          GivesUp&& gives_up) {
-  std::uint64_t start = 0;  // read late: the timer is slow
+  std::uint64_t start = 0;
+#pragma unroll 1
   for (std::uint32_t looks = 1; !done(); ++looks) {
     if (kBetweenNodes) {
       device::detail::serve();
@@ -180,17 +241,12 @@ __device__ bool wait_for(const Exchange& exchange,
     if (looks % kLooksPerCheck != 0) {
       continue;
     }
-    if (is_missing(exchange, rank) || gives_up()) {
+    if (gives_up()) {
       return done();
     }
-    const std::uint64_t now = device::now_ns();
-    start = start == 0 ? now : start;
-    if (kBetweenNodes && now - start > kReportedNsMin) {
-      report(exchange, call.step, rank, now - start);
-    }
-    if (now - start > exchange.timeout_ns) {
-      miss(exchange, call, rank);
-      return false;
+    start = look_around(exchange, call.step, call.number, rank, start);
+    if (start == 0) {
+      return done();
     }
   }
   return true;
@@ -203,6 +259,10 @@ struct Header {
   std::int32_t rows;
   std::uint32_t mode;
 };
+
+// Bits of the mode of a dispatch.
+inline constexpr std::uint32_t kHasWeights = 1;
+inline constexpr std::uint32_t kAsParcels = 2;
 
 inline __device__ std::uint64_t packed(Header header) {
   return static_cast<std::uint32_t>(header.rows) | std::uint64_t{header.mode} << 32U;
@@ -248,11 +308,20 @@ inline __device__ void record_refusal(const Exchange& exchange,
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
 }
 
-// All threads of the block, when it enters a kernel; `done` counts the calls.
-inline __device__ Call enter(weft_moe_step step, const std::uint64_t* done) {
-  const Call call{step, device::load_relaxed(done) + 1};
+// All threads of the block, when it enters a kernel; `done` counts the calls. One thread reads for all: the words of all blocks are
+// the same few, and 512 threads of each that read them kept one another waiting for 1.2 us. It is the last one, so that the first
+// ones have loads of their own on their way meanwhile.
+inline __device__ Call enter(const Exchange& exchange,
+                             weft_moe_step step,
+                             const std::uint64_t* done) {
+  __shared__ std::uint64_t number;
+  __shared__ std::uint64_t missing;
+  if (thread_of_block() == kThreads - 1) {
+    number = device::load_relaxed(done) + 1;
+    missing = device::load_relaxed(&exchange.state->missing);
+  }
   __syncthreads();
-  return call;
+  return {step, number, missing};
 }
 
 // All threads of the block, behind enter, in a kernel that receives: every block has read the number before it is advanced. Not
@@ -300,6 +369,32 @@ __device__ void for_units_together(const Vector16* from, std::uint32_t units, Vi
       }
     }
   }
+}
+
+// ---- Rows as parcels: each 16 bytes of a row are two
+
+inline __device__ void store_as_parcels(std::byte* parcels,
+                                        std::uint32_t unit,
+                                        const Vector16& data,
+                                        std::uint64_t call) {
+  std::byte* to = parcels + parcel_of(unit, 0) * kParcel;
+  send_parcel(to, data.x | std::uint64_t{data.y} << 32U, call);
+  send_parcel(to + kWarp * kParcel, data.z | std::uint64_t{data.w} << 32U, call);
+}
+
+// False if a part of it is not here.
+inline __device__ bool load_from_parcels(const std::byte* parcels,
+                                         std::uint32_t unit,
+                                         std::uint64_t call,
+                                         Vector16& data) {
+  const std::byte* from = parcels + parcel_of(unit, 0) * kParcel;
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  const bool has_low = has_parcel(from, call, low);
+  const bool has_high = has_parcel(from + kWarp * kParcel, call, high);
+  data = {static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32U),
+          static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32U)};
+  return has_low && has_high;
 }
 
 // A warp alone needs more of them.

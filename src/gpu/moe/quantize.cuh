@@ -38,10 +38,16 @@ struct Sixteen {
     } else {
       std::uint16_t codes[16];
       memcpy(codes, vectors, sizeof codes);
+      if (type == WEFT_MOE_BF16) {
 #pragma unroll
-      for (std::uint32_t i = 0; i < 16; ++i) {
-        values[i] = type == WEFT_MOE_BF16 ? weft::moe::from_bfloat16(codes[i])
-                                          : __half2float(__ushort_as_half(codes[i]));
+        for (std::uint32_t i = 0; i < 16; ++i) {
+          values[i] = weft::moe::from_bfloat16(codes[i]);
+        }
+      } else {
+#pragma unroll
+        for (std::uint32_t i = 0; i < 16; ++i) {
+          values[i] = __half2float(__ushort_as_half(codes[i]));
+        }
       }
     }
   }
@@ -94,35 +100,39 @@ inline __device__ Vector16 fp8_codes(bool is_e4m3, const float (&values)[16]) {
   return {words[0], words[1], words[2], words[3]};
 }
 
-// What the three kinds of payloads are made from.
+// What the three kinds of payloads are made from: rows of the caller, one after the other.
 struct Given {
   const Exchange& exchange;
   weft_moe_type type;
-  const std::byte* row;
+  const std::byte* first_row;
+  std::size_t row_bytes;
   std::byte* tail;  // where scales go
   float* largest;   // of each warp of the group
+  const std::byte* row = nullptr;
 
-  __device__ Given(const Exchange& of,
-                   const Dispatch& call,
-                   std::uint32_t token,
-                   std::byte* its_tail,
-                   float* maxima)
-      : exchange(of), type(call.type), row(call.x), tail(its_tail), largest(maxima) {
-    const std::size_t value_bytes = type == WEFT_MOE_F32 ? sizeof(float) : sizeof(std::uint16_t);
-    row += token * (type == of.payload ? of.shape.row.payload_bytes
-                                       : std::size_t{of.shape.hidden} * value_bytes);
-  }
+  __device__ Given(const Exchange& of, const Dispatch& call, std::byte* its_tail, float* maxima)
+      : exchange(of),
+        type(call.type),
+        first_row(call.x),
+        row_bytes(type == of.payload
+                      ? of.shape.row.payload_bytes
+                      : std::size_t{of.shape.hidden} *
+                            (type == WEFT_MOE_F32 ? sizeof(float) : sizeof(std::uint16_t))),
+        tail(its_tail),
+        largest(maxima) {}
+
+  __device__ void go_to(std::uint32_t token) { row = first_row + token * row_bytes; }
 };
 
 template <Making kMaking>
 struct Maker;
 
-// begin(): what comes first is on its way, before the caller goes on to for_units.
+// begin(): what comes first of the token's row is on its way, before the caller goes on to for_units.
 template <>
 struct Maker<Making::Copy> : Given {
   using Given::Given;
 
-  __device__ void begin(std::uint32_t /*units*/) {}
+  __device__ void begin(std::uint32_t token, std::uint32_t /*units*/) { go_to(token); }
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {
@@ -138,7 +148,8 @@ struct Maker<Making::Fp8> : Given {
   static constexpr std::uint32_t kValues = 16;
   static constexpr std::uint32_t kSharers = weft::moe::kScaleBlock / kValues;
 
-  __device__ void begin(std::uint32_t units) {
+  __device__ void begin(std::uint32_t token, std::uint32_t units) {
+    go_to(token);
     if (type != WEFT_MOE_F32 && Group::thread() < units) {
       first_.load(row, Group::thread());
     }
@@ -231,7 +242,7 @@ template <>
 struct Maker<Making::Nvfp4> : Given {
   using Given::Given;
 
-  __device__ void begin(std::uint32_t /*units*/) {}
+  __device__ void begin(std::uint32_t token, std::uint32_t /*units*/) { go_to(token); }
 
   template <typename Store>
   __device__ void for_units(std::uint32_t units, Store&& store) const {

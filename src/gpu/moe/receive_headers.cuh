@@ -13,7 +13,10 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 struct ReceiveMemory {
-  std::int32_t rows[kRanksMax];   // of each source
+  std::int32_t rows[kRanksMax];  // of each source
+  bool as_parcels[kRanksMax];    // whether they come so
+  bool some_as_parcels;
+  bool some_as_words;
   std::int32_t begin[kRanksMax];  // WEFT_MOE_RANK_COMPACT: of each source's rows
   std::int32_t most_rows;
   // [source][local expert]: rows, then the first of them in x.
@@ -32,12 +35,18 @@ struct ReceiveMemory {
 // Each warp's, where rows are many.
 using DispatchBelt = BeltMemory<2, 3840>;
 
+template <typename ItsPath>
 struct Receiving {
+  using Path = ItsPath;
+
   const Exchange& exchange;
   const Dispatch& call;
   ReceiveMemory& shared;
   Call entered;
   DispatchBelt* belts = nullptr;  // of the block's warps, where rows are many
+  std::byte* tails = nullptr;     // of the block's groups, kTailMax bytes each, where rows are few
+
+  __device__ std::byte* tail() const { return tails + Group::number() * kTailMax; }
 
   __device__ Belt<DispatchBelt> belt() const { return Belt<DispatchBelt>(belts[Group::number()]); }
 
@@ -47,18 +56,25 @@ struct Receiving {
   }
 
   __device__ std::uint64_t number() const { return entered.number; }
+
+  // Rows stay where they arrive, and the reader sees all slots.
+  __device__ bool shows_all() const {
+    return Path::kByRank && exchange.layout == WEFT_MOE_RANK_MAJOR;
+  }
 };
 
 // ---- Headers
 
-inline __device__ std::int32_t& experts_of(const Receiving& receiving,
-                                           std::uint32_t source,
-                                           std::uint32_t expert) {
+template <typename Path>
+__device__ std::int32_t& experts_of(const Receiving<Path>& receiving,
+                                    std::uint32_t source,
+                                    std::uint32_t expert) {
   return receiving.shared.experts[source * local_experts(receiving.exchange) + expert];
 }
 
 // With masks: one block decides whether a rank has come, so that all blocks place rows alike.
-inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels) {
+template <typename Path>
+__device__ void decide(const Receiving<Path>& receiving, std::uint32_t parcels) {
   const Exchange& exchange = receiving.exchange;
 #pragma unroll 1
   for (std::uint32_t source = thread_of_block() / kWarp; source < exchange.shape.ranks();
@@ -86,10 +102,11 @@ inline __device__ void decide(const Receiving& receiving, std::uint32_t parcels)
 }
 
 // One thread. False if `source` has not come.
-inline __device__ bool take_parcel(const Receiving& receiving,
-                                   std::uint32_t source,
-                                   std::uint32_t index,
-                                   std::uint64_t& data) {
+template <typename Path>
+__device__ bool take_parcel(const Receiving<Path>& receiving,
+                            std::uint32_t source,
+                            std::uint32_t index,
+                            std::uint64_t& data) {
   const Exchange& exchange = receiving.exchange;
   if (exchange.masks) {
     std::uint64_t verdict = 0;
@@ -107,11 +124,12 @@ inline __device__ bool take_parcel(const Receiving& receiving,
 }
 
 // All threads of the block: rows of each source, and of each of its experts here.
-inline __device__ void read_headers(const Receiving& receiving) {
+template <typename Path>
+__device__ void read_headers(const Receiving<Path>& receiving) {
   const Exchange& exchange = receiving.exchange;
   ReceiveMemory& shared = receiving.shared;
   const std::uint32_t ranks = exchange.shape.ranks();
-  const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + local_experts(exchange);
+  const std::uint32_t parcels = Path::kByRank ? 1 : 1 + local_experts(exchange);
   if (exchange.masks && blockIdx.x == 0) {
     decide(receiving, parcels);
   }
@@ -132,14 +150,24 @@ inline __device__ void read_headers(const Receiving& receiving) {
     }
     const auto most = static_cast<std::int32_t>(exchange.shape.max_tokens);
     shared.rows[source] = rows < 0 ? 0 : min(rows, most);
+    shared.as_parcels[source] =
+        !kBetweenNodes && has_come && (unpacked(data).mode & kAsParcels) != 0;
   }
   __syncthreads();
   if (thread_of_block() == 0) {
-    shared.most_rows = 0;
+    std::int32_t most = 0;
+    bool some_as_parcels = false;
+    bool some_as_words = false;
 #pragma unroll 1
     for (std::uint32_t source = 0; source < ranks; ++source) {
-      shared.most_rows = max(shared.most_rows, shared.rows[source]);
+      const std::int32_t rows = shared.rows[source];
+      most = max(most, rows);
+      some_as_parcels = some_as_parcels || (rows > 0 && shared.as_parcels[source]);
+      some_as_words = some_as_words || (rows > 0 && !shared.as_parcels[source]);
     }
+    shared.most_rows = most;
+    shared.some_as_parcels = some_as_parcels;
+    shared.some_as_words = some_as_words;
   }
   __syncthreads();
   if (blockIdx.x == 0) {
@@ -154,7 +182,8 @@ inline __device__ void read_headers(const Receiving& receiving) {
 // ---- Where rows begin
 
 // One thread: rank layouts.
-inline __device__ void begin_ranks(const Receiving& receiving) {
+template <typename Path>
+__device__ void begin_ranks(const Receiving<Path>& receiving) {
   ReceiveMemory& shared = receiving.shared;
   const Shape& shape = receiving.exchange.shape;
   const bool is_in_place = receiving.exchange.layout == WEFT_MOE_RANK_MAJOR;
@@ -200,7 +229,8 @@ inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWa
 }
 
 // The groups zero the rows that the list of gaps names.
-inline __device__ void clear_gaps(const Receiving& receiving) {
+template <typename Path>
+__device__ void clear_gaps(const Receiving<Path>& receiving) {
   const Dispatch& call = receiving.call;
   const Shape& shape = receiving.exchange.shape;
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
@@ -225,7 +255,8 @@ inline __device__ void clear_gaps(const Receiving& receiving) {
 }
 
 // All threads of the block: expert layouts, so many experts at a time as there are threads.
-inline __device__ void begin_experts(const Receiving& receiving) {
+template <typename Path>
+__device__ void begin_experts(const Receiving<Path>& receiving) {
   const Exchange& exchange = receiving.exchange;
   ReceiveMemory& shared = receiving.shared;
   const std::uint32_t experts = local_experts(exchange);

@@ -10,7 +10,8 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 // A warp, behind begin_row of its belt.
-inline __device__ void copy_row_by_bulk(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void copy_row_by_bulk(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   const Dispatch& call = receiving.call;
   const std::int32_t* to = receiving.shared.to[Group::number()];
@@ -28,7 +29,8 @@ inline __device__ void copy_row_by_bulk(const Receiving& receiving, const Row& r
 }
 
 // A group of several warps.
-inline __device__ void copy_row(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void copy_row(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   const Dispatch& call = receiving.call;
   const std::int32_t* to = receiving.shared.to[Group::number()];
@@ -50,7 +52,8 @@ inline __device__ void copy_row(const Receiving& receiving, const Row& row) {
 }
 
 // One thread: whether the row is here.
-inline __device__ bool await_row(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ bool await_row(const Receiving<Path>& receiving, const Row& row) {
   const Exchange& exchange = receiving.exchange;
   const std::uint32_t slot = is_remote(exchange, row.source) ? 0 : row.slot;
   const auto* word =
@@ -64,7 +67,8 @@ inline __device__ bool await_row(const Receiving& receiving, const Row& row) {
   return has_come;
 }
 
-inline __device__ void take_row(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void take_row(const Receiving<Path>& receiving, const Row& row) {
   const std::uint32_t group = Group::number();
   if (Group::thread() == 0) {
     receiving.shared.has_come[group] = await_row(receiving, row);
@@ -72,7 +76,7 @@ inline __device__ void take_row(const Receiving& receiving, const Row& row) {
   Group::sync<Rows::Few>();  // also: the last row's places are read
   if (Group::warp() == 0) {
     if (receiving.shared.has_come[group]) {
-      route(receiving, row, routes_of(receiving.exchange, row));
+      route(receiving, row, routes_of(receiving, row));
     } else {
       route_nowhere(receiving, row);
     }
@@ -84,7 +88,8 @@ inline __device__ void take_row(const Receiving& receiving, const Row& row) {
 }
 
 // A warp; WEFT_MOE_RANK_MAJOR: slots without a row name no expert.
-inline __device__ void mark_empty(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void mark_empty(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   if (lane() < shape.topk) {
     *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = -1;
@@ -92,7 +97,8 @@ inline __device__ void mark_empty(const Receiving& receiving, const Row& row) {
 }
 
 // A warp: a row that stays where it is.
-inline __device__ void take_in_place(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void take_in_place(const Receiving<Path>& receiving, const Row& row) {
   bool has_come = false;
   if (lane() == 0) {
     has_come = await_row(receiving, row);
@@ -100,15 +106,16 @@ inline __device__ void take_in_place(const Receiving& receiving, const Row& row)
   __syncwarp();  // what the first thread acquired, all may read: a shuffle orders no memory (PTX ISA, shfl.sync)
   has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, 0) != 0;
   if (has_come) {
-    route_to_rank(receiving, row, routes_of(receiving.exchange, row));
+    route_to_rank(receiving, row, routes_of(receiving, row));
   } else {
     note_absent(receiving, row);
   }
 }
 
 // Row number `index` of all, slot by slot; `slots` of each source.
+template <typename Path>
 struct Order {
-  const Receiving& receiving;
+  const Receiving<Path>& receiving;
   std::uint32_t slots;
   bool has_own;  // rows of this rank itself, too
 
@@ -120,23 +127,171 @@ struct Order {
 
   __device__ Row row(std::uint32_t index) const {
     const Exchange& exchange = receiving.exchange;
-    const std::uint32_t slot = index / sources();
+    const std::uint32_t slot = slot_of(exchange, index, sources());
     std::uint32_t source = index - slot * sources();
     source += !has_own && source >= static_cast<std::uint32_t>(exchange.me) ? 1 : 0;
     return {rows_from(exchange, source) + exchange.shape.row_at(receiving.number(), source, slot),
             source, slot};
   }
 
+  __device__ bool is_empty(const Row& row) const {
+    return row.slot >= static_cast<std::uint32_t>(receiving.shared.rows[row.source]);
+  }
+
+  // And does not come as parcels: those are taken apart (take_all_parcels).
   __device__ bool has(const Row& row) const {
-    return row.slot < static_cast<std::uint32_t>(receiving.shared.rows[row.source]);
+    return !is_empty(row) && !receiving.shared.as_parcels[row.source];
+  }
+
+  __device__ bool has_parcels(const Row& row) const {
+    return !is_empty(row) && receiving.shared.as_parcels[row.source];
   }
 };
+
+// A row that comes as parcels, taken by a group. Each thread waits for its parts of it, keeps the first, and loads the others again when all are
+// here. What stands behind the payload is kept in shared memory by a group of several warps; a warp alone loads that again, too.
+template <typename Path>
+class ParcelRow {
+ public:
+  __device__ ParcelRow(const Receiving<Path>& receiving, const Row& row)
+      : receiving_(receiving),
+        row_(row),
+        parcels_(mine(receiving.exchange) +
+                 shape().parcels_at(receiving.number(), row.source, row.slot)),
+        units_(static_cast<std::uint32_t>(shape().row.payload_bytes) / kUnit),
+        all_units_(static_cast<std::uint32_t>(shape().row.bytes()) / kUnit) {}
+
+  // The group's barrier, too: what it kept of the last row may be overwritten before it. False if the source is missing.
+  __device__ bool await() {
+    bool has_come = true;
+#pragma unroll 1
+    for (std::uint32_t unit = Group::thread(); unit < all_units_;
+         unit += Group::size<Path::kRows>()) {
+      Vector16 data{};
+      has_come = has_come && wait_for(
+                                 receiving_.exchange, receiving_.entered, row_.source,
+                                 [&] { return load(unit, data); }, never_gives_up);
+      if (Path::kRows == Rows::Few && unit >= units_) {
+        at<Vector16>(receiving_.tail(), 0)[unit - units_] = data;
+      }
+      if (unit == Group::thread()) {
+        first_ = data;
+      }
+    }
+    return Group::all<Path::kRows>(has_come);
+  }
+
+  // One warp, behind await().
+  __device__ Routes routes() const {
+    Routes routes;
+    if (lane() < shape().topk) {
+      routes.id = static_cast<std::int32_t>(word(shape().row.ids_at() + lane() * 4));
+      routes.weight = __uint_as_float(word(shape().row.weights_at() + lane() * 4));
+      routes.place = static_cast<std::int32_t>(word(shape().row.places_at() + lane() * 4));
+    }
+    routes.token = word(shape().row.token_at());
+    return routes;
+  }
+
+  // To all places in x that the group's list of copies names.
+  __device__ void copy() const {
+    const std::int32_t* to = receiving_.shared.to[Group::number()];
+    const std::int32_t copies = receiving_.shared.copies[Group::number()];
+    for_loaded(copies > 0 ? units_ : 0, [&](std::uint32_t unit, const Vector16& data) {
+#pragma unroll 1
+      for (std::int32_t copy = 0; copy < copies; ++copy) {
+        device::store_data(at<Vector16>(receiving_.call.rows, static_cast<std::size_t>(to[copy]) *
+                                                                  shape().row.payload_bytes) +
+                               unit,
+                           data);
+      }
+    });
+    if (copies > 0) {
+      copy_scales(receiving_,
+                  [&](std::size_t byte) { return word(shape().row.scales_at() + byte); });
+    }
+  }
+
+  // Where rows stay in WEFT_MOE_RANK_MAJOR.
+  __device__ void copy_to_slot() const {
+    for_loaded(all_units_, [&](std::uint32_t unit, const Vector16& data) {
+      device::store_data(at<Vector16>(row_.memory, 0) + unit, data);
+    });
+  }
+
+ private:
+  const __device__ Shape& shape() const { return receiving_.exchange.shape; }
+
+  __device__ bool load(std::uint32_t unit, Vector16& data) const {
+    return load_from_parcels(parcels_, unit, receiving_.number(), data);
+  }
+
+  // visit(unit, what is there), for the first `units` of the row.
+  template <typename Visit>
+  __device__ void for_loaded(std::uint32_t units, Visit&& visit) const {
+#pragma unroll 1
+    for (std::uint32_t unit = Group::thread(); unit < units; unit += Group::size<Path::kRows>()) {
+      Vector16 data = first_;
+      if (unit != Group::thread()) {
+        while (!load(unit, data)) {
+        }
+      }
+      visit(unit, data);
+    }
+  }
+
+  // 4 bytes behind the payload.
+  __device__ std::uint32_t word(std::size_t byte) const {
+    if constexpr (Path::kRows == Rows::Few) {
+      return *at<std::uint32_t>(receiving_.tail(), byte - shape().row.scales_at());
+    }
+    const std::uint32_t parcel = parcel_of(static_cast<std::uint32_t>(byte / kUnit),
+                                           static_cast<std::uint32_t>(byte % kUnit / 8));
+    std::uint64_t data = 0;
+    while (!has_parcel(parcels_ + parcel * kParcel, receiving_.number(), data)) {
+    }
+    return static_cast<std::uint32_t>(data >> (byte % 8 * 8));
+  }
+
+  const Receiving<Path>& receiving_;
+  Row row_;
+  const std::byte* parcels_;
+  std::uint32_t units_;      // of the payload
+  std::uint32_t all_units_;  // with what stands behind it
+  Vector16 first_{};         // this thread's
+};
+
+// A group.
+template <typename Path>
+__device__ void take_parcels(const Receiving<Path>& receiving, const Row& row) {
+  ParcelRow<Path> parcels(receiving, row);
+  const bool has_come = parcels.await();
+  const bool is_in_place = receiving.shows_all();
+  const bool routes_it = has_come && Group::warp() == 0;
+  const Routes routes = routes_it ? parcels.routes() : Routes{};
+  if (routes_it && !is_in_place) {
+    route(receiving, row, routes);
+  } else if (!has_come && Group::warp() == 0) {
+    route_nowhere(receiving, row);
+  }
+  Group::sync<Path::kRows>();
+  if (has_come && is_in_place) {
+    parcels.copy_to_slot();
+  } else if (has_come) {
+    parcels.copy();
+  }
+  Group::sync<Path::kRows>();
+  if (routes_it && is_in_place) {
+    route(receiving, row, routes);  // behind copy_to_slot: it writes to the slot
+  }
+}
 
 // Rows that a warp waits for at once.
 inline constexpr std::uint32_t kAtOnce = kRowsPerFence<Rows::Many>;
 
 // A warp: whether the thread's row of these is here, or none is to come. As it was when the load began; nothing is acquired.
-inline __device__ bool sees_row(const Order& order, std::uint32_t first) {
+template <typename Path>
+__device__ bool sees_row(const Order<Path>& order, std::uint32_t first) {
   const std::uint32_t mine_of_them = first + lane() * Group::count();
   if (lane() >= kAtOnce || mine_of_them >= order.count()) {
     return true;
@@ -150,7 +305,8 @@ inline __device__ bool sees_row(const Order& order, std::uint32_t first) {
 }
 
 // A warp: row `first`, and every Group::count()-th after it. What rows say of themselves is on its way for all together.
-inline __device__ void take_rows_by_warp(const Order& order, std::uint32_t first, bool with_empty) {
+template <typename Path>
+__device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first, bool with_empty) {
   const std::uint32_t mine = first + lane() * Group::count();
   bool has_come = false;
   if (lane() < kAtOnce && mine < order.count()) {
@@ -167,7 +323,7 @@ inline __device__ void take_rows_by_warp(const Order& order, std::uint32_t first
 #pragma unroll
   for (std::uint32_t i = 0; i < kAtOnce; ++i) {
     if ((have_come >> i & 1U) != 0) {
-      routes[i] = routes_of(order.receiving.exchange, order.row(first + i * Group::count()));
+      routes[i] = routes_of(order.receiving, order.row(first + i * Group::count()));
     }
   }
 #pragma unroll 1
@@ -179,7 +335,7 @@ inline __device__ void take_rows_by_warp(const Order& order, std::uint32_t first
     }
     const Row row = order.row(first + i * Group::count());
     if (!order.has(row)) {
-      if (with_empty) {
+      if (with_empty && order.is_empty(row)) {
         mark_empty(order.receiving, row);
       }
       continue;
@@ -189,21 +345,22 @@ inline __device__ void take_rows_by_warp(const Order& order, std::uint32_t first
       route_nowhere(order.receiving, row);
       continue;
     }
-    if (lane() == 0 && !shows_all(order.receiving.exchange)) {
+    if (lane() == 0 && !order.receiving.shows_all()) {
       order.receiving.belt().begin_row(order.receiving.pieces(), row.memory);
     }
     route(order.receiving, row, of_row);
     __syncwarp();
-    if (!shows_all(order.receiving.exchange)) {
+    if (!order.receiving.shows_all()) {
       copy_row_by_bulk(order.receiving, row);
     }
   }
 }
 
 // All threads of the block: how many rows come, and where those of each source or expert begin.
-inline __device__ void begin_rows(const Receiving& receiving) {
+template <typename Path>
+__device__ void begin_rows(const Receiving<Path>& receiving) {
   read_headers(receiving);
-  if (!is_by_rank(receiving.exchange)) {
+  if constexpr (!Path::kByRank) {
     begin_experts(receiving);
   } else if (thread_of_block() == 0) {
     begin_ranks(receiving);
@@ -212,23 +369,26 @@ inline __device__ void begin_rows(const Receiving& receiving) {
 }
 
 // Behind begin_rows.
-inline __device__ Order order_of(const Receiving& receiving, bool has_own) {
+template <typename Path>
+__device__ Order<Path> order_of(const Receiving<Path>& receiving, bool has_own) {
   const Exchange& exchange = receiving.exchange;
   return {receiving,
-          shows_all(exchange) ? exchange.shape.max_tokens
-                              : static_cast<std::uint32_t>(receiving.shared.most_rows),
+          receiving.shows_all() ? exchange.shape.max_tokens
+                                : static_cast<std::uint32_t>(receiving.shared.most_rows),
           has_own};
 }
 
-// All threads of the grid: the group's rows from number `first` on.
-template <Rows kRows>
-__device__ void receive_rows(const Order& order, std::uint32_t first) {
-  const bool with_empty = shows_all(order.receiving.exchange);
+// All threads of the grid: the group's rows from number `first` on, but those that come as parcels; and of slots without a row,
+// that there is none.
+template <typename Path>
+__device__ void take_rows(const Order<Path>& order, std::uint32_t first) {
+  const bool with_empty = order.receiving.shows_all();
   std::uint32_t i = first;
-  for (; kRows == Rows::Many && i < order.count(); i += kAtOnce * Group::count()) {
-    take_rows_by_warp(order, i, with_empty);
-  }
-  if constexpr (kRows == Rows::Few) {
+  if constexpr (Path::kRows == Rows::Many) {
+    for (; i < order.count(); i += kAtOnce * Group::count()) {
+      take_rows_by_warp(order, i, with_empty);
+    }
+  } else {
 #pragma unroll 1
     for (; !with_empty && i < order.count(); i += Group::count()) {
       if (const Row row = order.row(i); order.has(row)) {
@@ -241,9 +401,82 @@ __device__ void receive_rows(const Order& order, std::uint32_t first) {
          i += Group::warps() * Group::count()) {
       if (const Row row = order.row(i); order.has(row)) {
         take_in_place(order.receiving, row);
-      } else {
+      } else if (order.is_empty(row)) {
         mark_empty(order.receiving, row);
       }
+    }
+  }
+}
+
+// The same, where no row comes that way.
+template <typename Path>
+__device__ void mark_all_empty(const Order<Path>& order, std::uint32_t first) {
+#pragma unroll 1
+  for (std::uint32_t i = first + Group::warp() * Group::count(); i < order.count();
+       i += Group::warps() * Group::count()) {
+    if (const Row row = order.row(i); order.is_empty(row)) {
+      mark_empty(order.receiving, row);
+    }
+  }
+}
+
+// The group's rows that come as parcels.
+template <typename Path>
+__device__ void take_all_parcels(const Order<Path>& order) {
+  const Shape& shape = order.receiving.exchange.shape;
+  const std::uint32_t count = min(order.slots, shape.parcel_slots) * order.sources();
+#pragma unroll 1
+  for (std::uint32_t i = Group::index_of_receiver(shape.ranks()); i < count; i += Group::count()) {
+    if (const Row row = order.row(i); order.has_parcels(row)) {
+      take_parcels(order.receiving, row);
+    }
+  }
+}
+
+// What take_other_rows needs of Receiving and Order; by value, as what is referred to stands in memory for all of the kernel.
+struct OtherRows {
+  ReceiveMemory* shared;
+  DispatchBelt* belts;
+  std::byte* tails;
+  std::uint64_t number;
+  std::uint32_t first;
+  bool has_own;
+};
+
+// What this rank does not send may come from others: apart from the code that most calls run.
+template <typename Path>
+__device__ __noinline__ void take_other_rows(const Exchange& exchange,
+                                             const Dispatch& call,
+                                             const OtherRows rows) {
+  const Receiving<Path> receiving{
+      exchange, call, *rows.shared, {WEFT_MOE_DISPATCH, rows.number}, rows.belts, rows.tails};
+  const Order<Path> order = order_of(receiving, rows.has_own);
+  if constexpr (Path::kParcels) {
+    take_rows(order, rows.first);
+  } else {
+    take_all_parcels(order);
+  }
+}
+
+template <typename Path>
+__device__ void receive_rows(const Order<Path>& order, std::uint32_t first) {
+  const Receiving<Path>& receiving = order.receiving;
+  const auto take_others = [&] {
+    take_other_rows<Path>(receiving.exchange, receiving.call,
+                          {&receiving.shared, receiving.belts, receiving.tails, receiving.number(),
+                           first, order.has_own});
+  };
+  if constexpr (Path::kParcels) {
+    take_all_parcels(order);
+    if (receiving.shared.some_as_words) {
+      take_others();
+    } else if (receiving.shows_all()) {
+      mark_all_empty(order, first);
+    }
+  } else {
+    take_rows(order, first);
+    if (!kBetweenNodes && receiving.shared.some_as_parcels) {
+      take_others();
     }
   }
 }

@@ -17,11 +17,6 @@ struct Row {
   std::uint32_t slot;
 };
 
-// Rows stay where they arrive, and the reader sees all slots.
-inline __device__ bool shows_all(const Exchange& exchange) {
-  return exchange.layout == WEFT_MOE_RANK_MAJOR;
-}
-
 inline __device__ std::uint32_t load_word(const std::byte* row, std::size_t offset) {
   return device::load_relaxed(reinterpret_cast<const std::uint32_t*>(row + offset));
 }
@@ -35,13 +30,14 @@ struct Routes {
 };
 
 // One warp: those of a row that is here.
-inline __device__ Routes routes_of(const Exchange& exchange, const Row& row) {
-  const Shape& shape = exchange.shape;
+template <typename Path>
+__device__ Routes routes_of(const Receiving<Path>& receiving, const Row& row) {
+  const Shape& shape = receiving.exchange.shape;
   Routes routes;
   if (lane() < shape.topk) {
     routes.id = static_cast<std::int32_t>(load_word(row.memory, shape.row.ids_at() + lane() * 4));
     routes.weight = __uint_as_float(load_word(row.memory, shape.row.weights_at() + lane() * 4));
-    if (!is_by_rank(exchange)) {
+    if (!Path::kByRank) {
       routes.place =
           static_cast<std::int32_t>(load_word(row.memory, shape.row.places_at() + lane() * 4));
     }
@@ -51,19 +47,21 @@ inline __device__ Routes routes_of(const Exchange& exchange, const Row& row) {
 }
 
 // One thread: under which of the source's lanes a combine answers the row, its first that has an expert here.
-inline __device__ void note_lane(const Receiving& receiving,
-                                 const Row& row,
-                                 std::uint32_t token,
-                                 unsigned lanes_here) {
+template <typename Path>
+__device__ void note_lane(const Receiving<Path>& receiving,
+                          const Row& row,
+                          std::uint32_t token,
+                          unsigned lanes_here) {
   const Shape& shape = receiving.exchange.shape;
   *at<std::int32_t>(receiving.call.plan, shape.plan().lane_here_at(row.source, row.slot)) =
       static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(lanes_here)) - 1;
 }
 
 // One warp: where the lanes of the row go; fills the plan and the list of copies.
-inline __device__ void route_to_experts(const Receiving& receiving,
-                                        const Row& row,
-                                        const Routes& routes) {
+template <typename Path>
+__device__ void route_to_experts(const Receiving<Path>& receiving,
+                                 const Row& row,
+                                 const Routes& routes) {
   const Exchange& exchange = receiving.exchange;
   const Shape& shape = exchange.shape;
   const std::uint32_t group = Group::number();
@@ -99,13 +97,14 @@ inline __device__ void route_to_experts(const Receiving& receiving,
 }
 
 // One warp: the same for rank layouts, whose reader sees the ids and weights.
-inline __device__ void route_to_rank(const Receiving& receiving,
-                                     const Row& row,
-                                     const Routes& routes) {
+template <typename Path>
+__device__ void route_to_rank(const Receiving<Path>& receiving,
+                              const Row& row,
+                              const Routes& routes) {
   const Exchange& exchange = receiving.exchange;
   const Shape& shape = exchange.shape;
   const std::uint32_t group = Group::number();
-  const bool is_in_place = shows_all(exchange);
+  const bool is_in_place = receiving.shows_all();
   const std::int32_t at_row =
       receiving.shared.begin[row.source] + static_cast<std::int32_t>(row.slot);
   std::int32_t local = -1;
@@ -135,8 +134,9 @@ inline __device__ void route_to_rank(const Receiving& receiving,
   }
 }
 
-inline __device__ void route(const Receiving& receiving, const Row& row, const Routes& routes) {
-  if (is_by_rank(receiving.exchange)) {
+template <typename Path>
+__device__ void route(const Receiving<Path>& receiving, const Row& row, const Routes& routes) {
+  if constexpr (Path::kByRank) {
     route_to_rank(receiving, row, routes);
   } else {
     route_to_experts(receiving, row, routes);
@@ -144,7 +144,8 @@ inline __device__ void route(const Receiving& receiving, const Row& row, const R
 }
 
 // A row that never came: nothing is sent back for it.
-inline __device__ void note_absent(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void note_absent(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   if (lane() < shape.topk) {
     at<std::int32_t>(receiving.call.plan,
@@ -152,14 +153,15 @@ inline __device__ void note_absent(const Receiving& receiving, const Row& row) {
   }
 }
 
-inline __device__ void route_nowhere(const Receiving& receiving, const Row& row) {
+template <typename Path>
+__device__ void route_nowhere(const Receiving<Path>& receiving, const Row& row) {
   note_absent(receiving, row);
   receiving.shared.copies[Group::number()] = 0;
 }
 
 // Scales are packed in x's scales, so their rows may begin anywhere. scales_at(byte) has the 4 bytes from `byte` on.
-template <typename Word, typename ScalesAt>
-__device__ void copy_words_of_scales(const Receiving& receiving, ScalesAt&& scales_at) {
+template <typename Word, typename Path, typename ScalesAt>
+__device__ void copy_words_of_scales(const Receiving<Path>& receiving, ScalesAt&& scales_at) {
   const Shape& shape = receiving.exchange.shape;
   const std::int32_t* to = receiving.shared.to[Group::number()];
   const std::int32_t copies = receiving.shared.copies[Group::number()];
@@ -176,8 +178,8 @@ __device__ void copy_words_of_scales(const Receiving& receiving, ScalesAt&& scal
   }
 }
 
-template <typename ScalesAt>
-__device__ void copy_scales(const Receiving& receiving, ScalesAt&& scales_at) {
+template <typename Path, typename ScalesAt>
+__device__ void copy_scales(const Receiving<Path>& receiving, ScalesAt&& scales_at) {
   if (receiving.exchange.shape.row.scale_bytes % sizeof(std::uint32_t) == 0) {
     copy_words_of_scales<std::uint32_t>(receiving, scales_at);
   } else {

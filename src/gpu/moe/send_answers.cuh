@@ -26,7 +26,7 @@ __device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t 
   std::byte* plan = combining.call.plan;
   // A rank that is alone answers nobody where its rows are added in place.
   const std::uint32_t slot =
-      combining.sources() == 0 ? shape.max_tokens : index / combining.sources();
+      combining.sources() == 0 ? shape.max_tokens : slot_of(exchange, index, combining.sources());
   const std::uint32_t source = combining.source(index - slot * combining.sources());
   Answered row{source, slot, -1, -1, 0};
   if (slot >= shape.max_tokens || combining.is_gone(source) || !combining.call.phases.sends) {

@@ -19,6 +19,8 @@ namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 // So many ids fit into shared memory, and are counted by each group.
 inline constexpr std::uint32_t kIdsHere = 2048;
 
+static_assert(kParcelTokensMax * kTopkMax <= kIdsHere);
+
 inline __host__ __device__ bool counts_before(std::int32_t tokens, std::uint32_t topk) {
   return static_cast<std::uint32_t>(tokens) * topk > kIdsHere;
 }
@@ -131,19 +133,19 @@ inline __device__ Earlier count_earlier(const Exchange& exchange,
 }
 
 // All threads of a block: how many rows go to `rank` or its node (counts[0]), and to each of its experts.
-inline __device__ void count_rows(const Exchange& exchange,
-                                  const Dispatch& call,
-                                  const Ids& ids,
-                                  std::int32_t* counts,
-                                  std::uint32_t rank) {
+template <typename Path>
+__device__ void count_rows(const Exchange& exchange,
+                           const Dispatch& call,
+                           const Ids& ids,
+                           std::int32_t* counts,
+                           std::uint32_t rank) {
   const Shape& shape = exchange.shape;
   const auto owner = static_cast<std::int32_t>(rank);
   // Rank layouts say no more than the rows.
-  const auto experts =
-      is_by_rank(exchange) ? 0U : static_cast<std::uint32_t>(shape.map.count_of(owner));
+  const auto experts = Path::kByRank ? 0U : static_cast<std::uint32_t>(shape.map.count_of(owner));
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
   const Target target(exchange, rank);
-  const bool are_counted = counts_before(call.tokens, ids.topk);
+  const bool are_counted = !Path::kParcels && counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
@@ -161,8 +163,8 @@ inline __device__ void count_rows(const Exchange& exchange,
       const std::int32_t id = ids.at(token * ids.topk + i);
       goes = goes || target.has(id);
       const std::uint32_t local = static_cast<std::uint32_t>(id) - first;
-      if (local >= experts) {
-        continue;
+      if (Path::kByRank || local >= experts) {
+        continue;  // experts are not counted, or this one is not there
       }
       const weft::moe::Route route{ids.here + token * ids.topk,
                                    static_cast<std::int32_t>(ids.topk)};
@@ -177,24 +179,53 @@ inline __device__ void count_rows(const Exchange& exchange,
   __syncthreads();
 }
 
+inline __device__ std::uint64_t packed_for(const Dispatch& call,
+                                           std::int32_t rows,
+                                           bool as_parcels) {
+  return packed(
+      {rows, (call.weights != nullptr ? kHasWeights : 0U) | (as_parcels ? kAsParcels : 0U)});
+}
+
+// One warp: the header of so few tokens that each thread has one, for a rank layout.
+static_assert(kParcelTokensMax <= kWarp);
+
+inline __device__ void send_header_of_parcels(const Exchange& exchange,
+                                              const Dispatch& call,
+                                              const Ids& ids,
+                                              std::uint64_t number,
+                                              std::uint32_t rank) {
+  const Target target(exchange, rank);
+  bool goes = false;
+#pragma unroll 1
+  for (std::uint32_t i = 0; lane() < static_cast<std::uint32_t>(call.tokens) && i < ids.topk; ++i) {
+    goes = goes || target.has(ids.here[lane() * ids.topk + i]);
+  }
+  const std::int32_t rows = __popc(__ballot_sync(kAllLanes, goes));
+  if (lane() == 0) {
+    const auto me = static_cast<std::uint32_t>(exchange.me);
+    send_parcel(exchange.memory[rank] + exchange.shape.count_at(number, me, 0),
+                packed_for(call, rows, true), number);
+  }
+}
+
 // All threads of a block. Tells rank `rank` how many rows come.
-inline __device__ void send_header(const Exchange& exchange,
-                                   const Dispatch& call,
-                                   const Ids& ids,
-                                   SendMemory& shared,
-                                   std::uint64_t number,
-                                   std::uint32_t rank) {
+template <typename Path>
+__device__ void send_header(const Exchange& exchange,
+                            const Dispatch& call,
+                            const Ids& ids,
+                            SendMemory& shared,
+                            std::uint64_t number,
+                            std::uint32_t rank) {
   const Shape& shape = exchange.shape;
-  count_rows(exchange, call, ids, shared.counts, rank);
+  count_rows<Path>(exchange, call, ids, shared.counts, rank);
   const auto experts =
       static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
-  const std::uint32_t parcels = is_by_rank(exchange) ? 1 : 1 + experts;
+  const std::uint32_t parcels = Path::kByRank ? 1 : 1 + experts;
   const auto me = static_cast<std::uint32_t>(exchange.me);
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
-    const std::uint64_t data = i == 0
-                                   ? packed({shared.counts[0], call.weights != nullptr ? 1U : 0U})
-                                   : static_cast<std::uint64_t>(shared.counts[i]);
+    const std::uint64_t data = i == 0 ? packed_for(call, shared.counts[0], Path::kParcels)
+                                      : static_cast<std::uint64_t>(shared.counts[i]);
     if (is_remote(exchange, rank)) {
       stage_parcel(exchange, Staging{shape}.counts_at(number, rank), i, data, number);
     } else {
@@ -233,11 +264,10 @@ inline __device__ void find_places(const Exchange& exchange,
 }
 
 // All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
-inline __device__ Ids begin_ids(const Exchange& exchange,
-                                const Dispatch& call,
-                                SendMemory& shared) {
+template <typename Path>
+__device__ Ids begin_ids(const Exchange& exchange, const Dispatch& call, SendMemory& shared) {
   Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
-  if (counts_before(call.tokens, ids.topk)) {
+  if (!Path::kParcels && counts_before(call.tokens, ids.topk)) {
     return ids;
   }
   const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
@@ -250,16 +280,24 @@ inline __device__ Ids begin_ids(const Exchange& exchange,
 }
 
 // All threads of the grid, behind a barrier of the block. `missing`: ranks, as bits.
-inline __device__ void send_headers(const Exchange& exchange,
-                                    const Dispatch& call,
-                                    const Ids& ids,
-                                    SendMemory& shared,
-                                    std::uint64_t number,
-                                    std::uint64_t missing) {
+template <typename Path>
+__device__ void send_headers(const Exchange& exchange,
+                             const Dispatch& call,
+                             const Ids& ids,
+                             SendMemory& shared,
+                             std::uint64_t number,
+                             std::uint64_t missing) {
 #pragma unroll 1
   for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
-    if ((missing >> rank & 1) == 0) {
-      send_header(exchange, call, ids, shared, number, rank);
+    if ((missing >> rank & 1) != 0) {
+      continue;
+    }
+    if constexpr (Path::kByRank && Path::kParcels) {
+      if (thread_of_block() < kWarp) {
+        send_header_of_parcels(exchange, call, ids, number, rank);
+      }
+    } else {
+      send_header<Path>(exchange, call, ids, shared, number, rank);
     }
   }
   if (blockIdx.x == 0 && thread_of_block() == 0) {

@@ -14,14 +14,16 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 // One call as its kernel began it, and what this thread has yet to tell.
-template <Rows kRows>
+template <typename ItsPath>
 struct Sending {
-  const Receiving& receiving;
+  using Path = ItsPath;
+
+  const Receiving<Path>& receiving;
   Ids ids;
   std::uint64_t missing;  // ranks, as bits
   // Rows for this rank are laid out at once, without the way through its memory: `receiving` is behind begin_rows.
   bool lays_out;
-  PendingWords<kRows> words;
+  PendingWords<Path::kRows> words;
 
   const __device__ Exchange& exchange() const { return receiving.exchange; }
 
@@ -30,7 +32,7 @@ struct Sending {
   __device__ std::uint64_t number() const { return receiving.number(); }
 
   __device__ bool lays_out_for(std::int32_t rank) const {
-    return kRows == Rows::Many && lays_out && rank == exchange().me;
+    return Path::kRows == Rows::Many && lays_out && rank == exchange().me;
   }
 };
 
@@ -62,8 +64,8 @@ inline __device__ Lane counted_lane(const Exchange& exchange,
 }
 
 // The first warp of the group: where the row goes. `expert` and `slot` are those of the thread's lane.
-template <Rows kRows>
-__device__ void find_copies(const Sending<kRows>& sending,
+template <typename Path>
+__device__ void find_copies(const Sending<Path>& sending,
                             GroupMemory& group,
                             std::int32_t expert,
                             std::int32_t its_slot) {
@@ -91,6 +93,10 @@ __device__ void find_copies(const Sending<kRows>& sending,
                             : memory + shape.row_at(sending.number(), me, slot);
     group.arrived[copy] =
         is_far ? nullptr : at<std::uint64_t>(memory, shape.arrived_at(sending.number(), me, slot));
+    if (Path::kParcels) {
+      group.to[copy] = memory + shape.parcels_at(sending.number(), me, slot);
+      group.arrived[copy] = nullptr;
+    }
   }
   if (lane() == 0) {
     group.copies = static_cast<std::uint32_t>(__popc(senders));
@@ -99,11 +105,12 @@ __device__ void find_copies(const Sending<kRows>& sending,
 }
 
 // A warp that is a group: the same for a row that this rank lays out itself.
-inline __device__ void find_own_copies(const Receiving& receiving,
-                                       const Ids& ids,
-                                       GroupMemory& group,
-                                       const Lane& routes,
-                                       std::uint32_t token) {
+template <typename Path>
+__device__ void find_own_copies(const Receiving<Path>& receiving,
+                                const Ids& ids,
+                                GroupMemory& group,
+                                const Lane& routes,
+                                std::uint32_t token) {
   const Exchange& exchange = receiving.exchange;
   const std::int32_t expert = routes.expert(ids);
   const std::int32_t local = expert - exchange.shape.map.first_of(exchange.me);
@@ -181,37 +188,57 @@ inline __device__ void write_tail(const Exchange& exchange,
   }
 }
 
-// The lane of a token, when its places have been counted by the group or before. `weighs`: the weight is wanted.
-inline __device__ Lane lane_here(const Exchange& exchange,
-                                 const Dispatch& call,
-                                 const Ids& ids,
-                                 const GroupMemory& group,
-                                 std::uint32_t token,
-                                 bool weighs) {
-  if (ids.here == nullptr) {
+// What a group of several warps needs of its next token, on its way while it does something else: of the payload, and each
+// thread's lane as the caller gave it.
+template <Making kMaking>
+struct Upcoming {
+  Maker<kMaking> maker;
+  std::int64_t given = -1;
+  float weight = 0;
+
+  __device__ Upcoming(const Exchange& exchange, const Dispatch& call, GroupMemory& group)
+      : maker(exchange, call, group.tail, group.largest) {}
+
+  __device__ void begin(const Exchange& exchange, const Dispatch& call, std::uint32_t token) {
+    if (token >= static_cast<std::uint32_t>(call.tokens)) {
+      return;
+    }
+    maker.begin(token, static_cast<std::uint32_t>(exchange.shape.row.payload_bytes) / kUnit);
+    if (Group::warp() == 1 && lane() < exchange.shape.topk) {
+      const std::uint32_t index = token * exchange.shape.topk + lane();
+      given = call.ids[index];
+      weight = call.weights != nullptr ? call.weights[index] : 0.0F;
+    }
+  }
+};
+
+// The lane of a token, when its places have been counted by the group or before.
+template <typename Path>
+__device__ Lane lane_here(const Exchange& exchange,
+                          const Dispatch& call,
+                          const Ids& ids,
+                          const GroupMemory& group,
+                          std::uint32_t token) {
+  if (!Path::kParcels && ids.here == nullptr) {
     return counted_lane(exchange, call, token);
   }
   Lane found;
   if (lane() < ids.topk) {
-    const std::uint32_t index = token * ids.topk + lane();
     found.slot = group.slots[lane()];
     found.place = group.places[lane()];
-    found.given = ids.here[index];
-    if (weighs) {
-      found.given = call.ids[index];
-      found.weight = call.weights != nullptr ? call.weights[index] : 0.0F;
-    }
+    found.given = ids.here[token * ids.topk + lane()];
   }
   return found;
 }
 
-// What stands before the payload's way. Begins and ends with the group's barrier; a warp that is a group has the routes
-// already.
-template <Rows kRows>
-__device__ void prepare_token(const Sending<kRows>& sending,
+// What stands before the payload's way. Begins and ends with the group's barrier. A warp that is a group has all of the routes
+// already, the second one of several what the caller gave.
+template <typename Path>
+__device__ void prepare_token(const Sending<Path>& sending,
                               GroupMemory& group,
                               const Lane& routes,
                               std::uint32_t token) {
+  constexpr Rows kRows = Path::kRows;
   const Exchange& exchange = sending.exchange();
   const Dispatch& call = sending.call();
   const Ids& ids = sending.ids;
@@ -224,27 +251,30 @@ __device__ void prepare_token(const Sending<kRows>& sending,
     }
     write_tail(exchange, call, ids, group, routes, token);
   } else {
-    if (ids.here != nullptr) {
+    if (Path::kParcels || ids.here != nullptr) {
       find_places(exchange, ids, group, token);
     }
     Group::sync<kRows>();
-    if (Group::warp() == 0) {
-      const Lane found = lane_here(exchange, call, ids, group, token, false);
-      find_copies(sending, group, found.expert(ids), found.slot);
-    }
-    if (Group::warp() == 1) {
-      write_tail(exchange, call, ids, group, lane_here(exchange, call, ids, group, token, true),
-                 token);
+    const std::uint32_t warp = Group::warp();
+    if (warp < 2) {
+      const Lane found = lane_here<Path>(exchange, call, ids, group, token);
+      if (warp == 0) {
+        find_copies(sending, group, found.expert(ids), found.slot);
+      } else {
+        write_tail(exchange, call, ids, group,
+                   {routes.given, routes.weight, found.slot, found.place}, token);
+      }
     }
   }
   Group::sync<kRows>();
 }
 
 // A warp: the row goes through its belt, as the caller gave it.
-inline __device__ void send_token_by_bulk(Sending<Rows::Many>& sending,
-                                          GroupMemory& group,
-                                          const Lane& routes,
-                                          std::uint32_t token) {
+template <typename Path>
+__device__ void send_token_by_bulk(Sending<Path>& sending,
+                                   GroupMemory& group,
+                                   const Lane& routes,
+                                   std::uint32_t token) {
   const Shape& shape = sending.exchange().shape;
   const Belt<DispatchBelt> belt = sending.receiving.belt();
   const Pieces pieces = sending.receiving.pieces();
@@ -273,19 +303,28 @@ inline __device__ void send_token_by_bulk(Sending<Rows::Many>& sending,
 }
 
 // A group of several warps.
-template <Making kMaking>
-__device__ void send_token(Sending<Rows::Few>& sending, GroupMemory& group, std::uint32_t token) {
+template <typename Path, typename Maker>
+__device__ void send_token(Sending<Path>& sending,
+                           GroupMemory& group,
+                           const Maker& maker,
+                           const Lane& routes,
+                           std::uint32_t token) {
   const Exchange& exchange = sending.exchange();
   const Shape& shape = exchange.shape;
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
-  Maker<kMaking> maker(exchange, sending.call(), token, group.tail, group.largest);
-  maker.begin(units);
-  prepare_token(sending, group, {}, token);
+  prepare_token(sending, group, routes, token);
   const std::uint32_t copies = group.copies;
+  const auto store = [&](std::uint32_t copy, std::uint32_t unit, const Vector16& data) {
+    if constexpr (Path::kParcels) {
+      store_as_parcels(group.to[copy], unit, data, sending.number());
+    } else {
+      device::store_data(at<Vector16>(group.to[copy], 0) + unit, data);
+    }
+  };
   maker.for_units(units, [&](std::uint32_t unit, const Vector16& made) {
 #pragma unroll 1
     for (std::uint32_t copy = 0; copy < copies; ++copy) {
-      device::store_data(at<Vector16>(group.to[copy], 0) + unit, made);
+      store(copy, unit, made);
     }
   });
   Group::sync<Rows::Few>();  // the scales are in the tail
@@ -295,8 +334,7 @@ __device__ void send_token(Sending<Rows::Few>& sending, GroupMemory& group, std:
   for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
     const std::uint32_t copy = i / tail_units;
     const std::uint32_t unit = i - copy * tail_units;
-    device::store_data(at<Vector16>(group.to[copy], 0) + units + unit,
-                       at<Vector16>(group.tail, 0)[unit]);
+    store(copy, units + unit, at<Vector16>(group.tail, 0)[unit]);
   }
   Group::sync<Rows::Few>();
   std::uint64_t* word = Group::thread() < copies ? group.arrived[Group::thread()] : nullptr;
@@ -307,8 +345,9 @@ __device__ void send_token(Sending<Rows::Few>& sending, GroupMemory& group, std:
 }
 
 // What a warp does between two tokens that it sends: it takes rows of others that are here.
+template <typename Path>
 struct TakesRows {
-  Order order;
+  Order<Path> order;
   std::uint32_t next;
 
   __device__ bool looks() const { return sees_row(order, next); }
@@ -327,28 +366,31 @@ struct TakesNothing {
   static __device__ void acts(bool /*seen*/) {}
 };
 
-// `meanwhile` looks around before each token, and acts after it.
-template <Making kMaking, Rows kRows, typename Meanwhile>
-__device__ void send_rows(Sending<kRows> sending, SendMemory& shared, Meanwhile& meanwhile) {
+// Groups of several warps; `next` has begun with the group's first token.
+template <Making kMaking, typename Path>
+__device__ void send_few_rows(Sending<Path> sending, SendMemory& shared, Upcoming<kMaking>& next) {
+  const Dispatch& call = sending.call();
+#pragma unroll 1
+  for (std::uint32_t token = Group::index(); token < static_cast<std::uint32_t>(call.tokens);
+       token += Group::count()) {
+    send_token(sending, shared.group(), next.maker, {next.given, next.weight}, token);
+    next.begin(sending.exchange(), call, token + Group::count());
+  }
+}
+
+// Warps; `meanwhile` looks around before each token, and acts after it.
+template <typename Path, typename Meanwhile>
+__device__ void send_many_rows(Sending<Path> sending, SendMemory& shared, Meanwhile& meanwhile) {
   const Exchange& exchange = sending.exchange();
   const Dispatch& call = sending.call();
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  Lane next;
-  if constexpr (kRows == Rows::Many) {
-    next = counted_lane(exchange, call, Group::index());
-  }
+  Lane next = counted_lane(exchange, call, Group::index());
 #pragma unroll 1
   for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
     const Lane routes = next;
-    if constexpr (kRows == Rows::Many) {
-      next = counted_lane(exchange, call, token + Group::count());
-    }
+    next = counted_lane(exchange, call, token + Group::count());
     const bool seen = meanwhile.looks();
-    if constexpr (kRows == Rows::Many) {
-      send_token_by_bulk(sending, shared.group(), routes, token);
-    } else {
-      send_token<kMaking>(sending, shared.group(), token);
-    }
+    send_token_by_bulk(sending, shared.group(), routes, token);
     if (tokens - token <= Group::count()) {  // the last one
       sending.words.store(sending.number());
     }

@@ -5,6 +5,7 @@
 //     for each generation   rows      [ranks][max_tokens] rows (weft/moe/row.hpp), by source and slot
 //                           arrived   [ranks][max_tokens] words: the call whose row is here
 //                           counts    [ranks][1 + most local experts] parcels: header, rows for each expert
+//                           parcels   [ranks][parcel_slots] rows of few tokens, by parcel_of
 //     for each parity       answers   [max_tokens * topk] rows of combine: at token * topk + lane
 //                           answered  [max_tokens * topk] words: the call whose answer is here
 //                           heads     [ranks] parcels: one from each rank in each call
@@ -44,65 +45,122 @@ inline constexpr std::uint32_t kTopkMax = 32;
 inline constexpr std::uint32_t kTailMax = 2560;
 inline constexpr std::size_t kParcel = 16;
 inline constexpr std::uint32_t kParities = 2;
+// A rank that sends so few tokens sends their rows as parcels, which need no word behind a fence. They take twice the bytes, and
+// all that a rank has room for are kParcelRowsMax.
+inline constexpr std::uint32_t kParcelTokensMax = 32;
+inline constexpr std::uint32_t kParcelRowsMax = 256;
 
-// Where everything lies in a plan.
+// Bytes of `words` words of 4 bytes, up to a multiple of 16.
+WEFT_HOST_DEVICE inline std::size_t padded_words(std::size_t words) {
+  return (words + 3) / 4 * 16;
+}
+
+// Where everything lies in a plan; as numbers, so that kernels need not work them out.
 struct PlanShape {
-  std::uint32_t ranks;
-  std::uint32_t max_tokens;
-  std::uint32_t topk;
+  PlanShape() = default;
 
-  WEFT_HOST_DEVICE std::size_t bytes() const { return slots_at() + padded(lanes()); }
+  PlanShape(std::uint32_t all_ranks, std::uint32_t most_tokens, std::uint32_t lanes_of_each)
+      : ranks(all_ranks), max_tokens(most_tokens), topk(lanes_of_each) {
+    const std::size_t lanes = std::size_t{max_tokens} * topk;
+    const std::size_t arrivals = std::size_t{ranks} * max_tokens;
+    weights = ids_at() + padded_words(lanes);
+    rows_here = weights + padded_words(lanes);
+    lane_here = rows_here + padded_words(ranks);
+    place_here = lane_here + padded_words(arrivals);
+    weights_here = place_here + padded_words(arrivals * topk);
+    own_place = weights_here + arrivals * topk * sizeof(float);
+    slots = own_place + padded_words(max_tokens);
+    all = slots + padded_words(lanes);
+  }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const { return all; }
 
   // int32 [tokens][topk], as the source gave them.
   WEFT_HOST_DEVICE static std::size_t ids_at() { return kHeader; }
 
   // float [tokens][topk].
-  WEFT_HOST_DEVICE std::size_t weights_at() const { return ids_at() + padded(lanes()); }
+  WEFT_HOST_DEVICE std::size_t weights_at() const { return weights; }
 
   // int32 [ranks]: rows of each source.
-  WEFT_HOST_DEVICE std::size_t rows_here_at() const { return weights_at() + padded(lanes()); }
+  WEFT_HOST_DEVICE std::size_t rows_here_at() const { return rows_here; }
 
   // int32 [ranks][max_tokens]: the source's token * topk + the first lane that comes here.
   WEFT_HOST_DEVICE std::size_t lane_here_at(std::uint32_t source, std::uint32_t slot) const {
-    return rows_here_at() + padded(ranks) +
-           (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
+    return lane_here + (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
   }
 
   // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks. Rank layouts: the first alone.
   WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
-    return rows_here_at() + padded(ranks) + padded(arrivals()) +
-           (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
+    return place_here + (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
   }
 
   // float [ranks][max_tokens][topk].
   WEFT_HOST_DEVICE std::size_t weights_here_at(std::uint32_t source, std::uint32_t slot) const {
-    return rows_here_at() + padded(ranks) + padded(arrivals()) + padded(arrivals() * topk) +
-           (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
+    return weights_here + (std::size_t{source} * max_tokens + slot) * topk * sizeof(float);
   }
 
   // int32 [max_tokens]: rank layouts, the row in x of a token of this rank itself that came here.
   WEFT_HOST_DEVICE std::size_t own_place_at(std::uint32_t token) const {
-    return weights_here_at(ranks, 0) + std::size_t{token} * sizeof(std::int32_t);
+    return own_place + std::size_t{token} * sizeof(std::int32_t);
   }
 
   // int32 [tokens][topk]: between nodes, the slot of the row that was sent for each lane.
-  WEFT_HOST_DEVICE std::size_t slots_at() const { return own_place_at(0) + padded(max_tokens); }
+  WEFT_HOST_DEVICE std::size_t slots_at() const { return slots; }
+
+  std::uint32_t ranks = 0;
+  std::uint32_t max_tokens = 0;
+  std::uint32_t topk = 0;
+  std::size_t weights = 0;
+  std::size_t rows_here = 0;
+  std::size_t lane_here = 0;
+  std::size_t place_here = 0;
+  std::size_t weights_here = 0;
+  std::size_t own_place = 0;
+  std::size_t slots = 0;
+  std::size_t all = 0;
 
  private:
   static constexpr std::size_t kHeader = 64;
+};
 
-  WEFT_HOST_DEVICE std::size_t lanes() const { return std::size_t{max_tokens} * topk; }
+// weft::moe::RowLayout as numbers.
+struct RowShape {
+  RowShape() = default;
 
-  WEFT_HOST_DEVICE std::size_t arrivals() const { return std::size_t{ranks} * max_tokens; }
+  explicit RowShape(const weft::moe::RowLayout& layout)
+      : payload_bytes(layout.payload_bytes),
+        scale_bytes(layout.scale_bytes),
+        ids(layout.ids_at()),
+        weights(layout.weights_at()),
+        places(layout.places_at()),
+        token(layout.token_at()),
+        all(layout.bytes()) {}
 
-  // Bytes of `words` words of 4 bytes, up to a multiple of 16.
-  WEFT_HOST_DEVICE static std::size_t padded(std::size_t words) { return (words + 3) / 4 * 16; }
+  WEFT_HOST_DEVICE std::size_t scales_at() const { return payload_bytes; }
+
+  WEFT_HOST_DEVICE std::size_t ids_at() const { return ids; }
+
+  WEFT_HOST_DEVICE std::size_t weights_at() const { return weights; }
+
+  WEFT_HOST_DEVICE std::size_t places_at() const { return places; }
+
+  WEFT_HOST_DEVICE std::size_t token_at() const { return token; }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const { return all; }
+
+  std::size_t payload_bytes = 0;
+  std::size_t scale_bytes = 0;
+  std::size_t ids = 0;
+  std::size_t weights = 0;
+  std::size_t places = 0;
+  std::size_t token = 0;
+  std::size_t all = 0;
 };
 
 // The sizes of an exchange, the same on all ranks.
 struct Shape {
   weft::moe::ExpertMap map{};
-  weft::moe::RowLayout row{};
+  RowShape row{};
   std::uint32_t max_tokens = 0;
   std::uint32_t topk = 0;
   std::uint32_t hidden = 0;
@@ -111,6 +169,38 @@ struct Shape {
   // peer may be one dispatch ahead: 3. Rows that the receive copies: 2.
   std::uint32_t generations = 2;
   bool stages = false;  // some ranks are on other nodes
+  // Of the rest, by settle():
+  PlanShape its_plan{};
+  std::size_t arrived_begin = 0;
+  std::size_t counts_begin = 0;
+  std::size_t answers_begin = 0;
+  std::size_t answered_begin = 0;
+  std::size_t heads_begin = 0;
+  std::size_t weights_begin = 0;
+  std::size_t rows_as_parcels_begin = 0;
+  std::uint32_t parcel_slots = 0;    // rows that a source may send as parcels
+  std::uint32_t parcels_of_row = 0;  // with those of parcel_of that have no data
+  // Index / ranks and index / (ranks - 1): the upper half of the index times this, or the index itself if this is 0.
+  std::uint64_t by_ranks = 0;
+  std::uint64_t by_other_ranks = 0;
+
+  // Once all of the above are set, what follows from them.
+  void settle() {
+    its_plan = {ranks(), max_tokens, topk};
+    const std::uint32_t of_each = kParcelRowsMax / ranks();
+    const std::uint32_t most = of_each < kParcelTokensMax ? of_each : kParcelTokensMax;
+    by_ranks = factor_for(ranks());
+    by_other_ranks = factor_for(ranks() - 1);
+    parcel_slots = stages ? 0 : max_tokens < most ? max_tokens : most;
+    parcels_of_row = static_cast<std::uint32_t>((row.bytes() + 511) / 512 * 64);
+    arrived_begin = generations * arrivals() * row.bytes();
+    counts_begin = up_to_16(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
+    answers_begin = counts_begin + generations * ranks() * parcels_of_counts() * kParcel;
+    answered_begin = answers_begin + kParities * lanes() * output_bytes;
+    heads_begin = up_to_16(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
+    weights_begin = heads_begin + kParities * ranks() * kParcel;
+    rows_as_parcels_begin = weights_begin + kParities * ranks() * parcels_of_weights() * kParcel;
+  }
 
   WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
 
@@ -140,65 +230,60 @@ struct Shape {
   WEFT_HOST_DEVICE std::size_t arrived_at(std::uint64_t call,
                                           std::uint32_t source,
                                           std::uint32_t slot) const {
-    return generations * arrivals() * row.bytes() +
-           (turn_of(call) * arrivals() + std::size_t{source} * max_tokens + slot) *
-               sizeof(std::uint64_t);
+    return arrived_begin + (turn_of(call) * arrivals() + std::size_t{source} * max_tokens + slot) *
+                               sizeof(std::uint64_t);
   }
 
   WEFT_HOST_DEVICE std::size_t count_at(std::uint64_t call,
                                         std::uint32_t source,
                                         std::uint32_t index) const {
-    return counts_begin() +
+    return counts_begin +
            ((turn_of(call) * ranks() + source) * parcels_of_counts() + index) * kParcel;
   }
 
   WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
-    return answers_begin() + ((call % kParities) * lanes() + lane) * output_bytes;
+    return answers_begin + ((call % kParities) * lanes() + lane) * output_bytes;
   }
 
   WEFT_HOST_DEVICE std::size_t answered_at(std::uint64_t call, std::size_t lane) const {
-    return answered_begin() + ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
+    return answered_begin + ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
   }
 
   WEFT_HOST_DEVICE std::size_t head_at(std::uint64_t call, std::uint32_t source) const {
-    return heads_begin() + ((call % kParities) * ranks() + source) * kParcel;
+    return heads_begin + ((call % kParities) * ranks() + source) * kParcel;
   }
 
   WEFT_HOST_DEVICE std::size_t weight_at(std::uint64_t call,
                                          std::uint32_t source,
                                          std::size_t pair) const {
-    return weights_begin() +
+    return weights_begin +
            (((call % kParities) * ranks() + source) * parcels_of_weights() + pair) * kParcel;
   }
 
-  WEFT_HOST_DEVICE std::size_t bytes() const {
-    return weights_begin() + kParities * ranks() * parcels_of_weights() * kParcel;
+  WEFT_HOST_DEVICE bool sends_parcels(std::int32_t tokens) const {
+    return static_cast<std::uint32_t>(tokens) <= parcel_slots;
   }
 
-  WEFT_HOST_DEVICE PlanShape plan() const { return {ranks(), max_tokens, topk}; }
+  WEFT_HOST_DEVICE std::size_t parcels_at(std::uint64_t call,
+                                          std::uint32_t source,
+                                          std::uint32_t slot) const {
+    return rows_as_parcels_begin +
+           ((turn_of(call) * ranks() + source) * parcel_slots + slot) * parcels_of_row * kParcel;
+  }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const {
+    return rows_as_parcels_begin + generations * ranks() * parcel_slots * parcels_of_row * kParcel;
+  }
+
+  WEFT_HOST_DEVICE const PlanShape& plan() const { return its_plan; }
 
  private:
-  WEFT_HOST_DEVICE static std::size_t up_to_16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-
-  WEFT_HOST_DEVICE std::size_t counts_begin() const {
-    return up_to_16(generations * arrivals() * (row.bytes() + sizeof(std::uint64_t)));
+  // For dividends below 2^32, and small divisors.
+  static std::uint64_t factor_for(std::uint32_t divisor) {
+    return divisor < 2 ? 0 : ~std::uint64_t{0} / divisor + 1;
   }
 
-  WEFT_HOST_DEVICE std::size_t answers_begin() const {
-    return counts_begin() + generations * ranks() * parcels_of_counts() * kParcel;
-  }
-
-  WEFT_HOST_DEVICE std::size_t answered_begin() const {
-    return answers_begin() + kParities * lanes() * output_bytes;
-  }
-
-  WEFT_HOST_DEVICE std::size_t heads_begin() const {
-    return up_to_16(answered_begin() + kParities * lanes() * sizeof(std::uint64_t));
-  }
-
-  WEFT_HOST_DEVICE std::size_t weights_begin() const {
-    return heads_begin() + kParities * ranks() * kParcel;
-  }
+  static std::size_t up_to_16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
 // Behind what Shape lays out, in the same memory: what is about to be put to other nodes.
@@ -267,6 +352,12 @@ struct Staging {
 // Ranges of slots with a gap between each two: room for so many for each rank.
 WEFT_HOST_DEVICE inline std::size_t segments_for(std::uint32_t slots) {
   return (std::size_t{slots} + 1) / 2;
+}
+
+// Which parcel of a row has the first or last 8 bytes of its 16 bytes number `unit`: those of 32 units stand together, so that a warp
+// stores and loads 512 bytes at once.
+WEFT_HOST_DEVICE inline std::uint32_t parcel_of(std::uint32_t unit, std::uint32_t half) {
+  return unit / 32 * 64 + half * 32 + unit % 32;
 }
 
 // Of the symmetric memory of an exchange.
