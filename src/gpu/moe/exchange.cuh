@@ -107,10 +107,10 @@ struct Group {
 template <Rows kItsRows, bool kIsByRank, bool kSendsParcels>
 struct Path {
   static constexpr Rows kRows = kItsRows;
-  static constexpr bool kByRank =
-      kIsByRank;  // the layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT
-  static constexpr bool kParcels =
-      kSendsParcels;  // this rank's rows travel as parcels, whatever others do
+  // The layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT.
+  static constexpr bool kByRank = kIsByRank;
+  // This rank's rows travel as parcels, whatever others do.
+  static constexpr bool kParcels = kSendsParcels;
 };
 
 inline __device__ std::uint32_t lane() {
