@@ -143,13 +143,16 @@ __device__ void route(const Receiving<Path>& receiving, const Row& row, const Ro
   }
 }
 
-// A row that never came: nothing is sent back for it.
+// A row that never came: nothing is sent back for it, and a reader that sees all slots finds no expert in its.
 template <typename Path>
 __device__ void note_absent(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   if (lane() < shape.topk) {
     at<std::int32_t>(receiving.call.plan,
                      shape.plan().place_here_at(row.source, row.slot))[lane()] = -1;
+    if (receiving.shows_all()) {
+      *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = -1;
+    }
   }
 }
 
