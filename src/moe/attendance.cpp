@@ -60,7 +60,11 @@ void Attendance::receive(Channel& channel,
                          std::string_view step,
                          std::int32_t mode,
                          Channel::Visit visit) {
-  note(step, missing_ranks(channel, visit));
+  std::vector<std::size_t> missing = wait(channel, active_, 1, if_lost(), visit);
+  if (!missing.empty()) {
+    missing = recover(channel, missing, visit);
+  }
+  note(step, missing);
   throw_if_broken();
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     if (active_[rank]) {
@@ -167,17 +171,12 @@ std::vector<std::size_t> Attendance::wait(Channel& channel,
   return missing;
 }
 
-std::vector<std::size_t> Attendance::missing_ranks(Channel& channel, Channel::Visit visit) {
-  const std::vector<std::size_t> missing = wait(channel, active_, 1, if_lost(), visit);
-  return missing.empty() ? missing : recover(channel, missing, visit);
-}
-
 // Of `missing`, those whose own fault it is.
 std::vector<std::size_t> Attendance::recover(Channel& channel,
                                              const std::vector<std::size_t>& missing,
                                              Channel::Visit visit) {
   if (!groups_.by_node()) {
-    return missing;
+    return breaks_ ? missing : await_late(channel, missing, visit);
   }
   std::vector<std::size_t> at_fault;
   std::vector<std::size_t> cut_off;  // perhaps
@@ -194,6 +193,36 @@ std::vector<std::size_t> Attendance::recover(Channel& channel,
   send_elsewhere(missing);
   const auto still = wait(channel, flags_of(cut_off, ranks_.count()), kLaterTimeouts,
                           Channel::IfLost::FullTime, visit);
+  at_fault.insert(at_fault.end(), still.begin(), still.end());
+  return at_fault;
+}
+
+// A rank that died may have reached some ranks and not others. Those wait for it in an earlier step for a timeout, so they are late in
+// this one by as much, and are given one more. Of `missing`, those that still do not come. A rank that alone is left when all others
+// have come is the one they waited for, unless that one is known.
+std::vector<std::size_t> Attendance::await_late(Channel& channel,
+                                                const std::vector<std::size_t>& missing,
+                                                Channel::Visit visit) {
+  bool is_known = false;
+  for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
+    is_known = is_known || (active_[rank] && channel.is_lost(rank));
+  }
+  std::vector<std::size_t> at_fault;
+  std::vector<std::size_t> late;  // perhaps
+  for (const std::size_t rank : missing) {
+    (channel.is_lost(rank) ? at_fault : late).push_back(rank);
+  }
+  std::size_t left = late.size();
+  const auto count = [&](std::size_t inlet) {
+    visit(inlet);
+    --left;
+  };
+  const auto stops = [&] { return has_ended_() || (!is_known && left <= 1); };
+  const auto still = channel.wait(flags_of(late, ranks_.count()), timeout_s_,
+                                  Channel::IfLost::FullTime, count, stops);
+  if (!still.empty() && has_ended_()) {
+    throw Ended{};
+  }
   at_fault.insert(at_fault.end(), still.begin(), still.end());
   return at_fault;
 }
@@ -217,6 +246,9 @@ std::vector<std::size_t> Attendance::missing_in_groups(Channel& channel) {
     awaited[groups_.of(rank)] = awaited[groups_.of(rank)] || active_[rank];
   }
   std::vector<std::size_t> groups = wait(channel, awaited, 1, if_lost());
+  if (!groups_.by_node() && !breaks_) {  // each rank is a group, under its own number
+    groups = await_late(channel, groups, Channel::kNoVisit);
+  }
   std::vector<std::size_t> far;
   std::vector<std::size_t> missing;
   for (const std::size_t group : groups) {

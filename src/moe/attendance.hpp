@@ -3,7 +3,8 @@
 //
 // If rows travel by node, a message may be missing because the rank that took it for others is gone, perhaps after it sent
 // its own. So with WEFT_MOE_MASK a rank that hears nothing from a node sends what it sent there once more, to another rank
-// of it, and ranks of other nodes are given three more timeouts.
+// of it, and ranks of other nodes are given three more timeouts. Without, a rank may be late because it waited, in an earlier
+// step, for one that is gone: where one is lost, or several are missing, those that are not known to be lost are given one more.
 //
 // Threads: one at a time.
 #pragma once
@@ -105,11 +106,13 @@ class Attendance {
                                               double timeouts,
                                               Channel::IfLost if_lost,
                                               Channel::Visit visit = Channel::kNoVisit);
-  [[nodiscard]] std::vector<std::size_t> missing_ranks(Channel& channel, Channel::Visit visit);
   [[nodiscard]] std::vector<std::size_t> missing_in_groups(Channel& channel);
   [[nodiscard]] std::vector<std::size_t> recover(Channel& channel,
                                                  const std::vector<std::size_t>& missing,
                                                  Channel::Visit visit);
+  [[nodiscard]] std::vector<std::size_t> await_late(Channel& channel,
+                                                    const std::vector<std::size_t>& missing,
+                                                    Channel::Visit visit);
   void send_elsewhere(const std::vector<std::size_t>& missing);
   [[nodiscard]] Channel::IfLost if_lost() const;
   // Drops them, and breaks the exchange where that is asked for.

@@ -175,7 +175,8 @@ void Channel::store(std::size_t rank, Message& message, std::size_t pool_row, Wr
   }
   check(weft_ctx_fence(on_node_));  // the stores come before the flag
   note(rank, weft_ctx_put_signal(on_node_, first_of(me_, me_), &message, sizeof message,
-                                 {flags_of(me_, me_), call_, WEFT_SIGNAL_SET}, ranks_.pes[rank]));
+                                 {memory_.flags(me_, me_, call_), call_, WEFT_SIGNAL_SET},
+                                 ranks_.pes[rank]));
 }
 
 // A peer on another node: two writes, and none waits for an answer. The first is on its way while the rest is packed.
@@ -207,9 +208,10 @@ void Channel::put_first(const Packed& packed) {
   const auto& message = *reinterpret_cast<const Message*>(packed.bytes.data());
   const std::size_t bytes =
       sizeof message + static_cast<std::size_t>(message.first_rows) * packed.row_bytes;
-  note(packed.rank, weft_ctx_put_signal_nbi(
-                        made(across_[packed.rank]), first_of(me_, me_), packed.bytes.data(), bytes,
-                        {flags_of(me_, me_), call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
+  note(packed.rank,
+       weft_ctx_put_signal_nbi(made(across_[packed.rank]), first_of(me_, me_), packed.bytes.data(),
+                               bytes, {memory_.flags(me_, me_, call_), call_, WEFT_SIGNAL_SET},
+                               ranks_.pes[packed.rank]));
 }
 
 void Channel::put_rest(const Packed& packed) {
@@ -224,7 +226,7 @@ void Channel::put_rest(const Packed& packed) {
            made(across_[packed.rank]),
            pool_of(me_, 0) + (packed.pool_row + first) * packed.row_bytes,
            packed.bytes.data() + sizeof message + first * packed.row_bytes, rows * packed.row_bytes,
-           {flags_of(me_, me_) + 1, call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
+           {memory_.flags(me_, me_, call_) + 1, call_, WEFT_SIGNAL_SET}, ranks_.pes[packed.rank]));
 }
 
 void Channel::settle(const std::vector<bool>& with) {
@@ -238,7 +240,7 @@ void Channel::settle(const std::vector<bool>& with) {
 
 bool Channel::has_come(std::size_t inlet) {
   for (const Place& place : inlets_[inlet]) {
-    const std::uint64_t* flags = flags_of(place.holder, place.sender);
+    const std::uint64_t* flags = memory_.flags(place.holder, place.sender, call_);
     if (weft_signal_fetch(flags) != call_) {
       continue;
     }

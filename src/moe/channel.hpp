@@ -155,6 +155,9 @@ class Channel {
   // Sends nothing more to `rank`, and waits for it no more.
   void drop(std::size_t rank) { lost_[rank] = true; }
 
+  // Whether it is known to be, as far as this rank has heard.
+  [[nodiscard]] bool is_lost(std::size_t rank) const { return lost_[rank]; }
+
   // Waits until what this PE sent to these ranks is there.
   void settle(const std::vector<bool>& with);
 
@@ -183,10 +186,6 @@ class Channel {
   // In the memory of `holder`, of this call.
   [[nodiscard]] std::byte* first_of(std::size_t holder, std::size_t sender) const {
     return memory_.first(holder, sender, call_);
-  }
-
-  [[nodiscard]] std::uint64_t* flags_of(std::size_t holder, std::size_t sender) const {
-    return memory_.flags(holder, sender, call_);
   }
 
   [[nodiscard]] bool has_come(std::size_t inlet);

@@ -371,6 +371,33 @@ def test_the_others_finish_with_right_sums_when_one_of_four_is_killed(alone, ste
             assert one.lines() == [f"{pe} finished"], one.out + one.err
 
 
+@pytest.mark.parametrize("node_size", ["0", "1"])
+def test_who_waited_for_a_killed_pe_is_not_masked_for_it(alone, node_size):
+    """The killed PE reached two of three. The third waits for it in dispatch, and so is late in combine, where the two wait."""
+    done = alone.run(4, """
+    exchange = make(timeout=4.0, on_timeout="mask")
+    works(exchange)
+    if job.pe == 2:
+        exchange.leave_out(3)  # nothing is sent to it
+    exchange.dispatch(x, ids, weights, phase="send")
+    if job.pe == 2:
+        time.sleep(1)
+        die()
+    result = exchange.dispatch(phase="recv")
+    y = exchange.combine(result.x.copy(), result.plan)
+    lost = numpy.array([0, 1, 1, 0])[:, None]
+    for _ in range(3):
+        result = exchange.dispatch(x, ids, weights)
+        y = exchange.combine(result.x.copy(), result.plan)
+        assert (y == (2 - lost) * x).all(), y
+    assert exchange.active_mask.tolist() == [True, True, False, True]
+    say(job.pe, "finished")
+    """, WEFT_NODE_SIZE=node_size)
+    for pe, one in enumerate(done):
+        if pe != 2:
+            assert one.lines() == [f"{pe} finished"], one.out + one.err
+
+
 @pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_a_killed_pe_is_named(alone, node_size):
     done = alone.run(3, """
