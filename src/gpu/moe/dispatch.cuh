@@ -18,12 +18,12 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
-// The send is over when the receive begins.
 struct ReceiveMemoryForFew {
   ReceiveMemory receive;
   alignas(16) std::byte tails[kGroupsOfFew][kTailMax];
 };
 
+// The send is over when the receive begins.
 union MemoryForFew {
   SendMemory send;
   ReceiveMemoryForFew received;
@@ -103,18 +103,17 @@ __global__ void __launch_bounds__(kThreads, 1)
   std::uint32_t next = Group::index_of_receiver(exchange.shape.ranks());
   if constexpr (kRows == Rows::Few) {
     if (call.phases.sends) {
-      send_few_rows<kMaking, Path>({receiving, ids, entered.missing, false, {}}, shared.send,
-                                   upcoming);
+      send_few_rows<kMaking, Path>({receiving, ids, false, {}}, shared.send, upcoming);
       __syncthreads();
     }
   } else if (lays_out) {
     begin_rows(receiving);
     TakesRows<Path> takes{order_of(receiving, false), next};
-    send_many_rows<Path>({receiving, ids, entered.missing, true, {}}, shared.send, takes);
+    send_many_rows<Path>({receiving, ids, true, {}}, shared.send, takes);
     next = takes.next;
   } else if (call.phases.sends) {
     TakesNothing nothing;
-    send_many_rows<Path>({receiving, ids, entered.missing, false, {}}, shared.send, nothing);
+    send_many_rows<Path>({receiving, ids, false, {}}, shared.send, nothing);
     __syncthreads();
   }
   if (call.phases.receives) {

@@ -28,24 +28,31 @@ __device__ void copy_row_by_bulk(const Receiving<Path>& receiving, const Row& ro
   }
 }
 
+// One thread: 16 bytes of a row, to all places that the group's list of copies names.
+template <typename Path>
+__device__ void store_copies(const Receiving<Path>& receiving,
+                             std::int32_t copies,
+                             std::uint32_t unit,
+                             const Vector16& data) {
+  const std::size_t bytes = receiving.exchange.shape.row.payload_bytes;
+  const std::int32_t* to = receiving.shared.to[Group::number()];
+#pragma unroll 1
+  for (std::int32_t copy = 0; copy < copies; ++copy) {
+    device::store_data(
+        at<Vector16>(receiving.call.rows, static_cast<std::size_t>(to[copy]) * bytes) + unit, data);
+  }
+}
+
 // A group of several warps.
 template <typename Path>
 __device__ void copy_row(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
-  const Dispatch& call = receiving.call;
-  const std::int32_t* to = receiving.shared.to[Group::number()];
   const std::int32_t copies = receiving.shared.copies[Group::number()];
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
-  for_units_loaded<Rows::Few>(
-      at<Vector16>(row.memory, 0), units, [&](std::uint32_t unit, const Vector16& loaded) {
-#pragma unroll 1
-        for (std::int32_t copy = 0; copy < copies; ++copy) {
-          device::store_data(at<Vector16>(call.rows, static_cast<std::size_t>(to[copy]) *
-                                                         shape.row.payload_bytes) +
-                                 unit,
-                             loaded);
-        }
-      });
+  for_units_loaded<Rows::Few>(at<Vector16>(row.memory, 0), units,
+                              [&](std::uint32_t unit, const Vector16& loaded) {
+                                store_copies(receiving, copies, unit, loaded);
+                              });
   copy_scales(receiving, [&](std::size_t byte) {
     return load_word(row.memory, shape.row.scales_at() + byte);
   });
@@ -84,15 +91,6 @@ __device__ void take_row(const Receiving<Path>& receiving, const Row& row) {
   Group::sync<Rows::Few>();
   if (receiving.shared.copies[group] > 0) {
     copy_row(receiving, row);
-  }
-}
-
-// A warp; WEFT_MOE_RANK_MAJOR: slots without a row name no expert.
-template <typename Path>
-__device__ void mark_empty(const Receiving<Path>& receiving, const Row& row) {
-  const Shape& shape = receiving.exchange.shape;
-  if (lane() < shape.topk) {
-    *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = -1;
   }
 }
 
@@ -183,28 +181,14 @@ class ParcelRow {
 
   // One warp, behind await().
   __device__ Routes routes() const {
-    Routes routes;
-    if (lane() < shape().topk) {
-      routes.id = static_cast<std::int32_t>(word(shape().row.ids_at() + lane() * 4));
-      routes.weight = __uint_as_float(word(shape().row.weights_at() + lane() * 4));
-      routes.place = static_cast<std::int32_t>(word(shape().row.places_at() + lane() * 4));
-    }
-    routes.token = word(shape().row.token_at());
-    return routes;
+    return read_routes(receiving_, [&](std::size_t byte) { return word(byte); });
   }
 
   // To all places in x that the group's list of copies names.
   __device__ void copy() const {
-    const std::int32_t* to = receiving_.shared.to[Group::number()];
     const std::int32_t copies = receiving_.shared.copies[Group::number()];
     for_loaded(copies > 0 ? units_ : 0, [&](std::uint32_t unit, const Vector16& data) {
-#pragma unroll 1
-      for (std::int32_t copy = 0; copy < copies; ++copy) {
-        device::store_data(at<Vector16>(receiving_.call.rows, static_cast<std::size_t>(to[copy]) *
-                                                                  shape().row.payload_bytes) +
-                               unit,
-                           data);
-      }
+      store_copies(receiving_, copies, unit, data);
     });
     if (copies > 0) {
       copy_scales(receiving_,

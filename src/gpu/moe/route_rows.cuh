@@ -29,21 +29,26 @@ struct Routes {
   std::uint32_t token = 0;
 };
 
-// One warp: those of a row that is here.
-template <typename Path>
-__device__ Routes routes_of(const Receiving<Path>& receiving, const Row& row) {
+// One warp: those of a row of which word(byte) has the 4 bytes from `byte` on.
+template <typename Path, typename Word>
+__device__ Routes read_routes(const Receiving<Path>& receiving, Word&& word) {
   const Shape& shape = receiving.exchange.shape;
   Routes routes;
   if (lane() < shape.topk) {
-    routes.id = static_cast<std::int32_t>(load_word(row.memory, shape.row.ids_at() + lane() * 4));
-    routes.weight = __uint_as_float(load_word(row.memory, shape.row.weights_at() + lane() * 4));
+    routes.id = static_cast<std::int32_t>(word(shape.row.ids_at() + lane() * 4));
+    routes.weight = __uint_as_float(word(shape.row.weights_at() + lane() * 4));
     if (!Path::kByRank) {
-      routes.place =
-          static_cast<std::int32_t>(load_word(row.memory, shape.row.places_at() + lane() * 4));
+      routes.place = static_cast<std::int32_t>(word(shape.row.places_at() + lane() * 4));
     }
   }
-  routes.token = load_word(row.memory, shape.row.token_at());
+  routes.token = word(shape.row.token_at());
   return routes;
+}
+
+// One warp: those of a row that is here.
+template <typename Path>
+__device__ Routes routes_of(const Receiving<Path>& receiving, const Row& row) {
+  return read_routes(receiving, [&](std::size_t byte) { return load_word(row.memory, byte); });
 }
 
 // One thread: under which of the source's lanes a combine answers the row, its first that has an expert here.
@@ -143,6 +148,15 @@ __device__ void route(const Receiving<Path>& receiving, const Row& row, const Ro
   }
 }
 
+// A warp; WEFT_MOE_RANK_MAJOR: slots without a row name no expert.
+template <typename Path>
+__device__ void mark_empty(const Receiving<Path>& receiving, const Row& row) {
+  const Shape& shape = receiving.exchange.shape;
+  if (lane() < shape.topk) {
+    *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = -1;
+  }
+}
+
 // A row that never came: nothing is sent back for it, and a reader that sees all slots finds no expert in its.
 template <typename Path>
 __device__ void note_absent(const Receiving<Path>& receiving, const Row& row) {
@@ -150,9 +164,9 @@ __device__ void note_absent(const Receiving<Path>& receiving, const Row& row) {
   if (lane() < shape.topk) {
     at<std::int32_t>(receiving.call.plan,
                      shape.plan().place_here_at(row.source, row.slot))[lane()] = -1;
-    if (receiving.shows_all()) {
-      *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = -1;
-    }
+  }
+  if (receiving.shows_all()) {
+    mark_empty(receiving, row);
   }
 }
 

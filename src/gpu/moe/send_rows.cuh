@@ -20,7 +20,6 @@ struct Sending {
 
   const Receiving<Path>& receiving;
   Ids ids;
-  std::uint64_t missing;  // ranks, as bits
   // Rows for this rank are laid out at once, without the way through its memory: `receiving` is behind begin_rows.
   bool lays_out;
   PendingWords<Path::kRows> words;
@@ -78,7 +77,8 @@ __device__ void find_copies(const Sending<Path>& sending,
           : static_cast<std::int32_t>(destination_of(exchange, static_cast<std::uint32_t>(owner)));
   const unsigned same = __match_any_sync(kAllLanes, rank);
   bool sends = rank >= 0 && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
-  sends = sends && (sending.missing >> static_cast<std::uint32_t>(rank) & 1) == 0 &&
+  sends = sends &&
+          (sending.receiving.entered.missing >> static_cast<std::uint32_t>(rank) & 1) == 0 &&
           !sending.lays_out_for(rank);
   const unsigned senders = __ballot_sync(kAllLanes, sends);
   if (sends) {
