@@ -162,9 +162,11 @@ std::vector<std::size_t> Attendance::wait(Channel& channel,
                                           const std::vector<bool>& active,
                                           double timeouts,
                                           Channel::IfLost if_lost,
-                                          Channel::Visit visit) {
+                                          Channel::Visit visit,
+                                          Channel::Stops stops) {
+  const auto ends = [&] { return has_ended_() || stops(); };
   std::vector<std::size_t> missing =
-      channel.wait(active, timeouts * timeout_s_, if_lost, visit, has_ended_);
+      channel.wait(active, timeouts * timeout_s_, if_lost, visit, ends);
   if (!missing.empty() && has_ended_()) {
     throw Ended{};
   }
@@ -217,12 +219,9 @@ std::vector<std::size_t> Attendance::await_late(Channel& channel,
     visit(inlet);
     --left;
   };
-  const auto stops = [&] { return has_ended_() || (!is_known && left <= 1); };
-  const auto still = channel.wait(flags_of(late, ranks_.count()), timeout_s_,
-                                  Channel::IfLost::FullTime, count, stops);
-  if (!still.empty() && has_ended_()) {
-    throw Ended{};
-  }
+  const auto stops = [&] { return !is_known && left <= 1; };
+  const auto still =
+      wait(channel, flags_of(late, ranks_.count()), 1, Channel::IfLost::FullTime, count, stops);
   at_fault.insert(at_fault.end(), still.begin(), still.end());
   return at_fault;
 }

@@ -105,7 +105,8 @@ class Attendance {
                                               const std::vector<bool>& active,
                                               double timeouts,
                                               Channel::IfLost if_lost,
-                                              Channel::Visit visit = Channel::kNoVisit);
+                                              Channel::Visit visit = Channel::kNoVisit,
+                                              Channel::Stops stops = Channel::kNeverStops);
   [[nodiscard]] std::vector<std::size_t> missing_in_groups(Channel& channel);
   [[nodiscard]] std::vector<std::size_t> recover(Channel& channel,
                                                  const std::vector<std::size_t>& missing,
