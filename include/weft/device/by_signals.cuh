@@ -16,12 +16,12 @@ namespace weft::device::detail {
 
 // Waits until `count` more signals have arrived.
 template <typename Scope>
-__device__ void await_arrivals(TeamControl* control, std::uint64_t count, OperationName operation) {
+__device__ void await_arrivals(Arrivals& arrivals, std::uint64_t count, OperationName operation) {
   if (is_leader<Scope>()) {
     quiet();
-    const std::uint64_t expected = load_relaxed(&control->arrivals_expected) + count;
-    store_relaxed(&control->arrivals_expected, expected);
-    await_at_least(&control->arrivals.value, expected, operation, -1);
+    const std::uint64_t expected = load_relaxed(&arrivals.expected) + count;
+    store_relaxed(&arrivals.expected, expected);
+    await_at_least(&arrivals.signals.value, expected, operation, -1);
     // SYNC device-signal (pairs with include/weft/device/signal.cuh): the senders' data
     fence_acquire();
   }
@@ -30,8 +30,8 @@ __device__ void await_arrivals(TeamControl* control, std::uint64_t count, Operat
 
 template <typename Scope>
 __device__ void send_with_signal(
-    TeamControl* control, std::byte* dest, const std::byte* source, std::size_t bytes, int pe) {
-  put_signal_nbi<Scope>(dest, source, bytes, {&control->arrivals.value, 1, SignalOp::Add}, pe);
+    Arrivals& arrivals, std::byte* dest, const std::byte* source, std::size_t bytes, int pe) {
+  put_signal_nbi<Scope>(dest, source, bytes, {&arrivals.signals.value, 1, SignalOp::Add}, pe);
 }
 
 // Block k of the source is copied to block `me` of dest on member k.
@@ -44,14 +44,14 @@ __device__ void exchange_by_signals(Team team,
   sync<Scope>(team);
   for (std::uint32_t k = 1; k < members.size; ++k) {
     const std::uint32_t i = member_after(members, k);
-    send_with_signal<Scope>(control, blocks.dest + members.me * blocks.bytes,
+    send_with_signal<Scope>(control->arrivals, blocks.dest + members.me * blocks.bytes,
                             blocks.source + i * blocks.source_stride, blocks.bytes,
                             pe_of(members, i));
   }
   copy<Scope>(blocks.dest + members.me * blocks.bytes,
               blocks.source + members.me * blocks.source_stride, blocks.bytes);
   Scope::sync();
-  await_arrivals<Scope>(control, members.size - 1, operation);
+  await_arrivals<Scope>(control->arrivals, members.size - 1, operation);
 }
 
 template <typename Scope>
@@ -63,7 +63,7 @@ __device__ void broadcast_by_signals(Team team,
   sync<Scope>(team);
   if (members.me == root) {
     for (std::uint32_t k = 1; k < members.size; ++k) {
-      send_with_signal<Scope>(control, blocks.dest, blocks.source, blocks.bytes,
+      send_with_signal<Scope>(control->arrivals, blocks.dest, blocks.source, blocks.bytes,
                               pe_of(members, member_after(members, k)));
     }
     if (blocks.dest != blocks.source) {
@@ -71,7 +71,7 @@ __device__ void broadcast_by_signals(Team team,
     }
   }
   Scope::sync();
-  await_arrivals<Scope>(control, members.me == root ? 0 : 1, OperationName::Broadcast);
+  await_arrivals<Scope>(control->arrivals, members.me == root ? 0 : 1, OperationName::Broadcast);
 }
 
 }  // namespace weft::device::detail

@@ -36,6 +36,13 @@ struct alignas(128) Tally {
   std::uint64_t value;
 };
 
+// Signals that follow data. A member that is ahead may send those of its next call, or of the next part of a call, before
+// another has sent those of this one: a sync stands between, or the next ones are counted apart.
+struct alignas(128) Arrivals {
+  Flag signals;            // added to by any member
+  std::uint64_t expected;  // written by this PE only: how many its calls so far wait for
+};
+
 // For collectives in which members access each other's memory (meeting.cuh). [i]: written by member i.
 struct Meeting {
   Tally entered;  // by this PE's own scope
@@ -69,7 +76,6 @@ WEFT_HOST_DEVICE constexpr std::uint32_t broadcast_parcels_of(std::uint32_t parc
 struct alignas(1024) TeamControl {
   // Written by this PE only: the number of calls so far, per kind.
   std::uint64_t sync_epoch;
-  std::uint64_t arrivals_expected;
   Tally exchanges;
   Tally broadcasts;
   // Written by the blocks of this PE's grid.
@@ -79,8 +85,8 @@ struct alignas(1024) TeamControl {
   alignas(128) Flag entered[kFlatMembersMax];
   // Written by the member that signals in this round of a dissemination barrier: the number of signals so far.
   alignas(128) Flag rounds[kRoundsMax];
-  // Written by any member: signals that follow data.
-  alignas(128) Flag arrivals;
+  Arrivals arrivals;
+  Arrivals uneven_arrivals;  // of alltoallv's blocks, which follow its counts without a sync
   // Added to by the scope of member i: a tally of the broadcasts whose parcels it no longer needs.
   alignas(128) Flag broadcast_done[kFlatMembersMax];
   Meeting meetings[kMeetingKinds];

@@ -56,12 +56,12 @@ __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceC
     sync<Scope>(team);  // the scratch memory has been read
     for (std::uint32_t k = 1; k < members.size; ++k) {
       const std::uint32_t i = member_after(members, k);
-      put_signal_nbi<Scope>(scratch + members.me * room,
-                            call.source + i * call.source_stride + first, count,
-                            {&control->arrivals.value, 1, SignalOp::Add}, pe_of(members, i));
+      put_signal_nbi<Scope>(
+          scratch + members.me * room, call.source + i * call.source_stride + first, count,
+          {&control->arrivals.signals.value, 1, SignalOp::Add}, pe_of(members, i));
     }
     Scope::sync();
-    await_arrivals<Scope>(control, members.size - 1, call.operation);
+    await_arrivals<Scope>(control->arrivals, members.size - 1, call.operation);
     const T* mine = call.source + members.me * call.source_stride + first;
     for (std::size_t e = Scope::rank(); e < count; e += Scope::size()) {
       T result{};

@@ -85,7 +85,8 @@ __device__ void scatter_by_stores(const TeamState& team,
   leave<Scope>(team, call);
 }
 
-// The exchange of counts was the sync that a call by signals begins with.
+// The exchange of counts was the sync that a call by signals begins with. A member that has all counts sends blocks while
+// another still waits for counts, so their signals are counted apart.
 template <typename Scope>
 __device__ void scatter_by_signals(const TeamState& team,
                                    TeamControl* control,
@@ -93,7 +94,8 @@ __device__ void scatter_by_signals(const TeamState& team,
                                    const CountMatrix& matrix) {
   for (std::uint32_t k = 1; k < team.size; ++k) {
     const std::uint32_t i = member_after(team, k);
-    send_with_signal<Scope>(control, data.dest + matrix.before(team.me, i) * data.unit,
+    send_with_signal<Scope>(control->uneven_arrivals,
+                            data.dest + matrix.before(team.me, i) * data.unit,
                             data.source + matrix.ahead_of(team.me, i) * data.unit,
                             matrix.at(team.me, i) * data.unit, pe_of(team, i));
   }
@@ -101,7 +103,7 @@ __device__ void scatter_by_signals(const TeamState& team,
               data.source + matrix.ahead_of(team.me, team.me) * data.unit,
               matrix.at(team.me, team.me) * data.unit);
   Scope::sync();
-  await_arrivals<Scope>(control, team.size - 1, OperationName::Alltoall);
+  await_arrivals<Scope>(control->uneven_arrivals, team.size - 1, OperationName::Alltoall);
 }
 
 }  // namespace detail
