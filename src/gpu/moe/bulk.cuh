@@ -109,12 +109,8 @@ class Belt {
   // One thread.
   __device__ void load(std::uint32_t index, const std::byte* from, std::uint32_t bytes) const {
     const std::uint32_t barrier = shared_address(&memory_.filled[index]);
-    WEFT_MOE_BULK("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                  "r"(bytes) : "memory");
-    WEFT_MOE_BULK(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(shared_address(memory_.slots[index])),
-        "l"(from), "r"(bytes), "r"(barrier) : "memory");
+    expect(barrier, bytes);
+    begin_load(memory_.slots[index], from, bytes, barrier);
   }
 
   // One thread, or all of a warp, of which one says taken().
@@ -130,6 +126,20 @@ class Belt {
 
   // One thread, when all have waited.
   __device__ void taken(std::uint32_t index) const { memory_.phases ^= 1U << index; }
+
+  // One thread: parts of several rows, `pitch` bytes apart from slot 0 on, which is what is then waited for. from(i) is a place.
+  template <typename From>
+  __device__ void load_together(std::uint32_t rows,
+                                std::uint32_t pitch,
+                                std::uint32_t bytes,
+                                From&& from) const {
+    await_bulk_reads();
+    const std::uint32_t barrier = shared_address(&memory_.filled[0]);
+    expect(barrier, rows * bytes);
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      begin_load(memory_.slots[0] + std::size_t{i} * pitch, from(i), bytes, barrier);
+    }
+  }
 
   // One thread: the row's first pieces are on their way.
   __device__ void begin_row(const Pieces& pieces, const std::byte* from) const {
@@ -161,6 +171,21 @@ class Belt {
   }
 
  private:
+  static __device__ void expect(std::uint32_t barrier, std::uint32_t bytes) {
+    WEFT_MOE_BULK("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                  "r"(bytes) : "memory");
+  }
+
+  static __device__ void begin_load(std::byte* to,
+                                    const std::byte* from,
+                                    std::uint32_t bytes,
+                                    std::uint32_t barrier) {
+    WEFT_MOE_BULK(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(barrier) : "memory");
+  }
+
   Memory& memory_;
 };
 

@@ -6,6 +6,7 @@
 // Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
 #pragma once
 
+#include "src/gpu/moe/bulk_sums.cuh"
 #include "src/gpu/moe/fp8_sums.cuh"
 #include "src/gpu/moe/remote.cuh"
 #include "src/gpu/moe/sums.cuh"
@@ -86,6 +87,20 @@ struct Combining {
 template <typename Way>
 __device__ Terms& terms_of(const Combining<Way>& combining) {
   return combining.shared.terms[Group::number()];
+}
+
+// A group: the sum of its terms. In the order of the terms, with the same bits in both ways.
+template <typename Type, Rows kRows, typename Way>
+__device__ void store_sum_of_terms(const Combining<Way>& combining, std::byte* to, bool weighs) {
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t units = combining.exchange.shape.output_bytes / kUnit;
+  if constexpr (kRows == Rows::Many) {
+    if (terms.count >= kBulkTermsMin && terms.count <= kBulkTermsMax) {
+      store_sum_by_bulk<Type>(combining.belt(), terms, units, to, weighs);
+      return;
+    }
+  }
+  store_sum<Type, kRows>(terms, units, to, weighs);
 }
 
 inline __device__ unsigned lanes_below() {

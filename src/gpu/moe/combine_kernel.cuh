@@ -34,11 +34,11 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
   if constexpr (kRows == Rows::Many) {
     advances();
     while (answers.has_more() || sums.has_more()) {
-      const bool is_seen = __all_sync(kAllLanes, sums.sees_next());
+      const bool is_seen = sums.sees_next();  // on its way while a row is sent
       if (answers.has_more()) {
         answers.send_next();
       }
-      if (sums.has_more() && (is_seen || !answers.has_more())) {
+      if (sums.has_more() && (__all_sync(kAllLanes, is_seen) != 0 || !answers.has_more())) {
         sums.store_next();
       }
     }
@@ -46,6 +46,7 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
     while (answers.has_more()) {
       answers.send_next();
     }
+    let_next_kernel_begin();
     advances();
     __syncthreads();
     while (sums.has_more()) {
@@ -65,6 +66,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
                    const __grid_constant__ Combine call) {
   __shared__ CombineMemory shared;
+  await_kernel_before();
   const Call entered = enter(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
   CombineBelt* belts = nullptr;
   if constexpr (kRows == Rows::Many) {

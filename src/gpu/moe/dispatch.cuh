@@ -23,17 +23,16 @@ struct ReceiveMemoryForFew {
   alignas(16) std::byte tails[kGroupsOfFew][kTailMax];
 };
 
-// The send is over when the receive begins.
-union MemoryForFew {
-  SendMemory send;
+// Warps may read what comes while another one still sends. The end has the size that the launch gives it.
+struct MemoryForFew {
   ReceiveMemoryForFew received;
+  SendMemory send;
 
   static std::size_t bytes_for(int groups) {
-    return std::max(SendMemory::bytes_for(groups), sizeof(ReceiveMemoryForFew));
+    return offsetof(MemoryForFew, send) + SendMemory::bytes_for(groups);
   }
 };
 
-// The send lays out rows too. Its end has the size that the launch gives it.
 struct MemoryForMany {
   DispatchBelt belts[kGroupsMax];
   ReceiveMemory receive;
@@ -58,6 +57,21 @@ __device__ bool lays_out_own(const Exchange& exchange, const Dispatch& call) {
          exchange.layout != WEFT_MOE_RANK_MAJOR;
 }
 
+// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own rows are laid out. `next`: the
+// group's first row that was not taken meanwhile.
+template <typename Path>
+__device__ void receive(const Receiving<Path>& receiving, bool has_begun, std::uint32_t next) {
+  const Exchange& exchange = receiving.exchange;
+  if (Path::kRows == Rows::Few) {
+    advance(exchange, receiving.entered, &exchange.state->dispatches);
+  }
+  if (!has_begun) {
+    begin_rows(receiving);
+  }
+  receive_rows(order_of(receiving, !has_begun), next);
+  finish(exchange);
+}
+
 template <Making kMaking, typename Path>
 __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
@@ -72,6 +86,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       return 0;
     }
   }();
+  await_kernel_before();
   Ids ids{};
   if (call.phases.sends) {
     if constexpr (kRows == Rows::Few) {
@@ -104,7 +119,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   if constexpr (kRows == Rows::Few) {
     if (call.phases.sends) {
       send_few_rows<kMaking, Path>({receiving, ids, false, {}}, shared.send, upcoming);
-      __syncthreads();
     }
   } else if (lays_out) {
     begin_rows(receiving);
@@ -116,15 +130,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     send_many_rows<Path>({receiving, ids, false, {}}, shared.send, nothing);
     __syncthreads();
   }
+  if (kRows == Rows::Few) {
+    let_next_kernel_begin();
+  }
   if (call.phases.receives) {
-    if (kRows == Rows::Few) {
-      advance(exchange, entered, &exchange.state->dispatches);
-    }
-    if (!lays_out) {
-      begin_rows(receiving);
-    }
-    receive_rows(order_of(receiving, !lays_out), next);
-    finish(exchange);
+    receive(receiving, lays_out, next);
   }
   if (kRows == Rows::Many && lane() == 0) {
     await_bulk_stores();
@@ -134,6 +144,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 // A rank that cannot take part says so, and waits for the others as a receive does.
 __global__ void __launch_bounds__(kThreads)
     refuse_kernel(const __grid_constant__ Exchange exchange, std::uint32_t step) {
+  await_kernel_before();
   const Shape& shape = exchange.shape;
   const bool is_dispatch = step == WEFT_MOE_DISPATCH;
   State& state = *exchange.state;
@@ -212,9 +223,10 @@ inline int dispatch(const Exchange& exchange,
                     Grid grid,
                     weft_stream_t stream) {
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
-    if (const int error =
-            launch_blocks(&count_places, dim3(blocks_that_count(exchange)), dim3(kThreads),
-                          sizeof(CountMemory), stream, exchange, call)) {
+    if (const int error = launch_blocks(
+            &count_places,
+            {dim3(blocks_that_count(exchange)), dim3(kThreads), sizeof(CountMemory), stream},
+            exchange, call)) {
       return error;
     }
   }

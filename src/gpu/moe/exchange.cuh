@@ -94,9 +94,12 @@ struct Group {
   // Receivers begin with the first block that sends no header: with few rows they are not those who send, and have read
   // what they need before the rows come.
   static __device__ std::uint32_t index_of_receiver(std::uint32_t headers) {
+    return number() * gridDim.x + block_of_receiver(headers);
+  }
+
+  static __device__ std::uint32_t block_of_receiver(std::uint32_t headers) {
     const std::uint32_t skipped = headers < gridDim.x ? headers : 0;
-    return number() * gridDim.x +
-           (blockIdx.x >= skipped ? blockIdx.x - skipped : blockIdx.x + gridDim.x - skipped);
+    return blockIdx.x >= skipped ? blockIdx.x - skipped : blockIdx.x + gridDim.x - skipped;
   }
 
   static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
@@ -111,6 +114,8 @@ struct Path {
   static constexpr bool kByRank = kIsByRank;
   // This rank's rows travel as parcels, whatever others do.
   static constexpr bool kParcels = kSendsParcels;
+  // The warps of a group share the tokens before one, and not its lanes. For up to 32 tokens that is one warp, and slower.
+  static constexpr bool kCountsSlots = kRows == Rows::Few && kByRank && !kParcels;
 };
 
 inline __device__ std::uint32_t lane() {
@@ -306,6 +311,21 @@ inline __device__ void record_refusal(const Exchange& exchange,
   // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): the step is written last.
   device::fence_release();
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
+}
+
+// A kernel of this folder may begin while the one before it in the stream ends (launch.cuh): nothing that others write is touched
+// before that one is over.
+inline __device__ void await_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// From here on the next kernel of the stream may do so: it takes the multiprocessors that this one no longer needs.
+inline __device__ void let_next_kernel_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // All threads of the block, when it enters a kernel; `done` counts the calls. One thread reads for all: the words of all blocks are

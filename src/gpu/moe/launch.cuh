@@ -15,18 +15,45 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
+inline constexpr int kGroupsOfFew = 4;
+
+// Whether a kernel may begin while the one before it in the stream ends, and graphs may hold such launches: GPUs of sm_90 with a driver
+// of CUDA 12.3 or later. Kernels for few rows do so, and wait for the one before them themselves (await_kernel_before). Those for
+// many do not: they gain little, and would take more multiprocessors than they were given.
+inline bool may_overlap() {
+  static const bool may = [] {
+    int device = 0;
+    int major = 0;
+    int driver = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           cudaDriverGetVersion(&driver) == cudaSuccess && major >= 9 && driver >= 12030;
+  }();
+  return may;
+}
+
+// A kernel with its grid; what launch_blocks needs besides its arguments.
+struct Launch {
+  dim3 blocks;
+  dim3 threads;
+  std::size_t shared_bytes;
+  weft_stream_t stream;
+  bool overlaps = false;
+};
+
 template <typename... Parameters, typename... Arguments>
-int launch_blocks(void (*kernel)(Parameters...),
-                  dim3 blocks,
-                  dim3 threads,
-                  std::size_t shared_bytes,
-                  weft_stream_t stream,
-                  Arguments&&... arguments) {
+int launch_blocks(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arguments) {
   cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
+  config.gridDim = how.blocks;
+  config.blockDim = how.threads;
+  config.dynamicSmemBytes = how.shared_bytes;
+  config.stream = how.stream;
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &overlap;
+  config.numAttrs = how.overlaps ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
@@ -37,12 +64,12 @@ int launch(void (*kernel)(Parameters...),
            weft_stream_t stream,
            Arguments&&... arguments) {
   const auto groups = static_cast<unsigned>(grid.groups);
-  return launch_blocks(kernel, dim3(static_cast<unsigned>(grid.blocks)),
-                       dim3(kThreads / groups, groups), shared_bytes, stream,
+  return launch_blocks(kernel,
+                       {dim3(static_cast<unsigned>(grid.blocks)), dim3(kThreads / groups, groups),
+                        shared_bytes, stream, grid.groups <= kGroupsOfFew && may_overlap()},
                        std::forward<Arguments>(arguments)...);
 }
 
-inline constexpr int kGroupsOfFew = 4;
 // The kernels for many rows, where there are any.
 inline constexpr Rows kManyRows = kHasManyRows ? Rows::Many : Rows::Few;
 

@@ -1,7 +1,7 @@
 // What a receiver works out before it takes rows: how many each source sends, and where each expert's rows begin. Every block
 // does so for itself, from the headers; the groups also zero the rows between experts that the alignment leaves.
 //
-// Device code: all threads of a block together, unless it says otherwise.
+// Device code: all readers of a block together, unless it says otherwise.
 #pragma once
 
 #include <weft/moe/number.hpp>
@@ -11,6 +11,28 @@
 #include "src/gpu/moe/words.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+
+// The threads of a block that read headers: all but its first warp, which may yet wait for what it has sent to be there, behind
+// a fence, while they work out what comes.
+struct Readers {
+  static constexpr std::uint32_t kCount = kThreads - kWarp;
+  static constexpr std::uint32_t kWarps = kCount / kWarp;
+
+  static __device__ bool have_this_thread() { return thread_of_block() >= kWarp; }
+
+  static __device__ std::uint32_t thread() { return thread_of_block() - kWarp; }
+
+  static __device__ std::uint32_t warp() { return thread() / kWarp; }
+
+  static __device__ void sync() { asm volatile("bar.sync 15, %0;" ::"n"(kCount) : "memory"); }
+
+  // A warp's number among those of all blocks, and how many there are. In the order of Group::index_of_receiver.
+  static __device__ std::uint32_t warp_of_grid(std::uint32_t headers) {
+    return warp() * gridDim.x + Group::block_of_receiver(headers);
+  }
+
+  static __device__ std::uint32_t warps_of_grid() { return kWarps * gridDim.x; }
+};
 
 struct ReceiveMemory {
   std::int32_t rows[kRanksMax];  // of each source
@@ -22,8 +44,8 @@ struct ReceiveMemory {
   // [source][local expert]: rows, then the first of them in x.
   std::int32_t experts[kExpertsMax + kRanksMax];
   alignas(16) std::int32_t
-      of_warp[2][kThreads / kWarp];  // sums of a scan; every other one uses the other half
-  std::int32_t gaps[kThreads][2];    // rows without a token: the first, and how many
+      of_warp[2][Readers::kWarps];        // sums of a scan; every other one uses the other half
+  std::int32_t gaps[Readers::kCount][2];  // rows without a token: the first, and how many
   std::int32_t gap_count;
   // Of each group:
   bool has_come[kGroupsMax];
@@ -61,6 +83,11 @@ struct Receiving {
   __device__ bool shows_all() const {
     return Path::kByRank && exchange.layout == WEFT_MOE_RANK_MAJOR;
   }
+
+  // So the first warp need not be back from its fence before they do.
+  __device__ bool readers_take_rows() const {
+    return shows_all() && Path::kRows == Rows::Few && !Path::kParcels;
+  }
 };
 
 // ---- Headers
@@ -77,8 +104,8 @@ template <typename Path>
 __device__ void decide(const Receiving<Path>& receiving, std::uint32_t parcels) {
   const Exchange& exchange = receiving.exchange;
 #pragma unroll 1
-  for (std::uint32_t source = thread_of_block() / kWarp; source < exchange.shape.ranks();
-       source += kThreads / kWarp) {
+  for (std::uint32_t source = Readers::warp(); source < exchange.shape.ranks();
+       source += Readers::kWarps) {
     bool has_come = !is_missing(exchange, source);
 #pragma unroll 1
     for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
@@ -123,65 +150,7 @@ __device__ bool take_parcel(const Receiving<Path>& receiving,
   return await_parcel(exchange, receiving.entered, source, {from, first}, data, never_gives_up);
 }
 
-// All threads of the block: rows of each source, and of each of its experts here.
-template <typename Path>
-__device__ void read_headers(const Receiving<Path>& receiving) {
-  const Exchange& exchange = receiving.exchange;
-  ReceiveMemory& shared = receiving.shared;
-  const std::uint32_t ranks = exchange.shape.ranks();
-  const std::uint32_t parcels = Path::kByRank ? 1 : 1 + local_experts(exchange);
-  if (exchange.masks && blockIdx.x == 0) {
-    decide(receiving, parcels);
-  }
-#pragma unroll 1
-  for (std::uint32_t i = thread_of_block(); i < ranks * parcels; i += kThreads) {
-    const std::uint32_t source = i / parcels;
-    const std::uint32_t index = i - source * parcels;
-    std::uint64_t data = 0;
-    const bool has_come = take_parcel(receiving, source, index, data);
-    if (index > 0) {
-      experts_of(receiving, source, index - 1) =
-          has_come ? static_cast<std::int32_t>(static_cast<std::uint32_t>(data)) : 0;
-      continue;
-    }
-    const std::int32_t rows = has_come ? unpacked(data).rows : 0;
-    if (rows < 0 && blockIdx.x == 0) {
-      record_refusal(exchange, WEFT_MOE_DISPATCH, receiving.number(), source, kRefused);
-    }
-    const auto most = static_cast<std::int32_t>(exchange.shape.max_tokens);
-    shared.rows[source] = rows < 0 ? 0 : min(rows, most);
-    shared.as_parcels[source] =
-        !kBetweenNodes && has_come && (unpacked(data).mode & kAsParcels) != 0;
-  }
-  __syncthreads();
-  if (thread_of_block() == 0) {
-    std::int32_t most = 0;
-    bool some_as_parcels = false;
-    bool some_as_words = false;
-#pragma unroll 1
-    for (std::uint32_t source = 0; source < ranks; ++source) {
-      const std::int32_t rows = shared.rows[source];
-      most = max(most, rows);
-      some_as_parcels = some_as_parcels || (rows > 0 && shared.as_parcels[source]);
-      some_as_words = some_as_words || (rows > 0 && !shared.as_parcels[source]);
-    }
-    shared.most_rows = most;
-    shared.some_as_parcels = some_as_parcels;
-    shared.some_as_words = some_as_words;
-  }
-  __syncthreads();
-  if (blockIdx.x == 0) {
-#pragma unroll 1
-    for (std::uint32_t source = thread_of_block(); source < ranks; source += kThreads) {
-      at<std::int32_t>(receiving.call.plan, exchange.shape.plan().rows_here_at())[source] =
-          shared.rows[source];
-    }
-  }
-}
-
-// ---- Where rows begin
-
-// One thread: rank layouts.
+// One thread: where each source's rows begin, in rank layouts.
 template <typename Path>
 __device__ void begin_ranks(const Receiving<Path>& receiving) {
   ReceiveMemory& shared = receiving.shared;
@@ -204,9 +173,68 @@ __device__ void begin_ranks(const Receiving<Path>& receiving) {
   }
 }
 
-// The sum of `value` of all threads before this one; `total` of all. All threads of the block; a barrier stands between two
-// calls with the same `of_warp`.
-inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWarp],
+// Rows of each source, and of each of its experts here.
+template <typename Path>
+__device__ void read_headers(const Receiving<Path>& receiving) {
+  const Exchange& exchange = receiving.exchange;
+  ReceiveMemory& shared = receiving.shared;
+  const std::uint32_t ranks = exchange.shape.ranks();
+  const std::uint32_t parcels = Path::kByRank ? 1 : 1 + local_experts(exchange);
+  if (exchange.masks && blockIdx.x == 0) {
+    decide(receiving, parcels);
+  }
+#pragma unroll 1
+  for (std::uint32_t i = Readers::thread(); i < ranks * parcels; i += Readers::kCount) {
+    const std::uint32_t source = i / parcels;
+    const std::uint32_t index = i - source * parcels;
+    std::uint64_t data = 0;
+    const bool has_come = take_parcel(receiving, source, index, data);
+    if (index > 0) {
+      experts_of(receiving, source, index - 1) =
+          has_come ? static_cast<std::int32_t>(static_cast<std::uint32_t>(data)) : 0;
+      continue;
+    }
+    const std::int32_t rows = has_come ? unpacked(data).rows : 0;
+    if (rows < 0 && blockIdx.x == 0) {
+      record_refusal(exchange, WEFT_MOE_DISPATCH, receiving.number(), source, kRefused);
+    }
+    const auto most = static_cast<std::int32_t>(exchange.shape.max_tokens);
+    shared.rows[source] = rows < 0 ? 0 : min(rows, most);
+    shared.as_parcels[source] =
+        !kBetweenNodes && has_come && (unpacked(data).mode & kAsParcels) != 0;
+  }
+  Readers::sync();
+  if (Readers::thread() == 0) {
+    std::int32_t most = 0;
+    bool some_as_parcels = false;
+    bool some_as_words = false;
+#pragma unroll 1
+    for (std::uint32_t source = 0; source < ranks; ++source) {
+      const std::int32_t rows = shared.rows[source];
+      most = max(most, rows);
+      some_as_parcels = some_as_parcels || (rows > 0 && shared.as_parcels[source]);
+      some_as_words = some_as_words || (rows > 0 && !shared.as_parcels[source]);
+    }
+    shared.most_rows = most;
+    shared.some_as_parcels = some_as_parcels;
+    shared.some_as_words = some_as_words;
+    if constexpr (Path::kByRank) {
+      begin_ranks(receiving);
+    }
+  }
+  if (blockIdx.x == 0) {
+#pragma unroll 1
+    for (std::uint32_t source = Readers::thread(); source < ranks; source += Readers::kCount) {
+      at<std::int32_t>(receiving.call.plan, exchange.shape.plan().rows_here_at())[source] =
+          shared.rows[source];
+    }
+  }
+}
+
+// ---- Where rows begin
+
+// The sum of `value` of all readers before this one; `total` of all. A barrier stands between two calls with the same `of_warp`.
+inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[Readers::kWarps],
                                           std::int32_t value,
                                           std::int32_t& total) {
   std::int32_t sum = value;
@@ -215,46 +243,46 @@ inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[kThreads / kWa
     sum += lane() >= distance ? other : 0;
   }
   if (lane() == kWarp - 1) {
-    of_warp[thread_of_block() / kWarp] = sum;
+    of_warp[Readers::warp()] = sum;
   }
   __syncwarp();
-  __syncthreads();
+  Readers::sync();
   std::int32_t before = 0;
   total = 0;
-  for (std::uint32_t warp = 0; warp < kThreads / kWarp; ++warp) {
-    before += warp < thread_of_block() / kWarp ? of_warp[warp] : 0;
+  for (std::uint32_t warp = 0; warp < Readers::kWarps; ++warp) {
+    before += warp < Readers::warp() ? of_warp[warp] : 0;
     total += of_warp[warp];
   }
   return before + sum - value;
 }
 
-// The groups zero the rows that the list of gaps names.
+// The rows that the list of gaps names become zeros.
 template <typename Path>
 __device__ void clear_gaps(const Receiving<Path>& receiving) {
   const Dispatch& call = receiving.call;
   const Shape& shape = receiving.exchange.shape;
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
 #pragma unroll 1
-  for (std::int32_t gap = static_cast<std::int32_t>(Group::number());
-       gap < receiving.shared.gap_count; gap += static_cast<std::int32_t>(Group::of_block())) {
+  for (std::int32_t gap = 0; gap < receiving.shared.gap_count; ++gap) {
 #pragma unroll 1
     for (std::int32_t i = 0; i < receiving.shared.gaps[gap][1]; ++i) {
       const auto row = static_cast<std::size_t>(receiving.shared.gaps[gap][0] + i);
-      for_units(units, [&](std::uint32_t unit) {
-        device::store_data(at<Vector16>(call.rows, row * shape.row.payload_bytes) + unit, {});
-      });
 #pragma unroll 1
-      for (std::size_t k = Group::thread(); k < shape.row.scale_bytes; k += Group::size()) {
+      for (std::uint32_t unit = Readers::thread(); unit < units; unit += Readers::kCount) {
+        device::store_data(at<Vector16>(call.rows, row * shape.row.payload_bytes) + unit, {});
+      }
+#pragma unroll 1
+      for (std::size_t k = Readers::thread(); k < shape.row.scale_bytes; k += Readers::kCount) {
         call.row_scales[row * shape.row.scale_bytes + k] = std::byte{0};
       }
-      if (Group::thread() == 0) {
+      if (Readers::thread() == 0) {
         call.row_weights[row] = 0;
       }
     }
   }
 }
 
-// All threads of the block: expert layouts, so many experts at a time as there are threads.
+// Expert layouts, so many experts at a time as there are readers.
 template <typename Path>
 __device__ void begin_experts(const Receiving<Path>& receiving) {
   const Exchange& exchange = receiving.exchange;
@@ -265,8 +293,8 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
   const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
   std::int32_t end = 0;
 #pragma unroll 1
-  for (std::uint32_t first = 0; first < experts; first += kThreads) {
-    const std::uint32_t expert = first + thread_of_block();
+  for (std::uint32_t first = 0; first < experts; first += Readers::kCount) {
+    const std::uint32_t expert = first + Readers::thread();
     std::int32_t rows = 0;
 #pragma unroll 1
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
@@ -279,11 +307,12 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
         expert >= experts ? 0
         : is_padded ? capacity
                     : static_cast<std::int32_t>(weft::moe::align_up(rows, exchange.alignment));
-    if (thread_of_block() == 0) {
+    if (Readers::thread() == 0) {
       shared.gap_count = 0;
     }
     std::int32_t total = 0;
-    const std::int32_t begin = end + sum_before(shared.of_warp[first / kThreads % 2], room, total);
+    const std::int32_t begin =
+        end + sum_before(shared.of_warp[first / Readers::kCount % 2], room, total);
     end += total;
 #pragma unroll 1
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
@@ -298,11 +327,11 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
       shared.gaps[gap][0] = begin + rows;
       shared.gaps[gap][1] = room - rows;
     }
-    __syncthreads();
+    Readers::sync();
     clear_gaps(receiving);
-    __syncthreads();
+    Readers::sync();
   }
-  if (blockIdx.x == 0 && thread_of_block() == 0) {
+  if (blockIdx.x == 0 && Readers::thread() == 0) {
     receiving.call.offsets[experts] = end;
   }
 }

@@ -340,16 +340,21 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
   }
 }
 
-// All threads of the block: how many rows come, and where those of each source or expert begin.
+// All threads of the block: how many rows come, and where those of each source or expert begin. All may use that behind it, but
+// where readers alone take rows: then the others behind receive_rows.
 template <typename Path>
 __device__ void begin_rows(const Receiving<Path>& receiving) {
-  read_headers(receiving);
-  if constexpr (!Path::kByRank) {
-    begin_experts(receiving);
-  } else if (thread_of_block() == 0) {
-    begin_ranks(receiving);
+  if (Readers::have_this_thread()) {
+    read_headers(receiving);
+    if constexpr (!Path::kByRank) {
+      begin_experts(receiving);
+    }
   }
-  __syncthreads();
+  if (!receiving.readers_take_rows()) {
+    __syncthreads();
+  } else if (Readers::have_this_thread()) {
+    Readers::sync();
+  }
 }
 
 // Behind begin_rows.
@@ -360,6 +365,25 @@ __device__ Order<Path> order_of(const Receiving<Path>& receiving, bool has_own) 
           receiving.shows_all() ? exchange.shape.max_tokens
                                 : static_cast<std::uint32_t>(receiving.shared.most_rows),
           has_own};
+}
+
+// All threads of the grid, where rows stay in place: nothing is copied, so each warp has rows of its own. visit(row); and of slots
+// without one, that there is none.
+template <typename Path, typename Visit>
+__device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
+  if (!Readers::have_this_thread()) {
+    return;
+  }
+#pragma unroll 1
+  for (std::uint32_t i = Readers::warp_of_grid(order.receiving.exchange.shape.ranks());
+       i < order.count(); i += Readers::warps_of_grid()) {
+    const Row row = order.row(i);
+    if (order.is_empty(row)) {
+      mark_empty(order.receiving, row);
+    } else {
+      visit(row);
+    }
+  }
 }
 
 // All threads of the grid: the group's rows from number `first` on, but those that come as parcels; and of slots without a row,
@@ -379,27 +403,12 @@ __device__ void take_rows(const Order<Path>& order, std::uint32_t first) {
         take_row(order.receiving, row);
       }
     }
-    // Nothing is copied: each warp takes rows of its own.
-#pragma unroll 1
-    for (i += Group::warp() * Group::count(); with_empty && i < order.count();
-         i += Group::warps() * Group::count()) {
-      if (const Row row = order.row(i); order.has(row)) {
-        take_in_place(order.receiving, row);
-      } else if (order.is_empty(row)) {
-        mark_empty(order.receiving, row);
-      }
-    }
-  }
-}
-
-// The same, where no row comes that way.
-template <typename Path>
-__device__ void mark_all_empty(const Order<Path>& order, std::uint32_t first) {
-#pragma unroll 1
-  for (std::uint32_t i = first + Group::warp() * Group::count(); i < order.count();
-       i += Group::warps() * Group::count()) {
-    if (const Row row = order.row(i); order.is_empty(row)) {
-      mark_empty(order.receiving, row);
+    if (with_empty) {
+      for_rows_in_place(order, [&](const Row& row) {
+        if (order.has(row)) {
+          take_in_place(order.receiving, row);
+        }
+      });
     }
   }
 }
@@ -455,10 +464,13 @@ __device__ void receive_rows(const Order<Path>& order, std::uint32_t first) {
     if (receiving.shared.some_as_words) {
       take_others();
     } else if (receiving.shows_all()) {
-      mark_all_empty(order, first);
+      for_rows_in_place(order, [](const Row& /*row*/) {});
     }
   } else {
     take_rows(order, first);
+    if (receiving.readers_take_rows()) {
+      __syncthreads();
+    }
     if (!kBetweenNodes && receiving.shared.some_as_parcels) {
       take_others();
     }

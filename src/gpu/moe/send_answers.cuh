@@ -8,14 +8,17 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-// A row that dispatch brought here; none if its lane is negative.
+// A row that dispatch brought here. Loaded ahead: what compares the loads comes when the row is sent, as a warp waits there.
 struct Answered {
   std::uint32_t source;
   std::uint32_t slot;
+  std::int32_t rows;  // of the source
   std::int32_t lane;  // token * topk + its first lane here, at the source
   // Of the lane that this thread has, in the group's first warp.
   std::int32_t place;  // in x
   float weight;
+
+  __device__ bool exists() const { return static_cast<std::int32_t>(slot) < rows && lane >= 0; }
 };
 
 // Number `index` of all, slot by slot. Its loads do not wait for each other: the plan has room for rows that did not come.
@@ -28,11 +31,11 @@ __device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t 
   const std::uint32_t slot =
       combining.sources() == 0 ? shape.max_tokens : slot_of(exchange, index, combining.sources());
   const std::uint32_t source = combining.source(index - slot * combining.sources());
-  Answered row{source, slot, -1, -1, 0};
+  Answered row{source, slot, 0, -1, -1, 0};
   if (slot >= shape.max_tokens || combining.is_gone(source) || !combining.call.phases.sends) {
     return row;
   }
-  const std::int32_t rows = at<std::int32_t>(plan, shape.plan().rows_here_at())[source];
+  row.rows = at<std::int32_t>(plan, shape.plan().rows_here_at())[source];
   row.lane = *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot));
   if (Group::warp() == 0 && lane() < (Way::kByRank ? 1 : shape.topk)) {
     row.place = at<std::int32_t>(plan, shape.plan().place_here_at(source, slot))[lane()];
@@ -40,7 +43,6 @@ __device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t 
       row.weight = at<float>(plan, shape.plan().weights_here_at(source, slot))[lane()];
     }
   }
-  row.lane = static_cast<std::int32_t>(slot) < rows ? row.lane : -1;
   return row;
 }
 
@@ -124,7 +126,7 @@ __device__ void send_answer(const Combining<Way>& combining,
     }
     answers = min(terms.count, 1U);
   } else if (terms.count > 0 && combining.is_reduced() && !Way::kByRank) {
-    store_sum<Type, kRows>(terms, units, combining.shared.to[group][0], combining.weighs());
+    store_sum_of_terms<Type, kRows>(combining, combining.shared.to[group][0], combining.weighs());
     answers = 1;
   } else if constexpr (kRows == Rows::Many && Way::kByRank) {
     if (lane() == 0 && terms.count > 0) {
@@ -165,7 +167,7 @@ class Answers {
     const Answered row = next_;
     index_ += Group::count();
     next_ = answered_row(combining_, index_);
-    if (row.lane >= 0) {
+    if (row.exists()) {
       send_answer<Type, kRows>(combining_, row, words_);
     }
     end_far_answer(combining_, row.source, row.slot);

@@ -90,6 +90,27 @@ struct Target {
   }
 };
 
+// visit(id), for all of a token's ids that are here, in their order.
+template <typename Visit>
+__device__ void for_ids_of(const Ids& ids, std::uint32_t token, Visit&& visit) {
+  const std::int32_t* of_token = ids.here + token * ids.topk;
+  if (ids.topk % 4 == 0) {
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < ids.topk; i += 4) {
+      const int4 four = *reinterpret_cast<const int4*>(of_token + i);
+      visit(four.x);
+      visit(four.y);
+      visit(four.z);
+      visit(four.w);
+    }
+  } else {
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < ids.topk; ++i) {
+      visit(of_token[i]);
+    }
+  }
+}
+
 // Of tokens before `token`: how many name `expert`, and how many go where it is. For ids that are here.
 struct Earlier {
   std::int32_t naming;
@@ -107,24 +128,11 @@ inline __device__ Earlier count_earlier(const Exchange& exchange,
     const std::uint32_t other = begin + lane();
     bool names = false;
     bool goes = false;
-    const auto look_at = [&](std::int32_t id) {
-      names = names || id == expert;
-      goes = goes || target.has(id);
-    };
-    if (ids.topk % 4 == 0) {
-#pragma unroll 1
-      for (std::uint32_t i = 0; other < token && i < ids.topk; i += 4) {
-        const int4 four = *reinterpret_cast<const int4*>(ids.here + other * ids.topk + i);
-        look_at(four.x);
-        look_at(four.y);
-        look_at(four.z);
-        look_at(four.w);
-      }
-    } else {
-#pragma unroll 1
-      for (std::uint32_t i = 0; other < token && i < ids.topk; ++i) {
-        look_at(ids.here[other * ids.topk + i]);
-      }
+    if (other < token) {
+      for_ids_of(ids, other, [&](std::int32_t id) {
+        names = names || id == expert;
+        goes = goes || target.has(id);
+      });
     }
     earlier.naming += __popc(__ballot_sync(kAllLanes, names));
     earlier.going += __popc(__ballot_sync(kAllLanes, goes));
@@ -263,10 +271,44 @@ inline __device__ void find_places(const Exchange& exchange,
   }
 }
 
+// The same for rank layouts, where no places are needed, and the warps share the tokens. The slots are 0 before.
+inline __device__ void find_slots(const Exchange& exchange,
+                                  const Ids& ids,
+                                  GroupMemory& group,
+                                  std::uint32_t token) {
+  const auto bit_of = [&](std::int32_t id) {
+    return id < 0 ? 0
+                  : std::uint64_t{1} << destination_of(
+                        exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(id)));
+  };
+  const bool has_id = lane() < ids.topk;
+  const std::uint64_t mine = has_id ? bit_of(ids.here[token * ids.topk + lane()]) : 0;
+  std::int32_t going = 0;
+#pragma unroll 1
+  for (std::uint32_t first = Group::thread() - lane(); first < token; first += Group::size()) {
+    std::uint64_t ranks = 0;
+    if (first + lane() < token) {
+      for_ids_of(ids, first + lane(), [&](std::int32_t id) { ranks |= bit_of(id); });
+    }
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < ids.topk; ++i) {
+      const std::uint64_t rank = __shfl_sync(kAllLanes, mine, static_cast<int>(i));
+      const std::int32_t found = __popc(__ballot_sync(kAllLanes, (ranks & rank) != 0));
+      going += i == lane() ? found : 0;
+    }
+  }
+  if (going != 0) {
+    atomicAdd(&group.slots[lane()], going);
+  }
+}
+
 // All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
 template <typename Path>
 __device__ Ids begin_ids(const Exchange& exchange, const Dispatch& call, SendMemory& shared) {
   Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
+  if (Path::kCountsSlots && Group::thread() < kTopkMax) {
+    shared.group().slots[Group::thread()] = 0;
+  }
   if (!Path::kParcels && counts_before(call.tokens, ids.topk)) {
     return ids;
   }

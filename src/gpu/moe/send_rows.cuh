@@ -225,7 +225,7 @@ __device__ Lane lane_here(const Exchange& exchange,
   Lane found;
   if (lane() < ids.topk) {
     found.slot = group.slots[lane()];
-    found.place = group.places[lane()];
+    found.place = Path::kCountsSlots ? 0 : group.places[lane()];
     found.given = ids.here[token * ids.topk + lane()];
   }
   return found;
@@ -252,7 +252,11 @@ __device__ void prepare_token(const Sending<Path>& sending,
     write_tail(exchange, call, ids, group, routes, token);
   } else {
     if (Path::kParcels || ids.here != nullptr) {
-      find_places(exchange, ids, group, token);
+      if constexpr (Path::kCountsSlots) {
+        find_slots(exchange, ids, group, token);
+      } else {
+        find_places(exchange, ids, group, token);
+      }
     }
     Group::sync<kRows>();
     const std::uint32_t warp = Group::warp();
@@ -267,6 +271,9 @@ __device__ void prepare_token(const Sending<Path>& sending,
     }
   }
   Group::sync<kRows>();
+  if (Path::kCountsSlots && Group::thread() < kTopkMax) {
+    group.slots[Group::thread()] = 0;  // for the next token
+  }
 }
 
 // A warp: the row goes through its belt, as the caller gave it.

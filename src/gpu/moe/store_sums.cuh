@@ -140,9 +140,9 @@ __device__ void store_token(const Combining<Way>& combining, std::uint32_t token
     return;
   }
   if (combining.call.precision != WEFT_MOE_LANES) {
-    store_sum<Type, kRows>(terms_of(combining), units,
-                           combining.call.out + std::size_t{token} * shape.output_bytes,
-                           combining.weighs() && !combining.is_reduced());
+    store_sum_of_terms<Type, kRows>(combining,
+                                    combining.call.out + std::size_t{token} * shape.output_bytes,
+                                    combining.weighs() && !combining.is_reduced());
     return;
   }
   for (std::uint32_t i = 0; i < shape.topk; ++i) {
