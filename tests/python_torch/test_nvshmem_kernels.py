@@ -403,6 +403,54 @@ def test_collectives_in_kernels_of_cute(cute, jobs, pes, node):
     """)
 
 
+@pytest.mark.parametrize("element, operations", [("float32", "min max"), ("int32", "and or xor"), ("float64", "sum prod"), ("int32", "sum prod"),
+                                                 ("int64", "min max"), ("float16", "sum max"), ("float32", "reducescatter")])
+@SHAPES
+def test_reductions_in_kernels_of_cute(cute, jobs, pes, node, element, operations):
+    """Values of which each operation has another result, exact in each type. Few operations a kernel: each compiles for 10 s."""
+    operations = operations.split()
+    scatter = operations == ["reducescatter"]
+    call, operations = ("reducescatter", ["sum"]) if scatter else ("reduce", operations)
+    outs = [f"out_{one}" for one in operations]
+    calls = "\n".join(f'            device.{call}_block(Teams.TEAM_WORLD, out_{one}, source, "{one}")\n            device.sync_all_block()' for one in operations)
+    annotated = ", ".join(f"{one}: cute.Tensor" for one in [*outs, "source"])
+    jobs(pes, node, CUTE + f"""
+        @cute.kernel
+        def calls({annotated}):
+{calls}
+
+        @cute.jit
+        def launch({annotated}):
+            calls({", ".join([*outs, "source"])}).launch(grid=[1, 1, 1], block=[128, 1, 1])
+
+        import functools, operator
+        dtype, each = torch.{element}, 300
+        size = each * count if {scatter} else each
+        source, outs = symmetric(size, dtype), [symmetric(each, dtype) for _ in range({len(outs)})]
+
+        def values(pe):  # 1 to 13, in another order at each PE
+            return [(3 * index + 5 * pe) % 13 + 1 for index in range(size)]
+        source[:] = torch.tensor(values(me)).to("cuda").to(dtype)
+        torch.cuda.synchronize()
+        nvshmem.barrier_all()
+        again = run(launch, *shown(*outs, source))
+        combine = dict(sum=operator.add, prod=operator.mul, min=min, max=max, xor=operator.xor)
+        combine["and"], combine["or"] = operator.and_, operator.or_
+        for turn in range(2):
+            for name, out in zip({operations!r}, outs):
+                expected = [functools.reduce(combine[name], column) for column in zip(*map(values, range(count)))]
+                if {scatter}:
+                    expected = expected[each * me:each * (me + 1)]
+                assert out.cpu().double().tolist() == expected, (name, turn, out)
+                out.zero_()
+            torch.cuda.synchronize()
+            nvshmem.barrier_all()
+            if turn == 0:
+                again()
+        end()
+    """)
+
+
 def test_a_kernel_of_cute_stores_to_a_peers_memory(cute, jobs):
     jobs(2, 2, CUTE + """
         @cute.kernel
