@@ -46,7 +46,6 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
     while (answers.has_more()) {
       answers.send_next();
     }
-    let_next_kernel_begin();
     advances();
     __syncthreads();
     while (sums.has_more()) {

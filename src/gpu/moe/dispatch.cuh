@@ -130,9 +130,6 @@ __global__ void __launch_bounds__(kThreads, 1)
     send_many_rows<Path>({receiving, ids, false, {}}, shared.send, nothing);
     __syncthreads();
   }
-  if (kRows == Rows::Few) {
-    let_next_kernel_begin();
-  }
   if (call.phases.receives) {
     receive(receiving, lays_out, next);
   }

@@ -313,18 +313,12 @@ inline __device__ void record_refusal(const Exchange& exchange,
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
 }
 
-// A kernel of this folder may begin while the one before it in the stream ends (launch.cuh): nothing that others write is touched
-// before that one is over.
+// A kernel of this folder may begin when the last blocks of the one before it in the stream end (launch.cuh): nothing that others
+// write is touched before that one is over. None lets the next one begin earlier. Its blocks would take the place of those that have
+// ended, while others wait for a peer, whose kernel may wait for one that finds no room here.
 inline __device__ void await_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// From here on the next kernel of the stream may do so: it takes the multiprocessors that this one no longer needs.
-inline __device__ void let_next_kernel_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

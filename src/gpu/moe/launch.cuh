@@ -17,9 +17,9 @@ namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr int kGroupsOfFew = 4;
 
-// Whether a kernel may begin while the one before it in the stream ends, and graphs may hold such launches: GPUs of sm_90 with a driver
-// of CUDA 12.3 or later. Kernels for few rows do so, and wait for the one before them themselves (await_kernel_before). Those for
-// many do not: they gain little, and would take more multiprocessors than they were given.
+// Whether a kernel may begin when the last blocks of the one before it in the stream end, and graphs may hold such launches: GPUs of
+// sm_90 with a driver of CUDA 12.3 or later. Kernels for few rows do so, and wait for the one before them themselves
+// (await_kernel_before). Those for many would gain little.
 inline bool may_overlap() {
   static const bool may = [] {
     int device = 0;
