@@ -1,6 +1,9 @@
 """Programs of NVSHMEM's host calls on symmetric memory of the host: every family, set-up by launcher, MPI and unique id,
 in several shapes, and what is wrong is said in one sentence. No GPU."""
+import os
 import shutil
+import socket
+import subprocess
 
 import pytest
 
@@ -40,6 +43,18 @@ def test_under_mpirun(compiled, launcher):
     if not shutil.which(launcher[0]):
         pytest.skip(f"no {launcher[0]}")
     assert well(*launcher, compiled("host_tour"), **HOST_MEMORY) == "all well\n"
+
+
+def test_by_what_torchrun_sets(compiled):
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "none"}
+    ranks = [subprocess.Popen([compiled("host_tour")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=os.environ | HOST_MEMORY | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)]
+    outputs = [rank.communicate(timeout=120) for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], outputs
+    assert sorted(out for out, _ in outputs) == ["", "all well\n"]
 
 
 @pytest.mark.parametrize("worlds, pes, rounds", [(1, 1, 1), (1, 4, 3), (8, 2, 1)])
