@@ -307,12 +307,14 @@ COLLECTIVE_FUNCTIONS = [*memory(EXCHANGES), *typed(RMA, EXCHANGES)]
 
 
 def reduce(op):
+    """In kernels with the type that stands for T named, so that no function has to be made of a template for each T."""
     sides = "nvshmem_team_t team, T *dest, const T *source, size_t nreduce"
+    word = "Canonical" if op in ("min", "max") else "Bits"  # sums, products and bits do not depend on the sign
     made = []
     for verb in ("reduce", "reducescatter"):
         for prototype, gpu, *host in scopes("int", f"TYPE_{op}_{verb}", sides, "team, dest, source, nreduce", verb, "Collectives"):
             host = [host[0].replace("(CALL,", f"(CALL, Operation::{op.title()},")] if host else []
-            made.append((prototype, gpu, *host))
+            made.append((prototype, gpu and gpu.replace("(team", f"<::weft_nvshmem::{word}<T>>(team"), *host))
     return made
 
 

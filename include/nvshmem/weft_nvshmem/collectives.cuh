@@ -56,17 +56,18 @@ struct Collectives {
     return 0;
   }
 
-#define WEFT_NVSHMEM_REDUCTION(name, Op)                                                     \
-  template <typename T>                                                                      \
-  static __device__ int name##_reduce(nvshmem_team_t team, T* dest, const T* source,         \
-                                      std::size_t count) {                                   \
-    return combine<Op>(team, dest, source, {count, 0, weft::device::OperationName::Reduce}); \
-  }                                                                                          \
-  template <typename T>                                                                      \
-  static __device__ int name##_reducescatter(nvshmem_team_t team, T* dest, const T* source,  \
-                                             std::size_t count) {                            \
-    return combine<Op>(team, dest, source,                                                   \
-                       {count, count, weft::device::OperationName::ReduceScatter});          \
+// T: one of the types that stand for all of a size (words.cuh), so that few functions are made.
+#define WEFT_NVSHMEM_REDUCTION(name, Op)                                                          \
+  template <typename T>                                                                           \
+  static __device__ int name##_reduce(nvshmem_team_t team, void* dest, const void* source,        \
+                                      std::size_t count) {                                        \
+    return run<Op, T>(team, dest, source, {count, 0, weft::device::OperationName::Reduce});       \
+  }                                                                                               \
+  template <typename T>                                                                           \
+  static __device__ int name##_reducescatter(nvshmem_team_t team, void* dest, const void* source, \
+                                             std::size_t count) {                                 \
+    return run<Op, T>(team, dest, source,                                                         \
+                      {count, count, weft::device::OperationName::ReduceScatter});                \
   }
   WEFT_NVSHMEM_REDUCTION(and, And)
   WEFT_NVSHMEM_REDUCTION(or, Or)
@@ -84,26 +85,16 @@ struct Collectives {
     weft::device::OperationName operation;
   };
 
-  template <typename Op, typename T>
-  static __device__ int combine(nvshmem_team_t team, T* dest, const T* source, const Shape& shape) {
-    using Exact = Canonical<T>;
-    if constexpr (std::is_integral<T>::value && !kDependsOnSign<Op>) {
-      run<Op>(team, reinterpret_cast<BitsOf<sizeof(T)>*>(dest),
-              reinterpret_cast<const BitsOf<sizeof(T)>*>(source), shape);
-    } else {
-      run<Op>(team, reinterpret_cast<Exact*>(dest), reinterpret_cast<const Exact*>(source), shape);
-    }
-    return 0;
-  }
-
   // Not inlined: names of several types share it.
   template <typename Op, typename T>
-  static __device__ __noinline__ void run(nvshmem_team_t team,
-                                          T* dest,
-                                          const T* source,
-                                          const Shape& shape) {
+  static __device__ __noinline__ int run(nvshmem_team_t team,
+                                         void* dest,
+                                         const void* source,
+                                         const Shape& shape) {
     weft::device::detail::reduce<Scope, Op, T>(
-        Team{team}, {dest, source, shape.count, shape.source_stride, shape.operation});
+        Team{team}, {static_cast<T*>(dest), static_cast<const T*>(source), shape.count,
+                     shape.source_stride, shape.operation});
+    return 0;
   }
 };
 

@@ -64,10 +64,6 @@ using weft::device::And;
 using weft::device::Or;
 using weft::device::Xor;
 
-// Sums, products and bits do not depend on the sign: one instance serves both.
-template <typename Op>
-inline constexpr bool kDependsOnSign = std::is_same<Op, Min>::value || std::is_same<Op, Max>::value;
-
 }  // namespace weft_nvshmem
 
 #endif  // WEFT_NVSHMEM_REDUCE_OPERATIONS_CUH

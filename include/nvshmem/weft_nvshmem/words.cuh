@@ -58,6 +58,10 @@ struct CanonicalOf<T, true> {
 template <typename T>
 using Canonical = typename CanonicalOf<T>::type;
 
+// The same without the sign.
+template <typename T>
+using Bits = std::conditional_t<std::is_integral<T>::value, BitsOf<sizeof(T)>, T>;
+
 template <typename To, typename From>
 __device__ To bits_as(From value) {
   static_assert(sizeof(To) == sizeof(From), "the same bits");
