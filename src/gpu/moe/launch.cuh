@@ -17,18 +17,23 @@ namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr int kGroupsOfFew = 4;
 
+// Of the GPU of this process; 0 if it cannot be asked.
+inline int attribute_of_gpu(cudaDeviceAttr which) {
+  int device = 0;
+  int value = 0;
+  const bool is_known = cudaGetDevice(&device) == cudaSuccess &&
+                        cudaDeviceGetAttribute(&value, which, device) == cudaSuccess;
+  return is_known ? value : 0;
+}
+
 // Whether a kernel may begin when the last blocks of the one before it in the stream end, and graphs may hold such launches: GPUs of
 // sm_90 with a driver of CUDA 12.3 or later. Kernels for few rows do so, and wait for the one before them themselves
-// (await_kernel_before). Those for many would gain little.
+// (await_kernel_before). Those for many do not: their gain was measured with an earlier begin alone (docs/MOE_MEASUREMENTS.md).
 inline bool may_overlap() {
   static const bool may = [] {
-    int device = 0;
-    int major = 0;
     int driver = 0;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           cudaDriverGetVersion(&driver) == cudaSuccess && major >= 9 && driver >= 12030;
+    return cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030 &&
+           attribute_of_gpu(cudaDevAttrComputeCapabilityMajor) >= 9;
   }();
   return may;
 }
@@ -75,17 +80,9 @@ inline constexpr Rows kManyRows = kHasManyRows ? Rows::Many : Rows::Few;
 
 // Whether the GPU of this process can run them: it has bulk copies, and a block has the shared memory for them.
 inline bool takes_many_rows() {
-  static const bool does = [] {
-    int device = 0;
-    int major = 0;
-    int shared_bytes = 0;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
-               cudaSuccess &&
-           major >= 9 && static_cast<std::size_t>(shared_bytes) >= kSharedBytesMax;
-  }();
+  static const bool does = attribute_of_gpu(cudaDevAttrComputeCapabilityMajor) >= 9 &&
+                           attribute_of_gpu(cudaDevAttrMaxSharedMemoryPerBlockOptin) >=
+                               static_cast<int>(kSharedBytesMax);
   return does;
 }
 
