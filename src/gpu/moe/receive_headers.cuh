@@ -1,5 +1,5 @@
 // What a receiver works out before it takes rows: how many each source sends, and where each expert's rows begin. Every block
-// does so for itself, from the headers; the groups also zero the rows between experts that the alignment leaves.
+// does so for itself, from the headers, and zeroes its share of the rows between experts that the alignment leaves.
 //
 // Device code: all readers of a block together, unless it says otherwise.
 #pragma once

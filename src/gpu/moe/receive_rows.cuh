@@ -340,8 +340,8 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
   }
 }
 
-// All threads of the block: how many rows come, and where those of each source or expert begin. All may use that behind it, but
-// where readers alone take rows: then the others behind receive_rows.
+// All threads of the block: how many rows come, and where those of each source or expert begin. Behind it all may use that. Where
+// readers alone take rows, the first warp may only when they have (receive_rows).
 template <typename Path>
 __device__ void begin_rows(const Receiving<Path>& receiving) {
   if (Readers::have_this_thread()) {
