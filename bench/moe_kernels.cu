@@ -4,7 +4,7 @@
 // median over samples on each PE, then the largest and the least over PEs.
 //
 //   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact] [--payload made|given] [--blocks N]
-//                                  [--tokens 1,8,32,128] [--samples N]
+//                                  [--outputs sent|in-place] [--tokens 1,8,32,128] [--samples N]
 #include <weft/device.h>
 #include <weft/moe.h>
 
@@ -49,7 +49,8 @@ struct Options {
   weft_moe_layout layout = WEFT_MOE_EXPERT_PADDED;
   int blocks = 0;
   int samples = 21;
-  bool is_given = false;  // fp8 by the caller
+  bool is_given = false;     // fp8 by the caller
+  bool is_in_place = false;  // the experts' rows, where peers read them
   std::vector<int> tokens{1, 8, 32, 128};
 };
 
@@ -65,6 +66,8 @@ Options parse(int count, char** arguments) {
                                                  : WEFT_MOE_EXPERT_PADDED;
     } else if (name == "--payload") {
       options.is_given = value == "given";
+    } else if (name == "--outputs") {
+      options.is_in_place = value == "in-place";
     } else if (name == "--blocks") {
       options.blocks = std::atoi(value.c_str());
     } else if (name == "--samples") {
@@ -99,6 +102,7 @@ class Pair {
     config.timeout_s = 20;
     config.memory = WEFT_MOE_DEVICE;
     config.blocks = options.blocks;
+    config.outputs_in_place = options.is_in_place ? 1 : 0;
     require(weft_moe_create(&config, &exchange_) == WEFT_OK, "weft_moe_create");
     weft_moe_shape shape{};
     require(weft_moe_get_shape(exchange_, &shape) == WEFT_OK, "weft_moe_get_shape");
@@ -131,9 +135,9 @@ class Pair {
     rows_.counts = on_gpu(std::vector<std::int32_t>(kExperts));
     rows_.offsets = on_gpu(std::vector<std::int64_t>(kExperts + 1));
     plan_ = on_gpu(std::vector<std::uint8_t>(shape.plan_bytes));
-    outputs_ = {on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80)), 0,
-                WEFT_MOE_REDUCED, is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH,
-                nullptr};
+    experts_rows_ = on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80));
+    outputs_ = {experts_rows_, 0, WEFT_MOE_REDUCED,
+                is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
     out_ = on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden));
   }
 
@@ -144,7 +148,7 @@ class Pair {
     for (const void* address :
          {tokens_.x, tokens_.scales, static_cast<const void*>(tokens_.topk_ids),
           static_cast<const void*>(tokens_.topk_weights), static_cast<const void*>(rows_.counts),
-          static_cast<const void*>(rows_.offsets), static_cast<const void*>(plan_), outputs_.rows,
+          static_cast<const void*>(rows_.offsets), static_cast<const void*>(plan_), experts_rows_,
           static_cast<const void*>(out_)}) {
       cudaFree(const_cast<void*>(address));
     }
@@ -158,6 +162,7 @@ class Pair {
   }
 
   void combine(cudaStream_t stream) {
+    outputs_.rows = rows_.outputs != nullptr ? rows_.outputs : experts_rows_;
     require(weft_moe_combine_on_stream(exchange_, WEFT_MOE_BOTH, plan_, &outputs_, out_, stream) ==
                 WEFT_OK,
             "weft_moe_combine_on_stream");
@@ -171,6 +176,7 @@ class Pair {
   weft_moe_tokens tokens_{};
   weft_moe_rows rows_{};
   std::uint8_t* plan_ = nullptr;
+  const void* experts_rows_ = nullptr;
   weft_moe_outputs outputs_{};
   std::uint16_t* out_ = nullptr;
 };
@@ -234,9 +240,10 @@ void report(const char* what, const Options& options, int tokens, bool in_graph,
     std::printf(
         "{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": "
         "%.2f, "
-        "\"pes\": %d, \"layout\": %d, \"payload\": \"%s\", \"blocks\": %d}\n",
+        "\"pes\": %d, \"layout\": %d, \"payload\": \"%s\", \"outputs\": \"%s\", \"blocks\": %d}\n",
         what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(),
-        options.layout, options.is_given ? "given" : "made", options.blocks);
+        options.layout, options.is_given ? "given" : "made",
+        options.is_in_place ? "in place" : "sent", options.blocks);
     std::fflush(stdout);
   }
   weft_free(mine);

@@ -93,11 +93,15 @@ typedef struct weft_moe_config {
   weft_moe_memory memory; /* of WEFT_MOE_DEVICE: after weft_device_init */
   weft_moe_row_per row_per;
   int blocks; /* WEFT_MOE_DEVICE: of 512 threads, at most; 0: as many as the GPU has multiprocessors. May differ. */
+  /* 1: a dispatch also says where the experts' rows may be written, in weft_moe_rows.outputs, so that combine need not copy
+   * them: the ranks of a node read them there. Only WEFT_MOE_DEVICE with rank layouts. */
+  int outputs_in_place;
 } weft_moe_config;
 
 /* Collective over all PEs of the job, each with its own team; the fields are equal on the PEs of one team. On
  * PEs that do not take part, *exchange may only be passed to weft_moe_destroy. Takes symmetric memory: about
- * 2 (WEFT_MOE_RANK_MAJOR: 3) * ranks * max_tokens rows of a dispatch, and 2 * max_tokens * topk rows of a combine. */
+ * 2 (WEFT_MOE_RANK_MAJOR: 3) * ranks * max_tokens rows of a dispatch (with outputs_in_place, also of a combine), and
+ * 2 * max_tokens * topk rows of a combine. */
 WEFT_EXPORT int weft_moe_create(const weft_moe_config* config, weft_moe_t* exchange);
 /* Collective over all PEs of the job. NULL is accepted. Its plans can only be freed afterwards. */
 WEFT_EXPORT int weft_moe_destroy(weft_moe_t exchange);
@@ -150,6 +154,9 @@ typedef struct weft_moe_rows {
   int32_t* counts; /* memory of the caller: number of rows of each local expert, or of each rank */
   int64_t*
       offsets; /* memory of the caller, one more than counts: where each begins, in rows; the last is the number of rows */
+  /* Set by weft_moe_dispatch_on_stream: with outputs_in_place [rows_max][hidden] of the type `output`, packed, in the order of x, else
+   * NULL. May be written once this dispatch has been received. */
+  void* outputs;
 } weft_moe_rows;
 
 WEFT_EXPORT int weft_moe_dispatch_recv(weft_moe_t exchange,
@@ -183,8 +190,10 @@ typedef enum weft_moe_weighting {
 } weft_moe_weighting;
 
 typedef struct weft_moe_outputs {
-  const void*
-      rows; /* of the type `output`, at the positions of the dispatched rows that they belong to */
+  /* Of the type `output`, at the positions of the dispatched rows that they belong to. weft_moe_rows.outputs, on all ranks or on
+   * none, are read by the peers where they are, so do not write them until a dispatch that was sent after this combine has been
+   * received. The second dispatch after theirs reuses them. */
+  const void* rows;
   size_t stride; /* bytes from row to row; 0: packed */
   weft_moe_precision precision;
   weft_moe_weighting weighting;

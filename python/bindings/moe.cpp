@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -64,11 +65,19 @@ std::array<Address, 8> places_of(const weft_moe_rows& rows) {
           rows.weights_stride};
 }
 
+// Those, and the outputs.
+std::array<Address, 9> places_with_outputs(const weft_moe_rows& rows) {
+  std::array<Address, 9> places{};
+  std::ranges::copy(places_of(rows), places.begin());
+  places.back() = reinterpret_cast<Address>(rows.outputs);
+  return places;
+}
+
 // In the order of python/weft/moe/exchange.py.
 struct Exchange {
   weft_moe_t handle = nullptr;
 
-  Exchange(const std::optional<Team*>& team, const std::array<int, 13>& numbers, double timeout) {
+  Exchange(const std::optional<Team*>& team, const std::array<int, 14>& numbers, double timeout) {
     constexpr const char* kName = "weft.moe.Exchange";
     weft_moe_config config{};
     config.team = team.has_value() ? (*team)->handle : WEFT_TEAM_WORLD;
@@ -86,6 +95,7 @@ struct Exchange {
     config.memory = static_cast<weft_moe_memory>(numbers[10]);
     config.blocks = numbers[11];
     config.row_per = static_cast<weft_moe_row_per>(numbers[12]);
+    config.outputs_in_place = numbers[13];
     run(kName, [&] { return weft_moe_create(&config, &handle); });
   }
 
@@ -113,8 +123,8 @@ struct Exchange {
 
   // ---- On a GPU. phase: a weft_moe_phase. stream: a cudaStream_t as a number.
 
-  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as dispatch_recv.
-  std::array<Address, 8> dispatch_on_stream(const std::array<int, 3>& phase_count_type,
+  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as dispatch_recv, then outputs.
+  std::array<Address, 9> dispatch_on_stream(const std::array<int, 3>& phase_count_type,
                                             const std::array<Address, 4>& given,
                                             const std::array<Address, 6>& found,
                                             Address plan,
@@ -130,7 +140,7 @@ struct Exchange {
       return weft_moe_dispatch_on_stream(handle, static_cast<weft_moe_phase>(phase_count_type[0]),
                                          &tokens, &rows, at<void>(plan), at<CUstream_st>(stream));
     });
-    return places_of(rows);
+    return places_with_outputs(rows);
   }
 
   // addresses: rows, weights, out, plan, stream. numbers: phase, precision, weighting.
@@ -237,7 +247,7 @@ struct Exchange {
 void register_moe(nb::module_& module) {
   nb::class_<Plan>(module, "MoePlan").def(nb::init<>());
   nb::class_<Exchange>(module, "MoeExchange")
-      .def(nb::init<const std::optional<Team*>&, const std::array<int, 13>&, double>(),
+      .def(nb::init<const std::optional<Team*>&, const std::array<int, 14>&, double>(),
            "team"_a.none(), "numbers"_a, "timeout"_a)
       .def("close", &Exchange::close)
       .def("shape", &Exchange::shape)

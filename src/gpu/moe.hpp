@@ -69,6 +69,9 @@ struct Combine {
   weft_moe_weighting weighting{};
   const float* weights = nullptr;
   std::byte* out = nullptr;
+  // All ranks read each other's outputs where they are. `rows` are then outputs from number `first_output` on.
+  bool is_in_place = false;
+  std::uint32_t first_output = 0;
 };
 
 [[nodiscard]] int combine(const Exchange& exchange,

@@ -36,6 +36,32 @@ void require_on_gpu(const char* name, const void* address, std::uintptr_t alignm
   }
 }
 
+// Where the experts may write what they make of the rows of dispatch `number`; null without outputs_in_place.
+std::byte* outputs_of(const gpu::moe::Shape& shape, std::byte* memory, std::uint64_t number) {
+  return shape.keeps_outputs ? memory + shape.output_at(shape.turn_of(number) * shape.arrivals())
+                             : nullptr;
+}
+
+// If the rows of the call are such outputs, peers read them where they are.
+void find_outputs(const gpu::moe::Shape& shape, const std::byte* memory, gpu::moe::Combine& call) {
+  if (!shape.keeps_outputs || call.rows < memory + shape.output_at(0) ||
+      call.rows >= memory + shape.bytes()) {
+    return;
+  }
+  for (std::size_t turn = 0; turn < shape.generations; ++turn) {
+    const std::size_t first = turn * shape.arrivals();
+    if (call.rows == memory + shape.output_at(first) && call.stride == shape.output_bytes) {
+      call.is_in_place = call.precision == WEFT_MOE_REDUCED && !shape.stages;
+      call.first_output = static_cast<std::uint32_t>(first);
+      return;
+    }
+  }
+  fail(Status::InvalidArgument,
+       "expert_out, {}, is a part of the outputs of a dispatch; give all of them, from their first "
+       "row on, with a stride of {} bytes",
+       static_cast<const void*>(call.rows), shape.output_bytes);
+}
+
 }  // namespace
 
 GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
@@ -173,8 +199,8 @@ void GpuExchange::check() {
            found.refused_call, pe);
     }
     fail(Status::Mismatch,
-         "{} {}: PE {} asked for another precision or weighting than this PE; give the same on all "
-         "PEs",
+         "{} {}: PE {} asked for another precision or weighting than this PE, or gave outputs of a "
+         "dispatch where this PE gave other rows, or the reverse; give the same on all PEs",
          name, found.refused_call, pe);
   }
   if (const std::uint64_t bits = missing(); bits != 0 && config_.on_timeout == WEFT_MOE_ERROR) {
@@ -333,6 +359,7 @@ void GpuExchange::dispatch(weft_moe_phase phase,
       rows->ids_stride = exchange_.shape.topk * sizeof(std::int32_t);
       rows->weights_stride = (is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
     }
+    rows->outputs = outputs_of(exchange_.shape, memory_, dispatches_);
     call.rows = static_cast<std::byte*>(rows->x);
     call.row_scales = static_cast<std::byte*>(rows->scales);
     call.row_ids = rows->ids;
@@ -388,11 +415,7 @@ void GpuExchange::combine(weft_moe_phase phase,
   const bool receives = phase != WEFT_MOE_SEND;
   require(sends ? Step::Idle : Step::Combining, sends ? "a combine" : "the receive of a combine");
   check();
-  checked(WEFT_MOE_COMBINE, stream, [&] {
-    require_on_gpu("plan", plan, kAlignment);
-    check_outputs(outputs, out, receives);
-  });
-  const gpu::moe::Combine call{
+  gpu::moe::Combine call{
       .phases = {sends, receives},
       .plan = static_cast<std::byte*>(plan),
       .rows = static_cast<const std::byte*>(outputs.rows),
@@ -401,6 +424,11 @@ void GpuExchange::combine(weft_moe_phase phase,
       .weighting = outputs.weighting,
       .weights = outputs.topk_weights,
       .out = static_cast<std::byte*>(out)};
+  checked(WEFT_MOE_COMBINE, stream, [&] {
+    require_on_gpu("plan", plan, kAlignment);
+    check_outputs(outputs, out, receives);
+    find_outputs(exchange_.shape, memory_, call);
+  });
   enqueued(gpu::moe::combine(exchange_, call, grid(), stream));
   step_ = receives ? Step::Idle : Step::Combining;
 }

@@ -26,6 +26,7 @@ gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   const Ranks ranks(config.team);
   shape.stages = std::any_of(ranks.pes.begin(), ranks.pes.end(),
                              [](int pe) { return weft_node_of(pe) != weft_node(); });
+  shape.keeps_outputs = config.outputs_in_place != 0;
   shape.settle();
   return shape;
 }

@@ -34,8 +34,8 @@ void run_absence(weft_moe_on_timeout on_timeout) {
     Array<std::int64_t> offsets(static_cast<std::size_t>(shape.local_experts) + 1, Where::Own);
     const weft_moe_tokens given{tokens.count, x.get(),   WEFT_MOE_BF16,
                                 nullptr,      ids.get(), weights.get()};
-    weft_moe_rows rows{rows_x.get(), nullptr,      nullptr, rows_weights.get(), 0, 0, 0, 0,
-                       counts.get(), offsets.get()};
+    weft_moe_rows rows{rows_x.get(), nullptr,       nullptr, rows_weights.get(), 0, 0, 0, 0,
+                       counts.get(), offsets.get(), nullptr};
     for (int call = 0; call < 2; ++call) {
       const int status =
           weft_moe_dispatch_on_stream(exchange, WEFT_MOE_BOTH, &given, &rows, plan.get(), nullptr);

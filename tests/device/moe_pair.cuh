@@ -55,6 +55,10 @@ inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
   }
 }
 
+inline bool is_by_rank(weft_moe_layout layout) {
+  return layout == WEFT_MOE_RANK_MAJOR || layout == WEFT_MOE_RANK_COMPACT;
+}
+
 inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
   weft_moe_config config{};
   config.team = WEFT_TEAM_WORLD;
@@ -71,6 +75,7 @@ inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
   config.memory = memory;
   config.blocks = sizes.blocks;
   config.row_per = WEFT_MOE_ROW_PER_RANK;  // whose sums a GPU has, bit by bit
+  config.outputs_in_place = memory == WEFT_MOE_DEVICE && is_by_rank(sizes.layout) ? 1 : 0;
   return config;
 }
 
@@ -205,9 +210,7 @@ class Pair {
 
   [[nodiscard]] weft_moe_t device() const { return device_; }
 
-  [[nodiscard]] bool is_by_rank() const {
-    return sizes_.layout == WEFT_MOE_RANK_MAJOR || sizes_.layout == WEFT_MOE_RANK_COMPACT;
-  }
+  [[nodiscard]] bool is_by_rank() const { return suite::moe::is_by_rank(sizes_.layout); }
 
   [[nodiscard]] std::size_t parts() const {
     return static_cast<std::size_t>(is_by_rank() ? shape_.ranks : shape_.local_experts);
@@ -263,8 +266,9 @@ inline weft_moe_plan_t dispatch_on_cpu(const Pair& pair, const Tokens& tokens, R
       tokens.count,        tokens.x.data(),
       pair.sizes().source, tokens.scales.empty() ? nullptr : tokens.scales.data(),
       tokens.ids.data(),   tokens.weights.data()};
-  weft_moe_rows rows{to.x.data(), to.scales.data(), to.ids.data(),    to.weights.data(), 0, 0, 0,
-                     0,           to.counts.data(), to.offsets.data()};
+  weft_moe_rows rows{
+      to.x.data(),      to.scales.data(),  to.ids.data(), to.weights.data(), 0, 0, 0, 0,
+      to.counts.data(), to.offsets.data(), nullptr};
   weft_moe_plan_t plan = nullptr;
   suite::require_weft(weft_moe_dispatch_send(pair.host(), &given), "weft_moe_dispatch_send");
   suite::require_weft(weft_moe_dispatch_recv(pair.host(), &rows, &plan), "weft_moe_dispatch_recv");
@@ -294,7 +298,7 @@ class GpuDispatch {
                pair.sizes().source, tokens.scales.empty() ? nullptr : scales_.get(),
                ids_.get(),          weights_.get()},
         rows_{rows_x_.get(), rows_scales_.get(), rows_ids_.get(), rows_weights_.get(), 0, 0, 0, 0,
-              counts_.get(), offsets_.get()} {}
+              counts_.get(), offsets_.get(),     nullptr} {}
 
   int run(weft_moe_phase phase, cudaStream_t stream = nullptr) {
     return weft_moe_dispatch_on_stream(pair_.device(), phase, &given_, &rows_, plan_.get(), stream);
@@ -402,9 +406,39 @@ inline void compare_sources(const Pair& pair,
 struct Mode {
   weft_moe_precision precision;
   weft_moe_weighting weighting;
+  bool splits = false;  // a send, then a receive
 };
 
-// The rows of the experts: any, but the same on both sides.
+// A combine on the GPU, of rows at `outputs.rows`.
+inline void expect_sums(const Pair& pair,
+                        const weft_moe_outputs& outputs,
+                        GpuDispatch& gpu,
+                        bool splits,
+                        const std::vector<std::byte>& expected,
+                        const std::string& what) {
+  Array<std::byte> out(expected.size() + 16, Where::Own);
+  out.fill(suite::kPoison);
+  const auto combine = [&](weft_moe_phase phase) {
+    suite::require_weft(
+        weft_moe_combine_on_stream(pair.device(), phase, gpu.plan(), &outputs, out.get(), nullptr),
+        "weft_moe_combine_on_stream");
+  };
+  combine(splits ? WEFT_MOE_SEND : WEFT_MOE_BOTH);
+  if (splits) {
+    combine(WEFT_MOE_RECEIVE);
+  }
+  suite::require_cuda(cudaDeviceSynchronize(), "a combine on the GPU");
+  suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
+  const std::vector<std::byte> found = out.read();
+  const auto differs = std::mismatch(expected.begin(), expected.end(), found.begin());
+  if (differs.first != expected.end()) {
+    suite::fail("%s: combine, precision %d, weighting %d: byte %zu of %zu differs", what.c_str(),
+                outputs.precision, outputs.weighting,
+                static_cast<std::size_t>(differs.first - expected.begin()), expected.size());
+  }
+}
+
+// The rows of the experts: any, but the same on both sides. Rows by rank are sent, and also read in place.
 inline void compare_combine(const Pair& pair,
                             const Tokens& tokens,
                             weft_moe_plan_t plan,
@@ -425,28 +459,15 @@ inline void compare_combine(const Pair& pair,
   suite::require_weft(weft_moe_combine_recv(pair.host(), expected.data()), "weft_moe_combine_recv");
 
   const OnGpu<std::byte> gpu_rows(rows);
-  Array<std::byte> out(bytes + 16, Where::Own);
-  out.fill(suite::kPoison);
   outputs.rows = gpu_rows.get();
   outputs.topk_weights = gpu.weights();
-  const bool splits = mode.precision == WEFT_MOE_EXACT;
-  suite::require_weft(
-      weft_moe_combine_on_stream(pair.device(), splits ? WEFT_MOE_SEND : WEFT_MOE_BOTH, gpu.plan(),
-                                 &outputs, out.get(), nullptr),
-      "weft_moe_combine_on_stream");
-  if (splits) {
-    suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_RECEIVE, gpu.plan(),
-                                                   &outputs, out.get(), nullptr),
-                        "weft_moe_combine_on_stream");
-  }
-  suite::require_cuda(cudaDeviceSynchronize(), "a combine on the GPU");
-  suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
-  const std::vector<std::byte> found = out.read();
-  const auto differs = std::mismatch(expected.begin(), expected.end(), found.begin());
-  if (differs.first != expected.end()) {
-    suite::fail("%s: combine, precision %d, weighting %d: byte %zu of %zu differs", what.c_str(),
-                mode.precision, mode.weighting,
-                static_cast<std::size_t>(differs.first - expected.begin()), bytes);
+  expect_sums(pair, outputs, gpu, mode.splits || mode.precision == WEFT_MOE_EXACT, expected, what);
+  if (gpu.rows().outputs != nullptr && mode.precision == WEFT_MOE_REDUCED) {
+    suite::require_cuda(
+        cudaMemcpy(gpu.rows().outputs, gpu_rows.get(), rows.size(), cudaMemcpyDeviceToDevice),
+        "the experts' rows in place");
+    outputs.rows = gpu.rows().outputs;
+    expect_sums(pair, outputs, gpu, mode.splits, expected, what + ", in place");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/device/moe_pair.cuh"
@@ -49,7 +50,8 @@ void run_case(const Sizes& sizes,
     compare(pair, expected, found, what.c_str());
     compare_sources(pair, plan, gpu, what.c_str());
     if (pair.is_by_rank()) {
-      compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED}, what);
+      compare_combine(pair, tokens, plan, gpu,
+                      {WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED, round % 2 == 1}, what);
       compare_fp8(pair, tokens, plan, gpu, WEFT_MOE_UNWEIGHTED, what);
     } else {
       for (const weft_moe_weighting weighting :
@@ -176,7 +178,19 @@ DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them
            1);
 }
 
-DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
+// What the next dispatch sends.
+void give(GpuDispatch& gpu, const Tokens& next, cudaStream_t stream) {
+  const auto copy = [stream](void* to, const void* from, std::size_t bytes) {
+    suite::require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream),
+                        "new tokens");
+  };
+  copy(gpu.ids(), next.ids.data(), next.ids.size() * sizeof(std::int64_t));
+  copy(gpu.x(), next.x.data(), next.x.size());
+  copy(gpu.weights(), next.weights.data(), next.weights.size() * sizeof(float));
+}
+
+// A graph of a pair, replayed with new routes. Rows by rank go back from where peers read them.
+void replay_pairs(weft_moe_layout layout, std::uint32_t replays) {
   const Sizes sizes{32,
                     256,
                     experts_for(16),
@@ -185,11 +199,13 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
                     WEFT_MOE_SCALES_NONE,
                     WEFT_MOE_BF16,
                     WEFT_MOE_BF16,
-                    WEFT_MOE_EXPERT_PADDED,
+                    layout,
                     1,
                     0.1,
                     false};
   const Pair pair(sizes);
+  const weft_moe_weighting weighting =
+      pair.is_by_rank() ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH;
   Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
   GpuDispatch gpu(pair, tokens);
   Array<std::byte> out(bytes_of(sizes.output, 32 * 256), Where::Own);
@@ -201,25 +217,22 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
                       "cudaStreamBeginCapture");
   suite::require_weft(gpu.run(WEFT_MOE_BOTH, stream), "weft_moe_dispatch_on_stream, captured");
   // The experts give their rows back as they are.
-  const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH,
-                                 nullptr};
+  weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, weighting, nullptr};
+  if (gpu.rows().outputs != nullptr) {
+    outputs.rows = gpu.rows().outputs;
+    suite::require_cuda(cudaMemcpyAsync(gpu.rows().outputs, gpu.rows().x,
+                                        pair.shape().rows_max * pair.shape().payload_bytes,
+                                        cudaMemcpyDeviceToDevice, stream),
+                        "the experts' rows in place");
+  }
   suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(), &outputs,
                                                  out.get(), stream),
                       "weft_moe_combine_on_stream, captured");
   suite::require_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
   suite::require_cuda(cudaGraphInstantiate(&replayed, graph, 0), "cudaGraphInstantiate");
-  const std::uint32_t replays = suite::turns(10000, 30);
   for (std::uint32_t replay = 0; replay < replays; ++replay) {
     const Tokens next = make_tokens(sizes, 0, 3 * (replay % 50) + 3);
-    suite::require_cuda(cudaMemcpyAsync(gpu.ids(), next.ids.data(), next.ids.size() * 8,
-                                        cudaMemcpyHostToDevice, stream),
-                        "new ids");
-    suite::require_cuda(
-        cudaMemcpyAsync(gpu.x(), next.x.data(), next.x.size(), cudaMemcpyHostToDevice, stream),
-        "new rows");
-    suite::require_cuda(cudaMemcpyAsync(gpu.weights(), next.weights.data(), next.weights.size() * 4,
-                                        cudaMemcpyHostToDevice, stream),
-                        "new weights");
+    give(gpu, next, stream);
     suite::require_cuda(cudaGraphLaunch(replayed, stream), "cudaGraphLaunch");
     suite::require_cuda(cudaStreamSynchronize(stream), "a replay");
     if (replay % (replays / 10) != 0) {
@@ -227,8 +240,7 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
     }
     Received received(pair);
     const weft_moe_plan_t plan = dispatch_on_cpu(pair, next, received);
-    const weft_moe_outputs back{received.x.data(), 0, WEFT_MOE_REDUCED,
-                                WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
+    const weft_moe_outputs back{received.x.data(), 0, WEFT_MOE_REDUCED, weighting, nullptr};
     std::vector<std::byte> expected(out.count());
     suite::require_weft(weft_moe_combine_send(pair.host(), plan, &back), "weft_moe_combine_send");
     suite::require_weft(weft_moe_combine_recv(pair.host(), expected.data()),
@@ -242,6 +254,61 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
   cudaGraphExecDestroy(replayed);
   cudaGraphDestroy(graph);
   cudaStreamDestroy(stream);
+}
+
+DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
+  replay_pairs(WEFT_MOE_EXPERT_PADDED, suite::turns(10000, 30));
+  replay_pairs(WEFT_MOE_RANK_COMPACT, suite::turns(10000, 30));
+}
+
+// A combine whose rows this PE finds at `rows`; its status, then that of weft_moe_check.
+std::pair<int, std::string> combine_from(const Pair& pair, GpuDispatch& gpu, const void* rows) {
+  Array<std::byte> out(bytes_of(pair.sizes().output, 8 * 64), Where::Own);
+  const weft_moe_outputs outputs{rows, 0, WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED, nullptr};
+  int status = weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(), &outputs,
+                                          out.get(), nullptr);
+  std::string text = weft_last_error();
+  suite::require_cuda(cudaDeviceSynchronize(), "a combine");
+  if (status == WEFT_OK) {
+    status = weft_moe_check(pair.device());
+    text = weft_last_error();
+  }
+  return {status, text};
+}
+
+DEVICE_TEST(moe_outputs_in_place,
+            "rows in place on some PEs alone, or a part of them, are refused") {
+  Sizes sizes = few_tokens();
+  sizes.layout = WEFT_MOE_RANK_COMPACT;
+  const Pair pair(sizes);
+  const Tokens tokens = make_tokens(sizes, 0, 0);
+  const bool errs = suite::me() == suite::pe_count() - 1;
+  const std::string last = "PE " + std::to_string(suite::pe_count() - 1);
+  const auto dispatch = [](GpuDispatch& gpu) {
+    suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+    suite::require_cuda(cudaDeviceSynchronize(), "a dispatch");
+  };
+  const auto expect = [](const std::pair<int, std::string>& found, int status,
+                         const std::string& words) {
+    const bool says_it = status == WEFT_OK || found.second.find(words) != std::string::npos;
+    if (found.first != status || !says_it) {
+      suite::fail("status %d: %s", found.first, found.second.c_str());
+    }
+  };
+  if (weft_node_count() == 1 && suite::pe_count() > 1) {
+    GpuDispatch gpu(pair, tokens);
+    dispatch(gpu);
+    const auto found = combine_from(pair, gpu, errs ? gpu.rows().x : gpu.rows().outputs);
+    expect(found, WEFT_MISMATCH, errs ? "gave outputs" : last);
+  }
+  GpuDispatch gpu(pair, tokens);
+  dispatch(gpu);
+  const auto found =
+      combine_from(pair, gpu, static_cast<std::byte*>(gpu.rows().outputs) + (errs ? 128 : 0));
+  expect(found, errs ? WEFT_INVALID_ARGUMENT : WEFT_MISMATCH, errs ? "first row" : last);
+  GpuDispatch after(pair, tokens);
+  dispatch(after);
+  expect(combine_from(pair, after, after.rows().outputs), WEFT_OK, "");
 }
 
 DEVICE_TEST(moe_refusal,

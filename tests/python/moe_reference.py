@@ -61,8 +61,9 @@ class Case:
     quantizes: bool  # the exchange turns wider rows into fp8 or nvfp4
 
     def arguments(self):
-        return {name: getattr(self, name) for name in (
+        given = {name: getattr(self, name) for name in (
             "max_tokens", "hidden", "experts", "topk", "payload", "scales", "output", "layout", "alignment")}
+        return given | {"outputs_in_place": self.layout.startswith("rank") and self.topk % 2 == 0}
 
     def owner(self, expert):
         for rank in range(self.ranks):

@@ -177,6 +177,7 @@ def test_a_result_in_place_outlives_refusals(programs):
     ({"max_tokens": 2.5}, "max_tokens is 2.5; give an integer"),
     ({"timeout": 0}, "timeout is 0 s; give more than 0"),
     ({"row_per": "pe"}, "row_per is 'pe'; give one of auto, rank, node"),
+    ({"outputs_in_place": True}, "outputs_in_place is given, and the layout is expert_compact; choose rank_major or rank_compact"),
     ({"hidden": 10**30}, "hidden is 1000000000000000000000000000000; give an integer of 32 bits"),
     ({"topk": 2**31}, "topk is 2147483648; give an integer of 32 bits"),
     ({"team": "world"}, "team is a str; give a weft.Team"),

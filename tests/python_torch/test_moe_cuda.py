@@ -29,8 +29,9 @@ def test_same_bits_as_on_the_cpu(programs, layout, payload):
     gpus(programs, 2, f"""
 with weft.init():
     layout, payload = {layout!r}, {payload!r}
+    by_rank = layout.startswith("rank")
     on_cpu, on_gpu = both(layout=layout, payload=payload, scales="float32" if payload != "bfloat16" else None,
-                          **(dict(alignment=4) if layout == "expert_compact" else dict()))
+                          outputs_in_place=by_rank, **(dict(alignment=4) if layout == "expert_compact" else dict()))
     for tokens in (TOKENS, 5, 0, TOKENS):
         x, ids, weights = given(tokens)
         a = on_cpu.dispatch(x, ids, weights)
@@ -56,6 +57,14 @@ with weft.init():
             y, z = on_cpu.combine(out, a.plan, precision=precision), on_gpu.combine(wide.cuda(), b.plan, precision=precision)
             on_gpu.check()
             assert torch.equal(y, z.cpu()), (tokens, precision)
+        if by_rank:
+            assert b.outputs.shape == wide.shape and b.outputs.dtype == wide.dtype
+            y = on_cpu.combine(out, a.plan)
+            b.outputs.copy_(wide)
+            assert torch.equal(y, on_gpu.combine(b.outputs, b.plan).cpu()), tokens
+            on_gpu.check()
+        else:
+            assert b.outputs is None
         del a
     on_gpu.close()
     on_cpu.close()

@@ -16,6 +16,7 @@ class Adapter(Base):
     kernels = {"dispatch": ("dispatch_kernel", "count_places"), "combine": ("combine_kernel",)}
     latency_layout = "expert_padded"
     quantises = True  # in latency mode, where others may give fp8 rows
+    in_place = False  # the experts' rows lie where the other ranks read them
 
     def __init__(self, ranks):
         super().__init__(ranks)
@@ -31,7 +32,7 @@ class Adapter(Base):
             self._exchanges[key] = weft.moe.Exchange(
                 max_tokens=case.max_tokens, hidden=case.hidden, experts=case.experts, topk=case.topk, payload="fp8_e4m3",
                 scales="float32", output="bfloat16", layout=layout, timeout=TIMEOUT_S, device=self.ranks.device.type,
-                blocks=case.sms)
+                blocks=case.sms, outputs_in_place=self.in_place)
         self._exchange = self._exchanges[key]
 
     def dispatch(self):
@@ -44,7 +45,8 @@ class Adapter(Base):
         first = self._exchange.first_expert
         if self._exchange.layout == "expert_padded":
             return workload.experts_by_expert(received.x, received.scales, received.counts, first)
-        return workload.experts_by_token(received.x, received.scales, received.ids, received.weights, first)
+        answers = workload.experts_by_token(received.x, received.scales, received.ids, received.weights, first)
+        return received.outputs.copy_(answers) if self.in_place else answers
 
     def combine(self, received, answers):
         return self._exchange.combine(answers, received.plan)
@@ -68,4 +70,15 @@ class RankMajor(Adapter):
 class RankMajorFp8(RankMajor):
     """Rows come in fp8 with their scales also in latency mode, as FlashInfer gets them."""
 
+    quantises = False
+
+
+class InPlace(RankMajor):
+    """Also in throughput mode, the experts write their rows where the other ranks read them (outputs_in_place)."""
+
+    modes = ("latency", "throughput")
+    in_place = True
+
+
+class InPlaceFp8(InPlace):
     quantises = False

@@ -30,6 +30,7 @@ class Result:
     counts: Array
     offsets: Array
     plan: Plan
+    outputs: Array | None
 
 class Exchange:
     max_tokens: int
@@ -40,6 +41,7 @@ class Exchange:
     output: str
     scales: str
     layout: str
+    outputs_in_place: bool
     has_part: bool
     rank: int
     ranks: int
@@ -49,7 +51,8 @@ class Exchange:
                  payload: Payload | Any = "bfloat16", scales: Scales | None = None, output: Output | None = None,
                  layout: Layout = "expert_padded", alignment: int = 1, timeout: float = 30.0,
                  on_timeout: Literal["error", "mask"] = "error", device: Any = "cpu", blocks: int = 0,
-                 row_per: Literal["auto", "rank", "node"] = "auto") -> None: ...
+                 row_per: Literal["auto", "rank", "node"] = "auto",
+                 outputs_in_place: bool = False) -> None: ...
     def dispatch(self, x: Array | None = None, topk_ids: Array | None = None, topk_weights: Array | None = None,
                  scales: Array | None = None, *, plan: Plan | None = None, phase: Phase = "both") -> Result | None: ...
     def combine(self, expert_out: Array | None = None, plan: Plan | None = None, topk_weights: Array | None = None, *,

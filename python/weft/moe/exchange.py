@@ -61,6 +61,9 @@ class Result:
     """int64: where the rows of each begin, and the end."""
     plan: Plan
     """For combine."""
+    outputs: Any
+    """With outputs_in_place: [..., hidden] of the output's type, in the order of x, undefined. For the rows that go to combine. Else
+    None."""
 
 
 class Exchange:
@@ -81,6 +84,10 @@ class Exchange:
     device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, and calls enqueue
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
     as the GPU has multiprocessors.
+
+    outputs_in_place: in rank layouts, Result.outputs is memory for the rows that combine gets. On a GPU the ranks of a node read them
+    there, instead of getting copies, so combine is faster; give it this tensor on all ranks or on none, before the second dispatch
+    that follows its own, and write to it again only behind a dispatch that follows that combine. On the CPU it saves nothing.
 
     combines_exactly: whether combine has the precisions "exact" and "lanes". On GPUs it does not between nodes.
 
@@ -103,7 +110,8 @@ class Exchange:
         return super().__new__(cls)
 
     def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
-                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0, row_per="auto"):
+                 layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0, row_per="auto",
+                 outputs_in_place=False):
         core.require_ready("weft.moe.Exchange")
         note, error, numbers, gpu = "weft.moe.Exchange", None, (), None
         try:
@@ -116,7 +124,11 @@ class Exchange:
                 ("max_tokens", max_tokens), ("hidden", hidden), ("experts", experts), ("topk", topk))]
             numbers = (*sizes, TYPES[self.payload], SCALES[self.scales], TYPES[self.output], LAYOUTS[self.layout],
                        _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")],
-                       gpu is not None, _integer(blocks, "blocks"), _ROW_PER[choice(row_per, _ROW_PER, "row_per")])
+                       gpu is not None, _integer(blocks, "blocks"), _ROW_PER[choice(row_per, _ROW_PER, "row_per")],
+                       gpu is not None and bool(outputs_in_place))
+            if outputs_in_place and not layout.startswith("rank"):
+                raise InvalidArgument(f"weft.moe: outputs_in_place is given, and the layout is {layout}; choose rank_major or "
+                                      "rank_compact, or leave it out")
             timeout = float(timeout)
             if not isinstance(team, core.Team | None):
                 raise InvalidArgument(f"weft.moe: team is a {type(team).__name__}; give a weft.Team")
@@ -127,6 +139,7 @@ class Exchange:
             self._device = _cuda.initialize(gpu, "weft.moe.Exchange", arrays._agree)
         self._core = core.MoeExchange(team, numbers, timeout)
         self.max_tokens, self.hidden, self.experts, self.topk = sizes
+        self.outputs_in_place = bool(outputs_in_place)
         self._team = team
         self.has_part = team is None or team.is_member
         self._sending = None
@@ -266,9 +279,13 @@ class Exchange:
             weights = held[3].view(found[3], (*rows, self.topk), "float32", found[7])
         else:
             ids, weights = None, held[3].view(found[3], rows, "float32")
+        outputs = None
+        if self.outputs_in_place:
+            raw = numpy.empty((*rows, self.hidden), numpy_dtype(self.output))
+            outputs = like(raw, self.output, kind[0] if self.output == self.payload else None, is_tensor)
         counts, offsets, plan = rest
         shown = [_tensor(array) if is_tensor else array for array in (scales, row_scales, weights, ids, counts, offsets)]
-        return Result(x, *shown, plan)
+        return Result(x, *shown, plan, outputs)
 
     def _buffers_of(self, slot):
         """Memory for the rows of layouts that copy: x, scales, ids, weights; touched only where rows come."""

@@ -6,7 +6,7 @@ What differs from the CPU's:
   by Exchange.check(), after the stream was synchronized, or by the next call.
 - Result.x has room for all rows that may come; Result.counts and Result.offsets are on the GPU too.
 - A Result is memory of its own, but in rank_major: there the rows of a dispatch lie in place until the next dispatch but one,
-  which nothing checks.
+  which nothing checks. So do Result.outputs.
 - All calls can be captured in a CUDA graph; in rank_major a graph holds a multiple of three dispatches.
 """
 
@@ -31,7 +31,8 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _ALIGNMENT = 256
 _IN_PLACE = ("x", "scales", "ids", "weights")  # in the order of the addresses that a dispatch returns
-_PARTS = frozenset(("x", "scales", "row_scales", "ids", "weights", "counts", "offsets"))
+_OUTPUTS = 8  # beside them
+_PARTS = frozenset(("x", "scales", "row_scales", "ids", "weights", "counts", "offsets", "outputs"))
 
 
 class GpuResult(Result):
@@ -79,7 +80,7 @@ class GpuExchange(Exchange):
         self._is_by_rank = self.layout.startswith("rank")
         self.device = torch.device("cuda", self._device)
         self._memory = None
-        if self.layout == "rank_major":
+        if self.layout == "rank_major" or self.outputs_in_place:
             array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", self._device)
             self._array, self._memory = array, torch.from_dlpack(array)
         dtype, columns = _DTYPES[self.payload], self.hidden // 2 if self.payload == "nvfp4" else self.hidden
@@ -220,10 +221,19 @@ class GpuExchange(Exchange):
 
     def _part(self, name, block, places):
         """One of the tensors of a Result, over the block of a dispatch or over the exchange's memory."""
+        if name == "outputs":
+            return self._outputs(places[_OUTPUTS])
         if name not in ("scales", "row_scales"):
             return self._raw_part(name, block, places)
         raw = self._raw_part("scales", block, places) if self._scale_bytes else None
         return self._scales_of(raw) if name == "scales" else self._row_scales_of(raw)
+
+    def _outputs(self, address):
+        if not address:
+            return None
+        first, dtype = address - self._memory.data_ptr(), _DTYPES[self.output]
+        shape = (*self._rows, self.hidden)
+        return self._memory[first:first + math.prod(shape) * dtype.itemsize].view(dtype).view(shape)
 
     def _raw_part(self, name, block, places):
         if self.layout == "rank_major" and name in _IN_PLACE:
@@ -358,7 +368,7 @@ class GpuExchange(Exchange):
         self._core.check()
 
     def close(self):
-        """As weft.moe.Exchange.close. Synchronizes the GPU. In rank_major no view of a Result may be used any more."""
+        """As weft.moe.Exchange.close. Synchronizes the GPU. In rank_major no view of a Result may be used any more, nor any Result.outputs."""
         torch.cuda.synchronize(self.device)
         if self._memory is not None:
             self._memory = None

@@ -53,18 +53,23 @@ inline __device__ void store_bulk(std::byte* to, const std::byte* from, std::uin
 // Of a block on GPUs of compute capability 9.0.
 inline constexpr std::size_t kSharedBytesMax = 232448;
 
+// Bulk copies are slower where they begin between multiples of this, in shared memory most of all.
+inline constexpr std::uint32_t kBulkAlignment = 128;
+
 // Of a warp.
 template <std::uint32_t kSlotCount, std::uint32_t kBytes>
 struct BeltMemory {
+  static_assert(kBytes % kBulkAlignment == 0);
+
   static constexpr std::uint32_t kSlots = kSlotCount;
   static constexpr std::uint32_t kSlotBytes = kBytes;
 
-  alignas(16) std::byte slots[kSlots][kBytes];
+  alignas(kBulkAlignment) std::byte slots[kSlots][kBytes];
   std::uint64_t filled[kSlots];
   std::uint32_t phases;  // of the barriers that are waited for next, as bits
 };
 
-// A row in equal pieces that fit into slots.
+// A row in pieces that fit into slots, about equal.
 struct Pieces {
   std::uint32_t count;
   std::uint32_t bytes;  // of each but the last
@@ -72,7 +77,8 @@ struct Pieces {
 
   __device__ Pieces(std::uint32_t of_row, std::uint32_t slot_bytes)
       : count((of_row + slot_bytes - 1) / slot_bytes), row_bytes(of_row) {
-    bytes = (of_row / kUnit + count - 1) / count * kUnit;
+    bytes = (of_row + count * kBulkAlignment - 1) / (count * kBulkAlignment) * kBulkAlignment;
+    count = (of_row + bytes - 1) / bytes;  // of very long rows these are fewer
   }
 
   __device__ std::uint32_t bytes_of(std::uint32_t piece) const {

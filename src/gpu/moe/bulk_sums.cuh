@@ -9,33 +9,80 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-// Two terms are added faster through registers (store_sum_of_two), and more than these have pieces that are too short.
-inline constexpr std::uint32_t kBulkTermsMin = 3;
-inline constexpr std::uint32_t kBulkTermsMax = 8;
+inline constexpr std::uint32_t kBulkTermsMax = 8;  // more have pieces that are too short
 
-// One unit of the piece, of all terms.
-template <typename Type>
-__device__ Vector16
-sum_of_piece(const Vector16* piece, std::uint32_t pitch, const Terms& terms, bool weighs) {
-  UnitSum<Type> sum;
-#pragma unroll 4
-  for (std::uint32_t i = 0; i < terms.count; ++i) {
-    sum.add_unit(piece[i * pitch], weighs, terms.weights[i]);
-  }
-  return sum.rounded();
+// Pieces of so many terms that fit into a belt together, about equal.
+template <typename Memory>
+__device__ std::uint32_t units_of_piece(std::uint32_t terms, std::uint32_t units) {
+  constexpr std::uint32_t kAligned = kBulkAlignment / kUnit;
+  const std::uint32_t room =
+      Memory::kSlots * Memory::kSlotBytes / kBulkAlignment / terms * kAligned;
+  const std::uint32_t pieces = (units + room - 1) / room;
+  return (units + pieces * kAligned - 1) / (pieces * kAligned) * kAligned;
 }
 
-// Behind a barrier of the warp's threads that have written `terms`, and acquired what these are. 1 to kBulkTermsMax terms.
-template <typename Type, typename Memory>
-__device__ void store_sum_by_bulk(
-    const Belt<Memory>& belt, const Terms& terms, std::uint32_t units, std::byte* to, bool weighs) {
-  const std::uint32_t room = Memory::kSlots * Memory::kSlotBytes / kUnit / terms.count;
-  const std::uint32_t pieces = (units + room - 1) / room;
-  const std::uint32_t pitch = (units + pieces - 1) / pieces;
-  const auto* loaded = reinterpret_cast<const Vector16*>(belt.slot(0));
-  if (lane() == 0) {
-    fence_for_bulk();
+// A piece in a belt: `units` of each of `terms`, `pitch` apart.
+struct SumPiece {
+  const Vector16* loaded;
+  const Terms& terms;
+  std::uint32_t pitch;
+  std::uint32_t units;
+};
+
+// Sums of a piece of kTerms terms (0: as many as they are), two units at once.
+template <bool kWeighs, std::uint32_t kTerms>
+__device__ void store_sum_of_piece(const SumPiece& piece, Vector16* to, SeenNan& seen) {
+  const std::uint32_t terms = kTerms != 0 ? kTerms : piece.terms.count;
+  constexpr std::uint32_t kHeld = kTerms != 0 ? kTerms : 1;
+  float weights[kHeld] = {};
+#pragma unroll
+  for (std::uint32_t i = 0; kWeighs && i < kHeld; ++i) {
+    weights[i] = piece.terms.weights[i];
   }
+#pragma unroll 1
+  for (std::uint32_t unit = lane(); unit < piece.units; unit += 2 * kWarp) {
+    const bool has_second = unit + kWarp < piece.units;
+    UnitSum<Bf16> first;
+    UnitSum<Bf16> second;
+#pragma unroll
+    for (std::uint32_t i = 0; i < terms; ++i) {
+      const float weight = !kWeighs ? 0 : kTerms != 0 ? weights[i] : piece.terms.weights[i];
+      const Vector16* term = piece.loaded + i * piece.pitch + unit;
+      first.add_unit(term[0], kWeighs, weight);
+      second.add_unit(has_second ? term[kWarp] : Vector16{}, kWeighs, weight);
+    }
+    device::store_data(to + unit, first.rounded_numbers(seen));
+    if (has_second) {
+      device::store_data(to + unit + kWarp, second.rounded_numbers(seen));
+    }
+  }
+}
+
+template <bool kWeighs>
+__device__ void store_sum_of_piece(const SumPiece& piece, Vector16* to, SeenNan& seen) {
+  switch (piece.terms.count) {
+    case 2:
+      return store_sum_of_piece<kWeighs, 2>(piece, to, seen);
+    case 3:
+      return store_sum_of_piece<kWeighs, 3>(piece, to, seen);
+    case 4:
+      return store_sum_of_piece<kWeighs, 4>(piece, to, seen);
+    default:
+      return store_sum_of_piece<kWeighs, 0>(piece, to, seen);
+  }
+}
+
+// Behind a barrier of the warp's threads that have written `terms`, and acquired what these are, and fence_for_bulk. 1 to kBulkTermsMax
+// terms of bfloat16s. False if some sum may be NaN, whose bits are left to the caller: the code for them would lie in the loop.
+template <bool kWeighs, typename Memory>
+__device__ bool store_sum_by_bulk(const Belt<Memory>& belt,
+                                  const Terms& terms,
+                                  std::uint32_t units,
+                                  std::byte* out) {
+  const std::uint32_t pitch = units_of_piece<Memory>(terms.count, units);
+  const auto* loaded = reinterpret_cast<const Vector16*>(belt.slot(0));
+  auto* to = reinterpret_cast<Vector16*>(out);
+  SeenNan seen;
 #pragma unroll 1
   for (std::uint32_t first = 0; first < units; first += pitch) {
     const std::uint32_t some = min(pitch, units - first);
@@ -45,17 +92,14 @@ __device__ void store_sum_by_bulk(
       });
     }
     belt.await(0);
-#pragma unroll 1
-    for (std::uint32_t unit = lane(); unit < some; unit += kWarp) {
-      device::store_data(reinterpret_cast<Vector16*>(to) + first + unit,
-                         sum_of_piece<Type>(loaded + unit, pitch, terms, weighs));
-    }
+    store_sum_of_piece<kWeighs>({loaded, terms, pitch, some}, to + first, seen);
     __syncwarp();  // all have read the piece, and the phase
     if (lane() == 0) {
       belt.taken(0);
     }
     __syncwarp();
   }
+  return __any_sync(kAllLanes, seen.maybe()) == 0;
 }
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

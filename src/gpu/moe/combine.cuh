@@ -1,7 +1,7 @@
 // One combine. Send: for each row that a dispatch brought here, a group sums the experts' rows in the order of lanes (or
 // sends each), and stores the answer where the source looks for it: at token * topk + the first lane that came here, so
 // nobody has to be told a place. Receive: for each token a group waits for its answers and sums them, ranks ascending, or
-// lanes ascending.
+// lanes ascending. Outputs in place are not sent: each rank reads those of its tokens where they are (pulled_answers.cuh).
 //
 // Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
 #pragma once
@@ -18,18 +18,23 @@ struct CombineMemory {
   Terms terms[kGroupsMax];
   std::byte* to[kGroupsMax][kTopkMax];
   std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
+  std::uint32_t first_output[kRanksMax];  // in place: of each rank's, for this one, or kNoOutputs
 };
 
 // Each warp's, where rows are many.
 using CombineBelt = BeltMemory<4, 3328>;
 
-// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8: they are shorter, and need
-// fewer registers, than one for all.
-template <bool kIsByRank, Travels kTravels>
+// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8 and outputs in place: they are
+// shorter, and need fewer registers, than one for all.
+template <bool kIsByRank, Travels kTravels, bool kIsInPlace = false>
 struct Way {
   static constexpr bool kByRank = kIsByRank;
   static constexpr Travels kAs = kTravels;
+  static constexpr bool kInPlace = kIsInPlace;
 };
+
+// In the mode of a combine, beside its precision and weighting.
+inline constexpr std::uint32_t kModeInPlace = 1U << 10U;
 
 template <typename Way>
 struct Combining {
@@ -55,6 +60,9 @@ struct Combining {
     return Way::kByRank || Way::kAs == Travels::Fp8 || call.precision == WEFT_MOE_REDUCED;
   }
 
+  // Every row comes back, and stays apart.
+  __device__ bool keeps_lanes() const { return !Way::kByRank && call.precision == WEFT_MOE_LANES; }
+
   __device__ bool asks_for_weights() const {
     return is_reduced() && call.weighting == WEFT_MOE_WEIGHTS_GIVEN;
   }
@@ -63,8 +71,8 @@ struct Combining {
 
   // Rows by rank that this rank sent to itself are added where they lie. A send alone may not count on them to stay.
   __device__ bool adds_in_place(std::uint32_t rank) const {
-    return Way::kByRank && rank == static_cast<std::uint32_t>(exchange.me) && call.phases.sends &&
-           call.phases.receives && Way::kAs == Travels::Rounded;
+    return Way::kByRank && !Way::kInPlace && rank == static_cast<std::uint32_t>(exchange.me) &&
+           call.phases.sends && call.phases.receives && Way::kAs == Travels::Rounded;
   }
 
   // Ranks whose rows are answered, one after the other: without this one, if its are not sent.
@@ -80,7 +88,14 @@ struct Combining {
 
   __device__ std::uint32_t mode() const {
     return static_cast<std::uint32_t>(call.precision) * 16 +
-           static_cast<std::uint32_t>(call.weighting);
+           static_cast<std::uint32_t>(call.weighting) + (Way::kInPlace ? kModeInPlace : 0);
+  }
+
+  // Whether `rank` makes another combine, or refuses: what this one waits for may never come.
+  __device__ bool differs(std::uint32_t rank) const {
+    std::uint64_t data = 0;
+    return has_parcel(mine(exchange) + exchange.shape.head_at(number(), rank), number(), data) &&
+           unpacked(data).mode != mode();
   }
 };
 
@@ -95,12 +110,22 @@ __device__ void store_sum_of_terms(const Combining<Way>& combining, std::byte* t
   const Terms& terms = terms_of(combining);
   const std::uint32_t units = combining.exchange.shape.output_bytes / kUnit;
   if constexpr (kRows == Rows::Many) {
-    if (terms.count >= kBulkTermsMin && terms.count <= kBulkTermsMax) {
-      store_sum_by_bulk<Type>(combining.belt(), terms, units, to, weighs);
-      return;
+    const bool fits = terms.count > 0 && terms.count <= kBulkTermsMax;
+    if (fits && !Way::kInPlace && lane() == 0) {
+      fence_for_bulk();
     }
+    const bool is_done =
+        fits && (!Way::kByRank && weighs
+                     ? store_sum_by_bulk<!Way::kByRank>(combining.belt(), terms, units, to)
+                     : store_sum_by_bulk<false>(combining.belt(), terms, units, to));
+    if (!is_done) {
+      store_other_sum<Type, kRows>(terms, units, to, weighs);
+    }
+  } else if constexpr (Way::kInPlace) {  // a row at once: its loads take longer from other GPUs
+    store_sum_by<Type, kRows, 2, 4>(terms, units, to, weighs);
+  } else {
+    store_sum<Type, kRows>(terms, units, to, weighs);
   }
-  store_sum<Type, kRows>(terms, units, to, weighs);
 }
 
 inline __device__ unsigned lanes_below() {
@@ -109,15 +134,36 @@ inline __device__ unsigned lanes_below() {
 
 // ---- Heads and weights
 
+// One thread: the output with which those for `rank` begin.
+template <typename Way>
+__device__ std::int32_t first_output_for(const Combining<Way>& combining, std::uint32_t rank) {
+  const Shape& shape = combining.exchange.shape;
+  if (combining.exchange.layout == WEFT_MOE_RANK_MAJOR) {
+    return static_cast<std::int32_t>(combining.call.first_output + rank * shape.max_tokens);
+  }
+  const auto* rows = at<std::int32_t>(combining.call.plan, shape.plan().rows_here_at());
+  auto first = static_cast<std::int32_t>(combining.call.first_output);
+  for (std::uint32_t source = 0; source < rank; ++source) {
+    first += rows[source];
+  }
+  return first;
+}
+
 template <typename Way>
 __device__ void send_heads(const Combining<Way>& combining) {
   const Exchange& exchange = combining.exchange;
   for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
     if (thread_of_block() == 0 && !combining.is_gone(rank)) {
+      Header head{0, combining.mode()};
+      if constexpr (Way::kInPlace) {
+        head.rows = first_output_for(combining, rank);
+        // SYNC moe-outputs (pairs with src/gpu/moe/pulled_answers.cuh): what kernels before this one wrote there.
+        device::fence_release();
+      }
       send_parcel_to(
           exchange, rank,
           exchange.shape.head_at(combining.number(), static_cast<std::uint32_t>(exchange.me)),
-          packed({0, combining.mode()}), combining.number());
+          packed(head), combining.number());
     }
   }
 }

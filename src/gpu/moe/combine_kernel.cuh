@@ -60,6 +60,25 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
   }
 }
 
+// The same with outputs in place.
+template <typename Type, Rows kRows, typename Way>
+__device__ void pull_answers(const Combining<Way>& combining) {
+  if (combining.call.phases.sends) {
+    send_heads(combining);
+  }
+  if (combining.call.phases.receives) {
+    Sums<Type, kRows, Way> sums(combining);
+    await_first_outputs(combining);
+    if constexpr (kRows == Rows::Many) {
+      fence_for_bulk();
+    }
+    advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
+    while (sums.has_more()) {
+      sums.store_next();
+    }
+  }
+}
+
 template <typename Type, Rows kRows, typename Way>
 __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
@@ -74,7 +93,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     Belt<CombineBelt>(belts[Group::number()]).begin();
   }
   const Combining<Way> combining{exchange, call, shared, entered, belts};
-  exchange_answers<Type, kRows>(combining);
+  if constexpr (Way::kInPlace) {
+    pull_answers<Type, kRows>(combining);
+  } else {
+    exchange_answers<Type, kRows>(combining);
+  }
 }
 
 template <Rows kRows>
@@ -86,21 +109,26 @@ static_assert(sizeof(CombineMemory) + kBeltBytes<Rows::Many> <= kSharedBytesMax)
 using Kernel = void (*)(Exchange, Combine);
 
 template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
-Kernel kernel_for(const Exchange& exchange) {
+Kernel kernel_for(const Exchange& exchange, bool is_in_place = false) {
+  if constexpr (kAs == Travels::Rounded && !kBetweenNodes) {
+    if (is_in_place) {
+      return &combine_kernel<Type, kRows, Way<true, kAs, true>>;
+    }
+  }
   return is_by_rank(exchange) ? &combine_kernel<Type, kRows, Way<true, kAs>>
                               : &combine_kernel<Type, kRows, Way<false, kAs>>;
 }
 
-inline Kernel kernel_of(const Exchange& exchange) {
+inline Kernel kernel_of(const Exchange& exchange, bool is_in_place) {
   switch (exchange.output) {
     case WEFT_MOE_F16:
-      return kernel_for<F16, Rows::Few>(exchange);
+      return kernel_for<F16, Rows::Few>(exchange, is_in_place);
     case WEFT_MOE_F32:
-      return kernel_for<Plain<float>, Rows::Few>(exchange);
+      return kernel_for<Plain<float>, Rows::Few>(exchange, is_in_place);
     case WEFT_MOE_F64:
-      return kernel_for<Plain<double>, Rows::Few>(exchange);
+      return kernel_for<Plain<double>, Rows::Few>(exchange, is_in_place);
     default:
-      return kernel_for<Bf16, Rows::Few>(exchange);
+      return kernel_for<Bf16, Rows::Few>(exchange, is_in_place);
   }
 }
 
@@ -117,6 +145,11 @@ inline Kernel fp8_kernel_of(const Exchange& exchange) {
 
 template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
 Loaded load_kernels() {
+  if constexpr (kAs == Travels::Rounded && !kBetweenNodes) {
+    return load(kBeltBytes<kRows>, &combine_kernel<Type, kRows, Way<true, kAs>>,
+                &combine_kernel<Type, kRows, Way<false, kAs>>,
+                &combine_kernel<Type, kRows, Way<true, kAs, true>>);
+  }
   return load(kBeltBytes<kRows>, &combine_kernel<Type, kRows, Way<true, kAs>>,
               &combine_kernel<Type, kRows, Way<false, kAs>>);
 }
@@ -129,11 +162,12 @@ inline int combine(const Exchange& exchange, const Combine& call, Grid grid, wef
   }
   if constexpr (kHasManyRows) {
     if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16 && takes_many_rows()) {
-      return launch(kernel_for<Bf16, kManyRows>(exchange), grid, kBeltBytes<kManyRows>, stream,
-                    exchange, call);
+      return launch(kernel_for<Bf16, kManyRows>(exchange, call.is_in_place), grid,
+                    kBeltBytes<kManyRows>, stream, exchange, call);
     }
   }
-  return launch(kernel_of(exchange), for_few_rows(grid), 0, stream, exchange, call);
+  return launch(kernel_of(exchange, call.is_in_place), for_few_rows(grid), 0, stream, exchange,
+                call);
 }
 
 inline Loaded load_combine() {

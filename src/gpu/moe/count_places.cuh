@@ -1,8 +1,8 @@
 // For many tokens, before dispatch_kernel: slots of rows at their ranks, places among the rows for each expert, and how many
 // there are of both, left in the workspace (send_headers.cuh says what they are).
 //
-// A block counts for kTargets experts or ranks. All its warps share the tokens, each a run of them: they count, learn what the
-// warps before them have, and count again to store.
+// A block counts for kTargets experts or ranks, of which it stores a part of the tokens, having counted those before them. All its
+// warps share the tokens, each a run of them: they count, learn what the warps before them have, and count again to store.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,6 +12,8 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kTargets = 4;
+// Ranks are few, and one block for all tokens takes 36 us for 4,096 of them. Experts have blocks enough.
+inline constexpr unsigned kPartsByRank = 8;
 inline constexpr std::uint32_t kTile = 32768;  // ids that lie in shared memory at once
 inline constexpr std::uint32_t kWarps = kThreads / kWarp;
 // Halfwords between a tile's lanes beyond its tokens: the lanes of a token lie in other banks.
@@ -154,11 +156,39 @@ inline __host__ __device__ std::uint32_t first_target(const Exchange& exchange) 
   return is_by_rank(exchange) ? static_cast<std::uint32_t>(exchange.shape.map.experts) : 0;
 }
 
-inline std::uint32_t blocks_that_count(const Exchange& exchange) {
+// By targets, and by parts of the tokens.
+inline dim3 blocks_that_count(const Exchange& exchange) {
   const auto targets =
       static_cast<std::uint32_t>(exchange.shape.map.experts + exchange.shape.map.ranks) -
       first_target(exchange);
-  return (targets + kTargets - 1) / kTargets;
+  return {(targets + kTargets - 1) / kTargets, is_by_rank(exchange) ? kPartsByRank : 1};
+}
+
+// The warp's share of the tokens from `from` to `end` of a tile.
+inline __device__ TokenRun run_of_warp(const TokenRun& all) {
+  const std::uint32_t tokens = (all.end - all.from + kThreads - 1) / kThreads * kWarp;
+  const std::uint32_t from = min(all.from + threadIdx.x / kWarp * tokens, all.end);
+  return {all.exchange,
+          all.shared,
+          all.targets,
+          all.pitch,
+          all.begin,
+          from,
+          min(from + tokens, all.end)};
+}
+
+// All threads of the block: adds up what the warps counted; `before`: what those before this one did, and `counted` when it began.
+inline __device__ void add_runs(const CountMemory& shared,
+                                std::uint32_t (&counted)[kTargets],
+                                std::uint32_t (&before)[kTargets]) {
+#pragma unroll
+  for (std::uint32_t k = 0; k < kTargets; ++k) {
+    before[k] = counted[k];
+    for (std::uint32_t other = 0; other < kWarps; ++other) {
+      before[k] += other < threadIdx.x / kWarp ? shared.of_warp[other][k] : 0;
+      counted[k] += shared.of_warp[other][k];
+    }
+  }
 }
 
 namespace {
@@ -172,36 +202,35 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t target = first_target(exchange) + blockIdx.x * kTargets;
   const Counted targets[kTargets] = {
       {exchange, target}, {exchange, target + 1}, {exchange, target + 2}, {exchange, target + 3}};
-  const std::uint32_t warp = threadIdx.x / kWarp;
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
+  const std::uint32_t of_part = (tokens + gridDim.y * kWarp - 1) / (gridDim.y * kWarp) * kWarp;
+  const std::uint32_t mine = min(blockIdx.y * of_part, tokens);
+  const std::uint32_t end = min(mine + of_part, tokens);
   const std::uint32_t step = kTile / ids.topk / kWarp * kWarp;  // tokens of a tile
   const std::uint32_t pitch = step + kLanePadding;
-  std::uint32_t counted[kTargets] = {};  // before the tile
-  for (std::uint32_t begin = 0; begin < tokens; begin += step) {
-    const std::uint32_t some = min(step, tokens - begin);
+  std::uint32_t counted[kTargets] = {};
+  std::uint32_t before[kTargets];
+  for (std::uint32_t begin = 0; begin < end; begin += step) {
+    const std::uint32_t some = min(step, end - begin);
+    const std::uint32_t of_others = begin < mine ? min(mine - begin, some) : 0;
     __syncthreads();  // the last tile is read
     fill_tile(shared, ids, pitch, begin, some);
     __syncthreads();
-    const std::uint32_t tokens_of_run = (some + kThreads - 1) / kThreads * kWarp;
-    const std::uint32_t from = min(warp * tokens_of_run, some);
-    const TokenRun run{
-        exchange, shared, targets, pitch, begin, from, min(from + tokens_of_run, some)};
+    if (of_others > 0) {
+      count_run(run_of_warp({exchange, shared, targets, pitch, begin, 0, of_others}));
+      __syncthreads();
+      add_runs(shared, counted, before);
+      __syncthreads();
+    }
+    const TokenRun run = run_of_warp({exchange, shared, targets, pitch, begin, of_others, some});
     count_run(run);
     __syncthreads();
-    std::uint32_t before[kTargets];
-#pragma unroll
-    for (std::uint32_t k = 0; k < kTargets; ++k) {
-      before[k] = counted[k];
-      for (std::uint32_t other = 0; other < kWarps; ++other) {
-        before[k] += other < warp ? shared.of_warp[other][k] : 0;
-        counted[k] += shared.of_warp[other][k];
-      }
-    }
+    add_runs(shared, counted, before);
     store_run(run, before);
   }
 #pragma unroll
   for (std::uint32_t k = 0; k < kTargets; ++k) {
-    if (threadIdx.x == k && targets[k].is_one) {
+    if (threadIdx.x == k && targets[k].is_one && blockIdx.y == gridDim.y - 1) {
       exchange.workspace[2 * shape.lanes() + target + k] = static_cast<std::int32_t>(counted[k]);
     }
   }

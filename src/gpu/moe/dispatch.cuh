@@ -221,8 +221,8 @@ inline int dispatch(const Exchange& exchange,
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
     if (const int error = launch_blocks(
             &count_places,
-            {dim3(blocks_that_count(exchange)), dim3(kThreads), sizeof(CountMemory), stream},
-            exchange, call)) {
+            {blocks_that_count(exchange), dim3(kThreads), sizeof(CountMemory), stream}, exchange,
+            call)) {
       return error;
     }
   }

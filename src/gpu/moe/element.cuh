@@ -59,6 +59,29 @@ inline __device__ double add(double a, double b) {
   return __dadd_rn(a, b);
 }
 
+// Whether there may be a NaN among pairs of bfloat16s: their sum is one then, and if there are infinities of both signs.
+class SeenNan {
+ public:
+  __device__ void look_at(std::uint32_t pair) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("add.rn.bf16x2 %0, %0, %1;" : "+r"(sum_) : "r"(pair));
+#else
+    is_there_ = is_there_ || is_nan(pair) || is_nan(pair << 16U);
+#endif
+  }
+
+  [[nodiscard]] __device__ bool maybe() const {
+    return is_there_ || is_nan(sum_) || is_nan(sum_ << 16U);
+  }
+
+ private:
+  // In the upper half.
+  static __device__ bool is_nan(std::uint32_t pair) { return (pair & 0x7FFF0000U) > 0x7F800000U; }
+
+  std::uint32_t sum_ = 0;
+  bool is_there_ = false;
+};
+
 // The sum of one unit of several rows.
 template <typename Type>
 struct UnitSum {
@@ -70,6 +93,10 @@ struct UnitSum {
   Sum sums[kValues] = {};
 
   __device__ void add_unit(const Vector16& unit, bool is_weighted, float weight) {
+    if constexpr (std::is_same_v<Type, Bf16>) {
+      add_words({unit.x, unit.y, unit.z, unit.w}, is_weighted, weight);
+      return;
+    }
     Stored values[kValues];
     memcpy(values, &unit, sizeof unit);
 #pragma unroll
@@ -79,20 +106,26 @@ struct UnitSum {
     }
   }
 
-  // Bfloat16: two at once by the GPU's instruction, whose NaN is another than ours.
+  // Bfloat16, two at once by the GPU's instruction, whose NaN is another than ours: `seen` hears of it.
+  __device__ Vector16 rounded_numbers(SeenNan& seen) const {
+    static_assert(std::is_same_v<Type, Bf16>);
+    std::uint32_t words[4];
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+          : "=r"(words[i])
+          : "f"(sums[2 * i + 1]), "f"(sums[2 * i]));
+      seen.look_at(words[i]);
+    }
+    return {words[0], words[1], words[2], words[3]};
+  }
+
   __device__ Vector16 rounded() const {
     if constexpr (std::is_same_v<Type, Bf16>) {
-      std::uint32_t words[4];
-      float all = 0;
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
-            : "=r"(words[i])
-            : "f"(sums[2 * i + 1]), "f"(sums[2 * i]));
-        all += sums[2 * i] + sums[2 * i + 1];
-      }
-      if (!isnan(all)) {
-        return {words[0], words[1], words[2], words[3]};
+      SeenNan seen;
+      const Vector16 numbers = rounded_numbers(seen);
+      if (!seen.maybe()) {
+        return numbers;
       }
     }
     Stored values[kValues];
@@ -103,6 +136,18 @@ struct UnitSum {
     Vector16 unit;
     memcpy(&unit, values, sizeof unit);
     return unit;
+  }
+
+ private:
+  // Bfloat16s are the upper halves of floats.
+  __device__ void add_words(const std::uint32_t (&words)[4], bool is_weighted, float weight) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const float low = __uint_as_float(words[i] << 16U);
+      const float high = __uint_as_float(words[i] & 0xFFFF0000U);
+      sums[2 * i] = add(sums[2 * i], is_weighted ? multiply(weight, low) : low);
+      sums[2 * i + 1] = add(sums[2 * i + 1], is_weighted ? multiply(weight, high) : high);
+    }
   }
 };
 

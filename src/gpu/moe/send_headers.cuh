@@ -35,14 +35,13 @@ struct GroupMemory {
   std::uint32_t copies;      // for ranks
   std::uint32_t own_copies;  // in x
   float largest[kThreads / kWarp];
-  alignas(16) std::byte tail[kTailMax];
+  alignas(kBulkAlignment) std::byte tail[kTailMax];
 };
 
 struct SendMemory {
   alignas(16) std::int32_t ids[kIdsHere];  // read by fours
   std::int32_t counts[kExpertsMax + 1];
-  alignas(16)
-      GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
+  GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
 
   __device__ GroupMemory& group() { return groups[Group::number()]; }
 

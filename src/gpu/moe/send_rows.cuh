@@ -156,7 +156,7 @@ inline __device__ void write_tail(const Exchange& exchange,
         id < 0 ? 0 : routes.place;
     at<std::int32_t>(call.plan, shape.plan().ids_at())[index] = id;
     at<float>(call.plan, shape.plan().weights_at())[index] = routes.weight;
-    if (kBetweenNodes) {
+    if (kBetweenNodes || shape.keeps_outputs) {
       at<std::int32_t>(call.plan, shape.plan().slots_at())[index] = routes.slot;
     }
     if (!weft::moe::is_allowed(routes.given, ids.experts)) {

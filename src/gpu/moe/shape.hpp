@@ -10,6 +10,8 @@
 //                           answered  [max_tokens * topk] words: the call whose answer is here
 //                           heads     [ranks] parcels: one from each rank in each call
 //                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine was given
+//     with outputs_in_place
+//       for each generation outputs   [ranks * max_tokens] rows of combine, by the rows of x: written by the experts, read by peers
 //     between nodes, what is about to be put (gpu/moe/remote.cuh)
 //       for each generation rows      [ranks][max_tokens] rows, by target and slot
 //                           counts    [ranks][1 + most local experts] parcels, by target
@@ -53,6 +55,11 @@ inline constexpr std::uint32_t kParcelRowsMax = 256;
 // Bytes of `words` words of 4 bytes, up to a multiple of 16.
 WEFT_HOST_DEVICE inline std::size_t padded_words(std::size_t words) {
   return (words + 3) / 4 * 16;
+}
+
+// Up to where bulk copies do not cross more lines than they must: they are slower elsewhere.
+inline std::size_t align_for_bulk(std::size_t bytes) {
+  return (bytes + 127) / 128 * 128;
 }
 
 // Where everything lies in a plan; as numbers, so that kernels need not work them out.
@@ -104,7 +111,7 @@ struct PlanShape {
     return own_place + std::size_t{token} * sizeof(std::int32_t);
   }
 
-  // int32 [tokens][topk]: between nodes, the slot of the row that was sent for each lane.
+  // int32 [tokens][topk]: between nodes and with outputs_in_place, the slot of the row that was sent for each lane.
   WEFT_HOST_DEVICE std::size_t slots_at() const { return slots; }
 
   std::uint32_t ranks = 0;
@@ -123,7 +130,7 @@ struct PlanShape {
   static constexpr std::size_t kHeader = 64;
 };
 
-// weft::moe::RowLayout as numbers.
+// weft::moe::RowLayout as numbers. Rows are longer here, to be aligned for bulk copies.
 struct RowShape {
   RowShape() = default;
 
@@ -134,7 +141,7 @@ struct RowShape {
         weights(layout.weights_at()),
         places(layout.places_at()),
         token(layout.token_at()),
-        all(layout.bytes()) {}
+        all(align_for_bulk(layout.bytes())) {}
 
   WEFT_HOST_DEVICE std::size_t scales_at() const { return payload_bytes; }
 
@@ -168,7 +175,8 @@ struct Shape {
   // Dispatches whose rows stay in place at once. Rows that are read in place stay until the next dispatch but one, and a
   // peer may be one dispatch ahead: 3. Rows that the receive copies: 2.
   std::uint32_t generations = 2;
-  bool stages = false;  // some ranks are on other nodes
+  bool stages = false;         // some ranks are on other nodes
+  bool keeps_outputs = false;  // weft_moe_config.outputs_in_place
   // Of the rest, by settle():
   PlanShape its_plan{};
   std::size_t arrived_begin = 0;
@@ -178,6 +186,8 @@ struct Shape {
   std::size_t heads_begin = 0;
   std::size_t weights_begin = 0;
   std::size_t rows_as_parcels_begin = 0;
+  std::size_t outputs_begin = 0;
+  std::size_t all = 0;
   std::uint32_t parcel_slots = 0;    // rows that a source may send as parcels
   std::uint32_t parcels_of_row = 0;  // with those of parcel_of that have no data
   // Index / ranks and index / (ranks - 1): the upper half of the index times this, or the index itself if this is 0.
@@ -194,12 +204,16 @@ struct Shape {
     parcel_slots = stages ? 0 : max_tokens < most ? max_tokens : most;
     parcels_of_row = static_cast<std::uint32_t>((row.bytes() + 511) / 512 * 64);
     arrived_begin = generations * arrivals() * row.bytes();
-    counts_begin = up_to_16(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
-    answers_begin = counts_begin + generations * ranks() * parcels_of_counts() * kParcel;
-    answered_begin = answers_begin + kParities * lanes() * output_bytes;
-    heads_begin = up_to_16(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
-    weights_begin = heads_begin + kParities * ranks() * kParcel;
-    rows_as_parcels_begin = weights_begin + kParities * ranks() * parcels_of_weights() * kParcel;
+    counts_begin = aligned(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
+    answers_begin = aligned(counts_begin + generations * ranks() * parcels_of_counts() * kParcel);
+    answered_begin = aligned(answers_begin + kParities * lanes() * output_bytes);
+    heads_begin = aligned(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
+    weights_begin = aligned(heads_begin + kParities * ranks() * kParcel);
+    rows_as_parcels_begin =
+        aligned(weights_begin + kParities * ranks() * parcels_of_weights() * kParcel);
+    outputs_begin = aligned(rows_as_parcels_begin + generations * ranks() * parcel_slots *
+                                                        std::size_t{parcels_of_row} * kParcel);
+    all = aligned(outputs_begin + (keeps_outputs ? generations * arrivals() * output_bytes : 0));
   }
 
   WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
@@ -271,9 +285,12 @@ struct Shape {
            ((turn_of(call) * ranks() + source) * parcel_slots + slot) * parcels_of_row * kParcel;
   }
 
-  WEFT_HOST_DEVICE std::size_t bytes() const {
-    return rows_as_parcels_begin + generations * ranks() * parcel_slots * parcels_of_row * kParcel;
+  // Output `number` of those of all generations.
+  WEFT_HOST_DEVICE std::size_t output_at(std::size_t number) const {
+    return outputs_begin + number * output_bytes;
   }
+
+  WEFT_HOST_DEVICE std::size_t bytes() const { return all; }
 
   WEFT_HOST_DEVICE const PlanShape& plan() const { return its_plan; }
 
@@ -283,7 +300,7 @@ struct Shape {
     return divisor < 2 ? 0 : ~std::uint64_t{0} / divisor + 1;
   }
 
-  static std::size_t up_to_16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+  static std::size_t aligned(std::size_t bytes) { return align_for_bulk(bytes); }
 };
 
 // Behind what Shape lays out, in the same memory: what is about to be put to other nodes.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "src/gpu/moe/far_answers.cuh"
+#include "src/gpu/moe/pulled_answers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -21,7 +22,7 @@ __device__ bool await_answer(const Combining<Way>& combining,
   const bool has_come = wait_for(
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
-      [&] { return has_refused(exchange, combining.number(), rank); });
+      [&] { return combining.differs(rank); });
   // SYNC moe-word (pairs with src/gpu/moe/words.cuh): what the group reads behind its barrier.
   device::fence_acquire();
   return has_come;
@@ -32,7 +33,8 @@ struct Asked {
   std::int32_t id = -1;
   float weight = 0;
   std::int32_t own_place = 0;  // of no meaning unless adds_in_place
-  std::int32_t slot = 0;  // the row's at its rank; of no meaning unless that is on another node
+  std::int32_t slot =
+      0;  // the row's at its rank; of no meaning unless that is on another node, or outputs are in place
 };
 
 template <typename Way>
@@ -50,8 +52,10 @@ __device__ Asked asked_of(const Combining<Way>& combining,
                          ? combining.call.weights[index]
                          : at<float>(plan, shape.plan().weights_at())[index];
     }
-    asked.own_place = *at<std::int32_t>(plan, shape.plan().own_place_at(token));
-    if (kBetweenNodes) {
+    if (!Way::kInPlace) {
+      asked.own_place = *at<std::int32_t>(plan, shape.plan().own_place_at(token));
+    }
+    if (kBetweenNodes || Way::kInPlace) {
       asked.slot = at<std::int32_t>(plan, shape.plan().slots_at())[index];
     }
   }
@@ -90,12 +94,14 @@ __device__ void list_answers(const Combining<Way>& combining,
   const std::int32_t id = asked.id;
   const auto [rank, first, is_first, is_in_place, is_awaited] = AnswerTo(combining, asked);
   bool has_come = is_in_place;
-  if (is_awaited) {
+  if constexpr (Way::kInPlace) {
+    has_come = is_first && combining.shared.first_output[rank] != kNoOutputs;
+  } else if (is_awaited) {
     has_come = await_answer(combining, static_cast<std::uint32_t>(rank), index);
   }
   __syncwarp();
   has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, static_cast<int>(first)) != 0 && id >= 0;
-  const bool all_lanes = combining.call.precision == WEFT_MOE_LANES;
+  const bool all_lanes = combining.keeps_lanes();
   const bool counts = has_come && (is_first || (!combining.is_reduced() && combining.weighs()));
   std::uint32_t position = lane();
   if (!all_lanes) {
@@ -116,6 +122,10 @@ __device__ void list_answers(const Combining<Way>& combining,
   if (is_in_place) {
     answer =
         combining.call.rows + static_cast<std::size_t>(asked.own_place) * combining.call.stride;
+  }
+  if constexpr (Way::kInPlace) {
+    answer =
+        has_come ? pulled_answer(combining, static_cast<std::uint32_t>(rank), asked.slot) : nullptr;
   }
   if (all_lanes) {
     terms.from[lane()] = has_come ? answer : nullptr;
@@ -139,7 +149,7 @@ __device__ void store_token(const Combining<Way>& combining, std::uint32_t token
                            combining.call.out + std::size_t{token} * shape.output_bytes);
     return;
   }
-  if (combining.call.precision != WEFT_MOE_LANES) {
+  if (!combining.keeps_lanes()) {
     store_sum_of_terms<Type, kRows>(combining,
                                     combining.call.out + std::size_t{token} * shape.output_bytes,
                                     combining.weighs() && !combining.is_reduced());

@@ -135,6 +135,15 @@ __device__ void store_sum(const Terms& terms, std::uint32_t units, std::byte* to
   }
 }
 
+// Any sum, apart: what it keeps in registers costs its caller none.
+template <typename Type, Rows kRows>
+__device__ __noinline__ void store_other_sum(const Terms& terms,
+                                             std::uint32_t units,
+                                             std::byte* to,
+                                             bool weighs) {
+  store_sum_by<Type, kRows, 2, 4>(terms, units, to, weighs);
+}
+
 template <Rows kRows>
 __device__ void copy_units(const std::byte* from, std::byte* to, std::uint32_t units) {
   for_units_loaded<kRows>(reinterpret_cast<const Vector16*>(from), units,
