@@ -140,10 +140,13 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
   run(3, 16, 2, 32, 0.2, false);  // more lanes than experts: repeated ids
   run(40, 64, 257, 16, 0.5, false);
   run(5, 16, 4096, 8, 0, false);
-  run(20, 128, 8, 8, 1.0, false);    // no route at all
-  run(50, 128, 8, 4, 0, true);       // all to one expert
-  run(300, 32, 24, 8, 0.1, false);   // counted by a kernel of its own
-  run(1100, 16, 24, 8, 0.1, false);  // in two tiles
+  run(20, 128, 8, 8, 1.0, false);     // no route at all
+  run(50, 128, 8, 4, 0, true);        // all to one expert
+  run(300, 32, 24, 8, 0.1, false);    // counted by a kernel of its own
+  run(1100, 16, 24, 32, 0.1, false);  // in two tiles
+  run_case({1100, 16, experts_for(24), 32, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
+            WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0.1, false},
+           1);
 }
 
 DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
@@ -397,9 +400,9 @@ DEVICE_TEST(moe_row_per_node,
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
   run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
-  run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);   // of many rows one rank of the node has no expert
-  run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
-  run(1100, 16, 24, 8, WEFT_MOE_EXPERT_COMPACT);  // in two tiles
+  run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);  // of many rows one rank of the node has no expert
+  run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);  // counted by a kernel of its own
+  run(1100, 16, 24, 32, WEFT_MOE_EXPERT_COMPACT);  // in two tiles
   const Sizes sizes{64,
                     1024,
                     experts_for(16),
