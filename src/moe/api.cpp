@@ -112,9 +112,8 @@ std::string sizes_error(const weft_moe_config& config) {
            "missing (WEFT_MOE_ERROR); give auto or rank";
   }
   if (config.outputs_in_place != 0 && (config.memory != WEFT_MOE_DEVICE || !is_by_rank)) {
-    return "outputs_in_place is for exchanges in GPU memory with rows by rank "
-           "(WEFT_MOE_RANK_MAJOR, "
-           "WEFT_MOE_RANK_COMPACT); leave it 0 for others";
+    return "outputs_in_place is for exchanges in GPU memory with a rank layout; leave it 0 for "
+           "others";
   }
   if (!(config.timeout_s > 0)) {
     return fmt::format("timeout is {} s; give more than 0", config.timeout_s);
