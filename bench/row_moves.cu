@@ -12,6 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "bulk_loops.cuh"
+
 namespace {
 
 constexpr int kGpusMax = 4;
@@ -22,13 +24,6 @@ constexpr std::uint32_t kWarps = kThreads / 32;
 constexpr std::uint32_t kSlots = 4;  // of a warp, in shared memory
 constexpr std::uint32_t kSlotBytes = 3328;
 constexpr std::size_t kSharedBytes = std::size_t{kWarps} * kSlots * kSlotBytes;
-
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    std::fprintf(stderr, "row_moves: %s: %s\n", what, cudaGetErrorString(error));
-    std::exit(1);
-  }
-}
 
 struct Rows {
   char* far[kGpusMax];  // of each peer
@@ -79,10 +74,6 @@ __global__ void __launch_bounds__(kThreads, 1) by_threads(Rows rows) {
   }
 }
 
-__device__ std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-
 // One thread of each warp: rows in pieces, kSlots - 1 of them on their way in, while one goes out.
 template <bool kReads>
 __global__ void __launch_bounds__(kThreads, 1) by_bulk(Rows rows) {
@@ -124,15 +115,7 @@ __global__ void __launch_bounds__(kThreads, 1) by_bulk(Rows rows) {
     load(k);
   }
   for (std::uint32_t k = 0; k < mine * pieces; ++k) {
-    std::uint32_t done = 0;
-    while (done == 0) {
-      asm volatile(
-          "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, "
-          "0, p; }"
-          : "=r"(done)
-          : "r"(shared_address(&filled[warp][k % kSlots])), "r"(k / kSlots & 1U)
-          : "memory");
-    }
+    await_phase(&filled[warp][k % kSlots], k / kSlots & 1U);
     asm volatile(
         "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(place(k, !kReads)),
         "r"(shared_address(slots + k % kSlots * kSlotBytes)), "r"(bytes_of(k))

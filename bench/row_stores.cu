@@ -13,18 +13,13 @@
 #include <random>
 #include <vector>
 
+#include "bulk_loops.cuh"
+
 namespace {
 
 constexpr int kSamples = 7;
 constexpr int kGpus = 2;
 constexpr std::size_t kBytes = std::size_t{256} << 20U;  // sent in one launch
-
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    std::fprintf(stderr, "row_stores: %s: %s\n", what, cudaGetErrorString(error));
-    std::exit(1);
-  }
-}
 
 // Visits the GPUs' numbers, each as the current one.
 template <typename Visit>
@@ -66,22 +61,6 @@ __global__ void __launch_bounds__(512, 1) store_rows(uint4* to,
         }
       }
     }
-  }
-}
-
-__device__ std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-
-__device__ void await_phase(std::uint64_t* barrier, std::uint32_t phase) {
-  std::uint32_t done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, "
-        "p; }"
-        : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(phase)
-        : "memory");
   }
 }
 
