@@ -53,9 +53,6 @@ inline __device__ void store_bulk(std::byte* to, const std::byte* from, std::uin
 // Of a block on GPUs of compute capability 9.0.
 inline constexpr std::size_t kSharedBytesMax = 232448;
 
-// Bulk copies are slower where they begin between multiples of this, in shared memory most of all.
-inline constexpr std::uint32_t kBulkAlignment = 128;
-
 // Of a warp.
 template <std::uint32_t kSlotCount, std::uint32_t kBytes>
 struct BeltMemory {

@@ -115,16 +115,15 @@ __device__ void store_sum_of_terms(const Combining<Way>& combining, std::byte* t
       fence_for_bulk();
     }
     const bool is_done =
-        fits && (!Way::kByRank && weighs
-                     ? store_sum_by_bulk<!Way::kByRank>(combining.belt(), terms, units, to)
-                     : store_sum_by_bulk<false>(combining.belt(), terms, units, to));
+        fits && (weighs ? store_sum_by_bulk<true>(combining.belt(), terms, units, to)
+                        : store_sum_by_bulk<false>(combining.belt(), terms, units, to));
     if (!is_done) {
       store_other_sum<Type, kRows>(terms, units, to, weighs);
     }
   } else if constexpr (Way::kInPlace) {  // a row at once: its loads take longer from other GPUs
     store_sum_by<Type, kRows, 2, 4>(terms, units, to, weighs);
   } else {
-    store_sum<Type, kRows>(terms, units, to, weighs);
+    store_sum<Type>(terms, units, to, weighs);
   }
 }
 
@@ -184,6 +183,22 @@ __device__ void post_weights(const Combining<Way>& combining,
               min(kThreads, pairs - first)},
              combining.number());
   }
+}
+
+// One thread: waits for the head of `rank`. False if it does not come, or makes another combine, which block 0 records.
+template <typename Way>
+__device__ bool await_head(const Combining<Way>& combining, std::uint32_t rank, Header& head) {
+  const Exchange& exchange = combining.exchange;
+  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number(), rank);
+  std::uint64_t data = 0;
+  const bool has_come = wait_for(
+      exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
+      never_gives_up);
+  head = unpacked(data);
+  if (has_come && head.mode != combining.mode() && blockIdx.x == 0) {
+    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, head.mode);
+  }
+  return has_come && head.mode == combining.mode();
 }
 
 template <typename Way>

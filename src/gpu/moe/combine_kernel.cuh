@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const Call entered = enter(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
   CombineBelt* belts = nullptr;
   if constexpr (kRows == Rows::Many) {
-    extern __shared__ __align__(128) std::byte memory[];
+    extern __shared__ __align__(kBulkAlignment) std::byte memory[];
     belts = reinterpret_cast<CombineBelt*>(memory);
     Belt<CombineBelt>(belts[Group::number()]).begin();
   }

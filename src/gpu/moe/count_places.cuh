@@ -195,7 +195,7 @@ namespace {
 
 __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
-  extern __shared__ __align__(128) std::byte memory[];
+  extern __shared__ __align__(kBulkAlignment) std::byte memory[];
   auto& shared = *reinterpret_cast<CountMemory*>(memory);
   const Shape& shape = exchange.shape;
   const Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};

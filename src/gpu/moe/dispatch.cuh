@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     dispatch_kernel(const __grid_constant__ Exchange exchange,
                     const __grid_constant__ Dispatch call) {
   constexpr Rows kRows = Path::kRows;
-  extern __shared__ __align__(128) std::byte memory[];
+  extern __shared__ __align__(kBulkAlignment) std::byte memory[];
   auto& shared = *reinterpret_cast<DispatchMemory<kRows>*>(memory);
   auto upcoming = [&] {
     if constexpr (kRows == Rows::Few) {

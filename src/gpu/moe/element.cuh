@@ -66,20 +66,17 @@ class SeenNan {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm("add.rn.bf16x2 %0, %0, %1;" : "+r"(sum_) : "r"(pair));
 #else
-    is_there_ = is_there_ || is_nan(pair) || is_nan(pair << 16U);
+    sum_ = is_nan(pair) || is_nan(pair << 16U) ? pair : sum_;
 #endif
   }
 
-  [[nodiscard]] __device__ bool maybe() const {
-    return is_there_ || is_nan(sum_) || is_nan(sum_ << 16U);
-  }
+  [[nodiscard]] __device__ bool maybe() const { return is_nan(sum_) || is_nan(sum_ << 16U); }
 
  private:
   // In the upper half.
   static __device__ bool is_nan(std::uint32_t pair) { return (pair & 0x7FFF0000U) > 0x7F800000U; }
 
   std::uint32_t sum_ = 0;
-  bool is_there_ = false;
 };
 
 // The sum of one unit of several rows.

@@ -14,27 +14,13 @@ inline constexpr std::uint32_t kNoOutputs = ~0U;
 // One thread: the output with which those of `rank` for this one begin; none if it does not come, or makes another combine.
 template <typename Way>
 __device__ std::uint32_t await_first_output(const Combining<Way>& combining, std::uint32_t rank) {
-  const Exchange& exchange = combining.exchange;
-  if (combining.is_gone(rank)) {
+  Header head{};
+  if (combining.is_gone(rank) || !await_head(combining, rank, head)) {
     return kNoOutputs;
   }
-  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number(), rank);
-  std::uint64_t data = 0;
-  const bool has_come = wait_for(
-      exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
-      never_gives_up);
   // SYNC moe-outputs (pairs with src/gpu/moe/combine.cuh): what the block reads behind its barrier.
   device::fence_acquire();
-  if (!has_come) {
-    return kNoOutputs;
-  }
-  if (unpacked(data).mode == combining.mode()) {
-    return static_cast<std::uint32_t>(unpacked(data).rows);
-  }
-  if (blockIdx.x == 0) {
-    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, unpacked(data).mode);
-  }
-  return kNoOutputs;
+  return static_cast<std::uint32_t>(head.rows);
 }
 
 // All threads of a block. Behind it they may read the outputs.

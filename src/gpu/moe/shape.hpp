@@ -57,9 +57,11 @@ WEFT_HOST_DEVICE inline std::size_t padded_words(std::size_t words) {
   return (words + 3) / 4 * 16;
 }
 
-// Up to where bulk copies do not cross more lines than they must: they are slower elsewhere.
+// Bulk copies are slower where they begin between multiples of this, in shared memory most of all.
+inline constexpr std::uint32_t kBulkAlignment = 128;
+
 inline std::size_t align_for_bulk(std::size_t bytes) {
-  return (bytes + 127) / 128 * 128;
+  return (bytes + kBulkAlignment - 1) / kBulkAlignment * kBulkAlignment;
 }
 
 // Where everything lies in a plan; as numbers, so that kernels need not work them out.
@@ -204,16 +206,19 @@ struct Shape {
     parcel_slots = stages ? 0 : max_tokens < most ? max_tokens : most;
     parcels_of_row = static_cast<std::uint32_t>((row.bytes() + 511) / 512 * 64);
     arrived_begin = generations * arrivals() * row.bytes();
-    counts_begin = aligned(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
-    answers_begin = aligned(counts_begin + generations * ranks() * parcels_of_counts() * kParcel);
-    answered_begin = aligned(answers_begin + kParities * lanes() * output_bytes);
-    heads_begin = aligned(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
-    weights_begin = aligned(heads_begin + kParities * ranks() * kParcel);
+    counts_begin = align_for_bulk(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
+    answers_begin =
+        align_for_bulk(counts_begin + generations * ranks() * parcels_of_counts() * kParcel);
+    answered_begin = align_for_bulk(answers_begin + kParities * lanes() * output_bytes);
+    heads_begin = align_for_bulk(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
+    weights_begin = align_for_bulk(heads_begin + kParities * ranks() * kParcel);
     rows_as_parcels_begin =
-        aligned(weights_begin + kParities * ranks() * parcels_of_weights() * kParcel);
-    outputs_begin = aligned(rows_as_parcels_begin + generations * ranks() * parcel_slots *
-                                                        std::size_t{parcels_of_row} * kParcel);
-    all = aligned(outputs_begin + (keeps_outputs ? generations * arrivals() * output_bytes : 0));
+        align_for_bulk(weights_begin + kParities * ranks() * parcels_of_weights() * kParcel);
+    outputs_begin =
+        align_for_bulk(rows_as_parcels_begin + generations * ranks() * parcel_slots *
+                                                   std::size_t{parcels_of_row} * kParcel);
+    all = align_for_bulk(outputs_begin +
+                         (keeps_outputs ? generations * arrivals() * output_bytes : 0));
   }
 
   WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
@@ -299,8 +304,6 @@ struct Shape {
   static std::uint64_t factor_for(std::uint32_t divisor) {
     return divisor < 2 ? 0 : ~std::uint64_t{0} / divisor + 1;
   }
-
-  static std::size_t aligned(std::size_t bytes) { return align_for_bulk(bytes); }
 };
 
 // Behind what Shape lays out, in the same memory: what is about to be put to other nodes.

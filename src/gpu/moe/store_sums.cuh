@@ -33,8 +33,8 @@ struct Asked {
   std::int32_t id = -1;
   float weight = 0;
   std::int32_t own_place = 0;  // of no meaning unless adds_in_place
-  std::int32_t slot =
-      0;  // the row's at its rank; of no meaning unless that is on another node, or outputs are in place
+  // The row's at its rank; of no meaning unless that is on another node, or outputs are in place.
+  std::int32_t slot = 0;
 };
 
 template <typename Way>
@@ -168,21 +168,13 @@ __device__ void store_token(const Combining<Way>& combining, std::uint32_t token
   }
 }
 
-// One block: all ranks have begun this call, so they have left the one before the last.
+// Block 0: all ranks have begun this call, so they have left the one before the last.
 template <typename Way>
 __device__ void await_heads(const Combining<Way>& combining) {
-  const Exchange& exchange = combining.exchange;
   const std::uint32_t rank = thread_of_block();
-  if (rank >= exchange.shape.ranks() || combining.is_gone(rank)) {
-    return;
-  }
-  const std::byte* from = mine(exchange) + exchange.shape.head_at(combining.number(), rank);
-  std::uint64_t data = 0;
-  const bool has_come = wait_for(
-      exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
-      never_gives_up);
-  if (has_come && unpacked(data).mode != combining.mode()) {
-    record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, unpacked(data).mode);
+  if (rank < combining.exchange.shape.ranks() && !combining.is_gone(rank)) {
+    Header head{};
+    await_head(combining, rank, head);
   }
 }
 

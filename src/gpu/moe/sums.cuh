@@ -88,29 +88,29 @@ __device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* t
 }
 
 // At most two terms, several units at once. No sum is kept across units, which saves registers.
-template <typename Type, Rows kRows>
+template <typename Type>
 __device__ void store_sum_of_two(const Terms& all,
                                  std::uint32_t units,
                                  std::byte* to,
                                  bool weighs) {
-  constexpr std::uint32_t kUnitsAtOnce = kRows == Rows::Many ? 4 : 2;
+  constexpr std::uint32_t kUnitsAtOnce = 2;
   const SomeTerms<2> terms(all, 0);
 #pragma unroll 1
   for (std::uint32_t first = Group::thread(); first < units;
-       first += kUnitsAtOnce * Group::size<kRows>()) {
+       first += kUnitsAtOnce * Group::size()) {
     Vector16 loaded[kUnitsAtOnce][2];
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
       for (std::uint32_t i = 0; i < 2; ++i) {
-        if (i < terms.count && first + u * Group::size<kRows>() < units) {
-          loaded[u][i] = device::load_shared(terms.from[i] + first + u * Group::size<kRows>());
+        if (i < terms.count && first + u * Group::size() < units) {
+          loaded[u][i] = device::load_shared(terms.from[i] + first + u * Group::size());
         }
       }
     }
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
-      if (first + u * Group::size<kRows>() < units) {
+      if (first + u * Group::size() < units) {
         UnitSum<Type> sum;
 #pragma unroll
         for (std::uint32_t i = 0; i < 2; ++i) {
@@ -118,20 +118,20 @@ __device__ void store_sum_of_two(const Terms& all,
             sum.add_unit(loaded[u][i], weighs, terms.weights[i]);
           }
         }
-        device::store_data(reinterpret_cast<Vector16*>(to) + first + u * Group::size<kRows>(),
+        device::store_data(reinterpret_cast<Vector16*>(to) + first + u * Group::size(),
                            sum.rounded());
       }
     }
   }
 }
 
-// Few terms are those of a team of few ranks: then several units at once keep as many loads on their way.
-template <typename Type, Rows kRows>
+// Where rows are few. Few terms are those of a team of few ranks: then several units at once keep as many loads on their way.
+template <typename Type>
 __device__ void store_sum(const Terms& terms, std::uint32_t units, std::byte* to, bool weighs) {
   if (terms.count <= 2) {
-    store_sum_of_two<Type, kRows>(terms, units, to, weighs);
+    store_sum_of_two<Type>(terms, units, to, weighs);
   } else {
-    store_sum_by<Type, kRows, 1, kRows == Rows::Many ? 4 : 8>(terms, units, to, weighs);
+    store_sum_by<Type, Rows::Few, 1, 8>(terms, units, to, weighs);
   }
 }
 
