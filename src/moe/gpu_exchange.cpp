@@ -84,8 +84,7 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   }
   choose_relays();
   state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
-  const std::size_t counts = static_cast<std::size_t>(config.experts) + ranks_.count();
-  workspace_ = gpu::DeviceBuffer((2 * exchange_.shape.lanes() + counts) * sizeof(std::int32_t));
+  workspace_ = gpu::DeviceBuffer(exchange_.shape.workspace_bytes());
   if (exchange_.shape.stages) {
     segments_ = gpu::DeviceBuffer(
         ranks_.count() * gpu::moe::segments_for(exchange_.shape.max_tokens) * sizeof(weft_segment));
@@ -484,6 +483,7 @@ void GpuExchange::rejoin() {
   // Of calls that did not count all rows, because a rank was missing.
   std::ranges::fill(now.staged, 0U);
   std::ranges::fill(now.answers, 0U);
+  std::ranges::fill(now.drawn, 0U);
   write(now);
   record() = {};
   dispatches_ = now.dispatches;

@@ -78,12 +78,7 @@ void compare_round(const Pair& pair, std::uint64_t round) {
   weft_moe_plan_free(plan);
 }
 
-DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bits of the CPU's") {
-  if (suite::pe_count() == 1) {
-    suite::skip("needs two PEs");
-    return;
-  }
-  const Pair pair(few_tokens(), WEFT_MOE_MASK);
+void leave_and_rejoin(const Pair& pair) {
   const int absent = suite::pe_count() - 1;
   std::uint64_t round = 0;
   for (const int calls : {1, 2, 3}) {
@@ -102,6 +97,49 @@ DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bit
     for (int call = 0; call < 3; ++call) {
       compare_round(pair, round++);
     }
+  }
+}
+
+DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bits of the CPU's") {
+  if (suite::pe_count() == 1) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  Sizes many = few_tokens();
+  many.max_tokens = 330;
+  many.topk = 8;
+  many.blocks = 2;  // whose groups are warps
+  for (const Sizes& sizes : {few_tokens(), many}) {
+    leave_and_rejoin(Pair(sizes, WEFT_MOE_MASK));
+  }
+}
+
+DEVICE_TEST(moe_other_weights, "PEs whose combines want other weights hear so at once") {
+  const Sizes sizes = few_tokens();
+  const Pair pair(sizes);
+  if (suite::pe_count() == 1 || pair.is_by_rank()) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  const Tokens tokens = make_tokens(sizes, 0, 0);
+  Received received(pair);
+  GpuDispatch gpu(pair, tokens);
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(received);
+  const OnGpu<float> weights(tokens.weights);
+  Array<std::byte> out(bytes_of(sizes.output, static_cast<std::size_t>(sizes.max_tokens) *
+                                                  static_cast<std::size_t>(sizes.hidden)),
+                       Where::Own);
+  const bool gives = suite::me() == 0;
+  const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED,
+                                 gives ? WEFT_MOE_WEIGHTS_GIVEN : WEFT_MOE_WEIGHTS_OF_DISPATCH,
+                                 gives ? weights.get() : nullptr};
+  suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(), &outputs,
+                                                 out.get(), nullptr),
+                      "weft_moe_combine_on_stream");
+  suite::require_cuda(cudaDeviceSynchronize(), "a combine with other weights");
+  if (const int checked = weft_moe_check(pair.device()); checked != WEFT_MISMATCH) {
+    suite::fail("status %d: %s", checked, weft_last_error());
   }
 }
 

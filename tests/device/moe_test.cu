@@ -140,13 +140,19 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
   run(3, 16, 2, 32, 0.2, false);  // more lanes than experts: repeated ids
   run(40, 64, 257, 16, 0.5, false);
   run(5, 16, 4096, 8, 0, false);
-  run(20, 128, 8, 8, 1.0, false);     // no route at all
-  run(50, 128, 8, 4, 0, true);        // all to one expert
-  run(300, 32, 24, 8, 0.1, false);    // counted by a kernel of its own
-  run(1100, 16, 24, 32, 0.1, false);  // in two tiles
-  run_case({1100, 16, experts_for(24), 32, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
-            WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0.1, false},
-           1);
+  run(20, 128, 8, 8, 1.0, false);   // no route at all
+  run(50, 128, 8, 4, 0, true);      // all to one expert
+  run(300, 32, 24, 8, 0.1, false);  // counted by a kernel of its own
+  run_case({300, 16, experts_for(4096), 8, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
+            WEFT_MOE_BF16, WEFT_MOE_EXPERT_COMPACT, 1, 0.1, false},
+           2);  // for more experts than its blocks have threads
+  // Counted by parts of one tile, of which some are empty or not full, and of two.
+  for (const int tokens : {1100, 4500}) {
+    run(tokens, 16, 24, tokens == 1100 ? 32 : 3, 0.1, false);
+    run_case({tokens, 16, experts_for(24), 3, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
+              WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0.1, false},
+             2);
+  }
 }
 
 DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
@@ -160,6 +166,7 @@ DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
                                        WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
     for (const Types& types : {Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32, 640},
                                Types{WEFT_MOE_E4M3, WEFT_MOE_SCALES_UE8M0, 384},
+                               Types{WEFT_MOE_NVFP4, WEFT_MOE_SCALES_NVFP4, 512},
                                Types{WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, 264}}) {
       run_case({330, types.hidden, experts_for(24), 8, types.payload, types.scales, types.payload,
                 WEFT_MOE_BF16, layout, 4, 0.1, false, 2},
@@ -400,9 +407,9 @@ DEVICE_TEST(moe_row_per_node,
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
   run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
-  run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);  // of many rows one rank of the node has no expert
-  run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);  // counted by a kernel of its own
-  run(1100, 16, 24, 32, WEFT_MOE_EXPERT_COMPACT);  // in two tiles
+  run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);   // of many rows one rank of the node has no expert
+  run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
+  run(4500, 16, 24, 3, WEFT_MOE_EXPERT_COMPACT);  // by parts of two tiles
   const Sizes sizes{64,
                     1024,
                     experts_for(16),

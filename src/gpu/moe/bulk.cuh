@@ -25,9 +25,15 @@ inline __device__ std::uint32_t shared_address(const void* memory) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
 }
 
-// One thread, behind a barrier of the threads that wrote or acquired.
-inline __device__ void fence_for_bulk() {
-  WEFT_MOE_BULK("fence.proxy.async;" :: : "memory");
+// One thread, behind a barrier of the threads that wrote to global memory, or acquired what others did. A fence for all memory takes
+// longer.
+inline __device__ void fence_global_for_bulk() {
+  WEFT_MOE_BULK("fence.proxy.async.global;" :: : "memory");
+}
+
+// Each thread: what it wrote to shared memory.
+inline __device__ void fence_shared_for_bulk() {
+  WEFT_MOE_BULK("fence.proxy.async.shared::cta;" :: : "memory");
 }
 
 // One thread: what its bulk stores read may be written again.
@@ -66,11 +72,13 @@ struct BeltMemory {
   std::uint32_t phases;  // of the barriers that are waited for next, as bits
 };
 
-// A row in pieces that fit into slots, about equal.
+// A row in pieces that fit into slots, about equal. To be worked out once: divisions take as long as a row is on its way.
 struct Pieces {
-  std::uint32_t count;
-  std::uint32_t bytes;  // of each but the last
-  std::uint32_t row_bytes;
+  std::uint32_t count = 0;
+  std::uint32_t bytes = 0;  // of each but the last
+  std::uint32_t row_bytes = 0;
+
+  Pieces() = default;
 
   __device__ Pieces(std::uint32_t of_row, std::uint32_t slot_bytes)
       : count((of_row + slot_bytes - 1) / slot_bytes), row_bytes(of_row) {
@@ -81,6 +89,13 @@ struct Pieces {
   __device__ std::uint32_t bytes_of(std::uint32_t piece) const {
     return min(bytes, row_bytes - piece * bytes);
   }
+};
+
+// What comes with a row's first piece, to another place in shared memory.
+struct Beside {
+  std::byte* to;
+  const std::byte* from;
+  std::uint32_t bytes;
 };
 
 template <typename Memory>
@@ -100,7 +115,7 @@ class Belt {
       }
       memory_.phases = 0;
       WEFT_MOE_BULK("fence.mbarrier_init.release.cluster;" :: : "memory");
-      fence_for_bulk();
+      fence_shared_for_bulk();
     }
     __syncwarp();
   }
@@ -145,26 +160,29 @@ class Belt {
   }
 
   // One thread: the row's first pieces are on their way.
-  __device__ void begin_row(const Pieces& pieces, const std::byte* from) const {
+  __device__ void begin_row(const Pieces& pieces,
+                            const std::byte* from,
+                            const Beside& beside = {}) const {
     await_bulk_reads();
     for (std::uint32_t i = 0; i < min(pieces.count, kSlots); ++i) {
-      load(i, from + i * pieces.bytes, pieces.bytes_of(i));
+      const std::uint32_t barrier = shared_address(&memory_.filled[i]);
+      const std::uint32_t also = i == 0 ? beside.bytes : 0;
+      expect(barrier, pieces.bytes_of(i) + also);
+      begin_load(memory_.slots[i], from + i * pieces.bytes, pieces.bytes_of(i), barrier);
+      if (also > 0) {
+        begin_load(beside.to, beside.from, also, barrier);
+      }
     }
   }
 
-  // One thread, behind begin_row: copies the row; to(copy) is a place.
-  template <typename To>
-  __device__ void copy_row(const Pieces& pieces,
-                           const std::byte* from,
-                           std::uint32_t copies,
-                           To&& to) const {
+  // One thread, behind begin_row: store(from, begin, bytes) of each piece when it is here, which begins at byte `begin` of the row.
+  template <typename Store>
+  __device__ void store_row(const Pieces& pieces, const std::byte* from, Store&& store) const {
     for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
       const std::uint32_t index = piece % kSlots;
       await(index);
       taken(index);
-      for (std::uint32_t copy = 0; copy < copies; ++copy) {
-        store_bulk(to(copy) + piece * pieces.bytes, slot(index), pieces.bytes_of(piece));
-      }
+      store(slot(index), piece * pieces.bytes, pieces.bytes_of(piece));
       commit_bulk();
       if (const std::uint32_t next = piece + kSlots; next < pieces.count) {
         await_bulk_reads();

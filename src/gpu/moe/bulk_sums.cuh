@@ -72,7 +72,7 @@ __device__ void store_sum_of_piece(const SumPiece& piece, Vector16* to, SeenNan&
   }
 }
 
-// Behind a barrier of the warp's threads that have written `terms`, and acquired what these are, and fence_for_bulk. 1 to kBulkTermsMax
+// Behind a barrier of the warp's threads that have written `terms`, and acquired what these are, and fence_global_for_bulk. 1 to kBulkTermsMax
 // terms of bfloat16s. False if some sum may be NaN, whose bits are left to the caller: the code for them would lie in the loop.
 template <bool kWeighs, typename Memory>
 __device__ bool store_sum_by_bulk(const Belt<Memory>& belt,

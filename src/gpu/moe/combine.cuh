@@ -18,6 +18,7 @@ struct CombineMemory {
   Terms terms[kGroupsMax];
   std::byte* to[kGroupsMax][kTopkMax];
   std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
+  std::uint32_t drawn;                    // tokens that the block's warps took, where rows are many
   std::uint32_t first_output[kRanksMax];  // in place: of each rank's, for this one, or kNoOutputs
 };
 
@@ -43,12 +44,9 @@ struct Combining {
   CombineMemory& shared;
   Call entered;
   CombineBelt* belts;  // of the block's warps, where rows are many
+  Pieces pieces;
 
   __device__ Belt<CombineBelt> belt() const { return Belt<CombineBelt>(belts[Group::number()]); }
-
-  __device__ Pieces pieces() const {
-    return Pieces(exchange.shape.output_bytes, CombineBelt::kSlotBytes);
-  }
 
   __device__ std::uint64_t number() const { return entered.number; }
 
@@ -112,7 +110,7 @@ __device__ void store_sum_of_terms(const Combining<Way>& combining, std::byte* t
   if constexpr (kRows == Rows::Many) {
     const bool fits = terms.count > 0 && terms.count <= kBulkTermsMax;
     if (fits && !Way::kInPlace && lane() == 0) {
-      fence_for_bulk();
+      fence_global_for_bulk();
     }
     const bool is_done =
         fits && (weighs ? store_sum_by_bulk<true>(combining.belt(), terms, units, to)
@@ -244,9 +242,9 @@ __device__ float await_weight(const Combining<Way>& combining,
     return mine(exchange) + exchange.shape.weight_at(combining.number(), source, number);
   };
   std::uint64_t data = 0;
-  const bool has_come = await_parcel(
-      exchange, combining.entered, source, {parcel_of(pair), parcel_of(pair / kThreads * kThreads)},
-      data, [&] { return has_refused(exchange, combining.number(), source); });
+  const bool has_come = await_parcel(exchange, combining.entered, source,
+                                     {parcel_of(pair), parcel_of(pair / kThreads * kThreads)}, data,
+                                     [&] { return combining.differs(source); });
   return has_come ? __uint_as_float(static_cast<std::uint32_t>(data >> (index % 2 * 32))) : 0.0F;
 }
 

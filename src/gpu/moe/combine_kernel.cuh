@@ -13,8 +13,19 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
-// All threads of the grid. Warps store sums as they come while they have rows to send, because the link is slower than few
-// multiprocessors; larger groups send first, because few rows are soon sent.
+template <typename Sums>
+__device__ void store_sums(Sums&& sums) {
+  while (sums.has_more()) {
+    sums.store_next();
+  }
+}
+
+// So many warps of each block send rows while the others store sums as they come, because the link is slower than few
+// multiprocessors; more where what is sent must be added up first. Larger groups send first, because few rows are soon sent.
+template <typename Way>
+inline constexpr std::uint32_t kSendersOfAnswers = Way::kByRank ? 6 : 14;
+
+// All threads of the grid.
 template <typename Type, Rows kRows, typename Way>
 __device__ void exchange_answers(const Combining<Way>& combining) {
   const auto advances = [&] {
@@ -29,28 +40,25 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
       send_weights(combining);
     }
   }
-  Answers<Type, kRows, Way> answers(combining);
-  Sums<Type, kRows, Way> sums(combining);
-  if constexpr (kRows == Rows::Many) {
-    advances();
-    while (answers.has_more() || sums.has_more()) {
-      const bool is_seen = sums.sees_next();  // on its way while a row is sent
-      if (answers.has_more()) {
-        answers.send_next();
-      }
-      if (sums.has_more() && (__all_sync(kAllLanes, is_seen) != 0 || !answers.has_more())) {
-        sums.store_next();
-      }
+  const auto send = [&](std::uint32_t groups) {
+    if (!combining.call.phases.sends || Group::number() >= groups) {
+      return;
     }
-  } else {
+    Answers<Type, kRows, Way> answers(combining, groups);
     while (answers.has_more()) {
       answers.send_next();
     }
+  };
+  if constexpr (kRows == Rows::Many) {
+    advances();
+    send(combining.call.phases.receives ? kSendersOfAnswers<Way> : kGroupsMax);
+    store_sums(Sums<Type, kRows, Way>(combining));
+  } else {
+    Sums<Type, kRows, Way> sums(combining);  // what the plan says of the first token is on its way
+    send(Group::of_block());
     advances();
     __syncthreads();
-    while (sums.has_more()) {
-      sums.store_next();
-    }
+    store_sums(sums);
   }
   if (combining.call.phases.receives) {
     if (blockIdx.x == 0) {
@@ -70,12 +78,10 @@ __device__ void pull_answers(const Combining<Way>& combining) {
     Sums<Type, kRows, Way> sums(combining);
     await_first_outputs(combining);
     if constexpr (kRows == Rows::Many) {
-      fence_for_bulk();
+      fence_global_for_bulk();
     }
     advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
-    while (sums.has_more()) {
-      sums.store_next();
-    }
+    store_sums(sums);
   }
 }
 
@@ -84,15 +90,22 @@ __global__ void __launch_bounds__(kThreads, 1)
     combine_kernel(const __grid_constant__ Exchange exchange,
                    const __grid_constant__ Combine call) {
   __shared__ CombineMemory shared;
+  if (kRows == Rows::Many && thread_of_block() == 0) {
+    shared.drawn = 0;
+  }
   await_kernel_before();
   const Call entered = enter(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
   CombineBelt* belts = nullptr;
+  Pieces pieces;
   if constexpr (kRows == Rows::Many) {
     extern __shared__ __align__(kBulkAlignment) std::byte memory[];
     belts = reinterpret_cast<CombineBelt*>(memory);
     Belt<CombineBelt>(belts[Group::number()]).begin();
+    if constexpr (Way::kByRank && !Way::kInPlace) {
+      pieces = Pieces(exchange.shape.output_bytes, CombineBelt::kSlotBytes);
+    }
   }
-  const Combining<Way> combining{exchange, call, shared, entered, belts};
+  const Combining<Way> combining{exchange, call, shared, entered, belts, pieces};
   if constexpr (Way::kInPlace) {
     pull_answers<Type, kRows>(combining);
   } else {

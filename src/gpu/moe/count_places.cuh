@@ -1,8 +1,12 @@
 // For many tokens, before dispatch_kernel: slots of rows at their ranks, places among the rows for each expert, and how many
 // there are of both, left in the workspace (send_headers.cuh says what they are).
 //
-// A block counts for kTargets experts or ranks, of which it stores a part of the tokens, having counted those before them. All its
-// warps share the tokens, each a run of them: they count, learn what the warps before them have, and count again to store.
+// Each block has a part of the tokens. For 32 of them at a time, and each expert and rank, it keeps as bits which of them go there:
+//
+//   a token's place = what earlier parts counted + bits of earlier tokens of this part
+//
+// A block tells what it has counted in words that carry the number of the call, as parcels do, and waits for those of the parts
+// before its own. Parts are drawn, so those before one have begun.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,184 +15,176 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-inline constexpr std::uint32_t kTargets = 4;
-// Ranks are few, and one block for all tokens takes 36 us for 4,096 of them. Experts have blocks enough.
-inline constexpr unsigned kPartsByRank = 8;
-inline constexpr std::uint32_t kTile = 32768;  // ids that lie in shared memory at once
-inline constexpr std::uint32_t kWarps = kThreads / kWarp;
-// Halfwords between a tile's lanes beyond its tokens: the lanes of a token lie in other banks.
-inline constexpr std::uint32_t kLanePadding = 2;
+inline constexpr std::uint32_t kWordsOfTile = 4;
+inline constexpr std::uint32_t kTokensOfTile = kWordsOfTile * kWarp;
+inline constexpr std::uint32_t kTargetsMax = kExpertsMax + kRanksMax;
 
+// An expert or a rank is a target; rank layouts, which need no places for experts, have ranks alone.
 struct CountMemory {
-  std::int16_t tile[kTile + kTopkMax * kLanePadding];  // [lane of the token][token]
-  std::uint32_t of_warp[kWarps][kTargets];
+  std::uint32_t part;
+  std::int16_t ids[kTokensOfTile * kTopkMax];
+  std::uint32_t going[kWordsOfTile]
+                     [kTargetsMax];    // bit i of a word: its token i goes to the target
+  std::uint32_t counted[kTargetsMax];  // tokens of the part that do
+  std::uint32_t before[kTargetsMax];   // and those before the tile
 };
 
-// An expert or a rank for which a block counts.
-struct Counted {
-  std::int32_t first = 0;  // expert
-  std::uint32_t count = 0;
-  std::int32_t rank;  // or less than 0
-  bool is_one;        // and not beyond the last
+struct Counting {
+  const Exchange& exchange;
+  const Ids& ids;
+  CountMemory& shared;
+  std::uint64_t number;     // of the call
+  std::uint32_t experts;    // that are targets: all, or none
+  std::uint32_t targets;    // and ranks behind them
+  std::uint32_t per_token;  // 2^32 / topk, to divide by it
 
-  __device__ Counted(const Exchange& exchange, std::uint32_t target) {
-    const weft::moe::ExpertMap& map = exchange.shape.map;
-    rank = static_cast<std::int32_t>(target) - map.experts;
-    is_one = rank < map.ranks;
-    if (rank < 0) {
-      first = static_cast<std::int32_t>(target);
-      count = 1;
-    } else if (is_one) {
-      first = map.first_of(rank);
-      count = static_cast<std::uint32_t>(map.count_of(rank));
+  __device__ Counting(const Exchange& of, const Ids& of_all, CountMemory& memory)
+      : exchange(of),
+        ids(of_all),
+        shared(memory),
+        number(device::load_relaxed(&of.state->dispatches) + 1),
+        experts(is_by_rank(of) ? 0 : static_cast<std::uint32_t>(of.shape.map.experts)),
+        targets(experts + of.shape.ranks()),
+        per_token(~0U / of.shape.topk + 1) {}
+
+  // An index below 2^16.
+  __device__ std::uint32_t token_of(std::uint32_t index) const {
+    return per_token == 0 ? index : __umulhi(index, per_token);
+  }
+
+  // Of the rank to which a row for the expert is sent.
+  __device__ std::uint32_t target_of_row(std::int32_t id) const {
+    const auto rank = static_cast<std::uint32_t>(exchange.shape.map.rank_of(id));
+    return experts + destination_of(exchange, rank);
+  }
+
+  // The target whose counts are those of `target`: of a rank, the one to which its rows are sent.
+  __device__ std::uint32_t target_of_counts(std::uint32_t target) const {
+    return target < experts ? target : experts + destination_of(exchange, target - experts);
+  }
+
+  // What part `part` counted for a target: its count, and the lower half of the call's number.
+  __device__ std::uint64_t* word(std::uint32_t part, std::uint32_t target) const {
+    return exchange.shape.counted_at(exchange.workspace) + std::size_t{part} * targets + target;
+  }
+
+  // visit(target), by the threads of the block.
+  template <typename Visit>
+  __device__ void for_targets(Visit&& visit) const {
+    for (std::uint32_t target = threadIdx.x; target < targets; target += kThreads) {
+      visit(target);
     }
   }
 
-  // Whether an id is that of an expert of the rank's node, where a row goes to each node.
-  __device__ bool has(const Exchange& exchange, std::int32_t id) const {
-    return kBetweenNodes && exchange.by_node && is_one && rank >= 0 &&
-           Target(exchange, static_cast<std::uint32_t>(rank)).has(id);
+  __device__ std::uint32_t in_tile(std::uint32_t target) const {
+    std::uint32_t sum = 0;
+#pragma unroll
+    for (const auto& word : shared.going) {
+      sum += static_cast<std::uint32_t>(__popc(word[target]));
+    }
+    return sum;
   }
 };
 
-// All threads of the block: ids of `some` tokens from `begin` on.
-inline __device__ void fill_tile(CountMemory& shared,
-                                 const Ids& ids,
-                                 std::uint32_t pitch,
+// All threads of the block: where `some` tokens from `begin` on go. Ends with a barrier.
+inline __device__ void fill_tile(const Counting& counting,
                                  std::uint32_t begin,
                                  std::uint32_t some) {
+  CountMemory& shared = counting.shared;
+  __syncthreads();  // the last tile is read
+  counting.for_targets([&](std::uint32_t target) {
+#pragma unroll
+    for (auto& word : shared.going) {
+      word[target] = 0;
+    }
+  });
+  __syncthreads();
+  const std::uint32_t topk = counting.ids.topk;
+  for (std::uint32_t i = threadIdx.x; i < some * topk; i += kThreads) {
+    const std::int32_t id = counting.ids.at(begin * topk + i);
+    shared.ids[i] = static_cast<std::int16_t>(id);
+    const std::uint32_t token = counting.token_of(i);
+    if (id >= 0) {
+      std::uint32_t (&going)[kTargetsMax] = shared.going[token / kWarp];
+      if (counting.experts > 0) {
+        atomicOr(&going[id], 1U << token % kWarp);
+      }
+      atomicOr(&going[counting.target_of_row(id)], 1U << token % kWarp);
+    }
+  }
+  __syncthreads();
+}
+
+// All threads of the block: tells what the part counted, and adds up what those before it did. Where targets are fewer than threads,
+// several threads share these parts. Ends with a barrier.
+inline __device__ void add_parts(const Counting& counting) {
   constexpr std::uint32_t kTogether = 16;
-  const std::uint32_t count = some * ids.topk;
-  const std::uint32_t inverse = ~0U / ids.topk + 1;  // of topk 1 it is 0
-  for (std::uint32_t from = threadIdx.x; from < count; from += kTogether * kThreads) {
-    std::int64_t given[kTogether];
+  CountMemory& shared = counting.shared;
+  const std::uint32_t targets = counting.targets;
+  counting.for_targets([&](std::uint32_t target) {
+    device::store_relaxed(counting.word(shared.part, target),
+                          counting.number << 32U | shared.counted[target]);
+  });
+  const std::uint32_t sharers = targets < kThreads ? kThreads / targets : 1;
+  const std::uint32_t all = sharers * targets;  // threads and targets
+  for (std::uint32_t i = threadIdx.x; i < all; i += kThreads) {
+    const std::uint32_t target = i % targets;
+    std::uint32_t sum = 0;
+    for (std::uint32_t first = i / targets; first < shared.part; first += kTogether * sharers) {
+      std::uint64_t words[kTogether];
 #pragma unroll
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      const std::uint32_t index = from + i * kThreads;
-      given[i] = index < count ? ids.given[begin * ids.topk + index] : -1;
-    }
+      for (std::uint32_t k = 0; k < kTogether; ++k) {
+        const std::uint32_t part = first + k * sharers;
+        words[k] = part < shared.part ? device::load_relaxed(counting.word(part, target))
+                                      : counting.number << 32U;
+      }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      const std::uint32_t index = from + i * kThreads;
-      const std::uint32_t token = inverse == 0 ? index : __umulhi(index, inverse);
-      if (index < count) {
-        shared.tile[(index - token * ids.topk) * pitch + token] =
-            static_cast<std::int16_t>(given[i] < 0 || given[i] >= ids.experts ? -1 : given[i]);
+      for (std::uint32_t k = 0; k < kTogether; ++k) {
+        while (words[k] >> 32U != (counting.number & ~0U)) {
+          words[k] = device::load_relaxed(counting.word(first + k * sharers, target));
+        }
+        sum += static_cast<std::uint32_t>(words[k]);
       }
     }
+    if (sum != 0) {
+      atomicAdd(&shared.before[target], sum);
+    }
   }
+  __syncthreads();
 }
 
-// The tokens of a tile that a warp counts, for all of its block's targets.
-struct TokenRun {
-  const Exchange& exchange;
-  CountMemory& shared;
-  const Counted (&targets)[kTargets];
-  std::uint32_t pitch;
-  std::uint32_t begin;  // of the tile
-  std::uint32_t from;   // in the tile
-  std::uint32_t end;
-};
-
-// The lanes of a thread's token that name a target, as bits, and the warp's tokens that go there.
-struct Named {
-  unsigned lanes[kTargets] = {};
-  unsigned going[kTargets];
-
-  __device__ Named(const TokenRun& run, std::uint32_t token) {
-    bool goes[kTargets] = {};
-#pragma unroll 8
-    for (std::uint32_t i = 0; i < run.exchange.shape.topk; ++i) {
-      const std::int32_t id = token < run.end ? run.shared.tile[i * run.pitch + token] : -1;
-#pragma unroll
-      for (std::uint32_t k = 0; k < kTargets; ++k) {
-        const auto local = static_cast<std::uint32_t>(id - run.targets[k].first);
-        lanes[k] |= local < run.targets[k].count ? 1U << i : 0U;
-        goes[k] = goes[k] || run.targets[k].has(run.exchange, id);
+// All threads of the block: the slots and places of a tile's lanes.
+inline __device__ void store_tile(const Counting& counting,
+                                  std::uint32_t begin,
+                                  std::uint32_t some) {
+  const CountMemory& shared = counting.shared;
+  const std::uint32_t topk = counting.ids.topk;
+  std::int32_t* slots = counting.exchange.workspace + std::size_t{begin} * topk;
+  std::int32_t* places = slots + counting.exchange.shape.lanes();
+  for (std::uint32_t i = threadIdx.x; i < some * topk; i += kThreads) {
+    const std::int32_t id = shared.ids[i];
+    if (id < 0) {
+      continue;
+    }
+    const std::uint32_t token = counting.token_of(i);
+    const auto earlier = [&](std::uint32_t target) {
+      std::uint32_t sum = shared.before[target];
+      for (std::uint32_t word = 0; word < token / kWarp; ++word) {
+        sum += static_cast<std::uint32_t>(__popc(shared.going[word][target]));
       }
-    }
-#pragma unroll
-    for (std::uint32_t k = 0; k < kTargets; ++k) {
-      going[k] = __ballot_sync(kAllLanes, goes[k] || lanes[k] != 0);
-    }
-  }
-};
-
-// A warp: how many tokens of its run go to each target.
-inline __device__ void count_run(const TokenRun& run) {
-  std::uint32_t sums[kTargets] = {};
-  for (std::uint32_t token = run.from; token < run.end; token += kWarp) {
-    const Named named(run, token + lane());
-#pragma unroll
-    for (std::uint32_t k = 0; k < kTargets; ++k) {
-      sums[k] += static_cast<std::uint32_t>(__popc(named.going[k]));
-    }
-  }
-#pragma unroll
-  for (std::uint32_t k = 0; k < kTargets; ++k) {
-    if (lane() == k) {
-      run.shared.of_warp[threadIdx.x / kWarp][k] = sums[k];
+      const std::uint32_t of_earlier = (1U << token % kWarp) - 1;
+      sum += static_cast<std::uint32_t>(__popc(shared.going[token / kWarp][target] & of_earlier));
+      return static_cast<std::int32_t>(sum);
+    };
+    slots[i] = earlier(counting.target_of_row(id));
+    if (counting.experts > 0) {
+      places[i] = earlier(static_cast<std::uint32_t>(id));
     }
   }
 }
 
-// A warp: stores them; `before`: what others counted.
-inline __device__ void store_run(const TokenRun& run, std::uint32_t (&before)[kTargets]) {
-  const Shape& shape = run.exchange.shape;
-  for (std::uint32_t token = run.from; token < run.end; token += kWarp) {
-    const Named named(run, token + lane());
-#pragma unroll
-    for (std::uint32_t k = 0; k < kTargets; ++k) {
-      const std::uint32_t place =
-          before[k] + static_cast<std::uint32_t>(__popc(named.going[k] & ((1U << lane()) - 1)));
-      std::int32_t* to = run.exchange.workspace + (run.targets[k].rank >= 0 ? 0 : shape.lanes()) +
-                         std::size_t{run.begin + token + lane()} * shape.topk;
-      for (unsigned lanes = named.lanes[k]; lanes != 0; lanes &= lanes - 1) {
-        to[__ffs(static_cast<int>(lanes)) - 1] = static_cast<std::int32_t>(place);
-      }
-      before[k] += static_cast<std::uint32_t>(__popc(named.going[k]));
-    }
-  }
-}
-
-// Rank layouts need no places for experts.
-inline __host__ __device__ std::uint32_t first_target(const Exchange& exchange) {
-  return is_by_rank(exchange) ? static_cast<std::uint32_t>(exchange.shape.map.experts) : 0;
-}
-
-// By targets, and by parts of the tokens.
-inline dim3 blocks_that_count(const Exchange& exchange) {
-  const auto targets =
-      static_cast<std::uint32_t>(exchange.shape.map.experts + exchange.shape.map.ranks) -
-      first_target(exchange);
-  return {(targets + kTargets - 1) / kTargets, is_by_rank(exchange) ? kPartsByRank : 1};
-}
-
-// The warp's share of the tokens from `from` to `end` of a tile.
-inline __device__ TokenRun run_of_warp(const TokenRun& all) {
-  const std::uint32_t tokens = (all.end - all.from + kThreads - 1) / kThreads * kWarp;
-  const std::uint32_t from = min(all.from + threadIdx.x / kWarp * tokens, all.end);
-  return {all.exchange,
-          all.shared,
-          all.targets,
-          all.pitch,
-          all.begin,
-          from,
-          min(from + tokens, all.end)};
-}
-
-// All threads of the block: adds up what the warps counted; `before`: what those before this one did, and `counted` when it began.
-inline __device__ void add_runs(const CountMemory& shared,
-                                std::uint32_t (&counted)[kTargets],
-                                std::uint32_t (&before)[kTargets]) {
-#pragma unroll
-  for (std::uint32_t k = 0; k < kTargets; ++k) {
-    before[k] = counted[k];
-    for (std::uint32_t other = 0; other < kWarps; ++other) {
-      before[k] += other < threadIdx.x / kWarp ? shared.of_warp[other][k] : 0;
-      counted[k] += shared.of_warp[other][k];
-    }
-  }
+inline dim3 blocks_that_count() {
+  return {kCountingParts};
 }
 
 namespace {
@@ -197,42 +193,44 @@ __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
   extern __shared__ __align__(kBulkAlignment) std::byte memory[];
   auto& shared = *reinterpret_cast<CountMemory*>(memory);
-  const Shape& shape = exchange.shape;
-  const Ids ids{call.ids, nullptr, shape.map.experts, shape.topk};
-  const std::uint32_t target = first_target(exchange) + blockIdx.x * kTargets;
-  const Counted targets[kTargets] = {
-      {exchange, target}, {exchange, target + 1}, {exchange, target + 2}, {exchange, target + 3}};
-  const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  const std::uint32_t of_part = (tokens + gridDim.y * kWarp - 1) / (gridDim.y * kWarp) * kWarp;
-  const std::uint32_t mine = min(blockIdx.y * of_part, tokens);
-  const std::uint32_t end = min(mine + of_part, tokens);
-  const std::uint32_t step = kTile / ids.topk / kWarp * kWarp;  // tokens of a tile
-  const std::uint32_t pitch = step + kLanePadding;
-  std::uint32_t counted[kTargets] = {};
-  std::uint32_t before[kTargets];
-  for (std::uint32_t begin = 0; begin < end; begin += step) {
-    const std::uint32_t some = min(step, end - begin);
-    const std::uint32_t of_others = begin < mine ? min(mine - begin, some) : 0;
-    __syncthreads();  // the last tile is read
-    fill_tile(shared, ids, pitch, begin, some);
-    __syncthreads();
-    if (of_others > 0) {
-      count_run(run_of_warp({exchange, shared, targets, pitch, begin, 0, of_others}));
-      __syncthreads();
-      add_runs(shared, counted, before);
-      __syncthreads();
-    }
-    const TokenRun run = run_of_warp({exchange, shared, targets, pitch, begin, of_others, some});
-    count_run(run);
-    __syncthreads();
-    add_runs(shared, counted, before);
-    store_run(run, before);
+  if (threadIdx.x == 0) {
+    shared.part = atomicAdd(&exchange.state->parts, 1U) % kCountingParts;
   }
-#pragma unroll
-  for (std::uint32_t k = 0; k < kTargets; ++k) {
-    if (threadIdx.x == k && targets[k].is_one && blockIdx.y == gridDim.y - 1) {
-      exchange.workspace[2 * shape.lanes() + target + k] = static_cast<std::int32_t>(counted[k]);
+  const Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
+  const Counting counting(exchange, ids, shared);
+  counting.for_targets([&](std::uint32_t target) {
+    shared.counted[target] = 0;
+    shared.before[target] = 0;
+  });
+  __syncthreads();
+  const auto tokens = static_cast<std::uint32_t>(call.tokens);
+  const std::uint32_t of_part =
+      (tokens + kCountingParts * kWarp - 1) / (kCountingParts * kWarp) * kWarp;
+  const std::uint32_t begin = min(shared.part * of_part, tokens);
+  const std::uint32_t end = min(begin + of_part, tokens);
+  for (std::uint32_t first = begin; first < end; first += kTokensOfTile) {
+    fill_tile(counting, first, min(kTokensOfTile, end - first));
+    counting.for_targets(
+        [&](std::uint32_t target) { shared.counted[target] += counting.in_tile(target); });
+  }
+  add_parts(counting);
+  if (shared.part == kCountingParts - 1) {
+    std::int32_t* counts = exchange.shape.counts_at(exchange.workspace) +
+                           (exchange.shape.map.experts - counting.experts);
+    counting.for_targets([&](std::uint32_t target) {
+      const std::uint32_t from = counting.target_of_counts(target);
+      counts[target] = static_cast<std::int32_t>(shared.before[from] + shared.counted[from]);
+    });
+  }
+  for (std::uint32_t first = begin; first < end; first += kTokensOfTile) {
+    const std::uint32_t some = min(kTokensOfTile, end - first);
+    if (of_part > kTokensOfTile) {  // else the tile is there
+      fill_tile(counting, first, some);
     }
+    store_tile(counting, first, some);
+    __syncthreads();
+    counting.for_targets(
+        [&](std::uint32_t target) { shared.before[target] += counting.in_tile(target); });
   }
 }
 

@@ -56,10 +56,9 @@ __device__ bool lays_out_own(const Exchange& exchange, const Dispatch& call) {
          exchange.layout != WEFT_MOE_RANK_MAJOR;
 }
 
-// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own rows are laid out. `next`: the
-// group's first row that was not taken meanwhile.
+// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own rows are laid out.
 template <typename Path>
-__device__ void receive(const Receiving<Path>& receiving, bool has_begun, std::uint32_t next) {
+__device__ void receive(const Receiving<Path>& receiving, bool has_begun) {
   const Exchange& exchange = receiving.exchange;
   if (Path::kRows == Rows::Few) {
     advance(exchange, receiving.entered, &exchange.state->dispatches);
@@ -67,7 +66,7 @@ __device__ void receive(const Receiving<Path>& receiving, bool has_begun, std::u
   if (!has_begun) {
     begin_rows(receiving);
   }
-  receive_rows(order_of(receiving, !has_begun), next);
+  receive_rows(order_of(receiving, !has_begun));
   finish(exchange);
 }
 
@@ -87,6 +86,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   }();
   await_kernel_before();
   Ids ids{};
+  if constexpr (kRows == Rows::Many) {
+    if (thread_of_block() == 0) {
+      shared.receive.drawn = 0;
+    }
+  }
   if (call.phases.sends) {
     if constexpr (kRows == Rows::Few) {
       upcoming.begin(exchange, call, Group::index());
@@ -101,7 +105,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   const auto receiving = [&] {
     if constexpr (kRows == Rows::Many) {
-      return Receiving<Path>{exchange, call, shared.receive, entered, belts};
+      return Receiving<Path>{exchange,
+                             call,
+                             shared.receive,
+                             entered,
+                             belts,
+                             nullptr,
+                             ByBulk(exchange.shape.row, call)};
     } else {
       return Receiving<Path>{exchange, call,    shared.received.receive,
                              entered,  nullptr, shared.received.tails[0]};
@@ -114,23 +124,19 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (kRows == Rows::Many && call.phases.receives) {
     advance(exchange, entered, &exchange.state->dispatches);
   }
-  std::uint32_t next = Group::index_of_receiver(exchange.shape.ranks());
   if constexpr (kRows == Rows::Few) {
     if (call.phases.sends) {
       send_few_rows<kMaking, Path>({receiving, ids, false, {}}, shared.send, upcoming);
     }
   } else if (lays_out) {
     begin_rows(receiving);
-    TakesRows<Path> takes{order_of(receiving, false), next};
-    send_many_rows<Path>({receiving, ids, true, {}}, shared.send, takes);
-    next = takes.next;
+    send_many_rows<Path>({receiving, ids, true, {}}, shared.send, kSenders);
   } else if (call.phases.sends) {
-    TakesNothing nothing;
-    send_many_rows<Path>({receiving, ids, false, {}}, shared.send, nothing);
+    send_many_rows<Path>({receiving, ids, false, {}}, shared.send, kGroupsMax);
     __syncthreads();
   }
   if (call.phases.receives) {
-    receive(receiving, lays_out, next);
+    receive(receiving, lays_out);
   }
   if (kRows == Rows::Many && lane() == 0) {
     await_bulk_stores();
@@ -220,9 +226,8 @@ inline int dispatch(const Exchange& exchange,
                     weft_stream_t stream) {
   if (call.phases.sends && counts_before(call.tokens, exchange.shape.topk)) {
     if (const int error = launch_blocks(
-            &count_places,
-            {blocks_that_count(exchange), dim3(kThreads), sizeof(CountMemory), stream}, exchange,
-            call)) {
+            &count_places, {blocks_that_count(), dim3(kThreads), sizeof(CountMemory), stream},
+            exchange, call)) {
       return error;
     }
   }

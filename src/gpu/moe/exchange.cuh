@@ -36,6 +36,10 @@ inline constexpr unsigned kAllLanes = ~0U;
 // it fetches for the first time (docs/MOE_MEASUREMENTS.md).
 enum class Rows { Few, Many };
 
+inline __device__ std::uint32_t lane() {
+  return threadIdx.x % kWarp;
+}
+
 // This thread's number in its block, which is groups times threads of a group.
 inline __device__ std::uint32_t thread_of_block() {
   return threadIdx.y * blockDim.x + threadIdx.x;
@@ -108,6 +112,19 @@ struct Group {
   }
 };
 
+// A warp: the first of kAtOnce numbers that no other has drawn. Blocks take turns by kTogether numbers, of which their warps draw.
+// `drawn` is in shared memory, 0 before.
+template <std::uint32_t kAtOnce, std::uint32_t kTogether>
+__device__ std::uint32_t draw(std::uint32_t& drawn) {
+  static_assert(kTogether % kAtOnce == 0);
+  std::uint32_t number = 0;
+  if (lane() == 0) {
+    number = atomicAdd(&drawn, kAtOnce);
+  }
+  number = __shfl_sync(kAllLanes, number, 0);
+  return (number / kTogether * gridDim.x + blockIdx.x) * kTogether + number % kTogether;
+}
+
 // What a dispatch kernel is for. Each has code of its own, as a kernel waits for the code that it does not run, too, where that
 // lies between what it runs.
 template <Rows kItsRows, bool kIsByRank, bool kSendsParcels>
@@ -120,10 +137,6 @@ struct Path {
   // The warps of a group share the tokens before one, and not its lanes. For up to 32 tokens that is one warp, and slower.
   static constexpr bool kCountsSlots = kRows == Rows::Few && kByRank && !kParcels;
 };
-
-inline __device__ std::uint32_t lane() {
-  return threadIdx.x % kWarp;
-}
 
 inline __host__ __device__ bool is_by_rank(const Exchange& exchange) {
   return exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
@@ -291,15 +304,6 @@ inline __device__ bool has_parcel(const std::byte* from, std::uint64_t call, std
   return seen == call;
 }
 
-// Whether `rank` has refused combine `call`.
-inline __device__ bool has_refused(const Exchange& exchange,
-                                   std::uint64_t call,
-                                   std::uint32_t rank) {
-  std::uint64_t data = 0;
-  return has_parcel(mine(exchange) + exchange.shape.head_at(call, rank), call, data) &&
-         unpacked(data).mode == kRefused;
-}
-
 // ---- What the host hears
 
 inline __device__ void record_refusal(const Exchange& exchange,
@@ -341,15 +345,57 @@ inline __device__ Call enter(const Exchange& exchange,
   return {step, number, missing};
 }
 
+// What the kernels of a call have drawn (Sent).
+inline __device__ std::uint32_t* drawn_by(const Exchange& exchange,
+                                          weft_moe_step step,
+                                          std::uint64_t number) {
+  return &exchange.state->drawn[(step == WEFT_MOE_DISPATCH ? 0 : kParities) + number % kParities];
+}
+
 // All threads of the block, behind enter, in a kernel that receives: every block has read the number before it is advanced. Not
 // at once: its answer takes as long as a load, and what peers wait for is sent first.
 inline __device__ void advance(const Exchange& exchange, const Call& call, std::uint64_t* done) {
   if (thread_of_block() == kThreads - 1 &&
       atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
     exchange.state->entered = 0;
+    *drawn_by(exchange, call.step, call.number + 1) = 0;
     device::store_relaxed(done, call.number);
   }
 }
+
+// ---- What is sent, shared by the groups of a grid
+
+// The numbers of a group that sends: by turns where groups are large. Warps draw theirs, as some multiprocessors take twice as long as
+// others for what crosses the link.
+template <Rows kRows>
+class Sent {
+ public:
+  // The first `groups` groups of each block send.
+  __device__ Sent(const Exchange& exchange, const Call& call, std::uint32_t groups)
+      : drawn_(drawn_by(exchange, call.step, call.number)),
+        all_(gridDim.x * groups),
+        index_(kRows == Rows::Many ? (gridDim.x - 1 - blockIdx.x) * groups + Group::number()
+                                   : Group::index()) {}
+
+  [[nodiscard]] __device__ std::uint32_t index() const { return index_; }
+
+  // Some time before next(), which needs its answer.
+  __device__ void begin_next() {
+    if (kRows == Rows::Many && lane() == 0) {
+      number_ = atomicAdd(drawn_, 1U);
+    }
+  }
+
+  __device__ void next() {
+    index_ = kRows == Rows::Many ? all_ + __shfl_sync(kAllLanes, number_, 0) : index_ + all_;
+  }
+
+ private:
+  std::uint32_t* drawn_;
+  std::uint32_t all_;  // groups, which have their first number without drawing
+  std::uint32_t index_;
+  std::uint32_t number_ = 0;
+};
 
 // ---- Rows
 

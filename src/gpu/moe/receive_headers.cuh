@@ -41,6 +41,7 @@ struct ReceiveMemory {
   bool some_as_words;
   std::int32_t begin[kRanksMax];  // WEFT_MOE_RANK_COMPACT: of each source's rows
   std::int32_t most_rows;
+  std::uint32_t drawn;  // batches of rows that the block's warps took, where rows are many
   // [source][local expert]: rows, then the first of them in x.
   std::int32_t experts[kExpertsMax + kRanksMax];
   alignas(16) std::int32_t
@@ -57,6 +58,25 @@ struct ReceiveMemory {
 // Each warp's, where rows are many.
 using DispatchBelt = BeltMemory<2, 3840>;
 
+// How rows go through belts, worked out once.
+struct ByBulk {
+  Pieces payload;  // of a row of the caller's
+  Pieces row;      // of one that came: its payload, with its scales if these go so, too
+  bool scales = false;
+
+  ByBulk() = default;
+
+  __device__ ByBulk(const RowShape& shape, const Dispatch& call)
+      : payload(static_cast<std::uint32_t>(shape.payload_bytes), DispatchBelt::kSlotBytes) {
+    const auto places = reinterpret_cast<std::uint64_t>(call.scales) |
+                        reinterpret_cast<std::uint64_t>(call.row_scales);
+    scales = shape.scale_bytes > 0 && (shape.scale_bytes | places) % kUnit == 0;
+    row = scales ? Pieces(static_cast<std::uint32_t>(shape.payload_bytes + shape.scale_bytes),
+                          DispatchBelt::kSlotBytes)
+                 : payload;
+  }
+};
+
 template <typename ItsPath>
 struct Receiving {
   using Path = ItsPath;
@@ -67,15 +87,11 @@ struct Receiving {
   Call entered;
   DispatchBelt* belts = nullptr;  // of the block's warps, where rows are many
   std::byte* tails = nullptr;     // of the block's groups, kTailMax bytes each, where rows are few
+  ByBulk by_bulk{};               // where rows are many
 
   __device__ std::byte* tail() const { return tails + Group::number() * kTailMax; }
 
   __device__ Belt<DispatchBelt> belt() const { return Belt<DispatchBelt>(belts[Group::number()]); }
-
-  __device__ Pieces pieces() const {
-    return Pieces(static_cast<std::uint32_t>(exchange.shape.row.payload_bytes),
-                  DispatchBelt::kSlotBytes);
-  }
 
   __device__ std::uint64_t number() const { return entered.number; }
 

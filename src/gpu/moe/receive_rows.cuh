@@ -15,16 +15,30 @@ __device__ void copy_row_by_bulk(const Receiving<Path>& receiving, const Row& ro
   const Shape& shape = receiving.exchange.shape;
   const Dispatch& call = receiving.call;
   const std::int32_t* to = receiving.shared.to[Group::number()];
-  copy_scales(receiving, [&](std::size_t byte) {  // while the payload is on its way
-    return load_word(row.memory, shape.row.scales_at() + byte);
-  });
+  const std::int32_t copies = receiving.shared.copies[Group::number()];
+  if (!receiving.by_bulk.scales) {
+    copy_scales(receiving, [&](std::size_t byte) {  // while the payload is on its way
+      return load_word(row.memory, shape.row.scales_at() + byte);
+    });
+  }
   if (lane() == 0) {
-    receiving.belt().copy_row(receiving.pieces(), row.memory,
-                              static_cast<std::uint32_t>(receiving.shared.copies[Group::number()]),
-                              [&](std::uint32_t copy) {
-                                return call.rows +
-                                       static_cast<std::size_t>(to[copy]) * shape.row.payload_bytes;
-                              });
+    const auto payload = static_cast<std::uint32_t>(shape.row.payload_bytes);
+    receiving.belt().store_row(
+        receiving.by_bulk.row, row.memory,
+        [&](const std::byte* piece, std::uint32_t begin, std::uint32_t bytes) {
+          const std::uint32_t of_payload = begin < payload ? min(bytes, payload - begin) : 0;
+          for (std::int32_t copy = 0; copy < copies; ++copy) {
+            const auto place = static_cast<std::size_t>(to[copy]);
+            if (of_payload > 0) {
+              store_bulk(call.rows + place * payload + begin, piece, of_payload);
+            }
+            if (bytes > of_payload) {
+              store_bulk(
+                  call.row_scales + place * shape.row.scale_bytes + (begin + of_payload - payload),
+                  piece + of_payload, bytes - of_payload);
+            }
+          }
+        });
   }
 }
 
@@ -273,25 +287,10 @@ __device__ void take_parcels(const Receiving<Path>& receiving, const Row& row) {
 // Rows that a warp waits for at once.
 inline constexpr std::uint32_t kAtOnce = kRowsPerFence<Rows::Many>;
 
-// A warp: whether the thread's row of these is here, or none is to come. As it was when the load began; nothing is acquired.
-template <typename Path>
-__device__ bool sees_row(const Order<Path>& order, std::uint32_t first) {
-  const std::uint32_t mine_of_them = first + lane() * Group::count();
-  if (lane() >= kAtOnce || mine_of_them >= order.count()) {
-    return true;
-  }
-  const Exchange& exchange = order.receiving.exchange;
-  const Row row = order.row(mine_of_them);
-  return !order.has(row) ||
-         device::load_relaxed(at<std::uint64_t>(
-             mine(exchange), exchange.shape.arrived_at(order.receiving.number(), row.source,
-                                                       row.slot))) == order.receiving.number();
-}
-
-// A warp: row `first`, and every Group::count()-th after it. What rows say of themselves is on its way for all together.
+// A warp: rows `first` to `first` + kAtOnce - 1. What they say of themselves is on its way for all together.
 template <typename Path>
 __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first, bool with_empty) {
-  const std::uint32_t mine = first + lane() * Group::count();
+  const std::uint32_t mine = first + lane();
   bool has_come = false;
   if (lane() < kAtOnce && mine < order.count()) {
     if (const Row row = order.row(mine); order.has(row)) {
@@ -301,23 +300,23 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
   __syncwarp();
   const unsigned have_come = __ballot_sync(kAllLanes, has_come);
   if (lane() == 0) {
-    fence_for_bulk();
+    fence_global_for_bulk();
   }
   Routes routes[kAtOnce];
 #pragma unroll
   for (std::uint32_t i = 0; i < kAtOnce; ++i) {
     if ((have_come >> i & 1U) != 0) {
-      routes[i] = routes_of(order.receiving, order.row(first + i * Group::count()));
+      routes[i] = routes_of(order.receiving, order.row(first + i));
     }
   }
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < kAtOnce && first + i * Group::count() < order.count(); ++i) {
+  for (std::uint32_t i = 0; i < kAtOnce && first + i < order.count(); ++i) {
     const Routes of_row = routes[0];
 #pragma unroll
     for (std::uint32_t later = 1; later < kAtOnce; ++later) {
       routes[later - 1] = routes[later];
     }
-    const Row row = order.row(first + i * Group::count());
+    const Row row = order.row(first + i);
     if (!order.has(row)) {
       if (with_empty && order.is_empty(row)) {
         mark_empty(order.receiving, row);
@@ -330,7 +329,7 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
       continue;
     }
     if (lane() == 0 && !order.receiving.shows_all()) {
-      order.receiving.belt().begin_row(order.receiving.pieces(), row.memory);
+      order.receiving.belt().begin_row(order.receiving.by_bulk.row, row.memory);
     }
     route(order.receiving, row, of_row);
     __syncwarp();
@@ -386,19 +385,20 @@ __device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
   }
 }
 
-// All threads of the grid: the group's rows from number `first` on, but those that come as parcels; and of slots without a row,
-// that there is none.
+// All threads of the grid: all rows but those that come as parcels; and of slots without a row, that there is none.
 template <typename Path>
-__device__ void take_rows(const Order<Path>& order, std::uint32_t first) {
+__device__ void take_rows(const Order<Path>& order) {
   const bool with_empty = order.receiving.shows_all();
-  std::uint32_t i = first;
   if constexpr (Path::kRows == Rows::Many) {
-    for (; i < order.count(); i += kAtOnce * Group::count()) {
-      take_rows_by_warp(order, i, with_empty);
+    std::uint32_t& drawn = order.receiving.shared.drawn;
+    for (std::uint32_t first = draw<kAtOnce, kAtOnce>(drawn); first < order.count();
+         first = draw<kAtOnce, kAtOnce>(drawn)) {
+      take_rows_by_warp(order, first, with_empty);
     }
   } else {
 #pragma unroll 1
-    for (; !with_empty && i < order.count(); i += Group::count()) {
+    for (std::uint32_t i = Group::index_of_receiver(order.receiving.exchange.shape.ranks());
+         !with_empty && i < order.count(); i += Group::count()) {
       if (const Row row = order.row(i); order.has(row)) {
         take_row(order.receiving, row);
       }
@@ -432,7 +432,6 @@ struct OtherRows {
   DispatchBelt* belts;
   std::byte* tails;
   std::uint64_t number;
-  std::uint32_t first;
   bool has_own;
 };
 
@@ -445,19 +444,19 @@ __device__ __noinline__ void take_other_rows(const Exchange& exchange,
       exchange, call, *rows.shared, {WEFT_MOE_DISPATCH, rows.number}, rows.belts, rows.tails};
   const Order<Path> order = order_of(receiving, rows.has_own);
   if constexpr (Path::kParcels) {
-    take_rows(order, rows.first);
+    take_rows(order);
   } else {
     take_all_parcels(order);
   }
 }
 
 template <typename Path>
-__device__ void receive_rows(const Order<Path>& order, std::uint32_t first) {
+__device__ void receive_rows(const Order<Path>& order) {
   const Receiving<Path>& receiving = order.receiving;
   const auto take_others = [&] {
-    take_other_rows<Path>(receiving.exchange, receiving.call,
-                          {&receiving.shared, receiving.belts, receiving.tails, receiving.number(),
-                           first, order.has_own});
+    take_other_rows<Path>(
+        receiving.exchange, receiving.call,
+        {&receiving.shared, receiving.belts, receiving.tails, receiving.number(), order.has_own});
   };
   if constexpr (Path::kParcels) {
     take_all_parcels(order);
@@ -467,7 +466,7 @@ __device__ void receive_rows(const Order<Path>& order, std::uint32_t first) {
       for_rows_in_place(order, [](const Row& /*row*/) {});
     }
   } else {
-    take_rows(order, first);
+    take_rows(order);
     if (receiving.readers_take_rows()) {
       __syncthreads();
     }

@@ -108,7 +108,7 @@ __device__ void send_answer(const Combining<Way>& combining,
   if constexpr (kRows == Rows::Many && Way::kByRank) {
     if (lane() == 0 && row.place >= 0) {
       combining.belt().begin_row(
-          combining.pieces(),
+          combining.pieces,
           combining.call.rows + static_cast<std::size_t>(row.place) * combining.call.stride);
     }
   }
@@ -130,8 +130,11 @@ __device__ void send_answer(const Combining<Way>& combining,
     answers = 1;
   } else if constexpr (kRows == Rows::Many && Way::kByRank) {
     if (lane() == 0 && terms.count > 0) {
-      combining.belt().copy_row(combining.pieces(), terms.from[0], 1,
-                                [&](std::uint32_t) { return combining.shared.to[group][0]; });
+      combining.belt().store_row(
+          combining.pieces, terms.from[0],
+          [&](const std::byte* piece, std::uint32_t begin, std::uint32_t bytes) {
+            store_bulk(combining.shared.to[group][0] + begin, piece, bytes);
+          });
     }
   } else {
     for (std::uint32_t i = 0; i < terms.count; ++i) {
@@ -144,29 +147,31 @@ __device__ void send_answer(const Combining<Way>& combining,
   words.add(word, combining.number());
 }
 
-// The group's rows to answer, one after the other. What the plan says of the next is on its way while one is sent.
+// The group's share of the rows to answer, one after the other. What the plan says of the next is on its way while one is sent.
 template <typename Type, Rows kRows, typename Way>
 class Answers {
  public:
-  __device__ explicit Answers(const Combining<Way>& combining)
-      : combining_(combining), index_(Group::index()) {
+  // The first `groups` groups of each block answer.
+  __device__ Answers(const Combining<Way>& combining, std::uint32_t groups)
+      : combining_(combining), sent_(combining.exchange, combining.entered, groups) {
     const Shape& shape = combining.exchange.shape;
     const auto* rows = at<std::int32_t>(combining.call.plan, shape.plan().rows_here_at());
-    next_ = answered_row(combining, index_);
+    next_ = answered_row(combining, sent_.index());
+    sent_.begin_next();
     std::int32_t most = 0;
-    for (std::uint32_t source = 0; combining.call.phases.sends && source < shape.ranks();
-         ++source) {
+    for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
       most = max(most, rows[source]);
     }
     all_ = static_cast<std::uint32_t>(most) * combining.sources();
   }
 
-  __device__ bool has_more() const { return index_ < all_; }
+  __device__ bool has_more() const { return sent_.index() < all_; }
 
   __device__ void send_next() {
     const Answered row = next_;
-    index_ += Group::count();
-    next_ = answered_row(combining_, index_);
+    sent_.next();
+    sent_.begin_next();
+    next_ = answered_row(combining_, sent_.index());
     if (row.exists()) {
       send_answer<Type, kRows>(combining_, row, words_);
     }
@@ -178,7 +183,7 @@ class Answers {
 
  private:
   const Combining<Way>& combining_;
-  std::uint32_t index_;
+  Sent<kRows> sent_;
   std::uint32_t all_;
   Answered next_{};
   PendingWords<kRows> words_;

@@ -153,7 +153,7 @@ __device__ void count_rows(const Exchange& exchange,
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
   const Target target(exchange, rank);
   const bool are_counted = !Path::kParcels && counts_before(call.tokens, ids.topk);
-  const std::int32_t* counted = exchange.workspace + 2 * shape.lanes();
+  const std::int32_t* counted = shape.counts_at(exchange.workspace);
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
     const std::uint32_t from =

@@ -1,5 +1,5 @@
 // The send of a dispatch. Group by group: a token's row, once to each rank that owns one of its experts; where rows are many,
-// those for this rank itself at once to their places (Sending::lays_out), and others' rows are taken meanwhile (TakesRows).
+// those for this rank itself at once to their places (Sending::lays_out).
 //
 // Device code, behind send_headers (send_headers.cuh), by all threads of the grid. Where each warp has many tokens, the routes
 // of the next are on their way while one is sent.
@@ -136,8 +136,27 @@ __device__ void find_own_copies(const Receiving<Path>& receiving,
   }
 }
 
-// The second warp of the group, or its only one: what stands behind the payload, but scales that are made here; and the source's part of the
-// plan.
+// The second warp of the group, or its only one: scales that the caller gave.
+inline __device__ void write_scales(const Exchange& exchange,
+                                    const Dispatch& call,
+                                    std::byte* tail,
+                                    std::uint32_t token) {
+  const auto bytes = static_cast<std::uint32_t>(exchange.shape.row.scale_bytes);
+  const std::byte* scales = call.scales + std::size_t{token} * bytes;
+  if ((bytes | reinterpret_cast<std::uint64_t>(call.scales)) % sizeof(std::uint32_t) == 0) {
+#pragma unroll 1
+    for (std::uint32_t i = lane(); i < bytes / sizeof(std::uint32_t); i += kWarp) {
+      at<std::uint32_t>(tail, 0)[i] = reinterpret_cast<const std::uint32_t*>(scales)[i];
+    }
+  } else {
+#pragma unroll 1
+    for (std::uint32_t i = lane(); i < bytes; i += kWarp) {
+      tail[i] = scales[i];
+    }
+  }
+}
+
+// The same warp: what else stands behind the payload, and the source's part of the plan.
 inline __device__ void write_tail(const Exchange& exchange,
                                   const Dispatch& call,
                                   const Ids& ids,
@@ -170,21 +189,6 @@ inline __device__ void write_tail(const Exchange& exchange,
   }
   if (lane() == 0) {
     *at<std::int32_t>(tail, shape.row.token_at() - skipped) = static_cast<std::int32_t>(token);
-  }
-  if (call.type == exchange.payload) {
-    const auto bytes = static_cast<std::uint32_t>(shape.row.scale_bytes);
-    const std::byte* scales = call.scales + std::size_t{token} * bytes;
-    if ((bytes | reinterpret_cast<std::uint64_t>(call.scales)) % sizeof(std::uint32_t) == 0) {
-#pragma unroll 1
-      for (std::uint32_t i = lane(); i < bytes / sizeof(std::uint32_t); i += kWarp) {
-        at<std::uint32_t>(tail, 0)[i] = reinterpret_cast<const std::uint32_t*>(scales)[i];
-      }
-    } else {
-#pragma unroll 1
-      for (std::uint32_t i = lane(); i < bytes; i += kWarp) {
-        tail[i] = scales[i];
-      }
-    }
   }
 }
 
@@ -250,6 +254,9 @@ __device__ void prepare_token(const Sending<Path>& sending,
       find_own_copies(sending.receiving, ids, group, routes, token);
     }
     write_tail(exchange, call, ids, group, routes, token);
+    if (!sending.receiving.by_bulk.scales) {
+      write_scales(exchange, call, group.tail, token);
+    }
   } else {
     if (Path::kParcels || ids.here != nullptr) {
       if constexpr (Path::kCountsSlots) {
@@ -267,6 +274,9 @@ __device__ void prepare_token(const Sending<Path>& sending,
       } else {
         write_tail(exchange, call, ids, group,
                    {routes.given, routes.weight, found.slot, found.place}, token);
+        if (call.type == exchange.payload) {
+          write_scales(exchange, call, group.tail, token);
+        }
       }
     }
   }
@@ -276,21 +286,28 @@ __device__ void prepare_token(const Sending<Path>& sending,
   }
 }
 
-// A warp: the row goes through its belt, as the caller gave it.
+// A warp: the row goes through its belt, as the caller gave it. `routes` are those of token `next` afterwards.
 template <typename Path>
 __device__ void send_token_by_bulk(Sending<Path>& sending,
                                    GroupMemory& group,
-                                   const Lane& routes,
-                                   std::uint32_t token) {
+                                   Lane& routes,
+                                   std::uint32_t token,
+                                   std::uint32_t next) {
   const Shape& shape = sending.exchange().shape;
+  const Dispatch& call = sending.call();
   const Belt<DispatchBelt> belt = sending.receiving.belt();
-  const Pieces pieces = sending.receiving.pieces();
-  const std::byte* from = sending.call().x + token * shape.row.payload_bytes;
+  const ByBulk& by_bulk = sending.receiving.by_bulk;
+  const std::byte* from = call.x + token * shape.row.payload_bytes;
+  const auto scales = static_cast<std::uint32_t>(shape.row.scale_bytes);
   if (lane() == 0) {
-    belt.begin_row(pieces, from);
+    belt.begin_row(
+        by_bulk.payload, from,
+        {group.tail, call.scales + std::size_t{token} * scales, by_bulk.scales ? scales : 0});
   }
   prepare_token(sending, group, routes, token);
-  fence_for_bulk();  // each thread wrote a part of the tail
+  routes = counted_lane(sending.exchange(), call, next);
+  fence_shared_for_bulk();  // each thread wrote a part of the tail
+  belt.await(0);            // and the scales are there
   __syncwarp();
   const std::uint32_t copies = group.copies;
   if (lane() == 0) {
@@ -298,10 +315,19 @@ __device__ void send_token_by_bulk(Sending<Path>& sending,
       store_bulk(group.to[copy] + shape.row.scales_at(), group.tail,
                  static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()));
     }
-    belt.copy_row(pieces, from, copies + group.own_copies,
-                  [&](std::uint32_t copy) { return group.to[copy]; });
+    const std::int32_t* own = sending.receiving.shared.to[Group::number()];
+    for (std::uint32_t copy = 0; by_bulk.scales && copy < group.own_copies; ++copy) {
+      store_bulk(call.row_scales + static_cast<std::size_t>(own[copy]) * scales, group.tail,
+                 scales);
+    }
+    belt.store_row(by_bulk.payload, from,
+                   [&](const std::byte* piece, std::uint32_t begin, std::uint32_t bytes) {
+                     for (std::uint32_t copy = 0; copy < copies + group.own_copies; ++copy) {
+                       store_bulk(group.to[copy] + begin, piece, bytes);
+                     }
+                   });
   }
-  if (group.own_copies > 0) {
+  if (group.own_copies > 0 && !by_bulk.scales) {
     copy_scales(sending.receiving,
                 [&](std::size_t byte) { return *at<std::uint32_t>(group.tail, byte); });
   }
@@ -351,28 +377,6 @@ __device__ void send_token(Sending<Path>& sending,
   sending.words.add(word, sending.number());
 }
 
-// What a warp does between two tokens that it sends: it takes rows of others that are here.
-template <typename Path>
-struct TakesRows {
-  Order<Path> order;
-  std::uint32_t next;
-
-  __device__ bool looks() const { return sees_row(order, next); }
-
-  __device__ void acts(bool seen) {
-    if (next < order.count() && __all_sync(kAllLanes, seen)) {
-      take_rows_by_warp(order, next, false);
-      next += kAtOnce * Group::count();
-    }
-  }
-};
-
-struct TakesNothing {
-  static __device__ bool looks() { return false; }
-
-  static __device__ void acts(bool /*seen*/) {}
-};
-
 // Groups of several warps; `next` has begun with the group's first token.
 template <Making kMaking, typename Path>
 __device__ void send_few_rows(Sending<Path> sending, SendMemory& shared, Upcoming<kMaking>& next) {
@@ -385,24 +389,30 @@ __device__ void send_few_rows(Sending<Path> sending, SendMemory& shared, Upcomin
   }
 }
 
-// Warps; `meanwhile` looks around before each token, and acts after it.
-template <typename Path, typename Meanwhile>
-__device__ void send_many_rows(Sending<Path> sending, SendMemory& shared, Meanwhile& meanwhile) {
+// So many warps of each block send, while the others lay out what comes. A warp that did both would wait for the link with all others,
+// and then leave it idle with all others.
+inline constexpr std::uint32_t kSenders = 10;
+
+// The first `senders` warps of each block.
+template <typename Path>
+__device__ void send_many_rows(Sending<Path> sending, SendMemory& shared, std::uint32_t senders) {
   const Exchange& exchange = sending.exchange();
   const Dispatch& call = sending.call();
-  const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  Lane next = counted_lane(exchange, call, Group::index());
-#pragma unroll 1
-  for (std::uint32_t token = Group::index(); token < tokens; token += Group::count()) {
-    const Lane routes = next;
-    next = counted_lane(exchange, call, token + Group::count());
-    const bool seen = meanwhile.looks();
-    send_token_by_bulk(sending, shared.group(), routes, token);
-    if (tokens - token <= Group::count()) {  // the last one
-      sending.words.store(sending.number());
-    }
-    meanwhile.acts(seen);
+  if (Group::number() >= senders) {
+    return;
   }
+  const auto tokens = static_cast<std::uint32_t>(call.tokens);
+  Sent<Path::kRows> sent(exchange, sending.receiving.entered, senders);
+  Lane routes = counted_lane(exchange, call, sent.index());
+  sent.begin_next();
+#pragma unroll 1
+  while (sent.index() < tokens) {
+    const std::uint32_t token = sent.index();
+    sent.next();
+    sent.begin_next();
+    send_token_by_bulk(sending, shared.group(), routes, token, sent.index());
+  }
+  sending.words.store(sending.number());
 }
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

@@ -51,6 +51,8 @@ inline constexpr std::uint32_t kParities = 2;
 // all that a rank has room for are kParcelRowsMax.
 inline constexpr std::uint32_t kParcelTokensMax = 32;
 inline constexpr std::uint32_t kParcelRowsMax = 256;
+// Blocks that count where the rows of many tokens go.
+inline constexpr std::uint32_t kCountingParts = 32;
 
 // Bytes of `words` words of 4 bytes, up to a multiple of 16.
 WEFT_HOST_DEVICE inline std::size_t padded_words(std::size_t words) {
@@ -299,7 +301,27 @@ struct Shape {
 
   WEFT_HOST_DEVICE const PlanShape& plan() const { return its_plan; }
 
+  // ---- Workspace, behind slots and places
+
+  // int32 [experts + ranks].
+  WEFT_HOST_DEVICE std::int32_t* counts_at(std::int32_t* workspace) const {
+    return workspace + 2 * lanes();
+  }
+
+  // [parts][experts + ranks], or without experts in rank layouts.
+  WEFT_HOST_DEVICE std::uint64_t* counted_at(std::int32_t* workspace) const {
+    return reinterpret_cast<std::uint64_t*>(workspace) + lanes() + (targets() + 1) / 2;
+  }
+
+  std::size_t workspace_bytes() const {
+    return (lanes() + (targets() + 1) / 2 + kCountingParts * targets()) * sizeof(std::uint64_t);
+  }
+
  private:
+  WEFT_HOST_DEVICE std::size_t targets() const {
+    return static_cast<std::size_t>(map.experts) + ranks();
+  }
+
   // For dividends below 2^32, and small divisors.
   static std::uint64_t factor_for(std::uint32_t divisor) {
     return divisor < 2 ? 0 : ~std::uint64_t{0} / divisor + 1;
@@ -397,7 +419,9 @@ struct State {
   std::uint64_t combines;
   std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
   std::uint32_t entered;  // blocks that the running kernel has begun
-  std::uint32_t padding;
+  std::uint32_t parts;    // that were drawn by all kernels that count
+  // What the kernels of a call have drawn of what they send, by the step and the parity of the call. 0 before it begins.
+  std::uint32_t drawn[2 * kParities];
   std::uint64_t
       verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
   std::uint32_t
@@ -436,7 +460,7 @@ struct Exchange {
   State* state = nullptr;
   Record* record = nullptr;
   // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
-  // and to each rank, [experts + ranks].
+  // and to each rank, [experts + ranks]. Also what the parts of the kernel that counts them tell each other.
   std::int32_t* workspace = nullptr;
   // Between nodes, room for the segments of a put to each rank, [ranks][segments_for(max_tokens)].
   device::Segment* segments = nullptr;

@@ -178,13 +178,13 @@ __device__ void await_heads(const Combining<Way>& combining) {
   }
 }
 
-// The group's tokens, one after the other; what the plan says of the next is on its way as above.
+// The group's tokens, one after the other, or those that a warp draws; what the plan says of the next is on its way as above.
 template <typename Type, Rows kRows, typename Way>
 class Sums {
  public:
   __device__ explicit Sums(const Combining<Way>& combining)
       : combining_(combining),
-        token_(Group::index_of_receiver(0)),
+        token_(kRows == Rows::Many ? drawn_token() : Group::index_of_receiver(0)),
         tokens_(combining.call.phases.receives
                     ? static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens)
                     : 0) {
@@ -193,23 +193,10 @@ class Sums {
 
   __device__ bool has_more() const { return token_ < tokens_; }
 
-  // A warp: whether what this thread's lane waits for is here, as it was when the load began; nothing is acquired.
-  __device__ bool sees_next() const {
-    if (!has_more()) {
-      return false;
-    }
-    const AnswerTo answer(combining_, next_);
-    const std::size_t index = std::size_t{token_} * combining_.exchange.shape.topk + lane();
-    return !answer.is_awaited ||
-           device::load_relaxed(at<std::uint64_t>(
-               mine(combining_.exchange), combining_.exchange.shape.answered_at(
-                                              combining_.number(), index))) == combining_.number();
-  }
-
   __device__ void store_next() {
     const std::uint32_t token = token_;
     const Asked asked = next_;
-    token_ += Group::count();
+    token_ = kRows == Rows::Many ? drawn_token() : token_ + Group::count();
     next_ = asked_of(combining_, token_, tokens_);
     if (Group::warp() == 0) {
       list_answers(combining_, token, asked);
@@ -220,6 +207,10 @@ class Sums {
   }
 
  private:
+  __device__ std::uint32_t drawn_token() const {
+    return draw<1, kGroupsMax>(combining_.shared.drawn);
+  }
+
   const Combining<Way>& combining_;
   std::uint32_t token_;
   std::uint32_t tokens_;
