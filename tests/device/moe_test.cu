@@ -199,26 +199,16 @@ void give(GpuDispatch& gpu, const Tokens& next, cudaStream_t stream) {
   copy(gpu.weights(), next.weights.data(), next.weights.size() * sizeof(float));
 }
 
-// A graph of a pair, replayed with new routes. Rows by rank go back from where peers read them.
-void replay_pairs(weft_moe_layout layout, std::uint32_t replays) {
-  const Sizes sizes{32,
-                    256,
-                    experts_for(16),
-                    4,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_SCALES_NONE,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_BF16,
-                    layout,
-                    1,
-                    0.1,
-                    false};
+// A graph of a pair, replayed with new routes. `in_place`: rows by rank go back from where peers read them.
+void replay_pairs(const Sizes& sizes, bool in_place, std::uint32_t replays) {
   const Pair pair(sizes);
   const weft_moe_weighting weighting =
       pair.is_by_rank() ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH;
   Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
   GpuDispatch gpu(pair, tokens);
-  Array<std::byte> out(bytes_of(sizes.output, 32 * 256), Where::Own);
+  Array<std::byte> out(bytes_of(sizes.output, static_cast<std::size_t>(sizes.max_tokens) *
+                                                  static_cast<std::size_t>(sizes.hidden)),
+                       Where::Own);
   cudaStream_t stream = nullptr;
   suite::require_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
   cudaGraph_t graph = nullptr;
@@ -228,7 +218,7 @@ void replay_pairs(weft_moe_layout layout, std::uint32_t replays) {
   suite::require_weft(gpu.run(WEFT_MOE_BOTH, stream), "weft_moe_dispatch_on_stream, captured");
   // The experts give their rows back as they are.
   weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, weighting, nullptr};
-  if (gpu.rows().outputs != nullptr) {
+  if (in_place && gpu.rows().outputs != nullptr) {
     outputs.rows = gpu.rows().outputs;
     suite::require_cuda(cudaMemcpyAsync(gpu.rows().outputs, gpu.rows().x,
                                         pair.shape().rows_max * pair.shape().payload_bytes,
@@ -267,8 +257,42 @@ void replay_pairs(weft_moe_layout layout, std::uint32_t replays) {
 }
 
 DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
-  replay_pairs(WEFT_MOE_EXPERT_PADDED, suite::turns(10000, 30));
-  replay_pairs(WEFT_MOE_RANK_COMPACT, suite::turns(10000, 30));
+  Sizes sizes{32,
+              256,
+              experts_for(16),
+              4,
+              WEFT_MOE_BF16,
+              WEFT_MOE_SCALES_NONE,
+              WEFT_MOE_BF16,
+              WEFT_MOE_BF16,
+              WEFT_MOE_EXPERT_PADDED,
+              1,
+              0.1,
+              false};
+  replay_pairs(sizes, false, suite::turns(10000, 30));
+  sizes.layout = WEFT_MOE_RANK_COMPACT;
+  replay_pairs(sizes, true, suite::turns(10000, 30));
+}
+
+DEVICE_TEST(moe_graph_of_many_rows,
+            "the same with groups that are warps, which draw what they do") {
+  Sizes sizes{330,
+              264,
+              experts_for(24),
+              8,
+              WEFT_MOE_BF16,
+              WEFT_MOE_SCALES_NONE,
+              WEFT_MOE_BF16,
+              WEFT_MOE_BF16,
+              WEFT_MOE_EXPERT_COMPACT,
+              4,
+              0.1,
+              false,
+              2};
+  replay_pairs(sizes, false, suite::turns(1000, 20));
+  sizes.layout = WEFT_MOE_RANK_COMPACT;
+  replay_pairs(sizes, false, suite::turns(1000, 20));
+  replay_pairs(sizes, true, suite::turns(1000, 20));
 }
 
 // A combine whose rows this PE finds at `rows`; its status, then that of weft_moe_check.
