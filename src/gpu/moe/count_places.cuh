@@ -24,10 +24,12 @@ struct CountMemory {
   std::uint32_t part;
   std::int16_t ids[kTokensOfTile * kTopkMax];
   std::uint32_t going[kWordsOfTile]
-                     [kTargetsMax];    // bit i of a word: its token i goes to the target
-  std::uint32_t counted[kTargetsMax];  // tokens of the part that do
-  std::uint32_t before[kTargetsMax];   // and those before the tile
+                     [kTargetsMax];   // bit i of a word: its token i goes to the target
+  std::uint32_t before[kTargetsMax];  // tokens before the tile that do
 };
+
+// What a block may have on GPUs of compute capability 8.6 and 8.9.
+static_assert(sizeof(CountMemory) <= 101376);
 
 struct Counting {
   const Exchange& exchange;
@@ -115,16 +117,18 @@ inline __device__ void fill_tile(const Counting& counting,
   __syncthreads();
 }
 
-// All threads of the block: tells what the part counted, and adds up what those before it did. Where targets are fewer than threads,
-// several threads share these parts. Ends with a barrier.
+// All threads of the block: tells what the part counted, which is in `before`, and adds up there what those before it did. Where
+// targets are fewer than threads, several threads share these parts. Ends with a barrier.
 inline __device__ void add_parts(const Counting& counting) {
   constexpr std::uint32_t kTogether = 16;
   CountMemory& shared = counting.shared;
   const std::uint32_t targets = counting.targets;
   counting.for_targets([&](std::uint32_t target) {
     device::store_relaxed(counting.word(shared.part, target),
-                          counting.number << 32U | shared.counted[target]);
+                          counting.number << 32U | shared.before[target]);
+    shared.before[target] = 0;
   });
+  __syncthreads();
   const std::uint32_t sharers = targets < kThreads ? kThreads / targets : 1;
   const std::uint32_t all = sharers * targets;  // threads and targets
   for (std::uint32_t i = threadIdx.x; i < all; i += kThreads) {
@@ -198,10 +202,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   const Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
   const Counting counting(exchange, ids, shared);
-  counting.for_targets([&](std::uint32_t target) {
-    shared.counted[target] = 0;
-    shared.before[target] = 0;
-  });
+  counting.for_targets([&](std::uint32_t target) { shared.before[target] = 0; });
   __syncthreads();
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
   const std::uint32_t of_part =
@@ -211,7 +212,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::uint32_t first = begin; first < end; first += kTokensOfTile) {
     fill_tile(counting, first, min(kTokensOfTile, end - first));
     counting.for_targets(
-        [&](std::uint32_t target) { shared.counted[target] += counting.in_tile(target); });
+        [&](std::uint32_t target) { shared.before[target] += counting.in_tile(target); });
   }
   add_parts(counting);
   if (shared.part == kCountingParts - 1) {
@@ -219,7 +220,9 @@ __global__ void __launch_bounds__(kThreads)
                            (exchange.shape.map.experts - counting.experts);
     counting.for_targets([&](std::uint32_t target) {
       const std::uint32_t from = counting.target_of_counts(target);
-      counts[target] = static_cast<std::int32_t>(shared.before[from] + shared.counted[from]);
+      const std::uint64_t of_part = device::load_relaxed(counting.word(shared.part, from));
+      counts[target] =
+          static_cast<std::int32_t>(shared.before[from] + static_cast<std::uint32_t>(of_part));
     });
   }
   for (std::uint32_t first = begin; first < end; first += kTokensOfTile) {
