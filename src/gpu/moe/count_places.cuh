@@ -23,9 +23,8 @@ inline constexpr std::uint32_t kTargetsMax = kExpertsMax + kRanksMax;
 struct CountMemory {
   std::uint32_t part;
   std::int16_t ids[kTokensOfTile * kTopkMax];
-  std::uint32_t going[kWordsOfTile]
-                     [kTargetsMax];   // bit i of a word: its token i goes to the target
-  std::uint32_t before[kTargetsMax];  // tokens before the tile that do
+  std::uint32_t going[kWordsOfTile][kTargetsMax];  // bit i of a word: its token i goes there
+  std::uint32_t before[kTargetsMax];               // tokens before the tile that do
 };
 
 // What a block may have on GPUs of compute capability 8.6 and 8.9.
