@@ -475,20 +475,26 @@ inline int experts_for(int wanted) {
   return std::max(wanted, suite::pe_count());
 }
 
-// For cases that are about calls, not about rows.
-inline Sizes few_tokens() {
-  return {8,
-          64,
-          experts_for(4),
-          2,
+// Rows of bfloat16s both ways. `none`: the share of ids that are -1.
+inline Sizes bfloat16_rows(
+    int max_tokens, int hidden, int experts, int topk, weft_moe_layout layout, double none = 0) {
+  return {max_tokens,
+          hidden,
+          experts_for(experts),
+          topk,
           WEFT_MOE_BF16,
           WEFT_MOE_SCALES_NONE,
           WEFT_MOE_BF16,
           WEFT_MOE_BF16,
-          WEFT_MOE_EXPERT_PADDED,
+          layout,
           1,
-          0,
+          none,
           false};
+}
+
+// For cases that are about calls, not about rows.
+inline Sizes few_tokens() {
+  return bfloat16_rows(8, 64, 4, 2, WEFT_MOE_EXPERT_PADDED);
 }
 
 }  // namespace suite::moe

@@ -143,15 +143,13 @@ DEVICE_TEST(moe_shapes, "experts, lanes and tokens at their ends") {
   run(20, 128, 8, 8, 1.0, false);   // no route at all
   run(50, 128, 8, 4, 0, true);      // all to one expert
   run(300, 32, 24, 8, 0.1, false);  // counted by a kernel of its own
-  run_case({300, 16, experts_for(4096), 8, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
-            WEFT_MOE_BF16, WEFT_MOE_EXPERT_COMPACT, 1, 0.1, false},
+  run_case(bfloat16_rows(300, 16, 4096, 8, WEFT_MOE_EXPERT_COMPACT, 0.1),
            2);  // for more experts than its blocks have threads
   // Counted by parts of one tile, of which some are empty or not full, and of two.
   for (const int tokens : {1100, 4500}) {
-    run(tokens, 16, 24, tokens == 1100 ? 32 : 3, 0.1, false);
-    run_case({tokens, 16, experts_for(24), 3, WEFT_MOE_BF16, WEFT_MOE_SCALES_NONE, WEFT_MOE_BF16,
-              WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0.1, false},
-             2);
+    const int topk = tokens == 1100 ? 32 : 3;
+    run(tokens, 16, 24, topk, 0.1, false);
+    run_case(bfloat16_rows(tokens, 16, 24, topk, WEFT_MOE_RANK_COMPACT, 0.1), 2);
   }
 }
 
@@ -257,18 +255,7 @@ void replay_pairs(const Sizes& sizes, bool in_place, std::uint32_t replays) {
 }
 
 DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
-  Sizes sizes{32,
-              256,
-              experts_for(16),
-              4,
-              WEFT_MOE_BF16,
-              WEFT_MOE_SCALES_NONE,
-              WEFT_MOE_BF16,
-              WEFT_MOE_BF16,
-              WEFT_MOE_EXPERT_PADDED,
-              1,
-              0.1,
-              false};
+  Sizes sizes = bfloat16_rows(32, 256, 16, 4, WEFT_MOE_EXPERT_PADDED, 0.1);
   replay_pairs(sizes, false, suite::turns(10000, 30));
   sizes.layout = WEFT_MOE_RANK_COMPACT;
   replay_pairs(sizes, true, suite::turns(10000, 30));
@@ -276,19 +263,9 @@ DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
 
 DEVICE_TEST(moe_graph_of_many_rows,
             "the same with groups that are warps, which draw what they do") {
-  Sizes sizes{330,
-              264,
-              experts_for(24),
-              8,
-              WEFT_MOE_BF16,
-              WEFT_MOE_SCALES_NONE,
-              WEFT_MOE_BF16,
-              WEFT_MOE_BF16,
-              WEFT_MOE_EXPERT_COMPACT,
-              4,
-              0.1,
-              false,
-              2};
+  Sizes sizes = bfloat16_rows(330, 264, 24, 8, WEFT_MOE_EXPERT_COMPACT, 0.1);
+  sizes.alignment = 4;
+  sizes.blocks = 2;
   replay_pairs(sizes, false, suite::turns(1000, 20));
   sizes.layout = WEFT_MOE_RANK_COMPACT;
   replay_pairs(sizes, false, suite::turns(1000, 20));
@@ -434,18 +411,7 @@ DEVICE_TEST(moe_row_per_node,
   run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);   // of many rows one rank of the node has no expert
   run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
   run(4500, 16, 24, 3, WEFT_MOE_EXPERT_COMPACT);  // by parts of two tiles
-  const Sizes sizes{64,
-                    1024,
-                    experts_for(16),
-                    8,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_SCALES_NONE,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_BF16,
-                    WEFT_MOE_EXPERT_COMPACT,
-                    1,
-                    0,
-                    false};
+  const Sizes sizes = bfloat16_rows(64, 1024, 16, 8, WEFT_MOE_EXPERT_COMPACT);
   const std::uint64_t per_rank = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_RANK);
   const std::uint64_t per_node = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_NODE);
   // With 8 of 16 experts nearly every token goes to both PEs of a node of two.
@@ -494,18 +460,7 @@ DEVICE_TEST(moe_writes, "between nodes a call makes few writes for each rank") {
       continue;
     }
     // Few of many experts: of the rows that come by node, not all have one here, so there are gaps among the answers.
-    const Sizes sizes{200,
-                      128,
-                      experts_for(32),
-                      2,
-                      WEFT_MOE_BF16,
-                      WEFT_MOE_SCALES_NONE,
-                      WEFT_MOE_BF16,
-                      WEFT_MOE_BF16,
-                      WEFT_MOE_EXPERT_COMPACT,
-                      1,
-                      0.1,
-                      false};
+    const Sizes sizes = bfloat16_rows(200, 128, 32, 2, WEFT_MOE_EXPERT_COMPACT, 0.1);
     const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
     const Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
     Received received(pair);

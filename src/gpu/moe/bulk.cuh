@@ -91,7 +91,7 @@ struct Pieces {
   }
 };
 
-// What comes with a row's first piece, to another place in shared memory.
+// What comes with a piece, to another place in shared memory.
 struct Beside {
   std::byte* to;
   const std::byte* from;
@@ -125,10 +125,16 @@ class Belt {
   }
 
   // One thread.
-  __device__ void load(std::uint32_t index, const std::byte* from, std::uint32_t bytes) const {
+  __device__ void load(std::uint32_t index,
+                       const std::byte* from,
+                       std::uint32_t bytes,
+                       const Beside& beside = {}) const {
     const std::uint32_t barrier = shared_address(&memory_.filled[index]);
-    expect(barrier, bytes);
+    expect(barrier, bytes + beside.bytes);
     begin_load(memory_.slots[index], from, bytes, barrier);
+    if (beside.bytes > 0) {
+      begin_load(beside.to, beside.from, beside.bytes, barrier);
+    }
   }
 
   // One thread, or all of a warp, of which one says taken().
@@ -165,13 +171,7 @@ class Belt {
                             const Beside& beside = {}) const {
     await_bulk_reads();
     for (std::uint32_t i = 0; i < min(pieces.count, kSlots); ++i) {
-      const std::uint32_t barrier = shared_address(&memory_.filled[i]);
-      const std::uint32_t also = i == 0 ? beside.bytes : 0;
-      expect(barrier, pieces.bytes_of(i) + also);
-      begin_load(memory_.slots[i], from + i * pieces.bytes, pieces.bytes_of(i), barrier);
-      if (also > 0) {
-        begin_load(beside.to, beside.from, also, barrier);
-      }
+      load(i, from + i * pieces.bytes, pieces.bytes_of(i), i == 0 ? beside : Beside{});
     }
   }
 

@@ -21,6 +21,7 @@ inline constexpr std::uint32_t kTargetsMax = kExpertsMax + kRanksMax;
 
 // An expert or a rank is a target; rank layouts, which need no places for experts, have ranks alone.
 struct CountMemory {
+  std::uint32_t number;  // of the call, its lower half
   std::uint32_t part;
   std::int16_t ids[kTokensOfTile * kTopkMax];
   std::uint32_t going[kWordsOfTile][kTargetsMax];  // bit i of a word: its token i goes there
@@ -34,7 +35,6 @@ struct Counting {
   const Exchange& exchange;
   const Ids& ids;
   CountMemory& shared;
-  std::uint64_t number;     // of the call
   std::uint32_t experts;    // that are targets: all, or none
   std::uint32_t targets;    // and ranks behind them
   std::uint32_t per_token;  // 2^32 / topk, to divide by it
@@ -43,7 +43,6 @@ struct Counting {
       : exchange(of),
         ids(of_all),
         shared(memory),
-        number(device::load_relaxed(&of.state->dispatches) + 1),
         experts(is_by_rank(of) ? 0 : static_cast<std::uint32_t>(of.shape.map.experts)),
         targets(experts + of.shape.ranks()),
         per_token(~0U / of.shape.topk + 1) {}
@@ -64,7 +63,7 @@ struct Counting {
     return target < experts ? target : experts + destination_of(exchange, target - experts);
   }
 
-  // What part `part` counted for a target: its count, and the lower half of the call's number.
+  // What part `part` counted for a target: its count, and above it CountMemory::number.
   __device__ std::uint64_t* word(std::uint32_t part, std::uint32_t target) const {
     return exchange.shape.counted_at(exchange.workspace) + std::size_t{part} * targets + target;
   }
@@ -122,9 +121,10 @@ inline __device__ void add_parts(const Counting& counting) {
   constexpr std::uint32_t kTogether = 16;
   CountMemory& shared = counting.shared;
   const std::uint32_t targets = counting.targets;
+  const std::uint32_t number = shared.number;
+  const std::uint64_t of_call = std::uint64_t{number} << 32U;
   counting.for_targets([&](std::uint32_t target) {
-    device::store_relaxed(counting.word(shared.part, target),
-                          counting.number << 32U | shared.before[target]);
+    device::store_relaxed(counting.word(shared.part, target), of_call | shared.before[target]);
     shared.before[target] = 0;
   });
   __syncthreads();
@@ -138,12 +138,11 @@ inline __device__ void add_parts(const Counting& counting) {
 #pragma unroll
       for (std::uint32_t k = 0; k < kTogether; ++k) {
         const std::uint32_t part = first + k * sharers;
-        words[k] = part < shared.part ? device::load_relaxed(counting.word(part, target))
-                                      : counting.number << 32U;
+        words[k] = part < shared.part ? device::load_relaxed(counting.word(part, target)) : of_call;
       }
 #pragma unroll
       for (std::uint32_t k = 0; k < kTogether; ++k) {
-        while (words[k] >> 32U != (counting.number & ~0U)) {
+        while (words[k] >> 32U != number) {
           words[k] = device::load_relaxed(counting.word(first + k * sharers, target));
         }
         sum += static_cast<std::uint32_t>(words[k]);
@@ -196,7 +195,9 @@ __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
   extern __shared__ __align__(kBulkAlignment) std::byte memory[];
   auto& shared = *reinterpret_cast<CountMemory*>(memory);
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0) {  // for all, as in enter()
+    shared.number =
+        static_cast<std::uint32_t>(device::load_relaxed(&exchange.state->dispatches) + 1);
     shared.part = atomicAdd(&exchange.state->parts, 1U) % kCountingParts;
   }
   const Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};

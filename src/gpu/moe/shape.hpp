@@ -310,16 +310,21 @@ struct Shape {
 
   // [parts][experts + ranks], or without experts in rank layouts.
   WEFT_HOST_DEVICE std::uint64_t* counted_at(std::int32_t* workspace) const {
-    return reinterpret_cast<std::uint64_t*>(workspace) + lanes() + (targets() + 1) / 2;
+    return reinterpret_cast<std::uint64_t*>(workspace) + words_before_counted();
   }
 
   std::size_t workspace_bytes() const {
-    return (lanes() + (targets() + 1) / 2 + kCountingParts * targets()) * sizeof(std::uint64_t);
+    return (words_before_counted() + kCountingParts * targets()) * sizeof(std::uint64_t);
   }
 
  private:
   WEFT_HOST_DEVICE std::size_t targets() const {
     return static_cast<std::size_t>(map.experts) + ranks();
+  }
+
+  // Of 8 bytes: slots, places and counts.
+  WEFT_HOST_DEVICE std::size_t words_before_counted() const {
+    return lanes() + (targets() + 1) / 2;
   }
 
   // For dividends below 2^32, and small divisors.
