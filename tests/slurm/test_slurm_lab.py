@@ -89,12 +89,13 @@ def test_a_missing_package_is_named(monkeypatch):
         slurm.require_programs()
 
 
-def test_a_slurm_that_does_not_start_leaves_no_lab(state_directory):
+@pytest.mark.parametrize("after_s", [0, 1])
+def test_a_slurm_that_does_not_start_leaves_no_lab(state_directory, after_s):
     skip_without_slurm()
-    # A controller that ends at once, found first.
+    # A controller, found first, that ends at once, or after slurmd and sinfo have begun to ask for it.
     folder = state_directory.parent / "bin"
     folder.mkdir()
-    (folder / "slurmctld").write_text("#!/bin/sh\necho fatal: this is a test\n")
+    (folder / "slurmctld").write_text(f"#!/bin/sh\nsleep {after_s}\necho fatal: this is a test\n")
     (folder / "slurmctld").chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
     program = f"import sys; sys.path.insert(0, {str(LAB)!r}); from weft_lab import cli; sys.exit(cli.main())"

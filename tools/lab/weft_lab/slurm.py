@@ -178,7 +178,7 @@ def _child(lab, host, command, output):
 
 
 def start_node(lab, host):
-    """Start the daemon of a host; returns its pid."""
+    """Start the daemon of a host; returns its pid and its output file."""
     return _start_daemon(lab, host, [_find("slurmd"), "-D", "-N", host.name])
 
 
@@ -187,35 +187,43 @@ def _start_daemon(lab, host, command):
     output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     pid = _child(lab, host, command, output)
     os.close(output)
-    return pid
+    return pid, path
 
 
 def _wait_until_idle(lab, daemons):
     end_time = time.monotonic() + READY_TIMEOUT_S
     time.sleep(0.2)  # a client that comes before its controller waits long
     while True:
-        if any(os.waitpid(pid, os.WNOHANG)[0] for pid in daemons) or time.monotonic() > end_time:
-            raise UserError(f"Slurm did not start: {_last_error(lab)}")
-        if _states(lab) == ["idle"] * len(lab.hosts):
+        # The controller stands first: what other daemons report after its end is a consequence.
+        ended = [os.path.basename(path) for pid, path in daemons if os.waitpid(pid, os.WNOHANG)[0]]
+        if ended or time.monotonic() > end_time:
+            error = (ended and _last_error(lab, ended[:1])) or _last_error(lab, sorted(os.listdir(lab.slurm.directory)))
+            raise UserError(f"Slurm did not start: {error or 'no daemon reported an error'}")
+        if _states(lab, [pid for pid, _ in daemons], end_time) == ["idle"] * len(lab.hosts):
             return
         time.sleep(0.05)
 
 
-def _states(lab):
-    """The state of every node, as sinfo tells."""
+def _states(lab, daemons, end_time):
+    """The state of every node, as sinfo tells, or nothing if a daemon or the time ends before sinfo does."""
     read_end, write_end = os.pipe()
     pid = _child(lab, lab.hosts[0], [_find("sinfo"), "-h", "-N", "-o", "%T"], write_end)
     os.close(write_end)
-    with os.fdopen(read_end, encoding="utf-8", errors="replace") as pipe:
-        text = pipe.read()
+    watched = [os.pidfd_open(process) for process in (pid, *daemons)]
+    ended, _, _ = select.select(watched, [], [], max(0, end_time - time.monotonic()))
+    if watched[0] not in ended:
+        os.kill(pid, signal.SIGKILL)
+    for descriptor in watched:
+        os.close(descriptor)
     os.waitpid(pid, 0)
-    return text.split()
+    with os.fdopen(read_end, encoding="utf-8", errors="replace") as pipe:
+        return pipe.read().split()
 
 
-def _last_error(lab):
-    """The last line about an error in the daemons' logs."""
-    found = "no daemon reported an error"
-    for name in sorted(os.listdir(lab.slurm.directory)):
+def _last_error(lab, names):
+    """The last line about an error in these files of the daemons."""
+    found = None
+    for name in names:
         if name.endswith((".log", ".out")):
             with open(os.path.join(lab.slurm.directory, name), encoding="utf-8", errors="replace") as file:
                 lines = [line.strip() for line in file if "error" in line or "fatal" in line or "cannot" in line]
