@@ -35,7 +35,7 @@ VENDOR_OWNERS = {
     "hwloc": ["src/topology", "tools/run"],
     "nvml": ["src/topology"],
     "cuda": ["src/gpu", "src/nvshmem", "include/weft/device/standard.hpp", "include/nvshmem/weft_nvshmem/types.h",
-             "loom/src/gpu_driver.hpp"],
+             "loom/src/gpu_driver.hpp", "tests/emulated_gpu"],
     "pmix": ["src/bootstrap"],
     "sodium": ["src/bootstrap"],
     "spdlog/": ["src/base/log.cpp"],

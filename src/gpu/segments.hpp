@@ -82,6 +82,7 @@ class Segments {
 
 struct SegmentPlan {
   std::uint64_t bytes = 0;
+  std::uint64_t own_bytes = 0;  // of these, for Weft itself
   std::uint64_t reserved_bytes =
       0;  // addresses for each slot, if more than `bytes`; fewer where the system has less
   std::uint32_t slot_count = 1;

@@ -203,7 +203,9 @@ void waits_for_ever() {
   open();
   auto* word = static_cast<std::uint64_t*>(weft_device_calloc(1, 8));
   wait_for<<<1, 1>>>(word);
-  end_of_kernel();
+  cudaDeviceSynchronize();
+  ::sleep(30);  // the library ends the job
+  std::_Exit(0);
 }
 
 __global__ void put_large_from(int* dest, const int* source, int pe) {

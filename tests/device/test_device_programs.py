@@ -1,5 +1,6 @@
 """The programs for GPUs as a user starts them: bad input gives one clear message each, and the suite's programs
-say why they skip where there is no GPU. What needs a GPU is skipped elsewhere; so is all without nvcc."""
+say why they skip where there is no GPU. What needs a GPU runs on an emulated one elsewhere (tests/emulated_gpu); without nvcc the
+rest is skipped."""
 import os
 import pathlib
 import subprocess
@@ -8,22 +9,43 @@ import time
 import pytest
 
 HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
-needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no GPU on this machine")
 PROGRAMS = ["rma", "signal", "putv", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream", "heap"]
 EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
 
 
-@pytest.fixture(scope="module")
-def start(bin_dir):
-    """start(pes, program, *arguments, **environment) -> the finished process"""
-    if not (bin_dir / "device_bad_input").exists():
-        pytest.skip("built without CUDA")
-
-    def run(pes, program, *arguments, **environment):
+def runner(bin_dir, environment):
+    """run(pes, program, *arguments, **variables) -> the finished process"""
+    def run(pes, program, *arguments, **variables):
         words = [bin_dir / "weft-run", "--lab", "none", "--grace", 20, "-n", pes, "--", bin_dir / program, *arguments]
         return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120,
-                              env={**os.environ, "WEFT_NICS": "127.0.0.1", **environment})
+                              env={**os.environ, "WEFT_NICS": "127.0.0.1", **environment, **variables})
     return run
+
+
+@pytest.fixture(scope="module")
+def start(bin_dir):
+    if not (bin_dir / "device_bad_input").exists():
+        pytest.skip("built without CUDA")
+    return runner(bin_dir, {})
+
+
+@pytest.fixture(scope="module")
+def start_on_gpu(bin_dir):
+    """start_on_gpu(pes, program, *arguments, **variables): on this machine's GPU, or on an emulated one"""
+    run = runner(bin_dir, {} if HAS_GPU else {"EMULATED_GPU_COUNT": "1"})
+
+    def run_one(pes, program, *arguments, **variables):
+        name = program if HAS_GPU else "emulated_" + program.removeprefix("device_")
+        if not (bin_dir / name).exists():
+            pytest.skip("built without CUDA's headers")
+        return run(pes, name, *arguments, **variables)
+    return run_one
+
+
+@pytest.fixture(scope="module")
+def start_bad_input(start_on_gpu):
+    """start_bad_input(pes, case, **variables)"""
+    return lambda pes, case, **variables: start_on_gpu(pes, "device_bad_input", case, **variables)
 
 
 @pytest.mark.parametrize("pes", [1, 2])
@@ -67,105 +89,93 @@ def promised(text):
     return lines[first + 1:lines.index("", first)]
 
 
-@needs_gpu
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_prints_what_it_promises(start, project, name):
-    done = start(2, name, WEFT_DEVICE_SHARED="yes")
+def test_an_example_prints_what_it_promises(start_on_gpu, project, name):
+    done = start_on_gpu(2, name, WEFT_DEVICE_SHARED="yes")
     assert done.returncode == 0, done.stdout + done.stderr
     printed = sorted(line for line in done.stdout.splitlines() if not line.startswith("time:"))
     assert printed == promised((project / "examples" / f"{name}.cu").read_text())
 
 
-def test_calls_before_weft_device_init_are_refused_by_name(start):
-    done = start(1, "device_bad_input", "before-init")
+def test_calls_before_weft_device_init_are_refused_by_name(start_bad_input):
+    done = start_bad_input(1, "before-init")
     for name in ("weft_device_malloc", "weft_device_check"):
         assert f"{name}: this PE has not taken a GPU; call weft_device_init after weft_init" in done.stdout
 
 
-@needs_gpu
-def test_two_pes_on_one_gpu_are_told_how_to_take_their_own(start):
-    done = start(2, "device_bad_input", "two-on-one")
+def test_two_pes_on_one_gpu_are_told_how_to_take_their_own(start_bad_input):
+    done = start_bad_input(2, "two-on-one")
     assert "has taken this PE's GPU 0" in done.stdout and "cudaSetDevice(weft_machine_pe())" in done.stdout
-    assert start(2, "device_bad_input", "two-on-one", WEFT_DEVICE_SHARED="yes").stdout.count("weft_device_init: 0:") == 2
+    assert start_bad_input(2, "two-on-one", WEFT_DEVICE_SHARED="yes").stdout.count("weft_device_init: 0:") == 2
 
 
-@needs_gpu
-def test_a_heap_larger_than_the_card_is_refused_with_both_sizes(start):
-    done = start(1, "device_bad_input", "open", WEFT_DEVICE_HEAP_SIZE="4T")
+def test_a_heap_larger_than_the_card_is_refused_with_both_sizes(start_bad_input):
+    done = start_bad_input(1, "open", WEFT_DEVICE_HEAP_SIZE="4T")
     assert "weft_device_init: -4: " in done.stdout and "4 TiB" in done.stdout and "GiB" in done.stdout
 
 
-@needs_gpu
 @pytest.mark.parametrize("setting", [{"WEFT_DEVICE_HEAP_MAX": "0"}, {"WEFT_DEVICE_MEMORY": "ipc"}])
-def test_a_heap_that_does_not_grow_says_what_to_raise(start, setting):
-    done = start(1, "device_bad_input", "large-block", WEFT_DEVICE_HEAP_SIZE="64M", **setting)
+def test_a_heap_that_does_not_grow_says_what_to_raise(start_bad_input, setting):
+    done = start_bad_input(1, "large-block", WEFT_DEVICE_HEAP_SIZE="64M", **setting)
     assert "weft_device_malloc: -4: weft_device_malloc: 128 MiB do not fit into the device heap of 64 MiB: 64 MiB are free" \
         in done.stdout, done.stdout + done.stderr
     assert "raise WEFT_DEVICE_HEAP_SIZE" in done.stdout
     assert "weft_device_malloc of 1 MiB: 0:" in done.stdout
 
 
-@needs_gpu
-def test_a_heap_grows_beyond_the_size_that_it_starts_with(start):
-    done = start(1, "device_bad_input", "large-block", WEFT_DEVICE_HEAP_SIZE="64M")
+def test_a_heap_grows_beyond_the_size_that_it_starts_with(start_bad_input):
+    done = start_bad_input(1, "large-block", WEFT_DEVICE_HEAP_SIZE="64M")
     assert "weft_device_malloc: 0:" in done.stdout, done.stdout + done.stderr
 
 
-@needs_gpu
-def test_device_memory_given_to_host_calls_is_refused_by_name(start):
-    done = start(1, "device_bad_input", "device-to-host-call")
+def test_device_memory_given_to_host_calls_is_refused_by_name(start_bad_input):
+    done = start_bad_input(1, "device-to-host-call")
     for call in ("weft_put dest: -1: weft_put: ", "weft_get dest: -1: weft_get: "):
         assert call in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 
-@needs_gpu
-def test_host_memory_given_to_device_calls_is_refused_by_name(start):
-    done = start(1, "device_bad_input", "host-to-device-call")
+def test_host_memory_given_to_device_calls_is_refused_by_name(start_bad_input):
+    done = start_bad_input(1, "host-to-device-call")
     assert "is not in the device heap; use memory from weft_device_malloc" in done.stdout
     assert "weft_device_free: -1: weft_device_free: " in done.stdout
 
 
-@needs_gpu
 @pytest.mark.parametrize("case, words", [
     ("host-to-kernel", "a kernel ended in put (block 0): 16 bytes at 0x"),
     ("own-to-kernel", "are not in the symmetric device heap; use memory from weft_device_malloc"),
     ("list-to-kernel", "a kernel ended in putv (block 0): segment 2 of the list, 12 bytes to 0x"),
     ("no-such-pe", "a kernel ended in put (block 0): there is no PE 1"),
     ("beyond-heap", "a kernel ended in an atomic (block 0): 4 bytes at 0x")])
-def test_a_kernel_that_is_wrong_ends_with_a_record(start, case, words):
-    done = start(1, "device_bad_input", case)
+def test_a_kernel_that_is_wrong_ends_with_a_record(start_bad_input, case, words):
+    done = start_bad_input(1, case)
     assert words in done.stdout, done.stdout + done.stderr
     assert "weft_device_check: -1: " in done.stdout
 
 
-@needs_gpu
 @pytest.mark.parametrize("case, operation", [("killed-waiting", "wait_until"), ("killed-meeting", "sync")])
-def test_a_kernel_that_waits_for_a_dead_pe_ends_with_a_record(start, case, operation):
+def test_a_kernel_that_waits_for_a_dead_pe_ends_with_a_record(start_bad_input, case, operation):
     begin = time.monotonic()
-    done = start(2, "device_bad_input", case, WEFT_DEVICE_SHARED="yes")
+    done = start_bad_input(2, case, WEFT_DEVICE_SHARED="yes")
     assert f"PE 0: weft_device_check: -3: a kernel ended in {operation} (block 0): PE 1 is lost" in done.stdout, \
         done.stdout + done.stderr
     assert time.monotonic() - begin < 30
 
 
-@needs_gpu
-def test_a_call_of_grid_scope_wants_a_cooperative_launch(start):
-    done = start(1, "device_bad_input", "not-cooperative")
+def test_a_call_of_grid_scope_wants_a_cooperative_launch(start_bad_input):
+    done = start_bad_input(1, "not-cooperative")
     assert "a call of grid scope in a kernel of 2 blocks that was not launched cooperatively" in done.stdout, done.stdout + done.stderr
 
 
-@needs_gpu
-def test_a_kernel_that_waits_says_where_and_a_timeout_ends_the_job(start):
+def test_a_kernel_that_waits_says_where_and_a_timeout_ends_the_job(start_bad_input):
     begun = time.monotonic()
-    done = start(2, "device_bad_input", "waits-for-ever", WEFT_DEVICE_SHARED="yes", WEFT_WAIT_REPORT="1", WEFT_TIMEOUT_S="4")
+    done = start_bad_input(2, "waits-for-ever", WEFT_DEVICE_SHARED="yes", WEFT_WAIT_REPORT="1", WEFT_TIMEOUT_S="4")
     assert done.returncode != 0 and time.monotonic() - begun < 60
     assert "a kernel has been waiting in wait_until (block 0) for 1 s: the word at 0x" in done.stderr, done.stderr
     assert "is 0, awaited with 42; WEFT_TIMEOUT_S ends such waits" in done.stderr
 
 
-@needs_gpu
-def test_a_source_that_nothing_is_at_is_an_error_with_its_address(start):
-    done = start(2, "device_bad_input", "unreadable-source", WEFT_DEVICE_SHARED="yes", WEFT_NODE_SIZE="1", WEFT_TIMEOUT_S="30")
+def test_a_source_that_nothing_is_at_is_an_error_with_its_address(start_bad_input):
+    done = start_bad_input(2, "unreadable-source", WEFT_DEVICE_SHARED="yes", WEFT_NODE_SIZE="1", WEFT_TIMEOUT_S="30")
     assert "from 0x400000000000 failed: " in done.stderr, done.stdout + done.stderr
     assert "WEFT_TIMEOUT_S" not in done.stderr

@@ -17,7 +17,7 @@ class IpcSegments final : public Segments {
   IpcSegments(const Device& device, const SegmentPlan& plan) : plan_(plan) {
     void* memory = nullptr;
     if (const cudaError_t error = cudaMalloc(&memory, plan.bytes); error != cudaSuccess) {
-      fail_allocation(device, plan.bytes, words(error));
+      fail_allocation(device, plan, words(error));
     }
     base_ = static_cast<std::byte*>(memory);
     clear(base_, plan.bytes);
@@ -96,9 +96,11 @@ std::string memory_words(const Device& device) {
                      format_bytes(total), format_bytes(free_bytes));
 }
 
-void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why) {
-  fail(Status::OutOfMemory, "WEFT_DEVICE_HEAP_SIZE: {} do not fit onto {}: {}; lower it",
-       format_bytes(bytes), memory_words(device), why);
+void fail_allocation(const Device& device, const SegmentPlan& plan, std::string_view why) {
+  fail(Status::OutOfMemory,
+       "WEFT_DEVICE_HEAP_SIZE: {}, and {} for Weft itself, do not fit onto {}: {}; lower it",
+       format_bytes(plan.bytes - plan.own_bytes), format_bytes(plan.own_bytes),
+       memory_words(device), why);
 }
 
 std::unique_ptr<Segments> make_ipc_segments(const Device& device, const SegmentPlan& plan) {

@@ -18,6 +18,8 @@ namespace weft::gpu {
 
 // What the GPU has, for a message.
 [[nodiscard]] std::string memory_words(const Device& device);
-[[noreturn]] void fail_allocation(const Device& device, std::uint64_t bytes, std::string_view why);
+[[noreturn]] void fail_allocation(const Device& device,
+                                  const SegmentPlan& plan,
+                                  std::string_view why);
 
 }  // namespace weft::gpu

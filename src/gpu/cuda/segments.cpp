@@ -205,7 +205,7 @@ class VirtualSegments final : public Segments {
       return;
     }
     if (const CUresult error = create(first_); error != CUDA_SUCCESS) {
-      fail_allocation(device_, first_.part.bytes, words(error));
+      fail_allocation(device_, plan_, words(error));
     }
   }
 

@@ -245,6 +245,7 @@ class Sharing {
         with_.make_segments(
             *device_,
             {.bytes = device::kControlBytes + user,
+             .own_bytes = device::kControlBytes,
              .reserved_bytes =
                  device::kControlBytes + std::min(with_.config.device_heap_max, device_->bytes),
              .slot_count = slot_count(),
