@@ -19,6 +19,7 @@
 #include <vector_types.h>
 
 #include "tests/emulated_gpu/fiber.hpp"
+#include "tests/emulated_gpu/order.hpp"
 
 namespace weft_emulated {
 
@@ -101,6 +102,7 @@ struct Thread {
 
   std::array<Seen, 4> seen;
   unsigned next_seen = 0;
+  order::Orders orders;
 
   [[nodiscard]] unsigned lane() const { return rank % kWarp; }
 };
@@ -149,14 +151,17 @@ void poll();
 // A poll has seen a value, or the thread has done something that others may see.
 void has_seen(const void* at, std::uint64_t value);
 
-inline void has_moved() {
-  here().block->has_moved = true;
-}
+void has_moved();
+
+// 16 aligned bytes that are never torn. Here, as ThreadSanitizer does not know of such.
+void store_unit(void* to, std::uint64_t low, std::uint64_t high);
+void load_unit(std::uint64_t& low, std::uint64_t& high, const void* from);
 
 // All named lanes of the warp bring a value; returns what each brought, by lane.
 const std::array<std::uint64_t, kWarp>& meet_in_warp(std::uint32_t mask,
                                                      std::uint64_t value,
-                                                     const Place& where);
+                                                     const Place& where,
+                                                     bool orders_memory = false);
 
 struct Votes {
   bool all;
@@ -190,10 +195,16 @@ struct ByteBarrier {
   std::uint16_t arrivals;  // outstanding
   std::uint8_t expected;   // in each phase
   std::uint8_t phase;      // parity of the current one
+
+  void begin(unsigned threads);
+
+  // A thread comes, and more bytes will.
+  void arrive(std::uint32_t more_bytes);
+
+  // Whether the phase of this parity is over. If not, others go on.
+  [[nodiscard]] bool is_past(std::uint32_t parity) const;
 };
 
 static_assert(sizeof(ByteBarrier) == 8);
-
-void complete(ByteBarrier& barrier, std::int32_t bytes, unsigned arrivals);
 
 }  // namespace weft_emulated

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(EMULATED_GPU_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -26,7 +26,7 @@ thread_local Fiber* left = nullptr;
 }  // namespace
 
 Fiber::~Fiber() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(EMULATED_GPU_TSAN)
   if (stack_ != nullptr && sanitizer_ != nullptr) {
     __tsan_destroy_fiber(sanitizer_);
   }
@@ -38,7 +38,7 @@ Fiber::~Fiber() {
 
 void Fiber::adopt() {
   has_run_ = true;
-#if defined(__SANITIZE_THREAD__)
+#if defined(EMULATED_GPU_TSAN)
   sanitizer_ = __tsan_get_current_fiber();
 #endif
 #if defined(__SANITIZE_ADDRESS__)
@@ -64,11 +64,10 @@ void Fiber::begin(std::function<void()> work) {
     stack_bytes_ = kStackBytes;
     bottom_ = stack_;
   }
-#if defined(__SANITIZE_THREAD__)
-  if (sanitizer_ != nullptr) {
-    __tsan_destroy_fiber(sanitizer_);
+#if defined(EMULATED_GPU_TSAN)
+  if (sanitizer_ == nullptr) {
+    sanitizer_ = __tsan_create_fiber(0);
   }
-  sanitizer_ = __tsan_create_fiber(0);
 #endif
   work_ = std::move(work);
   has_run_ = false;
@@ -96,10 +95,10 @@ void Fiber::switch_to(Fiber& other, [[maybe_unused]] bool ends) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(ends ? nullptr : &fake_stack_, other.bottom_, other.stack_bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(other.sanitizer_, __tsan_switch_to_fiber_no_sync);
-#endif
   if (_setjmp(where_) == 0) {
+#if defined(EMULATED_GPU_TSAN)
+    __tsan_switch_to_fiber(other.sanitizer_, __tsan_switch_to_fiber_no_sync);
+#endif
     if (other.has_run_) {
       _longjmp(other.where_, 1);
     }

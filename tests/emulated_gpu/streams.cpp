@@ -359,7 +359,9 @@ cudaError_t cudaPeekAtLastError() {
 
 cudaError_t cudaMemcpyAsync(
     void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/, cudaStream_t stream) {
-  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return enqueue(stream, [=] {
+    std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));
+  });
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {

@@ -191,15 +191,17 @@ inline int __syncthreads_or(int vote,
 
 inline void __syncwarp(std::uint32_t mask = ~0U,
                        weft_emulated::Place where = weft_emulated::Place::current()) {
-  weft_emulated::meet_in_warp(mask, 0, where);
+  weft_emulated::meet_in_warp(mask, 0, where, true);
 }
 
 inline void __threadfence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  weft_emulated::order::fence();
 }
 
 inline void __threadfence_system() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  weft_emulated::order::fence();
 }
 
 inline void __nanosleep(unsigned) {
@@ -345,16 +347,20 @@ inline unsigned __reduce_max_sync(std::uint32_t mask,
 
 // ---- Atomics
 
-#define WEFT_EMULATED_ATOMIC(name, operation)                 \
-  template <typename T>                                       \
-  T name(T* word, std::type_identity_t<T> operand) {          \
-    weft_emulated::poll();                                    \
-    weft_emulated::has_moved();                               \
-    return operation(word, operand, __ATOMIC_RELAXED);        \
-  }                                                           \
-  template <typename T>                                       \
-  T name##_system(T* word, std::type_identity_t<T> operand) { \
-    return name(word, operand);                               \
+// Relaxed, as CUDA's are.
+#define WEFT_EMULATED_ATOMIC(name, operation)                    \
+  template <typename T>                                          \
+  T name(T* word, std::type_identity_t<T> operand) {             \
+    weft_emulated::poll();                                       \
+    weft_emulated::has_moved();                                  \
+    weft_emulated::order::stores(word);                          \
+    const T before = operation(word, operand, __ATOMIC_RELAXED); \
+    weft_emulated::order::loads(word);                           \
+    return before;                                               \
+  }                                                              \
+  template <typename T>                                          \
+  T name##_system(T* word, std::type_identity_t<T> operand) {    \
+    return name(word, operand);                                  \
   }
 
 WEFT_EMULATED_ATOMIC(atomicAdd, __atomic_fetch_add)
@@ -367,10 +373,12 @@ WEFT_EMULATED_ATOMIC(atomicExch, __atomic_exchange_n)
 template <typename T>
 T atomicCAS(T* word, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
   weft_emulated::poll();
+  weft_emulated::order::stores(word);
   if (__atomic_compare_exchange_n(word, &compare, value, false, __ATOMIC_RELAXED,
                                   __ATOMIC_RELAXED)) {
     weft_emulated::has_moved();
   }
+  weft_emulated::order::loads(word);
   return compare;
 }
 

@@ -23,11 +23,13 @@ template <int kOrder, typename Value, typename Word>
 void load(Value& value, const Word* word) {
   poll();
   value = __atomic_load_n(word, kOrder);
+  order::loads(word);
   has_seen(word, value);
 }
 
 template <int kOrder, typename Word>
 void store(Word* word, Word value) {
+  order::stores(word);
   __atomic_store_n(word, value, kOrder);
   has_moved();
 }
@@ -69,20 +71,24 @@ inline void st_release_gpu_global_u64(u64* word, u64 value) {
 }
 
 inline void red_relaxed_sys_global_add_u64(u64* word, u64 value) {
+  order::stores(word);
   __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
   has_moved();
 }
 
 inline void fence_acq_rel_sys() {
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
+  order::fence();
 }
 
 inline void fence_acq_rel_gpu() {
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
+  order::fence();
 }
 
 inline void fence_sc_sys() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  order::fence();
 }
 
 // ---- Units of 16 bytes
@@ -115,6 +121,7 @@ inline void ld_relaxed_sys_global_v4_u32(u32& x, u32& y, u32& z, u32& w, const v
 }
 
 inline void st_relaxed_sys_global_v2_u64(u64* to, u64 a, u64 b) {
+  order::stores(to);
   __atomic_store_n(to, a, __ATOMIC_RELAXED);
   __atomic_store_n(to + 1, b, __ATOMIC_RELAXED);
   has_moved();
@@ -124,23 +131,20 @@ inline void ld_relaxed_sys_global_v2_u64(u64& a, u64& b, const u64* from) {
   poll();
   a = __atomic_load_n(from, __ATOMIC_RELAXED);
   b = __atomic_load_n(from + 1, __ATOMIC_RELAXED);
+  order::loads(from);
   has_seen(from, a ^ b);
 }
 
-// Never torn: x86-64 processors with AVX store and load aligned 16 bytes at once.
-using Unit = long long __attribute__((vector_size(16), may_alias));
-
 inline void mov_b128_st_relaxed_sys_global_b128(void* to, u64 low, u64 high) {
-  *static_cast<volatile Unit*>(to) =
-      Unit{static_cast<long long>(low), static_cast<long long>(high)};
+  order::stores(to);
+  store_unit(to, low, high);
   has_moved();
 }
 
 inline void ld_relaxed_sys_global_b128_mov_b128(u64& low, u64& high, const void* from) {
   poll();
-  const Unit unit = *static_cast<const volatile Unit*>(from);
-  low = static_cast<u64>(unit[0]);
-  high = static_cast<u64>(unit[1]);
+  load_unit(low, high, from);
+  order::loads(from);
   has_seen(from, low ^ high);
 }
 
@@ -183,21 +187,17 @@ inline ByteBarrier& byte_barrier(u32 address) {
 }
 
 inline void mbarrier_init_shared_cta_b64_1(u32 barrier) {
-  byte_barrier(barrier) = {0, 1, 1, 0};
+  byte_barrier(barrier).begin(1);
 }
 
 inline void mbarrier_arrive_expect_tx_shared_cta_b64(u32 barrier, u32 bytes) {
-  byte_barrier(barrier).bytes += static_cast<std::int32_t>(bytes);
-  complete(byte_barrier(barrier), 0, 1);
+  byte_barrier(barrier).arrive(bytes);
 }
 
 inline void mbarrier_try_wait_parity_shared_cta_b64_selp_u32_1_0(u32& is_done,
                                                                  u32 barrier,
                                                                  u32 parity) {
-  is_done = byte_barrier(barrier).phase != parity ? 1 : 0;
-  if (is_done == 0) {
-    yield();
-  }
+  is_done = byte_barrier(barrier).is_past(parity) ? 1 : 0;
 }
 
 inline void cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(u32 to,
