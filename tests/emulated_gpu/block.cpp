@@ -20,6 +20,9 @@ namespace {
 // Processors with AVX store and load 16 aligned bytes at once.
 using Unit = std::uint64_t __attribute__((vector_size(16), aligned(16), may_alias));
 
+// Room for these is made before the threads begin.
+constexpr std::size_t kCopiesAtOnce = 4096;
+
 // How many polls of a thread are a turn.
 constexpr unsigned kPollsOfTurn = 8;
 constexpr unsigned kYieldsBeforeSleep = 16;
@@ -147,6 +150,7 @@ void Block::start_threads() {
   warps.resize((thread_count + kWarp - 1) / kWarp);
   barriers = {};
   copies.clear();
+  copies.reserve(kCopiesAtOnce);
   for (unsigned i = 0; i < thread_count; ++i) {
     Thread& thread = *threads[i];
     const dim3& size = kernel->block;
@@ -276,10 +280,10 @@ void poll() {
   }
 }
 
-const std::array<std::uint64_t, kWarp>& meet_in_warp(std::uint32_t mask,
-                                                     std::uint64_t value,
-                                                     const Place& where,
-                                                     bool orders_memory) {
+std::array<std::uint64_t, kWarp> meet_in_warp(std::uint32_t mask,
+                                              std::uint64_t value,
+                                              const Place& where,
+                                              bool orders_memory) {
   Thread& thread = here();
   auto& meetings = thread.warp->meetings;
   auto found =

@@ -158,10 +158,10 @@ void store_unit(void* to, std::uint64_t low, std::uint64_t high);
 void load_unit(std::uint64_t& low, std::uint64_t& high, const void* from);
 
 // All named lanes of the warp bring a value; returns what each brought, by lane.
-const std::array<std::uint64_t, kWarp>& meet_in_warp(std::uint32_t mask,
-                                                     std::uint64_t value,
-                                                     const Place& where,
-                                                     bool orders_memory = false);
+std::array<std::uint64_t, kWarp> meet_in_warp(std::uint32_t mask,
+                                              std::uint64_t value,
+                                              const Place& where,
+                                              bool orders_memory = false);
 
 struct Votes {
   bool all;

@@ -357,7 +357,7 @@ inline __device__ std::uint32_t* drawn_by(const Exchange& exchange,
 inline __device__ void advance(const Exchange& exchange, const Call& call, std::uint64_t* done) {
   if (thread_of_block() == kThreads - 1 &&
       atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
-    exchange.state->entered = 0;
+    device::store_relaxed(&exchange.state->entered, 0);
     *drawn_by(exchange, call.step, call.number + 1) = 0;
     device::store_relaxed(done, call.number);
   }

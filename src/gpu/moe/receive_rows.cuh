@@ -471,6 +471,7 @@ __device__ void receive_rows(const Order<Path>& order) {
       __syncthreads();
     }
     if (!kBetweenNodes && receiving.shared.some_as_parcels) {
+      Group::sync<Path::kRows>();  // the last row's places are read
       take_others();
     }
   }

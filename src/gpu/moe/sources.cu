@@ -1,4 +1,6 @@
 // Where the rows of a dispatch came from, read from its plan: one thread for each lane of each row that came here.
+#include <weft/device/access.cuh>
+
 #include <cuda_runtime.h>
 
 #include "src/gpu/moe.hpp"
@@ -24,10 +26,15 @@ __global__ void sources_kernel(PlanShape shape, std::uint32_t lanes, Sources cal
       continue;
     }
     const std::int32_t row = word(shape.place_here_at(source, slot) + lane * sizeof(std::int32_t));
+    // Lanes that name the same expert have one row, and all say the same of it.
+    const auto say = [row](std::int32_t* array, std::int32_t value) {
+      device::store_relaxed(reinterpret_cast<std::uint32_t*>(array + row),
+                            static_cast<std::uint32_t>(value));
+    };
     if (row >= 0) {
-      call.ranks[row] = static_cast<std::int32_t>(source);
-      call.tokens[row] =
-          word(shape.lane_here_at(source, slot)) / static_cast<std::int32_t>(shape.topk);
+      say(call.ranks, static_cast<std::int32_t>(source));
+      say(call.tokens,
+          word(shape.lane_here_at(source, slot)) / static_cast<std::int32_t>(shape.topk));
     }
   }
 }

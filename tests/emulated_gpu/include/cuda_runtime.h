@@ -240,7 +240,7 @@ std::uint64_t bits_of(T value) {
 // What lane `source(lane)` brought; its own value if that one is not in the mask.
 template <typename T, typename Source>
 T shuffle(std::uint32_t mask, T value, int width, const Place& where, Source&& source) {
-  const auto& all = meet_in_warp(mask, bits_of(value), where);
+  const auto all = meet_in_warp(mask, bits_of(value), where);
   const int lane = static_cast<int>(here().lane());
   const int first = lane / width * width;
   const int from = source(lane - first);
@@ -298,7 +298,7 @@ unsigned __match_any_sync(std::uint32_t mask,
                           T value,
                           weft_emulated::Place where = weft_emulated::Place::current()) {
   const std::uint64_t mine = weft_emulated::bits_of(value);
-  const auto& all = weft_emulated::meet_in_warp(mask, mine, where);
+  const auto all = weft_emulated::meet_in_warp(mask, mine, where);
   unsigned same = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
     same |= (mask >> lane & 1U) != 0 && all[lane] == mine ? 1U << lane : 0;
@@ -309,7 +309,7 @@ unsigned __match_any_sync(std::uint32_t mask,
 inline unsigned __ballot_sync(std::uint32_t mask,
                               int vote,
                               weft_emulated::Place where = weft_emulated::Place::current()) {
-  const auto& all = weft_emulated::meet_in_warp(mask, vote != 0 ? 1 : 0, where);
+  const auto all = weft_emulated::meet_in_warp(mask, vote != 0 ? 1 : 0, where);
   unsigned votes = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
     votes |= (mask >> lane & 1U) != 0 && all[lane] != 0 ? 1U << lane : 0;
@@ -337,7 +337,7 @@ inline unsigned __activemask() {
 inline unsigned __reduce_max_sync(std::uint32_t mask,
                                   unsigned value,
                                   weft_emulated::Place where = weft_emulated::Place::current()) {
-  const auto& all = weft_emulated::meet_in_warp(mask, value, where);
+  const auto all = weft_emulated::meet_in_warp(mask, value, where);
   unsigned most = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
     most = (mask >> lane & 1U) != 0 ? std::max(most, static_cast<unsigned>(all[lane])) : most;
