@@ -479,7 +479,7 @@ void GpuExchange::rejoin() {
     now.dispatches = std::max(now.dispatches, theirs[0]);
     now.combines = std::max(now.combines, theirs[1]);
   }
-  now.missing = 0;
+  now.missing = now.late = 0;
   // Of calls that did not count all rows, because a rank was missing.
   std::ranges::fill(now.staged, 0U);
   std::ranges::fill(now.answers, 0U);

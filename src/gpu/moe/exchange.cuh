@@ -224,6 +224,18 @@ inline __device__ __noinline__ void report(const Exchange& exchange,
       0, {device::detail::now_ms(), static_cast<std::uint32_t>(waited_ns / 1'000'000)});
 }
 
+// With WEFT_MOE_MASK: whether a rank that is late gets a second timeout. One that died may have reached some ranks and not others. Those wait
+// for it in an earlier call, and are late in this one by as much; so if several are late, any of them may be such. A part of a timeout is
+// given for the waits for others to see that, too.
+inline __device__ bool may_be_held_up(const Exchange& exchange,
+                                      std::uint32_t rank,
+                                      std::uint64_t waited_ns) {
+  auto* late = reinterpret_cast<unsigned long long*>(&exchange.state->late);
+  const std::uint64_t all = atomicOr(late, 1ULL << rank) | 1ULL << rank;
+  const bool is_alone = all == 1ULL << rank;
+  return waited_ns < (is_alone ? exchange.timeout_ns / 8 * 9 : exchange.timeout_ns * 2);
+}
+
 // What a wait does now and then, apart from its loop: since when it waits (`start`: 0 at first, as the timer is slow), or 0 if `rank`
 // is missing, from now on if it has not come within the timeout.
 inline __device__ __noinline__ std::uint64_t look_around(const Exchange& exchange,
@@ -239,7 +251,8 @@ inline __device__ __noinline__ std::uint64_t look_around(const Exchange& exchang
   if (kBetweenNodes && now - since > kReportedNsMin) {
     report(exchange, step, rank, now - since);
   }
-  if (now - since > exchange.timeout_ns) {
+  const std::uint64_t waited = now - since;
+  if (waited > exchange.timeout_ns && !(exchange.masks && may_be_held_up(exchange, rank, waited))) {
     miss(exchange, {step, number}, rank);
     return 0;
   }
@@ -359,6 +372,7 @@ inline __device__ void advance(const Exchange& exchange, const Call& call, std::
       atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
     device::store_relaxed(&exchange.state->entered, 0);
     *drawn_by(exchange, call.step, call.number + 1) = 0;
+    device::store_relaxed(&exchange.state->late, 0);
     device::store_relaxed(done, call.number);
   }
 }

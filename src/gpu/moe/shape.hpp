@@ -423,6 +423,7 @@ struct State {
   std::uint64_t dispatches;  // that have begun
   std::uint64_t combines;
   std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
+  std::uint64_t late;     // bit i: rank i has not come in time to the running call (WEFT_MOE_MASK)
   std::uint32_t entered;  // blocks that the running kernel has begun
   std::uint32_t parts;    // that were drawn by all kernels that count
   // What the kernels of a call have drawn of what they send, by the step and the parity of the call. 0 before it begins.
