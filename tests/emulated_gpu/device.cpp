@@ -216,11 +216,6 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = kVersion;
-  return cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = machine().gpus;
   return *count == 0 ? cudaErrorNoDevice : cudaSuccess;

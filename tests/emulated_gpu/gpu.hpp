@@ -59,12 +59,7 @@ void remove_range(const void* begin);
 // Adds work to a stream, or to the graph that is captured there.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
-// Runs a kernel to its end.
-struct Kernel;
-void run_kernel(Kernel& kernel);
-
-// Of kernels that have failed: the GPU is lost to this process.
+// After a kernel that has failed: the GPU is lost to this process.
 bool is_lost();
-void lose();
 
 }  // namespace weft_emulated

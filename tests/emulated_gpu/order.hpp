@@ -11,9 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace weft_emulated {
-
-namespace order {
+namespace weft_emulated::order {
 
 // How many words of its loads a thread remembers until its next fence.
 inline constexpr std::size_t kLoadedMax = 64;
@@ -35,5 +33,4 @@ void loads(const void* word);
 
 void fence();
 
-}  // namespace order
-}  // namespace weft_emulated
+}  // namespace weft_emulated::order

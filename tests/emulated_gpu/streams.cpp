@@ -193,14 +193,38 @@ Runners& runners() {
   return *one;
 }
 
+// To its end.
+void run_kernel(Kernel& kernel) {
+  const auto held = static_cast<unsigned>(
+      machine().processors *
+      residency(static_cast<int>(kernel.block.x * kernel.block.y * kernel.block.z), 0));
+  const unsigned at_once = std::min(kernel.blocks(), held);
+  std::mutex mutex;
+  std::condition_variable ended;
+  unsigned running = at_once;
+  for (unsigned i = 0; i < at_once; ++i) {
+    runners().run([&](Block& block) {
+      for (unsigned number = 0;
+           !kernel.has_failed && (number = kernel.next_block++) < kernel.blocks();) {
+        block.run(kernel, number);
+      }
+      const std::lock_guard lock(mutex);
+      if (--running == 0) {
+        ended.notify_one();
+      }
+    });
+  }
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [&] { return running == 0; });
+  if (kernel.has_failed) {
+    lost = true;
+  }
+}
+
 }  // namespace
 
 bool is_lost() {
   return lost;
-}
-
-void lose() {
-  lost = true;
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
@@ -235,33 +259,6 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
     }
   });
   return cudaSuccess;
-}
-
-void run_kernel(Kernel& kernel) {
-  const auto held = static_cast<unsigned>(
-      machine().processors *
-      residency(static_cast<int>(kernel.block.x * kernel.block.y * kernel.block.z), 0));
-  const unsigned at_once = std::min(kernel.blocks(), held);
-  std::mutex mutex;
-  std::condition_variable ended;
-  unsigned running = at_once;
-  for (unsigned i = 0; i < at_once; ++i) {
-    runners().run([&](Block& block) {
-      for (unsigned number = 0;
-           !kernel.has_failed && (number = kernel.next_block++) < kernel.blocks();) {
-        block.run(kernel, number);
-      }
-      const std::lock_guard lock(mutex);
-      if (--running == 0) {
-        ended.notify_one();
-      }
-    });
-  }
-  std::unique_lock lock(mutex);
-  ended.wait(lock, [&] { return running == 0; });
-  if (kernel.has_failed) {
-    lose();
-  }
 }
 
 cudaError_t launch(dim3 grid,
@@ -351,10 +348,6 @@ cudaError_t cudaGetLastError() {
   return lost ? cudaErrorLaunchFailure : error;
 }
 
-cudaError_t cudaPeekAtLastError() {
-  return lost ? cudaErrorLaunchFailure : last_error;
-}
-
 // ---- Copies
 
 cudaError_t cudaMemcpyAsync(
@@ -413,10 +406,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int /*flags*/)
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, 0);
-}
-
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
@@ -436,21 +425,6 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
                                                                            : cudaErrorNotReady;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (event->stream != nullptr) {
-    event->stream->wait(event->number);
-  }
-  return state();
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int /*flags*/) {
-  return enqueue(stream, [other = event->stream, number = event->number] {
-    if (other != nullptr) {
-      other->wait(number);
-    }
-  });
-}
-
 // ---- Graphs
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
@@ -468,14 +442,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(found->mutex);
   *graph = std::exchange(found->captured, nullptr);
   return state();
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  const Stream found = find(stream);
-  const std::lock_guard lock(found->mutex);
-  *status =
-      found->captured != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-  return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec,

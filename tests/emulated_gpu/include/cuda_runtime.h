@@ -199,11 +199,6 @@ inline void __threadfence() {
   weft_emulated::order::fence();
 }
 
-inline void __threadfence_system() {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  weft_emulated::order::fence();
-}
-
 inline void __nanosleep(unsigned) {
   weft_emulated::yield();
 }
@@ -215,10 +210,6 @@ inline void __nanosleep(unsigned) {
 inline std::size_t __cvta_generic_to_shared(const void* memory) {
   return static_cast<std::size_t>(static_cast<const std::byte*>(memory) -
                                   weft_emulated::dynamic_memory);
-}
-
-inline bool __isShared(const void* address) {
-  return weft_emulated::is_shared(address);
 }
 
 inline bool __isGlobal(const void* address) {
@@ -272,16 +263,6 @@ T __shfl_up_sync(std::uint32_t mask,
                  weft_emulated::Place where = weft_emulated::Place::current()) {
   return weft_emulated::shuffle(mask, value, width, where,
                                 [by](int lane) { return lane - static_cast<int>(by); });
-}
-
-template <typename T>
-T __shfl_down_sync(std::uint32_t mask,
-                   T value,
-                   unsigned by,
-                   int width = 32,
-                   weft_emulated::Place where = weft_emulated::Place::current()) {
-  return weft_emulated::shuffle(mask, value, width, where,
-                                [by](int lane) { return lane + static_cast<int>(by); });
 }
 
 template <typename T>
@@ -364,7 +345,6 @@ inline unsigned __reduce_max_sync(std::uint32_t mask,
   }
 
 WEFT_EMULATED_ATOMIC(atomicAdd, __atomic_fetch_add)
-WEFT_EMULATED_ATOMIC(atomicSub, __atomic_fetch_sub)
 WEFT_EMULATED_ATOMIC(atomicAnd, __atomic_fetch_and)
 WEFT_EMULATED_ATOMIC(atomicOr, __atomic_fetch_or)
 WEFT_EMULATED_ATOMIC(atomicXor, __atomic_fetch_xor)
@@ -411,14 +391,6 @@ inline int __popcll(unsigned long long bits) {
 
 inline int __ffs(int bits) {
   return __builtin_ffs(bits);
-}
-
-inline int __ffsll(long long bits) {
-  return __builtin_ffsll(bits);
-}
-
-inline int __clz(int bits) {
-  return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits));
 }
 
 inline unsigned __umulhi(unsigned a, unsigned b) {
