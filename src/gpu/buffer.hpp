@@ -62,5 +62,7 @@ class DeviceBuffer {
 
 // Zeroes device memory and waits for completion.
 void clear(std::byte* device_memory, std::size_t bytes);
+// The same with a word; `bytes` is a multiple of 4.
+void fill(std::byte* device_memory, std::size_t bytes, std::uint32_t word);
 
 }  // namespace weft::gpu

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/gpu/moe/shape.hpp"
+#include "src/gpu/moe/state.hpp"
 
 namespace weft::gpu::moe {
 

@@ -36,32 +36,6 @@ void require_on_gpu(const char* name, const void* address, std::uintptr_t alignm
   }
 }
 
-// Where the experts may write what they make of the rows of dispatch `number`; null without outputs_in_place.
-std::byte* outputs_of(const gpu::moe::Shape& shape, std::byte* memory, std::uint64_t number) {
-  return shape.keeps_outputs ? memory + shape.output_at(shape.turn_of(number) * shape.arrivals())
-                             : nullptr;
-}
-
-// If the rows of the call are such outputs, peers read them where they are.
-void find_outputs(const gpu::moe::Shape& shape, const std::byte* memory, gpu::moe::Combine& call) {
-  if (!shape.keeps_outputs || call.rows < memory + shape.output_at(0) ||
-      call.rows >= memory + shape.bytes()) {
-    return;
-  }
-  for (std::size_t turn = 0; turn < shape.generations; ++turn) {
-    const std::size_t first = turn * shape.arrivals();
-    if (call.rows == memory + shape.output_at(first) && call.stride == shape.output_bytes) {
-      call.is_in_place = call.precision == WEFT_MOE_REDUCED && !shape.stages;
-      call.first_output = static_cast<std::uint32_t>(first);
-      return;
-    }
-  }
-  fail(Status::InvalidArgument,
-       "expert_out, {}, is a part of the outputs of a dispatch; give all of them, from their first "
-       "row on, with a stride of {} bytes",
-       static_cast<const void*>(call.rows), shape.output_bytes);
-}
-
 }  // namespace
 
 GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
@@ -71,6 +45,7 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
       state_(sizeof(gpu::moe::State)),
       record_(sizeof(gpu::moe::Record)) {
   exchange_.shape = gpu_shape(config);
+  clear_polled(exchange_.shape, memory, 0);
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     void* mapped = weft_device_ptr(memory, ranks_.pes[rank]);
     if (mapped == nullptr && !exchange_.shape.stages) {
@@ -479,7 +454,9 @@ void GpuExchange::rejoin() {
     now.dispatches = std::max(now.dispatches, theirs[0]);
     now.combines = std::max(now.combines, theirs[1]);
   }
-  now.missing = now.late = 0;
+  clear_polled(exchange_.shape, memory_, now.dispatches);
+  engine::check(weft_team_sync(config_.team));
+  now.missing = now.late = now.spoilt[0] = now.spoilt[1] = 0;
   // Of calls that did not count all rows, because a rank was missing.
   std::ranges::fill(now.staged, 0U);
   std::ranges::fill(now.answers, 0U);

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "src/base/error.hpp"
+#include "src/gpu/buffer.hpp"
 #include "src/moe/element.hpp"
 #include "src/moe/ranks.hpp"
 
@@ -27,8 +28,46 @@ gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   shape.stages = std::any_of(ranks.pes.begin(), ranks.pes.end(),
                              [](int pe) { return weft_node_of(pe) != weft_node(); });
   shape.keeps_outputs = config.outputs_in_place != 0;
+  shape.polls = !shape.stages && config.on_timeout != WEFT_MOE_MASK &&
+                shape.max_tokens <= gpu::moe::kPolledTokensMax &&
+                shape.arrivals() <= gpu::moe::kPolledRowsMax;
   shape.settle();
   return shape;
+}
+
+void clear_polled(const gpu::moe::Shape& shape, std::byte* memory, std::uint64_t dispatches) {
+  if (shape.polls) {
+    const auto put_back = static_cast<std::uint32_t>(dispatches);
+    gpu::fill(memory + shape.answers_begin, shape.answered_begin - shape.answers_begin,
+              gpu::moe::kNothing);
+    gpu::fill(memory + shape.polled_begin, shape.put_back_begin - shape.polled_begin,
+              gpu::moe::kNothing);
+    gpu::fill(memory + shape.put_back_begin, shape.outputs_begin - shape.put_back_begin, put_back);
+  }
+}
+
+std::byte* outputs_of(const gpu::moe::Shape& shape, std::byte* memory, std::uint64_t number) {
+  return shape.keeps_outputs ? memory + shape.output_at(shape.turn_of(number) * shape.arrivals())
+                             : nullptr;
+}
+
+void find_outputs(const gpu::moe::Shape& shape, const std::byte* memory, gpu::moe::Combine& call) {
+  if (!shape.keeps_outputs || call.rows < memory + shape.output_at(0) ||
+      call.rows >= memory + shape.bytes()) {
+    return;
+  }
+  for (std::size_t turn = 0; turn < shape.generations; ++turn) {
+    const std::size_t first = turn * shape.arrivals();
+    if (call.rows == memory + shape.output_at(first) && call.stride == shape.output_bytes) {
+      call.is_in_place = call.precision == WEFT_MOE_REDUCED && !shape.stages;
+      call.first_output = static_cast<std::uint32_t>(first);
+      return;
+    }
+  }
+  fail(Status::InvalidArgument,
+       "expert_out, {}, is a part of the outputs of a dispatch; give all of them, from their first "
+       "row on, with a stride of {} bytes",
+       static_cast<const void*>(call.rows), shape.output_bytes);
 }
 
 std::string gpu_error(const weft_moe_config& config) {

@@ -37,6 +37,7 @@ struct Sizes {
   bool all_to_one;
   int blocks = 0;              // of the kernels
   bool some_have_few = false;  // every other PE has at most 5 tokens, in turns
+  bool some_nothing = false;   // put_nothing among tokens and experts' rows
 };
 
 inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
@@ -129,6 +130,16 @@ struct Tokens {
   std::vector<float> weights;
 };
 
+// Among `rows`, 16 bytes of every fifth 64 become what stands where nothing has come yet (kNothing of src/gpu/moe/shape.hpp).
+inline void put_nothing(std::vector<std::byte>& rows) {
+  constexpr std::uint32_t kNothing = 0xFFA5C3F1;
+  for (std::size_t at = 0; at + 16 <= rows.size(); at += 5 * 64) {
+    for (std::size_t word = 0; word < 4; ++word) {
+      std::memcpy(rows.data() + at + word * sizeof kNothing, &kNothing, sizeof kNothing);
+    }
+  }
+}
+
 inline Tokens make_tokens(const Sizes& sizes, std::size_t scale_bytes, std::uint64_t round) {
   const std::uint64_t stream = (round * 64 + static_cast<std::uint64_t>(suite::me())) * 8;
   Tokens tokens;
@@ -140,6 +151,9 @@ inline Tokens make_tokens(const Sizes& sizes, std::size_t scale_bytes, std::uint
   }
   const auto count = static_cast<std::size_t>(tokens.count);
   tokens.x = random_rows(sizes.source, count, static_cast<std::size_t>(sizes.hidden), stream + 1);
+  if (sizes.some_nothing) {
+    put_nothing(tokens.x);
+  }
   if (sizes.source == sizes.payload) {
     tokens.scales.resize(count * scale_bytes);
     for (std::size_t i = 0; i < tokens.scales.size(); ++i) {
@@ -447,8 +461,11 @@ inline void compare_combine(const Pair& pair,
                             const std::string& what) {
   const Sizes& sizes = pair.sizes();
   const auto hidden = static_cast<std::size_t>(sizes.hidden);
-  const std::vector<std::byte> rows = random_rows(sizes.output, pair.shape().rows_max, hidden,
-                                                  900 + static_cast<std::uint64_t>(suite::me()));
+  std::vector<std::byte> rows = random_rows(sizes.output, pair.shape().rows_max, hidden,
+                                            900 + static_cast<std::uint64_t>(suite::me()));
+  if (sizes.some_nothing) {
+    put_nothing(rows);
+  }
   const std::size_t lanes =
       mode.precision == WEFT_MOE_LANES ? static_cast<std::size_t>(sizes.topk) : 1;
   const std::size_t bytes =

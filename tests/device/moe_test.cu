@@ -21,7 +21,8 @@ void compare_fp8(const Pair& pair,
                  GpuDispatch& gpu,
                  weft_moe_weighting weighting,
                  const std::string& what) {
-  if (pair.sizes().output != WEFT_MOE_F64 && pair.sizes().hidden % 16 == 0) {
+  if (pair.sizes().output != WEFT_MOE_F64 && pair.sizes().hidden % 16 == 0 &&
+      !pair.sizes().some_nothing) {  // numbers alone
     compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_FP8, weighting}, what);
   }
 }
@@ -184,6 +185,70 @@ DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them
   run_case({8, 7168, 256, 8, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32, WEFT_MOE_BF16, WEFT_MOE_BF16,
             WEFT_MOE_EXPERT_COMPACT, 2, 0, false},
            1);
+}
+
+DEVICE_TEST(moe_nothing, "rows and answers with bytes that stand where nothing has come yet") {
+  for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
+                                       WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
+    for (const int tokens : {5, 40}) {
+      Sizes sizes = bfloat16_rows(tokens, 320, 8, 4, layout, 0.1);
+      sizes.some_nothing = true;
+      run_case(sizes, 4);
+    }
+  }
+}
+
+// A dispatch, or a combine of `rows`, that the last PE refuses. All hear so.
+void expect_refusal(const Pair& pair, GpuDispatch& gpu, const void* rows) {
+  const bool errs = suite::me() == suite::pe_count() - 1;
+  int status = WEFT_OK;
+  if (rows == nullptr) {
+    gpu.given().count = errs ? pair.sizes().max_tokens + 1 : gpu.given().count;
+    status = gpu.run(WEFT_MOE_BOTH);
+  } else {
+    Array<std::byte> out(
+        bytes_of(pair.sizes().output, static_cast<std::size_t>(pair.sizes().max_tokens) *
+                                          static_cast<std::size_t>(pair.sizes().hidden)),
+        Where::Own);
+    const weft_moe_outputs outputs{static_cast<const std::byte*>(rows) + (errs ? 1 : 0), 0,
+                                   WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED, nullptr};
+    status = weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(), &outputs,
+                                        out.get(), nullptr);
+    suite::require_cuda(cudaDeviceSynchronize(), "a combine that one PE refuses");
+  }
+  suite::require_cuda(cudaDeviceSynchronize(), "a call that one PE refuses");
+  const int checked = errs ? status : weft_moe_check(pair.device());
+  const int expected = errs ? WEFT_INVALID_ARGUMENT : WEFT_MISMATCH;
+  if (checked != expected && (errs || suite::pe_count() > 1)) {
+    suite::fail("status %d, not %d: %s", checked, expected, weft_last_error());
+  }
+}
+
+DEVICE_TEST(moe_after_refusals, "what was sent in refused calls is not taken in later ones") {
+  for (const weft_moe_layout layout : {WEFT_MOE_RANK_COMPACT, WEFT_MOE_EXPERT_COMPACT}) {
+    const Sizes sizes = bfloat16_rows(24, 256, 8, 4, layout);
+    const Pair pair(sizes);
+    for (std::uint64_t round = 0; round < 8; ++round) {
+      const Tokens tokens = make_tokens(sizes, pair.shape().scale_bytes, round);
+      const std::string what = "round " + std::to_string(round);
+      if (round % 3 == 1) {
+        GpuDispatch refused(pair, make_tokens(sizes, pair.shape().scale_bytes, 3));
+        expect_refusal(pair, refused, nullptr);
+      }
+      Received expected(pair);
+      Received found(pair);
+      const weft_moe_plan_t plan = dispatch_on_cpu(pair, tokens, expected);
+      GpuDispatch gpu(pair, tokens);
+      suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+      gpu.fetch(found);
+      compare(pair, expected, found, what.c_str());
+      if (round % 3 == 2) {
+        expect_refusal(pair, gpu, gpu.rows().x);
+      }
+      compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED}, what);
+      weft_moe_plan_free(plan);
+    }
+  }
 }
 
 // What the next dispatch sends.

@@ -314,10 +314,10 @@ std::array<std::uint64_t, kWarp> meet_in_warp(std::uint32_t mask,
   return meeting.seen[round % 2];
 }
 
-Votes meet_in_block(unsigned number, unsigned expected, bool vote, const Place& where) {
-  Thread& thread = here();
-  Barrier& barrier = thread.block->barriers[number];
-  const std::uint64_t round = barrier.round;
+namespace {
+
+// Whether this thread is the last one, and has opened the barrier.
+bool arrive(Barrier& barrier, unsigned expected, bool vote) {
   if (barrier.come != 0 && barrier.expected != expected) {
     trap("threads come to a barrier with different numbers of threads");
   }
@@ -325,9 +325,23 @@ Votes meet_in_block(unsigned number, unsigned expected, bool vote, const Place& 
   barrier.all &= vote;
   barrier.any |= vote;
   order::give(&barrier);
-  if (++barrier.come == (expected == 0 ? thread.block->live : expected)) {
+  const bool is_last = ++barrier.come == (expected == 0 ? here().block->live : expected);
+  if (is_last) {
     open_barrier(barrier);
-  } else {
+  }
+  return is_last;
+}
+
+}  // namespace
+
+void arrive_in_block(unsigned number, unsigned expected) {
+  arrive(here().block->barriers[number], expected, true);
+}
+
+Votes meet_in_block(unsigned number, unsigned expected, bool vote, const Place& where) {
+  Barrier& barrier = here().block->barriers[number];
+  const std::uint64_t round = barrier.round;
+  if (!arrive(barrier, expected, vote)) {
     wait_for(barrier, round, where);
   }
   order::take(&barrier);

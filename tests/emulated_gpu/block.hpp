@@ -170,6 +170,8 @@ struct Votes {
 
 // `expected` threads of the block; 0: all that have not ended.
 Votes meet_in_block(unsigned barrier, unsigned expected, bool vote, const Place& where);
+// The same for who does not wait.
+void arrive_in_block(unsigned barrier, unsigned expected);
 
 // All threads of the grid.
 void meet_in_grid(const Place& where);

@@ -1,6 +1,8 @@
 #include "src/gpu/buffer.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "src/base/units.hpp"
 #include "src/gpu/cuda/driver.hpp"
@@ -82,6 +84,21 @@ void DeviceBuffer::write(std::size_t offset, std::span<const std::byte> bytes) {
 void clear(std::byte* device_memory, std::size_t bytes) {
   const OwnStream stream;
   check(cudaMemsetAsync(device_memory, 0, bytes, stream.get()), "clearing the GPU's memory");
+  stream.finish();
+}
+
+void fill(std::byte* device_memory, std::size_t bytes, std::uint32_t word) {
+  const OwnStream stream;
+  const std::vector<std::uint32_t> words(16384, word);
+  std::size_t filled = std::min(bytes, words.size() * sizeof word);
+  check(cudaMemcpyAsync(device_memory, words.data(), filled, cudaMemcpyHostToDevice, stream.get()),
+        "filling the GPU's memory");
+  for (std::size_t more = 0; filled < bytes; filled += more) {
+    more = std::min(filled, bytes - filled);
+    check(cudaMemcpyAsync(device_memory + filled, device_memory, more, cudaMemcpyDeviceToDevice,
+                          stream.get()),
+          "filling the GPU's memory");
+  }
   stream.finish();
 }
 

@@ -8,16 +8,28 @@
 
 #include "src/gpu/moe/bulk_sums.cuh"
 #include "src/gpu/moe/fp8_sums.cuh"
+#include "src/gpu/moe/polled.cuh"
 #include "src/gpu/moe/remote.cuh"
 #include "src/gpu/moe/sums.cuh"
 #include "src/gpu/moe/words.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
+// The answers that a group adds up, by the number of the term, where they are polled. Those of this rank that stay where they are
+// (adds_in_place) are not.
+struct PolledTerms {
+  std::uint32_t polled;  // as bits
+  std::uint32_t
+      cleared;  // of those, the last that have their answer: several lanes may name an expert
+  std::uint32_t ranks[kTopkMax];
+  const std::uint64_t* words[kTopkMax];
+};
+
 struct CombineMemory {
   Terms terms[kGroupsMax];
   std::byte* to[kGroupsMax][kTopkMax];
   std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
+  PolledTerms polled[kGroupsOfFew];
   std::uint32_t drawn;                    // tokens that the block's warps took, where rows are many
   std::uint32_t first_output[kRanksMax];  // in place: of each rank's, for this one, or kNoOutputs
 };
@@ -25,13 +37,17 @@ struct CombineMemory {
 // Each warp's, where rows are many.
 using CombineBelt = BeltMemory<4, 3328>;
 
-// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8 and outputs in place: they are
-// shorter, and need fewer registers, than one for all.
-template <bool kIsByRank, Travels kTravels, bool kIsInPlace = false>
+// How an answer is known to be here: by its word; by its own bytes (polled_answers.cuh); or it is never sent (pulled_answers.cuh).
+enum class Known { ByWord, Polled, InPlace };
+
+// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8 and the ways to know of an answer:
+// they are shorter, and need fewer registers, than one for all.
+template <bool kIsByRank, Travels kTravels, Known kIsKnown = Known::ByWord>
 struct Way {
   static constexpr bool kByRank = kIsByRank;
   static constexpr Travels kAs = kTravels;
-  static constexpr bool kInPlace = kIsInPlace;
+  static constexpr bool kInPlace = kIsKnown == Known::InPlace;
+  static constexpr bool kPolls = kIsKnown == Known::Polled;
 };
 
 // In the mode of a combine, beside its precision and weighting.
@@ -154,7 +170,11 @@ __device__ void send_heads(const Combining<Way>& combining) {
       Header head{0, combining.mode()};
       if constexpr (Way::kInPlace) {
         head.rows = first_output_for(combining, rank);
-        // SYNC moe-outputs (pairs with src/gpu/moe/pulled_answers.cuh): what kernels before this one wrote there.
+        // SYNC moe-outputs: what kernels before this one wrote there, and put back.
+        device::fence_release();
+      }
+      if (exchange.shape.polls && !Way::kInPlace) {
+        // SYNC moe-polled-answers: what others store there in later calls.
         device::fence_release();
       }
       send_parcel_to(
@@ -193,6 +213,13 @@ __device__ bool await_head(const Combining<Way>& combining, std::uint32_t rank, 
       exchange, combining.entered, rank, [&] { return has_parcel(from, combining.number(), data); },
       never_gives_up);
   head = unpacked(data);
+  if constexpr (Way::kInPlace) {
+    // SYNC moe-outputs: outputs that the block reads behind its barrier; and as below.
+    device::fence_acquire();
+  } else {
+    // SYNC moe-polled-answers: where later kernels store is clear.
+    device::fence_acquire();
+  }
   if (has_come && head.mode != combining.mode() && blockIdx.x == 0) {
     record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, head.mode);
   }

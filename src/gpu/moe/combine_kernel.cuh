@@ -57,7 +57,9 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
     Sums<Type, kRows, Way> sums(combining);  // what the plan says of the first token is on its way
     send(Group::of_block());
     advances();
-    __syncthreads();
+    if constexpr (!Way::kPolls) {
+      __syncthreads();
+    }
     store_sums(sums);
   }
   if (combining.call.phases.receives) {
@@ -82,6 +84,13 @@ __device__ void pull_answers(const Combining<Way>& combining) {
     }
     advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
     store_sums(sums);
+    if (blockIdx.x == 0 && combining.exchange.shape.polls) {
+      const std::uint32_t rank = thread_of_block();
+      const bool is_refused = rank < combining.exchange.shape.ranks() &&
+                              combining.shared.first_output[rank] == kNoOutputs;
+      clear_spoilt(combining.exchange, combining.entered,
+                   __syncthreads_or(is_refused ? 1 : 0) != 0);
+    }
   }
 }
 
@@ -121,15 +130,25 @@ static_assert(sizeof(CombineMemory) + kBeltBytes<Rows::Many> <= kSharedBytesMax)
 
 using Kernel = void (*)(Exchange, Combine);
 
+template <typename Type, Rows kRows, Travels kAs = Travels::Rounded, Known kKnown = Known::ByWord>
+Kernel kernel_by_layout(const Exchange& exchange) {
+  return is_by_rank(exchange) ? &combine_kernel<Type, kRows, Way<true, kAs, kKnown>>
+                              : &combine_kernel<Type, kRows, Way<false, kAs, kKnown>>;
+}
+
 template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
 Kernel kernel_for(const Exchange& exchange, bool is_in_place = false) {
   if constexpr (kAs == Travels::Rounded && !kBetweenNodes) {
     if (is_in_place) {
-      return &combine_kernel<Type, kRows, Way<true, kAs, true>>;
+      return &combine_kernel<Type, kRows, Way<true, kAs, Known::InPlace>>;
+    }
+    if constexpr (kRows == Rows::Few) {
+      if (exchange.shape.polls) {
+        return kernel_by_layout<Type, kRows, kAs, Known::Polled>(exchange);
+      }
     }
   }
-  return is_by_rank(exchange) ? &combine_kernel<Type, kRows, Way<true, kAs>>
-                              : &combine_kernel<Type, kRows, Way<false, kAs>>;
+  return kernel_by_layout<Type, kRows, kAs>(exchange);
 }
 
 inline Kernel kernel_of(const Exchange& exchange, bool is_in_place) {
@@ -158,13 +177,17 @@ inline Kernel fp8_kernel_of(const Exchange& exchange) {
 
 template <typename Type, Rows kRows, Travels kAs = Travels::Rounded>
 Loaded load_kernels() {
+  Loaded found = load(kBeltBytes<kRows>, &combine_kernel<Type, kRows, Way<true, kAs>>,
+                      &combine_kernel<Type, kRows, Way<false, kAs>>);
   if constexpr (kAs == Travels::Rounded && !kBetweenNodes) {
-    return load(kBeltBytes<kRows>, &combine_kernel<Type, kRows, Way<true, kAs>>,
-                &combine_kernel<Type, kRows, Way<false, kAs>>,
-                &combine_kernel<Type, kRows, Way<true, kAs, true>>);
+    found = lesser(found, load(kBeltBytes<kRows>,
+                               &combine_kernel<Type, kRows, Way<true, kAs, Known::InPlace>>));
+    if constexpr (kRows == Rows::Few) {
+      found = lesser(found, load(0, &combine_kernel<Type, kRows, Way<true, kAs, Known::Polled>>,
+                                 &combine_kernel<Type, kRows, Way<false, kAs, Known::Polled>>));
+    }
   }
-  return load(kBeltBytes<kRows>, &combine_kernel<Type, kRows, Way<true, kAs>>,
-              &combine_kernel<Type, kRows, Way<false, kAs>>);
+  return found;
 }
 
 }  // namespace
@@ -174,7 +197,8 @@ inline int combine(const Exchange& exchange, const Combine& call, Grid grid, wef
     return launch(fp8_kernel_of(exchange), for_few_rows(grid), 0, stream, exchange, call);
   }
   if constexpr (kHasManyRows) {
-    if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16 && takes_many_rows()) {
+    if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16 && takes_many_rows() &&
+        !exchange.shape.polls) {
       return launch(kernel_for<Bf16, kManyRows>(exchange, call.is_in_place), grid,
                     kBeltBytes<kManyRows>, stream, exchange, call);
     }

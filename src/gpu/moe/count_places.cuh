@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kThreads)
         static_cast<std::uint32_t>(device::load_relaxed(&exchange.state->dispatches) + 1);
     shared.part = atomicAdd(&exchange.state->parts, 1U) % kCountingParts;
   }
-  const Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
+  const Ids ids{call.ids, nullptr, nullptr, exchange.shape.map.experts, exchange.shape.topk};
   const Counting counting(exchange, ids, shared);
   counting.for_targets([&](std::uint32_t target) { shared.before[target] = 0; });
   __syncthreads();

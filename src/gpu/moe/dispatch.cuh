@@ -11,6 +11,7 @@
 
 #include "src/gpu/moe/count_places.cuh"
 #include "src/gpu/moe/launch.cuh"
+#include "src/gpu/moe/polled.cuh"
 #include "src/gpu/moe/receive_rows.cuh"
 #include "src/gpu/moe/send_rows.cuh"
 
@@ -25,6 +26,7 @@ struct ReceiveMemoryForFew {
 // Warps may read what comes while another one still sends. The end has the size that the launch gives it.
 struct MemoryForFew {
   ReceiveMemoryForFew received;
+  RanksOfTokens ranks;
   SendMemory send;
 
   static std::size_t bytes_for(int groups) {
@@ -44,8 +46,34 @@ struct MemoryForMany {
 
 static_assert(sizeof(MemoryForMany) <= kSharedBytesMax);
 
+inline __device__ RanksOfTokens* ranks_in(MemoryForFew& memory) {
+  return &memory.ranks;
+}
+
+inline __device__ RanksOfTokens* ranks_in(MemoryForMany& /*memory*/) {
+  return nullptr;
+}
+
 template <Rows kRows>
 using DispatchMemory = std::conditional_t<kRows == Rows::Many, MemoryForMany, MemoryForFew>;
+
+template <typename Path>
+__device__ Receiving<Path> receiving_of(const Exchange& exchange,
+                                        const Dispatch& call,
+                                        DispatchMemory<Path::kRows>& memory,
+                                        const Call& entered) {
+  if constexpr (Path::kRows == Rows::Many) {
+    return {exchange,
+            call,
+            memory.receive,
+            entered,
+            memory.belts,
+            nullptr,
+            ByBulk(exchange.shape.row, call)};
+  } else {
+    return {exchange, call, memory.received.receive, entered, nullptr, memory.received.tails[0]};
+  }
+}
 
 // Whether rows for this rank itself skip its memory, and others' are laid out while the own ones are sent, because the link
 // is slower than few multiprocessors. Where rows begin is known when all headers are here, for which few rows would wait too
@@ -61,12 +89,18 @@ template <typename Path>
 __device__ void receive(const Receiving<Path>& receiving, bool has_begun) {
   const Exchange& exchange = receiving.exchange;
   if (Path::kRows == Rows::Few) {
-    advance(exchange, receiving.entered, &exchange.state->dispatches);
+    advance(exchange, receiving.entered, &exchange.state->dispatches,
+            Path::kPolls ? kWarp - 1 : kThreads - 1);
   }
   if (!has_begun) {
     begin_rows(receiving);
   }
   receive_rows(order_of(receiving, !has_begun));
+  if constexpr (Path::kPolls) {
+    if (blockIdx.x == 0) {  // it has read all headers
+      end_polled(exchange, receiving.entered, false);
+    }
+  }
   finish(exchange);
 }
 
@@ -95,28 +129,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (kRows == Rows::Few) {
       upcoming.begin(exchange, call, Group::index());
     }
-    ids = begin_ids<Path>(exchange, call, shared.send);
+    ids = begin_ids<Path>(exchange, call, shared.send, ranks_in(shared));
   }
   const Call entered = enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches);
-  DispatchBelt* belts = nullptr;
   if constexpr (kRows == Rows::Many) {
-    belts = shared.belts;
-    Belt<DispatchBelt>(belts[Group::number()]).begin();
+    Belt<DispatchBelt>(shared.belts[Group::number()]).begin();
   }
-  const auto receiving = [&] {
-    if constexpr (kRows == Rows::Many) {
-      return Receiving<Path>{exchange,
-                             call,
-                             shared.receive,
-                             entered,
-                             belts,
-                             nullptr,
-                             ByBulk(exchange.shape.row, call)};
-    } else {
-      return Receiving<Path>{exchange, call,    shared.received.receive,
-                             entered,  nullptr, shared.received.tails[0]};
-    }
-  }();
+  const auto receiving = receiving_of<Path>(exchange, call, shared, entered);
   if (call.phases.sends) {
     send_headers<Path>(exchange, call, ids, shared.send, entered.number, entered.missing);
   }
@@ -127,6 +146,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   if constexpr (kRows == Rows::Few) {
     if (call.phases.sends) {
       send_few_rows<kMaking, Path>({receiving, ids, false, {}}, shared.send, upcoming);
+      if constexpr (Path::kPolls) {
+        tell_put_back(exchange, entered.number);
+      }
     }
   } else if (lays_out) {
     begin_rows(receiving);
@@ -155,6 +177,9 @@ __global__ void __launch_bounds__(kThreads)
   advance(exchange, call, done);
   const std::uint64_t number = call.number;
   const auto me = static_cast<std::uint32_t>(exchange.me);
+  if (shape.polls && is_dispatch) {
+    tell_put_back(exchange, number);
+  }
   for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
     const std::uint32_t parcels =
         is_dispatch ? 1 + static_cast<std::uint32_t>(shape.map.count_of(static_cast<int>(rank)))
@@ -163,6 +188,8 @@ __global__ void __launch_bounds__(kThreads)
          i += kThreads) {
       const std::uint64_t data = i == 0 ? packed({-1, kRefused}) : 0;
       if (!is_dispatch) {
+        // SYNC moe-polled-answers (pairs with src/gpu/moe/combine.cuh): as in send_heads.
+        device::fence_release();
         send_parcel_to(exchange, rank, shape.head_at(number, me), data, number);
       } else if (is_remote(exchange, rank)) {
         stage_parcel(exchange, Staging{shape}.counts_at(number, rank), i, data, number);
@@ -182,40 +209,55 @@ __global__ void __launch_bounds__(kThreads)
                                                           : shape.head_at(number, rank));
     std::uint64_t data = 0;
     wait_for(exchange, call, rank, [&] { return has_parcel(from, number, data); }, never_gives_up);
+    // SYNC moe-polled-answers (pairs with src/gpu/moe/combine.cuh): where later kernels store is clear.
+    device::fence_acquire();
+  }
+  if (shape.polls) {
+    __syncthreads();
+    if (is_dispatch) {
+      end_polled(exchange, call, true);
+    } else {
+      clear_spoilt(exchange, call, true);
+    }
   }
   finish(exchange);
 }
 
 using DispatchKernel = void (*)(Exchange, Dispatch);
 
-template <Making kMaking, Rows kRows, bool kParcels = false>
+template <Making kMaking, Rows kRows, bool kFew = false, bool kPolls = false>
 DispatchKernel dispatch_kernel_for(const Exchange& exchange) {
-  return is_by_rank(exchange) ? &dispatch_kernel<kMaking, Path<kRows, true, kParcels>>
-                              : &dispatch_kernel<kMaking, Path<kRows, false, kParcels>>;
+  return is_by_rank(exchange) ? &dispatch_kernel<kMaking, Path<kRows, true, kFew, kPolls>>
+                              : &dispatch_kernel<kMaking, Path<kRows, false, kFew, kPolls>>;
 }
 
 template <Making kMaking>
 DispatchKernel few_rows_kernel_for(const Exchange& exchange, const Dispatch& call) {
   if constexpr (!kBetweenNodes) {
-    if (exchange.shape.sends_parcels(call.tokens)) {
+    const bool has_few = exchange.shape.has_few(call.tokens);
+    if (exchange.shape.polls) {
+      return has_few ? dispatch_kernel_for<kMaking, Rows::Few, true, true>(exchange)
+                     : dispatch_kernel_for<kMaking, Rows::Few, false, true>(exchange);
+    }
+    if (has_few) {
       return dispatch_kernel_for<kMaking, Rows::Few, true>(exchange);
     }
   }
   return dispatch_kernel_for<kMaking, Rows::Few>(exchange);
 }
 
-template <Making kMaking, Rows kRows, bool kParcels = false>
+template <Making kMaking, Rows kRows, bool kFew = false, bool kPolls = false>
 Loaded load_dispatch_kernels(std::size_t shared_bytes) {
-  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kParcels>>,
-              &dispatch_kernel<kMaking, Path<kRows, false, kParcels>>);
+  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kFew, kPolls>>,
+              &dispatch_kernel<kMaking, Path<kRows, false, kFew, kPolls>>);
 }
 
-template <bool kParcels>
+template <bool kFew, bool kPolls = false>
 Loaded load_few_rows_kernels() {
   const std::size_t bytes = DispatchMemory<Rows::Few>::bytes_for(kGroupsOfFew);
-  return lesser(load_dispatch_kernels<Making::Copy, Rows::Few, kParcels>(bytes),
-                lesser(load_dispatch_kernels<Making::Fp8, Rows::Few, kParcels>(bytes),
-                       load_dispatch_kernels<Making::Nvfp4, Rows::Few, kParcels>(bytes)));
+  return lesser(load_dispatch_kernels<Making::Copy, Rows::Few, kFew, kPolls>(bytes),
+                lesser(load_dispatch_kernels<Making::Fp8, Rows::Few, kFew, kPolls>(bytes),
+                       load_dispatch_kernels<Making::Nvfp4, Rows::Few, kFew, kPolls>(bytes)));
 }
 
 }  // namespace
@@ -234,7 +276,8 @@ inline int dispatch(const Exchange& exchange,
   const bool is_copied = !call.phases.sends || call.type == exchange.payload;
   if constexpr (kHasManyRows) {
     const bool are_counted = !call.phases.sends || counts_before(call.tokens, exchange.shape.topk);
-    if (grid.groups == kGroupsMax && is_copied && are_counted && takes_many_rows()) {
+    if (grid.groups == kGroupsMax && is_copied && are_counted && takes_many_rows() &&
+        !exchange.shape.polls) {
       return launch(dispatch_kernel_for<Making::Copy, kManyRows>(exchange), grid,
                     DispatchMemory<kManyRows>::bytes_for(grid.groups), stream, exchange, call);
     }
@@ -256,7 +299,9 @@ inline Loaded load_dispatch() {
   Loaded found = lesser(load_few_rows_kernels<false>(),
                         lesser(load(0, &refuse_kernel), load(sizeof(CountMemory), &count_places)));
   if constexpr (!kBetweenNodes) {
-    found = lesser(found, load_few_rows_kernels<true>());
+    found = lesser(
+        found, lesser(load_few_rows_kernels<true>(), lesser(load_few_rows_kernels<true, true>(),
+                                                            load_few_rows_kernels<false, true>())));
   }
   if constexpr (kHasManyRows) {
     if (takes_many_rows()) {

@@ -16,8 +16,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "src/gpu/moe.hpp"
+#include "src/gpu/moe/groups.cuh"
 
 #ifndef WEFT_MOE_KERNELS
 #error "compiled by in_node.cu and between_nodes.cu"
@@ -25,117 +27,22 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-inline constexpr std::uint32_t kThreads = 512;  // of a block
-inline constexpr std::uint32_t kGroupsMax = 16;
-inline constexpr std::uint32_t kWarp = 32;
-inline constexpr unsigned kAllLanes = ~0U;
-
-// Few: groups of 128 threads, or of a whole block. Many: each group is a warp, so that most of a multiprocessor's have loads on
-// their way while one waits. Kernels of their own, as those for few rows must not spill: the first touch of a kernel's stack
-// takes 1 us. Loops that a call with few rows goes through once or twice are not unrolled, as a kernel waits for each line of code that
-// it fetches for the first time (docs/MOE_MEASUREMENTS.md).
-enum class Rows { Few, Many };
-
-inline __device__ std::uint32_t lane() {
-  return threadIdx.x % kWarp;
-}
-
-// This thread's number in its block, which is groups times threads of a group.
-inline __device__ std::uint32_t thread_of_block() {
-  return threadIdx.y * blockDim.x + threadIdx.x;
-}
-
-// Threads that handle a row together: 128; a whole block when there are few rows, a warp when there are many.
-struct Group {
-  static __device__ std::uint32_t thread() { return threadIdx.x; }
-
-  // Known beforehand where rows are many, so that offsets from one place stand in the instructions.
-  template <Rows kRows = Rows::Few>
-  static __device__ std::uint32_t size() {
-    return kRows == Rows::Many ? kWarp : blockDim.x;
-  }
-
-  static __device__ std::uint32_t number() { return threadIdx.y; }
-
-  static __device__ std::uint32_t of_block() { return blockDim.y; }
-
-  static __device__ std::uint32_t warp() { return threadIdx.x / kWarp; }
-
-  static __device__ std::uint32_t warps() { return blockDim.x / kWarp; }
-
-  template <Rows kRows>
-  static __device__ void sync() {
-    if constexpr (kRows == Rows::Many) {
-      __syncwarp();
-    } else {
-      asm volatile("bar.sync %0, %1;" ::"r"(1 + number()), "r"(size()) : "memory");
-    }
-  }
-
-  // The group's barrier, and whether all of its threads say yes.
-  template <Rows kRows>
-  static __device__ bool all(bool yes) {
-    if constexpr (kRows == Rows::Many) {
-      return __all_sync(kAllLanes, yes ? 1 : 0) != 0;
-    } else {
-      int all = 0;
-      asm volatile(
-          "{ .reg .pred mine, ours; setp.ne.s32 mine, %3, 0; barrier.red.and.pred ours, %1, %2, "
-          "mine; selp.s32 %0, 1, 0, ours; }"
-          : "=r"(all)
-          : "r"(1 + number()), "r"(size()), "r"(yes ? 1 : 0)
-          : "memory");
-      return all != 0;
-    }
-  }
-
-  // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last block, because the first ones send
-  // the headers.
-  static __device__ std::uint32_t index() { return index_in(gridDim.x - 1 - blockIdx.x); }
-
-  // Receivers begin with the first block that sends no header: with few rows they are not those who send, and have read
-  // what they need before the rows come.
-  static __device__ std::uint32_t index_of_receiver(std::uint32_t headers) {
-    return index_in(block_of_receiver(headers));
-  }
-
-  static __device__ std::uint32_t block_of_receiver(std::uint32_t headers) {
-    const std::uint32_t skipped = headers < gridDim.x ? headers : 0;
-    return blockIdx.x >= skipped ? blockIdx.x - skipped : blockIdx.x + gridDim.x - skipped;
-  }
-
-  static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
-
- private:
-  static __device__ std::uint32_t index_in(std::uint32_t block) {
-    return number() * gridDim.x + block;
-  }
-};
-
-// A warp: the first of kAtOnce numbers that no other has drawn. Blocks take turns by kTogether numbers, of which their warps draw.
-// Neighbours in one block are up to 3 % faster. `drawn` is in shared memory, 0 before.
-template <std::uint32_t kAtOnce, std::uint32_t kTogether>
-__device__ std::uint32_t draw(std::uint32_t& drawn) {
-  static_assert(kTogether % kAtOnce == 0);
-  std::uint32_t number = 0;
-  if (lane() == 0) {
-    number = atomicAdd(&drawn, kAtOnce);
-  }
-  number = __shfl_sync(kAllLanes, number, 0);
-  return (number / kTogether * gridDim.x + blockIdx.x) * kTogether + number % kTogether;
-}
-
 // What a dispatch kernel is for. Each has code of its own, as a kernel waits for the code that it does not run, too, where that
 // lies between what it runs.
-template <Rows kItsRows, bool kIsByRank, bool kSendsParcels>
+template <Rows kItsRows, bool kIsByRank, bool kHasFew, bool kIsPolled = false>
 struct Path {
   static constexpr Rows kRows = kItsRows;
   // The layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT.
   static constexpr bool kByRank = kIsByRank;
-  // This rank's rows travel as parcels, whatever others do.
-  static constexpr bool kParcels = kSendsParcels;
+  // This rank has few tokens, whatever others have (Shape::has_few).
+  static constexpr bool kFew = kHasFew;
+  // All rows are polled (polled.cuh). If not, those of ranks with few tokens travel as parcels.
+  static constexpr bool kPolls = kIsPolled;
+  static constexpr bool kParcels = kFew && !kPolls;
+  // What takes a row.
+  using Takers = std::conditional_t<kPolls, Taker, Group>;
   // The warps of a group share the tokens before one, and not its lanes. For up to 32 tokens that is one warp, and slower.
-  static constexpr bool kCountsSlots = kRows == Rows::Few && kByRank && !kParcels;
+  static constexpr bool kCountsSlots = kRows == Rows::Few && kByRank && !kFew;
 };
 
 inline __host__ __device__ bool is_by_rank(const Exchange& exchange) {
@@ -366,10 +273,12 @@ inline __device__ std::uint32_t* drawn_by(const Exchange& exchange,
 }
 
 // All threads of the block, behind enter, in a kernel that receives: every block has read the number before it is advanced. Not
-// at once: its answer takes as long as a load, and what peers wait for is sent first.
-inline __device__ void advance(const Exchange& exchange, const Call& call, std::uint64_t* done) {
-  if (thread_of_block() == kThreads - 1 &&
-      atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
+// at once: its answer takes as long as a load, and what peers wait for is sent first. `thread` does it.
+inline __device__ void advance(const Exchange& exchange,
+                               const Call& call,
+                               std::uint64_t* done,
+                               std::uint32_t thread = kThreads - 1) {
+  if (thread_of_block() == thread && atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
     device::store_relaxed(&exchange.state->entered, 0);
     *drawn_by(exchange, call.step, call.number + 1) = 0;
     device::store_relaxed(&exchange.state->late, 0);

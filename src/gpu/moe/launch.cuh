@@ -15,8 +15,6 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-inline constexpr int kGroupsOfFew = 4;
-
 // Of the GPU of this process; 0 if it cannot be asked.
 inline int attribute_of_gpu(cudaDeviceAttr which) {
   int device = 0;

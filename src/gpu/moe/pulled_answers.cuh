@@ -18,8 +18,6 @@ __device__ std::uint32_t await_first_output(const Combining<Way>& combining, std
   if (combining.is_gone(rank) || !await_head(combining, rank, head)) {
     return kNoOutputs;
   }
-  // SYNC moe-outputs (pairs with src/gpu/moe/combine.cuh): what the block reads behind its barrier.
-  device::fence_acquire();
   return static_cast<std::uint32_t>(head.rows);
 }
 

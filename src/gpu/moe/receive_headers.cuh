@@ -12,15 +12,15 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-// The threads of a block that read headers: all but its first warp, which may yet wait for what it has sent to be there, behind
-// a fence, while they work out what comes.
-struct Readers {
-  static constexpr std::uint32_t kCount = kThreads - kWarp;
+// The threads of a block that read headers: the last ones, from `kFirst` on.
+template <std::uint32_t kFirst>
+struct ReadersFrom {
+  static constexpr std::uint32_t kCount = kThreads - kFirst;
   static constexpr std::uint32_t kWarps = kCount / kWarp;
 
-  static __device__ bool have_this_thread() { return thread_of_block() >= kWarp; }
+  static __device__ bool have_this_thread() { return thread_of_block() >= kFirst; }
 
-  static __device__ std::uint32_t thread() { return thread_of_block() - kWarp; }
+  static __device__ std::uint32_t thread() { return thread_of_block() - kFirst; }
 
   static __device__ std::uint32_t warp() { return thread() / kWarp; }
 
@@ -34,6 +34,18 @@ struct Readers {
   static __device__ std::uint32_t warps_of_grid() { return kWarps * gridDim.x; }
 };
 
+// All but the first warp, which may yet wait for what it has sent to be there, behind a fence, while they work out what comes. Where rows are
+// polled, the last takers, as others may yet send: one for the few headers of rank layouts.
+using MostReaders = ReadersFrom<kWarp>;
+
+template <typename Path>
+inline constexpr std::uint32_t kTakersThatRead = Path::kByRank ? 1 : kGroupsOfFew - 1;
+
+template <typename Path>
+using Readers = std::conditional_t<Path::kPolls,
+                                   ReadersFrom<kThreads - kTakersThatRead<Path> * Taker::kSize>,
+                                   MostReaders>;
+
 struct ReceiveMemory {
   std::int32_t rows[kRanksMax];  // of each source
   bool as_parcels[kRanksMax];    // whether they come so
@@ -45,8 +57,8 @@ struct ReceiveMemory {
   // [source][local expert]: rows, then the first of them in x.
   std::int32_t experts[kExpertsMax + kRanksMax];
   alignas(16) std::int32_t
-      of_warp[2][Readers::kWarps];        // sums of a scan; every other one uses the other half
-  std::int32_t gaps[Readers::kCount][2];  // rows without a token: the first, and how many
+      of_warp[2][MostReaders::kWarps];        // sums of a scan; every other one uses the other half
+  std::int32_t gaps[MostReaders::kCount][2];  // rows without a token: the first, and how many
   std::int32_t gap_count;
   // Of each group:
   bool has_come[kGroupsMax];
@@ -89,7 +101,7 @@ struct Receiving {
   std::byte* tails = nullptr;     // of the block's groups, kTailMax bytes each, where rows are few
   ByBulk by_bulk{};               // where rows are many
 
-  __device__ std::byte* tail() const { return tails + Group::number() * kTailMax; }
+  __device__ std::byte* tail() const { return tails + Path::Takers::number() * kTailMax; }
 
   __device__ Belt<DispatchBelt> belt() const { return Belt<DispatchBelt>(belts[Group::number()]); }
 
@@ -102,7 +114,7 @@ struct Receiving {
 
   // So the first warp need not be back from its fence before they do.
   __device__ bool readers_take_rows() const {
-    return shows_all() && Path::kRows == Rows::Few && !Path::kParcels;
+    return shows_all() && Path::kRows == Rows::Few && !Path::kParcels && !Path::kPolls;
   }
 };
 
@@ -120,8 +132,8 @@ template <typename Path>
 __device__ void decide(const Receiving<Path>& receiving, std::uint32_t parcels) {
   const Exchange& exchange = receiving.exchange;
 #pragma unroll 1
-  for (std::uint32_t source = Readers::warp(); source < exchange.shape.ranks();
-       source += Readers::kWarps) {
+  for (std::uint32_t source = Readers<Path>::warp(); source < exchange.shape.ranks();
+       source += Readers<Path>::kWarps) {
     bool has_come = !is_missing(exchange, source);
 #pragma unroll 1
     for (std::uint32_t i = lane(); has_come && i < parcels; i += kWarp) {
@@ -200,7 +212,7 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
     decide(receiving, parcels);
   }
 #pragma unroll 1
-  for (std::uint32_t i = Readers::thread(); i < ranks * parcels; i += Readers::kCount) {
+  for (std::uint32_t i = Readers<Path>::thread(); i < ranks * parcels; i += Readers<Path>::kCount) {
     const std::uint32_t source = i / parcels;
     const std::uint32_t index = i - source * parcels;
     std::uint64_t data = 0;
@@ -219,8 +231,8 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
     shared.as_parcels[source] =
         !kBetweenNodes && has_come && (unpacked(data).mode & kAsParcels) != 0;
   }
-  Readers::sync();
-  if (Readers::thread() == 0) {
+  Readers<Path>::sync();
+  if (Readers<Path>::thread() == 0) {
     std::int32_t most = 0;
     bool some_as_parcels = false;
     bool some_as_words = false;
@@ -240,7 +252,8 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
   }
   if (blockIdx.x == 0) {
 #pragma unroll 1
-    for (std::uint32_t source = Readers::thread(); source < ranks; source += Readers::kCount) {
+    for (std::uint32_t source = Readers<Path>::thread(); source < ranks;
+         source += Readers<Path>::kCount) {
       at<std::int32_t>(receiving.call.plan, exchange.shape.plan().rows_here_at())[source] =
           shared.rows[source];
     }
@@ -250,23 +263,24 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
 // ---- Where rows begin
 
 // The sum of `value` of all readers before this one; `total` of all. A barrier stands between two calls with the same `of_warp`.
-inline __device__ std::int32_t sum_before(std::int32_t (&of_warp)[Readers::kWarps],
-                                          std::int32_t value,
-                                          std::int32_t& total) {
+template <typename Path>
+__device__ std::int32_t sum_before(std::int32_t (&of_warp)[MostReaders::kWarps],
+                                   std::int32_t value,
+                                   std::int32_t& total) {
   std::int32_t sum = value;
   for (std::uint32_t distance = 1; distance < kWarp; distance *= 2) {
     const std::int32_t other = __shfl_up_sync(kAllLanes, sum, distance);
     sum += lane() >= distance ? other : 0;
   }
   if (lane() == kWarp - 1) {
-    of_warp[Readers::warp()] = sum;
+    of_warp[Readers<Path>::warp()] = sum;
   }
   __syncwarp();
-  Readers::sync();
+  Readers<Path>::sync();
   std::int32_t before = 0;
   total = 0;
-  for (std::uint32_t warp = 0; warp < Readers::kWarps; ++warp) {
-    before += warp < Readers::warp() ? of_warp[warp] : 0;
+  for (std::uint32_t warp = 0; warp < Readers<Path>::kWarps; ++warp) {
+    before += warp < Readers<Path>::warp() ? of_warp[warp] : 0;
     total += of_warp[warp];
   }
   return before + sum - value;
@@ -284,14 +298,16 @@ __device__ void clear_gaps(const Receiving<Path>& receiving) {
     for (std::int32_t i = 0; i < receiving.shared.gaps[gap][1]; ++i) {
       const auto row = static_cast<std::size_t>(receiving.shared.gaps[gap][0] + i);
 #pragma unroll 1
-      for (std::uint32_t unit = Readers::thread(); unit < units; unit += Readers::kCount) {
+      for (std::uint32_t unit = Readers<Path>::thread(); unit < units;
+           unit += Readers<Path>::kCount) {
         device::store_data(at<Vector16>(call.rows, row * shape.row.payload_bytes) + unit, {});
       }
 #pragma unroll 1
-      for (std::size_t k = Readers::thread(); k < shape.row.scale_bytes; k += Readers::kCount) {
+      for (std::size_t k = Readers<Path>::thread(); k < shape.row.scale_bytes;
+           k += Readers<Path>::kCount) {
         call.row_scales[row * shape.row.scale_bytes + k] = std::byte{0};
       }
-      if (Readers::thread() == 0) {
+      if (Readers<Path>::thread() == 0) {
         call.row_weights[row] = 0;
       }
     }
@@ -309,8 +325,8 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
   const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
   std::int32_t end = 0;
 #pragma unroll 1
-  for (std::uint32_t first = 0; first < experts; first += Readers::kCount) {
-    const std::uint32_t expert = first + Readers::thread();
+  for (std::uint32_t first = 0; first < experts; first += Readers<Path>::kCount) {
+    const std::uint32_t expert = first + Readers<Path>::thread();
     std::int32_t rows = 0;
 #pragma unroll 1
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
@@ -323,12 +339,12 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
         expert >= experts ? 0
         : is_padded ? capacity
                     : static_cast<std::int32_t>(weft::moe::align_up(rows, exchange.alignment));
-    if (Readers::thread() == 0) {
+    if (Readers<Path>::thread() == 0) {
       shared.gap_count = 0;
     }
     std::int32_t total = 0;
     const std::int32_t begin =
-        end + sum_before(shared.of_warp[first / Readers::kCount % 2], room, total);
+        end + sum_before<Path>(shared.of_warp[first / Readers<Path>::kCount % 2], room, total);
     end += total;
 #pragma unroll 1
     for (std::uint32_t source = 0; expert < experts && source < ranks; ++source) {
@@ -343,11 +359,11 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
       shared.gaps[gap][0] = begin + rows;
       shared.gaps[gap][1] = room - rows;
     }
-    Readers::sync();
+    Readers<Path>::sync();
     clear_gaps(receiving);
-    Readers::sync();
+    Readers<Path>::sync();
   }
-  if (blockIdx.x == 0 && Readers::thread() == 0) {
+  if (blockIdx.x == 0 && Readers<Path>::thread() == 0) {
     receiving.call.offsets[experts] = end;
   }
 }

@@ -5,7 +5,7 @@
 //   row of x = where its expert begins + rows of lower sources for it + its place among those of its source
 #pragma once
 
-#include "src/gpu/moe/route_rows.cuh"
+#include "src/gpu/moe/polled_rows.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -39,21 +39,6 @@ __device__ void copy_row_by_bulk(const Receiving<Path>& receiving, const Row& ro
             }
           }
         });
-  }
-}
-
-// One thread: 16 bytes of a row, to all places that the group's list of copies names.
-template <typename Path>
-__device__ void store_copies(const Receiving<Path>& receiving,
-                             std::int32_t copies,
-                             std::uint32_t unit,
-                             const Vector16& data) {
-  const std::size_t bytes = receiving.exchange.shape.row.payload_bytes;
-  const std::int32_t* to = receiving.shared.to[Group::number()];
-#pragma unroll 1
-  for (std::int32_t copy = 0; copy < copies; ++copy) {
-    device::store_data(
-        at<Vector16>(receiving.call.rows, static_cast<std::size_t>(to[copy]) * bytes) + unit, data);
   }
 }
 
@@ -171,7 +156,7 @@ class ParcelRow {
         parcels_(mine(receiving.exchange) +
                  shape().parcels_at(receiving.number(), row.source, row.slot)),
         units_(static_cast<std::uint32_t>(shape().row.payload_bytes) / kUnit),
-        all_units_(static_cast<std::uint32_t>(shape().row.bytes()) / kUnit) {}
+        all_units_(static_cast<std::uint32_t>(shape().row.used_bytes()) / kUnit) {}
 
   // The group's barrier, too: what it kept of the last row may be overwritten before it. False if the source is missing.
   __device__ bool await() {
@@ -343,16 +328,19 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
 // readers alone take rows, the first warp may only when they have (receive_rows).
 template <typename Path>
 __device__ void begin_rows(const Receiving<Path>& receiving) {
-  if (Readers::have_this_thread()) {
+  if (Readers<Path>::have_this_thread()) {
     read_headers(receiving);
     if constexpr (!Path::kByRank) {
       begin_experts(receiving);
     }
   }
-  if (!receiving.readers_take_rows()) {
+  if (!receiving.readers_take_rows() && !Path::kPolls) {
     __syncthreads();
-  } else if (Readers::have_this_thread()) {
-    Readers::sync();
+  } else if (Readers<Path>::have_this_thread()) {
+    Readers<Path>::sync();
+  }
+  if constexpr (Path::kPolls) {
+    Taker::go_on<kTakersThatRead<Path>>();
   }
 }
 
@@ -370,12 +358,12 @@ __device__ Order<Path> order_of(const Receiving<Path>& receiving, bool has_own) 
 // without one, that there is none.
 template <typename Path, typename Visit>
 __device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
-  if (!Readers::have_this_thread()) {
+  if (!Readers<Path>::have_this_thread()) {
     return;
   }
 #pragma unroll 1
-  for (std::uint32_t i = Readers::warp_of_grid(order.receiving.exchange.shape.ranks());
-       i < order.count(); i += Readers::warps_of_grid()) {
+  for (std::uint32_t i = Readers<Path>::warp_of_grid(order.receiving.exchange.shape.ranks());
+       i < order.count(); i += Readers<Path>::warps_of_grid()) {
     const Row row = order.row(i);
     if (order.is_empty(row)) {
       mark_empty(order.receiving, row);
@@ -426,6 +414,24 @@ __device__ void take_all_parcels(const Order<Path>& order) {
   }
 }
 
+// The group's rows, which are polled.
+template <typename Path>
+__device__ void take_all_polled(const Order<Path>& order) {
+  const Receiving<Path>& receiving = order.receiving;
+  if (receiving.shows_all()) {
+    for_rows_in_place(order, [](const Row& /*row*/) {});
+  }
+  const std::uint32_t count =
+      static_cast<std::uint32_t>(receiving.shared.most_rows) * order.sources();
+#pragma unroll 1
+  for (std::uint32_t i = Taker::index(receiving.exchange.shape.ranks()); i < count;
+       i += Taker::count()) {
+    if (const Row row = order.row(i); !order.is_empty(row)) {
+      take_polled(receiving, row);
+    }
+  }
+}
+
 // What take_other_rows needs of Receiving and Order; by value, as what is referred to stands in memory for all of the kernel.
 struct OtherRows {
   ReceiveMemory* shared;
@@ -458,7 +464,9 @@ __device__ void receive_rows(const Order<Path>& order) {
         receiving.exchange, receiving.call,
         {&receiving.shared, receiving.belts, receiving.tails, receiving.number(), order.has_own});
   };
-  if constexpr (Path::kParcels) {
+  if constexpr (Path::kPolls) {
+    take_all_polled(order);
+  } else if constexpr (Path::kParcels) {
     take_all_parcels(order);
     if (receiving.shared.some_as_words) {
       take_others();

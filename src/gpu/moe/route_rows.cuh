@@ -69,7 +69,7 @@ __device__ void route_to_experts(const Receiving<Path>& receiving,
                                  const Routes& routes) {
   const Exchange& exchange = receiving.exchange;
   const Shape& shape = exchange.shape;
-  const std::uint32_t group = Group::number();
+  const std::uint32_t group = Path::Takers::number();
   const float weight = routes.weight;
   const std::int32_t local = routes.id - shape.map.first_of(exchange.me);
   const bool is_ours = static_cast<std::uint32_t>(local) < local_experts(exchange);
@@ -108,7 +108,7 @@ __device__ void route_to_rank(const Receiving<Path>& receiving,
                               const Routes& routes) {
   const Exchange& exchange = receiving.exchange;
   const Shape& shape = exchange.shape;
-  const std::uint32_t group = Group::number();
+  const std::uint32_t group = Path::Takers::number();
   const bool is_in_place = receiving.shows_all();
   const std::int32_t at_row =
       receiving.shared.begin[row.source] + static_cast<std::int32_t>(row.slot);
@@ -173,18 +173,33 @@ __device__ void note_absent(const Receiving<Path>& receiving, const Row& row) {
 template <typename Path>
 __device__ void route_nowhere(const Receiving<Path>& receiving, const Row& row) {
   note_absent(receiving, row);
-  receiving.shared.copies[Group::number()] = 0;
+  receiving.shared.copies[Path::Takers::number()] = 0;
+}
+
+// One thread: 16 bytes of a row, to all places that the group's list of copies names.
+template <typename Path>
+__device__ void store_copies(const Receiving<Path>& receiving,
+                             std::int32_t copies,
+                             std::uint32_t unit,
+                             const Vector16& data) {
+  const std::size_t bytes = receiving.exchange.shape.row.payload_bytes;
+  const std::int32_t* to = receiving.shared.to[Path::Takers::number()];
+#pragma unroll 1
+  for (std::int32_t copy = 0; copy < copies; ++copy) {
+    device::store_data(
+        at<Vector16>(receiving.call.rows, static_cast<std::size_t>(to[copy]) * bytes) + unit, data);
+  }
 }
 
 // Scales are packed in x's scales, so their rows may begin anywhere. scales_at(byte) has the 4 bytes from `byte` on.
 template <typename Word, typename Path, typename ScalesAt>
 __device__ void copy_words_of_scales(const Receiving<Path>& receiving, ScalesAt&& scales_at) {
   const Shape& shape = receiving.exchange.shape;
-  const std::int32_t* to = receiving.shared.to[Group::number()];
-  const std::int32_t copies = receiving.shared.copies[Group::number()];
+  const std::int32_t* to = receiving.shared.to[Path::Takers::number()];
+  const std::int32_t copies = receiving.shared.copies[Path::Takers::number()];
   const std::size_t words = shape.row.scale_bytes / sizeof(Word);
 #pragma unroll 1
-  for (std::size_t i = Group::thread(); i < words; i += Group::size()) {
+  for (std::size_t i = Path::Takers::thread(); i < words; i += Path::Takers::size()) {
     const std::size_t byte = i * sizeof(Word);
     const auto word = static_cast<Word>(scales_at(byte / 4 * 4) >> (byte % 4 * 8));
 #pragma unroll 1

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "src/gpu/moe/far_answers.cuh"
+#include "src/gpu/moe/polled_answers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
@@ -119,6 +120,7 @@ __device__ void send_answer(const Combining<Way>& combining,
   const Terms& terms = terms_of(combining);
   const std::uint32_t units = exchange.shape.output_bytes / kUnit;
   std::uint32_t answers = terms.count;
+  SumForPoller for_poller;
   if constexpr (Way::kAs == Travels::Fp8) {
     if (terms.count > 0) {
       store_fp8_sum<Type>(terms, exchange.shape.hidden, combining.shared.to[group][0],
@@ -126,7 +128,12 @@ __device__ void send_answer(const Combining<Way>& combining,
     }
     answers = min(terms.count, 1U);
   } else if (terms.count > 0 && combining.is_reduced() && !Way::kByRank) {
-    store_sum_of_terms<Type, kRows>(combining, combining.shared.to[group][0], combining.weighs());
+    if constexpr (Way::kPolls) {
+      store_sum_by<Type, kRows, 1, 4>(terms, units, combining.shared.to[group][0],
+                                      combining.weighs(), for_poller);
+    } else {
+      store_sum_of_terms<Type, kRows>(combining, combining.shared.to[group][0], combining.weighs());
+    }
     answers = 1;
   } else if constexpr (kRows == Rows::Many && Way::kByRank) {
     if (lane() == 0 && terms.count > 0) {
@@ -138,7 +145,16 @@ __device__ void send_answer(const Combining<Way>& combining,
     }
   } else {
     for (std::uint32_t i = 0; i < terms.count; ++i) {
-      copy_units<kRows>(terms.from[i], combining.shared.to[group][i], units);
+      if constexpr (Way::kPolls) {
+        copy_for_poller(terms.from[i], combining.shared.to[group][i], units, for_poller);
+      } else {
+        copy_units<kRows>(terms.from[i], combining.shared.to[group][i], units);
+      }
+    }
+  }
+  if constexpr (Way::kPolls) {
+    if (Group::all<kRows>(!for_poller.has_nothing)) {
+      return;
     }
   }
   Group::sync<kRows>();

@@ -38,6 +38,13 @@ struct GroupMemory {
   alignas(kBulkAlignment) std::byte tail[kTailMax];
 };
 
+// Of few tokens in rank layouts, the ranks of each as bits. With fewer lanes, or a number of them that is no power of two, there are none.
+struct RanksOfTokens {
+  static constexpr std::uint32_t kLanesMin = 4;
+
+  std::uint32_t of[kIdsHere / kLanesMin];
+};
+
 struct SendMemory {
   alignas(16) std::int32_t ids[kIdsHere];  // read by fours
   std::int32_t counts[kExpertsMax + 1];
@@ -54,7 +61,8 @@ struct SendMemory {
 // The ids of all tokens; what is no expert's is -1.
 struct Ids {
   const std::int64_t* given;
-  const std::int32_t* here;  // or null
+  const std::int32_t* here;    // or null
+  const std::uint32_t* ranks;  // of each token, as bits; or null
   std::int32_t experts;
   std::uint32_t topk;
 
@@ -152,7 +160,7 @@ __device__ void count_rows(const Exchange& exchange,
   const auto experts = Path::kByRank ? 0U : static_cast<std::uint32_t>(shape.map.count_of(owner));
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
   const Target target(exchange, rank);
-  const bool are_counted = !Path::kParcels && counts_before(call.tokens, ids.topk);
+  const bool are_counted = !Path::kFew && counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = shape.counts_at(exchange.workspace);
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
@@ -196,11 +204,12 @@ inline __device__ std::uint64_t packed_for(const Dispatch& call,
 // One warp: the header of so few tokens that each thread has one, for a rank layout.
 static_assert(kParcelTokensMax <= kWarp);
 
-inline __device__ void send_header_of_parcels(const Exchange& exchange,
-                                              const Dispatch& call,
-                                              const Ids& ids,
-                                              std::uint64_t number,
-                                              std::uint32_t rank) {
+template <typename Path>
+__device__ void send_header_of_few(const Exchange& exchange,
+                                   const Dispatch& call,
+                                   const Ids& ids,
+                                   std::uint64_t number,
+                                   std::uint32_t rank) {
   const Target target(exchange, rank);
   bool goes = false;
 #pragma unroll 1
@@ -211,7 +220,7 @@ inline __device__ void send_header_of_parcels(const Exchange& exchange,
   if (lane() == 0) {
     const auto me = static_cast<std::uint32_t>(exchange.me);
     send_parcel(exchange.memory[rank] + exchange.shape.count_at(number, me, 0),
-                packed_for(call, rows, true), number);
+                packed_for(call, rows, Path::kParcels), number);
   }
 }
 
@@ -271,6 +280,27 @@ inline __device__ void find_places(const Exchange& exchange,
 }
 
 // The same for rank layouts, where no places are needed, and the warps share the tokens. The slots are 0 before.
+inline __device__ void find_slots_by_ranks(const Exchange& exchange,
+                                           const Ids& ids,
+                                           GroupMemory& group,
+                                           std::uint32_t token) {
+  const std::int32_t id = lane() < ids.topk ? ids.here[token * ids.topk + lane()] : -1;
+  const std::int32_t mine = id < 0 ? -1 : exchange.shape.map.rank_of(id);
+  std::int32_t going = 0;
+#pragma unroll 1
+  for (std::uint32_t first = Group::thread() - lane(); first < token; first += Group::size()) {
+    const std::uint32_t ranks = first + lane() < token ? ids.ranks[first + lane()] : 0;
+#pragma unroll 1
+    for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(exchange.shape.ranks()); ++rank) {
+      const std::int32_t found = __popc(__ballot_sync(kAllLanes, (ranks >> rank & 1U) != 0));
+      going += rank == mine ? found : 0;
+    }
+  }
+  if (going != 0) {
+    atomicAdd(&group.slots[lane()], going);
+  }
+}
+
 inline __device__ void find_slots(const Exchange& exchange,
                                   const Ids& ids,
                                   GroupMemory& group,
@@ -280,6 +310,10 @@ inline __device__ void find_slots(const Exchange& exchange,
                   : std::uint64_t{1} << destination_of(
                         exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(id)));
   };
+  if (ids.ranks != nullptr) {
+    find_slots_by_ranks(exchange, ids, group, token);
+    return;
+  }
   const bool has_id = lane() < ids.topk;
   const std::uint64_t mine = has_id ? bit_of(ids.here[token * ids.topk + lane()]) : 0;
   std::int32_t going = 0;
@@ -303,20 +337,37 @@ inline __device__ void find_slots(const Exchange& exchange,
 
 // All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
 template <typename Path>
-__device__ Ids begin_ids(const Exchange& exchange, const Dispatch& call, SendMemory& shared) {
-  Ids ids{call.ids, nullptr, exchange.shape.map.experts, exchange.shape.topk};
+__device__ Ids begin_ids(const Exchange& exchange,
+                         const Dispatch& call,
+                         SendMemory& shared,
+                         RanksOfTokens* ranks) {
+  Ids ids{call.ids, nullptr, nullptr, exchange.shape.map.experts, exchange.shape.topk};
   if (Path::kCountsSlots && Group::thread() < kTopkMax) {
     shared.group().slots[Group::thread()] = 0;
   }
-  if (!Path::kParcels && counts_before(call.tokens, ids.topk)) {
+  if (!Path::kFew && counts_before(call.tokens, ids.topk)) {
     return ids;
   }
   const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
+  // The lanes of a token are side by side in a warp.
+  const bool has_ranks = Path::kCountsSlots && !kBetweenNodes &&
+                         ids.topk >= RanksOfTokens::kLanesMin && (ids.topk & (ids.topk - 1)) == 0 &&
+                         exchange.shape.ranks() <= kWarp;
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < count; i += kThreads) {
-    shared.ids[i] = ids.at(i);
+    const std::int32_t id = ids.at(i);
+    shared.ids[i] = id;
+    if (has_ranks) {
+      const unsigned of_token = (kAllLanes >> (kWarp - ids.topk)) << (lane() & ~(ids.topk - 1));
+      const unsigned bits =
+          __reduce_or_sync(of_token, id < 0 ? 0 : 1U << exchange.shape.map.rank_of(id));
+      if ((lane() & (ids.topk - 1)) == 0) {
+        ranks->of[i / ids.topk] = bits;
+      }
+    }
   }
   ids.here = shared.ids;
+  ids.ranks = has_ranks ? ranks->of : nullptr;
   return ids;
 }
 
@@ -333,9 +384,9 @@ __device__ void send_headers(const Exchange& exchange,
     if ((missing >> rank & 1) != 0) {
       continue;
     }
-    if constexpr (Path::kByRank && Path::kParcels) {
+    if constexpr (Path::kByRank && Path::kFew) {
       if (thread_of_block() < kWarp) {
-        send_header_of_parcels(exchange, call, ids, number, rank);
+        send_header_of_few<Path>(exchange, call, ids, number, rank);
       }
     } else {
       send_header<Path>(exchange, call, ids, shared, number, rank);

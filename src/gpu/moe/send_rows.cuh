@@ -93,7 +93,9 @@ __device__ void find_copies(const Sending<Path>& sending,
                             : memory + shape.row_at(sending.number(), me, slot);
     group.arrived[copy] =
         is_far ? nullptr : at<std::uint64_t>(memory, shape.arrived_at(sending.number(), me, slot));
-    if (Path::kParcels) {
+    if (Path::kPolls) {
+      group.to[copy] = memory + PolledPlaces{shape}.row_at(sending.number(), me, slot);
+    } else if (Path::kParcels) {
       group.to[copy] = memory + shape.parcels_at(sending.number(), me, slot);
       group.arrived[copy] = nullptr;
     }
@@ -223,7 +225,7 @@ __device__ Lane lane_here(const Exchange& exchange,
                           const Ids& ids,
                           const GroupMemory& group,
                           std::uint32_t token) {
-  if (!Path::kParcels && ids.here == nullptr) {
+  if (!Path::kFew && ids.here == nullptr) {
     return counted_lane(exchange, call, token);
   }
   Lane found;
@@ -258,7 +260,7 @@ __device__ void prepare_token(const Sending<Path>& sending,
       write_scales(exchange, call, group.tail, token);
     }
   } else {
-    if (Path::kParcels || ids.here != nullptr) {
+    if (Path::kFew || ids.here != nullptr) {
       if constexpr (Path::kCountsSlots) {
         find_slots(exchange, ids, group, token);
       } else {
@@ -347,8 +349,11 @@ __device__ void send_token(Sending<Path>& sending,
   const auto units = static_cast<std::uint32_t>(shape.row.payload_bytes) / kUnit;
   prepare_token(sending, group, routes, token);
   const std::uint32_t copies = group.copies;
+  ForPoller for_poller;
   const auto store = [&](std::uint32_t copy, std::uint32_t unit, const Vector16& data) {
-    if constexpr (Path::kParcels) {
+    if constexpr (Path::kPolls) {
+      for_poller.store(at<Vector16>(group.to[copy], 0) + unit, data);
+    } else if constexpr (Path::kParcels) {
       store_as_parcels(group.to[copy], unit, data, sending.number());
     } else {
       device::store_data(at<Vector16>(group.to[copy], 0) + unit, data);
@@ -362,12 +367,17 @@ __device__ void send_token(Sending<Path>& sending,
   });
   Group::sync<Rows::Few>();  // the scales are in the tail
   const auto tail_units =
-      static_cast<std::uint32_t>(shape.row.bytes() - shape.row.scales_at()) / kUnit;
+      static_cast<std::uint32_t>(shape.row.used_bytes() - shape.row.scales_at()) / kUnit;
 #pragma unroll 1
   for (std::uint32_t i = Group::thread(); i < tail_units * copies; i += Group::size()) {
     const std::uint32_t copy = i / tail_units;
     const std::uint32_t unit = i - copy * tail_units;
     store(copy, units + unit, at<Vector16>(group.tail, 0)[unit]);
+  }
+  if constexpr (Path::kPolls) {
+    if (Group::all<Rows::Few>(!for_poller.has_nothing)) {
+      return;
+    }
   }
   Group::sync<Rows::Few>();
   std::uint64_t* word = Group::thread() < copies ? group.arrived[Group::thread()] : nullptr;

@@ -2,14 +2,16 @@
 // structures that both see.
 //
 //   symmetric memory of a rank
-//     for each generation   rows      [ranks][max_tokens] rows (weft/moe/row.hpp), by source and slot
+//     for each generation   rows      [ranks][max_tokens] rows (weft/moe/row.hpp), by source and slot; none if they are polled and do not stay
 //                           arrived   [ranks][max_tokens] words: the call whose row is here
 //                           counts    [ranks][1 + most local experts] parcels: header, rows for each expert
 //                           parcels   [ranks][parcel_slots] rows of few tokens, by parcel_of
-//     for each parity       answers   [max_tokens * topk] rows of combine: at token * topk + lane
-//                           answered  [max_tokens * topk] words: the call whose answer is here
+//     for each parity       answered  [max_tokens * topk] words: the call whose answer is here
 //                           heads     [ranks] parcels: one from each rank in each call
 //                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine was given
+//     for each polled_turn  polled    [ranks][max_tokens] rows, by source and slot, if what is sent is polled
+//                           put_back  [ranks] words of 4 bytes, for all turns: before which dispatch that rank has put back what it polled
+//     for each answer_turn  answers   [max_tokens * topk] rows of combine: at token * topk + lane
 //     with outputs_in_place
 //       for each generation outputs   [ranks * max_tokens] rows of combine, by the rows of x: written by the experts, read by peers
 //     between nodes, what is about to be put (gpu/moe/remote.cuh)
@@ -22,7 +24,7 @@
 //                           answered  [ranks] words: the call whose answers from that rank are all here
 //
 // A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or parcel is here when its
-// number is that of the call; numbers grow, so nothing is ever cleared.
+// number is that of the call; numbers grow, so they are never cleared. What is polled is (gpu/moe/polled.cuh).
 //
 // Pure arithmetic, for host and device.
 #pragma once
@@ -51,6 +53,15 @@ inline constexpr std::uint32_t kParities = 2;
 // all that a rank has room for are kParcelRowsMax.
 inline constexpr std::uint32_t kParcelTokensMax = 32;
 inline constexpr std::uint32_t kParcelRowsMax = 256;
+// Exchanges of so few rows poll what is sent instead of words (gpu/moe/polled.cuh). Between nodes and with masks there are words.
+inline constexpr std::uint32_t kPolledTokensMax = 256;
+inline constexpr std::size_t kPolledRowsMax = 2048;  // of all ranks
+// Calls use their places by turns. Those of a refused call are cleared in the next one, when all ranks have begun that, and no rank
+// stores there before the one after it.
+inline constexpr std::uint32_t kPolledTurns = 3;
+// Of four words that lie where something polled will come. NaN or infinity for all types of numbers, and no expert: so they hardly
+// ever come themselves.
+inline constexpr std::uint32_t kNothing = 0xFFA5C3F1;
 // Blocks that count where the rows of many tokens go.
 inline constexpr std::uint32_t kCountingParts = 32;
 
@@ -145,6 +156,7 @@ struct RowShape {
         weights(layout.weights_at()),
         places(layout.places_at()),
         token(layout.token_at()),
+        used((layout.token_at() + sizeof(std::int32_t) + 15) / 16 * 16),
         all(align_for_bulk(layout.bytes())) {}
 
   WEFT_HOST_DEVICE std::size_t scales_at() const { return payload_bytes; }
@@ -157,6 +169,9 @@ struct RowShape {
 
   WEFT_HOST_DEVICE std::size_t token_at() const { return token; }
 
+  // Without what follows the token. Few rows are sent so: as units of 16 bytes, none of which has nothing but padding.
+  WEFT_HOST_DEVICE std::size_t used_bytes() const { return used; }
+
   WEFT_HOST_DEVICE std::size_t bytes() const { return all; }
 
   std::size_t payload_bytes = 0;
@@ -165,6 +180,7 @@ struct RowShape {
   std::size_t weights = 0;
   std::size_t places = 0;
   std::size_t token = 0;
+  std::size_t used = 0;
   std::size_t all = 0;
 };
 
@@ -181,6 +197,7 @@ struct Shape {
   std::uint32_t generations = 2;
   bool stages = false;         // some ranks are on other nodes
   bool keeps_outputs = false;  // weft_moe_config.outputs_in_place
+  bool polls = false;          // what is sent, instead of words (gpu/moe/polled.cuh)
   // Of the rest, by settle():
   PlanShape its_plan{};
   std::size_t arrived_begin = 0;
@@ -190,6 +207,9 @@ struct Shape {
   std::size_t heads_begin = 0;
   std::size_t weights_begin = 0;
   std::size_t rows_as_parcels_begin = 0;
+  std::uint32_t answer_turns = kParities;
+  std::size_t polled_begin = 0;
+  std::size_t put_back_begin = 0;
   std::size_t outputs_begin = 0;
   std::size_t all = 0;
   std::uint32_t parcel_slots = 0;    // rows that a source may send as parcels
@@ -205,20 +225,25 @@ struct Shape {
     const std::uint32_t most = of_each < kParcelTokensMax ? of_each : kParcelTokensMax;
     by_ranks = factor_for(ranks());
     by_other_ranks = factor_for(ranks() - 1);
-    parcel_slots = stages ? 0 : max_tokens < most ? max_tokens : most;
+    parcel_slots = stages || polls ? 0 : max_tokens < most ? max_tokens : most;
     parcels_of_row = static_cast<std::uint32_t>((row.bytes() + 511) / 512 * 64);
-    arrived_begin = generations * arrivals() * row.bytes();
+    const bool has_rows = !polls || generations == 3;
+    arrived_begin = has_rows ? generations * arrivals() * row.bytes() : 0;
     counts_begin = align_for_bulk(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
     answers_begin =
         align_for_bulk(counts_begin + generations * ranks() * parcels_of_counts() * kParcel);
-    answered_begin = align_for_bulk(answers_begin + kParities * lanes() * output_bytes);
+    answer_turns = polls ? kPolledTurns : kParities;
+    answered_begin = align_for_bulk(answers_begin + answer_turns * lanes() * output_bytes);
     heads_begin = align_for_bulk(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
     weights_begin = align_for_bulk(heads_begin + kParities * ranks() * kParcel);
     rows_as_parcels_begin =
         align_for_bulk(weights_begin + kParities * ranks() * parcels_of_weights() * kParcel);
-    outputs_begin =
+    polled_begin =
         align_for_bulk(rows_as_parcels_begin + generations * ranks() * parcel_slots *
                                                    std::size_t{parcels_of_row} * kParcel);
+    put_back_begin =
+        align_for_bulk(polled_begin + (polls ? kPolledTurns * arrivals() * row.bytes() : 0));
+    outputs_begin = align_for_bulk(put_back_begin + (polls ? ranks() * sizeof(std::uint32_t) : 0));
     all = align_for_bulk(outputs_begin +
                          (keeps_outputs ? generations * arrivals() * output_bytes : 0));
   }
@@ -263,7 +288,9 @@ struct Shape {
   }
 
   WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
-    return answers_begin + ((call % kParities) * lanes() + lane) * output_bytes;
+    return answers_begin +
+           ((answer_turns == kParities ? call % kParities : call % kPolledTurns) * lanes() + lane) *
+               output_bytes;
   }
 
   WEFT_HOST_DEVICE std::size_t answered_at(std::uint64_t call, std::size_t lane) const {
@@ -281,8 +308,9 @@ struct Shape {
            (((call % kParities) * ranks() + source) * parcels_of_weights() + pair) * kParcel;
   }
 
-  WEFT_HOST_DEVICE bool sends_parcels(std::int32_t tokens) const {
-    return static_cast<std::uint32_t>(tokens) <= parcel_slots;
+  // Whether a rank with so many tokens sends them as parcels, or polled by kernels for as few.
+  WEFT_HOST_DEVICE bool has_few(std::int32_t tokens) const {
+    return static_cast<std::uint32_t>(tokens) <= (polls ? kParcelTokensMax : parcel_slots);
   }
 
   WEFT_HOST_DEVICE std::size_t parcels_at(std::uint64_t call,
@@ -330,6 +358,23 @@ struct Shape {
   // For dividends below 2^32, and small divisors.
   static std::uint64_t factor_for(std::uint32_t divisor) {
     return divisor < 2 ? 0 : ~std::uint64_t{0} / divisor + 1;
+  }
+};
+
+// Of what Shape lays out, where rows of a dispatch are polled (gpu/moe/polled.cuh).
+struct PolledPlaces {
+  const Shape& shape;
+
+  WEFT_HOST_DEVICE std::size_t row_at(std::uint64_t call,
+                                      std::uint32_t source,
+                                      std::uint32_t slot) const {
+    return shape.polled_begin + (call % kPolledTurns * shape.arrivals() +
+                                 std::size_t{source} * shape.max_tokens + slot) *
+                                    shape.row.bytes();
+  }
+
+  WEFT_HOST_DEVICE std::size_t put_back_at(std::uint32_t source) const {
+    return shape.put_back_begin + source * sizeof(std::uint32_t);
   }
 };
 
@@ -416,68 +461,6 @@ inline std::size_t memory_bytes(const Shape& shape) {
 struct PlanHeader {
   std::int32_t tokens;
   std::int32_t has_weights;
-};
-
-// This PE's own, in GPU memory.
-struct State {
-  std::uint64_t dispatches;  // that have begun
-  std::uint64_t combines;
-  std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
-  std::uint64_t late;     // bit i: rank i has not come in time to the running call (WEFT_MOE_MASK)
-  std::uint32_t entered;  // blocks that the running kernel has begun
-  std::uint32_t parts;    // that were drawn by all kernels that count
-  // What the kernels of a call have drawn of what they send, by the step and the parity of the call. 0 before it begins.
-  std::uint32_t drawn[2 * kParities];
-  std::uint64_t
-      verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
-  std::uint32_t
-      staged[kRanksMax];  // rows for a rank of another node, as gpu/moe/remote.cuh counts them
-  std::uint32_t staged_rows[kRanksMax];  // how many there will be
-  std::uint32_t answers[kRanksMax];      // rows that are answered, counted the same way
-  std::int32_t pes[kRanksMax];           // by rank
-};
-
-// What went wrong first, or missed most; in host memory that the GPU writes.
-struct Record {
-  std::uint64_t missing;       // as State::missing, and when it changed:
-  std::uint64_t missing_call;  // its number
-  std::uint32_t missing_step;  // a weft_moe_step
-  std::uint32_t refused_step;  // a rank refused, or asked for another precision: its step, else 0
-  std::uint64_t refused_call;
-  std::int32_t refused_rank;
-  std::uint32_t refused_mode;  // kRefused, or the other mode
-  std::uint32_t bad_id_seen;   // an id that is no expert's
-  std::int32_t bad_id_at;      // token * topk + lane
-  std::int64_t bad_id;
-};
-
-inline constexpr std::uint32_t kRefused = 0xFFFF;
-
-// What every kernel of an exchange gets.
-struct Exchange {
-  Shape shape;
-  std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
-  std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
-  // With a row for each node: the rank that takes what this one sends to the node of rank i, and the rank of this node in
-  // whose memory the rows of rank i arrive. Without: i itself, and this rank.
-  bool by_node = false;
-  std::uint8_t relay_there[kRanksMax] = {};
-  std::uint8_t relay_here[kRanksMax] = {};
-  State* state = nullptr;
-  Record* record = nullptr;
-  // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
-  // and to each rank, [experts + ranks]. Also what the parts of the kernel that counts them tell each other.
-  std::int32_t* workspace = nullptr;
-  // Between nodes, room for the segments of a put to each rank, [ranks][segments_for(max_tokens)].
-  device::Segment* segments = nullptr;
-  std::uint64_t timeout_ns = 0;
-  std::int32_t me = 0;
-  std::int32_t alignment = 1;
-  weft_moe_type payload{};
-  weft_moe_scales scales{};
-  weft_moe_type output{};
-  weft_moe_layout layout{};
-  bool masks = false;
 };
 
 }  // namespace weft::gpu::moe

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "src/gpu/moe/far_answers.cuh"
+#include "src/gpu/moe/polled_answers.cuh"
 #include "src/gpu/moe/pulled_answers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
@@ -67,6 +68,7 @@ struct AnswerTo {
   std::int32_t rank;    // -1: it has no expert
   std::uint32_t first;  // the first lane with the same answer
   bool is_first;
+  bool is_last;  // of those lanes
   bool is_in_place;
   bool is_awaited;
 
@@ -76,10 +78,35 @@ struct AnswerTo {
     const unsigned same = __match_any_sync(kAllLanes, combining.is_reduced() ? rank : asked.id);
     first = static_cast<std::uint32_t>(__ffs(static_cast<int>(same)) - 1);
     is_first = asked.id >= 0 && first == lane();
+    is_last = same >> lane() == 1;
     is_in_place = is_first && combining.adds_in_place(static_cast<std::uint32_t>(rank));
     is_awaited = is_first && !is_in_place && !combining.is_gone(static_cast<std::uint32_t>(rank));
   }
 };
+
+// One warp: that of answers that are polled. This thread's is at `index`, and becomes term `position`; kTopkMax: it has none.
+template <typename Way>
+__device__ void list_polled(const Combining<Way>& combining,
+                            const AnswerTo& answered,
+                            std::uint32_t position,
+                            std::size_t index) {
+  const Exchange& exchange = combining.exchange;
+  PolledTerms& polled = combining.shared.polled[Group::number()];
+  const bool is_polled = position < kTopkMax;
+  if (is_polled) {
+    polled.ranks[position] = static_cast<std::uint32_t>(answered.rank);
+    polled.words[position] =
+        at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number(), index));
+  }
+  const unsigned bits = __reduce_or_sync(kAllLanes, is_polled ? 1U << position : 0);
+  const bool once = !combining.keeps_lanes() && (combining.is_reduced() || !combining.weighs());
+  const bool is_cleared = is_polled && (once || answered.is_last);
+  const unsigned cleared = __reduce_or_sync(kAllLanes, is_cleared ? 1U << position : 0);
+  if (lane() == 0) {
+    polled.polled = bits;
+    polled.cleared = cleared;
+  }
+}
 
 // One warp: the answers of a token in the order of the sum, which are waited for. Precision lanes: in the order of lanes,
 // null where there is none.
@@ -92,10 +119,13 @@ __device__ void list_answers(const Combining<Way>& combining,
   Terms& terms = terms_of(combining);
   const std::size_t index = std::size_t{token} * shape.topk + lane();
   const std::int32_t id = asked.id;
-  const auto [rank, first, is_first, is_in_place, is_awaited] = AnswerTo(combining, asked);
+  const AnswerTo answered(combining, asked);
+  const auto [rank, first, is_first, is_last, is_in_place, is_awaited] = answered;
   bool has_come = is_in_place;
   if constexpr (Way::kInPlace) {
     has_come = is_first && combining.shared.first_output[rank] != kNoOutputs;
+  } else if (Way::kPolls) {
+    has_come = is_in_place || is_awaited;  // will have, behind this
   } else if (is_awaited) {
     has_come = await_answer(combining, static_cast<std::uint32_t>(rank), index);
   }
@@ -137,6 +167,48 @@ __device__ void list_answers(const Combining<Way>& combining,
   if (lane() == 0) {
     terms.count = static_cast<std::uint32_t>(__popc(counted));
   }
+  if constexpr (Way::kPolls) {
+    const bool is_polled = (all_lanes ? has_come : counts) && !is_in_place;
+    list_polled(combining, answered, is_polled ? position : kTopkMax,
+                std::size_t{token} * shape.topk + first);
+  }
+}
+
+// A group, where answers are polled: a token's.
+template <typename Type, typename Way>
+__device__ void store_polled_token(const Combining<Way>& combining, std::uint32_t token) {
+  const Shape& shape = combining.exchange.shape;
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t units = shape.output_bytes / kUnit;
+  if (!combining.keeps_lanes()) {
+    store_polled_sum<Type>(combining, combining.call.out + std::size_t{token} * shape.output_bytes,
+                           combining.weighs() && !combining.is_reduced());
+    return;
+  }
+  Polled<Way> polled(combining);
+  for (std::uint32_t i = 0; i < shape.topk; ++i) {
+    auto* to = reinterpret_cast<Vector16*>(combining.call.out) +
+               (std::size_t{token} * shape.topk + i) * units;
+    const auto* from = reinterpret_cast<const Vector16*>(terms.from[i]);
+    for_units(units, [&](std::uint32_t unit) {
+      device::store_data(to + unit, from != nullptr ? polled.take(i, from + unit) : Vector16{});
+    });
+  }
+}
+
+// A group that has read answers as fp8, which are not polled, where others are: clears their places.
+template <typename Way>
+__device__ void put_back_fp8(const Combining<Way>& combining) {
+  const Shape& shape = combining.exchange.shape;
+  if (!shape.polls) {
+    return;
+  }
+  Group::sync<Rows::Few>();
+  const auto units = static_cast<std::uint32_t>(weft::moe::Fp8Row{shape.hidden}.bytes() / kUnit);
+  for (std::uint32_t i = 0; i < terms_of(combining).count; ++i) {
+    auto* first = reinterpret_cast<Vector16*>(const_cast<std::byte*>(terms_of(combining).from[i]));
+    for_units(units, [&](std::uint32_t unit) { store_polled(first + unit, nothing()); });
+  }
 }
 
 // Partial sums of ranks are added as they are; so are rows without weights.
@@ -144,15 +216,18 @@ template <typename Type, Rows kRows, typename Way>
 __device__ void store_token(const Combining<Way>& combining, std::uint32_t token) {
   const Shape& shape = combining.exchange.shape;
   const std::uint32_t units = shape.output_bytes / kUnit;
+  std::byte* sum = combining.call.out + std::size_t{token} * shape.output_bytes;
   if constexpr (Way::kAs == Travels::Fp8) {
-    store_sum_of_fp8<Type>(terms_of(combining), shape.hidden,
-                           combining.call.out + std::size_t{token} * shape.output_bytes);
+    store_sum_of_fp8<Type>(terms_of(combining), shape.hidden, sum);
+    put_back_fp8(combining);
+    return;
+  }
+  if constexpr (Way::kPolls) {
+    store_polled_token<Type>(combining, token);
     return;
   }
   if (!combining.keeps_lanes()) {
-    store_sum_of_terms<Type, kRows>(combining,
-                                    combining.call.out + std::size_t{token} * shape.output_bytes,
-                                    combining.weighs() && !combining.is_reduced());
+    store_sum_of_terms<Type, kRows>(combining, sum, combining.weighs() && !combining.is_reduced());
     return;
   }
   for (std::uint32_t i = 0; i < shape.topk; ++i) {
@@ -172,9 +247,13 @@ __device__ void store_token(const Combining<Way>& combining, std::uint32_t token
 template <typename Way>
 __device__ void await_heads(const Combining<Way>& combining) {
   const std::uint32_t rank = thread_of_block();
+  bool is_refused = false;
   if (rank < combining.exchange.shape.ranks() && !combining.is_gone(rank)) {
     Header head{};
-    await_head(combining, rank, head);
+    is_refused = !await_head(combining, rank, head);
+  }
+  if (combining.exchange.shape.polls) {
+    clear_spoilt(combining.exchange, combining.entered, __syncthreads_or(is_refused ? 1 : 0) != 0);
   }
 }
 
@@ -184,7 +263,9 @@ class Sums {
  public:
   __device__ explicit Sums(const Combining<Way>& combining)
       : combining_(combining),
-        token_(kRows == Rows::Many ? drawn_token() : Group::index_of_receiver(0)),
+        token_(kRows == Rows::Many ? drawn_token()
+               : Way::kPolls       ? Group::index_of_taker(0)
+                                   : Group::index_of_receiver(0)),
         tokens_(combining.call.phases.receives
                     ? static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens)
                     : 0) {

@@ -20,9 +20,11 @@ template <std::uint32_t kTerms>
 struct SomeTerms {
   const Vector16* from[kTerms];
   float weights[kTerms];
+  std::uint32_t first;
   std::uint32_t count;
 
-  __device__ SomeTerms(const Terms& terms, std::uint32_t first) : count(terms.count - first) {
+  __device__ SomeTerms(const Terms& terms, std::uint32_t its_first)
+      : first(its_first), count(terms.count - its_first) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kTerms; ++i) {
       from[i] = nullptr;
@@ -35,23 +37,43 @@ struct SomeTerms {
   }
 };
 
+// How a sum loads its terms and stores what it makes: from and to memory that is read behind a barrier.
+struct Plainly {
+  static __device__ Vector16 load(const Vector16* from) { return device::load_shared(from); }
+
+  // Behind the loads of `terms`, those of a group from `first` on: loaded[u][i] is unit + u * the group's size of term i.
+  template <Rows kRows, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
+  static __device__ void settle(const SomeTerms<kTerms>& /*terms*/,
+                                std::uint32_t /*unit*/,
+                                std::uint32_t /*units*/,
+                                Vector16 (& /*loaded*/)[kUnitsAtOnce][kTerms]) {}
+
+  static __device__ void store(Vector16* to, const Vector16& data) { device::store_data(to, data); }
+};
+
 // Adds up to kTerms terms to the sums of kUnitsAtOnce units, a group's threads apart, with all loads on their way together.
-template <typename Type, Rows kRows, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
+template <typename Type,
+          Rows kRows,
+          std::uint32_t kUnitsAtOnce,
+          std::uint32_t kTerms,
+          typename Moves>
 __device__ void add_terms(const SomeTerms<kTerms>& terms,
                           std::uint32_t unit,
                           std::uint32_t units,
                           bool weighs,
-                          UnitSum<Type> (&sums)[kUnitsAtOnce]) {
+                          UnitSum<Type> (&sums)[kUnitsAtOnce],
+                          Moves& moves) {
   Vector16 loaded[kUnitsAtOnce][kTerms];
 #pragma unroll
   for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kTerms; ++i) {
       if (i < terms.count && unit + u * Group::size<kRows>() < units) {
-        loaded[u][i] = device::load_shared(terms.from[i] + unit + u * Group::size<kRows>());
+        loaded[u][i] = moves.load(terms.from[i] + unit + u * Group::size<kRows>());
       }
     }
   }
+  moves.template settle<kRows>(terms, unit, units, loaded);
 #pragma unroll
   for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
 #pragma unroll
@@ -65,34 +87,37 @@ __device__ void add_terms(const SomeTerms<kTerms>& terms,
 
 // The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, and kTerms terms of each. (The code is
 // the same for 1 unit and for several: written for one alone, the kernels for few rows spilled 24 bytes.)
-template <typename Type, Rows kRows, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
-__device__ void store_sum_by(const Terms& all, std::uint32_t units, std::byte* to, bool weighs) {
+template <typename Type,
+          Rows kRows,
+          std::uint32_t kUnitsAtOnce,
+          std::uint32_t kTerms,
+          typename Moves = Plainly>
+__device__ void store_sum_by(
+    const Terms& all, std::uint32_t units, std::byte* to, bool weighs, Moves&& moves = {}) {
   const SomeTerms<kTerms> terms(all, 0);
 #pragma unroll 1
   for (std::uint32_t unit = Group::thread(); unit < units;
        unit += kUnitsAtOnce * Group::size<kRows>()) {
     UnitSum<Type> sums[kUnitsAtOnce];
-    add_terms<Type, kRows>(terms, unit, units, weighs, sums);
+    add_terms<Type, kRows>(terms, unit, units, weighs, sums, moves);
 #pragma unroll 1
     for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
-      add_terms<Type, kRows>(SomeTerms<kTerms>(all, first), unit, units, weighs, sums);
+      add_terms<Type, kRows>(SomeTerms<kTerms>(all, first), unit, units, weighs, sums, moves);
     }
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
       if (unit + u * Group::size<kRows>() < units) {
-        device::store_data(reinterpret_cast<Vector16*>(to) + unit + u * Group::size<kRows>(),
-                           sums[u].rounded());
+        moves.store(reinterpret_cast<Vector16*>(to) + unit + u * Group::size<kRows>(),
+                    sums[u].rounded());
       }
     }
   }
 }
 
 // At most two terms, several units at once. No sum is kept across units, which saves registers.
-template <typename Type>
-__device__ void store_sum_of_two(const Terms& all,
-                                 std::uint32_t units,
-                                 std::byte* to,
-                                 bool weighs) {
+template <typename Type, typename Moves>
+__device__ void store_sum_of_two(
+    const Terms& all, std::uint32_t units, std::byte* to, bool weighs, Moves& moves) {
   constexpr std::uint32_t kUnitsAtOnce = 2;
   const SomeTerms<2> terms(all, 0);
 #pragma unroll 1
@@ -104,7 +129,7 @@ __device__ void store_sum_of_two(const Terms& all,
 #pragma unroll
       for (std::uint32_t i = 0; i < 2; ++i) {
         if (i < terms.count && first + u * Group::size() < units) {
-          loaded[u][i] = device::load_shared(terms.from[i] + first + u * Group::size());
+          loaded[u][i] = moves.load(terms.from[i] + first + u * Group::size());
         }
       }
     }
@@ -118,20 +143,20 @@ __device__ void store_sum_of_two(const Terms& all,
             sum.add_unit(loaded[u][i], weighs, terms.weights[i]);
           }
         }
-        device::store_data(reinterpret_cast<Vector16*>(to) + first + u * Group::size(),
-                           sum.rounded());
+        moves.store(reinterpret_cast<Vector16*>(to) + first + u * Group::size(), sum.rounded());
       }
     }
   }
 }
 
 // Where rows are few. Few terms are those of a team of few ranks: then several units at once keep as many loads on their way.
-template <typename Type>
-__device__ void store_sum(const Terms& terms, std::uint32_t units, std::byte* to, bool weighs) {
+template <typename Type, typename Moves = Plainly>
+__device__ void store_sum(
+    const Terms& terms, std::uint32_t units, std::byte* to, bool weighs, Moves&& moves = {}) {
   if (terms.count <= 2) {
-    store_sum_of_two<Type>(terms, units, to, weighs);
+    store_sum_of_two<Type>(terms, units, to, weighs, moves);
   } else {
-    store_sum_by<Type, Rows::Few, 1, 8>(terms, units, to, weighs);
+    store_sum_by<Type, Rows::Few, 1, 8>(terms, units, to, weighs, moves);
   }
 }
 

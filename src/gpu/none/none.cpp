@@ -104,6 +104,10 @@ void DeviceBuffer::write(std::size_t /*offset*/, std::span<const std::byte> /*by
   fail_absent();
 }
 
+void fill(std::byte* /*device_memory*/, std::size_t /*bytes*/, std::uint32_t /*word*/) {
+  fail_absent();
+}
+
 void clear(std::byte* /*device_memory*/, std::size_t /*bytes*/) {
   fail_absent();
 }

@@ -326,6 +326,17 @@ inline unsigned __reduce_max_sync(std::uint32_t mask,
   return most;
 }
 
+inline unsigned __reduce_or_sync(std::uint32_t mask,
+                                 unsigned value,
+                                 weft_emulated::Place where = weft_emulated::Place::current()) {
+  const auto all = weft_emulated::meet_in_warp(mask, value, where);
+  unsigned any = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    any |= (mask >> lane & 1U) != 0 ? static_cast<unsigned>(all[lane]) : 0;
+  }
+  return any;
+}
+
 // ---- Atomics
 
 // Relaxed, as CUDA's are.

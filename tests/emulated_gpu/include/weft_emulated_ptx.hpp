@@ -165,6 +165,10 @@ inline void bar_sync(u32 barrier, u32 threads, Place where = Place::current()) {
   meet_in_block(barrier, threads, true, where);
 }
 
+inline void bar_arrive(u32 barrier, u32 threads) {
+  arrive_in_block(barrier, threads);
+}
+
 inline void bar_sync_15(u32 threads, Place where = Place::current()) {
   bar_sync(15, threads, where);
 }
