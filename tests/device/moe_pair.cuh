@@ -423,12 +423,22 @@ struct Mode {
   bool splits = false;  // a send, then a receive
 };
 
+// Of bfloat16s: which NaN a sum is differs between the GPU and the CPU.
+inline void make_nans_one(std::vector<std::byte>& rows) {
+  for (std::size_t at = 0; at + 2 <= rows.size(); at += 2) {
+    std::uint16_t code = 0;
+    std::memcpy(&code, rows.data() + at, sizeof code);
+    code = (code & 0x7FFFU) > 0x7F80U ? 0x7FFF : code;
+    std::memcpy(rows.data() + at, &code, sizeof code);
+  }
+}
+
 // A combine on the GPU, of rows at `outputs.rows`.
 inline void expect_sums(const Pair& pair,
                         const weft_moe_outputs& outputs,
                         GpuDispatch& gpu,
                         bool splits,
-                        const std::vector<std::byte>& expected,
+                        std::vector<std::byte> expected,
                         const std::string& what) {
   Array<std::byte> out(expected.size() + 16, Where::Own);
   out.fill(suite::kPoison);
@@ -443,7 +453,11 @@ inline void expect_sums(const Pair& pair,
   }
   suite::require_cuda(cudaDeviceSynchronize(), "a combine on the GPU");
   suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
-  const std::vector<std::byte> found = out.read();
+  std::vector<std::byte> found = out.read();
+  if (pair.sizes().some_nothing && outputs.precision != WEFT_MOE_LANES) {
+    make_nans_one(expected);
+    make_nans_one(found);
+  }
   const auto differs = std::mismatch(expected.begin(), expected.end(), found.begin());
   if (differs.first != expected.end()) {
     suite::fail("%s: combine, precision %d, weighting %d: byte %zu of %zu differs", what.c_str(),
