@@ -203,7 +203,7 @@ __device__ void post_weights(const Combining<Way>& combining,
   }
 }
 
-// One thread: waits for the head of `rank`. False if it does not come, or makes another combine, which block 0 records.
+// One thread: waits for the head of `rank`. False if it does not come, or makes another combine, which the last block records.
 template <typename Way>
 __device__ bool await_head(const Combining<Way>& combining, std::uint32_t rank, Header& head) {
   const Exchange& exchange = combining.exchange;
@@ -220,7 +220,7 @@ __device__ bool await_head(const Combining<Way>& combining, std::uint32_t rank, 
     // SYNC moe-polled-answers: where later kernels store is clear.
     device::fence_acquire();
   }
-  if (has_come && head.mode != combining.mode() && blockIdx.x == 0) {
+  if (has_come && head.mode != combining.mode() && Group::is_of_last_block()) {
     record_refusal(exchange, WEFT_MOE_COMBINE, combining.number(), rank, head.mode);
   }
   return has_come && head.mode == combining.mode();

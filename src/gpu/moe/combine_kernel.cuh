@@ -63,7 +63,7 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
     store_sums(sums);
   }
   if (combining.call.phases.receives) {
-    if (blockIdx.x == 0) {
+    if (Group::is_of_last_block()) {
       await_heads(combining);
     }
     finish(combining.exchange);
@@ -84,7 +84,7 @@ __device__ void pull_answers(const Combining<Way>& combining) {
     }
     advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
     store_sums(sums);
-    if (blockIdx.x == 0 && combining.exchange.shape.polls) {
+    if (Group::is_of_last_block() && combining.exchange.shape.polls) {
       const std::uint32_t rank = thread_of_block();
       const bool is_refused = rank < combining.exchange.shape.ranks() &&
                               combining.shared.first_output[rank] == kNoOutputs;

@@ -103,6 +103,9 @@ struct Group {
 
   static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
 
+  // Of the block that ends a combine for all: it sends first, and has no token before others have one.
+  static __device__ bool is_of_last_block() { return blockIdx.x == gridDim.x - 1; }
+
  private:
   static __device__ std::uint32_t index_in(std::uint32_t block) {
     return number() * gridDim.x + block;

@@ -243,7 +243,7 @@ __device__ void store_token(const Combining<Way>& combining, std::uint32_t token
   }
 }
 
-// Block 0: all ranks have begun this call, so they have left the one before the last.
+// The last block: all ranks have begun this call, so they have left the one before the last.
 template <typename Way>
 __device__ void await_heads(const Combining<Way>& combining) {
   const std::uint32_t rank = thread_of_block();
