@@ -18,9 +18,8 @@ namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 // The answers that a group adds up, by the number of the term, where they are polled. Those of this rank that stay where they are
 // (adds_in_place) are not.
 struct PolledTerms {
-  std::uint32_t polled;  // as bits
-  std::uint32_t
-      cleared;  // of those, the last that have their answer: several lanes may name an expert
+  std::uint32_t polled;   // as bits
+  std::uint32_t cleared;  // of those, the last with their answer: several lanes may name an expert
   std::uint32_t ranks[kTopkMax];
   const std::uint64_t* words[kTopkMax];
 };

@@ -101,8 +101,8 @@ class Polled {
 
   const Combining<Way>& combining_;
   const PolledTerms& terms_;
-  std::uint32_t given_up_ =
-      0;  // terms, as bits: what is still kNothing was sent so, or will not come
+  // Terms, as bits: what is still kNothing was sent so, or will not come.
+  std::uint32_t given_up_ = 0;
 };
 
 // A group: the sum of its terms, as store_sum_by. The loads of all terms are one piece of code, as waiting for them is long.

@@ -1,6 +1,6 @@
 // Rows of a dispatch that are polled (polled.cuh): takers take those of each source as they come.
 //
-// Device code: all threads of a group together. Its first warp takes what stands behind the payload, and works out where the row goes.
+// Device code: all threads of a taker together. Its first warp takes what stands behind the payload, and works out where the row goes.
 // Rank layouts need no more than the headers for that, so there the payload goes on its way at once.
 #pragma once
 

@@ -59,8 +59,8 @@ inline constexpr std::size_t kPolledRowsMax = 2048;  // of all ranks
 // Calls use their places by turns. Those of a refused call are cleared in the next one, when all ranks have begun that, and no rank
 // stores there before the one after it.
 inline constexpr std::uint32_t kPolledTurns = 3;
-// Of four words that lie where something polled will come. NaN or infinity for all types of numbers, and no expert: so they hardly
-// ever come themselves.
+// Of four words that lie where something polled will come. They hardly ever come themselves: as bfloat16s, halves, floats and fp8 there is a NaN
+// among them, and they are no experts.
 inline constexpr std::uint32_t kNothing = 0xFFA5C3F1;
 // Blocks that count where the rows of many tokens go.
 inline constexpr std::uint32_t kCountingParts = 32;
