@@ -280,6 +280,9 @@ void poll() {
   }
 }
 
+// By which the lanes of a warp meet, in most kernels.
+constexpr std::size_t kMasksOfWarp = 64;
+
 std::array<std::uint64_t, kWarp> meet_in_warp(std::uint32_t mask,
                                               std::uint64_t value,
                                               const Place& where,
@@ -289,6 +292,8 @@ std::array<std::uint64_t, kWarp> meet_in_warp(std::uint32_t mask,
   auto found =
       std::ranges::find_if(meetings, [mask](const auto& one) { return one->mask == mask; });
   if (found == meetings.end()) {
+    meetings.reserve(
+        kMasksOfWarp);  // no list is freed here: ThreadSanitizer takes it for another thread's
     meetings.push_back(std::make_unique<WarpMeeting>());
     meetings.back()->mask = mask;
     found = meetings.end() - 1;
