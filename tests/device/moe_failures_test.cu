@@ -74,13 +74,8 @@ void run_absence(weft_moe_on_timeout on_timeout, bool is_late = false) {
 void compare_round(const Pair& pair, std::uint64_t round) {
   const Tokens tokens = make_tokens(pair.sizes(), 0, round);
   const std::string what = "round " + std::to_string(round);
-  Received expected(pair);
-  Received found(pair);
-  const weft_moe_plan_t plan = dispatch_on_cpu(pair, tokens, expected);
   GpuDispatch gpu(pair, tokens);
-  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
-  gpu.fetch(found);
-  compare(pair, expected, found, what.c_str());
+  const weft_moe_plan_t plan = compare_dispatch(pair, tokens, gpu, what);
   compare_combine(pair, tokens, plan, gpu, {WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH}, what);
   weft_moe_plan_free(plan);
 }

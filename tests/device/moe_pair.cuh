@@ -423,6 +423,20 @@ struct Mode {
   bool splits = false;  // a send, then a receive
 };
 
+// A dispatch on both sides, which bring the same. The plan of the CPU's is freed by the caller.
+inline weft_moe_plan_t compare_dispatch(const Pair& pair,
+                                        const Tokens& tokens,
+                                        GpuDispatch& gpu,
+                                        const std::string& what) {
+  Received expected(pair);
+  Received found(pair);
+  const weft_moe_plan_t plan = dispatch_on_cpu(pair, tokens, expected);
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(found);
+  compare(pair, expected, found, what.c_str());
+  return plan;
+}
+
 // Of bfloat16s: which NaN a sum is differs between the GPU and the CPU.
 inline void make_nans_one(std::vector<std::byte>& rows) {
   for (std::size_t at = 0; at + 2 <= rows.size(); at += 2) {

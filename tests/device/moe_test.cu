@@ -235,13 +235,8 @@ DEVICE_TEST(moe_after_refusals, "what was sent in refused calls is not taken in 
         GpuDispatch refused(pair, make_tokens(sizes, pair.shape().scale_bytes, 3));
         expect_refusal(pair, refused, nullptr);
       }
-      Received expected(pair);
-      Received found(pair);
-      const weft_moe_plan_t plan = dispatch_on_cpu(pair, tokens, expected);
       GpuDispatch gpu(pair, tokens);
-      suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
-      gpu.fetch(found);
-      compare(pair, expected, found, what.c_str());
+      const weft_moe_plan_t plan = compare_dispatch(pair, tokens, gpu, what);
       if (round % 3 == 2) {
         expect_refusal(pair, gpu, gpu.rows().x);
       }
