@@ -315,26 +315,32 @@ inline unsigned __activemask() {
   return 1U << weft_emulated::here().lane();
 }
 
+namespace weft_emulated {
+
+// What join(so far, the next) makes of the values of all lanes in the mask, from 0 on.
+template <typename Join>
+unsigned reduce(std::uint32_t mask, unsigned value, const Place& where, Join&& join) {
+  const auto all = meet_in_warp(mask, value, where);
+  unsigned joined = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    joined = (mask >> lane & 1U) != 0 ? join(joined, static_cast<unsigned>(all[lane])) : joined;
+  }
+  return joined;
+}
+
+}  // namespace weft_emulated
+
 inline unsigned __reduce_max_sync(std::uint32_t mask,
                                   unsigned value,
                                   weft_emulated::Place where = weft_emulated::Place::current()) {
-  const auto all = weft_emulated::meet_in_warp(mask, value, where);
-  unsigned most = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    most = (mask >> lane & 1U) != 0 ? std::max(most, static_cast<unsigned>(all[lane])) : most;
-  }
-  return most;
+  return weft_emulated::reduce(mask, value, where,
+                               [](unsigned a, unsigned b) { return std::max(a, b); });
 }
 
 inline unsigned __reduce_or_sync(std::uint32_t mask,
                                  unsigned value,
                                  weft_emulated::Place where = weft_emulated::Place::current()) {
-  const auto all = weft_emulated::meet_in_warp(mask, value, where);
-  unsigned any = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    any |= (mask >> lane & 1U) != 0 ? static_cast<unsigned>(all[lane]) : 0;
-  }
-  return any;
+  return weft_emulated::reduce(mask, value, where, [](unsigned a, unsigned b) { return a | b; });
 }
 
 // ---- Atomics
