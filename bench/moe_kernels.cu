@@ -1,10 +1,12 @@
 // What dispatch and combine of weft::moe cost on GPUs: 256 experts, 8 of them for each token, rows of 7168 values, fp8
 // quantised on the way out, bf16 on the way back; new routes for each token, the same in every repetition. JSON lines: for each
 // number of tokens the time of a dispatch, of a combine and of a pair, in microseconds, alone and in a CUDA graph of 50; the
-// median over samples on each PE, then the largest and the least over PEs.
+// median over samples on each PE, then the largest and the least over PEs. Between nodes also how many bytes a PE puts in one,
+// the most over PEs.
 //
 //   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact] [--payload made|given] [--blocks N]
-//                                  [--outputs sent|in-place] [--tokens 1,8,32,128] [--samples N]
+//                                  [--outputs sent|in-place] [--row-per rank|node] [--precision reduced|fp8]
+//                                  [--tokens 1,8,32,128] [--samples N]
 #include <weft/device.h>
 #include <weft/moe.h>
 
@@ -51,6 +53,8 @@ struct Options {
   int samples = 21;
   bool is_given = false;     // fp8 by the caller
   bool is_in_place = false;  // the experts' rows, where peers read them
+  bool is_per_node = false;  // a row for each node
+  bool is_fp8 = false;       // what combine sends
   std::vector<int> tokens{1, 8, 32, 128};
 };
 
@@ -68,6 +72,10 @@ Options parse(int count, char** arguments) {
       options.is_given = value == "given";
     } else if (name == "--outputs") {
       options.is_in_place = value == "in-place";
+    } else if (name == "--row-per") {
+      options.is_per_node = value == "node";
+    } else if (name == "--precision") {
+      options.is_fp8 = value == "fp8";
     } else if (name == "--blocks") {
       options.blocks = std::atoi(value.c_str());
     } else if (name == "--samples") {
@@ -103,6 +111,7 @@ class Pair {
     config.memory = WEFT_MOE_DEVICE;
     config.blocks = options.blocks;
     config.outputs_in_place = options.is_in_place ? 1 : 0;
+    config.row_per = options.is_per_node ? WEFT_MOE_ROW_PER_NODE : WEFT_MOE_ROW_PER_RANK;
     require(weft_moe_create(&config, &exchange_) == WEFT_OK, "weft_moe_create");
     weft_moe_shape shape{};
     require(weft_moe_get_shape(exchange_, &shape) == WEFT_OK, "weft_moe_get_shape");
@@ -136,7 +145,7 @@ class Pair {
     rows_.offsets = on_gpu(std::vector<std::int64_t>(kExperts + 1));
     plan_ = on_gpu(std::vector<std::uint8_t>(shape.plan_bytes));
     experts_rows_ = on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80));
-    outputs_ = {experts_rows_, 0, WEFT_MOE_REDUCED,
+    outputs_ = {experts_rows_, 0, options.is_fp8 ? WEFT_MOE_FP8 : WEFT_MOE_REDUCED,
                 is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
     out_ = on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden));
   }
@@ -181,11 +190,31 @@ class Pair {
   std::uint16_t* out_ = nullptr;
 };
 
+// That this PE has put over rails.
+std::uint64_t put_bytes() {
+  std::uint64_t sum = 0;
+  for (int pe = 0; pe < weft_pe_count(); ++pe) {
+    std::vector<weft_peer_rail_counters> rails(
+        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
+    weft_peer_counters(pe, rails.data(), rails.size());
+    for (const weft_peer_rail_counters& rail : rails) {
+      sum += rail.put_bytes;
+    }
+  }
+  return sum;
+}
+
+// Of one run of a body.
+struct Cost {
+  double us;
+  double bytes;
+};
+
 // The median over samples of the time of one of `kChained` runs of `body`.
-double time_of(cudaStream_t stream,
-               const Options& options,
-               bool in_graph,
-               const std::function<void()>& body) {
+Cost cost_of(cudaStream_t stream,
+             const Options& options,
+             bool in_graph,
+             const std::function<void()>& body) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t replayed = nullptr;
   const auto chain = [&] {
@@ -205,6 +234,7 @@ double time_of(cudaStream_t stream,
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
   std::vector<float> times;
+  const std::uint64_t before = put_bytes();
   for (int sample = 0; sample <= options.samples; ++sample) {
     require(weft_barrier_all() == WEFT_OK, "weft_barrier_all");
     cudaEventRecord(begin, stream);
@@ -228,22 +258,27 @@ double time_of(cudaStream_t stream,
     cudaGraphExecDestroy(replayed);
     cudaGraphDestroy(graph);
   }
-  return times[times.size() / 2];
+  const auto bytes = static_cast<double>(put_bytes() - before);
+  return {times[times.size() / 2], bytes / kChained / (options.samples + 1)};
 }
 
-void report(const char* what, const Options& options, int tokens, bool in_graph, double time) {
-  auto* mine = static_cast<double*>(weft_malloc(4 * sizeof(double)));
-  mine[0] = time;
+void report(const char* what, const Options& options, int tokens, bool in_graph, Cost cost) {
+  auto* mine = static_cast<double*>(weft_malloc(5 * sizeof(double)));
+  mine[0] = cost.us;
+  mine[3] = cost.bytes;
   weft_team_reduce(WEFT_TEAM_WORLD, mine + 1, mine, {WEFT_DOUBLE, 1}, WEFT_MAX);
   weft_team_reduce(WEFT_TEAM_WORLD, mine + 2, mine, {WEFT_DOUBLE, 1}, WEFT_MIN);
+  weft_team_reduce(WEFT_TEAM_WORLD, mine + 4, mine + 3, {WEFT_DOUBLE, 1}, WEFT_MAX);
   if (weft_pe() == 0) {
     std::printf(
         "{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": "
         "%.2f, "
-        "\"pes\": %d, \"layout\": %d, \"payload\": \"%s\", \"outputs\": \"%s\", \"blocks\": %d}\n",
+        "\"pes\": %d, \"node_size\": %d, \"layout\": %d, \"payload\": \"%s\", \"outputs\": \"%s\", "
+        "\"row_per\": \"%s\", \"precision\": \"%s\", \"blocks\": %d, \"bytes_put\": %.0f}\n",
         what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(),
-        options.layout, options.is_given ? "given" : "made",
-        options.is_in_place ? "in place" : "sent", options.blocks);
+        weft_node_pe_count(), options.layout, options.is_given ? "given" : "made",
+        options.is_in_place ? "in place" : "sent", options.is_per_node ? "node" : "rank",
+        options.is_fp8 ? "fp8" : "reduced", options.blocks, mine[4]);
     std::fflush(stdout);
   }
   weft_free(mine);
@@ -264,10 +299,10 @@ int main(int count, char** arguments) {
     Pair pair(options, tokens);
     for (const bool in_graph : {false, true}) {
       report("dispatch", options, tokens, in_graph,
-             time_of(stream, options, in_graph, [&] { pair.dispatch(stream); }));
+             cost_of(stream, options, in_graph, [&] { pair.dispatch(stream); }));
       report("combine", options, tokens, in_graph,
-             time_of(stream, options, in_graph, [&] { pair.combine(stream); }));
-      report("pair", options, tokens, in_graph, time_of(stream, options, in_graph, [&] {
+             cost_of(stream, options, in_graph, [&] { pair.combine(stream); }));
+      report("pair", options, tokens, in_graph, cost_of(stream, options, in_graph, [&] {
                pair.dispatch(stream);
                pair.combine(stream);
              }));

@@ -7,6 +7,7 @@
 
 #include "src/api/errors.hpp"
 #include "src/base/error.hpp"
+#include "src/gpu/moe/staging.hpp"
 #include "src/moe/agree.hpp"
 #include "src/moe/element.hpp"
 #include "src/moe/exchange.hpp"

@@ -51,10 +51,7 @@ Inlets by_group(const Groups& groups, std::size_t me) {
 }  // namespace
 
 Groups make_groups(const weft_moe_config& config, const Ranks& ranks, bool shares_memory) {
-  std::vector<int> node_of;
-  for (const int pe : ranks.pes) {
-    node_of.push_back(weft_node_of(pe));
-  }
+  const std::vector<int> node_of = ranks.nodes();
   const auto me = static_cast<std::size_t>(ranks.me);
   Groups by_node(node_of, me, true);
   const bool can_share = shares_memory && by_node.sources_max() > 0 && by_node.mates_max() > 1 &&

@@ -10,6 +10,7 @@
 #include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
 #include "src/gpu/device.hpp"
+#include "src/gpu/moe/staging.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/moe/element.hpp"
 #include "src/moe/failure.hpp"
@@ -60,11 +61,6 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   choose_relays();
   state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
   workspace_ = gpu::DeviceBuffer(exchange_.shape.workspace_bytes());
-  if (exchange_.shape.stages) {
-    segments_ = gpu::DeviceBuffer(
-        ranks_.count() * gpu::moe::segments_for(exchange_.shape.max_tokens) * sizeof(weft_segment));
-    exchange_.segments = reinterpret_cast<device::Segment*>(segments_.data());
-  }
   exchange_.state = reinterpret_cast<gpu::moe::State*>(state_.data());
   exchange_.workspace = reinterpret_cast<std::int32_t*>(workspace_.data());
   exchange_.record = &record();
@@ -84,27 +80,34 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
 
 // The relay has this rank's index in its node, as in groups.hpp; relays do not change with the call.
 void GpuExchange::choose_relays() {
-  std::vector<int> nodes;
-  for (const int pe : ranks_.pes) {
-    nodes.push_back(weft_node_of(pe));
-  }
+  const std::vector<int> nodes = ranks_.nodes();
   const auto me = static_cast<std::size_t>(ranks_.me);
-  exchange_.by_node = config_.row_per == WEFT_MOE_ROW_PER_NODE && exchange_.remote != 0;
+  exchange_.by_node = exchange_.shape.relayed > 0;
   const Groups groups(nodes, me, exchange_.by_node);
+  std::vector<int> seen;  // nodes by their first ranks
   for (std::size_t rank = 0; rank < ranks_.count(); ++rank) {
     const bool is_here = nodes[rank] == nodes[me];
     if (is_here && exchange_.by_node && (exchange_.remote >> rank & 1) != 0) {
-      fail(Status::InvalidArgument,
-           "row_per is node, and the GPU memory of PE {}, which is on this node, is not mapped at "
-           "PE "
-           "{}; give rank, or see what WEFT_LOG=info says of its GPU",
-           ranks_.pes[rank], ranks_.pes[me]);
+      fail(
+          Status::InvalidArgument,
+          "rows go to each node, and the GPU memory of PE {}, which is on this node, is not mapped "
+          "at PE {}; give row_per 'rank', or see what WEFT_LOG=info says of its GPU",
+          ranks_.pes[rank], ranks_.pes[me]);
     }
+    if (std::ranges::find(seen, nodes[rank]) == seen.end()) {
+      seen.push_back(nodes[rank]);
+    }
+    const auto node = static_cast<std::size_t>(std::ranges::find(seen, nodes[rank]) - seen.begin());
     const bool is_relayed = exchange_.by_node && !is_here;
-    exchange_.relay_there[rank] = static_cast<std::uint8_t>(
-        is_relayed ? groups.relays(me, groups.ranks(groups.of(rank)), 0).front() : rank);
-    exchange_.relay_here[rank] =
-        static_cast<std::uint8_t>(is_relayed ? groups.relays(rank, groups.mates(), 0).front() : me);
+    const std::vector<std::size_t>& there = groups.ranks(groups.of(rank));
+    const auto set = [rank](auto& of_rank, std::size_t value) {
+      of_rank[rank] = static_cast<std::uint8_t>(value);
+    };
+    set(exchange_.relay_there, is_relayed ? groups.relays(me, there, 0).front() : rank);
+    set(exchange_.first_there, is_relayed ? there.front() : rank);
+    set(exchange_.place_there, exchange_.by_node ? node : rank);
+    set(exchange_.relay_here, is_relayed ? groups.relays(rank, groups.mates(), 0).front() : me);
+    set(exchange_.place_here, is_relayed ? groups.place_at_relay(rank) : rank);
   }
 }
 

@@ -72,7 +72,6 @@ class GpuExchange {
   std::byte* memory_;
   gpu::DeviceBuffer state_;
   gpu::DeviceBuffer workspace_;
-  gpu::DeviceBuffer segments_;  // between nodes
   gpu::PinnedBuffer record_;
   gpu::moe::Exchange exchange_;
   int blocks_ = 1;

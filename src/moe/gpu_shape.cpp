@@ -4,13 +4,43 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
 #include "src/base/error.hpp"
 #include "src/gpu/buffer.hpp"
 #include "src/moe/element.hpp"
+#include "src/moe/groups.hpp"
 #include "src/moe/ranks.hpp"
 
 namespace weft::moe::engine {
+namespace {
+
+// Whether a row goes once to each node, where nodes have several ranks.
+bool may_share(const weft_moe_config& config) {
+  const bool is_able =
+      config.on_timeout == WEFT_MOE_ERROR &&
+      (config.layout == WEFT_MOE_EXPERT_PADDED || config.layout == WEFT_MOE_EXPERT_COMPACT);
+  return is_able && config.row_per != WEFT_MOE_ROW_PER_RANK;
+}
+
+// What is answered between nodes, by each rank or by all of a node together.
+void place_answers(const weft_moe_config& config, const Ranks& ranks, gpu::moe::Shape& shape) {
+  shape.staged_places = shape.far_places = shape.ranks();
+  const std::vector<int> nodes = ranks.nodes();
+  const Groups groups(nodes, static_cast<std::size_t>(ranks.me), true);
+  if (!may_share(config) || groups.mates_max() == 1) {
+    return;
+  }
+  shape.relayed = static_cast<std::uint32_t>(groups.sources_max());
+  shape.parts = std::min(shape.topk, static_cast<std::uint32_t>(groups.mates_max()));
+  shape.staged_places = shape.relayed;
+  shape.far_places = static_cast<std::uint32_t>(std::set(nodes.begin(), nodes.end()).size());
+  with_type(config.output, [&]<typename Type>(Type /*type*/) {
+    shape.part_bytes = shape.hidden * static_cast<std::uint32_t>(sizeof(typename Type::Sum));
+  });
+}
+
+}  // namespace
 
 gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   const auto hidden = static_cast<std::size_t>(config.hidden);
@@ -31,6 +61,9 @@ gpu::moe::Shape gpu_shape(const weft_moe_config& config) {
   shape.polls = !shape.stages && config.on_timeout != WEFT_MOE_MASK &&
                 shape.max_tokens <= gpu::moe::kPolledTokensMax &&
                 shape.arrivals() <= gpu::moe::kPolledRowsMax;
+  if (shape.stages) {
+    place_answers(config, ranks, shape);
+  }
   shape.settle();
   return shape;
 }

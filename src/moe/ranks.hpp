@@ -24,6 +24,15 @@ struct Ranks {
 
   [[nodiscard]] std::size_t count() const noexcept { return pes.size(); }
 
+  // By rank.
+  [[nodiscard]] std::vector<int> nodes() const {
+    std::vector<int> nodes;
+    for (const int pe : pes) {
+      nodes.push_back(weft_node_of(pe));
+    }
+    return nodes;
+  }
+
   // "PE 3, PE 5".
   [[nodiscard]] std::string names(const std::vector<std::size_t>& ranks) const {
     std::string text;

@@ -14,11 +14,15 @@ using namespace suite::moe;
 using suite::Array;
 using suite::Where;
 
+double timeout_s() {
+  return suite::is_shared() ? 3 : 0.5;
+}
+
 // The last PE does not come. `is_late`: PE 0 comes to the first call when the timeout of the others is over.
 void run_absence(weft_moe_on_timeout on_timeout, bool is_late = false) {
   const Sizes sizes = few_tokens();
   weft_moe_config config = config_of(sizes, WEFT_MOE_DEVICE);
-  config.timeout_s = suite::is_shared() ? 3 : 0.5;
+  config.timeout_s = timeout_s();
   config.on_timeout = on_timeout;
   weft_moe_t exchange = nullptr;
   suite::require_weft(weft_moe_create(&config, &exchange), "weft_moe_create");
@@ -116,13 +120,14 @@ DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bit
   }
 }
 
-DEVICE_TEST(moe_other_weights, "PEs whose combines want other weights hear so at once") {
+// Whether a row for each node is another thing than one for each rank.
+bool has_mates_and_others() {
+  return weft_node_count() > 1 && weft_node_count() < suite::pe_count();
+}
+
+void run_other_weights(weft_moe_row_per row_per) {
   const Sizes sizes = few_tokens();
-  const Pair pair(sizes);
-  if (suite::pe_count() == 1 || pair.is_by_rank()) {
-    suite::skip("needs two PEs");
-    return;
-  }
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
   const Tokens tokens = make_tokens(sizes, 0, 0);
   Received received(pair);
   GpuDispatch gpu(pair, tokens);
@@ -145,12 +150,74 @@ DEVICE_TEST(moe_other_weights, "PEs whose combines want other weights hear so at
   }
 }
 
+DEVICE_TEST(moe_other_weights, "PEs whose combines want other weights hear so at once") {
+  if (suite::pe_count() == 1) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  run_other_weights(WEFT_MOE_ROW_PER_RANK);
+  if (has_mates_and_others()) {
+    run_other_weights(WEFT_MOE_ROW_PER_NODE);
+  }
+}
+
 DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
   if (suite::pe_count() == 1) {
     suite::skip("needs two PEs");
     return;
   }
   run_absence(WEFT_MOE_ERROR);
+}
+
+// Dispatches with all PEs, and combines without one of them. Its neighbour comes late, so that what that one sends for both, where
+// a node answers together, is missed too, but by nobody's fault.
+void run_absence_from_combine(weft_moe_row_per row_per, int absent) {
+  const Sizes sizes = few_tokens();
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per, timeout_s());
+  const Tokens tokens = make_tokens(sizes, 0, 0);
+  Received received(pair);
+  GpuDispatch gpu(pair, tokens);
+  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+  gpu.fetch(received);
+  if (suite::pe_count() > 2 && suite::me() == (absent == 0 ? 1 : absent - 1)) {
+    ::usleep(static_cast<useconds_t>(timeout_s() * 0.6e6));
+  }
+  if (suite::me() != absent) {
+    const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH,
+                                   nullptr};
+    Array<std::byte> out(bytes_of(sizes.output, 8 * 64), Where::Own);
+    suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
+                                                   &outputs, out.get(), nullptr),
+                        "weft_moe_combine_on_stream");
+    suite::require_cuda(cudaDeviceSynchronize(), "a combine without a PE");
+    const int checked = weft_moe_check(pair.device());
+    const std::string text = weft_last_error();
+    std::vector<std::uint8_t> active(static_cast<std::size_t>(suite::pe_count()));
+    suite::require_weft(weft_moe_active(pair.device(), active.data()), "weft_moe_active");
+    for (int pe = 0; pe < suite::pe_count(); ++pe) {
+      if (active[static_cast<std::size_t>(pe)] != (pe == absent ? 0 : 1)) {
+        suite::fail("without PE %d, PE %d: %d (%s)", absent, pe,
+                    active[static_cast<std::size_t>(pe)], text.c_str());
+      }
+    }
+    if (checked != WEFT_TIMEOUT || text.find("PE " + std::to_string(absent)) == std::string::npos) {
+      suite::fail("without PE %d: status %d: %s", absent, checked, text.c_str());
+    }
+  }
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+}
+
+DEVICE_TEST(moe_absence_from_combine, "a PE that does not come to a combine is named by all") {
+  if (suite::pe_count() == 1) {
+    suite::skip("needs two PEs");
+    return;
+  }
+  for (const int absent : {0, suite::pe_count() - 1}) {
+    run_absence_from_combine(WEFT_MOE_ROW_PER_RANK, absent);
+    if (has_mates_and_others()) {
+      run_absence_from_combine(WEFT_MOE_ROW_PER_NODE, absent);
+    }
+  }
 }
 
 DEVICE_TEST(moe_mask, "with a mask the others go on without it") {

@@ -75,7 +75,6 @@ inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
   config.timeout_s = 60;
   config.memory = memory;
   config.blocks = sizes.blocks;
-  config.row_per = WEFT_MOE_ROW_PER_RANK;  // whose sums a GPU has, bit by bit
   config.outputs_in_place = memory == WEFT_MOE_DEVICE && is_by_rank(sizes.layout) ? 1 : 0;
   return config;
 }
@@ -197,12 +196,14 @@ class Pair {
  public:
   explicit Pair(const Sizes& sizes,
                 weft_moe_on_timeout on_timeout = WEFT_MOE_ERROR,
-                weft_moe_row_per row_per = WEFT_MOE_ROW_PER_RANK)
+                weft_moe_row_per row_per = WEFT_MOE_ROW_PER_RANK,
+                double timeout_s = 60)
       : sizes_(sizes) {
-    const weft_moe_config host = config_of(sizes, WEFT_MOE_HOST);
+    weft_moe_config host = config_of(sizes, WEFT_MOE_HOST);
     weft_moe_config device = config_of(sizes, WEFT_MOE_DEVICE);
     device.on_timeout = on_timeout;
-    device.row_per = row_per;
+    device.timeout_s = timeout_s;
+    host.row_per = device.row_per = row_per;  // whose sums have other bits
     suite::require_weft(weft_moe_create(&host, &host_), "weft_moe_create in CPU memory");
     suite::require_weft(weft_moe_create(&device, &device_), "weft_moe_create in GPU memory");
     suite::require_weft(weft_moe_get_shape(device_, &shape_), "weft_moe_get_shape");

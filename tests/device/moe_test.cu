@@ -439,19 +439,54 @@ std::uint64_t sum_of_puts() {
   return sum;
 }
 
-// Bytes that this PE puts in one dispatch of the GPU.
-std::uint64_t bytes_of_dispatch(const Sizes& sizes, weft_moe_row_per row_per) {
+// Bytes that this PE puts in `call`.
+template <typename Call>
+std::uint64_t bytes_put_in(Call&& call) {
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  const std::uint64_t before = sum_of_puts();
+  call();
+  const std::uint64_t after = sum_of_puts();
+  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
+  return after - before;
+}
+
+// Bytes that this PE puts in a dispatch and in a combine of the GPU.
+struct PutBytes {
+  std::uint64_t dispatch;
+  std::uint64_t combine;
+};
+
+PutBytes bytes_put(const Sizes& sizes, weft_moe_row_per row_per) {
   const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
   const Tokens tokens = make_tokens(sizes, pair.shape().scale_bytes, 0);
   GpuDispatch gpu(pair, tokens);
   Received received(pair);
-  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
-  const std::uint64_t before = sum_of_puts();
-  suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
-  gpu.fetch(received);
-  const std::uint64_t after = sum_of_puts();
-  suite::require_weft(weft_barrier_all(), "weft_barrier_all");
-  return after - before;
+  PutBytes bytes{};
+  bytes.dispatch = bytes_put_in([&] {
+    suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
+    gpu.fetch(received);
+  });
+  const Array<std::byte> out(bytes_of(sizes.output, static_cast<std::size_t>(sizes.max_tokens) *
+                                                        static_cast<std::size_t>(sizes.hidden)),
+                             Where::Own);
+  const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH,
+                                 nullptr};
+  bytes.combine = bytes_put_in([&] {
+    suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
+                                                   &outputs, out.get(), nullptr),
+                        "weft_moe_combine_on_stream");
+    suite::require_cuda(cudaDeviceSynchronize(), "a combine");
+    suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
+  });
+  return bytes;
+}
+
+void expect_fewer_bytes(const char* name, std::uint64_t per_node, std::uint64_t per_rank) {
+  if (per_node * 4 > per_rank * 3) {
+    suite::fail("%s: %llu bytes with a row for each node, %llu with one for each rank", name,
+                static_cast<unsigned long long>(per_node),
+                static_cast<unsigned long long>(per_rank));
+  }
 }
 
 DEVICE_TEST(moe_row_per_node,
@@ -460,11 +495,13 @@ DEVICE_TEST(moe_row_per_node,
     suite::skip("needs several nodes, one of them of several PEs");
     return;
   }
-  const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout) {
+  const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout,
+                      weft_moe_row_per row_per = WEFT_MOE_ROW_PER_NODE) {
     run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
               WEFT_MOE_BF16, WEFT_MOE_BF16, layout, 4, 0.1, false},
-             suite::turns(3, 1), WEFT_MOE_ROW_PER_NODE);
+             suite::turns(3, 1), row_per);
   };
+  run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED, WEFT_MOE_ROW_PER_AUTO);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
   run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
@@ -472,14 +509,14 @@ DEVICE_TEST(moe_row_per_node,
   run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
   run(4500, 16, 24, 3, WEFT_MOE_EXPERT_COMPACT);  // by parts of two tiles
   const Sizes sizes = bfloat16_rows(64, 1024, 16, 8, WEFT_MOE_EXPERT_COMPACT);
-  const std::uint64_t per_rank = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_RANK);
-  const std::uint64_t per_node = bytes_of_dispatch(sizes, WEFT_MOE_ROW_PER_NODE);
-  // With 8 of 16 experts nearly every token goes to both PEs of a node of two.
-  const bool sends_to_many = weft_node_pe_count() < suite::pe_count() - 1;
-  if (sends_to_many && per_node * 4 > per_rank * 3) {
-    suite::fail("%llu bytes with a row for each node, %llu with one for each rank",
-                static_cast<unsigned long long>(per_node),
-                static_cast<unsigned long long>(per_rank));
+  const PutBytes per_rank = bytes_put(sizes, WEFT_MOE_ROW_PER_RANK);
+  for (const weft_moe_row_per row_per : {WEFT_MOE_ROW_PER_NODE, WEFT_MOE_ROW_PER_AUTO}) {
+    const PutBytes per_node = bytes_put(sizes, row_per);
+    // With 8 of 16 experts nearly every token goes to both PEs of a node of two, and comes back from both.
+    if (weft_node_pe_count() < suite::pe_count() - 1) {
+      expect_fewer_bytes("dispatch", per_node.dispatch, per_rank.dispatch);
+      expect_fewer_bytes("combine", per_node.combine, per_rank.combine);
+    }
   }
 }
 
@@ -519,7 +556,7 @@ DEVICE_TEST(moe_writes, "between nodes a call makes few writes for each rank") {
     if (row_per == WEFT_MOE_ROW_PER_NODE && !has_mates) {
       continue;
     }
-    // Few of many experts: of the rows that come by node, not all have one here, so there are gaps among the answers.
+    // Few of many experts: of the rows that come by node, not all have one here.
     const Sizes sizes = bfloat16_rows(200, 128, 32, 2, WEFT_MOE_EXPERT_COMPACT, 0.1);
     const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
     const Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
@@ -530,12 +567,10 @@ DEVICE_TEST(moe_writes, "between nodes a call makes few writes for each rank") {
       gpu.fetch(received);
     });
     Array<std::byte> out(bytes_of(sizes.output, 200 * 128), Where::Own);
-    // A head and one message; with gaps between answers a command for 21 ranges, of which 200 slots have at most 100.
-    const std::uint64_t most = row_per == WEFT_MOE_ROW_PER_RANK ? 2 : 1 + (100 + 20) / 21;
     for (const weft_moe_precision precision : {WEFT_MOE_REDUCED, WEFT_MOE_FP8}) {
       const weft_moe_outputs outputs{gpu.rows().x, 0, precision, WEFT_MOE_WEIGHTS_OF_DISPATCH,
                                      nullptr};
-      expect_few_writes("combine", most, [&] {
+      expect_few_writes("combine", 2, [&] {
         suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
                                                        &outputs, out.get(), nullptr),
                             "weft_moe_combine_on_stream");

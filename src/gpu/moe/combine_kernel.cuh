@@ -13,8 +13,17 @@
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 namespace {
 
-template <typename Sums>
-__device__ void store_sums(Sums&& sums) {
+// All threads of the grid: what this rank answers for others, and then its sums.
+template <typename Type, Rows kRows, typename Way, typename Sums>
+__device__ void store_sums(const Combining<Way>& combining, Sums&& sums) {
+  if constexpr (kMayShare<Way>) {
+    if (combining.exchange.by_node && combining.call.phases.receives) {
+      answer_for_node<Type, kRows>(combining);
+      if (Group::warp() == 0) {
+        await_far_heads(combining);
+      }
+    }
+  }
   while (sums.has_more()) {
     sums.store_next();
   }
@@ -35,7 +44,8 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
   };
   if (combining.call.phases.sends) {
     send_heads(combining);
-    begin_far_answers(combining);
+    begin_far_answers(combining,
+                      [&](std::uint32_t source) { return answers_alone(combining, source); });
     if (combining.asks_for_weights()) {
       send_weights(combining);
     }
@@ -52,7 +62,7 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
   if constexpr (kRows == Rows::Many) {
     advances();
     send(combining.call.phases.receives ? kSendersOfAnswers<Way> : kGroupsMax);
-    store_sums(Sums<Type, kRows, Way>(combining));
+    store_sums<Type, kRows>(combining, Sums<Type, kRows, Way>(combining));
   } else {
     Sums<Type, kRows, Way> sums(combining);  // what the plan says of the first token is on its way
     send(Group::of_block());
@@ -60,7 +70,7 @@ __device__ void exchange_answers(const Combining<Way>& combining) {
     if constexpr (!Way::kPolls) {
       __syncthreads();
     }
-    store_sums(sums);
+    store_sums<Type, kRows>(combining, sums);
   }
   if (combining.call.phases.receives) {
     if (Group::is_of_last_block()) {
@@ -83,7 +93,7 @@ __device__ void pull_answers(const Combining<Way>& combining) {
       fence_global_for_bulk();
     }
     advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
-    store_sums(sums);
+    store_sums<Type, kRows>(combining, sums);
     if (Group::is_of_last_block() && combining.exchange.shape.polls) {
       const std::uint32_t rank = thread_of_block();
       const bool is_refused = rank < combining.exchange.shape.ranks() &&

@@ -103,6 +103,31 @@ struct UnitSum {
     }
   }
 
+  // Sums that were not rounded travel as they are in registers, in so many units.
+  static constexpr std::uint32_t kUnitsOfSums = kValues * sizeof(Sum) / kUnit;
+
+  __device__ void add_sums(const Vector16* from) {
+    Sum values[kValues];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kUnitsOfSums; ++i) {
+      const Vector16 unit = device::load_shared(from + i);
+      memcpy(&values[i * kValues / kUnitsOfSums], &unit, sizeof unit);
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kValues; ++i) {
+      sums[i] = add(sums[i], values[i]);
+    }
+  }
+
+  __device__ void store_sums(Vector16* to) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kUnitsOfSums; ++i) {
+      Vector16 unit;
+      memcpy(&unit, &sums[i * kValues / kUnitsOfSums], sizeof unit);
+      device::store_data(to + i, unit);
+    }
+  }
+
   // Bfloat16, two at once by the GPU's instruction, whose NaN is another than ours: `seen` hears of it.
   __device__ Vector16 rounded_numbers(SeenNan& seen) const {
     static_assert(std::is_same_v<Type, Bf16>);

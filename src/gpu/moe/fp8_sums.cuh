@@ -35,25 +35,31 @@ struct SixteenSums {
     }
   }
 
+  __device__ void add_sums(const std::byte* row, std::uint32_t index) {
+    constexpr std::uint32_t kUnitsOfSums = UnitSum<Type>::kUnitsOfSums;
+    const auto* from = reinterpret_cast<const Vector16*>(row) + index * kUnits * kUnitsOfSums;
+#pragma unroll
+    for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
+      units[unit].add_sums(from + unit * kUnitsOfSums);
+    }
+  }
+
   __device__ float& operator[](std::uint32_t value) {
     return units[value / UnitSum<Type>::kValues].sums[value % UnitSum<Type>::kValues];
   }
 };
 
-// The group's terms, added in their order, as a row at `to`. All threads of a warp make the same turns, because neighbours
-// compare.
-template <typename Type>
-__device__ void store_fp8_sum(const Terms& terms,
-                              std::uint32_t hidden,
-                              std::byte* to,
-                              bool weighs) {
+// A row of sums at `to`. add(sums, i): adds the terms of values 16 i to 16 i + 15. All threads of a warp make the same turns, because
+// neighbours compare.
+template <typename Type, typename Add>
+__device__ void store_as_fp8(std::uint32_t hidden, std::byte* to, Add&& add) {
   namespace wm = weft::moe;
   const std::uint32_t count = hidden / kCodes;
 #pragma unroll 1
   for (std::uint32_t i = Group::thread(); i / kWarp * kWarp < count; i += Group::size()) {
     SixteenSums<Type> sums{};
-    for (std::uint32_t term = 0; i < count && term < terms.count; ++term) {
-      sums.add_row(terms.from[term], i, weighs, terms.weights[term]);
+    if (i < count) {
+      add(sums, i);
     }
     float values[kCodes];
 #pragma unroll
@@ -78,6 +84,19 @@ __device__ void store_fp8_sum(const Terms& terms,
       }
     }
   }
+}
+
+// The group's terms, added in their order, as a row at `to`.
+template <typename Type>
+__device__ void store_fp8_sum(const Terms& terms,
+                              std::uint32_t hidden,
+                              std::byte* to,
+                              bool weighs) {
+  store_as_fp8<Type>(hidden, to, [&](SixteenSums<Type>& sums, std::uint32_t i) {
+    for (std::uint32_t term = 0; term < terms.count; ++term) {
+      sums.add_row(terms.from[term], i, weighs, terms.weights[term]);
+    }
+  });
 }
 
 // The numbers of four codes of e4m3. Compute capability 8.9 and later have an instruction for it.

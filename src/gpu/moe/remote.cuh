@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "src/gpu/moe/exchange.cuh"
+#include "src/gpu/moe/staging.hpp"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 

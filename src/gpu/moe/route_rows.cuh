@@ -62,6 +62,18 @@ __device__ void note_lane(const Receiving<Path>& receiving,
       static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(lanes_here)) - 1;
 }
 
+// In the plan, of a lane that another rank has: those that share the answer must know of each other.
+inline __device__ std::int32_t place_elsewhere(const Exchange& exchange,
+                                               std::uint32_t source,
+                                               std::int32_t id) {
+  if (!kBetweenNodes || !exchange.by_node || !is_remote(exchange, source) || id < 0 ||
+      id >= exchange.shape.map.experts) {
+    return -1;
+  }
+  const std::int32_t rank = exchange.shape.map.rank_of(id);
+  return is_remote(exchange, static_cast<std::uint32_t>(rank)) ? -1 : place_of_mate(rank);
+}
+
 // One warp: where the lanes of the row go; fills the plan and the list of copies.
 template <typename Path>
 __device__ void route_to_experts(const Receiving<Path>& receiving,
@@ -75,7 +87,7 @@ __device__ void route_to_experts(const Receiving<Path>& receiving,
   const bool is_ours = static_cast<std::uint32_t>(local) < local_experts(exchange);
   const std::int32_t at_row =
       is_ours ? experts_of(receiving, row.source, static_cast<std::uint32_t>(local)) + routes.place
-              : -1;
+              : place_elsewhere(exchange, row.source, routes.id);
   const unsigned same = __match_any_sync(kAllLanes, at_row);
   const bool is_first = is_ours && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane());
   float sum = weight;

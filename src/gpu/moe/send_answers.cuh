@@ -4,7 +4,7 @@
 // follows the group's barrier (words.cuh).
 #pragma once
 
-#include "src/gpu/moe/far_answers.cuh"
+#include "src/gpu/moe/node_answers.cuh"
 #include "src/gpu/moe/polled_answers.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
@@ -98,6 +98,23 @@ __device__ void list_experts(const Combining<Way>& combining, const Answered& ro
       note_answer(combining, row, static_cast<std::size_t>(row.lane), 0);
     }
   }
+  if constexpr (kMayShare<Way>) {
+    if (shares_answer(exchange, row.source)) {
+      note_part(combining, row.source, row.slot, place);  // instead
+    }
+  }
+}
+
+// Where ranks of this node answer together.
+template <typename Type, Rows kRows, typename Way>
+__device__ void send_part(const Combining<Way>& combining, PendingWords<kRows>& words) {
+  const Terms& terms = terms_of(combining);
+  const std::uint32_t group = Group::number();
+  store_part<Type>(terms, combining.exchange.shape.output_bytes / kUnit,
+                   combining.shared.to[group][0], combining.weighs());
+  Group::sync<kRows>();
+  const bool has_part = Group::thread() == 0 && terms.count > 0;
+  words.add(has_part ? combining.shared.answered[group][0] : nullptr, combining.number());
 }
 
 template <typename Type, Rows kRows, typename Way>
@@ -117,6 +134,12 @@ __device__ void send_answer(const Combining<Way>& combining,
     list_experts(combining, row);
   }
   Group::sync<kRows>();
+  if constexpr (kMayShare<Way>) {
+    if (shares_answer(exchange, row.source)) {
+      send_part<Type, kRows>(combining, words);
+      return;
+    }
+  }
   const Terms& terms = terms_of(combining);
   const std::uint32_t units = exchange.shape.output_bytes / kUnit;
   std::uint32_t answers = terms.count;

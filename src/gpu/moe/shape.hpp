@@ -14,14 +14,7 @@
 //     for each answer_turn  answers   [max_tokens * topk] rows of combine: at token * topk + lane
 //     with outputs_in_place
 //       for each generation outputs   [ranks * max_tokens] rows of combine, by the rows of x: written by the experts, read by peers
-//     between nodes, what is about to be put (gpu/moe/remote.cuh)
-//       for each generation rows      [ranks][max_tokens] rows, by target and slot
-//                           counts    [ranks][1 + most local experts] parcels, by target
-//       for each parity     weights   [max_tokens * topk / 2] parcels
-//                           answers   [ranks][max_tokens] rows of combine, by source and slot
-//     and what of combine comes from there
-//       for each parity     answers   [ranks][max_tokens] rows, by the rank that they come from and slot
-//                           answered  [ranks] words: the call whose answers from that rank are all here
+//     between nodes, what gpu/moe/staging.hpp lays out
 //
 // A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or parcel is here when its
 // number is that of the call; numbers grow, so they are never cleared. What is polled is (gpu/moe/polled.cuh).
@@ -35,10 +28,6 @@
 
 #include <cstddef>
 #include <cstdint>
-
-namespace weft::device {
-struct Segment;
-}
 
 namespace weft::gpu::moe {
 
@@ -111,7 +100,8 @@ struct PlanShape {
     return lane_here + (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
   }
 
-  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks. Rank layouts: the first alone.
+  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks; of a row that came by node, for those
+  // of other ranks of this node place_of_mate. Rank layouts: the first alone.
   WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
     return place_here + (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
   }
@@ -198,6 +188,13 @@ struct Shape {
   bool stages = false;         // some ranks are on other nodes
   bool keeps_outputs = false;  // weft_moe_config.outputs_in_place
   bool polls = false;          // what is sent, instead of words (gpu/moe/polled.cuh)
+  // With a row for each node; else 0. Sources of other nodes that one rank answers for its node, at most, and parts of an answer.
+  std::uint32_t relayed = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t part_bytes = 0;
+  // Between nodes: sources of which this rank stages answers, and ranks or nodes that send it some.
+  std::uint32_t staged_places = 0;
+  std::uint32_t far_places = 0;
   // Of the rest, by settle():
   PlanShape its_plan{};
   std::size_t arrived_begin = 0;
@@ -378,83 +375,19 @@ struct PolledPlaces {
   }
 };
 
-// Behind what Shape lays out, in the same memory: what is about to be put to other nodes.
-struct Staging {
-  const Shape& shape;
-
-  WEFT_HOST_DEVICE std::size_t row_at(std::uint64_t call,
-                                      std::uint32_t rank,
-                                      std::uint32_t slot) const {
-    return shape.bytes() + shape.row_at(call, rank, slot);
-  }
-
-  WEFT_HOST_DEVICE std::size_t counts_at(std::uint64_t call, std::uint32_t rank) const {
-    return counts_begin() + (shape.turn_of(call) * shape.ranks() + rank) * counts_bytes();
-  }
-
-  WEFT_HOST_DEVICE std::size_t weight_at(std::uint64_t call, std::size_t pair) const {
-    return weights_begin() + ((call % kParities) * shape.parcels_of_weights() + pair) * kParcel;
-  }
-
-  // The first of those for `source`.
-  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::uint32_t source) const {
-    return answers_begin() + answers_before(call, source);
-  }
-
-  // The first of those of `rank`.
-  WEFT_HOST_DEVICE std::size_t far_answer_at(std::uint64_t call, std::uint32_t rank) const {
-    return answers_begin() + answers_bytes() + answers_before(call, rank);
-  }
-
-  WEFT_HOST_DEVICE std::size_t far_answered_at(std::uint64_t call, std::uint32_t rank) const {
-    return answers_begin() + 2 * answers_bytes() +
-           ((call % kParities) * shape.ranks() + rank) * sizeof(std::uint64_t);
-  }
-
-  WEFT_HOST_DEVICE std::size_t end() const {
-    return answers_begin() + 2 * answers_bytes() +
-           kParities * shape.ranks() * sizeof(std::uint64_t);
-  }
-
- private:
-  WEFT_HOST_DEVICE std::size_t counts_bytes() const { return shape.parcels_of_counts() * kParcel; }
-
-  WEFT_HOST_DEVICE std::size_t counts_begin() const {
-    return shape.bytes() + shape.generations * shape.arrivals() * shape.row.bytes();
-  }
-
-  WEFT_HOST_DEVICE std::size_t weights_begin() const {
-    return counts_begin() + shape.generations * shape.ranks() * counts_bytes();
-  }
-
-  WEFT_HOST_DEVICE std::size_t answers_begin() const {
-    return weights_begin() + kParities * shape.parcels_of_weights() * kParcel;
-  }
-
-  WEFT_HOST_DEVICE std::size_t answers_before(std::uint64_t call, std::uint32_t rank) const {
-    return ((call % kParities) * shape.arrivals() + std::size_t{rank} * shape.max_tokens) *
-           shape.output_bytes;
-  }
-
-  WEFT_HOST_DEVICE std::size_t answers_bytes() const {
-    return kParities * shape.arrivals() * shape.output_bytes;
-  }
-};
-
-// Ranges of slots with a gap between each two: room for so many for each rank.
-WEFT_HOST_DEVICE inline std::size_t segments_for(std::uint32_t slots) {
-  return (std::size_t{slots} + 1) / 2;
-}
-
 // Which parcel of a row has the first or last 8 bytes of its 16 bytes number `unit`: those of 32 units stand together, so that a warp
 // stores and loads 512 bytes at once.
 WEFT_HOST_DEVICE inline std::uint32_t parcel_of(std::uint32_t unit, std::uint32_t half) {
   return unit / 32 * 64 + half * 32 + unit % 32;
 }
 
-// Of the symmetric memory of an exchange.
-inline std::size_t memory_bytes(const Shape& shape) {
-  return shape.stages ? Staging{shape}.end() : shape.bytes();
+// In a plan, of a lane that another rank of this node has (PlanShape::place_here_at), and back.
+WEFT_HOST_DEVICE inline std::int32_t place_of_mate(std::int32_t rank) {
+  return -2 - rank;
+}
+
+WEFT_HOST_DEVICE inline std::int32_t mate_at(std::int32_t place) {
+  return -2 - place;
 }
 
 // The first words of a plan.

@@ -55,18 +55,20 @@ struct Exchange {
   Shape shape;
   std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
   std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
-  // With a row for each node: the rank that takes what this one sends to the node of rank i, and the rank of this node in
-  // whose memory the rows of rank i arrive. Without: i itself, and this rank.
+  // With a row for each node: the rank that takes what this one sends to the node of rank i, the first rank there, and where the answers
+  // of that node lie at a source; the rank of this node in whose memory the rows of rank i arrive, and where their answers are added
+  // up. Without: i itself three times, this rank, and i.
   bool by_node = false;
   std::uint8_t relay_there[kRanksMax] = {};
+  std::uint8_t first_there[kRanksMax] = {};
+  std::uint8_t place_there[kRanksMax] = {};
   std::uint8_t relay_here[kRanksMax] = {};
+  std::uint8_t place_here[kRanksMax] = {};
   State* state = nullptr;
   Record* record = nullptr;
   // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
   // and to each rank, [experts + ranks]. Also what the parts of the kernel that counts them tell each other.
   std::int32_t* workspace = nullptr;
-  // Between nodes, room for the segments of a put to each rank, [ranks][segments_for(max_tokens)].
-  device::Segment* segments = nullptr;
   std::uint64_t timeout_ns = 0;
   std::int32_t me = 0;
   std::int32_t alignment = 1;

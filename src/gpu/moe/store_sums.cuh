@@ -4,7 +4,7 @@
 // what they tell of before the group's barrier.
 #pragma once
 
-#include "src/gpu/moe/far_answers.cuh"
+#include "src/gpu/moe/node_answers.cuh"
 #include "src/gpu/moe/polled_answers.cuh"
 #include "src/gpu/moe/pulled_answers.cuh"
 
@@ -23,7 +23,7 @@ __device__ bool await_answer(const Combining<Way>& combining,
   const bool has_come = wait_for(
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
-      [&] { return combining.differs(rank); });
+      [&] { return combining.differs(rank) || (kBetweenNodes && lacks_rank(exchange, rank)); });
   // SYNC moe-word (pairs with src/gpu/moe/words.cuh): what the group reads behind its barrier.
   device::fence_acquire();
   return has_come;
@@ -65,7 +65,7 @@ __device__ Asked asked_of(const Combining<Way>& combining,
 
 // One warp: where the answer to a lane comes from.
 struct AnswerTo {
-  std::int32_t rank;    // -1: it has no expert
+  std::int32_t rank;    // that sends it; -1: it has no expert
   std::uint32_t first;  // the first lane with the same answer
   bool is_first;
   bool is_last;  // of those lanes
@@ -74,7 +74,12 @@ struct AnswerTo {
 
   template <typename Way>
   __device__ AnswerTo(const Combining<Way>& combining, const Asked& asked) {
-    rank = asked.id < 0 ? -1 : combining.exchange.shape.map.rank_of(asked.id);
+    const Exchange& exchange = combining.exchange;
+    rank = asked.id < 0 ? -1 : exchange.shape.map.rank_of(asked.id);
+    rank =
+        kBetweenNodes && rank >= 0
+            ? static_cast<std::int32_t>(destination_of(exchange, static_cast<std::uint32_t>(rank)))
+            : rank;
     const unsigned same = __match_any_sync(kAllLanes, combining.is_reduced() ? rank : asked.id);
     first = static_cast<std::uint32_t>(__ffs(static_cast<int>(same)) - 1);
     is_first = asked.id >= 0 && first == lane();
@@ -134,13 +139,15 @@ __device__ void list_answers(const Combining<Way>& combining,
   const bool all_lanes = combining.keeps_lanes();
   const bool counts = has_come && (is_first || (!combining.is_reduced() && combining.weighs()));
   std::uint32_t position = lane();
+  const std::int32_t order =
+      kBetweenNodes && rank >= 0 ? static_cast<std::int32_t>(exchange.first_there[rank]) : rank;
   if (!all_lanes) {
     position = 0;
     for (int other = 0; other < static_cast<int>(shape.topk); ++other) {
       const bool other_counts = __shfl_sync(kAllLanes, counts ? 1 : 0, other) != 0;
-      const std::int32_t other_rank = __shfl_sync(kAllLanes, rank, other);
+      const std::int32_t other_order = __shfl_sync(kAllLanes, order, other);
       const bool is_earlier =
-          combining.is_reduced() ? other_rank < rank : other < static_cast<int>(lane());
+          combining.is_reduced() ? other_order < order : other < static_cast<int>(lane());
       position += other_counts && is_earlier ? 1 : 0;
     }
   }

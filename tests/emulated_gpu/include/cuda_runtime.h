@@ -410,6 +410,10 @@ inline int __ffs(int bits) {
   return __builtin_ffs(bits);
 }
 
+inline int __ffsll(long long bits) {
+  return __builtin_ffsll(bits);
+}
+
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(std::uint64_t{a} * b >> 32U);
 }
