@@ -17,10 +17,8 @@ namespace {
 
 // Whether a row goes once to each node, where nodes have several ranks.
 bool may_share(const weft_moe_config& config) {
-  const bool is_able =
-      config.on_timeout == WEFT_MOE_ERROR &&
-      (config.layout == WEFT_MOE_EXPERT_PADDED || config.layout == WEFT_MOE_EXPERT_COMPACT);
-  return is_able && config.row_per != WEFT_MOE_ROW_PER_RANK;
+  return config.row_per != WEFT_MOE_ROW_PER_RANK && config.on_timeout == WEFT_MOE_ERROR &&
+         config.layout != WEFT_MOE_RANK_MAJOR;
 }
 
 // What is answered between nodes, by each rank or by all of a node together.

@@ -469,8 +469,9 @@ PutBytes bytes_put(const Sizes& sizes, weft_moe_row_per row_per) {
   const Array<std::byte> out(bytes_of(sizes.output, static_cast<std::size_t>(sizes.max_tokens) *
                                                         static_cast<std::size_t>(sizes.hidden)),
                              Where::Own);
-  const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH,
-                                 nullptr};
+  const weft_moe_weighting weighting =
+      pair.is_by_rank() ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH;
+  const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, weighting, nullptr};
   bytes.combine = bytes_put_in([&] {
     suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
                                                    &outputs, out.get(), nullptr),
@@ -504,18 +505,28 @@ DEVICE_TEST(moe_row_per_node,
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED, WEFT_MOE_ROW_PER_AUTO);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
+  run(24, 512, 13, 4, WEFT_MOE_RANK_COMPACT);
   run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
   run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);   // of many rows one rank of the node has no expert
   run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
   run(4500, 16, 24, 3, WEFT_MOE_EXPERT_COMPACT);  // by parts of two tiles
-  const Sizes sizes = bfloat16_rows(64, 1024, 16, 8, WEFT_MOE_EXPERT_COMPACT);
-  const PutBytes per_rank = bytes_put(sizes, WEFT_MOE_ROW_PER_RANK);
-  for (const weft_moe_row_per row_per : {WEFT_MOE_ROW_PER_NODE, WEFT_MOE_ROW_PER_AUTO}) {
-    const PutBytes per_node = bytes_put(sizes, row_per);
-    // With 8 of 16 experts nearly every token goes to both PEs of a node of two, and comes back from both.
-    if (weft_node_pe_count() < suite::pe_count() - 1) {
-      expect_fewer_bytes("dispatch", per_node.dispatch, per_rank.dispatch);
-      expect_fewer_bytes("combine", per_node.combine, per_rank.combine);
+  run(3, 16, 4, 32, WEFT_MOE_RANK_COMPACT, WEFT_MOE_ROW_PER_AUTO);
+  run(200, 64, 32, 2, WEFT_MOE_RANK_COMPACT);
+  run(300, 32, 24, 8, WEFT_MOE_RANK_COMPACT);
+  run(4500, 16, 24, 3, WEFT_MOE_RANK_COMPACT);
+  for (const weft_moe_layout layout : {WEFT_MOE_EXPERT_COMPACT, WEFT_MOE_RANK_COMPACT}) {
+    const Sizes sizes = bfloat16_rows(64, 1024, 16, 8, layout);
+    const PutBytes per_rank = bytes_put(sizes, WEFT_MOE_ROW_PER_RANK);
+    for (const weft_moe_row_per row_per : {WEFT_MOE_ROW_PER_NODE, WEFT_MOE_ROW_PER_AUTO}) {
+      const PutBytes per_node = bytes_put(sizes, row_per);
+      // With 8 of 16 experts nearly every token goes to both PEs of a node of two, and comes back from both.
+      if (weft_node_pe_count() < suite::pe_count() - 1) {
+        expect_fewer_bytes("dispatch", per_node.dispatch, per_rank.dispatch);
+      }
+      // Of nodes of different sizes, one may answer for many, and a small one has nobody to share with.
+      if (weft_node_pe_count() * weft_node_count() == suite::pe_count()) {
+        expect_fewer_bytes("combine", per_node.combine, per_rank.combine);
+      }
     }
   }
 }

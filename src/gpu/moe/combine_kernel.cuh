@@ -16,7 +16,7 @@ namespace {
 // All threads of the grid: what this rank answers for others, and then its sums.
 template <typename Type, Rows kRows, typename Way, typename Sums>
 __device__ void store_sums(const Combining<Way>& combining, Sums&& sums) {
-  if constexpr (kMayShare<Way>) {
+  if constexpr (kBetweenNodes) {
     if (combining.exchange.by_node && combining.call.phases.receives) {
       answer_for_node<Type, kRows>(combining);
       if (Group::warp() == 0) {

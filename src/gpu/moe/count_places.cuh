@@ -19,7 +19,8 @@ inline constexpr std::uint32_t kWordsOfTile = 4;
 inline constexpr std::uint32_t kTokensOfTile = kWordsOfTile * kWarp;
 inline constexpr std::uint32_t kTargetsMax = kExpertsMax + kRanksMax;
 
-// An expert or a rank is a target; rank layouts, which need no places for experts, have ranks alone.
+// Something that has places is a target, and a rank is as one to which rows are sent. Expert layouts have places for experts, rank
+// layouts with a row for each node for ranks, other rank layouts none.
 struct CountMemory {
   std::uint32_t number;  // of the call, its lower half
   std::uint32_t part;
@@ -35,7 +36,7 @@ struct Counting {
   const Exchange& exchange;
   const Ids& ids;
   CountMemory& shared;
-  std::uint32_t experts;    // that are targets: all, or none
+  std::uint32_t named;      // targets that have places
   std::uint32_t targets;    // and ranks behind them
   std::uint32_t per_token;  // 2^32 / topk, to divide by it
 
@@ -43,8 +44,10 @@ struct Counting {
       : exchange(of),
         ids(of_all),
         shared(memory),
-        experts(is_by_rank(of) ? 0 : static_cast<std::uint32_t>(of.shape.map.experts)),
-        targets(experts + of.shape.ranks()),
+        named(!is_by_rank(of)    ? static_cast<std::uint32_t>(of.shape.map.experts)
+              : places_ranks(of) ? of.shape.ranks()
+                                 : 0),
+        targets(named + of.shape.ranks()),
         per_token(~0U / of.shape.topk + 1) {}
 
   // An index below 2^16.
@@ -55,12 +58,18 @@ struct Counting {
   // Of the rank to which a row for the expert is sent.
   __device__ std::uint32_t target_of_row(std::int32_t id) const {
     const auto rank = static_cast<std::uint32_t>(exchange.shape.map.rank_of(id));
-    return experts + destination_of(exchange, rank);
+    return named + destination_of(exchange, rank);
+  }
+
+  // Where a lane of the expert has its place.
+  __device__ std::uint32_t target_of_place(std::int32_t id) const {
+    return static_cast<std::uint32_t>(
+        kBetweenNodes && is_by_rank(exchange) ? exchange.shape.map.rank_of(id) : id);
   }
 
   // The target whose counts are those of `target`: of a rank, the one to which its rows are sent.
   __device__ std::uint32_t target_of_counts(std::uint32_t target) const {
-    return target < experts ? target : experts + destination_of(exchange, target - experts);
+    return target < named ? target : named + destination_of(exchange, target - named);
   }
 
   // What part `part` counted for a target: its count, and above it CountMemory::number.
@@ -106,8 +115,8 @@ inline __device__ void fill_tile(const Counting& counting,
     const std::uint32_t token = counting.token_of(i);
     if (id >= 0) {
       std::uint32_t (&going)[kTargetsMax] = shared.going[token / kWarp];
-      if (counting.experts > 0) {
-        atomicOr(&going[id], 1U << token % kWarp);
+      if (counting.named > 0) {
+        atomicOr(&going[counting.target_of_place(id)], 1U << token % kWarp);
       }
       atomicOr(&going[counting.target_of_row(id)], 1U << token % kWarp);
     }
@@ -179,8 +188,8 @@ inline __device__ void store_tile(const Counting& counting,
       return static_cast<std::int32_t>(sum);
     };
     slots[i] = earlier(counting.target_of_row(id));
-    if (counting.experts > 0) {
-      places[i] = earlier(static_cast<std::uint32_t>(id));
+    if (counting.named > 0) {
+      places[i] = earlier(counting.target_of_place(id));
     }
   }
 }
@@ -217,7 +226,7 @@ __global__ void __launch_bounds__(kThreads)
   add_parts(counting);
   if (shared.part == kCountingParts - 1) {
     std::int32_t* counts = exchange.shape.counts_at(exchange.workspace) +
-                           (exchange.shape.map.experts - counting.experts);
+                           (exchange.shape.map.experts - static_cast<std::int32_t>(counting.named));
     counting.for_targets([&](std::uint32_t target) {
       const std::uint32_t from = counting.target_of_counts(target);
       const std::uint64_t of_part = device::load_relaxed(counting.word(shared.part, from));

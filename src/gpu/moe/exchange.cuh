@@ -77,6 +77,17 @@ inline __device__ std::byte* rows_from(const Exchange& exchange, std::uint32_t s
   return kBetweenNodes ? exchange.memory[exchange.relay_here[source]] : mine(exchange);
 }
 
+// Whether rows that came by node have a place among those of their source for each rank, which is no slot then. They say it themselves,
+// in rank layouts too.
+inline __device__ bool places_ranks(const Exchange& exchange) {
+  return kBetweenNodes && exchange.by_node && is_by_rank(exchange);
+}
+
+// Whether ranks of this node read the rows of `source` in one place, and answer them together.
+inline __device__ bool shares_rows(const Exchange& exchange, std::uint32_t source) {
+  return kBetweenNodes && exchange.by_node && is_remote(exchange, source);
+}
+
 // Number `index` of rows slot by slot: its slot, where each slot has one row of `sources` ranks, which are all or all but one.
 inline __device__ std::uint32_t slot_of(const Exchange& exchange,
                                         std::uint32_t index,

@@ -12,15 +12,6 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
-// Expert layouts alone have a row for each node (src/moe/api.cpp).
-template <typename Way>
-inline constexpr bool kMayShare = kBetweenNodes && !Way::kByRank;
-
-// Whether ranks of this node answer `source` together.
-inline __device__ bool shares_answer(const Exchange& exchange, std::uint32_t source) {
-  return kBetweenNodes && exchange.by_node && is_remote(exchange, source);
-}
-
 // One warp: the ranks of this node that have a part of the answer to a row, as bits. Each thread has the place of a lane.
 inline __device__ std::uint64_t ranks_with_parts(const Exchange& exchange, std::int32_t place) {
   const std::int32_t rank = place >= 0 ? exchange.me : mate_at(place);  // below 0: none
@@ -73,7 +64,7 @@ __device__ __noinline__ void store_part(const Terms& terms,
 template <typename Way>
 __device__ bool is_relay_for(const Combining<Way>& combining, std::uint32_t source) {
   const Exchange& exchange = combining.exchange;
-  return shares_answer(exchange, source) && exchange.relay_here[source] == exchange.me &&
+  return shares_rows(exchange, source) && exchange.relay_here[source] == exchange.me &&
          !combining.is_gone(source);
 }
 
@@ -171,7 +162,7 @@ template <typename Way>
 __device__ void await_far_heads(const Combining<Way>& combining) {
   const Exchange& exchange = combining.exchange;
   for (std::uint32_t rank = lane(); rank < exchange.shape.ranks(); rank += kWarp) {
-    if (shares_answer(exchange, rank) && !combining.is_gone(rank)) {
+    if (shares_rows(exchange, rank) && !combining.is_gone(rank)) {
       const std::byte* head = mine(exchange) + exchange.shape.head_at(combining.number(), rank);
       std::uint64_t data = 0;
       wait_for(

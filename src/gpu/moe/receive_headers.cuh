@@ -54,7 +54,7 @@ struct ReceiveMemory {
   std::int32_t begin[kRanksMax];  // WEFT_MOE_RANK_COMPACT: of each source's rows
   std::int32_t most_rows;
   std::uint32_t drawn;  // batches of rows that the block's warps took, where rows are many
-  // [source][local expert]: rows, then the first of them in x.
+  // [source][local expert]: rows, then the first of them in x; in rank layouts that place ranks, rows for this one as of the first expert.
   std::int32_t experts[kExpertsMax + kRanksMax];
   alignas(16) std::int32_t
       of_warp[2][MostReaders::kWarps];        // sums of a scan; every other one uses the other half
@@ -178,6 +178,13 @@ __device__ bool take_parcel(const Receiving<Path>& receiving,
   return await_parcel(exchange, receiving.entered, source, {from, first}, data, never_gives_up);
 }
 
+// In rank layouts, behind the headers. Of rows that came by node, some are for other ranks alone.
+template <typename Path>
+__device__ std::int32_t rows_for_this_rank(const Receiving<Path>& receiving, std::uint32_t source) {
+  const std::int32_t rows = receiving.shared.rows[source];
+  return places_ranks(receiving.exchange) ? min(rows, experts_of(receiving, source, 0)) : rows;
+}
+
 // One thread: where each source's rows begin, in rank layouts.
 template <typename Path>
 __device__ void begin_ranks(const Receiving<Path>& receiving) {
@@ -189,9 +196,10 @@ __device__ void begin_ranks(const Receiving<Path>& receiving) {
   for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
     shared.begin[source] =
         is_in_place ? static_cast<std::int32_t>(source * shape.max_tokens) : next;
-    next += shared.rows[source];
+    const std::int32_t rows = rows_for_this_rank(receiving, source);
+    next += rows;
     if (blockIdx.x == 0) {
-      receiving.call.counts[source] = shared.rows[source];
+      receiving.call.counts[source] = rows;
       receiving.call.offsets[source] = shared.begin[source];
     }
   }
@@ -207,7 +215,7 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
   const Exchange& exchange = receiving.exchange;
   ReceiveMemory& shared = receiving.shared;
   const std::uint32_t ranks = exchange.shape.ranks();
-  const std::uint32_t parcels = Path::kByRank ? 1 : 1 + local_experts(exchange);
+  const std::uint32_t parcels = parcels_for<Path>(exchange, local_experts(exchange));
   if (exchange.masks && blockIdx.x == 0) {
     decide(receiving, parcels);
   }

@@ -37,7 +37,7 @@ __device__ Routes read_routes(const Receiving<Path>& receiving, Word&& word) {
   if (lane() < shape.topk) {
     routes.id = static_cast<std::int32_t>(word(shape.row.ids_at() + lane() * 4));
     routes.weight = __uint_as_float(word(shape.row.weights_at() + lane() * 4));
-    if (!Path::kByRank) {
+    if (!Path::kByRank || kBetweenNodes) {
       routes.place = static_cast<std::int32_t>(word(shape.row.places_at() + lane() * 4));
     }
   }
@@ -66,8 +66,7 @@ __device__ void note_lane(const Receiving<Path>& receiving,
 inline __device__ std::int32_t place_elsewhere(const Exchange& exchange,
                                                std::uint32_t source,
                                                std::int32_t id) {
-  if (!kBetweenNodes || !exchange.by_node || !is_remote(exchange, source) || id < 0 ||
-      id >= exchange.shape.map.experts) {
+  if (!shares_rows(exchange, source) || id < 0 || id >= exchange.shape.map.experts) {
     return -1;
   }
   const std::int32_t rank = exchange.shape.map.rank_of(id);
@@ -113,6 +112,31 @@ __device__ void route_to_experts(const Receiving<Path>& receiving,
   }
 }
 
+// One warp, in rank layouts: the place of a row that came by node among those of its source for this rank, and what the plan keeps of
+// it; -1: none of its lanes is for this rank. `local`: the lane's expert here, or -1.
+template <typename Path>
+__device__ std::int32_t place_shared_row(const Receiving<Path>& receiving,
+                                         const Row& row,
+                                         const Routes& routes,
+                                         std::int32_t local) {
+  const Exchange& exchange = receiving.exchange;
+  const Shape& shape = exchange.shape;
+  const unsigned ours = __ballot_sync(kAllLanes, local >= 0);
+  const int first = ours == 0 ? 0 : __ffs(static_cast<int>(ours)) - 1;
+  const std::int32_t place = __shfl_sync(kAllLanes, routes.place, first);
+  if (lane() < shape.topk) {
+    at<std::int32_t>(receiving.call.plan,
+                     shape.plan().place_here_at(row.source, row.slot))[lane()] =
+        local >= 0 ? receiving.shared.begin[row.source] + place
+                   : place_elsewhere(exchange, row.source, routes.id);
+  }
+  if (ours == 0 && lane() == 0) {
+    note_lane(receiving, row, routes.token, ours);
+    receiving.shared.copies[Path::Takers::number()] = 0;
+  }
+  return ours == 0 ? -1 : place;
+}
+
 // One warp: the same for rank layouts, whose reader sees the ids and weights.
 template <typename Path>
 __device__ void route_to_rank(const Receiving<Path>& receiving,
@@ -122,12 +146,20 @@ __device__ void route_to_rank(const Receiving<Path>& receiving,
   const Shape& shape = exchange.shape;
   const std::uint32_t group = Path::Takers::number();
   const bool is_in_place = receiving.shows_all();
-  const std::int32_t at_row =
-      receiving.shared.begin[row.source] + static_cast<std::int32_t>(row.slot);
   std::int32_t local = -1;
   if (lane() < shape.topk) {
     local = routes.id - shape.map.first_of(exchange.me);
     local = static_cast<std::uint32_t>(local) < local_experts(exchange) ? local : -1;
+  }
+  auto in_order = static_cast<std::int32_t>(row.slot);  // among those of its source
+  if (shares_rows(exchange, row.source)) {
+    in_order = place_shared_row(receiving, row, routes, local);
+    if (in_order < 0) {
+      return;
+    }
+  }
+  const std::int32_t at_row = receiving.shared.begin[row.source] + in_order;
+  if (lane() < shape.topk) {
     const std::size_t packed_at = static_cast<std::size_t>(at_row) * shape.topk + lane();
     if (is_in_place) {
       *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = local;
@@ -137,10 +169,13 @@ __device__ void route_to_rank(const Receiving<Path>& receiving,
     }
   }
   const unsigned ours = __ballot_sync(kAllLanes, local >= 0);
+  std::byte* plan = receiving.call.plan;
+  if (lane() < (places_ranks(exchange) ? shape.topk : 1) && !shares_rows(exchange, row.source)) {
+    at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot))[lane()] =
+        lane() == 0 ? at_row : -1;
+  }
   if (lane() == 0) {
-    std::byte* plan = receiving.call.plan;
     note_lane(receiving, row, routes.token, ours);
-    *at<std::int32_t>(plan, shape.plan().place_here_at(row.source, row.slot)) = at_row;
     if (row.source == static_cast<std::uint32_t>(exchange.me)) {
       *at<std::int32_t>(plan, shape.plan().own_place_at(routes.token)) = at_row;
     }

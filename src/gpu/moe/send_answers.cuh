@@ -38,7 +38,8 @@ __device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t 
   }
   row.rows = at<std::int32_t>(plan, shape.plan().rows_here_at())[source];
   row.lane = *at<std::int32_t>(plan, shape.plan().lane_here_at(source, slot));
-  if (Group::warp() == 0 && lane() < (Way::kByRank ? 1 : shape.topk)) {
+  if (Group::warp() == 0 &&
+      lane() < (Way::kByRank && !shares_rows(exchange, source) ? 1 : shape.topk)) {
     row.place = at<std::int32_t>(plan, shape.plan().place_here_at(source, slot))[lane()];
     if (combining.weighs() && !combining.asks_for_weights()) {
       row.weight = at<float>(plan, shape.plan().weights_here_at(source, slot))[lane()];
@@ -98,8 +99,8 @@ __device__ void list_experts(const Combining<Way>& combining, const Answered& ro
       note_answer(combining, row, static_cast<std::size_t>(row.lane), 0);
     }
   }
-  if constexpr (kMayShare<Way>) {
-    if (shares_answer(exchange, row.source)) {
+  if constexpr (kBetweenNodes) {
+    if (shares_rows(exchange, row.source)) {
       note_part(combining, row.source, row.slot, place);  // instead
     }
   }
@@ -124,7 +125,7 @@ __device__ void send_answer(const Combining<Way>& combining,
   const Exchange& exchange = combining.exchange;
   const std::uint32_t group = Group::number();
   if constexpr (kRows == Rows::Many && Way::kByRank) {
-    if (lane() == 0 && row.place >= 0) {
+    if (lane() == 0 && row.place >= 0 && !shares_rows(exchange, row.source)) {
       combining.belt().begin_row(
           combining.pieces,
           combining.call.rows + static_cast<std::size_t>(row.place) * combining.call.stride);
@@ -134,8 +135,8 @@ __device__ void send_answer(const Combining<Way>& combining,
     list_experts(combining, row);
   }
   Group::sync<kRows>();
-  if constexpr (kMayShare<Way>) {
-    if (shares_answer(exchange, row.source)) {
+  if constexpr (kBetweenNodes) {
+    if (shares_rows(exchange, row.source)) {
       send_part<Type, kRows>(combining, words);
       return;
     }

@@ -1,7 +1,8 @@
 // Where the rows of a dispatch go, and the header that tells each rank of those that come. Slots and places:
 //
 //   slot      of a row among those of this source at one rank: earlier tokens that go there
-//   place     of a row among those of this source for one expert: earlier tokens that name it
+//   place     of a row among those of this source for one expert: earlier tokens that name it; in rank layouts with a row for each
+//             node, among those for one rank
 //
 // Both are counted, never drawn from a counter, so they are the same in every run. For few tokens each group counts for its
 // own ones; for many, count_places has done so before.
@@ -147,7 +148,13 @@ inline __device__ Earlier count_earlier(const Exchange& exchange,
   return earlier;
 }
 
-// All threads of a block: how many rows go to `rank` or its node (counts[0]), and to each of its experts.
+// Parcels of the header for a rank that has so many experts: the rows; and those for each expert, or, where they came by node, for that rank.
+template <typename Path>
+__device__ std::uint32_t parcels_for(const Exchange& exchange, std::uint32_t experts) {
+  return 1 + (Path::kByRank ? (places_ranks(exchange) ? 1 : 0) : experts);
+}
+
+// All threads of a block: how many rows go to `rank` or its node (counts[0]), and what else the header says.
 template <typename Path>
 __device__ void count_rows(const Exchange& exchange,
                            const Dispatch& call,
@@ -156,16 +163,19 @@ __device__ void count_rows(const Exchange& exchange,
                            std::uint32_t rank) {
   const Shape& shape = exchange.shape;
   const auto owner = static_cast<std::int32_t>(rank);
-  // Rank layouts say no more than the rows.
-  const auto experts = Path::kByRank ? 0U : static_cast<std::uint32_t>(shape.map.count_of(owner));
+  const auto of_rank = static_cast<std::uint32_t>(shape.map.count_of(owner));
+  const std::uint32_t parcels = parcels_for<Path>(exchange, of_rank);
+  const std::uint32_t experts = Path::kByRank ? 0 : of_rank;
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
   const Target target(exchange, rank);
   const bool are_counted = !Path::kFew && counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = shape.counts_at(exchange.workspace);
 #pragma unroll 1
-  for (std::uint32_t i = thread_of_block(); i <= experts; i += kThreads) {
-    const std::uint32_t from =
-        i == 0 ? static_cast<std::uint32_t>(shape.map.experts) + rank : first + i - 1;
+  for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
+    const auto ranks_at = static_cast<std::uint32_t>(shape.map.experts);
+    const std::uint32_t from = i == 0          ? ranks_at + rank
+                               : Path::kByRank ? ranks_at - shape.ranks() + rank
+                                               : first + i - 1;
     counts[i] = are_counted ? counted[from] : 0;
   }
   __syncthreads();
@@ -173,11 +183,15 @@ __device__ void count_rows(const Exchange& exchange,
 #pragma unroll 1
   for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
     bool goes = false;
+    bool goes_to_rank = false;
 #pragma unroll 1
     for (std::uint32_t i = 0; i < ids.topk; ++i) {
       const std::int32_t id = ids.at(token * ids.topk + i);
       goes = goes || target.has(id);
       const std::uint32_t local = static_cast<std::uint32_t>(id) - first;
+      if constexpr (kBetweenNodes && Path::kByRank) {
+        goes_to_rank = goes_to_rank || local < of_rank;
+      }
       if (Path::kByRank || local >= experts) {
         continue;  // experts are not counted, or this one is not there
       }
@@ -189,6 +203,9 @@ __device__ void count_rows(const Exchange& exchange,
     }
     if (goes) {
       atomicAdd(&counts[0], 1);
+    }
+    if (goes_to_rank && parcels > 1) {
+      atomicAdd(&counts[1], 1);
     }
   }
   __syncthreads();
@@ -236,7 +253,7 @@ __device__ void send_header(const Exchange& exchange,
   count_rows<Path>(exchange, call, ids, shared.counts, rank);
   const auto experts =
       static_cast<std::uint32_t>(shape.map.count_of(static_cast<std::int32_t>(rank)));
-  const std::uint32_t parcels = Path::kByRank ? 1 : 1 + experts;
+  const std::uint32_t parcels = parcels_for<Path>(exchange, experts);
   const auto me = static_cast<std::uint32_t>(exchange.me);
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
@@ -301,19 +318,12 @@ inline __device__ void find_slots_by_ranks(const Exchange& exchange,
   }
 }
 
-inline __device__ void find_slots(const Exchange& exchange,
-                                  const Ids& ids,
-                                  GroupMemory& group,
-                                  std::uint32_t token) {
-  const auto bit_of = [&](std::int32_t id) {
-    return id < 0 ? 0
-                  : std::uint64_t{1} << destination_of(
-                        exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(id)));
-  };
-  if (ids.ranks != nullptr) {
-    find_slots_by_ranks(exchange, ids, group, token);
-    return;
-  }
+// Adds to counts[lane] how many tokens before `token` have the bit of that lane's expert, bit_of(id).
+template <typename BitOf>
+__device__ void count_bits(const Ids& ids,
+                           std::uint32_t token,
+                           std::int32_t (&counts)[kTopkMax],
+                           BitOf&& bit_of) {
   const bool has_id = lane() < ids.topk;
   const std::uint64_t mine = has_id ? bit_of(ids.here[token * ids.topk + lane()]) : 0;
   std::int32_t going = 0;
@@ -331,7 +341,37 @@ inline __device__ void find_slots(const Exchange& exchange,
     }
   }
   if (going != 0) {
-    atomicAdd(&group.slots[lane()], going);
+    atomicAdd(&counts[lane()], going);
+  }
+}
+
+inline __device__ void find_slots(const Exchange& exchange,
+                                  const Ids& ids,
+                                  GroupMemory& group,
+                                  std::uint32_t token) {
+  if (ids.ranks != nullptr) {
+    find_slots_by_ranks(exchange, ids, group, token);
+    return;
+  }
+  const auto rank_of = [&](std::int32_t id) {
+    return static_cast<std::uint32_t>(exchange.shape.map.rank_of(id));
+  };
+  count_bits(ids, token, group.slots, [&](std::int32_t id) {
+    return id < 0 ? 0 : std::uint64_t{1} << destination_of(exchange, rank_of(id));
+  });
+  if (places_ranks(exchange)) {
+    count_bits(ids, token, group.places,
+               [&](std::int32_t id) { return id < 0 ? 0 : std::uint64_t{1} << rank_of(id); });
+  }
+}
+
+// Those of a group that counts slots, for its next token.
+inline __device__ void clear_slots(GroupMemory& group) {
+  if (Group::thread() < kTopkMax) {
+    group.slots[Group::thread()] = 0;
+    if (kBetweenNodes) {
+      group.places[Group::thread()] = 0;
+    }
   }
 }
 
@@ -342,8 +382,8 @@ __device__ Ids begin_ids(const Exchange& exchange,
                          SendMemory& shared,
                          RanksOfTokens* ranks) {
   Ids ids{call.ids, nullptr, nullptr, exchange.shape.map.experts, exchange.shape.topk};
-  if (Path::kCountsSlots && Group::thread() < kTopkMax) {
-    shared.group().slots[Group::thread()] = 0;
+  if (Path::kCountsSlots) {
+    clear_slots(shared.group());
   }
   if (!Path::kFew && counts_before(call.tokens, ids.topk)) {
     return ids;

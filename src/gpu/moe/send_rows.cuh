@@ -231,7 +231,7 @@ __device__ Lane lane_here(const Exchange& exchange,
   Lane found;
   if (lane() < ids.topk) {
     found.slot = group.slots[lane()];
-    found.place = Path::kCountsSlots ? 0 : group.places[lane()];
+    found.place = Path::kCountsSlots && !kBetweenNodes ? 0 : group.places[lane()];
     found.given = ids.here[token * ids.topk + lane()];
   }
   return found;
@@ -283,8 +283,8 @@ __device__ void prepare_token(const Sending<Path>& sending,
     }
   }
   Group::sync<kRows>();
-  if (Path::kCountsSlots && Group::thread() < kTopkMax) {
-    group.slots[Group::thread()] = 0;  // for the next token
+  if (Path::kCountsSlots) {
+    clear_slots(group);
   }
 }
 

@@ -101,7 +101,8 @@ struct PlanShape {
   }
 
   // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks; of a row that came by node, for those
-  // of other ranks of this node place_of_mate. Rank layouts: the first alone.
+  // of other ranks of this node place_of_mate. Rank layouts: the first alone; with a row for each node all, -1 but for the first
+  // where the row did not come so.
   WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
     return place_here + (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
   }

@@ -50,7 +50,7 @@ int find_sources(const Exchange& exchange, const Sources& call, weft_stream_t st
   const Shape& shape = exchange.shape;
   const bool is_by_rank =
       exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
-  const std::uint32_t lanes = is_by_rank ? 1 : shape.topk;
+  const std::uint32_t lanes = is_by_rank && shape.relayed == 0 ? 1 : shape.topk;
   for (std::int32_t* array : {call.ranks, call.tokens}) {
     if (const int error = cudaMemsetAsync(array, 0xFF, call.rows * sizeof(std::int32_t), stream);
         error != 0) {
