@@ -169,9 +169,9 @@ void GpuExchange::check() {
          config_.experts);
   }
   if (const std::uint32_t step = take(found.refused_step); step != 0) {
-    const int pe = ranks_.pes[static_cast<std::size_t>(found.refused_rank)];
+    const int pe = ranks_.pes[found.refused & UINT32_MAX];
     const char* name = step == WEFT_MOE_DISPATCH ? "dispatch" : "combine";
-    if (found.refused_mode == gpu::moe::kRefused) {
+    if (found.refused >> 32U == gpu::moe::kRefused) {
       fail(Status::Mismatch, "{} {}: PE {} could not take part; it has said why itself", name,
            found.refused_call, pe);
     }

@@ -243,9 +243,8 @@ inline __device__ void record_refusal(const Exchange& exchange,
                                       std::uint32_t rank,
                                       std::uint32_t mode) {
   Record& record = *exchange.record;
-  record.refused_rank = static_cast<std::int32_t>(rank);
-  record.refused_call = call;
-  record.refused_mode = mode;
+  device::store_relaxed(&record.refused_call, call);
+  device::store_relaxed(&record.refused, rank | std::uint64_t{mode} << 32U);
   // SYNC moe-record (pairs with src/moe/gpu_exchange.cpp): the step is written last.
   device::fence_release();
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));

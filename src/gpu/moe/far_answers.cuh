@@ -81,7 +81,7 @@ __device__ void add_answers(const Combining<Way>& combining,
   }
   // SYNC moe-staged: all of them are read by the put.
   device::fence_acquire();
-  state.answers[source] = 0;
+  device::store_relaxed(&state.answers[source], 0);
   put_answers(combining, source);
 }
 

@@ -142,7 +142,7 @@ inline __device__ void add_staged(const Exchange& exchange,
   }
   // SYNC moe-staged: all of them are read by the put.
   device::fence_acquire();
-  state.staged[rank] = 0;
+  device::store_relaxed(&state.staged[rank], 0);
   const auto me = static_cast<std::uint32_t>(exchange.me);
   if (const std::uint32_t rows = device::load_relaxed(&state.staged_rows[rank]); rows > 0) {
     post(exchange,

@@ -41,10 +41,10 @@ struct Record {
   std::uint32_t missing_step;  // a weft_moe_step
   std::uint32_t refused_step;  // a rank refused, or asked for another precision: its step, else 0
   std::uint64_t refused_call;
-  std::int32_t refused_rank;
-  std::uint32_t refused_mode;  // kRefused, or the other mode
-  std::uint32_t bad_id_seen;   // an id that is no expert's
-  std::int32_t bad_id_at;      // token * topk + lane
+  // That rank, and in the upper half kRefused or its mode: in one word, as several threads may find one each.
+  std::uint64_t refused;
+  std::uint32_t bad_id_seen;  // an id that is no expert's
+  std::int32_t bad_id_at;     // token * topk + lane
   std::int64_t bad_id;
 };
 
