@@ -180,7 +180,7 @@ void run_absence_from_combine(weft_moe_row_per row_per, int absent) {
   suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
   gpu.fetch(received);
   if (suite::pe_count() > 2 && suite::me() == (absent == 0 ? 1 : absent - 1)) {
-    ::usleep(static_cast<useconds_t>(timeout_s() * 0.6e6));
+    ::usleep(static_cast<useconds_t>(timeout_s() * 0.3e6));
   }
   if (suite::me() != absent) {
     const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, WEFT_MOE_WEIGHTS_OF_DISPATCH,
