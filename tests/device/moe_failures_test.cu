@@ -120,11 +120,6 @@ DEVICE_TEST(moe_rejoin, "a PE that was left out comes back, and all have the bit
   }
 }
 
-// Whether a row for each node is another thing than one for each rank.
-bool has_mates_and_others() {
-  return weft_node_count() > 1 && weft_node_count() < suite::pe_count();
-}
-
 void run_other_weights(weft_moe_row_per row_per) {
   const Sizes sizes = few_tokens();
   const Pair pair(sizes, WEFT_MOE_ERROR, row_per);

@@ -191,6 +191,11 @@ class OnGpu {
   Array<T> array_;
 };
 
+// Whether a row for each node is another thing than one for each rank.
+inline bool has_mates_and_others() {
+  return weft_node_count() > 1 && weft_node_count() < suite::pe_count();
+}
+
 // One exchange in each memory.
 class Pair {
  public:

@@ -450,6 +450,18 @@ std::uint64_t bytes_put_in(Call&& call) {
   return after - before;
 }
 
+// A combine of the GPU alone.
+void combine_on_gpu(const Pair& pair,
+                    const GpuDispatch& gpu,
+                    const weft_moe_outputs& outputs,
+                    const Array<std::byte>& out) {
+  suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(), &outputs,
+                                                 out.get(), nullptr),
+                      "weft_moe_combine_on_stream");
+  suite::require_cuda(cudaDeviceSynchronize(), "a combine");
+  suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
+}
+
 // Bytes that this PE puts in a dispatch and in a combine of the GPU.
 struct PutBytes {
   std::uint64_t dispatch;
@@ -472,13 +484,7 @@ PutBytes bytes_put(const Sizes& sizes, weft_moe_row_per row_per) {
   const weft_moe_weighting weighting =
       pair.is_by_rank() ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH;
   const weft_moe_outputs outputs{gpu.rows().x, 0, WEFT_MOE_REDUCED, weighting, nullptr};
-  bytes.combine = bytes_put_in([&] {
-    suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
-                                                   &outputs, out.get(), nullptr),
-                        "weft_moe_combine_on_stream");
-    suite::require_cuda(cudaDeviceSynchronize(), "a combine");
-    suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
-  });
+  bytes.combine = bytes_put_in([&] { combine_on_gpu(pair, gpu, outputs, out); });
   return bytes;
 }
 
@@ -492,7 +498,7 @@ void expect_fewer_bytes(const char* name, std::uint64_t per_node, std::uint64_t 
 
 DEVICE_TEST(moe_row_per_node,
             "a row for each node brings what a row for each rank does, with fewer bytes") {
-  if (weft_node_count() == 1 || weft_node_count() == suite::pe_count()) {
+  if (!has_mates_and_others()) {
     suite::skip("needs several nodes, one of them of several PEs");
     return;
   }
@@ -581,13 +587,7 @@ DEVICE_TEST(moe_writes, "between nodes a call makes few writes for each rank") {
     for (const weft_moe_precision precision : {WEFT_MOE_REDUCED, WEFT_MOE_FP8}) {
       const weft_moe_outputs outputs{gpu.rows().x, 0, precision, WEFT_MOE_WEIGHTS_OF_DISPATCH,
                                      nullptr};
-      expect_few_writes("combine", 2, [&] {
-        suite::require_weft(weft_moe_combine_on_stream(pair.device(), WEFT_MOE_BOTH, gpu.plan(),
-                                                       &outputs, out.get(), nullptr),
-                            "weft_moe_combine_on_stream");
-        suite::require_cuda(cudaDeviceSynchronize(), "a combine");
-        suite::require_weft(weft_moe_check(pair.device()), "weft_moe_check");
-      });
+      expect_few_writes("combine", 2, [&] { combine_on_gpu(pair, gpu, outputs, out); });
     }
   }
 }

@@ -12,6 +12,30 @@
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
 
+// Whether the node for which `relay` answers may not do so, as a rank there did not come.
+inline __device__ bool lacks_rank(const Exchange& exchange, std::uint32_t relay) {
+  bool lacks = false;
+  for (std::uint32_t rank = 0; exchange.by_node && rank < exchange.shape.ranks(); ++rank) {
+    lacks = lacks || (exchange.relay_there[rank] == relay && is_missing(exchange, rank));
+  }
+  return lacks;
+}
+
+// One thread: whether what `word` tells of, from `rank`, is here.
+template <typename Way>
+__device__ bool await_word(const Combining<Way>& combining,
+                           std::uint32_t rank,
+                           const std::uint64_t* word) {
+  const Exchange& exchange = combining.exchange;
+  const bool has_come = wait_for(
+      exchange, combining.entered, rank,
+      [&] { return device::load_relaxed(word) == combining.number(); },
+      [&] { return combining.differs(rank) || (kBetweenNodes && lacks_rank(exchange, rank)); });
+  // SYNC moe-word (pairs with src/gpu/moe/words.cuh): what the group reads behind its barrier.
+  device::fence_acquire();
+  return has_come;
+}
+
 // One warp: the ranks of this node that have a part of the answer to a row, as bits. Each thread has the place of a lane.
 inline __device__ std::uint64_t ranks_with_parts(const Exchange& exchange, std::int32_t place) {
   const std::int32_t rank = place >= 0 ? exchange.me : mate_at(place);  // below 0: none
@@ -90,12 +114,7 @@ __device__ void list_parts(const Combining<Way>& combining,
     const auto* word = at<std::uint64_t>(
         mine(exchange),
         staging.put_part_at(combining.number(), exchange.place_here[source], slot, lane()));
-    has_come = wait_for(
-        exchange, combining.entered, rank,
-        [&] { return device::load_relaxed(word) == combining.number(); },
-        [&] { return combining.differs(rank); });
-    // SYNC moe-word (pairs with src/gpu/moe/words.cuh): what the group reads behind its barrier.
-    device::fence_acquire();
+    has_come = await_word(combining, rank, word);
   }
   __syncwarp();
   const unsigned come = __ballot_sync(kAllLanes, has_come);
@@ -171,15 +190,6 @@ __device__ void await_far_heads(const Combining<Way>& combining) {
     }
   }
   __syncwarp();
-}
-
-// Whether the node for which `relay` answers may not do so, as a rank there did not come.
-inline __device__ bool lacks_rank(const Exchange& exchange, std::uint32_t relay) {
-  bool lacks = false;
-  for (std::uint32_t rank = 0; exchange.by_node && rank < exchange.shape.ranks(); ++rank) {
-    lacks = lacks || (exchange.relay_there[rank] == relay && is_missing(exchange, rank));
-  }
-  return lacks;
 }
 
 }  // namespace weft::gpu::moe::WEFT_MOE_KERNELS

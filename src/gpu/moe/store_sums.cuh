@@ -20,13 +20,7 @@ __device__ bool await_answer(const Combining<Way>& combining,
                          ? far_answered(combining, rank)
                          : at<std::uint64_t>(mine(exchange),
                                              exchange.shape.answered_at(combining.number(), index));
-  const bool has_come = wait_for(
-      exchange, combining.entered, rank,
-      [&] { return device::load_relaxed(word) == combining.number(); },
-      [&] { return combining.differs(rank) || (kBetweenNodes && lacks_rank(exchange, rank)); });
-  // SYNC moe-word (pairs with src/gpu/moe/words.cuh): what the group reads behind its barrier.
-  device::fence_acquire();
-  return has_come;
+  return await_word(combining, rank, word);
 }
 
 // What the plan says of a token of this rank, if it is one (the plan has room for all); each thread of a warp has one of its lanes.
