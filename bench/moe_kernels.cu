@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/multi/programs/sent_counts.hpp"
+
 namespace {
 
 constexpr int kHidden = 7168;
@@ -190,27 +192,13 @@ class Pair {
   std::uint16_t* out_ = nullptr;
 };
 
-// That this PE has put over rails.
-std::uint64_t put_bytes() {
-  std::uint64_t sum = 0;
-  for (int pe = 0; pe < weft_pe_count(); ++pe) {
-    std::vector<weft_peer_rail_counters> rails(
-        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
-    weft_peer_counters(pe, rails.data(), rails.size());
-    for (const weft_peer_rail_counters& rail : rails) {
-      sum += rail.put_bytes;
-    }
-  }
-  return sum;
-}
-
 // Of one run of a body.
 struct Cost {
   double us;
   double bytes;
 };
 
-// The median over samples of the time of one of `kChained` runs of `body`.
+// The median over samples of the time of one of `kChained` runs of `body`, and what this PE puts in one.
 Cost cost_of(cudaStream_t stream,
              const Options& options,
              bool in_graph,
@@ -234,7 +222,7 @@ Cost cost_of(cudaStream_t stream,
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
   std::vector<float> times;
-  const std::uint64_t before = put_bytes();
+  const std::uint64_t before = weft::programs::all_put_bytes();
   for (int sample = 0; sample <= options.samples; ++sample) {
     require(weft_barrier_all() == WEFT_OK, "weft_barrier_all");
     cudaEventRecord(begin, stream);
@@ -258,7 +246,7 @@ Cost cost_of(cudaStream_t stream,
     cudaGraphExecDestroy(replayed);
     cudaGraphDestroy(graph);
   }
-  const auto bytes = static_cast<double>(put_bytes() - before);
+  const auto bytes = static_cast<double>(weft::programs::all_put_bytes() - before);
   return {times[times.size() / 2], bytes / kChained / (options.samples + 1)};
 }
 

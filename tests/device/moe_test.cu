@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/device/moe_pair.cuh"
+#include "tests/multi/programs/sent_counts.hpp"
 
 namespace {
 
@@ -425,27 +426,13 @@ DEVICE_TEST(moe_refusal,
   }
 }
 
-// Bytes that this PE has put over rails.
-std::uint64_t sum_of_puts() {
-  std::uint64_t sum = 0;
-  for (int pe = 0; pe < suite::pe_count(); ++pe) {
-    std::vector<weft_peer_rail_counters> rails(
-        static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
-    weft_peer_counters(pe, rails.data(), rails.size());
-    for (const weft_peer_rail_counters& rail : rails) {
-      sum += rail.put_bytes;
-    }
-  }
-  return sum;
-}
-
 // Bytes that this PE puts in `call`.
 template <typename Call>
 std::uint64_t bytes_put_in(Call&& call) {
   suite::require_weft(weft_barrier_all(), "weft_barrier_all");
-  const std::uint64_t before = sum_of_puts();
+  const std::uint64_t before = weft::programs::all_put_bytes();
   call();
-  const std::uint64_t after = sum_of_puts();
+  const std::uint64_t after = weft::programs::all_put_bytes();
   suite::require_weft(weft_barrier_all(), "weft_barrier_all");
   return after - before;
 }
@@ -537,25 +524,14 @@ DEVICE_TEST(moe_row_per_node,
   }
 }
 
-// Signals that this PE has sent over rails.
-std::uint64_t sent_signals() {
-  std::vector<weft_rail_counters> rails(static_cast<std::size_t>(weft_counters(nullptr, 0)));
-  weft_counters(rails.data(), rails.size());
-  std::uint64_t sum = 0;
-  for (const weft_rail_counters& rail : rails) {
-    sum += rail.tx_signals;
-  }
-  return sum;
-}
-
 // `call` posts all of its writes: from one to `most` for each rank of another node.
 template <typename Call>
 void expect_few_writes(const char* name, std::uint64_t most, Call&& call) {
   const auto far = static_cast<std::uint64_t>(suite::pe_count() - weft_node_pe_count());
   suite::require_weft(weft_barrier_all(), "weft_barrier_all");
-  const std::uint64_t before = sent_signals();
+  const std::uint64_t before = weft::programs::sent_signals();
   call();
-  const std::uint64_t writes = sent_signals() - before;
+  const std::uint64_t writes = weft::programs::sent_signals() - before;
   suite::require_weft(weft_barrier_all(), "weft_barrier_all");
   if (writes > most * far || writes < far) {
     suite::fail("%s: %llu writes to %llu ranks of other nodes", name,

@@ -3,10 +3,11 @@
 // Threads: any.
 #pragma once
 
-#include <weft/weft.hpp>
+#include <weft/weft.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace weft::programs {
@@ -24,8 +25,8 @@ inline std::uint64_t sent_signals() {
 
 // By PE, the bytes that this one has put there.
 inline std::vector<std::uint64_t> put_bytes() {
-  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(weft::pe_count()));
-  for (int pe = 0; pe < weft::pe_count(); ++pe) {
+  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(weft_pe_count()));
+  for (int pe = 0; pe < weft_pe_count(); ++pe) {
     std::vector<weft_peer_rail_counters> rails(
         static_cast<std::size_t>(weft_peer_counters(pe, nullptr, 0)));
     weft_peer_counters(pe, rails.data(), rails.size());
@@ -34,6 +35,12 @@ inline std::vector<std::uint64_t> put_bytes() {
     }
   }
   return bytes;
+}
+
+// To all PEs.
+inline std::uint64_t all_put_bytes() {
+  const std::vector<std::uint64_t> bytes = put_bytes();
+  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
 }
 
 }  // namespace weft::programs
