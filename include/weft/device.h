@@ -36,8 +36,8 @@ WEFT_EXPORT int weft_device_init(void);
 /* 1 between weft_device_init and weft_finalize, else 0. */
 WEFT_EXPORT int weft_device_initialized(void);
 
-/* WEFT_OK, or the reason why a kernel of this PE aborted: the message of weft_last_error names the operation
- * and the PE. After a failed kernel, CUDA calls of this process fail. */
+/* WEFT_OK, or the reason why a kernel of this PE aborted, or why what it asked for between nodes was not done: the
+ * message of weft_last_error names the operation and the PE. After a failed kernel, CUDA calls of this process fail. */
 WEFT_EXPORT int weft_device_check(void);
 
 /* ---- Symmetric device memory (collective; the arguments must be the same on all PEs) --------------- */

@@ -222,6 +222,34 @@ void unreadable_source() {
   end_of_kernel();
 }
 
+__global__ void put_large_and_wait(int* dest, const int* source, int pe, std::uint64_t* word) {
+  wd::put<wd::Block>(dest, source, 4096, pe);
+  wd::signal_wait_until(word, wd::Comparison::Eq, 42);
+}
+
+// Within what the heap may become, where no block is: the kernel does not notice, the proxy does.
+void beyond_blocks(bool waits) {
+  open();
+  auto* on_gpu = static_cast<int*>(weft_device_malloc(1 << 20U));
+  auto* word = static_cast<std::uint64_t*>(weft_device_calloc(1, 8));
+  constexpr std::size_t kInts = std::size_t{2} << 30U;
+  const int next = (weft_pe() + 1) % weft_pe_count();
+  if (waits) {
+    put_large_and_wait<<<1, 32>>>(on_gpu + kInts, on_gpu, next, word);
+  } else {
+    put_large_from<<<1, 32>>>(on_gpu + kInts, on_gpu, next);
+  }
+  end_of_kernel();
+}
+
+void beyond_blocks_quiet() {
+  beyond_blocks(false);
+}
+
+void beyond_blocks_waits() {
+  beyond_blocks(true);
+}
+
 void killed_waiting() {
   killed(false);
 }
@@ -250,6 +278,8 @@ constexpr Case kCases[] = {{"no-gpu", &no_gpu},
                            {"not-cooperative", &not_cooperative},
                            {"waits-for-ever", &waits_for_ever},
                            {"unreadable-source", &unreadable_source},
+                           {"beyond-blocks", &beyond_blocks_quiet},
+                           {"beyond-blocks-waits", &beyond_blocks_waits},
                            {"killed-waiting", &killed_waiting},
                            {"killed-meeting", &killed_meeting}};
 

@@ -3,6 +3,7 @@ say why they skip where there is no GPU. What needs a GPU runs on an emulated on
 rest is skipped."""
 import os
 import pathlib
+import re
 import subprocess
 import time
 
@@ -178,4 +179,15 @@ def test_a_kernel_that_waits_says_where_and_a_timeout_ends_the_job(start_bad_inp
 def test_a_source_that_nothing_is_at_is_an_error_with_its_address(start_bad_input):
     done = start_bad_input(2, "unreadable-source", WEFT_DEVICE_SHARED="yes", WEFT_NODE_SIZE="1", WEFT_TIMEOUT_S="30")
     assert "from 0x400000000000 failed: " in done.stderr, done.stdout + done.stderr
+    assert "WEFT_TIMEOUT_S" not in done.stderr
+
+
+# Whether the kernel still waits when its command is refused is not known, if it waits for that command alone.
+@pytest.mark.parametrize("case, words", [
+    ("beyond-blocks", r"a (command \(1\) to PE 1 failed: invalid argument|kernel ended in put .*: a command of this GPU has been refused)"),
+    ("beyond-blocks-waits", r"a kernel ended in wait_until \(block 0\): a command of this GPU has been refused")])
+def test_a_command_that_the_proxy_refuses_is_an_error(start_bad_input, case, words):
+    done = start_bad_input(2, case, WEFT_DEVICE_SHARED="yes", WEFT_NODE_SIZE="1", WEFT_TIMEOUT_S="60")
+    assert re.search("PE 0: weft_device_check: -1: " + words, done.stdout), done.stdout + done.stderr
+    assert "PE 0: error: the GPU asked for a command of kind 1 with PE 1, 16384 bytes" in done.stderr
     assert "WEFT_TIMEOUT_S" not in done.stderr

@@ -155,6 +155,7 @@ TEST_F(Watched, AFailedCopyEndsKernelsThatWait) {
 }
 
 TEST_F(Watched, ARefusedCommandEndsThemToo) {
+  EXPECT_EQ(watch_.failure_status(), Status::Ok);
   for (int i = 0; i < 3; ++i) {  // a faulty kernel repeats its error
     watch_.give_up(FailureKind::CommandRefused, "a command (3) to PE 1 failed: invalid argument");
   }
@@ -162,6 +163,9 @@ TEST_F(Watched, ARefusedCommandEndsThemToo) {
   // SYNC device-abort (pairs with src/runtime/device/watch.cpp): as a kernel reads it.
   EXPECT_EQ(AtomicRef(page_.abort.kind).load(std::memory_order_acquire),
             static_cast<std::uint32_t>(FailureKind::CommandRefused));
+  // Also if no kernel waited for it.
+  EXPECT_EQ(watch_.failure(), "a command (3) to PE 1 failed: invalid argument");
+  EXPECT_EQ(watch_.failure_status(), Status::InvalidArgument);
 }
 
 // A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion when one changes.

@@ -164,12 +164,20 @@ DeviceWatch::~DeviceWatch() {
   thread_.join();
 }
 
-std::optional<std::string> DeviceWatch::failure() const {
+std::optional<std::string> DeviceWatch::ended_kernel() const {
   // SYNC failure-record (pairs with include/weft/device/failure.cuh): `kind` was written last.
   if (AtomicRef(page_.failure.kind).load(std::memory_order_acquire) == 0) {
     return std::nullopt;
   }
   return describe_failure(page_.failure);
+}
+
+std::optional<std::string> DeviceWatch::failure() const {
+  if (auto text = ended_kernel()) {
+    return text;
+  }
+  const std::lock_guard lock(mutex_);
+  return given_up_;
 }
 
 Status DeviceWatch::failure_status() const {
@@ -189,6 +197,8 @@ Status DeviceWatch::failure_status() const {
 void DeviceWatch::give_up(FailureKind kind, const std::string& why) {
   if (end_kernels(kind, -1)) {
     log::error("device: {}", why);
+    const std::lock_guard lock(mutex_);
+    given_up_ = why;
   }
 }
 
@@ -247,7 +257,7 @@ void DeviceWatch::look_at_waits() {
 void DeviceWatch::look() {
   look_at_proxy();
   look_at_waits();
-  if (const auto text = failure(); text && !has_said_) {
+  if (const auto text = ended_kernel(); text && !has_said_) {
     has_said_ = true;
     log::error("{}", *text);
     if (failure_status() == Status::Timeout) {

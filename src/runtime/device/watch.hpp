@@ -37,6 +37,7 @@ class DeviceWatch {
   DeviceWatch& operator=(const DeviceWatch&) = delete;
   ~DeviceWatch();
 
+  // Why a kernel ended, or why the library gave up what a kernel had asked for, even if none waited for it.
   [[nodiscard]] std::optional<std::string> failure() const;
   [[nodiscard]] Status failure_status() const;
 
@@ -48,6 +49,7 @@ class DeviceWatch {
   void look();
   void look_at_proxy();
   void look_at_waits();
+  [[nodiscard]] std::optional<std::string> ended_kernel() const;
   // False: they were told to end before.
   bool end_kernels(device::FailureKind kind, std::int32_t pe);
 
@@ -57,8 +59,9 @@ class DeviceWatch {
   const std::uint64_t& proxy_pass_ns_;
   bool has_said_ = false;
   std::uint64_t said_of_pass_ns_ = 0;
-  std::uint32_t said_of_wait_ = 0;  // the number of the last report
-  std::mutex mutex_;
+  std::uint32_t said_of_wait_ = 0;       // the number of the last report
+  std::optional<std::string> given_up_;  // under the mutex
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
   std::thread thread_;  // last: starts when everything else is constructed
