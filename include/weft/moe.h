@@ -72,7 +72,7 @@ typedef enum weft_moe_row_per {
   WEFT_MOE_ROW_PER_AUTO = 0, /* NODE if nodes have several ranks, and it may be; else RANK */
   WEFT_MOE_ROW_PER_RANK,     /* to each rank that owns one of its experts */
   WEFT_MOE_ROW_PER_NODE /* once to each node, where all ranks read it; a sum comes back as one row per node. In
-        * GPU memory: not with WEFT_MOE_RANK_MAJOR or WEFT_MOE_MASK */
+        * GPU memory: not with WEFT_MOE_MASK */
 } weft_moe_row_per;
 
 typedef enum weft_moe_memory { WEFT_MOE_HOST = 0, WEFT_MOE_DEVICE } weft_moe_memory;

@@ -107,9 +107,9 @@ std::string sizes_error(const weft_moe_config& config) {
   const bool is_by_rank =
       config.layout == WEFT_MOE_RANK_MAJOR || config.layout == WEFT_MOE_RANK_COMPACT;
   if (config.row_per == WEFT_MOE_ROW_PER_NODE && config.memory == WEFT_MOE_DEVICE &&
-      (config.layout == WEFT_MOE_RANK_MAJOR || config.on_timeout == WEFT_MOE_MASK)) {
-    return "row_per is node, which in GPU memory is not there for WEFT_MOE_RANK_MAJOR, whose rows "
-           "stay in place, nor with WEFT_MOE_MASK; give auto or rank";
+      config.on_timeout == WEFT_MOE_MASK) {
+    return "row_per is node, which in GPU memory is not there with WEFT_MOE_MASK; give auto or "
+           "rank";
   }
   if (config.outputs_in_place != 0 && (config.memory != WEFT_MOE_DEVICE || !is_by_rank)) {
     return "outputs_in_place is for exchanges in GPU memory with a rank layout; leave it 0 for "

@@ -17,8 +17,7 @@ namespace {
 
 // Whether a row goes once to each node, where nodes have several ranks.
 bool may_share(const weft_moe_config& config) {
-  return config.row_per != WEFT_MOE_ROW_PER_RANK && config.on_timeout == WEFT_MOE_ERROR &&
-         config.layout != WEFT_MOE_RANK_MAJOR;
+  return config.row_per != WEFT_MOE_ROW_PER_RANK && config.on_timeout == WEFT_MOE_ERROR;
 }
 
 // What is answered between nodes, by each rank or by all of a node together.
@@ -30,6 +29,7 @@ void place_answers(const weft_moe_config& config, const Ranks& ranks, gpu::moe::
     return;
   }
   shape.relayed = static_cast<std::uint32_t>(groups.sources_max());
+  shape.shares_apart = config.layout == WEFT_MOE_RANK_MAJOR;
   shape.parts = std::min(shape.topk, static_cast<std::uint32_t>(groups.mates_max()));
   shape.staged_places = shape.relayed;
   shape.far_places = static_cast<std::uint32_t>(std::set(nodes.begin(), nodes.end()).size());

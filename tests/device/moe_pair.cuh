@@ -375,6 +375,10 @@ inline void compare(const Pair& pair,
     return;
   }
   const std::size_t lanes = Received::lanes(pair);
+  if (pair.sizes().layout == WEFT_MOE_RANK_MAJOR && expected.ids != found.ids) {
+    suite::fail("%s: ids differ, also those of slots without a row", what);
+    return;
+  }
   for (std::size_t part = 0; part < pair.parts(); ++part) {
     const bool is_compact = pair.sizes().layout == WEFT_MOE_EXPERT_COMPACT;
     const auto begin = static_cast<std::size_t>(expected.offsets[part]);

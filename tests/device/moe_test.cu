@@ -259,8 +259,11 @@ void give(GpuDispatch& gpu, const Tokens& next, cudaStream_t stream) {
 }
 
 // A graph of a pair, replayed with new routes. `in_place`: rows by rank go back from where peers read them.
-void replay_pairs(const Sizes& sizes, bool in_place, std::uint32_t replays) {
-  const Pair pair(sizes);
+void replay_pairs(const Sizes& sizes,
+                  bool in_place,
+                  std::uint32_t replays,
+                  weft_moe_row_per row_per = WEFT_MOE_ROW_PER_RANK) {
+  const Pair pair(sizes, WEFT_MOE_ERROR, row_per);
   const weft_moe_weighting weighting =
       pair.is_by_rank() ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH;
   Tokens tokens = make_tokens(sizes, 0, 0);  // all of them
@@ -318,6 +321,9 @@ void replay_pairs(const Sizes& sizes, bool in_place, std::uint32_t replays) {
 DEVICE_TEST(moe_graph, "a graph of a pair, replayed with new routes") {
   Sizes sizes = bfloat16_rows(32, 256, 16, 4, WEFT_MOE_EXPERT_PADDED, 0.1);
   replay_pairs(sizes, false, suite::turns(10000, 30));
+  if (has_mates_and_others()) {
+    replay_pairs(sizes, false, suite::turns(10000, 10), WEFT_MOE_ROW_PER_NODE);
+  }
   sizes.layout = WEFT_MOE_RANK_COMPACT;
   replay_pairs(sizes, true, suite::turns(10000, 30));
 }
@@ -491,14 +497,17 @@ DEVICE_TEST(moe_row_per_node,
   }
   const auto run = [](int tokens, int hidden, int experts, int topk, weft_moe_layout layout,
                       weft_moe_row_per row_per = WEFT_MOE_ROW_PER_NODE) {
+    // In rank_major memory comes again in the fourth.
+    const std::uint64_t rounds = suite::turns(4, layout == WEFT_MOE_RANK_MAJOR ? 4 : 1);
     run_case({tokens, hidden, experts_for(experts), topk, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
               WEFT_MOE_BF16, WEFT_MOE_BF16, layout, 4, 0.1, false},
-             suite::turns(3, 1), row_per);
+             rounds, row_per);
   };
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED, WEFT_MOE_ROW_PER_AUTO);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_PADDED);
   run(24, 512, 13, 4, WEFT_MOE_EXPERT_COMPACT);
   run(24, 512, 13, 4, WEFT_MOE_RANK_COMPACT);
+  run(24, 512, 13, 4, WEFT_MOE_RANK_MAJOR);
   run(3, 16, 4, 32, WEFT_MOE_EXPERT_COMPACT);
   run(200, 64, 32, 2, WEFT_MOE_EXPERT_COMPACT);   // of many rows one rank of the node has no expert
   run(300, 32, 24, 8, WEFT_MOE_EXPERT_COMPACT);   // counted by a kernel of its own
@@ -507,7 +516,11 @@ DEVICE_TEST(moe_row_per_node,
   run(200, 64, 32, 2, WEFT_MOE_RANK_COMPACT);
   run(300, 32, 24, 8, WEFT_MOE_RANK_COMPACT);
   run(4500, 16, 24, 3, WEFT_MOE_RANK_COMPACT);
-  for (const weft_moe_layout layout : {WEFT_MOE_EXPERT_COMPACT, WEFT_MOE_RANK_COMPACT}) {
+  run(3, 16, 4, 32, WEFT_MOE_RANK_MAJOR, WEFT_MOE_ROW_PER_AUTO);
+  run(200, 64, 32, 2, WEFT_MOE_RANK_MAJOR);
+  run(300, 32, 24, 8, WEFT_MOE_RANK_MAJOR);
+  for (const weft_moe_layout layout :
+       {WEFT_MOE_EXPERT_COMPACT, WEFT_MOE_RANK_COMPACT, WEFT_MOE_RANK_MAJOR}) {
     const Sizes sizes = bfloat16_rows(64, 1024, 16, 8, layout);
     const PutBytes per_rank = bytes_put(sizes, WEFT_MOE_ROW_PER_RANK);
     for (const weft_moe_row_per row_per : {WEFT_MOE_ROW_PER_NODE, WEFT_MOE_ROW_PER_AUTO}) {

@@ -85,6 +85,9 @@ void add_what_is_for_other_nodes(const Shape& shape, Pieces& pieces) {
     for (std::uint32_t rank = 0; rank < shape.ranks(); ++rank) {
       pieces.add(staging.counts_at(call, rank), shape.parcels_of_counts() * kParcel);
       pieces.add(staging.row_at(call, rank, 0), shape.max_tokens * shape.row.bytes());
+      if (shape.shares_apart) {
+        pieces.add(staging.shared_row_at(call, rank, 0), shape.max_tokens * shape.row.bytes());
+      }
     }
   }
   for (std::uint64_t call = 0; call < kParities; ++call) {
@@ -122,8 +125,14 @@ TEST(MoeGpuLayout, NothingOverlapsWithinANode) {
 }
 
 TEST(MoeGpuLayout, NothingOverlapsBetweenNodes) {
-  for (const bool by_node : {false, true}) {
-    Shape shape = small_shape(2);
+  struct Kind {
+    bool by_node, shares_apart;
+  };
+
+  for (const auto& [by_node, shares_apart] :
+       {Kind{false, false}, Kind{true, false}, Kind{true, true}}) {
+    Shape shape = small_shape(shares_apart ? 3 : 2);
+    shape.shares_apart = shares_apart;
     shape.stages = true;
     shape.staged_places = by_node ? 3 : shape.ranks();
     shape.far_places = by_node ? 4 : shape.ranks();

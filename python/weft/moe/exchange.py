@@ -79,7 +79,7 @@ class Exchange:
     breaks the exchange; "mask" continues without them (Exchange.active_mask).
 
     row_per: between nodes a row is sent to each "rank" that needs it, or once to each "node", whose ranks then read it there,
-    and one sum comes back. "auto": "node" if nodes have several ranks; on GPUs not in rank_major or with a mask.
+    and one sum comes back. "auto": "node" if nodes have several ranks; on GPUs not with a mask.
 
     device: "cpu", or "cuda": then arrays are torch's tensors on this PE's GPU, and calls enqueue
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many

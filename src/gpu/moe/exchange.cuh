@@ -88,6 +88,11 @@ inline __device__ bool shares_rows(const Exchange& exchange, std::uint32_t sourc
   return kBetweenNodes && exchange.by_node && is_remote(exchange, source);
 }
 
+// Whether rows of `source` are not shown where they arrive, in a layout whose rows are.
+inline __device__ bool arrives_apart(const Exchange& exchange, std::uint32_t source) {
+  return kBetweenNodes && exchange.shape.shares_apart && is_remote(exchange, source);
+}
+
 // Number `index` of rows slot by slot: its slot, where each slot has one row of `sources` ranks, which are all or all but one.
 inline __device__ std::uint32_t slot_of(const Exchange& exchange,
                                         std::uint32_t index,

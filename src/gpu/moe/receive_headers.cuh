@@ -107,7 +107,7 @@ struct Receiving {
 
   __device__ std::uint64_t number() const { return entered.number; }
 
-  // Rows stay where they arrive, and the reader sees all slots.
+  // Rows stay where they arrive, but for those that arrive apart, and the reader sees all slots.
   __device__ bool shows_all() const {
     return Path::kByRank && exchange.layout == WEFT_MOE_RANK_MAJOR;
   }

@@ -1,6 +1,6 @@
 // The receive of a dispatch. Every block works out where each expert's rows begin (receive_headers.cuh); then each group
-// waits for rows and brings them to their places. In WEFT_MOE_RANK_MAJOR rows stay where they are. Rows of this rank itself
-// may have been laid out by the send (send_rows.cuh).
+// waits for rows and brings them to their places. In WEFT_MOE_RANK_MAJOR rows stay where they are, but for those that came for all of
+// a node. Rows of this rank itself may have been laid out by the send (send_rows.cuh).
 //
 //   row of x = where its expert begins + rows of lower sources for it + its place among those of its source
 #pragma once
@@ -127,8 +127,11 @@ struct Order {
     const std::uint32_t slot = slot_of(exchange, index, sources());
     std::uint32_t source = index - slot * sources();
     source += !has_own && source >= static_cast<std::uint32_t>(exchange.me) ? 1 : 0;
-    return {rows_from(exchange, source) + exchange.shape.row_at(receiving.number(), source, slot),
-            source, slot};
+    const Shape& shape = exchange.shape;
+    const std::size_t offset = arrives_apart(exchange, source)
+                                   ? Staging{shape}.shared_row_at(receiving.number(), source, slot)
+                                   : shape.row_at(receiving.number(), source, slot);
+    return {rows_from(exchange, source) + offset, source, slot};
   }
 
   __device__ bool is_empty(const Row& row) const {
@@ -365,10 +368,29 @@ __device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
   for (std::uint32_t i = Readers<Path>::warp_of_grid(order.receiving.exchange.shape.ranks());
        i < order.count(); i += Readers<Path>::warps_of_grid()) {
     const Row row = order.row(i);
-    if (order.is_empty(row)) {
+    if (arrives_apart(order.receiving.exchange, row.source)) {
+      if (static_cast<std::int32_t>(row.slot) >= rows_for_this_rank(order.receiving, row.source)) {
+        mark_empty(order.receiving, row);
+      }
+    } else if (order.is_empty(row)) {
       mark_empty(order.receiving, row);
     } else {
       visit(row);
+    }
+  }
+}
+
+// All threads of the grid, where rows stay in place: those that came for all of a node are copied to where they are shown.
+template <typename Path>
+__device__ void take_rows_apart(const Receiving<Path>& receiving, bool has_own) {
+  const Order<Path> order{receiving, static_cast<std::uint32_t>(receiving.shared.most_rows),
+                          has_own};
+#pragma unroll 1
+  for (std::uint32_t i = Group::index_of_receiver(receiving.exchange.shape.ranks());
+       i < order.count(); i += Group::count()) {
+    const Row row = order.row(i);
+    if (arrives_apart(receiving.exchange, row.source) && order.has(row)) {
+      take_row(receiving, row);
     }
   }
 }
@@ -477,6 +499,11 @@ __device__ void receive_rows(const Order<Path>& order) {
     take_rows(order);
     if (receiving.readers_take_rows()) {
       __syncthreads();
+    }
+    if constexpr (kBetweenNodes && Path::kByRank) {
+      if (receiving.shows_all() && receiving.exchange.shape.shares_apart) {
+        take_rows_apart(receiving, order.has_own);
+      }
     }
     if (!kBetweenNodes && receiving.shared.some_as_parcels) {
       Group::sync<Path::kRows>();  // the last row's places are read

@@ -147,7 +147,7 @@ inline __device__ void add_staged(const Exchange& exchange,
   if (const std::uint32_t rows = device::load_relaxed(&state.staged_rows[rank]); rows > 0) {
     post(exchange,
          {rank, mine(exchange) + Staging{shape}.row_at(number, rank, 0), rows * shape.row.bytes(),
-          shape.row_at(number, me, 0), shape.arrived_at(number, me, 0)},
+          Staging{shape}.shared_row_at(number, me, 0), shape.arrived_at(number, me, 0)},
          number);
   }
 }

@@ -17,6 +17,33 @@ struct Row {
   std::uint32_t slot;
 };
 
+// WEFT_MOE_RANK_MAJOR: where the reader sees row `index` of all slots.
+template <typename Path>
+__device__ std::byte* shown_at(const Receiving<Path>& receiving, std::int32_t index) {
+  const Exchange& exchange = receiving.exchange;
+  return mine(exchange) +
+         exchange.shape.row_at(receiving.number(), 0, static_cast<std::uint32_t>(index));
+}
+
+// Where the payload and the scales of row `index` of x go.
+template <typename Path>
+__device__ std::byte* payload_of_row(const Receiving<Path>& receiving, std::int32_t index) {
+  if (kBetweenNodes && receiving.shows_all()) {
+    return shown_at(receiving, index);
+  }
+  return receiving.call.rows +
+         static_cast<std::size_t>(index) * receiving.exchange.shape.row.payload_bytes;
+}
+
+template <typename Path>
+__device__ std::byte* scales_of_row(const Receiving<Path>& receiving, std::int32_t index) {
+  const RowShape& row = receiving.exchange.shape.row;
+  if (kBetweenNodes && receiving.shows_all()) {
+    return shown_at(receiving, index) + row.scales_at();
+  }
+  return receiving.call.row_scales + static_cast<std::size_t>(index) * row.scale_bytes;
+}
+
 inline __device__ std::uint32_t load_word(const std::byte* row, std::size_t offset) {
   return device::load_relaxed(reinterpret_cast<const std::uint32_t*>(row + offset));
 }
@@ -145,7 +172,8 @@ __device__ void route_to_rank(const Receiving<Path>& receiving,
   const Exchange& exchange = receiving.exchange;
   const Shape& shape = exchange.shape;
   const std::uint32_t group = Path::Takers::number();
-  const bool is_in_place = receiving.shows_all();
+  const bool is_shown = receiving.shows_all();
+  const bool is_in_place = is_shown && !arrives_apart(exchange, row.source);
   std::int32_t local = -1;
   if (lane() < shape.topk) {
     local = routes.id - shape.map.first_of(exchange.me);
@@ -163,6 +191,10 @@ __device__ void route_to_rank(const Receiving<Path>& receiving,
     const std::size_t packed_at = static_cast<std::size_t>(at_row) * shape.topk + lane();
     if (is_in_place) {
       *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = local;
+    } else if (kBetweenNodes && is_shown) {
+      std::byte* shown = shown_at(receiving, at_row);
+      *at<std::int32_t>(shown, shape.row.ids_at() + lane() * 4) = local;
+      *at<float>(shown, shape.row.weights_at() + lane() * 4) = routes.weight;
     } else {
       receiving.call.row_ids[packed_at] = local;
       receiving.call.row_weights[packed_at] = routes.weight;
@@ -200,7 +232,10 @@ template <typename Path>
 __device__ void mark_empty(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   if (lane() < shape.topk) {
-    *at<std::int32_t>(row.memory, shape.row.ids_at() + lane() * 4) = -1;
+    std::byte* shown = kBetweenNodes ? mine(receiving.exchange) +
+                                           shape.row_at(receiving.number(), row.source, row.slot)
+                                     : row.memory;
+    *at<std::int32_t>(shown, shape.row.ids_at() + lane() * 4) = -1;
   }
 }
 
@@ -229,12 +264,10 @@ __device__ void store_copies(const Receiving<Path>& receiving,
                              std::int32_t copies,
                              std::uint32_t unit,
                              const Vector16& data) {
-  const std::size_t bytes = receiving.exchange.shape.row.payload_bytes;
   const std::int32_t* to = receiving.shared.to[Path::Takers::number()];
 #pragma unroll 1
   for (std::int32_t copy = 0; copy < copies; ++copy) {
-    device::store_data(
-        at<Vector16>(receiving.call.rows, static_cast<std::size_t>(to[copy]) * bytes) + unit, data);
+    device::store_data(at<Vector16>(payload_of_row(receiving, to[copy]), 0) + unit, data);
   }
 }
 
@@ -251,8 +284,7 @@ __device__ void copy_words_of_scales(const Receiving<Path>& receiving, ScalesAt&
     const auto word = static_cast<Word>(scales_at(byte / 4 * 4) >> (byte % 4 * 8));
 #pragma unroll 1
     for (std::int32_t copy = 0; copy < copies; ++copy) {
-      at<Word>(receiving.call.row_scales,
-               static_cast<std::size_t>(to[copy]) * shape.row.scale_bytes)[i] = word;
+      at<Word>(scales_of_row(receiving, to[copy]), 0)[i] = word;
     }
   }
 }

@@ -193,6 +193,8 @@ struct Shape {
   std::uint32_t relayed = 0;
   std::uint32_t parts = 0;
   std::uint32_t part_bytes = 0;
+  // And where rows stay where they arrive (WEFT_MOE_RANK_MAJOR): those for a node arrive apart, and are copied from there.
+  bool shares_apart = false;
   // Between nodes: sources of which this rank stages answers, and ranks or nodes that send it some.
   std::uint32_t staged_places = 0;
   std::uint32_t far_places = 0;

@@ -11,6 +11,7 @@
 //     with a row for each node, what ranks of one node add up (gpu/moe/node_answers.cuh)
 //       for each parity     parts     [relayed][max_tokens][parts] sums, not rounded, by source and slot
 //                           put_parts [relayed][max_tokens][parts] words: the call whose part is here
+//       for each generation shared    [ranks][max_tokens] rows of dispatch for a node, by source and slot, if they arrive apart
 //
 // Pure arithmetic, for host and device.
 #pragma once
@@ -70,14 +71,31 @@ struct Staging {
            part_number(call, place, slot, part) * sizeof(std::uint64_t);
   }
 
+  // The row of a source for this node, in the memory of the relay.
+  WEFT_HOST_DEVICE std::size_t shared_row_at(std::uint64_t call,
+                                             std::uint32_t source,
+                                             std::uint32_t slot) const {
+    return (shape.shares_apart ? shared_begin() : 0) + shape.row_at(call, source, slot);
+  }
+
   WEFT_HOST_DEVICE std::size_t end() const {
-    return parts_begin() + all_parts() * (shape.part_bytes + sizeof(std::uint64_t));
+    const std::size_t rows = shape.shares_apart ? shape.generations * shape.arrivals() : 0;
+    return shared_begin() + rows * shape.row.bytes();
   }
 
  private:
+  static constexpr std::size_t kUnitBytes = 16;
+
   // At a multiple of 16.
   WEFT_HOST_DEVICE std::size_t parts_begin() const {
     return answered_begin() + kParities * shape.ranks() * sizeof(std::uint64_t);
+  }
+
+  // At a multiple of 16, too.
+  WEFT_HOST_DEVICE std::size_t shared_begin() const {
+    return parts_begin() +
+           (all_parts() * (shape.part_bytes + sizeof(std::uint64_t)) + kUnitBytes - 1) /
+               kUnitBytes * kUnitBytes;
   }
 
   WEFT_HOST_DEVICE std::size_t all_parts() const {
