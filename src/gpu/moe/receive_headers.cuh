@@ -322,15 +322,41 @@ __device__ void clear_gaps(const Receiving<Path>& receiving) {
   }
 }
 
-// Expert layouts, so many experts at a time as there are readers.
+// WEFT_MOE_EXPERT_PADDED: all experts have as much room.
 template <typename Path>
-__device__ void begin_experts(const Receiving<Path>& receiving) {
+__device__ void begin_padded_experts(const Receiving<Path>& receiving) {
+  const Exchange& exchange = receiving.exchange;
+  const std::uint32_t experts = local_experts(exchange);
+  const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
+#pragma unroll 1
+  for (std::uint32_t expert = Readers<Path>::thread(); expert <= experts;
+       expert += Readers<Path>::kCount) {
+    const std::int32_t begin = static_cast<std::int32_t>(expert) * capacity;
+    std::int32_t next = begin;
+#pragma unroll 1
+    for (std::uint32_t source = 0; expert < experts && source < exchange.shape.ranks(); ++source) {
+      std::int32_t& of_source = experts_of(receiving, source, expert);
+      const std::int32_t count = of_source;
+      of_source = next;
+      next += count;
+    }
+    if (blockIdx.x == 0) {
+      receiving.call.offsets[expert] = begin;
+      if (expert < experts) {
+        receiving.call.counts[expert] = next - begin;
+      }
+    }
+  }
+}
+
+// WEFT_MOE_EXPERT_COMPACT, so many experts at a time as there are readers.
+template <typename Path>
+__device__ void begin_compact_experts(const Receiving<Path>& receiving) {
   const Exchange& exchange = receiving.exchange;
   ReceiveMemory& shared = receiving.shared;
   const std::uint32_t experts = local_experts(exchange);
   const std::uint32_t ranks = exchange.shape.ranks();
-  const bool is_padded = exchange.layout == WEFT_MOE_EXPERT_PADDED;
-  const auto capacity = static_cast<std::int32_t>(exchange.shape.arrivals());
+  const bool has_gaps = exchange.alignment > 1;
   std::int32_t end = 0;
 #pragma unroll 1
   for (std::uint32_t first = 0; first < experts; first += Readers<Path>::kCount) {
@@ -344,9 +370,9 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
       rows += count;
     }
     const auto room =
-        expert >= experts ? 0
-        : is_padded ? capacity
-                    : static_cast<std::int32_t>(weft::moe::align_up(rows, exchange.alignment));
+        expert >= experts
+            ? 0
+            : static_cast<std::int32_t>(weft::moe::align_up(rows, exchange.alignment));
     if (Readers<Path>::thread() == 0) {
       shared.gap_count = 0;
     }
@@ -362,7 +388,10 @@ __device__ void begin_experts(const Receiving<Path>& receiving) {
       receiving.call.counts[expert] = rows;
       receiving.call.offsets[expert] = begin;
     }
-    if (!is_padded && expert % gridDim.x == blockIdx.x && room > rows) {
+    if (!has_gaps) {
+      continue;
+    }
+    if (expert % gridDim.x == blockIdx.x && room > rows) {
       const std::int32_t gap = atomicAdd(&shared.gap_count, 1);
       shared.gaps[gap][0] = begin + rows;
       shared.gaps[gap][1] = room - rows;

@@ -334,7 +334,11 @@ __device__ void begin_rows(const Receiving<Path>& receiving) {
   if (Readers<Path>::have_this_thread()) {
     read_headers(receiving);
     if constexpr (!Path::kByRank) {
-      begin_experts(receiving);
+      if (receiving.exchange.layout == WEFT_MOE_EXPERT_PADDED) {
+        begin_padded_experts(receiving);
+      } else {
+        begin_compact_experts(receiving);
+      }
     }
   }
   if (!receiving.readers_take_rows() && !Path::kPolls) {

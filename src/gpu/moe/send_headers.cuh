@@ -154,6 +154,26 @@ __device__ std::uint32_t parcels_for(const Exchange& exchange, std::uint32_t exp
   return 1 + (Path::kByRank ? (places_ranks(exchange) ? 1 : 0) : experts);
 }
 
+// All threads of a block, in expert layouts: adds the rows of few tokens for a rank, and those for each of its experts. A warp has a
+// token, so that its lanes are compared at once.
+inline __device__ void count_few_rows(const Ids& ids,
+                                      std::uint32_t tokens,
+                                      const Target& target,
+                                      std::int32_t* counts) {
+#pragma unroll 1
+  for (std::uint32_t token = thread_of_block() / kWarp; token < tokens; token += kThreads / kWarp) {
+    const std::int32_t id = lane() < ids.topk ? ids.here[token * ids.topk + lane()] : -1;
+    const unsigned same = __match_any_sync(kAllLanes, id);
+    const bool is_for_it = target.has(id);
+    if (is_for_it && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane())) {
+      atomicAdd(&counts[1 + id - target.first], 1);
+    }
+    if (__any_sync(kAllLanes, is_for_it) != 0 && lane() == 0) {
+      atomicAdd(&counts[0], 1);
+    }
+  }
+}
+
 // All threads of a block: how many rows go to `rank` or its node (counts[0]), and what else the header says.
 template <typename Path>
 __device__ void count_rows(const Exchange& exchange,
@@ -180,6 +200,11 @@ __device__ void count_rows(const Exchange& exchange,
   }
   __syncthreads();
   const std::uint32_t tokens = are_counted ? 0 : static_cast<std::uint32_t>(call.tokens);
+  if constexpr (Path::kFew && !Path::kByRank) {
+    count_few_rows(ids, tokens, target, counts);
+    __syncthreads();
+    return;
+  }
 #pragma unroll 1
   for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
     bool goes = false;
