@@ -11,6 +11,9 @@
 
 namespace weft::gpu {
 
+// GPUs by what their kernels see of what a NIC has written to one of them: none, that one, and all.
+enum class Seers : std::uint8_t { Nobody, Owner, AllGpus };
+
 struct Device {
   std::int32_t index = -1;  // CUDA's index among the GPUs visible to this process
   std::string name;
@@ -20,10 +23,11 @@ struct Device {
   std::int32_t driver_version = 0;  // CUDA's encoding: 13000 is 13.0
   bool has_posix_handles = false;   // memory whose handle is a file descriptor
   bool has_fabric_handles =
-      false;                      // memory whose handle other nodes of an NVLink domain may import
-  bool has_rdma = false;          // NICs may read and write its memory
-  bool has_dma_buf = false;       // and can register it as a dma-buf
-  bool needs_rdma_flush = false;  // NIC writes are not immediately visible to kernels
+      false;                 // memory whose handle other nodes of an NVLink domain may import
+  bool has_rdma = false;     // NICs may read and write its memory
+  bool has_dma_buf = false;  // and can register it as a dma-buf
+  Seers nic_writes_seen_by = Seers::Nobody;  // without a flush
+  Seers nic_writes_read_by = Seers::Owner;   // AllGpus where others of the node map its memory
 };
 
 // The calling thread's current device. Throws if there is none, or if the driver is older than 12.4.

@@ -44,7 +44,9 @@ std::string gpu_text(const InventoryGpu& gpu) {
       gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, nvlink_text(gpu),
       yes_no(device.has_posix_handles), yes_no(device.has_fabric_handles), yes_no(device.has_rdma),
       yes_no(device.has_dma_buf),
-      device.has_rdma && device.needs_rdma_flush ? ", writes must be flushed" : "");
+      !device.has_rdma || device.nic_writes_seen_by == gpu::Seers::AllGpus ? ""
+      : device.nic_writes_seen_by == gpu::Seers::Owner ? ", writes must be flushed for other GPUs"
+                                                       : ", writes must be flushed");
 }
 
 std::string matrix_text(const gpu::Inventory& inventory) {
@@ -91,7 +93,8 @@ nlohmann::ordered_json gpu_json(const InventoryGpu& gpu) {
           {"fabric_handles", gpu.device.has_fabric_handles},
           {"rdma", gpu.device.has_rdma},
           {"dma_buf", gpu.device.has_dma_buf},
-          {"needs_rdma_flush", gpu.device.needs_rdma_flush},
+          {"needs_rdma_flush", gpu.device.nic_writes_seen_by == gpu::Seers::Nobody},
+          {"needs_rdma_flush_for_peers", gpu.device.nic_writes_seen_by != gpu::Seers::AllGpus},
           {"nvlink_count", gpu.nvlink_count},
           {"nvlink_bytes_per_s", gpu.nvlink_bytes_per_s == 0
                                      ? nlohmann::ordered_json(nullptr)

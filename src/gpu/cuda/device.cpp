@@ -80,7 +80,10 @@ Device describe_device(std::int32_t index) {
   int ordering = 0;
   driver().device_get_attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
                                 device.index);
-  device.needs_rdma_flush = ordering < CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+  device.nic_writes_seen_by =
+      ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES ? Seers::AllGpus
+      : ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER     ? Seers::Owner
+                                                                 : Seers::Nobody;
   return device;
 }
 

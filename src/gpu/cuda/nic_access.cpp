@@ -13,6 +13,10 @@ int attribute(CUdevice_attribute which, const Device& device) {
   return driver().device_get_attribute(&value, which, device.index) == CUDA_SUCCESS ? value : 0;
 }
 
+bool needs_flush(const Device& device) {
+  return device.nic_writes_seen_by < device.nic_writes_read_by;
+}
+
 }  // namespace
 
 bool has_driver() {
@@ -32,9 +36,10 @@ std::string nic_refusal(const Device& device, MemoryKind kind) {
     return fmt::format("GPU {} ({}) lets no NIC into its memory", device.index, device.name);
   }
   const int flushes = attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, device);
-  if (device.needs_rdma_flush && (flushes & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST) == 0) {
-    return fmt::format("GPU {} ({}) does not order what NICs write, and offers no flush",
-                       device.index, device.name);
+  if (needs_flush(device) && (flushes & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST) == 0) {
+    return fmt::format(
+        "GPU {} ({}) does not order what NICs write{}, and offers no flush", device.index,
+        device.name, device.nic_writes_seen_by == Seers::Owner ? " for the node's other GPUs" : "");
   }
   return "";
 }
@@ -57,12 +62,15 @@ DmaBuf dma_buf_of(const Device& device, std::span<std::byte> memory) {
 }
 
 bool show_nic_writes(const Device& device) noexcept {
-  if (!device.needs_rdma_flush) {
+  if (!needs_flush(device)) {
     return true;
   }
   use_device_once(device);
   return cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
-                                            cudaFlushGPUDirectRDMAWritesToOwner) == cudaSuccess;
+                                            device.nic_writes_read_by == Seers::AllGpus
+                                                ? cudaFlushGPUDirectRDMAWritesToAllDevices
+                                                : cudaFlushGPUDirectRDMAWritesToOwner) ==
+         cudaSuccess;
 }
 
 }  // namespace weft::gpu

@@ -29,6 +29,8 @@ struct CombineMemory {
   std::byte* to[kGroupsMax][kTopkMax];
   std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
   PolledTerms polled[kGroupsOfFew];
+  std::uint32_t tokens;                   // of this rank
+  std::uint32_t most_rows;                // that came from one
   std::uint32_t drawn;                    // tokens that the block's warps took, where rows are many
   std::uint32_t first_output[kRanksMax];  // in place: of each rank's, for this one, or kNoOutputs
 };
@@ -229,8 +231,7 @@ template <typename Way>
 __device__ void send_weights(const Combining<Way>& combining) {
   const Exchange& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
-  const auto tokens = static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens);
-  const std::uint32_t lanes = tokens * shape.topk;
+  const std::uint32_t lanes = combining.shared.tokens * shape.topk;
   const std::uint32_t pairs = (lanes + 1) / 2;
   const auto me = static_cast<std::uint32_t>(exchange.me);
   const float* weights = combining.call.weights;

@@ -34,43 +34,66 @@ __device__ void store_sums(const Combining<Way>& combining, Sums&& sums) {
 template <typename Way>
 inline constexpr std::uint32_t kSendersOfAnswers = Way::kByRank ? 6 : 14;
 
-// All threads of the grid.
-template <typename Type, Rows kRows, typename Way>
-__device__ void exchange_answers(const Combining<Way>& combining) {
-  const auto advances = [&] {
-    if (combining.call.phases.receives) {
-      advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
-    }
-  };
-  if (combining.call.phases.sends) {
-    send_heads(combining);
-    begin_far_answers(combining,
-                      [&](std::uint32_t source) { return answers_alone(combining, source); });
-    if (combining.asks_for_weights()) {
-      send_weights(combining);
-    }
+// All threads of the grid: what goes before rows.
+template <typename Way>
+__device__ void begin_answers(const Combining<Way>& combining) {
+  if (!combining.call.phases.sends) {
+    return;
   }
-  const auto send = [&](std::uint32_t groups) {
-    if (!combining.call.phases.sends || Group::number() >= groups) {
-      return;
-    }
-    Answers<Type, kRows, Way> answers(combining, groups);
-    while (answers.has_more()) {
-      answers.send_next();
-    }
-  };
+  send_heads(combining);
+  begin_far_answers(combining,
+                    [&](std::uint32_t source) { return answers_alone(combining, source); });
+  if (combining.asks_for_weights()) {
+    send_weights(combining);
+  }
+}
+
+template <typename Way>
+__device__ void advance_combines(const Combining<Way>& combining) {
+  if (combining.call.phases.receives) {
+    advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
+  }
+}
+
+// All threads of the grid, with few rows, when heads are sent.
+template <typename Type, typename Way>
+__device__ void exchange_few(const Combining<Way>& combining,
+                             Answers<Type, Rows::Few, Way>& answers,
+                             Sums<Type, Rows::Few, Way>& sums) {
+  answers.send_all();
+  advance_combines(combining);
+  if constexpr (!Way::kPolls) {
+    __syncthreads();
+  }
+  store_sums<Type, Rows::Few>(combining, sums);
+}
+
+// All threads of the grid. What the plan says of a group's first row is on its way while the block enters, in expert layouts, and of its
+// first token while it sends.
+template <typename Type, Rows kRows, typename Way>
+__device__ void exchange_answers(Combining<Way>& combining, const Entry& entry) {
   if constexpr (kRows == Rows::Many) {
-    advances();
-    send(combining.call.phases.receives ? kSendersOfAnswers<Way> : kGroupsMax);
-    store_sums<Type, kRows>(combining, Sums<Type, kRows, Way>(combining));
-  } else {
-    Sums<Type, kRows, Way> sums(combining);  // what the plan says of the first token is on its way
-    send(Group::of_block());
-    advances();
-    if constexpr (!Way::kPolls) {
-      __syncthreads();
+    combining.entered = entry.call();
+    begin_answers(combining);
+    advance_combines(combining);
+    const std::uint32_t groups =
+        combining.call.phases.receives ? kSendersOfAnswers<Way> : kGroupsMax;
+    if (Group::number() < groups) {
+      Answers<Type, kRows, Way>(combining, groups).send_all();
     }
-    store_sums<Type, kRows>(combining, sums);
+    store_sums<Type, kRows>(combining, Sums<Type, kRows, Way>(combining));
+  } else if constexpr (Way::kByRank) {
+    combining.entered = entry.call();
+    begin_answers(combining);
+    Sums<Type, kRows, Way> sums(combining);
+    Answers<Type, kRows, Way> answers(combining, Group::of_block());
+    exchange_few<Type>(combining, answers, sums);
+  } else {
+    Answers<Type, kRows, Way> answers(combining, Group::of_block());
+    combining.entered = entry.call();
+    begin_answers(combining);
+    Sums<Type, kRows, Way> sums(combining);
+    exchange_few<Type>(combining, answers, sums);
   }
   if (combining.call.phases.receives) {
     if (Group::is_of_last_block()) {
@@ -92,7 +115,7 @@ __device__ void pull_answers(const Combining<Way>& combining) {
     if constexpr (kRows == Rows::Many) {
       fence_global_for_bulk();
     }
-    advance(combining.exchange, combining.entered, &combining.exchange.state->combines);
+    advance_combines(combining);
     store_sums<Type, kRows>(combining, sums);
     if (Group::is_of_last_block() && combining.exchange.shape.polls) {
       const std::uint32_t rank = thread_of_block();
@@ -113,7 +136,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     shared.drawn = 0;
   }
   await_kernel_before();
-  const Call entered = enter(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
+  const Entry entry(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
+  if (thread_of_block() == kThreads - 2) {  // for all, as in Entry
+    const auto* header = at<PlanHeader>(call.plan, 0);
+    shared.tokens = static_cast<std::uint32_t>(header->tokens);
+    shared.most_rows = static_cast<std::uint32_t>(header->most_rows);
+  }
   CombineBelt* belts = nullptr;
   Pieces pieces;
   if constexpr (kRows == Rows::Many) {
@@ -124,11 +152,12 @@ __global__ void __launch_bounds__(kThreads, 1)
       pieces = Pieces(exchange.shape.output_bytes, CombineBelt::kSlotBytes);
     }
   }
-  const Combining<Way> combining{exchange, call, shared, entered, belts, pieces};
+  Combining<Way> combining{exchange, call, shared, {}, belts, pieces};
   if constexpr (Way::kInPlace) {
+    combining.entered = entry.call();
     pull_answers<Type, kRows>(combining);
   } else {
-    exchange_answers<Type, kRows>(combining);
+    exchange_answers<Type, kRows>(combining, entry);
   }
 }
 

@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kThreads)
     count_places(const __grid_constant__ Exchange exchange, const __grid_constant__ Dispatch call) {
   extern __shared__ __align__(kBulkAlignment) std::byte memory[];
   auto& shared = *reinterpret_cast<CountMemory*>(memory);
-  if (threadIdx.x == 0) {  // for all, as in enter()
+  if (threadIdx.x == 0) {  // for all, as in Entry
     shared.number =
         static_cast<std::uint32_t>(device::load_relaxed(&exchange.state->dispatches) + 1);
     shared.part = atomicAdd(&exchange.state->parts, 1U) % kCountingParts;

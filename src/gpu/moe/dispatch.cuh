@@ -119,6 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
   }();
   await_kernel_before();
+  const Entry entry(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches);
   Ids ids{};
   if constexpr (kRows == Rows::Many) {
     if (thread_of_block() == 0) {
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     ids = begin_ids<Path>(exchange, call, shared.send, ranks_in(shared));
   }
-  const Call entered = enter(exchange, WEFT_MOE_DISPATCH, &exchange.state->dispatches);
+  const Call entered = entry.call();
   if constexpr (kRows == Rows::Many) {
     Belt<DispatchBelt>(shared.belts[Group::number()]).begin();
   }
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool is_dispatch = step == WEFT_MOE_DISPATCH;
   State& state = *exchange.state;
   std::uint64_t* done = is_dispatch ? &state.dispatches : &state.combines;
-  const Call call = enter(exchange, static_cast<weft_moe_step>(step), done);
+  const Call call = Entry(exchange, static_cast<weft_moe_step>(step), done).call();
   advance(exchange, call, done);
   const std::uint64_t number = call.number;
   const auto me = static_cast<std::uint32_t>(exchange.me);

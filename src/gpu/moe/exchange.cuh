@@ -265,20 +265,35 @@ inline __device__ void await_kernel_before() {
 }
 
 // All threads of the block, when it enters a kernel; `done` counts the calls. One thread reads for all: the words of all blocks are
-// the same few, and 512 threads of each that read them kept one another waiting for 1.2 us. It is the last one, so that the first
-// ones have loads of their own on their way meanwhile.
-inline __device__ Call enter(const Exchange& exchange,
-                             weft_moe_step step,
-                             const std::uint64_t* done) {
-  __shared__ std::uint64_t number;
-  __shared__ std::uint64_t missing;
-  if (thread_of_block() == kThreads - 1) {
-    number = device::load_relaxed(done) + 1;
-    missing = device::load_relaxed(&exchange.state->missing);
+// the same few, and 512 threads of each that read them kept one another waiting for 1.2 us. What the others load meanwhile is on its way
+// together with that.
+class Entry {
+ public:
+  __device__ Entry(const Exchange& exchange, weft_moe_step step, const std::uint64_t* done)
+      : step_(step) {
+    if (thread_of_block() == kThreads - 1) {
+      calls_ = device::load_relaxed(done);
+      missing_ = device::load_relaxed(&exchange.state->missing);
+    }
   }
-  __syncthreads();
-  return {step, number, missing};
-}
+
+  // The block's barrier, too.
+  [[nodiscard]] __device__ Call call() const {
+    __shared__ std::uint64_t number;
+    __shared__ std::uint64_t missing;
+    if (thread_of_block() == kThreads - 1) {
+      number = calls_ + 1;
+      missing = missing_;
+    }
+    __syncthreads();
+    return {step_, number, missing};
+  }
+
+ private:
+  weft_moe_step step_;
+  std::uint64_t calls_ = 0;
+  std::uint64_t missing_ = 0;
+};
 
 // What the kernels of a call have drawn (Sent).
 inline __device__ std::uint32_t* drawn_by(const Exchange& exchange,
@@ -287,7 +302,7 @@ inline __device__ std::uint32_t* drawn_by(const Exchange& exchange,
   return &exchange.state->drawn[(step == WEFT_MOE_DISPATCH ? 0 : kParities) + number % kParities];
 }
 
-// All threads of the block, behind enter, in a kernel that receives: every block has read the number before it is advanced. Not
+// All threads of the block, behind its Entry, in a kernel that receives: every block has read the number before it is advanced. Not
 // at once: its answer takes as long as a load, and what peers wait for is sent first. `thread` does it.
 inline __device__ void advance(const Exchange& exchange,
                                const Call& call,

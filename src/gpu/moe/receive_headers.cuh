@@ -252,6 +252,9 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
       some_as_words = some_as_words || (rows > 0 && !shared.as_parcels[source]);
     }
     shared.most_rows = most;
+    if (blockIdx.x == 0) {
+      at<PlanHeader>(receiving.call.plan, 0)->most_rows = most;
+    }
     shared.some_as_parcels = some_as_parcels;
     shared.some_as_words = some_as_words;
     if constexpr (Path::kByRank) {

@@ -12,229 +12,10 @@
 
 #include <cstddef>
 
-#include "src/gpu/moe/exchange.cuh"
+#include "src/gpu/moe/count_rows.cuh"
 #include "src/gpu/moe/remote.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {
-
-// So many ids fit into shared memory, and are counted by each group.
-inline constexpr std::uint32_t kIdsHere = 2048;
-
-static_assert(kParcelTokensMax * kTopkMax <= kIdsHere);
-
-inline __host__ __device__ bool counts_before(std::int32_t tokens, std::uint32_t topk) {
-  return static_cast<std::uint32_t>(tokens) * topk > kIdsHere;
-}
-
-// Of a group, for the token that it sends.
-struct GroupMemory {
-  std::byte* to[kTopkMax];           // the row's places at its ranks, then those in x
-  std::uint64_t* arrived[kTopkMax];  // and the ranks' words; null: staged for another node
-  std::uint32_t ranks[kTopkMax];
-  std::int32_t slots[kTopkMax];
-  std::int32_t places[kTopkMax];
-  std::uint32_t copies;      // for ranks
-  std::uint32_t own_copies;  // in x
-  float largest[kThreads / kWarp];
-  alignas(kBulkAlignment) std::byte tail[kTailMax];
-};
-
-// Of few tokens in rank layouts, the ranks of each as bits. With fewer lanes, or a number of them that is no power of two, there are none.
-struct RanksOfTokens {
-  static constexpr std::uint32_t kLanesMin = 4;
-
-  std::uint32_t of[kIdsHere / kLanesMin];
-};
-
-struct SendMemory {
-  alignas(16) std::int32_t ids[kIdsHere];  // read by fours
-  std::int32_t counts[kExpertsMax + 1];
-  GroupMemory groups[kGroupsMax];  // as many as the block has; a launch has memory for no more
-
-  __device__ GroupMemory& group() { return groups[Group::number()]; }
-
-  static std::size_t bytes_for(int group_count) {
-    return offsetof(SendMemory, groups) +
-           static_cast<std::size_t>(group_count) * sizeof(GroupMemory);
-  }
-};
-
-// The ids of all tokens; what is no expert's is -1.
-struct Ids {
-  const std::int64_t* given;
-  const std::int32_t* here;    // or null
-  const std::uint32_t* ranks;  // of each token, as bits; or null
-  std::int32_t experts;
-  std::uint32_t topk;
-
-  __device__ std::int32_t at(std::uint32_t index) const {
-    if (here != nullptr) {
-      return here[index];
-    }
-    const std::int64_t id = given[index];
-    return id < 0 || id >= experts ? -1 : static_cast<std::int32_t>(id);
-  }
-};
-
-// What one row is for: the experts of a rank, or of all ranks of a node.
-struct Target {
-  const Exchange& exchange;
-  std::uint32_t destination;
-  std::int32_t first;
-  std::uint32_t count;
-
-  __device__ Target(const Exchange& of, std::uint32_t rank)
-      : exchange(of),
-        destination(destination_of(of, rank)),
-        first(of.shape.map.first_of(static_cast<std::int32_t>(rank))),
-        count(static_cast<std::uint32_t>(of.shape.map.count_of(static_cast<std::int32_t>(rank)))) {}
-
-  __device__ bool has(std::int32_t id) const {
-    if (kBetweenNodes && exchange.by_node) {
-      const std::int32_t rank = id < 0 ? -1 : exchange.shape.map.rank_of(id);
-      return id >= 0 && destination_of(exchange, static_cast<std::uint32_t>(rank)) == destination;
-    }
-    return static_cast<std::uint32_t>(id - first) < count;
-  }
-};
-
-// visit(id), for all of a token's ids that are here, in their order.
-template <typename Visit>
-__device__ void for_ids_of(const Ids& ids, std::uint32_t token, Visit&& visit) {
-  const std::int32_t* of_token = ids.here + token * ids.topk;
-  if (ids.topk % 4 == 0) {
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < ids.topk; i += 4) {
-      const int4 four = *reinterpret_cast<const int4*>(of_token + i);
-      visit(four.x);
-      visit(four.y);
-      visit(four.z);
-      visit(four.w);
-    }
-  } else {
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < ids.topk; ++i) {
-      visit(of_token[i]);
-    }
-  }
-}
-
-// Of tokens before `token`: how many name `expert`, and how many go where it is. For ids that are here.
-struct Earlier {
-  std::int32_t naming;
-  std::int32_t going;
-};
-
-inline __device__ Earlier count_earlier(const Exchange& exchange,
-                                        const Ids& ids,
-                                        std::uint32_t token,
-                                        std::int32_t expert) {
-  const Target target(exchange, static_cast<std::uint32_t>(exchange.shape.map.rank_of(expert)));
-  Earlier earlier{0, 0};
-#pragma unroll 1
-  for (std::uint32_t begin = 0; begin < token; begin += kWarp) {
-    const std::uint32_t other = begin + lane();
-    bool names = false;
-    bool goes = false;
-    if (other < token) {
-      for_ids_of(ids, other, [&](std::int32_t id) {
-        names = names || id == expert;
-        goes = goes || target.has(id);
-      });
-    }
-    earlier.naming += __popc(__ballot_sync(kAllLanes, names));
-    earlier.going += __popc(__ballot_sync(kAllLanes, goes));
-  }
-  return earlier;
-}
-
-// Parcels of the header for a rank that has so many experts: the rows; and those for each expert, or, where they came by node, for that rank.
-template <typename Path>
-__device__ std::uint32_t parcels_for(const Exchange& exchange, std::uint32_t experts) {
-  return 1 + (Path::kByRank ? (places_ranks(exchange) ? 1 : 0) : experts);
-}
-
-// All threads of a block, in expert layouts: adds the rows of few tokens for a rank, and those for each of its experts. A warp has a
-// token, so that its lanes are compared at once.
-inline __device__ void count_few_rows(const Ids& ids,
-                                      std::uint32_t tokens,
-                                      const Target& target,
-                                      std::int32_t* counts) {
-#pragma unroll 1
-  for (std::uint32_t token = thread_of_block() / kWarp; token < tokens; token += kThreads / kWarp) {
-    const std::int32_t id = lane() < ids.topk ? ids.here[token * ids.topk + lane()] : -1;
-    const unsigned same = __match_any_sync(kAllLanes, id);
-    const bool is_for_it = target.has(id);
-    if (is_for_it && __ffs(static_cast<int>(same)) - 1 == static_cast<int>(lane())) {
-      atomicAdd(&counts[1 + id - target.first], 1);
-    }
-    if (__any_sync(kAllLanes, is_for_it) != 0 && lane() == 0) {
-      atomicAdd(&counts[0], 1);
-    }
-  }
-}
-
-// All threads of a block: how many rows go to `rank` or its node (counts[0]), and what else the header says.
-template <typename Path>
-__device__ void count_rows(const Exchange& exchange,
-                           const Dispatch& call,
-                           const Ids& ids,
-                           std::int32_t* counts,
-                           std::uint32_t rank) {
-  const Shape& shape = exchange.shape;
-  const auto owner = static_cast<std::int32_t>(rank);
-  const auto of_rank = static_cast<std::uint32_t>(shape.map.count_of(owner));
-  const std::uint32_t parcels = parcels_for<Path>(exchange, of_rank);
-  const std::uint32_t experts = Path::kByRank ? 0 : of_rank;
-  const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
-  const Target target(exchange, rank);
-  const bool are_counted = !Path::kFew && counts_before(call.tokens, ids.topk);
-  const std::int32_t* counted = shape.counts_at(exchange.workspace);
-#pragma unroll 1
-  for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
-    const auto ranks_at = static_cast<std::uint32_t>(shape.map.experts);
-    const std::uint32_t from = i == 0          ? ranks_at + rank
-                               : Path::kByRank ? ranks_at - shape.ranks() + rank
-                                               : first + i - 1;
-    counts[i] = are_counted ? counted[from] : 0;
-  }
-  __syncthreads();
-  const std::uint32_t tokens = are_counted ? 0 : static_cast<std::uint32_t>(call.tokens);
-  if constexpr (Path::kFew && !Path::kByRank) {
-    count_few_rows(ids, tokens, target, counts);
-    __syncthreads();
-    return;
-  }
-#pragma unroll 1
-  for (std::uint32_t token = thread_of_block(); token < tokens; token += kThreads) {
-    bool goes = false;
-    bool goes_to_rank = false;
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < ids.topk; ++i) {
-      const std::int32_t id = ids.at(token * ids.topk + i);
-      goes = goes || target.has(id);
-      const std::uint32_t local = static_cast<std::uint32_t>(id) - first;
-      if constexpr (kBetweenNodes && Path::kByRank) {
-        goes_to_rank = goes_to_rank || local < of_rank;
-      }
-      if (Path::kByRank || local >= experts) {
-        continue;  // experts are not counted, or this one is not there
-      }
-      const weft::moe::Route route{ids.here + token * ids.topk,
-                                   static_cast<std::int32_t>(ids.topk)};
-      if (route.is_first(static_cast<std::int32_t>(i))) {
-        atomicAdd(&counts[1 + local], 1);
-      }
-    }
-    if (goes) {
-      atomicAdd(&counts[0], 1);
-    }
-    if (goes_to_rank && parcels > 1) {
-      atomicAdd(&counts[1], 1);
-    }
-  }
-  __syncthreads();
-}
 
 inline __device__ std::uint64_t packed_for(const Dispatch& call,
                                            std::int32_t rows,
@@ -400,7 +181,7 @@ inline __device__ void clear_slots(GroupMemory& group) {
   }
 }
 
-// All threads of a block, before its first barrier, so that these loads and those of the call's number are on their way together.
+// All threads of a block, before its first barrier, so that these loads and those of the call's number (Entry) are on their way together.
 template <typename Path>
 __device__ Ids begin_ids(const Exchange& exchange,
                          const Dispatch& call,
@@ -418,9 +199,21 @@ __device__ Ids begin_ids(const Exchange& exchange,
   const bool has_ranks = Path::kCountsSlots && !kBetweenNodes &&
                          ids.topk >= RanksOfTokens::kLanesMin && (ids.topk & (ids.topk - 1)) == 0 &&
                          exchange.shape.ranks() <= kWarp;
+  constexpr std::uint32_t kAtOnce = kIdsHere / kThreads;
+  std::int64_t given[kAtOnce];
+#pragma unroll
+  for (std::uint32_t k = 0; k < kAtOnce; ++k) {
+    const std::uint32_t i = thread_of_block() + k * kThreads;
+    given[k] = i < count ? call.ids[i] : -1;
+  }
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < count; i += kThreads) {
-    const std::int32_t id = ids.at(i);
+    const std::int32_t id =
+        given[0] < 0 || given[0] >= ids.experts ? -1 : static_cast<std::int32_t>(given[0]);
+#pragma unroll
+    for (std::uint32_t k = 1; k < kAtOnce; ++k) {
+      given[k - 1] = given[k];
+    }
     shared.ids[i] = id;
     if (has_ranks) {
       const unsigned of_token = (kAllLanes >> (kWarp - ids.topk)) << (lane() & ~(ids.topk - 1));
@@ -458,7 +251,9 @@ __device__ void send_headers(const Exchange& exchange,
     }
   }
   if (blockIdx.x == 0 && thread_of_block() == 0) {
-    *at<PlanHeader>(call.plan, 0) = {call.tokens, call.weights != nullptr ? 1 : 0};
+    auto* header = at<PlanHeader>(call.plan, 0);
+    header->tokens = call.tokens;
+    header->has_weights = call.weights != nullptr ? 1 : 0;
   }
 }
 

@@ -397,6 +397,7 @@ WEFT_HOST_DEVICE inline std::int32_t mate_at(std::int32_t place) {
 struct PlanHeader {
   std::int32_t tokens;
   std::int32_t has_weights;
+  std::int32_t most_rows;  // that a source sent here
 };
 
 }  // namespace weft::gpu::moe

@@ -267,9 +267,7 @@ class Sums {
         token_(kRows == Rows::Many ? drawn_token()
                : Way::kPolls       ? Group::index_of_taker(0)
                                    : Group::index_of_receiver(0)),
-        tokens_(combining.call.phases.receives
-                    ? static_cast<std::uint32_t>(at<PlanHeader>(combining.call.plan, 0)->tokens)
-                    : 0) {
+        tokens_(combining.call.phases.receives ? combining.shared.tokens : 0) {
     next_ = asked_of(combining, token_, tokens_);
   }
 

@@ -310,6 +310,9 @@ void DeviceJob::start() {
     for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
       is_remote.push_back(heap_->mapped_base(Pe(pe)) == nullptr);
     }
+    if (std::ranges::count(is_remote, false) > 1) {
+      device_.nic_writes_read_by = gpu::Seers::AllGpus;
+    }
     connect_heap();
     prepare_memory();
     with_.take_over_progress();
