@@ -23,6 +23,7 @@ gpu::Inventory three_gpus() {
     gpu.device.name = "Some GPU";
     gpu.device.bytes = std::uint64_t{141} << 30U;
     gpu.device.has_dma_buf = true;
+    gpu.device.has_rdma = true;
     gpu.links.resize(3);
     inventory.gpus.push_back(gpu);
   }
@@ -44,6 +45,22 @@ TEST(InfoGpu, TextHasALineForEachGpuAndAMatrixOfLinks) {
   EXPECT_THAT(text, HasSubstr("        0      -   NV18   none\n"
                               "        1   NV18      -  PCIe*\n"
                               "        2   none   none      -\n"));
+}
+
+TEST(InfoGpu, SaysForWhomWritesOfNicsAreFlushed) {
+  gpu::Inventory inventory = three_gpus();
+  inventory.gpus[0].device.nic_writes_seen_by = gpu::Seers::Nobody;
+  inventory.gpus[1].device.nic_writes_seen_by = gpu::Seers::Owner;
+  inventory.gpus[2].device.nic_writes_seen_by = gpu::Seers::AllGpus;
+  EXPECT_THAT(gpus_text(inventory, 8),
+              AllOf(HasSubstr("dma-buf yes, writes must be flushed\n"),
+                    HasSubstr("dma-buf yes, writes must be flushed for other GPUs\n"),
+                    HasSubstr("dma-buf yes\n")));
+  const auto gpus = gpus_json(inventory)["gpus"];
+  EXPECT_EQ(gpus[0]["needs_rdma_flush"], true);
+  EXPECT_EQ(gpus[1]["needs_rdma_flush"], false);
+  EXPECT_EQ(gpus[1]["needs_rdma_flush_for_peers"], true);
+  EXPECT_EQ(gpus[2]["needs_rdma_flush_for_peers"], false);
 }
 
 TEST(InfoGpu, JsonSaysTheSameAsTheText) {
