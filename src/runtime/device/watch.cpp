@@ -195,19 +195,20 @@ Status DeviceWatch::failure_status() const {
 }
 
 void DeviceWatch::give_up(FailureKind kind, const std::string& why) {
-  if (end_kernels(kind, -1)) {
+  if (end_kernels(kind, -1, why)) {
     log::error("device: {}", why);
-    const std::lock_guard lock(mutex_);
-    given_up_ = why;
   }
 }
 
 // By the watch's thread or the proxy's; the first one counts.
-bool DeviceWatch::end_kernels(FailureKind kind, std::int32_t pe) {
+bool DeviceWatch::end_kernels(FailureKind kind,
+                              std::int32_t pe,
+                              std::optional<std::string> given_up) {
   const std::lock_guard lock(mutex_);
   if (page_.abort.kind != 0) {
     return false;
   }
+  given_up_ = std::move(given_up);
   page_.abort.pe = pe;
   // SYNC device-abort (pairs with include/weft/device/spin.cuh): a kernel that sees it reads `pe`.
   AtomicRef(page_.abort.kind).store(static_cast<std::uint32_t>(kind), std::memory_order_release);
@@ -269,7 +270,7 @@ void DeviceWatch::look() {
     return;
   }
   if (const auto lost = lost_pe_()) {
-    end_kernels(FailureKind::PeerLost, static_cast<std::int32_t>(lost->value));
+    end_kernels(FailureKind::PeerLost, static_cast<std::int32_t>(lost->value), std::nullopt);
   }
 }
 

@@ -50,8 +50,8 @@ class DeviceWatch {
   void look_at_proxy();
   void look_at_waits();
   [[nodiscard]] std::optional<std::string> ended_kernel() const;
-  // False: they were told to end before.
-  bool end_kernels(device::FailureKind kind, std::int32_t pe);
+  // False: they were told to end before. `given_up` is what failure() says from then on, if no kernel ends.
+  bool end_kernels(device::FailureKind kind, std::int32_t pe, std::optional<std::string> given_up);
 
   KernelPage& page_;
   std::function<std::optional<Pe>()> lost_pe_;
