@@ -4,6 +4,8 @@
 // before (count_places.cuh).
 #pragma once
 
+#include <cstddef>
+
 #include "src/gpu/moe/exchange.cuh"
 
 namespace weft::gpu::moe::WEFT_MOE_KERNELS {

@@ -249,13 +249,13 @@ __device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
   for (std::uint32_t i = Readers<Path>::warp_of_grid(order.receiving.exchange.shape.ranks());
        i < order.count(); i += Readers<Path>::warps_of_grid()) {
     const Row row = order.row(i);
-    if (arrives_apart(order.receiving.exchange, row.source)) {
-      if (static_cast<std::int32_t>(row.slot) >= rows_for_this_rank(order.receiving, row.source)) {
-        mark_empty(order.receiving, row);
-      }
-    } else if (order.is_empty(row)) {
+    const bool is_apart = arrives_apart(order.receiving.exchange, row.source);
+    const bool is_empty = is_apart ? static_cast<std::int32_t>(row.slot) >=
+                                         rows_for_this_rank(order.receiving, row.source)
+                                   : order.is_empty(row);
+    if (is_empty) {
       mark_empty(order.receiving, row);
-    } else {
+    } else if (!is_apart) {
       visit(row);
     }
   }

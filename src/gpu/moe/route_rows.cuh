@@ -232,9 +232,8 @@ template <typename Path>
 __device__ void mark_empty(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
   if (lane() < shape.topk) {
-    std::byte* shown = kBetweenNodes ? mine(receiving.exchange) +
-                                           shape.row_at(receiving.number(), row.source, row.slot)
-                                     : row.memory;
+    const auto index = static_cast<std::int32_t>(row.source * shape.max_tokens + row.slot);
+    std::byte* shown = kBetweenNodes ? shown_at(receiving, index) : row.memory;
     *at<std::int32_t>(shown, shape.row.ids_at() + lane() * 4) = -1;
   }
 }
