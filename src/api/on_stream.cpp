@@ -146,13 +146,27 @@ Team& require_team(const Call& call, weft_team_t handle) {
   return *team;
 }
 
+bool is_mapped(const Call& call, const Team& team) {
+  heap::DeviceHeap& heap = call.device.heap();
+  for (std::uint32_t i = 0; i < team.size(); ++i) {
+    if (heap.mapped_base(team.pe(i)) == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
 on_stream::Collective collective(const Call& call, weft_team_t handle, const Sides& sides) {
   Team& team = require_team(call, handle);
   const std::size_t all = times(sides.bytes, team.size());
   require_symmetric(call, "dest", sides.dest, sides.dest_has_blocks ? all : sides.bytes);
   require_symmetric(call, "source", sides.source, sides.source_has_blocks ? all : sides.bytes);
-  return {static_cast<int>(call.device.enter(team)), team.size(), sides.dest, sides.source,
-          sides.bytes};
+  return {static_cast<int>(call.device.enter(team)),
+          team.size(),
+          sides.dest,
+          sides.source,
+          sides.bytes,
+          is_mapped(call, team)};
 }
 
 // The team and the stream of a collective.

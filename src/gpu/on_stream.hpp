@@ -61,7 +61,8 @@ struct Collective {
   std::uint32_t size = 1;  // of the team
   void* dest = nullptr;
   const void* source = nullptr;
-  std::size_t bytes = 0;  // of one block
+  std::size_t bytes = 0;   // of one block
+  bool is_mapped = false;  // every member's memory is reached by loads and stores
 };
 
 [[nodiscard]] int barrier_all(weft_stream_t stream);

@@ -10,7 +10,7 @@ import time
 import pytest
 
 HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
-PROGRAMS = ["rma", "signal", "putv", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "on_stream", "heap"]
+PROGRAMS = ["rma", "signal", "putv", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "collectives_large", "on_stream", "heap"]
 EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
 
 

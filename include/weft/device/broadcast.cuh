@@ -1,9 +1,9 @@
 // broadcast: `dest` of every member, including the root, receives the root's `source`.
 //
-// Algorithm by size. Small: the root stores parcels to all members (as low_latency.cuh, with separate buffers).
-// Medium: members read from the root, between entering and leaving. Large: two steps (scatter, then
-// allgather): each member reads its own share from the root, then the other shares from the other members.
-// The root's links then carry the data about once, instead of once per member.
+// Algorithm by size. Small: the root stores parcels to all members (as low_latency.cuh, with separate buffers). Where there are
+// many, a grid's members forward a share of them. Large: by shares, between entering and leaving: each member reads its share from the
+// root and stores it to all others, so the root's links carry the data once. With two members, and for a block of medium
+// size, the others read all of it from the root.
 //
 // Parcels: only the root sends, and receives no acknowledgement of the reads. So each member, when it has left
 // broadcast e, notifies all members that its buffer e is free; every block of a grid does so for its part. A root that
@@ -18,11 +18,12 @@ namespace weft::device {
 
 namespace detail {
 
-// The largest size for parcels of a scope that is no grid, at most 32 KiB; the smallest size for two steps, for teams with
-// at least the given number of members. To be measured.
+// The largest size for parcels of a scope that is no grid, at most 32 KiB; from how many for all members together a grid
+// forwards parcels; and for shares the least number of members, and of bytes of a scope that is no grid (docs/PERFORMANCE.md).
 inline constexpr std::size_t kBroadcastParcelBytesMax = std::size_t{16} << 10U;
-inline constexpr std::size_t kBroadcastHalfwayBytesMin = std::size_t{512} << 10U;
-inline constexpr std::uint32_t kBroadcastHalfwayMembersMin = 4;
+inline constexpr std::uint32_t kForwardedParcelsMin = 98304;
+inline constexpr std::uint32_t kBroadcastShareMembersMin = 3;
+inline constexpr std::size_t kBroadcastShareBytesMin = std::size_t{512} << 10U;
 
 static_assert(kBroadcastParcelBytesMax <=
                   std::size_t{broadcast_parcels_of(kExchangeParcels)} * kParcelBytes,
@@ -32,8 +33,9 @@ static_assert(kBroadcastParcelBytesMax <=
 template <typename Scope>
 __device__ bool is_low_latency_broadcast(const TeamState& team, std::size_t bytes) {
   if constexpr (kIsGrid<Scope>) {
-    return is_low_latency<Scope>(team, bytes) &&
-           (has_wide_buffers(team) || parcels_of(bytes) <= broadcast_parcels_of(team.parcels));
+    const std::uint32_t room =
+        has_wide_buffers(team) ? kWideParcels : broadcast_parcels_of(team.parcels);
+    return bytes <= std::size_t{room} * kParcelBytes;
   } else {
     constexpr std::size_t kMax = kLowLatencyBytesMax<Scope> < kBroadcastParcelBytesMax
                                      ? kLowLatencyBytesMax<Scope>
@@ -49,11 +51,9 @@ inline __device__ Parcel* broadcast_buffer(const TeamState& team,
                                                      : wide_buffers_of(team)->broadcast[epoch & 1U];
 }
 
+// Every member has left the call before the last, whose buffer this one uses.
 template <typename Scope>
-__device__ void send_broadcast(const TeamState& team,
-                               TeamControl* control,
-                               const Blocks& blocks,
-                               std::uint64_t epoch) {
+__device__ void await_buffers(const TeamState& team, TeamControl* control, std::uint64_t epoch) {
   using Local = LocalOf<Scope>;
   for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
     if (i != team.me && epoch > 2) {
@@ -62,6 +62,10 @@ __device__ void send_broadcast(const TeamState& team,
     }
   }
   Local::sync();
+}
+
+template <typename Scope>
+__device__ void send_broadcast(const TeamState& team, const Blocks& blocks, std::uint64_t epoch) {
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
   Parcel* buffer = broadcast_buffer(team, count, epoch);
@@ -107,6 +111,102 @@ __device__ void receive_broadcast(const TeamState& team,
   }
 }
 
+// ---- Forwarded parcels: the root sends each to one member, which stores it to the others, too. One more trip, but the root's
+// links carry the data once. A member's buffer is free when the root has seen so: a forwarder's parcels follow the root's.
+
+// The parcels that a member forwards; the last ones may have fewer.
+inline __device__ std::uint32_t forwarded_share(const TeamState& team, std::uint32_t count) {
+  return (count + team.size - 2) / (team.size - 1);
+}
+
+inline __device__ bool is_forwarded(const TeamState& team, std::uint32_t count) {
+  return team.size > 2 && count * (team.size - 1) >= kForwardedParcelsMin;
+}
+
+struct BroadcastCall {
+  Blocks blocks;
+  Parcel* buffer;
+  std::uint64_t epoch;
+  std::uint32_t root;
+};
+
+template <typename Scope>
+__device__ void send_shares(const TeamState& team, const BroadcastCall& call) {
+  const auto bytes = static_cast<std::uint32_t>(call.blocks.bytes);
+  const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
+  const std::uint32_t share = forwarded_share(team, count);
+  for (std::uint32_t k = 1; k < team.size; ++k) {
+    Parcel* to = moved(call.buffer, delta_of(pe_of(team, member_after(team, k))));
+    const std::uint32_t end = k * share < count ? k * share : count;
+    for (std::uint32_t index = (k - 1) * share + Scope::rank(); index < end;
+         index += Scope::size()) {
+      const std::uint32_t part = bytes_in_parcel(bytes, index);
+      const std::uint64_t data = load_packed(call.blocks.source + index * kParcelBytes, part);
+      store_relaxed_16(to + index, data, call.epoch);
+      if (call.blocks.dest != call.blocks.source) {
+        store_packed(call.blocks.dest + index * kParcelBytes, data, part);
+      }
+    }
+  }
+}
+
+// Parcels `begin` to `end`, which member `from` sends.
+template <typename Scope, bool kForwards>
+__device__ void receive_share(const TeamState& team,
+                              const BroadcastCall& call,
+                              std::uint32_t begin,
+                              std::uint32_t end,
+                              std::uint32_t from) {
+  constexpr std::uint32_t kUnroll = 2;
+  const auto bytes = static_cast<std::uint32_t>(call.blocks.bytes);
+  for (std::uint32_t first = begin + Scope::rank(); first < end; first += kUnroll * Scope::size()) {
+    ParcelWait<kUnroll> wait;
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      const std::uint32_t index = first + u * Scope::size();
+      wait.pe[u] = pe_of(team, from);
+      wait.from[u] = index < end ? call.buffer + index : nullptr;
+    }
+    wait.until(call.epoch, OperationName::Broadcast);
+    for (std::uint32_t k = 1; kForwards && k < team.size; ++k) {
+      const std::uint32_t member = member_after(team, k);
+      if (member != call.root) {
+        Parcel* to = moved(call.buffer, delta_of(pe_of(team, member)));
+#pragma unroll
+        for (std::uint32_t u = 0; u < kUnroll; ++u) {
+          if (const std::uint32_t index = first + u * Scope::size(); index < end) {
+            store_relaxed_16(to + index, wait.data[u], call.epoch);
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      if (const std::uint32_t index = first + u * Scope::size(); index < end) {
+        store_packed(call.blocks.dest + index * kParcelBytes, wait.data[u],
+                     bytes_in_parcel(bytes, index));
+      }
+    }
+  }
+}
+
+template <typename Scope>
+__device__ void receive_shares(const TeamState& team, const BroadcastCall& call) {
+  const auto count = static_cast<std::uint32_t>(parcels_of(call.blocks.bytes));
+  const std::uint32_t share = forwarded_share(team, count);
+  const std::uint32_t mine = (team.me + team.size - call.root) % team.size - 1;
+  for (std::uint32_t j = 0; j < team.size - 1; ++j) {
+    const std::uint32_t which = (mine + j) % (team.size - 1);
+    const std::uint32_t begin = which * share < count ? which * share : count;
+    const std::uint32_t end = count - begin < share ? count : begin + share;
+    if (j == 0) {
+      receive_share<Scope, true>(team, call, begin, end, call.root);
+    } else {
+      receive_share<Scope, false>(team, call, begin, end, (call.root + 1 + which) % team.size);
+    }
+  }
+}
+
 template <typename Scope>
 __device__ void broadcast_parcels(const TeamState& team,
                                   TeamControl* control,
@@ -118,7 +218,18 @@ __device__ void broadcast_parcels(const TeamState& team,
   }
   const std::uint64_t epoch = next_call(control->broadcasts);
   if (team.me == root) {
-    send_broadcast<Scope>(team, control, blocks, epoch);
+    await_buffers<Scope>(team, control, epoch);
+  }
+  const auto count = static_cast<std::uint32_t>(parcels_of(blocks.bytes));
+  if (kIsGrid<Scope> && is_forwarded(team, count)) {
+    const BroadcastCall call{blocks, broadcast_buffer(team, count, epoch), epoch, root};
+    if (team.me == root) {
+      send_shares<Scope>(team, call);
+    } else {
+      receive_shares<Scope>(team, call);
+    }
+  } else if (team.me == root) {
+    send_broadcast<Scope>(team, blocks, epoch);
   } else {
     receive_broadcast<Scope>(team, blocks, epoch, pe_of(team, root));
   }
@@ -131,17 +242,33 @@ __device__ void broadcast_parcels(const TeamState& team,
   count_call<Scope>(control->broadcasts, epoch);  // read after the next call's sync
 }
 
+// Copies the root's data for itself, by a quarter of a grid's blocks: with all of them the others' loads are slower, and 256 MiB
+// took 812 us instead of 764 on four H100.
+template <typename Scope>
+__device__ void copy_of_root(const Blocks& blocks) {
+  if constexpr (kIsGrid<Scope>) {
+    const std::uint32_t copying = (Grid::block_count() + 3) / 4;
+    if (Grid::block() < copying) {
+      copy_by_crew(blocks.dest, blocks.source, blocks.bytes,
+                   {Grid::rank(), copying * Block::size()});
+    }
+  } else {
+    copy<Scope>(blocks.dest, blocks.source, blocks.bytes);
+  }
+}
+
 // Reads all data from the root.
 template <typename Scope>
 __device__ void broadcast_by_loads(const TeamState& team,
                                    TeamControl* control,
                                    const Blocks& blocks,
                                    std::uint32_t root) {
-  const MeetingCall call =
-      enter<Scope>(team, meeting_of<Scope>(control, false), OperationName::Broadcast);
-  if (team.me != root || blocks.dest != blocks.source) {
+  const MeetingCall call = enter<Scope>(team, meeting_of<Scope>(control), OperationName::Broadcast);
+  if (team.me != root) {
     copy_by_crew<Source::Peers>(blocks.dest, moved(blocks.source, delta_of_member(team, root)),
                                 blocks.bytes, {Scope::rank(), Scope::size()});
+  } else if (blocks.dest != blocks.source) {
+    copy_of_root<Scope>(blocks);
   }
   leave<Scope>(team, call);
 }
@@ -161,32 +288,88 @@ inline __device__ ByteRange broadcast_share(std::size_t bytes,
   return {begin, bytes - begin < each ? bytes - begin : each};
 }
 
+// kCount units of the root, `step` apart: all loads are in flight before the first store, and each is stored to every member
+// but the root.
+template <std::uint32_t kCount, typename Unit>
+__device__ void spread_together(
+    const TeamState& team, std::uint32_t root, Unit* dest, const Unit* source, std::size_t step) {
+  Unit values[kCount];
+#pragma unroll
+  for (std::uint32_t u = 0; u < kCount; ++u) {
+    values[u] = load_unit<Source::Peers>(source + u * step);
+  }
+  for (std::uint32_t k = 0; k < team.size; ++k) {
+    const std::uint32_t member = member_after(team, k);
+    if (member != root) {
+      Unit* to = moved(dest, delta_of_member(team, member));
+#pragma unroll
+      for (std::uint32_t u = 0; u < kCount; ++u) {
+        store_unit(to + u * step, values[u]);
+      }
+    }
+  }
+}
+
+template <typename Unit>
+__device__ void spread_units(const TeamState& team,
+                             std::uint32_t root,
+                             std::byte* dest,
+                             const std::byte* source,
+                             std::size_t count,
+                             Crew crew) {
+  auto* to = reinterpret_cast<Unit*>(dest);
+  const auto* from = reinterpret_cast<const Unit*>(source);
+  const std::size_t step = crew.size;
+  std::size_t i = crew.rank;
+  for (; i + step < count; i += 2 * step) {
+    spread_together<2>(team, root, to + i, from + i, step);
+  }
+  if (i < count) {
+    spread_together<1>(team, root, to + i, from + i, step);
+  }
+}
+
+template <typename Unit>
+__device__ void spread_by(const TeamState& team,
+                          std::uint32_t root,
+                          std::byte* dest,
+                          const std::byte* source,
+                          std::size_t bytes,
+                          Crew crew) {
+  const std::size_t to_unit = -reinterpret_cast<std::uint64_t>(dest) & (sizeof(Unit) - 1);
+  const std::size_t head = to_unit < bytes ? to_unit : bytes;
+  const std::size_t units = (bytes - head) / sizeof(Unit);
+  const std::size_t done = head + units * sizeof(Unit);
+  spread_units<std::uint8_t>(team, root, dest, source, head, crew);
+  spread_units<Unit>(team, root, dest + head, source + head, units, crew);
+  spread_units<std::uint8_t>(team, root, dest + done, source + done, bytes - done, crew);
+}
+
+// Each member but the root reads its share from the root and stores it to all of them.
 template <typename Scope>
-__device__ void broadcast_halfway(const TeamState& team,
-                                  TeamControl* control,
-                                  const Blocks& blocks,
-                                  std::uint32_t root) {
-  const MeetingCall call =
-      enter<Scope>(team, meeting_of<Scope>(control, true), OperationName::Broadcast);
+__device__ void broadcast_by_shares(const TeamState& team,
+                                    TeamControl* control,
+                                    const Blocks& blocks,
+                                    std::uint32_t root) {
+  const MeetingCall call = enter<Scope>(team, meeting_of<Scope>(control), OperationName::Broadcast);
   const std::byte* source = moved(blocks.source, delta_of_member(team, root));
   const Crew crew{Scope::rank(), Scope::size()};
   const std::uint32_t mine = (team.me + team.size - root) % team.size;  // 0: the root
   if (mine != 0) {
     const ByteRange share = broadcast_share(blocks.bytes, mine, team.size);
-    copy_by_crew<Source::Peers>(blocks.dest + share.begin, source + share.begin, share.bytes, crew);
-  } else if (blocks.dest != blocks.source) {
-    copy_by_crew(blocks.dest, source, blocks.bytes, crew);
-  }
-  meet_done<Scope>(team, call, &Meeting::halfway);
-  if (mine != 0) {
-    const Share work = share_of<Scope>(team.size - 2);
-    for (std::uint32_t j = work.part; j < team.size - 2; j += work.part_step) {
-      const std::uint32_t k = (mine + j) % (team.size - 1) + 1;  // not the root, not this PE
-      const ByteRange share = broadcast_share(blocks.bytes, k, team.size);
-      const std::byte* from = moved(blocks.dest, delta_of_member(team, (root + k) % team.size));
-      copy_by_crew<Source::Peers>(blocks.dest + share.begin, from + share.begin, share.bytes,
-                                  work.crew);
+    std::byte* to = blocks.dest + share.begin;
+    const std::byte* from = source + share.begin;
+    const std::uint64_t apart =
+        reinterpret_cast<std::uint64_t>(to) ^ reinterpret_cast<std::uint64_t>(from);
+    if ((apart & 15U) == 0) {
+      spread_by<Vector16>(team, root, to, from, share.bytes, crew);
+    } else if ((apart & 3U) == 0) {
+      spread_by<std::uint32_t>(team, root, to, from, share.bytes, crew);
+    } else {
+      spread_by<std::uint8_t>(team, root, to, from, share.bytes, crew);
     }
+  } else if (blocks.dest != blocks.source) {
+    copy_of_root<Scope>(blocks);
   }
   leave<Scope>(team, call);
 }
@@ -210,9 +393,9 @@ __device__ void broadcast(Team team, const Blocks& blocks, std::uint32_t root) {
   } else if (is_low_latency_broadcast<Scope>(members, blocks.bytes)) {
     by_all<Scope>(control, operation,
                   [&] { broadcast_parcels<Scope>(members, control, blocks, root); });
-  } else if (blocks.bytes >= kBroadcastHalfwayBytesMin &&
-             members.size >= kBroadcastHalfwayMembersMin) {
-    broadcast_halfway<Scope>(members, control, blocks, root);
+  } else if (members.size >= kBroadcastShareMembersMin &&
+             (kIsGrid<Scope> || blocks.bytes >= kBroadcastShareBytesMin)) {
+    broadcast_by_shares<Scope>(members, control, blocks, root);
   } else {
     broadcast_by_loads<Scope>(members, control, blocks, root);
   }

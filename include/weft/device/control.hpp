@@ -47,16 +47,13 @@ struct alignas(128) Arrivals {
 struct Meeting {
   Tally entered;  // by this PE's own scope
   alignas(128) Flag ready[kFlatMembersMax];
-  alignas(128) Flag halfway[kFlatMembersMax];
   alignas(128) Flag done[kFlatMembersMax];
 };
 
 // The words count alike on all PEs because each kind of call that counts has separate words.
 enum MeetingKind : std::uint32_t {
-  kMeetBlocks,         // thread, warp and block scope
-  kMeetGrids,          // grid scope
-  kMeetBlocksHalfway,  // as above, for calls in two steps
-  kMeetGridsHalfway,
+  kMeetBlocks,  // thread, warp and block scope
+  kMeetGrids,   // grid scope
   kMeetingKinds,
 };
 
@@ -65,7 +62,7 @@ inline constexpr std::uint32_t kExchangeParcels = 16384;
 inline constexpr std::uint32_t kNarrowParcels = 1024;
 // The teams with the first numbers (the world, the node, and the first that are made) have larger buffers besides.
 inline constexpr std::uint32_t kWideTeams = 8;
-inline constexpr std::uint32_t kWideParcels = 65536;
+inline constexpr std::uint32_t kWideParcels = 131072;
 
 // In a team's buffers for `parcels` of exchanges.
 WEFT_HOST_DEVICE constexpr std::uint32_t broadcast_parcels_of(std::uint32_t parcels) {

@@ -39,7 +39,7 @@ __device__ void exchange_by_stores(const TeamState& team,
                                    const Blocks& blocks,
                                    OperationName operation) {
   const MeetingCall call =
-      enter<Scope, Access::Stores>(team, meeting_of<Scope>(control, false), operation);
+      enter<Scope, Access::Stores>(team, meeting_of<Scope>(control), operation);
   const Share share = share_of<Scope>(team.size);
   for (std::uint32_t k = share.part; k < team.size; k += share.part_step) {
     const std::uint32_t i = member_after(team, k);

@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kParcelsTogether = 2;
 inline constexpr std::uint32_t kParcelsTogether = 4;
 #endif
 
-inline __device__ std::size_t parcels_of(std::size_t bytes) {
+inline WEFT_HOST_DEVICE std::size_t parcels_of(std::size_t bytes) {
   return (bytes + kParcelBytes - 1) / kParcelBytes;
 }
 

@@ -36,9 +36,8 @@ struct MeetingCall {
 };
 
 template <typename Scope>
-__device__ Meeting* meeting_of(TeamControl* control, bool with_halfway) {
-  return &control->meetings[(with_halfway ? kMeetBlocksHalfway : kMeetBlocks) +
-                            (kIsGrid<Scope> ? 1 : 0)];
+__device__ Meeting* meeting_of(TeamControl* control) {
+  return &control->meetings[kIsGrid<Scope> ? kMeetGrids : kMeetBlocks];
 }
 
 // The accesses that follow the entry. Stores need no acquire: they are issued after the polls of the words have
@@ -86,18 +85,16 @@ __device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationNam
   return {words, epoch, operation};
 }
 
-// Notifies all members through their `flags` that this scope's part is done, and waits for theirs.
+// Notifies all members that this scope's part is done, and waits for theirs.
 template <typename Scope>
-__device__ void meet_done(const TeamState& team,
-                          const MeetingCall& call,
-                          Flag (Meeting::*flags)[kFlatMembersMax]) {
+__device__ void leave(const TeamState& team, const MeetingCall& call) {
   using Local = LocalOf<Scope>;
   Local::sync();
   if (Local::rank() < team.size) {
     fence_release();  // SYNC meeting-done: loads and stores of this block or scope, for the members
     for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {
       const std::uint32_t i = member_after(team, k);
-      std::uint64_t* word = &(moved(call.words, delta_of_member(team, i))->*flags)[team.me].value;
+      std::uint64_t* word = &moved(call.words, delta_of_member(team, i))->done[team.me].value;
       if constexpr (kIsGrid<Scope>) {
         add_relaxed(word, grid_step());
       } else {
@@ -105,17 +102,11 @@ __device__ void meet_done(const TeamState& team,
       }
     }
     for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
-      await_at_least(&(call.words->*flags)[i].value, whole(call.epoch), call.operation,
-                     pe_of(team, i));
+      await_at_least(&call.words->done[i].value, whole(call.epoch), call.operation, pe_of(team, i));
     }
     fence_acquire();  // SYNC meeting-done: of all members
   }
   Local::sync();
-}
-
-template <typename Scope>
-__device__ void leave(const TeamState& team, const MeetingCall& call) {
-  meet_done<Scope>(team, call, &Meeting::done);
   if (!kIsGrid<Scope> && is_leader<Scope>()) {
     store_relaxed(&call.words->entered.value,
                   whole(call.epoch));  // read after the next call's sync

@@ -1,12 +1,13 @@
 // reduce and reduce_scatter: elementwise over all members, with an operation of reduction.cuh.
 //
-// Algorithm by size. Small: parcels, every member combines all data. Larger: each member combines its share of
+// Algorithm by size. Small and medium: parcels (reduce_parcels.cuh). Larger: each member combines its share of
 // the elements, reading them on all members, and (reduce) stores the results to all, between entering and
 // leaving. Rounds through the scratch memory if a member is not mapped.
 #ifndef WEFT_DEVICE_REDUCE_CUH
 #define WEFT_DEVICE_REDUCE_CUH
 
 #include <weft/device/exchange.cuh>
+#include <weft/device/reduce_parcels.cuh>
 #include <weft/device/reduction.cuh>
 #include <weft/device/standard.hpp>
 
@@ -14,20 +15,11 @@ namespace weft::device {
 
 namespace detail {
 
-template <typename T>
-struct ReduceCall {
-  T* dest;
-  const T* source;
-  std::size_t count;          // of one block
-  std::size_t source_stride;  // elements between the blocks of members; 0: reduce
-  OperationName operation;
-};
-
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_by_loads(const TeamState& team,
                                 TeamControl* control,
                                 const ReduceCall<T>& call) {
-  const MeetingCall meeting = enter<Scope>(team, meeting_of<Scope>(control, false), call.operation);
+  const MeetingCall meeting = enter<Scope>(team, meeting_of<Scope>(control), call.operation);
   if (call.source_stride != 0) {
     reduce_range<Scope, Op, T, Receivers::Me>(
         team, call.dest, call.source + team.me * call.source_stride, call.count);
@@ -90,10 +82,14 @@ __device__ void reduce(Team team, const ReduceCall<T>& call) {
   if (!is_flat(members)) {
     by_local<Scope>(control, call.operation,
                     [&] { reduce_by_signals<LocalOf<Scope>, Op>(team, control, call); });
-  } else if (is_low_latency<Scope>(members, bytes)) {
-    const Blocks blocks{reinterpret_cast<std::byte*>(call.dest),
-                        reinterpret_cast<const std::byte*>(call.source), bytes,
-                        call.source_stride * sizeof(T)};
+  } else if (const Blocks blocks = blocks_of(call);
+             call.source_stride == 0 && takes_two_trips<Scope>(members, bytes)) {
+    if constexpr (kIsGrid<Scope>) {
+      by_all<Scope>(control, call.operation, [&] {
+        reduce_in_two_trips<Scope, Op, T>(members, control, blocks, call.operation);
+      });
+    }
+  } else if (goes_by_parcels<Scope>(members, bytes)) {
     by_all<Scope>(control, call.operation,
                   [&] { reduce_parcels<Scope, Op, T>(members, control, blocks, call.operation); });
   } else {

@@ -147,7 +147,7 @@ struct DeviceState : HotState {
 
 // Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
 // commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 9;
+inline constexpr std::uint64_t kLayoutVersion = 10;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

@@ -73,8 +73,8 @@ __device__ void scatter_by_stores(const TeamState& team,
                                   TeamControl* control,
                                   const UnevenBytes& data,
                                   const CountMatrix& matrix) {
-  const MeetingCall call = enter<Scope, Access::Stores>(team, meeting_of<Scope>(control, false),
-                                                        OperationName::Alltoall);
+  const MeetingCall call =
+      enter<Scope, Access::Stores>(team, meeting_of<Scope>(control), OperationName::Alltoall);
   const Share share = share_of<Scope>(team.size);
   for (std::uint32_t k = share.part; k < team.size; k += share.part_step) {
     const std::uint32_t i = member_after(team, k);

@@ -18,6 +18,33 @@ __global__ void __launch_bounds__(kThreads, 1)
   device::detail::reduce<device::detail::WholeKernel, Op, T>(team, call);
 }
 
+// A reduction of so few bytes that each parcel has a group of lanes.
+template <typename Op, typename T>
+__global__ void __launch_bounds__(kThreads, 1)
+    reduce_few_kernel(device::Team team, device::detail::ReduceCall<T> call) {
+  const device::TeamState& members = device::detail::members_of(team);
+  device::detail::reduce_few<Op, T>(members, device::detail::control_of(members),
+                                    device::detail::blocks_of(call), call.operation);
+}
+
+// Of the group that combines a parcel (reduce_parcels.cuh); of more members each thread combines one.
+inline std::size_t lanes_for(std::size_t members) {
+  return members <= 2 ? 2 : members <= 4 ? 4 : members <= 8 ? 8 : members;
+}
+
+// As the kernel for any size decides.
+inline bool are_few(const Collective& call, unsigned blocks) {
+  if (!call.is_mapped || call.size > 8 || call.bytes == 0 || call.bytes > kBytesPerBlock * blocks) {
+    return false;
+  }
+  const auto number = static_cast<std::uint32_t>(call.number);
+  const std::size_t room =
+      number < device::kWideTeams ? device::kWideParcels : device::control_place_of(number).parcels;
+  const std::size_t parcels = device::detail::parcels_of(call.bytes);
+  return parcels * lanes_for(call.size) <= std::size_t{blocks} * kThreads &&
+         parcels * (call.size - 1) <= room;
+}
+
 template <typename Op, typename T>
 int launch_reduce(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
   const device::Team team{call.number};
@@ -26,15 +53,16 @@ int launch_reduce(const Collective& call, const ReduceOptions& options, weft_str
       static_cast<T*>(call.dest), static_cast<const T*>(call.source), count,
       options.scatters ? count : 0,
       options.scatters ? device::OperationName::ReduceScatter : device::OperationName::Reduce};
-  const unsigned blocks = blocks_for(call.bytes * (std::max<std::size_t>(call.size, 1) - 1));
-  return launch_together(&reduce_kernel<Op, T>, blocks, stream, team, what);
+  const unsigned blocks = blocks_for(call.bytes * lanes_for(call.size));
+  return launch_together(are_few(call, blocks) ? &reduce_few_kernel<Op, T> : &reduce_kernel<Op, T>,
+                         blocks, stream, team, what);
 }
 
 template <typename T, typename... Ops>
 int preload_reduce() {
   int error = 0;
   const auto load = [&error](int result) { error = error == 0 ? result : error; };
-  (load(preload(&reduce_kernel<Ops, T>)), ...);
+  (load(preload(&reduce_kernel<Ops, T>, &reduce_few_kernel<Ops, T>)), ...);
   return error;
 }
 
