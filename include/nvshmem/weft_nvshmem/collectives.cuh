@@ -11,6 +11,12 @@
 #include <weft_nvshmem/reduce_operations.cuh>
 #include <weft_nvshmem/words.cuh>
 
+#if defined(__CUDACC_RDC__) && !defined(WEFT_NVSHMEM_DEVICE_LIBRARY)
+#define WEFT_NVSHMEM_SHARED_CODE __device__
+#else
+#define WEFT_NVSHMEM_SHARED_CODE __device__ __noinline__
+#endif
+
 namespace weft_nvshmem {
 
 template <typename Scope>
@@ -85,12 +91,13 @@ struct Collectives {
     weft::device::OperationName operation;
   };
 
-  // Not inlined: names of several types share it.
+  // Names of several types share it, but in programs with -rdc=true: it has more registers than a kernel of 1,024 threads, which
+  // then would not link.
   template <typename Op, typename T>
-  static __device__ __noinline__ int run(nvshmem_team_t team,
-                                         void* dest,
-                                         const void* source,
-                                         const Shape& shape) {
+  static WEFT_NVSHMEM_SHARED_CODE int run(nvshmem_team_t team,
+                                          void* dest,
+                                          const void* source,
+                                          const Shape& shape) {
     weft::device::detail::reduce<Scope, Op, T>(
         Team{team}, {static_cast<T*>(dest), static_cast<const T*>(source), shape.count,
                      shape.source_stride, shape.operation});

@@ -83,11 +83,10 @@ __device__ void send_to_all(const TeamState& team, const Blocks& blocks, const P
   }
 }
 
-// Never inlined, for its registers.
 template <typename Scope, typename Op, typename T, std::uint32_t kMembers>
-__device__ __noinline__ void receive_and_combine(const TeamState& team,
-                                                 const Blocks& blocks,
-                                                 const ParcelCall& call) {
+WEFT_DEVICE_OWN_REGISTERS void receive_and_combine(const TeamState& team,
+                                                   const Blocks& blocks,
+                                                   const ParcelCall& call) {
   constexpr std::uint32_t kPlaces = 8 / kMembers;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const std::byte* own = blocks.source + team.me * blocks.source_stride;
@@ -294,12 +293,11 @@ __device__ void receive_results(const TeamState& team,
 }
 
 // The members own shares of the parcels: each sends the others' to them, combines its own, and sends the results.
-// Not inlined, for its registers.
 template <typename Scope, typename Op, typename T>
-__device__ __noinline__ void reduce_in_two_trips(const TeamState& team,
-                                                 TeamControl* control,
-                                                 const Blocks& blocks,
-                                                 OperationName operation) {
+WEFT_DEVICE_OWN_REGISTERS void reduce_in_two_trips(const TeamState& team,
+                                                   TeamControl* control,
+                                                   const Blocks& blocks,
+                                                   OperationName operation) {
   const std::uint64_t epoch = next_call(control->exchanges);
   const auto count = static_cast<std::uint32_t>(parcels_of(blocks.bytes));
   const std::uint32_t share = owned_share(team, count);

@@ -176,15 +176,14 @@ __device__ void reduce_together(const TeamState& team,
   }
 }
 
-// For teams of at most kMembers. Never inlined, so that its registers are its own: a kernel with all of them spilled 2 KB for
-// each thread.
+// For teams of at most kMembers. A kernel with all of them inlined spilled 2 KB for each thread.
 template <typename Op,
           typename T,
           Receivers kTo,
           std::uint32_t kMembers,
           std::uint32_t kPlaces,
           typename Unit>
-__device__ __noinline__ void reduce_units(
+WEFT_DEVICE_OWN_REGISTERS void reduce_units(
     const TeamState& team, Unit* to, const Unit* from, std::size_t count, Crew crew) {
   const MemberDeltas<kMembers> deltas(team);
   const std::size_t step = crew.size;
@@ -201,7 +200,7 @@ __device__ __noinline__ void reduce_units(
 
 // For teams of any size, and for what is no multiple of 16 bytes.
 template <typename Op, typename T, Receivers kTo, typename Unit>
-__device__ __noinline__ void reduce_units_of_any(
+WEFT_DEVICE_OWN_REGISTERS void reduce_units_of_any(
     const TeamState& team, Unit* to, const Unit* from, std::size_t count, Crew crew) {
   constexpr std::uint32_t kTogether = 4;
   for (std::size_t i = crew.rank; i < count; i += crew.size) {
