@@ -204,7 +204,7 @@ __device__ void reduce_few(const TeamState& team,
   close_parcels<WholeKernel>(control, call);
 }
 
-// ---- In two trips
+// ---- In two trips. In the first every member sends to every other, so that two buffers are enough (low_latency.cuh)
 
 // The share of each member, in parcels; the last ones may have fewer.
 inline __device__ std::uint32_t owned_share(const TeamState& team, std::uint32_t count) {
