@@ -65,6 +65,21 @@ def test_a_kernel_of_1024_threads_starts_without_launch_bounds(prefix, nvcc, tmp
     assert len(registers) == 1 and registers[0] <= 64, linked.stdout + linked.stderr
 
 
+def test_a_kernel_of_1024_threads_with_launch_bounds_may_reduce(prefix, nvcc, tmp_path):
+    """The linker refuses a function that takes more registers than such a kernel has."""
+    (tmp_path / "reduce.cu").write_text("""
+        #include <nvshmem.h>
+        #include <nvshmemx.h>
+        __global__ void __launch_bounds__(1024) reduce(float* dest, float* source, size_t count) {
+          nvshmemx_float_sum_reduce_block(NVSHMEM_TEAM_WORLD, dest, source, count);
+          nvshmemx_float_sum_reducescatter_block(NVSHMEM_TEAM_WORLD, dest, source, count);
+          nvshmemx_float_broadcast_block(NVSHMEM_TEAM_WORLD, dest, source, count, 0);
+        }
+        """)
+    well(nvcc, *NVCC, "-O2", "-rdc=true", f"-I{prefix}/include", "-dc", tmp_path / "reduce.cu", "-o", tmp_path / "reduce.o", timeout=300)
+    well(nvcc, "-arch=sm_90", "-dlink", tmp_path / "reduce.o", "-o", tmp_path / "linked.o", f"-L{prefix}/lib", "-lnvshmem_device")
+
+
 @pytest.mark.parametrize("flags", [["-O0"], ["-O2", "-rdc=true"]], ids=["unoptimized", "rdc"])
 def test_each_file_with_kernels_takes_the_state_itself(prefix, nvcc, tmp_path, flags):
     """As many upload functions as files, also where the compiler inlines nothing."""

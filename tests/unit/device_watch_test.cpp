@@ -170,7 +170,7 @@ TEST_F(Watched, ARefusedCommandEndsThemToo) {
 
 // A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion when one changes.
 TEST(DeviceLayout, AChangeOfSizesIsAnotherVersion) {
-  EXPECT_EQ(device::kLayoutVersion, 9U);
+  EXPECT_EQ(device::kLayoutVersion, 10U);
   EXPECT_EQ(sizeof(device::HotState), 88U);
   EXPECT_EQ(sizeof(device::DeviceState), 192U);
   EXPECT_EQ(sizeof(device::TeamState), 40U);

@@ -71,30 +71,4 @@ DEVICE_TEST(single_threads, "each of 1,024 threads puts, waits and gets") {
                     checks.get());
 }
 
-// With bounds: without, a kernel that reduces takes more registers than 1,024 threads have.
-__global__ void __launch_bounds__(kThreads)
-    reduce_together(float* dest, float* source, int rounds, Wrong* wrong) {
-  const int me = nvshmem_my_pe();
-  const int pes = nvshmem_n_pes();
-  for (int round = 1; round <= rounds; ++round) {
-    for (int i = threadIdx.x; i < kCount; i += kThreads) {
-      source[i] = static_cast<float>(me + round + i);
-    }
-    nvshmemx_float_sum_reduce_block(NVSHMEM_TEAM_WORLD, dest, source, kCount);
-    for (int i = threadIdx.x; i < kCount; i += kThreads) {
-      WELL(wrong, dest[i] == static_cast<float>(pes * (pes - 1) / 2 + pes * (round + i)));
-    }
-    nvshmemx_barrier_all_block();
-  }
-}
-
-DEVICE_TEST(reductions, "sums by blocks of 1,024 threads") {
-  Checks checks;
-  Symmetric<float> dest(kCount);
-  Symmetric<float> source(kCount);
-  suite::finish("memory");
-  suite::run_kernel("reduce_together", &reduce_together, kThreads, checks, dest.get(), source.get(),
-                    static_cast<int>(suite::turns(500, 4)), checks.get());
-}
-
 }  // namespace
