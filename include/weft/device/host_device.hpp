@@ -21,7 +21,11 @@
 #define WEFT_DEVICE_APART __device__
 // Where a kernel would spill what it inlines. Linked later, such a function takes more registers than a kernel of 1,024 threads
 // has, and the program does not link.
+#if defined(__CUDACC__)
 #define WEFT_DEVICE_OWN_REGISTERS __device__ __noinline__
+#else
+#define WEFT_DEVICE_OWN_REGISTERS __device__
+#endif
 #endif
 
 #endif  // WEFT_DEVICE_HOST_DEVICE_HPP
