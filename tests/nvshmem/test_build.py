@@ -76,7 +76,8 @@ def test_a_kernel_of_1024_threads_with_launch_bounds_may_reduce(prefix, nvcc, tm
           nvshmemx_float_broadcast_block(NVSHMEM_TEAM_WORLD, dest, source, count, 0);
         }
         """)
-    well(nvcc, *NVCC, "-O2", "-rdc=true", f"-I{prefix}/include", "-dc", tmp_path / "reduce.cu", "-o", tmp_path / "reduce.o", timeout=300)
+    well(nvcc, *NVCC, "-O2", "-rdc=true", f"-I{prefix}/include", "-dc", tmp_path / "reduce.cu", "-o", tmp_path / "reduce.o", timeout=300,
+         NVCC_APPEND_FLAGS="")
     well(nvcc, "-arch=sm_90", "-dlink", tmp_path / "reduce.o", "-o", tmp_path / "linked.o", f"-L{prefix}/lib", "-lnvshmem_device")
 
 
