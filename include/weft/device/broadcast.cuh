@@ -64,47 +64,72 @@ __device__ void await_buffers(const TeamState& team, TeamControl* control, std::
   Local::sync();
 }
 
+struct BroadcastCall {
+  Blocks blocks;
+  Parcel* buffer;
+  std::uint64_t epoch;
+  std::uint32_t root;
+};
+
+struct Range {
+  std::uint32_t begin, end;
+};
+
+// Sends `parcels` to the members that come at `steps` after this PE.
 template <typename Scope>
-__device__ void send_broadcast(const TeamState& team, const Blocks& blocks, std::uint64_t epoch) {
-  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
-  const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
-  Parcel* buffer = broadcast_buffer(team, count, epoch);
-  for (std::uint32_t index = Scope::rank(); index < count; index += Scope::size()) {
+__device__ void send_broadcast(const TeamState& team,
+                               const BroadcastCall& call,
+                               Range parcels,
+                               Range steps) {
+  const auto bytes = static_cast<std::uint32_t>(call.blocks.bytes);
+  for (std::uint32_t index = parcels.begin + Scope::rank(); index < parcels.end;
+       index += Scope::size()) {
     const std::uint32_t part = bytes_in_parcel(bytes, index);
-    const std::uint64_t data = load_packed(blocks.source + index * kParcelBytes, part);
-    Parcel* to = buffer + index;
-    for (std::uint32_t k = 1; k < team.size; ++k) {
-      store_relaxed_16(moved(to, delta_of(pe_of(team, member_after(team, k)))), data, epoch);
+    const std::uint64_t data = load_packed(call.blocks.source + index * kParcelBytes, part);
+    for (std::uint32_t k = steps.begin; k < steps.end; ++k) {
+      Parcel* to = moved(call.buffer, delta_of(pe_of(team, member_after(team, k))));
+      store_relaxed_16(to + index, data, call.epoch);
     }
-    if (blocks.dest != blocks.source) {
-      store_packed(blocks.dest + index * kParcelBytes, data, part);
+    if (call.blocks.dest != call.blocks.source) {
+      store_packed(call.blocks.dest + index * kParcelBytes, data, part);
     }
   }
 }
 
-template <typename Scope>
+// Receives `parcels` from member `from`, kUnroll at once, and sends them on to the others, if it forwards.
+template <typename Scope, std::uint32_t kUnroll, bool kForwards>
 __device__ void receive_broadcast(const TeamState& team,
-                                  const Blocks& blocks,
-                                  std::uint64_t epoch,
-                                  int root_pe) {
-  constexpr std::uint32_t kUnroll = kParcelsTogether;
-  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
-  const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
-  const Parcel* buffer = broadcast_buffer(team, count, epoch);
-  for (std::uint32_t first = Scope::rank(); first < count; first += kUnroll * Scope::size()) {
+                                  const BroadcastCall& call,
+                                  Range parcels,
+                                  std::uint32_t from) {
+  const auto bytes = static_cast<std::uint32_t>(call.blocks.bytes);
+  const int pe = pe_of(team, from);
+  for (std::uint32_t first = parcels.begin + Scope::rank(); first < parcels.end;
+       first += kUnroll * Scope::size()) {
     ParcelWait<kUnroll> wait;
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnroll; ++u) {
       const std::uint32_t index = first + u * Scope::size();
-      wait.pe[u] = root_pe;
-      wait.from[u] = index < count ? buffer + index : nullptr;
+      wait.pe[u] = pe;
+      wait.from[u] = index < parcels.end ? call.buffer + index : nullptr;
     }
-    wait.until(epoch, OperationName::Broadcast);
+    wait.until(call.epoch, OperationName::Broadcast);
+    for (std::uint32_t k = 1; kForwards && k < team.size; ++k) {
+      const std::uint32_t member = member_after(team, k);
+      if (member != call.root) {
+        Parcel* to = moved(call.buffer, delta_of(pe_of(team, member)));
+#pragma unroll
+        for (std::uint32_t u = 0; u < kUnroll; ++u) {
+          if (const std::uint32_t index = first + u * Scope::size(); index < parcels.end) {
+            store_relaxed_16(to + index, wait.data[u], call.epoch);
+          }
+        }
+      }
+    }
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      const std::uint32_t index = first + u * Scope::size();
-      if (index < count) {
-        store_packed(blocks.dest + index * kParcelBytes, wait.data[u],
+      if (const std::uint32_t index = first + u * Scope::size(); index < parcels.end) {
+        store_packed(call.blocks.dest + index * kParcelBytes, wait.data[u],
                      bytes_in_parcel(bytes, index));
       }
     }
@@ -114,96 +139,35 @@ __device__ void receive_broadcast(const TeamState& team,
 // ---- Forwarded parcels: the root sends each to one member, which stores it to the others, too. One more trip, but the root's
 // links carry the data once. A member's buffer is free when the root has seen so: a forwarder's parcels follow the root's.
 
-// The parcels that a member forwards; the last ones may have fewer.
-inline __device__ std::uint32_t forwarded_share(const TeamState& team, std::uint32_t count) {
-  return (count + team.size - 2) / (team.size - 1);
+// Which parcels the k-th member after the root forwards, 1 .. size - 1; the last members may have fewer.
+inline __device__ Range forwarded_by(const TeamState& team, std::uint32_t count, std::uint32_t k) {
+  const std::uint32_t share = (count + team.size - 2) / (team.size - 1);
+  const std::uint32_t begin = (k - 1) * share < count ? (k - 1) * share : count;
+  return {begin, count - begin < share ? count : begin + share};
 }
 
 inline __device__ bool is_forwarded(const TeamState& team, std::uint32_t count) {
   return team.size > 2 && count * (team.size - 1) >= kForwardedParcelsMin;
 }
 
-struct BroadcastCall {
-  Blocks blocks;
-  Parcel* buffer;
-  std::uint64_t epoch;
-  std::uint32_t root;
-};
-
 template <typename Scope>
-__device__ void send_shares(const TeamState& team, const BroadcastCall& call) {
-  const auto bytes = static_cast<std::uint32_t>(call.blocks.bytes);
-  const auto count = static_cast<std::uint32_t>(parcels_of(bytes));
-  const std::uint32_t share = forwarded_share(team, count);
+__device__ void send_shares(const TeamState& team, const BroadcastCall& call, std::uint32_t count) {
   for (std::uint32_t k = 1; k < team.size; ++k) {
-    Parcel* to = moved(call.buffer, delta_of(pe_of(team, member_after(team, k))));
-    const std::uint32_t end = k * share < count ? k * share : count;
-    for (std::uint32_t index = (k - 1) * share + Scope::rank(); index < end;
-         index += Scope::size()) {
-      const std::uint32_t part = bytes_in_parcel(bytes, index);
-      const std::uint64_t data = load_packed(call.blocks.source + index * kParcelBytes, part);
-      store_relaxed_16(to + index, data, call.epoch);
-      if (call.blocks.dest != call.blocks.source) {
-        store_packed(call.blocks.dest + index * kParcelBytes, data, part);
-      }
-    }
+    send_broadcast<Scope>(team, call, forwarded_by(team, count, k), {k, k + 1});
   }
 }
 
-// Parcels `begin` to `end`, which member `from` sends.
-template <typename Scope, bool kForwards>
-__device__ void receive_share(const TeamState& team,
-                              const BroadcastCall& call,
-                              std::uint32_t begin,
-                              std::uint32_t end,
-                              std::uint32_t from) {
-  constexpr std::uint32_t kUnroll = 2;
-  const auto bytes = static_cast<std::uint32_t>(call.blocks.bytes);
-  for (std::uint32_t first = begin + Scope::rank(); first < end; first += kUnroll * Scope::size()) {
-    ParcelWait<kUnroll> wait;
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      const std::uint32_t index = first + u * Scope::size();
-      wait.pe[u] = pe_of(team, from);
-      wait.from[u] = index < end ? call.buffer + index : nullptr;
-    }
-    wait.until(call.epoch, OperationName::Broadcast);
-    for (std::uint32_t k = 1; kForwards && k < team.size; ++k) {
-      const std::uint32_t member = member_after(team, k);
-      if (member != call.root) {
-        Parcel* to = moved(call.buffer, delta_of(pe_of(team, member)));
-#pragma unroll
-        for (std::uint32_t u = 0; u < kUnroll; ++u) {
-          if (const std::uint32_t index = first + u * Scope::size(); index < end) {
-            store_relaxed_16(to + index, wait.data[u], call.epoch);
-          }
-        }
-      }
-    }
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      if (const std::uint32_t index = first + u * Scope::size(); index < end) {
-        store_packed(call.blocks.dest + index * kParcelBytes, wait.data[u],
-                     bytes_in_parcel(bytes, index));
-      }
-    }
-  }
-}
-
+// The own share first, then those of the members after this one.
 template <typename Scope>
-__device__ void receive_shares(const TeamState& team, const BroadcastCall& call) {
-  const auto count = static_cast<std::uint32_t>(parcels_of(call.blocks.bytes));
-  const std::uint32_t share = forwarded_share(team, count);
-  const std::uint32_t mine = (team.me + team.size - call.root) % team.size - 1;
-  for (std::uint32_t j = 0; j < team.size - 1; ++j) {
-    const std::uint32_t which = (mine + j) % (team.size - 1);
-    const std::uint32_t begin = which * share < count ? which * share : count;
-    const std::uint32_t end = count - begin < share ? count : begin + share;
-    if (j == 0) {
-      receive_share<Scope, true>(team, call, begin, end, call.root);
-    } else {
-      receive_share<Scope, false>(team, call, begin, end, (call.root + 1 + which) % team.size);
-    }
+__device__ void receive_shares(const TeamState& team,
+                               const BroadcastCall& call,
+                               std::uint32_t count) {
+  const std::uint32_t mine = (team.me + team.size - call.root) % team.size;
+  receive_broadcast<Scope, 2, true>(team, call, forwarded_by(team, count, mine), call.root);
+  for (std::uint32_t j = 0; j < team.size - 2; ++j) {
+    const std::uint32_t k = (mine + j) % (team.size - 1) + 1;
+    receive_broadcast<Scope, 2, false>(team, call, forwarded_by(team, count, k),
+                                       (call.root + k) % team.size);
   }
 }
 
@@ -221,17 +185,18 @@ __device__ void broadcast_parcels(const TeamState& team,
     await_buffers<Scope>(team, control, epoch);
   }
   const auto count = static_cast<std::uint32_t>(parcels_of(blocks.bytes));
+  const BroadcastCall call{blocks, broadcast_buffer(team, count, epoch), epoch, root};
   if (kIsGrid<Scope> && is_forwarded(team, count)) {
-    const BroadcastCall call{blocks, broadcast_buffer(team, count, epoch), epoch, root};
     if (team.me == root) {
-      send_shares<Scope>(team, call);
+      send_shares<Scope>(team, call, count);
     } else {
-      receive_shares<Scope>(team, call);
+      receive_shares<Scope>(team, call, count);
     }
   } else if (team.me == root) {
-    send_broadcast<Scope>(team, blocks, epoch);
+    send_broadcast<Scope>(team, call, {0, count}, {1, team.size});
   } else {
-    receive_broadcast<Scope>(team, blocks, epoch, pe_of(team, root));
+    constexpr std::uint32_t kTogether = kIsGrid<Scope> ? kParcelsTogether : 2;
+    receive_broadcast<Scope, kTogether, false>(team, call, {0, count}, root);
   }
   Local::sync();  // all parcels of this PE, or of this block, are read
   for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {

@@ -29,6 +29,12 @@ inline __device__ std::uint32_t member_after(const TeamState& team, std::uint32_
   return index < team.size ? index : index - team.size;
 }
 
+// The step at which `member` comes: member_after(team, steps_to(team, member)) == member.
+inline __device__ std::uint32_t steps_to(const TeamState& team, std::uint32_t member) {
+  const std::uint32_t behind = member + team.size - team.me;
+  return behind < team.size ? behind : behind - team.size;
+}
+
 struct MeetingCall {
   Meeting* words;
   std::uint64_t epoch;

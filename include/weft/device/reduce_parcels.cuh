@@ -1,10 +1,11 @@
 // Reductions of small and medium data, by parcels (low_latency.cuh).
 //
-// Few: a group of lanes has a lane for each member, which sends one parcel and waits for one; the lanes then combine them. More:
-// each thread sends its parcels to all members and combines what comes for the same place. So all members combine all data, in
-// one trip. Medium (a grid's reduce): each member combines a share and sends the results, in two trips, with less on the
-// links. All three write the same buffers under the same count of calls, and the first two in the same places, so that members
-// need not choose alike between these.
+// Two members: each thread sends parcels and combines those that come for the same places. Few of more members: a group of lanes
+// has a lane for each member, which sends one parcel and waits for one; the lanes then combine them. More: each thread sends its
+// parcels to all members and combines what comes for the same place. So all members combine all data, in one trip. Medium (a
+// grid's reduce): each member combines a share and sends the results, in two trips, with less on the links. All write the same
+// buffers under the same count of calls, and those of one trip in the same places, so that members need not choose alike
+// between these.
 #ifndef WEFT_DEVICE_REDUCE_PARCELS_CUH
 #define WEFT_DEVICE_REDUCE_PARCELS_CUH
 
@@ -39,14 +40,12 @@ __device__ void gather_parcels(const TeamState& team,
     for (std::uint32_t j = 0; j < kMembers; ++j) {
       const std::uint32_t member = base + j;
       const bool is_sent = member < team.size && member != team.me;
-      const std::uint32_t after =
-          member + team.size - team.me;  // how far behind this PE, modulo the size
-      const std::uint32_t distance = team.size - (after < team.size ? after : after - team.size);
-      const Parcel* run = is_sent ? call.buffer + call.run_of(team, distance) : nullptr;
+      const std::uint32_t run = call.run_of(team, team.size - steps_to(team, member));
 #pragma unroll
       for (std::uint32_t u = 0; u < kPlaces; ++u) {
         const std::uint32_t index = first + u * step;
-        wait.from[j * kPlaces + u] = is_sent && index < call.per_member ? run + index : nullptr;
+        wait.from[j * kPlaces + u] =
+            is_sent && index < call.per_member ? call.buffer + run + index : nullptr;
         wait.pe[j * kPlaces + u] = is_sent ? pe_of(team, member) : -1;
         wait.data[j * kPlaces + u] = mine[u];
       }
@@ -110,9 +109,11 @@ WEFT_DEVICE_OWN_REGISTERS void receive_and_combine(const TeamState& team,
   }
 }
 
-// log2 of the lanes of a group, one for each member; 0 where there are more members than a group has lanes.
-inline __device__ std::uint32_t lane_bits_of(const TeamState& team) {
-  return team.size <= 2 ? 1 : team.size <= 4 ? 2 : team.size <= 8 ? 3 : 0;
+// log2 of the lanes of a group, one for each of at most kLaneMembersMax members.
+inline constexpr std::uint32_t kLaneMembersMax = 8;
+
+inline WEFT_HOST_DEVICE std::uint32_t lane_bits_of(std::uint32_t members) {
+  return members <= 2 ? 1 : members <= 4 ? 2 : 3;
 }
 
 // A parcel for each group of lanes. A group's lanes read a parcel before one of them writes it, so dest may equal the source.
@@ -131,8 +132,7 @@ __device__ void combine_by_lanes(const TeamState& team,
   if (takes_part) {
     value = load_packed(blocks.source + member * blocks.source_stride + index * kParcelBytes, part);
     if (member != team.me) {
-      const std::uint32_t behind = member + team.size - team.me;
-      const std::uint32_t step = behind < team.size ? behind : behind - team.size;
+      const std::uint32_t step = steps_to(team, member);
       const int pe = pe_of(team, member);
       store_relaxed_16(moved(call.buffer, delta_of(pe)) + call.run_of(team, step) + index, value,
                        call.epoch);
@@ -153,11 +153,41 @@ __device__ void combine_by_lanes(const TeamState& team,
   }
 }
 
-// Whether one pass of a group of lanes for each parcel is enough, by whole warps. Two members are faster without.
+// Two members need no groups. In loops that are not unrolled: a small call waits for each line of code that it runs.
+template <typename Scope, typename Op, typename T>
+__device__ void combine_of_two(const TeamState& team,
+                               const Blocks& blocks,
+                               const ParcelCall& call) {
+  const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
+  const std::uint32_t other = 1 - team.me;
+  const int pe = pe_of(team, other);
+  const std::byte* own = blocks.source + team.me * blocks.source_stride;
+  const std::byte* theirs = blocks.source + other * blocks.source_stride;
+  Parcel* to = moved(call.buffer, delta_of(pe));
+#pragma unroll 1
+  for (std::uint32_t i = Scope::rank(); i < call.per_member; i += Scope::size()) {
+    store_relaxed_16(to + i, load_packed(theirs + i * kParcelBytes, bytes_in_parcel(bytes, i)),
+                     call.epoch);
+  }
+#pragma unroll 1
+  for (std::uint32_t i = Scope::rank(); i < call.per_member; i += Scope::size()) {
+    const std::uint32_t part = bytes_in_parcel(bytes, i);
+    const std::uint64_t mine = load_packed(own + i * kParcelBytes, part);
+    ParcelWait<1> wait;
+    wait.from[0] = call.buffer + i;
+    wait.pe[0] = pe;
+    wait.until(call.epoch, call.operation);
+    const std::uint64_t result =
+        team.me == 0 ? combine<Op, T>(mine, wait.data[0]) : combine<Op, T>(wait.data[0], mine);
+    store_packed(blocks.dest + i * kParcelBytes, result, part);
+  }
+}
+
+// Whether one pass of a group of lanes for each parcel is enough, by whole warps.
 template <typename Scope>
 __device__ bool are_few(const TeamState& team, const ParcelCall& call) {
-  return team.size > 2 && team.size <= 8 && LocalOf<Scope>::size() % 32 == 0 &&
-         call.per_member << lane_bits_of(team) <= Scope::size();
+  return team.size <= kLaneMembersMax && LocalOf<Scope>::size() % 32 == 0 &&
+         call.per_member << lane_bits_of(team.size) <= Scope::size();
 }
 
 // How many parcels for all members together are few enough for one trip. More take two, or,
@@ -179,8 +209,10 @@ __device__ void reduce_parcels(const TeamState& team,
                                const Blocks& blocks,
                                OperationName operation) {
   const ParcelCall call = open_parcels<Scope>(team, control, blocks.bytes, operation);
-  if (are_few<Scope>(team, call)) {
-    combine_by_lanes<Scope, Op, T>(team, blocks, call, lane_bits_of(team));
+  if (team.size == 2) {
+    combine_of_two<Scope, Op, T>(team, blocks, call);
+  } else if (are_few<Scope>(team, call)) {
+    combine_by_lanes<Scope, Op, T>(team, blocks, call, lane_bits_of(team.size));
   } else {
     send_to_all<Scope>(team, blocks, call);
     if (team.size <= 4) {
@@ -200,7 +232,7 @@ __device__ void reduce_few(const TeamState& team,
                            const Blocks& blocks,
                            OperationName operation) {
   const ParcelCall call = open_parcels<WholeKernel>(team, control, blocks.bytes, operation);
-  combine_by_lanes<WholeKernel, Op, T>(team, blocks, call, lane_bits_of(team));
+  combine_by_lanes<WholeKernel, Op, T>(team, blocks, call, lane_bits_of(team.size));
   close_parcels<WholeKernel>(control, call);
 }
 
@@ -238,10 +270,8 @@ __device__ void send_to_owners(const TeamState& team, const Blocks& blocks, cons
   for (std::uint32_t index = Scope::rank(); index < trips.count; index += Scope::size()) {
     const std::uint32_t owner = index / share;
     if (owner != team.me) {
-      const std::uint32_t behind = owner + team.size - team.me;
-      const std::uint32_t step = behind < team.size ? behind : behind - team.size;
       Parcel* to = moved(trips.call.buffer, delta_of(pe_of(team, owner))) +
-                   trips.call.run_of(team, step) + (index - owner * share);
+                   trips.call.run_of(team, steps_to(team, owner)) + (index - owner * share);
       store_relaxed_16(
           to, load_packed(blocks.source + index * kParcelBytes, bytes_in_parcel(bytes, index)),
           trips.call.epoch);

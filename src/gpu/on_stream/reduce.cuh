@@ -27,21 +27,24 @@ __global__ void __launch_bounds__(kThreads, 1)
                                     device::detail::blocks_of(call), call.operation);
 }
 
-// Of the group that combines a parcel (reduce_parcels.cuh); of more members each thread combines one.
-inline std::size_t lanes_for(std::size_t members) {
-  return members <= 2 ? 2 : members <= 4 ? 4 : members <= 8 ? 8 : members;
+// Threads that combine a parcel: a group of lanes, or, of more members, as many as would receive them.
+inline std::size_t threads_for_parcel(std::uint32_t members) {
+  return members <= device::detail::kLaneMembersMax
+             ? std::size_t{1} << device::detail::lane_bits_of(members)
+             : members;
 }
 
-// As the kernel for any size decides.
+// Whether each parcel has its group in one pass, and the buffers hold what every member sends.
 inline bool are_few(const Collective& call, unsigned blocks) {
-  if (!call.is_mapped || call.size > 8 || call.bytes == 0 || call.bytes > kBytesPerBlock * blocks) {
+  if (!call.is_mapped || call.size > device::detail::kLaneMembersMax || call.bytes == 0 ||
+      call.bytes > kBytesPerBlock * blocks) {
     return false;
   }
   const auto number = static_cast<std::uint32_t>(call.number);
   const std::size_t room =
       number < device::kWideTeams ? device::kWideParcels : device::control_place_of(number).parcels;
   const std::size_t parcels = device::detail::parcels_of(call.bytes);
-  return parcels * lanes_for(call.size) <= std::size_t{blocks} * kThreads &&
+  return parcels * threads_for_parcel(call.size) <= std::size_t{blocks} * kThreads &&
          parcels * (call.size - 1) <= room;
 }
 
@@ -53,7 +56,7 @@ int launch_reduce(const Collective& call, const ReduceOptions& options, weft_str
       static_cast<T*>(call.dest), static_cast<const T*>(call.source), count,
       options.scatters ? count : 0,
       options.scatters ? device::OperationName::ReduceScatter : device::OperationName::Reduce};
-  const unsigned blocks = blocks_for(call.bytes * lanes_for(call.size));
+  const unsigned blocks = blocks_for(call.bytes * threads_for_parcel(call.size));
   return launch_together(are_few(call, blocks) ? &reduce_few_kernel<Op, T> : &reduce_kernel<Op, T>,
                          blocks, stream, team, what);
 }
