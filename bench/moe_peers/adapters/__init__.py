@@ -14,6 +14,7 @@ NAMES = {
     "flashinfer": ("flashinfer_moe", "Adapter"),
     "flashinfer-in-place": ("flashinfer_moe", "InPlace"),
     "torch-alltoall": ("torch_alltoall", "Adapter"),
+    "torch-vdev": ("torch_vdev", "Adapter"),
     "torch-gather": ("torch_gather", "Adapter"),
 }
 

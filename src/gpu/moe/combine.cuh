@@ -163,6 +163,15 @@ __device__ std::int32_t first_output_for(const Combining<Way>& combining, std::u
   return first;
 }
 
+// All threads of the grid, before the block enters: the fence takes longer than that, and others wait for heads. Where answers are sent,
+// it stands in send_heads, as what a block sends waits for its entry.
+inline __device__ void release_outputs(const Exchange& exchange, const Combine& call) {
+  if (call.phases.sends && blockIdx.x < exchange.shape.ranks() && thread_of_block() == 0) {
+    // SYNC moe-outputs: what kernels before this one wrote there, and put back.
+    device::fence_release();
+  }
+}
+
 template <typename Way>
 __device__ void send_heads(const Combining<Way>& combining) {
   const Exchange& exchange = combining.exchange;
@@ -170,11 +179,8 @@ __device__ void send_heads(const Combining<Way>& combining) {
     if (thread_of_block() == 0 && !combining.is_gone(rank)) {
       Header head{0, combining.mode()};
       if constexpr (Way::kInPlace) {
-        head.rows = first_output_for(combining, rank);
-        // SYNC moe-outputs: what kernels before this one wrote there, and put back.
-        device::fence_release();
-      }
-      if (exchange.shape.polls && !Way::kInPlace) {
+        head.rows = first_output_for(combining, rank);  // behind release_outputs
+      } else if (exchange.shape.polls) {
         // SYNC moe-polled-answers: what others store there in later calls.
         device::fence_release();
       }

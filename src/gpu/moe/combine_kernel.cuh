@@ -137,6 +137,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   await_kernel_before();
   const Entry entry(exchange, WEFT_MOE_COMBINE, &exchange.state->combines);
+  if constexpr (Way::kInPlace) {
+    release_outputs(exchange, call);
+  }
   if (thread_of_block() == kThreads - 2) {  // for all, as in Entry
     const auto* header = at<PlanHeader>(call.plan, 0);
     shared.tokens = static_cast<std::uint32_t>(header->tokens);
