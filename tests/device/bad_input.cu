@@ -222,8 +222,9 @@ void unreadable_source() {
   end_of_kernel();
 }
 
+// The put is not waited for, so only the wait behind it is there when the proxy refuses it.
 __global__ void put_large_and_wait(int* dest, const int* source, int pe, std::uint64_t* word) {
-  wd::put<wd::Block>(dest, source, 4096, pe);
+  wd::put_nbi<wd::Block>(dest, source, 4096, pe);
   wd::signal_wait_until(word, wd::Comparison::Eq, 42);
 }
 
