@@ -63,6 +63,11 @@ def quantised(x):
     return (blocks / scales[:, :, None]).to(torch.float8_e4m3fn).view(x.shape), scales
 
 
+def sent_rows(case, given):
+    """The rows of a dispatch as fp8 and their scales, for libraries that do not quantise: latency mode does so in each call."""
+    return quantised(given.x) if case.mode == "latency" else (given.fp8, given.scales)
+
+
 def dequantised(rows, scales):
     """float32; the last axis of `scales` has one value for each BLOCK of `rows`. None: rows as they are."""
     if scales is None:
@@ -87,6 +92,11 @@ def experts_by_token(rows, scales, ids, weights, first_expert):
     are local, -1 where an expert is another rank's."""
     factors = torch.where(ids >= 0, weights * factor(ids + first_expert), torch.zeros_like(weights)).sum(dim=-1)
     return (dequantised(rows, scales) * factors[..., None]).to(torch.bfloat16)
+
+
+def weighted_sums(rows, given):
+    """[tokens, hidden] in bf16 of rows [tokens * topk, hidden], one for each expert of a token."""
+    return torch.bmm(given.weights.to(torch.bfloat16)[:, None], rows.view(*given.weights.shape, -1))[:, 0]
 
 
 def error_of(y, given):

@@ -146,27 +146,12 @@ Team& require_team(const Call& call, weft_team_t handle) {
   return *team;
 }
 
-bool is_mapped(const Call& call, const Team& team) {
-  heap::DeviceHeap& heap = call.device.heap();
-  for (std::uint32_t i = 0; i < team.size(); ++i) {
-    if (heap.mapped_base(team.pe(i)) == nullptr) {
-      return false;
-    }
-  }
-  return true;
-}
-
-on_stream::Collective collective(const Call& call, weft_team_t handle, const Sides& sides) {
-  Team& team = require_team(call, handle);
+on_stream::Collective collective(const Call& call, Team& team, const Sides& sides) {
   const std::size_t all = times(sides.bytes, team.size());
   require_symmetric(call, "dest", sides.dest, sides.dest_has_blocks ? all : sides.bytes);
   require_symmetric(call, "source", sides.source, sides.source_has_blocks ? all : sides.bytes);
-  return {static_cast<int>(call.device.enter(team)),
-          team.size(),
-          sides.dest,
-          sides.source,
-          sides.bytes,
-          is_mapped(call, team)};
+  return {static_cast<int>(call.device.enter(team)), team.size(), sides.dest, sides.source,
+          sides.bytes};
 }
 
 // The team and the stream of a collective.
@@ -194,7 +179,11 @@ int reduce(const Place& place,
       call.refuse("dest {} and source {} must be aligned to elements of {} bytes", sides.dest,
                   sides.source, bytes);
     }
-    return on_stream::reduce(collective(call, place.team, whole), options, place.stream);
+    Team& team = require_team(call, place.team);
+    const on_stream::Collective made = collective(call, team, whole);
+    on_stream::ReduceOptions how = options;
+    how.is_mapped = runtime::is_mapped(call.device.heap(), team);
+    return on_stream::reduce(made, how, place.stream);
   });
 }
 
@@ -287,8 +276,9 @@ int weft_team_sync_on_stream(weft_team_t team, weft_stream_t stream) {
 int weft_team_alltoall_on_stream(
     weft_team_t team, void* dest, const void* source, size_t bytes_per_pe, weft_stream_t stream) {
   return with_call("weft_team_alltoall_on_stream", [&](const Call& call) {
-    return on_stream::alltoall(collective(call, team, {dest, source, bytes_per_pe, true, true}),
-                               stream);
+    return on_stream::alltoall(
+        collective(call, require_team(call, team), {dest, source, bytes_per_pe, true, true}),
+        stream);
   });
 }
 
@@ -299,7 +289,8 @@ int weft_team_broadcast_on_stream(weft_team_t team,
                                   int root,
                                   weft_stream_t stream) {
   return with_call("weft_team_broadcast_on_stream", [&](const Call& call) {
-    const on_stream::Collective made = collective(call, team, {dest, source, bytes, false, false});
+    const on_stream::Collective made =
+        collective(call, require_team(call, team), {dest, source, bytes, false, false});
     if (static_cast<std::uint32_t>(root) >= made.size) {
       call.refuse("there is no PE {} in the team; its PEs are 0 to {}", root, made.size - 1);
     }
@@ -310,7 +301,8 @@ int weft_team_broadcast_on_stream(weft_team_t team,
 int weft_team_fcollect_on_stream(
     weft_team_t team, void* dest, const void* source, size_t bytes, weft_stream_t stream) {
   return with_call("weft_team_fcollect_on_stream", [&](const Call& call) {
-    return on_stream::fcollect(collective(call, team, {dest, source, bytes, true, false}), stream);
+    return on_stream::fcollect(
+        collective(call, require_team(call, team), {dest, source, bytes, true, false}), stream);
   });
 }
 

@@ -61,8 +61,7 @@ struct Collective {
   std::uint32_t size = 1;  // of the team
   void* dest = nullptr;
   const void* source = nullptr;
-  std::size_t bytes = 0;   // of one block
-  bool is_mapped = false;  // every member's memory is reached by loads and stores
+  std::size_t bytes = 0;  // of one block
 };
 
 [[nodiscard]] int barrier_all(weft_stream_t stream);
@@ -75,6 +74,7 @@ struct ReduceOptions {
   weft_type type = WEFT_INT32;
   weft_reduction reduction = WEFT_SUM;
   bool scatters = false;
+  bool is_mapped = false;  // every member's memory is reached by loads and stores
 };
 
 // Integers of 4 and 8 bytes, float and double; and, or and xor for integers only.

@@ -31,8 +31,7 @@ class Adapter(Base):
         self._rows_back = torch.empty(len(order), case.hidden, dtype=torch.bfloat16, device=given.x.device)
 
     def dispatch(self):
-        given = self.given
-        rows, scales = workload.quantised(given.x) if self.case.mode == "latency" else (given.fp8, given.scales)
+        rows, scales = workload.sent_rows(self.case, self.given)
         distributed.all_to_all_single(self._x, rows.view(torch.uint8)[self._tokens], **self._splits)
         distributed.all_to_all_single(self._scales, scales[self._tokens], **self._splits)
         return None
@@ -43,5 +42,4 @@ class Adapter(Base):
 
     def combine(self, received, answers):
         distributed.all_to_all_single(self._rows_back, answers, **self._splits_back)
-        rows = self._rows_back[self._back].view(*self.given.weights.shape, -1)
-        return torch.bmm(self.given.weights.to(torch.bfloat16)[:, None], rows)[:, 0]
+        return workload.weighted_sums(self._rows_back[self._back], self.given)

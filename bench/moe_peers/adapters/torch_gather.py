@@ -25,7 +25,7 @@ class Adapter(Base):
 
     def dispatch(self):
         given = self.given
-        rows, scales = workload.quantised(given.x) if self.case.mode == "latency" else (given.fp8, given.scales)
+        rows, scales = workload.sent_rows(self.case, given)
         for here, mine in ((self._x, rows.view(torch.uint8)), (self._scales, scales), (self._ids, given.ids),
                            (self._weights, given.weights)):
             distributed.all_gather_into_tensor(here, mine)

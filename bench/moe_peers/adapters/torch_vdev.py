@@ -53,9 +53,8 @@ class Adapter(Base):
         return self._buffers[key]
 
     def dispatch(self):
-        given = self.given
-        rows, scales = workload.quantised(given.x) if self.case.mode == "latency" else (given.fp8, given.scales)
-        flat = given.ids.flatten()
+        rows, scales = workload.sent_rows(self.case, self.given)
+        flat = self.given.ids.flatten()
         order = flat.argsort(stable=True)
         self._places = order.argsort()
         self._splits.zero_().scatter_add_(0, flat // self.local_experts, torch.ones_like(flat))
@@ -77,5 +76,4 @@ class Adapter(Base):
     def combine(self, received, answers):
         self._splits_back[:] = self._came[0]
         torch.ops.symm_mem.all_to_all_vdev(answers, self._back, self._splits_back, self._came_back, self._group)
-        rows = self._back[self._places].view(*self.given.weights.shape, -1)
-        return torch.bmm(self.given.weights.to(torch.bfloat16)[:, None], rows)[:, 0]
+        return workload.weighted_sums(self._back[self._places], self.given)

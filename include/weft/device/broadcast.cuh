@@ -33,8 +33,7 @@ static_assert(kBroadcastParcelBytesMax <=
 template <typename Scope>
 __device__ bool is_low_latency_broadcast(const TeamState& team, std::size_t bytes) {
   if constexpr (kIsGrid<Scope>) {
-    const std::uint32_t room =
-        has_wide_buffers(team) ? kWideParcels : broadcast_parcels_of(team.parcels);
+    const std::uint32_t room = grid_parcels_of(team.id, broadcast_parcels_of(team.parcels));
     return bytes <= std::size_t{room} * kParcelBytes;
   } else {
     constexpr std::size_t kMax = kLowLatencyBytesMax<Scope> < kBroadcastParcelBytesMax
@@ -69,10 +68,6 @@ struct BroadcastCall {
   Parcel* buffer;
   std::uint64_t epoch;
   std::uint32_t root;
-};
-
-struct Range {
-  std::uint32_t begin, end;
 };
 
 // Sends `parcels` to the members that come at `steps` after this PE.
@@ -139,11 +134,9 @@ __device__ void receive_broadcast(const TeamState& team,
 // ---- Forwarded parcels: the root sends each to one member, which stores it to the others, too. One more trip, but the root's
 // links carry the data once. A member's buffer is free when the root has seen so: a forwarder's parcels follow the root's.
 
-// Which parcels the k-th member after the root forwards, 1 .. size - 1; the last members may have fewer.
+// Which parcels the k-th member after the root forwards, 1 .. size - 1.
 inline __device__ Range forwarded_by(const TeamState& team, std::uint32_t count, std::uint32_t k) {
-  const std::uint32_t share = (count + team.size - 2) / (team.size - 1);
-  const std::uint32_t begin = (k - 1) * share < count ? (k - 1) * share : count;
-  return {begin, count - begin < share ? count : begin + share};
+  return part_of(count, (count + team.size - 2) / (team.size - 1), k - 1);
 }
 
 inline __device__ bool is_forwarded(const TeamState& team, std::uint32_t count) {

@@ -15,17 +15,17 @@
 #ifdef __CUDACC_RDC__
 #define WEFT_HOST_DEVICE_APART __host__ __device__ __noinline__
 #define WEFT_DEVICE_APART __device__ __noinline__
-#define WEFT_DEVICE_OWN_REGISTERS __device__
 #else
 #define WEFT_HOST_DEVICE_APART WEFT_HOST_DEVICE
 #define WEFT_DEVICE_APART __device__
+#endif
+
 // Where a kernel would spill what it inlines. Linked later, such a function takes more registers than a kernel of 1,024 threads
 // has, and the program does not link.
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(__CUDACC_RDC__)
 #define WEFT_DEVICE_OWN_REGISTERS __device__ __noinline__
 #else
 #define WEFT_DEVICE_OWN_REGISTERS __device__
-#endif
 #endif
 
 #endif  // WEFT_DEVICE_HOST_DEVICE_HPP

@@ -46,6 +46,11 @@ inline __device__ bool has_wide_buffers(const TeamState& team) {
   return team.id < kWideTeams;
 }
 
+// How many parcels the buffers of team `id` hold for a grid; `narrow` those for a block.
+inline WEFT_HOST_DEVICE std::uint32_t grid_parcels_of(std::uint32_t id, std::uint32_t narrow) {
+  return id < kWideTeams ? kWideParcels : narrow;
+}
+
 inline __device__ WideBuffers* wide_buffers_of(const TeamState& team) {
   return reinterpret_cast<WideBuffers*>(state().heap + kWideOffset) + team.id;
 }
@@ -58,13 +63,22 @@ __device__ bool is_low_latency(const TeamState& team, std::size_t bytes) {
     return false;  // before it is multiplied
   }
   if constexpr (kIsGrid<Scope>) {
-    const std::size_t room = has_wide_buffers(team) ? kWideParcels : team.parcels;
-    return parcels_of(bytes) * (team.size - 1) <= room;
+    return parcels_of(bytes) * (team.size - 1) <= grid_parcels_of(team.id, team.parcels);
   } else {
     constexpr std::size_t kMost = kLowLatencyBytesMax<Scope> / kParcelBytes;
     const std::size_t all = parcels_of(bytes) * team.size;
     return all <= kMost && (kMost <= kNarrowParcels || all <= team.parcels);
   }
+}
+
+struct Range {
+  std::uint32_t begin, end;
+};
+
+// Part `index` of `count` parcels in parts of `each`; the last ones may have fewer.
+inline __device__ Range part_of(std::uint32_t count, std::uint32_t each, std::uint32_t index) {
+  const std::uint32_t begin = index * each < count ? index * each : count;
+  return {begin, count - begin < each ? count : begin + each};
 }
 
 // The number of bytes of `data` in parcel `index`, at most 8.

@@ -259,7 +259,7 @@ struct TwoTrips {
   ParcelCall call;  // its blocks are the shares
   Parcel* results;  // behind them
   std::uint32_t count;
-  std::uint32_t begin, end;  // of the own share
+  Range own;  // the own share
 };
 
 // Each thread sends those parcels whose results it will receive.
@@ -282,8 +282,8 @@ __device__ void send_to_owners(const TeamState& team, const Blocks& blocks, cons
 template <typename Scope, typename Op, typename T, std::uint32_t kMembers>
 __device__ void combine_share(const TeamState& team, const Blocks& blocks, const TwoTrips& trips) {
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
-  for (std::uint32_t i = Scope::rank(); i < trips.end - trips.begin; i += Scope::size()) {
-    const std::uint32_t index = trips.begin + i;
+  for (std::uint32_t i = Scope::rank(); i < trips.own.end - trips.own.begin; i += Scope::size()) {
+    const std::uint32_t index = trips.own.begin + i;
     const std::uint32_t part = bytes_in_parcel(bytes, index);
     std::uint64_t result[1] = {load_packed(blocks.source + index * kParcelBytes, part)};
     gather_parcels<Op, T, kMembers, 1>(team, trips.call, i, 0, result);
@@ -306,7 +306,7 @@ __device__ void receive_results(const TeamState& team,
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnroll; ++u) {
       const std::uint32_t index = first + u * Scope::size();
-      const bool comes = index < trips.count && (index < trips.begin || index >= trips.end);
+      const bool comes = index < trips.count && (index < trips.own.begin || index >= trips.own.end);
       wait.from[u] = comes ? trips.results + index : nullptr;
       wait.pe[u] = comes ? pe_of(team, index / trips.call.per_member) : -1;
     }
@@ -332,12 +332,10 @@ WEFT_DEVICE_OWN_REGISTERS void reduce_in_two_trips(const TeamState& team,
   const auto count = static_cast<std::uint32_t>(parcels_of(blocks.bytes));
   const std::uint32_t share = owned_share(team, count);
   Parcel* buffer = wide_buffers_of(team)->exchange[epoch & 1U];
-  const std::uint32_t begin = team.me * share < count ? team.me * share : count;
   const TwoTrips trips{{buffer, epoch, share, operation},
                        buffer + share * (team.size - 1),
                        count,
-                       begin,
-                       count - begin < share ? count : begin + share};
+                       part_of(count, share, team.me)};
   send_to_owners<Scope>(team, blocks, trips);
   if (team.size <= 4) {
     combine_share<Scope, Op, T, 4>(team, blocks, trips);

@@ -35,14 +35,14 @@ inline std::size_t threads_for_parcel(std::uint32_t members) {
 }
 
 // Whether each parcel has its group in one pass, and the buffers hold what every member sends.
-inline bool are_few(const Collective& call, unsigned blocks) {
-  if (!call.is_mapped || call.size > device::detail::kLaneMembersMax || call.bytes == 0 ||
+inline bool are_few(const Collective& call, bool is_mapped, unsigned blocks) {
+  if (!is_mapped || call.size > device::detail::kLaneMembersMax || call.bytes == 0 ||
       call.bytes > kBytesPerBlock * blocks) {
     return false;
   }
   const auto number = static_cast<std::uint32_t>(call.number);
-  const std::size_t room =
-      number < device::kWideTeams ? device::kWideParcels : device::control_place_of(number).parcels;
+  const std::uint32_t room =
+      device::detail::grid_parcels_of(number, device::control_place_of(number).parcels);
   const std::size_t parcels = device::detail::parcels_of(call.bytes);
   return parcels * threads_for_parcel(call.size) <= std::size_t{blocks} * kThreads &&
          parcels * (call.size - 1) <= room;
@@ -57,8 +57,9 @@ int launch_reduce(const Collective& call, const ReduceOptions& options, weft_str
       options.scatters ? count : 0,
       options.scatters ? device::OperationName::ReduceScatter : device::OperationName::Reduce};
   const unsigned blocks = blocks_for(call.bytes * threads_for_parcel(call.size));
-  return launch_together(are_few(call, blocks) ? &reduce_few_kernel<Op, T> : &reduce_kernel<Op, T>,
-                         blocks, stream, team, what);
+  const bool is_few = are_few(call, options.is_mapped, blocks);
+  return launch_together(is_few ? &reduce_few_kernel<Op, T> : &reduce_kernel<Op, T>, blocks, stream,
+                         team, what);
 }
 
 template <typename T, typename... Ops>

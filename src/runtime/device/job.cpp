@@ -143,13 +143,10 @@ TeamState DeviceJob::team_state(const collectives::Team& team) {
                   .id = team.id(),
                   .control = static_cast<std::uint32_t>(place.offset),
                   .parcels = place.parcels};
+  state.all_mapped = is_mapped(*heap_, team) ? 1 : 0;
   std::vector<std::uint32_t> pes;
-  state.all_mapped = 1;
   for (std::uint32_t i = 0; i < team.size(); ++i) {
     pes.push_back(team.pe(i).value);
-    if (heap_->mapped_base(team.pe(i)) == nullptr) {
-      state.all_mapped = 0;
-    }
   }
   state.first = pes.front();
   state.stride =
@@ -192,6 +189,15 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
 void DeviceJob::leave(const collectives::Team& team) {
   const std::lock_guard lock(teams_mutex_);
   std::erase(teams_, &team);
+}
+
+bool is_mapped(const heap::DeviceHeap& heap, const collectives::Team& team) {
+  for (std::uint32_t i = 0; i < team.size(); ++i) {
+    if (heap.mapped_base(team.pe(i)) == nullptr) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void* DeviceJob::allocate(const Request& request, std::string_view name) {

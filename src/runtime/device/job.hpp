@@ -145,4 +145,7 @@ class DeviceJob {
   std::unique_ptr<DeviceProxy> proxy_;     // null if there are no rails
 };
 
+// Whether loads and stores reach the memory of all members.
+[[nodiscard]] bool is_mapped(const heap::DeviceHeap& heap, const collectives::Team& team);
+
 }  // namespace weft::runtime
