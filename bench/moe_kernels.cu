@@ -2,11 +2,14 @@
 // quantised on the way out, bf16 on the way back; new routes for each token, the same in every repetition. JSON lines: for each
 // number of tokens the time of a dispatch, of a combine and of a pair, in microseconds, alone and in a CUDA graph of 50; the
 // median over samples on each PE, then the largest and the least over PEs. Between nodes also how many bytes a PE puts in one,
-// the most over PEs.
+// the most over PEs. `rows_busiest`: the most rows that a PE sends to others, or gets from them, in a dispatch.
+//
+// --routing zipf: the chance of an expert is that of its number in an order that all PEs share: 1, 1/2, 1/3, ... of the first's.
 //
 //   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact] [--payload made|given] [--blocks N]
 //                                  [--outputs sent|in-place] [--row-per rank|node] [--precision reduced|fp8]
-//                                  [--tokens 1,8,32,128] [--samples N]
+//                                  [--tokens 1,8,32,128] [--samples N] [--routing uniform|zipf]
+//                                  [--hidden 7168] [--experts 256] [--topk 8]
 #include <weft/device.h>
 #include <weft/moe.h>
 
@@ -18,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,9 +30,6 @@
 
 namespace {
 
-constexpr int kHidden = 7168;
-constexpr int kExperts = 256;
-constexpr int kTopk = 8;
 constexpr int kChained = 50;
 
 void require(bool is_so, const char* what) {
@@ -53,6 +54,10 @@ struct Options {
   weft_moe_layout layout = WEFT_MOE_EXPERT_PADDED;
   int blocks = 0;
   int samples = 21;
+  int hidden = 7168;
+  int experts = 256;
+  int topk = 8;
+  bool is_skewed = false;
   bool is_given = false;     // fp8 by the caller
   bool is_in_place = false;  // the experts' rows, where peers read them
   bool is_per_node = false;  // a row for each node
@@ -82,6 +87,14 @@ Options parse(int count, char** arguments) {
       options.blocks = std::atoi(value.c_str());
     } else if (name == "--samples") {
       options.samples = std::atoi(value.c_str());
+    } else if (name == "--routing") {
+      options.is_skewed = value == "zipf";
+    } else if (name == "--hidden") {
+      options.hidden = std::atoi(value.c_str());
+    } else if (name == "--experts") {
+      options.experts = std::atoi(value.c_str());
+    } else if (name == "--topk") {
+      options.topk = std::atoi(value.c_str());
     } else if (name == "--tokens") {
       options.tokens.clear();
       for (std::size_t at = 0; at < value.size(); at = value.find(',', at) + 1) {
@@ -95,15 +108,69 @@ Options parse(int count, char** arguments) {
   return options;
 }
 
+// [tokens, topk] of this PE, no expert twice for a token.
+std::vector<std::int64_t> routes_of(const Options& options, int tokens) {
+  std::vector<double> chances(static_cast<std::size_t>(options.experts), 1.0);
+  if (options.is_skewed) {
+    std::vector<std::size_t> order(chances.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), std::mt19937(7));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      chances[order[i]] = 1.0 / static_cast<double>(i + 1);
+    }
+  }
+  std::mt19937 random(static_cast<unsigned>(weft_pe()) * 7919 + 1);
+  std::discrete_distribution<std::int64_t> any(chances.begin(), chances.end());
+  std::vector<std::int64_t> ids;
+  for (int token = 0; token < tokens; ++token) {
+    std::vector<std::int64_t> chosen;
+    while (chosen.size() < static_cast<std::size_t>(options.topk)) {
+      const std::int64_t id = any(random);
+      if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) {
+        chosen.push_back(id);
+      }
+    }
+    ids.insert(ids.end(), chosen.begin(), chosen.end());
+  }
+  return ids;
+}
+
+// The most rows of a dispatch that a PE sends to others or gets from them. All PEs.
+int busiest_of(const std::vector<std::int64_t>& ids, const Options& options) {
+  const auto pes = static_cast<std::size_t>(weft_pe_count());
+  const std::size_t each = static_cast<std::size_t>(options.experts) / pes;
+  const std::size_t more =
+      static_cast<std::size_t>(options.experts) % pes;  // the first ones have one more
+  auto* rows = static_cast<int*>(weft_calloc(2 * pes, sizeof(int)));
+  for (std::size_t token = 0; token * options.topk < ids.size(); ++token) {
+    std::vector<bool> goes(pes);
+    for (int lane = 0; lane < options.topk; ++lane) {
+      const auto id = static_cast<std::size_t>(ids[token * options.topk + lane]);
+      const std::size_t first = more * (each + 1);
+      goes[id < first ? id / (each + 1) : more + (id - first) / each] = true;
+    }
+    for (std::size_t pe = 0; pe < pes; ++pe) {
+      rows[pe] += goes[pe] && static_cast<int>(pe) != weft_pe() ? 1 : 0;
+    }
+  }
+  const int sent = std::accumulate(rows, rows + pes, 0);
+  weft_team_reduce(WEFT_TEAM_WORLD, rows + pes, rows, {WEFT_INT32, pes}, WEFT_SUM);
+  rows[0] = std::max(sent, rows[pes + static_cast<std::size_t>(weft_pe())]);
+  weft_team_reduce(WEFT_TEAM_WORLD, rows + 1, rows, {WEFT_INT32, 1}, WEFT_MAX);
+  const int busiest = rows[1];
+  weft_free(rows);
+  return busiest;
+}
+
 class Pair {
  public:
   Pair(const Options& options, int tokens) {
     weft_moe_config config{};
     config.team = WEFT_TEAM_WORLD;
     config.max_tokens = tokens;
-    config.hidden = kHidden;
-    config.experts = kExperts;
-    config.topk = kTopk;
+    config.hidden = options.hidden;
+    config.experts = options.experts;
+    config.topk = options.topk;
     config.payload = WEFT_MOE_E4M3;
     config.scales = WEFT_MOE_SCALES_F32;
     config.output = WEFT_MOE_BF16;
@@ -117,20 +184,10 @@ class Pair {
     require(weft_moe_create(&config, &exchange_) == WEFT_OK, "weft_moe_create");
     weft_moe_shape shape{};
     require(weft_moe_get_shape(exchange_, &shape) == WEFT_OK, "weft_moe_get_shape");
-    std::mt19937 random(static_cast<unsigned>(weft_pe()) * 7919 + 1);
-    std::vector<std::int64_t> ids;
-    for (int token = 0; token < tokens; ++token) {
-      std::vector<std::int64_t> chosen;
-      while (chosen.size() < kTopk) {
-        const auto id = static_cast<std::int64_t>(random() % kExperts);
-        if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) {
-          chosen.push_back(id);
-        }
-      }
-      ids.insert(ids.end(), chosen.begin(), chosen.end());
-    }
+    const std::vector<std::int64_t> ids = routes_of(options, tokens);
+    busiest_ = busiest_of(ids, options);
     is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR || options.layout == WEFT_MOE_RANK_COMPACT;
-    const std::size_t values = static_cast<std::size_t>(tokens) * kHidden;
+    const std::size_t values = static_cast<std::size_t>(tokens) * options.hidden;
     tokens_ = {tokens,
                options.is_given
                    ? static_cast<const void*>(on_gpu(std::vector<std::uint8_t>(values, 0x38)))
@@ -141,15 +198,15 @@ class Pair {
                on_gpu(std::vector<float>(ids.size(), 0.125F))};
     rows_.x = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.payload_bytes));
     rows_.scales = on_gpu(std::vector<std::uint8_t>(shape.rows_max * shape.scale_bytes));
-    rows_.weights = on_gpu(std::vector<float>(shape.rows_max * kTopk));
-    rows_.ids = on_gpu(std::vector<std::int32_t>(shape.rows_max * kTopk));
-    rows_.counts = on_gpu(std::vector<std::int32_t>(kExperts));
-    rows_.offsets = on_gpu(std::vector<std::int64_t>(kExperts + 1));
+    rows_.weights = on_gpu(std::vector<float>(shape.rows_max * options.topk));
+    rows_.ids = on_gpu(std::vector<std::int32_t>(shape.rows_max * options.topk));
+    rows_.counts = on_gpu(std::vector<std::int32_t>(options.experts));
+    rows_.offsets = on_gpu(std::vector<std::int64_t>(options.experts + 1));
     plan_ = on_gpu(std::vector<std::uint8_t>(shape.plan_bytes));
-    experts_rows_ = on_gpu(std::vector<std::uint16_t>(shape.rows_max * kHidden, 0x3F80));
+    experts_rows_ = on_gpu(std::vector<std::uint16_t>(shape.rows_max * options.hidden, 0x3F80));
     outputs_ = {experts_rows_, 0, options.is_fp8 ? WEFT_MOE_FP8 : WEFT_MOE_REDUCED,
                 is_by_rank_ ? WEFT_MOE_UNWEIGHTED : WEFT_MOE_WEIGHTS_OF_DISPATCH, nullptr};
-    out_ = on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * kHidden));
+    out_ = on_gpu(std::vector<std::uint16_t>(static_cast<std::size_t>(tokens) * options.hidden));
   }
 
   Pair(const Pair&) = delete;
@@ -179,11 +236,14 @@ class Pair {
             "weft_moe_combine_on_stream");
   }
 
+  int busiest() const { return busiest_; }
+
   void check() { require(weft_moe_check(exchange_) == WEFT_OK, "weft_moe_check"); }
 
  private:
   weft_moe_t exchange_ = nullptr;
   bool is_by_rank_ = false;
+  int busiest_ = 0;
   weft_moe_tokens tokens_{};
   weft_moe_rows rows_{};
   std::uint8_t* plan_ = nullptr;
@@ -250,7 +310,15 @@ Cost cost_of(cudaStream_t stream,
   return {times[times.size() / 2], bytes / kChained / (options.samples + 1)};
 }
 
-void report(const char* what, const Options& options, int tokens, bool in_graph, Cost cost) {
+// A line of results.
+struct Row {
+  const char* what;
+  int tokens;
+  bool in_graph;
+  int busiest;
+};
+
+void report(const Row& row, const Options& options, Cost cost) {
   auto* mine = static_cast<double*>(weft_malloc(5 * sizeof(double)));
   mine[0] = cost.us;
   mine[3] = cost.bytes;
@@ -262,11 +330,15 @@ void report(const char* what, const Options& options, int tokens, bool in_graph,
         "{\"what\": \"%s\", \"tokens\": %d, \"in_graph\": %s, \"us_most\": %.2f, \"us_least\": "
         "%.2f, "
         "\"pes\": %d, \"node_size\": %d, \"layout\": %d, \"payload\": \"%s\", \"outputs\": \"%s\", "
-        "\"row_per\": \"%s\", \"precision\": \"%s\", \"blocks\": %d, \"bytes_put\": %.0f}\n",
-        what, tokens, in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(),
+        "\"row_per\": \"%s\", \"precision\": \"%s\", \"blocks\": %d, \"bytes_put\": %.0f, "
+        "\"routing\": \"%s\", \"rows_busiest\": %d, \"hidden\": %d, \"experts\": %d, \"topk\": "
+        "%d}\n",
+        row.what, row.tokens, row.in_graph ? "true" : "false", mine[1], mine[2], weft_pe_count(),
         weft_node_pe_count(), options.layout, options.is_given ? "given" : "made",
         options.is_in_place ? "in place" : "sent", options.is_per_node ? "node" : "rank",
-        options.is_fp8 ? "fp8" : "reduced", options.blocks, mine[4]);
+        options.is_fp8 ? "fp8" : "reduced", options.blocks, mine[4],
+        options.is_skewed ? "zipf" : "uniform", row.busiest, options.hidden, options.experts,
+        options.topk);
     std::fflush(stdout);
   }
   weft_free(mine);
@@ -286,11 +358,12 @@ int main(int count, char** arguments) {
   for (const int tokens : options.tokens) {
     Pair pair(options, tokens);
     for (const bool in_graph : {false, true}) {
-      report("dispatch", options, tokens, in_graph,
+      report({"dispatch", tokens, in_graph, pair.busiest()}, options,
              cost_of(stream, options, in_graph, [&] { pair.dispatch(stream); }));
-      report("combine", options, tokens, in_graph,
+      report({"combine", tokens, in_graph, pair.busiest()}, options,
              cost_of(stream, options, in_graph, [&] { pair.combine(stream); }));
-      report("pair", options, tokens, in_graph, cost_of(stream, options, in_graph, [&] {
+      report({"pair", tokens, in_graph, pair.busiest()}, options,
+             cost_of(stream, options, in_graph, [&] {
                pair.dispatch(stream);
                pair.combine(stream);
              }));

@@ -118,6 +118,58 @@ with weft.init():
 """, **nodes)
 
 
+@pytest.mark.parametrize("layout", ["expert_compact", "expert_padded"])
+def test_a_compiled_layer_has_the_gradients_of_the_cpu(programs, layout):
+    gpus(programs, 2, f"""
+LAYOUT = "{layout}"
+""" + """
+with weft.init():
+    on_cpu, on_gpu = both(layout=LAYOUT, payload="float32")
+    drawn, found = given(dtype=torch.float32), []
+    for exchange, device in ((on_cpu, "cpu"), (on_gpu, "cuda")):
+        dispatcher = moe.Dispatcher(exchange)
+        layer = lambda x, ids, weights: dispatcher(x * 2, ids, weights, lambda rows, counts, offsets: rows.nan_to_num() * 3)
+        x, ids, weights = (tensor.to(device) for tensor in drawn)
+        x.requires_grad_(), weights.requires_grad_()
+        run = torch.compile(layer, fullgraph=True) if device == "cuda" else layer
+        for _ in range(2):
+            x.grad = weights.grad = None
+            y = run(x, ids, weights)
+            (y * y).sum().backward()
+        exchange.check()
+        found.append([tensor.detach().cpu() for tensor in (y, x.grad, weights.grad)])
+    for a, b in zip(*found):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+""")
+
+
+def test_calls_in_a_compiled_graph_have_the_bits_of_plain_ones(programs):
+    gpus(programs, 2, """
+with weft.init():
+    for layout in ("expert_padded", "rank_major"):
+        _, exchange = both(layout=layout, payload="fp8_e4m3", scales="float32")
+
+        @torch.compile(fullgraph=True)
+        def step(x, ids, weights):
+            found = exchange.dispatch(x, ids, weights)
+            out = found.x.to(torch.bfloat16)
+            return found.x, found.scales, found.counts, exchange.combine(out, found.plan)
+
+        for tokens in (TOKENS, TOKENS, 7):
+            x, ids, weights = (tensor.cuda() for tensor in given(tokens))
+            parts = step(x, ids, weights)
+            plain = exchange.dispatch(x, ids, weights)
+            y = exchange.combine(plain.x.to(torch.bfloat16), plain.plan)
+            exchange.check()
+            assert torch.equal(parts[2], plain.counts)
+            for part, count in enumerate(plain.counts.tolist()):
+                assert torch.equal(parts[0][part, :count].view(torch.uint8), plain.x[part, :count].view(torch.uint8))
+                assert torch.equal(parts[1][part, :count], plain.scales[part, :count])
+            assert torch.equal(parts[3], y)
+        exchange.close()
+""")
+
+
 def test_wrong_arguments_name_what_is_wrong(programs):
     gpus(programs, 1, """
 with weft.init():

@@ -1,11 +1,15 @@
-"""Megatron-Core's MoEFlexTokenDispatcher, unchanged, with weft.moe.deep_ep in the place of DeepEP: on the CPU it dispatches,
-combines and trains as the same layer in one piece does. (Megatron's other dispatchers need a GPU.)"""
+"""Megatron-Core's MoEFlexTokenDispatcher, unchanged, with weft.moe.deep_ep in the place of DeepEP: it dispatches, combines and
+trains as the same layer in one piece does, on the CPU and, where torch sees one, on a GPU. (Megatron's other dispatchers need one.)"""
 import importlib.util
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("megatron") is None,
                                 reason="megatron-core is missing; ./test python-torch installs it into .venv-torch")
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU"))]
+OF_GPUS = {"WEFT_DEVICE_SHARED": "yes", "WEFT_DEVICE_HEAP_SIZE": "64M", "WEFT_DEVICE_HEAP_MAX": "1G"}
 
 SETUP = """
     import os, pathlib
@@ -56,22 +60,27 @@ SETUP = """
 
     def tensors(pe):
         random = torch.Generator().manual_seed(pe)
-        x = torch.randn(TOKENS, 1, HIDDEN, generator=random).bfloat16().requires_grad_()
-        logits = torch.randn(TOKENS, EXPERTS, generator=random).requires_grad_()
+        x = torch.randn(TOKENS, 1, HIDDEN, generator=random).bfloat16()
+        logits = torch.randn(TOKENS, EXPERTS, generator=random)
         local = EXPERTS // dist.get_world_size()
-        weights = (torch.randn(local, HIDDEN, HIDDEN, generator=random) / 8).bfloat16().requires_grad_()
-        return x, logits, weights
+        weights = (torch.randn(local, HIDDEN, HIDDEN, generator=random) / 8).bfloat16()
+        return [tensor.to(DEVICE).requires_grad_() for tensor in (x, logits, weights)]
 
     def begin(job):
+        if DEVICE == "cuda":
+            torch.cuda.set_device(job.pe % torch.cuda.device_count())
         store = dist.FileStore(str(pathlib.Path(__file__).with_name("store")), job.pe_count)
         dist.init_process_group("gloo", store=store, rank=job.pe, world_size=job.pe_count)
         return groups()
 """
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("pes, node_size", [(2, "0"), (3, "1")])
-def test_the_flex_dispatcher_equals_the_layer_in_one_piece_with_its_gradients(programs, pes, node_size):
-    done = programs.ok(pes, SETUP + """
+def test_the_flex_dispatcher_equals_the_layer_in_one_piece_with_its_gradients(programs, pes, node_size, device):
+    done = programs.ok(pes, f"""
+    DEVICE = "{device}"
+    """ + SETUP + """
     with weft.init() as job:
         pgs = begin(job)
         x, logits, weights = tensors(job.pe)
@@ -89,12 +98,15 @@ def test_the_flex_dispatcher_equals_the_layer_in_one_piece_with_its_gradients(pr
         say("equal")
         dist.barrier()
         dist.destroy_process_group()
-    """, WEFT_NODE_SIZE=node_size)
+    """, WEFT_NODE_SIZE=node_size, WEFT_NICS="127.0.0.1", **OF_GPUS)
     assert done.lines() == ["equal"] * pes
 
 
-def test_a_layer_trains_with_the_loss_of_the_layer_in_one_piece(programs):
-    done = programs.ok(2, SETUP + """
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_layer_trains_with_the_loss_of_the_layer_in_one_piece(programs, device):
+    done = programs.ok(2, f"""
+    DEVICE = "{device}"
+    """ + SETUP + """
     def train(run, x, logits, weights):
         x, logits = x.detach(), logits.detach().requires_grad_()
         weights = weights.detach().float().requires_grad_()
@@ -107,7 +119,7 @@ def test_a_layer_trains_with_the_loss_of_the_layer_in_one_piece(programs):
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
-        return torch.stack(losses)
+        return torch.stack(losses).cpu()
     with weft.init() as job:
         pgs = begin(job)
         moe = dispatcher(pgs)
@@ -119,5 +131,5 @@ def test_a_layer_trains_with_the_loss_of_the_layer_in_one_piece(programs):
         say("equal")
         dist.barrier()
         dist.destroy_process_group()
-    """)
+    """, **OF_GPUS)
     assert done.lines() == ["equal"] * 2

@@ -8,6 +8,7 @@ NAMES = {
     "weft-rank-fp8": ("weft_moe", "RankMajorFp8"),
     "weft-in-place": ("weft_moe", "InPlace"),
     "weft-in-place-fp8": ("weft_moe", "InPlaceFp8"),
+    "weft-deep-ep": ("weft_deep_ep", "Adapter"),
     "uccl": ("uccl_ep", "Adapter"),
     "nccl-ep": ("nccl_ep", "Adapter"),
     "nccl-ep-rank": ("nccl_ep", "RankMajor"),

@@ -12,9 +12,7 @@ import torch.distributed as distributed
 import uccl
 from uccl import ep
 
-import workload
-
-from .base import Base
+from .deep_ep_calls import DeepEpCalls
 
 ATOMIC_BYTES = 1 << 20
 DEFAULT_SMS, MOST_SMS = 20, 48
@@ -31,7 +29,7 @@ _keep_buffers_on_the_gpu()
 import deep_ep  # noqa: E402: looks at uccl.ep when it is imported
 
 
-class Adapter(Base):
+class Adapter(DeepEpCalls):
     name, version = "UCCL-EP (DeepEP v1)", uccl.__version__
     kernels = {"dispatch": ("internode_ll::dispatch", "get_dispatch_layout", "notify_dispatch", "intranode::dispatch"),
                "combine": ("internode_ll::combine", "notify_combine", "intranode::combine")}
@@ -71,34 +69,6 @@ class Adapter(Base):
         size = max(config(self.ranks.size).get_nvl_buffer_size_hint(row_bytes, self.ranks.size)
                    for config in (deep_ep.Buffer.get_dispatch_config, deep_ep.Buffer.get_combine_config))
         return deep_ep.Buffer(distributed.group.WORLD, _aligned(size), 0, explicitly_destroy=True, is_intranode=True)
-
-    # ---- Calls
-
-    def dispatch(self):
-        given, case = self.given, self.case
-        if case.mode == "latency":
-            rows, counts, handle, _, _ = self._buffer.low_latency_dispatch(given.x, given.ids, case.max_tokens, case.experts)
-            return rows, counts, handle
-        per_rank, _, per_expert, is_in_rank, _ = self._buffer.get_dispatch_layout(given.ids, case.experts)
-        rows, ids, weights, _, handle, _ = self._buffer.dispatch(
-            (given.fp8, given.scales), num_tokens_per_rank=per_rank, is_token_in_rank=is_in_rank,
-            num_tokens_per_expert=per_expert, topk_idx=given.ids, topk_weights=given.weights, config=self._configs[0],
-            num_worst_tokens=case.tokens * self.ranks.size)
-        return rows, (ids, weights), handle
-
-    def experts(self, received):
-        (rows, scales), found, _ = received
-        if self.case.mode == "latency":
-            return workload.experts_by_expert(rows, scales, found, self.first_expert)
-        ids, weights = found
-        answers = workload.experts_by_token(rows, scales, ids, weights, self.first_expert)
-        return torch.where((ids >= 0).any(dim=1, keepdim=True), answers, torch.zeros_like(answers))
-
-    def combine(self, received, answers):
-        handle = received[2]
-        if self.case.mode == "latency":
-            return self._buffer.low_latency_combine(answers, self.given.ids, self.given.weights, handle)[0]
-        return self._buffer.combine(answers, handle, config=self._configs[1])[0]
 
     def close(self):
         torch.cuda.synchronize()

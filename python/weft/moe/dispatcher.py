@@ -1,45 +1,64 @@
-"""Dispatcher: dispatch and combine with autograd, for training. The only file here that imports torch by itself."""
+"""Dispatcher: dispatch and combine with autograd, for training. What it does is made of operators (weft.moe.operators), so that
+torch.compile(fullgraph=True) takes it, forward and backward."""
+
+from typing import NamedTuple
 
 import torch
 
 from ..errors import InvalidArgument
+from . import operators  # noqa: F401: defines torch.ops.weft_moe
+
+ops = torch.ops.weft_moe
+
+
+class _Exchange(NamedTuple):
+    """What the operators need of an exchange, and its exchange."""
+    state: torch.Tensor
+    number: int
+    hidden: int
+    experts: int
+    first_expert: int
+    local_experts: int
 
 
 class _Dispatch(torch.autograd.Function):
     """Forward: dispatch. Backward: the gradients of a token's rows are summed, unweighted, on the way back."""
 
     @staticmethod
-    def forward(context, x, exchange, topk_ids, carrier):
-        result = exchange.dispatch(x.detach().contiguous(), topk_ids, carrier.weights)
-        carrier.take(result)
-        context.exchange, context.plan = exchange, result.plan
-        return result.x.clone()  # that of the exchange is used again by the next dispatch but one
+    def forward(context, x, topk_ids, weights, exchange, most_rows):
+        rows, _, _, _, _, counts, offsets, plan = ops.dispatch(exchange.state, x, None, [topk_ids, weights], exchange.number, most_rows)
+        context.save_for_backward(topk_ids, weights, plan)
+        context.exchange = exchange
+        context.mark_non_differentiable(counts, offsets, plan)
+        return rows, counts, offsets, plan
 
     @staticmethod
-    def backward(context, gradient):
-        return context.exchange.combine(gradient.contiguous(), context.plan, weighted=False), None, None, None
+    def backward(context, gradient, *_):
+        topk_ids, weights, plan = context.saved_tensors
+        exchange = context.exchange
+        of_x = ops.combine(exchange.state, gradient, [plan, topk_ids, weights, None], exchange.number, "reduced", False)
+        return of_x, None, None, None, None
 
 
 class _Combine(torch.autograd.Function):
     """Forward: the experts' rows come back one by one, and are weighted and summed here, in the order of lanes. Backward: the
-    gradient of a token goes to its experts by the same plan, times the weight of each row; the weights' is found here."""
+    gradient of a token goes to its experts by the same routes, times the weight of each row; the weights' is found here."""
 
     @staticmethod
-    def forward(context, expert_out, topk_weights, exchange, carrier):
-        lanes = exchange.combine(expert_out.detach().contiguous(), carrier.plan, precision="lanes")
-        context.exchange, context.carrier = exchange, carrier
-        context.save_for_backward(lanes, topk_weights)
+    def forward(context, expert_out, topk_weights, topk_ids, plan, exchange):
+        routes = [plan, topk_ids, topk_weights.float(), None]
+        lanes = ops.combine(exchange.state, expert_out, routes, exchange.number, "lanes", True)
+        context.exchange = exchange
+        context.save_for_backward(lanes, topk_weights, topk_ids, _marker(expert_out))
         wide = torch.float64 if lanes.dtype == torch.float64 else torch.float32
         return (lanes.to(wide) * topk_weights.to(wide)[..., None]).sum(1).to(lanes.dtype)
 
     @staticmethod
     def backward(context, gradient):
-        lanes, weights = context.saved_tensors
-        exchange, carrier = context.exchange, context.carrier
-        result = exchange.dispatch(gradient.contiguous(), plan=carrier.plan, topk_weights=weights.detach().float())
-        of_rows = _weighted(exchange, result)
+        lanes, weights, topk_ids, marker = context.saved_tensors
+        of_rows, _, _ = _gradients_of_rows(context.exchange, gradient, (topk_ids, weights), marker.shape[0])
         of_weights = (lanes.to(weights.dtype) * gradient.to(weights.dtype)[:, None, :]).sum(-1)
-        return of_rows, of_weights, None, None
+        return of_rows, of_weights, None, None, None
 
 
 class _CombineSums(torch.autograd.Function):
@@ -47,69 +66,66 @@ class _CombineSums(torch.autograd.Function):
     Backward: the experts' ranks find the gradients of the weights and send them back."""
 
     @staticmethod
-    def forward(context, expert_out, topk_weights, exchange, carrier):
-        out = expert_out.detach().contiguous()
-        context.exchange, context.carrier = exchange, carrier
-        context.save_for_backward(out, topk_weights)
-        return exchange.combine(out, carrier.plan, topk_weights.detach().float().contiguous())
+    def forward(context, expert_out, topk_weights, topk_ids, plan, exchange):
+        weights = topk_weights.float()
+        context.exchange = exchange
+        context.save_for_backward(expert_out, topk_weights, topk_ids, plan)
+        return ops.combine(exchange.state, expert_out, [plan, topk_ids, weights, weights], exchange.number, "reduced", True)
 
     @staticmethod
     def backward(context, gradient):
-        out, weights = context.saved_tensors
-        exchange, carrier = context.exchange, context.carrier
-        result = exchange.dispatch(gradient.contiguous(), plan=carrier.plan, topk_weights=weights.detach().float())
+        out, weights, topk_ids, plan = context.saved_tensors
+        of_rows, x, local = _gradients_of_rows(context.exchange, gradient, (topk_ids, weights), out.shape[0])
         wide = torch.float64 if out.dtype == torch.float64 else torch.float32
-        of_rows = _weighted(exchange, result)
-        products = (out.to(wide) * result.x.to(wide)).sum(-1)
-        expert_of_row = exchange.first_expert + _places_of(exchange, result)[0]
-        return of_rows, _numbers_back(exchange, carrier, products, expert_of_row, out).to(weights.dtype), None, None
+        products = (out.to(wide) * x.to(wide)).sum(-1)
+        of_weights = _numbers_back(context.exchange, (topk_ids, weights.float(), plan), products, local, out)
+        return of_rows, of_weights.to(weights.dtype), None, None, None
 
 
-def _numbers_back(exchange, carrier, numbers, expert_of_row, like):
-    """One number for each row goes to the row's token, exactly: [tokens, topk]. Combine sums over the experts of a token, so
-    each expert has columns of its own, and as these hold any number of its type, one column for each byte of the number."""
-    width = numbers.element_size()
-    experts_at_once = exchange.hidden // width
-    digits = numbers.contiguous().view(torch.uint8).reshape(*numbers.shape, width).to(like.dtype)
-    ids = carrier.ids.long()
-    found = torch.zeros(ids.shape, dtype=numbers.dtype, device=numbers.device)
-    for first in range(0, exchange.experts, experts_at_once):
-        count = min(experts_at_once, exchange.experts - first)
-        column = (expert_of_row - first)[..., None] == torch.arange(count, device=numbers.device)
-        rows = torch.zeros_like(like)
-        rows[..., :count * width] = torch.where(column[..., None], digits[..., None, :], 0).flatten(-2)
-        sums = exchange.combine(rows, carrier.plan, weighted=False)[:, :count * width]
-        values = sums.to(torch.uint8).contiguous().view(numbers.dtype)
-        here = (ids >= first) & (ids < first + count)
-        found += torch.where(here, values.gather(1, (ids - first).clamp(0, count - 1)), 0)
-    return found
+def _marker(rows):
+    """Has as many rows, and no bytes: in a compiled backward pass, numbers are known by tensors that are kept, alone."""
+    return rows.new_empty((rows.shape[0], 0))
 
 
-def _places_of(exchange, result):
+def _gradients_of_rows(exchange, gradient, routes, count):
+    """The gradients of the experts' rows, `count` in the first axis: what comes along the routes, times the rows' weights. Also what
+    came, and for which expert of this rank."""
+    topk_ids, weights = routes
+    x, _, _, _, row_weights, counts, offsets, _ = ops.dispatch(exchange.state, gradient, None, [topk_ids, weights.float()],
+                                                               exchange.number, count)
+    local, is_row = _places_of(exchange, row_weights, counts, offsets)
+    return torch.where(is_row[..., None], x * row_weights.to(x.dtype)[..., None], 0), x, local
+
+
+def _places_of(exchange, row_weights, counts, offsets):
     """Of each row: the number of its expert on this PE, and whether it belongs to a token; other rows hold anything."""
-    counts, offsets = result.counts, result.offsets
-    index = torch.arange(result.weights.shape[-1], device=counts.device)
-    if result.weights.dim() == 2:  # expert_padded
-        local = torch.arange(exchange.local_experts, device=counts.device)[:, None].expand(result.weights.shape)
+    index = torch.arange(row_weights.shape[-1], device=counts.device)
+    if row_weights.dim() == 2:  # expert_padded
+        local = torch.arange(exchange.local_experts, device=counts.device)[:, None].expand(row_weights.shape)
         return local, index < counts[:, None]
     local = torch.bucketize(index, offsets[1:], right=True).clamp(max=exchange.local_experts - 1)
     return local, index - offsets[local] < counts[local]
 
 
-def _weighted(exchange, result):
-    """The gradients of the experts' rows: what came, times the rows' weights."""
-    _, is_row = _places_of(exchange, result)
-    return torch.where(is_row[..., None], result.x * result.weights.to(result.x.dtype)[..., None], 0)
-
-
-class _Carrier:
-    """What a dispatch gives besides its rows: plan, counts, offsets; and what it takes that has no gradient there."""
-
-    def __init__(self, ids, weights):
-        self.ids, self.weights = ids, weights
-
-    def take(self, result):
-        self.plan, self.counts, self.offsets = result.plan, result.counts, result.offsets
+def _numbers_back(exchange, routes, numbers, local, like):
+    """One number for each row goes to the row's token, exactly: [tokens, topk]. Combine sums over the experts of a token, so
+    each expert has columns of its own, and as these hold any number of its type, one column for each byte of the number."""
+    topk_ids, weights, plan = routes
+    width = numbers.element_size()
+    experts_at_once = exchange.hidden // width
+    digits = numbers.contiguous().view(torch.uint8).reshape(*numbers.shape, width).to(like.dtype)
+    ids = topk_ids.long()
+    found = torch.zeros(ids.shape, dtype=numbers.dtype, device=numbers.device)
+    for first in range(0, exchange.experts, experts_at_once):
+        count = min(experts_at_once, exchange.experts - first)
+        column = (exchange.first_expert + local - first)[..., None] == torch.arange(count, device=numbers.device)
+        rows = torch.zeros_like(like)
+        rows[..., :count * width] = torch.where(column[..., None], digits[..., None, :], 0).flatten(-2)
+        sums = ops.combine(exchange.state, rows, [plan, topk_ids, weights, None], exchange.number, "reduced", False)[:, :count * width]
+        values = sums.to(torch.uint8).contiguous().view(numbers.dtype)
+        here = (ids >= first) & (ids < first + count)
+        found += torch.where(here, values.gather(1, (ids - first).clamp(0, count - 1)), 0)
+    return found
 
 
 class Dispatcher(torch.nn.Module):
@@ -125,6 +141,7 @@ class Dispatcher(torch.nn.Module):
     Every PE runs the same forward and backward passes in the same order; x has requires_grad on all PEs, or on none.
 
     Sums are of precision "exact" where the exchange has it (Exchange.combines_exactly), else "reduced".
+    torch.compile(fullgraph=True) takes a model with it.
     """
 
     def __init__(self, exchange):
@@ -133,11 +150,17 @@ class Dispatcher(torch.nn.Module):
             raise InvalidArgument(
                 f"weft.moe.Dispatcher: the exchange has the layout {exchange.layout}, payload {exchange.payload} and output "
                 f"{exchange.output}; it needs an expert layout, and one type for both")
+        if not exchange.has_part:
+            raise InvalidArgument("weft.moe.Dispatcher: this PE is in no team of the exchange")
+        exchange._use_torch()
         self.exchange = exchange
+        graph = exchange._graph
+        self._seen = _Exchange(graph.state, graph.number, exchange.hidden, exchange.experts, exchange.first_expert,
+                               exchange.local_experts)
+        self._rows = graph.rows
+        self._combine = _Combine if exchange.combines_exactly else _CombineSums
 
     def forward(self, x, topk_ids, topk_weights, experts):
-        carrier = _Carrier(topk_ids, topk_weights.detach().float())
-        rows = _Dispatch.apply(x, self.exchange, topk_ids, carrier)
-        out = experts(rows, carrier.counts, carrier.offsets)
-        combine = _Combine if self.exchange.combines_exactly else _CombineSums
-        return combine.apply(out, topk_weights, self.exchange, carrier)
+        rows, counts, offsets, plan = _Dispatch.apply(x, topk_ids, topk_weights.detach().float(), self._seen, self._rows())
+        out = experts(rows, counts, offsets)
+        return self._combine.apply(out, topk_weights, topk_ids, plan, self._seen)

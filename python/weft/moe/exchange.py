@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 import weakref
 from typing import Any
 
@@ -91,10 +92,15 @@ class Exchange:
 
     combines_exactly: whether combine has the precisions "exact" and "lanes". On GPUs it does not between nodes.
 
+    torch.compile(fullgraph=True): there dispatch and combine, with phase "both", are operators (weft.moe.operators). Result.x has
+    room for all rows that could come, also on the CPU; Result.outputs is None. The exchange has to be made after torch was imported,
+    and kept as long as the graph.
+
     Threads: one at a time. Every PE makes the same calls in the same order.
     """
 
     combines_exactly = True
+    _graph = None  # weft.moe.operators.Graph, if torch is there
 
     @property
     def _most_exact(self):
@@ -148,6 +154,14 @@ class Exchange:
         self._dispatches = 0
         if self.has_part:
             self._look_at_shape()
+            if "torch" in sys.modules:
+                self._use_torch()
+
+    def _use_torch(self):
+        """Lets graphs of torch.compile find this exchange."""
+        if self._graph is None:
+            from .operators import Graph
+            self._graph = Graph(self)
 
     @staticmethod
     def _find_gpu(device):
@@ -164,6 +178,8 @@ class Exchange:
         self._scale_bytes, self._rows_max = shape["scale_bytes"], shape["rows_max"]
         self._payload_bytes = shape["payload_bytes"]
         self._is_by_rank = self.layout.startswith("rank")
+        self._rows = {"rank_major": (self.ranks, self.max_tokens),
+                      "expert_padded": (self.local_experts, self._rows_max // max(self.local_experts, 1))}.get(self.layout)
         # weft.finalize keeps the contents of what numpy still shows, as of any symmetric array.
         self._array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", -1)
         self._memory = numpy.asarray(self._array)
@@ -180,6 +196,8 @@ class Exchange:
         plan: of an earlier dispatch, in place of topk_ids (and of topk_weights, unless given).
         phase: "send" returns None when the arrays may be reused; "recv" then waits and returns the Result.
         """
+        if self._graph is not None and self._graph.is_compiling():
+            return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, phase)
         self._require("dispatch", phase)
         if phase == "recv":
             return self._receive_rows(*self._sending[1:])
@@ -252,13 +270,11 @@ class Exchange:
                                                         offsets.ctypes.data))
         if self.layout == "rank_major":
             held = [Held(self._memory.ctypes.data, self._memory.size, self._memory)] * 4
-            rows = (self.ranks, self.max_tokens)
         else:
             held = [None if buffer is None else Held(buffer.ctypes.data, buffer.nbytes, buffer) for buffer in buffers]
             held = [held[0], *(one and _follow(one, held[0]) for one in held[1:])]
-            rows = (self.local_experts, self._rows_max // self.local_experts) if self.layout == "expert_padded" \
-                else (int(offsets[-1]),)
         self._held[slot] = weakref.ref(held[0])
+        rows = (int(offsets[-1]),) if self._rows is None else self._rows
         plan._rows_shape = (*rows, self.hidden)
         return self._show(held, rows, found, (counts, offsets, plan), (given_dtype, is_tensor))
 
@@ -314,7 +330,11 @@ class Exchange:
         values (docs/MOE.md has the error bound). out: where to write.
         phase: as in dispatch; "recv" takes `out` alone.
         """
+        if self._graph is not None and self._graph.is_compiling():
+            return self._graph.combine((expert_out, plan, topk_weights), out, precision, weighted, phase)
         self._require("combine", phase)
+        if self._graph is not None:
+            plan = self._graph.outside(plan)
         if phase == "recv":
             return self._receive_sums(*self._sending[1:4], out if out is not None else self._sending[4])
         try:

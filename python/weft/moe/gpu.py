@@ -125,6 +125,8 @@ class GpuExchange(Exchange):
         """As weft.moe.Exchange.dispatch, with tensors on this PE's GPU: topk_ids of int64 (others are converted), topk_weights
         of float32. out: where the rows go and what Result.x is, all of its shape; for layouts that copy rows. Phase "send"
         does without it."""
+        if self._graph is not None and self._graph.is_compiling():
+            return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, phase, out)
         self._require("dispatch", phase)
         if phase == "recv":
             self._check_rows_out(out)
@@ -137,13 +139,17 @@ class GpuExchange(Exchange):
         except Error:
             self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
             raise
-        plan = GpuPlan(torch.empty(self._plan_bytes, dtype=torch.uint8, device=self.device), ids, weights)
-        plan._rows_shape = (*self._rows, self.hidden)
+        plan = self._plan_over(self._empty((self._plan_bytes,), torch.uint8), ids, weights)
         if phase == "both":
             return self._receive(given, plan, phase, out)
         self._enqueue_dispatch("send", given, plan, (0,) * 6)
         self._sending = ("dispatch", given, plan)
         return None
+
+    def _plan_over(self, memory, topk_ids, topk_weights):
+        plan = GpuPlan(memory, topk_ids, topk_weights)
+        plan._rows_shape = (*self._rows, self.hidden)
+        return plan
 
     def _check_tensors(self, x, topk_ids, topk_weights, scales, plan):
         if plan is not None:
@@ -273,7 +279,10 @@ class GpuExchange(Exchange):
     def combine(self, expert_out=None, plan=None, topk_weights=None, *, out=None, precision="reduced", weighted=True,
                 phase="both"):
         """As weft.moe.Exchange.combine, with tensors on this PE's GPU. Returns `out`, or a new tensor, which the stream fills."""
+        if self._graph is not None and self._graph.is_compiling():
+            return self._graph.combine((expert_out, plan, topk_weights), out, precision, weighted, phase)
         self._require("combine", phase)
+        plan = self._graph.outside(plan)
         if phase == "recv":
             given, plan, sent_out = self._sending[1:]
             self._sending = None

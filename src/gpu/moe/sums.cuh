@@ -85,28 +85,34 @@ __device__ void add_terms(const SomeTerms<kTerms>& terms,
   }
 }
 
-// The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, and kTerms terms of each. (The code is
-// the same for 1 unit and for several: written for one alone, the kernels for few rows spilled 24 bytes.)
+// The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, or one if they are not `together`, and
+// kTerms terms of each. (The code is the same for 1 unit and for several: written for one alone, the kernels for few rows spilled 24
+// bytes.)
 template <typename Type,
           Rows kRows,
           std::uint32_t kUnitsAtOnce,
           std::uint32_t kTerms,
           typename Moves = Plainly>
-__device__ void store_sum_by(
-    const Terms& all, std::uint32_t units, std::byte* to, bool weighs, Moves&& moves = {}) {
+__device__ void store_sum_by(const Terms& all,
+                             std::uint32_t units,
+                             std::byte* to,
+                             bool weighs,
+                             Moves&& moves = {},
+                             bool together = true) {
   const SomeTerms<kTerms> terms(all, 0);
+  const std::uint32_t step = (together ? kUnitsAtOnce : 1) * Group::size<kRows>();
 #pragma unroll 1
-  for (std::uint32_t unit = Group::thread(); unit < units;
-       unit += kUnitsAtOnce * Group::size<kRows>()) {
+  for (std::uint32_t unit = Group::thread(); unit < units; unit += step) {
+    const std::uint32_t end = together ? units : min(units, unit + 1);
     UnitSum<Type> sums[kUnitsAtOnce];
-    add_terms<Type, kRows>(terms, unit, units, weighs, sums, moves);
+    add_terms<Type, kRows>(terms, unit, end, weighs, sums, moves);
 #pragma unroll 1
     for (std::uint32_t first = kTerms; first < all.count; first += kTerms) {
-      add_terms<Type, kRows>(SomeTerms<kTerms>(all, first), unit, units, weighs, sums, moves);
+      add_terms<Type, kRows>(SomeTerms<kTerms>(all, first), unit, end, weighs, sums, moves);
     }
 #pragma unroll
     for (std::uint32_t u = 0; u < kUnitsAtOnce; ++u) {
-      if (unit + u * Group::size<kRows>() < units) {
+      if (unit + u * Group::size<kRows>() < end) {
         moves.store(reinterpret_cast<Vector16*>(to) + unit + u * Group::size<kRows>(),
                     sums[u].rounded());
       }

@@ -1,0 +1,223 @@
+"""torch.ops.weft_moe.*: dispatch and combine as operators with fake kernels, for torch.compile. Exchange.dispatch and
+Exchange.combine call them in a graph that is being compiled; weft.moe.Dispatcher always does.
+
+`routes` are topk_ids and topk_weights of a dispatch; of a combine the plan, these two, and the weights that it is given.
+
+`rows` of dispatch is for compact layouts on the CPU: the number of rows that results have, zeros (ids: -1) behind those that come.
+In a graph it is as many as can come, as on GPUs. None: as many as come.
+
+An exchange is known to a graph by a number, and by `state`, a tensor that each operator writes: so a graph keeps all calls, and
+their order. Results are new tensors: what dispatch copies out of memory that the exchange uses again, a graph may keep.
+
+A plan is a tensor, too. On a GPU it is the plan's memory. On the CPU it holds the plan's number, and its storage keeps the plan
+alive; a copy of it is no plan.
+"""
+
+import itertools
+import weakref
+
+import numpy
+import torch
+
+from ..errors import InvalidArgument, WrongShape
+from .exchange import Plan, Result
+
+_DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
+           "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
+_PARTS = ("x", "scales", "row_scales", "ids", "weights", "counts", "offsets")
+_numbers = itertools.count(1)
+_graphs = weakref.WeakValueDictionary()
+_owners = weakref.WeakValueDictionary()
+library = torch.library.Library("weft_moe", "DEF")
+
+
+class GraphPlan(Plan):
+    """As weft.moe.Plan; its handle is a tensor."""
+
+
+class Graph:
+    """An exchange as a graph that is being compiled sees it."""
+
+    def __init__(self, exchange):
+        self.number, self._exchange = next(_numbers), weakref.ref(exchange)
+        self.device = getattr(exchange, "device", torch.device("cpu"))
+        self.state = torch.zeros(1, dtype=torch.uint8, device=self.device)
+        self._most_rows = exchange._rows_max
+        _graphs[self.number] = self
+
+    is_compiling = staticmethod(torch.compiler.is_compiling)
+
+    def exchange(self):
+        exchange = self._exchange()
+        if exchange is None:
+            raise InvalidArgument(_GONE)
+        return exchange
+
+    def outside(self, plan):
+        """The plan as the exchange has it, also of a graph that returned it."""
+        return plan_of(self.exchange(), plan._handle, plan.topk_ids, plan.topk_weights) if isinstance(plan, GraphPlan) else plan
+
+    # ---- What a graph calls: made of operators alone
+
+    def rows(self):
+        """That a dispatch asks for."""
+        return self._most_rows if torch.compiler.is_compiling() else None
+
+    def dispatch(self, given, plan, phase, out=None):
+        """As Exchange.dispatch. Result.outputs is None: what is written there would be a copy, in a graph."""
+        x, topk_ids, topk_weights, scales = given
+        _require_both(phase, out)
+        if plan is not None:
+            topk_ids = plan.topk_ids
+            topk_weights = plan.topk_weights if topk_weights is None else topk_weights
+        for value, name in ((x, "x"), (topk_ids, "topk_ids")):
+            if value is None:
+                raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
+        *parts, found = torch.ops.weft_moe.dispatch(self.state, x, scales, [topk_ids, topk_weights], self.number, self.rows())
+        x, scales, row_scales, ids, weights, counts, offsets = parts
+        is_by_rank = ids.dim() > 1
+        return Result(x, scales if scales.dim() > 1 else None, row_scales if row_scales.dtype == torch.float32 else None, weights,
+                      ids if is_by_rank else None, counts, offsets, GraphPlan(found, topk_ids, topk_weights), None)
+
+    def combine(self, given, out, precision, weighted, phase):
+        expert_out, plan, topk_weights = given
+        _require_both(phase, out)
+        if not isinstance(plan, GraphPlan):
+            raise InvalidArgument("weft.moe: in a compiled graph combine needs the plan of a dispatch in a compiled graph; compile "
+                                  "both or none")
+        if expert_out is None:
+            raise InvalidArgument("weft.moe: expert_out is missing; give rows in the shape of Result.x")
+        routes = [plan._handle, plan.topk_ids, plan.topk_weights, topk_weights]
+        return torch.ops.weft_moe.combine(self.state, expert_out, routes, self.number, precision, weighted)
+
+
+_GONE = "weft.moe: the exchange of a compiled graph is gone; keep it as long as the graph"
+
+
+def _require_both(phase, out):
+    if phase != "both" or out is not None:
+        raise InvalidArgument(f"weft.moe: phase is {phase!r} and out is {'given' if out is not None else None}; in a compiled graph "
+                              "a call has the phase 'both' and makes its own tensors")
+
+
+def _graph_of(number):
+    graph = _graphs.get(number)
+    if graph is None:
+        raise InvalidArgument(_GONE)
+    return graph
+
+
+# ---- Plans as tensors ----------------------------------------------------------------------------------------------------
+
+class _Owner:
+    """What the storage of a plan's tensor refers to, on the CPU."""
+
+    def __init__(self, plan):
+        self.number, self.plan = next(_numbers), plan
+        self._bytes = numpy.array([self.number], "int64")
+        self.__array_interface__ = self._bytes.__array_interface__
+
+
+def _tensor_of(plan):
+    if hasattr(plan, "memory"):
+        return plan.memory
+    owner = _Owner(plan)
+    _owners[owner.number] = owner
+    return torch.from_numpy(numpy.asarray(owner))  # whose base is the owner
+
+
+def plan_of(exchange, tensor, topk_ids, topk_weights):
+    """The plan behind a tensor, as the exchange has it."""
+    if tensor.is_cuda:
+        return exchange._plan_over(tensor, topk_ids, topk_weights)
+    owner = _owners.get(int(tensor))
+    if owner is None:
+        raise InvalidArgument("weft.moe: plan is no plan of a live dispatch, or a copy of its tensor; give the tensor that "
+                              "weft_moe::dispatch returned")
+    return owner.plan
+
+
+# ---- The operators -------------------------------------------------------------------------------------------------------
+
+def _dispatch(state, x, scales, routes, number, rows):
+    topk_ids, topk_weights = routes
+    graph = _graph_of(number)
+    exchange = graph.exchange()
+    weights = None if topk_weights is None else topk_weights.detach().contiguous()
+    result = exchange.dispatch(x.detach().contiguous(), topk_ids.contiguous(), weights, scales)
+    stays = graph.device.type == "cuda" and exchange.layout != "rank_major"
+    parts = [_own(getattr(result, name), stays, graph.device) for name in _PARTS]
+    if exchange._rows is None and rows is not None:
+        parts[:5] = [_lengthened(part, rows, -1 if name == "ids" else 0) for name, part in zip(_PARTS, parts[:5])]
+    return (*parts, _tensor_of(result.plan))
+
+
+def _lengthened(part, rows, value):
+    if part.dim() == 1 and part.dtype == torch.uint8:  # is missing
+        return part
+    count = part.shape[0]
+    if rows < count:
+        raise WrongShape(f"weft.moe: {count} rows came, and rows={rows} were asked for")
+    longer = torch.full((rows, *part.shape[1:]), value, dtype=torch.int32 if value else torch.uint8).to(part.dtype)
+    longer[:count] = part
+    return longer
+
+
+def _own(tensor, stays, device):
+    """A part of a Result: one that is missing has no elements, one that the exchange uses again is copied."""
+    if tensor is None:
+        return torch.empty(0, dtype=torch.uint8, device=device)
+    return tensor if stays and tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _fake_dispatch(state, x, scales, routes, number, rows):
+    exchange = _graph_of(number).exchange()
+    if exchange._rows is not None:
+        rows = exchange._rows
+    else:  # compact, on the CPU: as many as come
+        rows = (torch.library.get_ctx().new_dynamic_size() if rows is None else rows,)
+    return tuple(x.new_empty(shape, dtype=dtype) for dtype, shape in _parts_of(exchange, rows, x.is_cuda))
+
+
+def _parts_of(exchange, rows, on_gpu):
+    nothing, by_rank = (torch.uint8, (0,)), exchange._is_by_rank
+    columns = exchange.hidden // 2 if exchange.payload == "nvfp4" else exchange.hidden
+    blocks = {"none": nothing, "nvfp4": (torch.uint8, (*rows, exchange.hidden // 16)),
+              "float32": (torch.float32, (*rows, exchange._scale_bytes // 4)),
+              "ue8m0": (torch.uint8, (*rows, exchange._scale_bytes))}
+    lanes = (exchange.topk,) if by_rank else ()
+    parts = exchange.ranks if by_rank else exchange.local_experts
+    return ((_DTYPES[exchange.payload], (*rows, columns)), blocks[exchange.scales],
+            (torch.float32, rows) if exchange.scales == "nvfp4" else nothing,
+            (torch.int32, (*rows, *lanes)) if by_rank else nothing, (torch.float32, (*rows, *lanes)),
+            (torch.int32, (parts,)), (torch.int64, (parts + 1,)),
+            (torch.uint8, (exchange._plan_bytes,)) if on_gpu else (torch.int64, (1,)))
+
+
+def _combine(state, expert_out, routes, number, precision, weighted):
+    plan, topk_ids, topk_weights, given_weights = routes
+    exchange = _graph_of(number).exchange()
+    weights = None if given_weights is None else given_weights.detach().contiguous()
+    plan, out = plan_of(exchange, plan, topk_ids, topk_weights), expert_out.detach().contiguous()
+    if exchange._rows is None and out.shape[0] > plan._rows_shape[0]:
+        out = out[:plan._rows_shape[0]]
+    return exchange.combine(out, plan, weights, precision=precision, weighted=weighted)
+
+
+def _fake_combine(state, expert_out, routes, number, precision, weighted):
+    exchange = _graph_of(number).exchange()
+    lanes = (exchange.topk,) if precision == "lanes" else ()
+    return expert_out.new_empty((routes[1].shape[0], *lanes, exchange.hidden), dtype=_DTYPES[exchange.output])
+
+
+def _define(schema, real, fake):
+    name = schema.partition("(")[0]
+    library.define(schema)
+    library.impl(name, real, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"weft_moe::{name}", fake, lib=library)
+
+
+_define("dispatch(Tensor(a!) state, Tensor x, Tensor? scales, Tensor?[] routes, int exchange, SymInt? rows) -> "
+        "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", _dispatch, _fake_dispatch)
+_define("combine(Tensor(a!) state, Tensor expert_out, Tensor?[] routes, int exchange, str precision, bool weighted) -> Tensor",
+        _combine, _fake_combine)
