@@ -1,5 +1,5 @@
 """What a step through Megatron-Core's token dispatchers costs, forward and backward: `alltoall`, which is NCCL's all-to-all and
-torch's permutations, and `flex` with the backend deepep, over weft.moe.deep_ep. The experts only scale their rows, so that nothing but
+torch's permutations, and `flex` with the backend deepep, over weft.moe.deep_ep. The experts only scale their rows, so that little but
 the dispatcher is timed. One JSON line: milliseconds for each dispatcher and round, the slowest rank, and how far outputs and
 gradients of the two are apart.
 
@@ -49,7 +49,7 @@ def step(moe, x, probs, routing_map):
     hidden, chosen = moe.dispatch_preprocess(x, routing_map, probs)
     hidden, chosen = moe.token_dispatch(hidden, chosen)
     rows, _, chosen = moe.dispatch_postprocess(hidden, chosen)
-    out = moe.combine_preprocess((rows.float() * chosen[:, None]).to(x.dtype))
+    out = moe.combine_preprocess(rows * chosen[:, None].to(x.dtype))
     y = moe.combine_postprocess(moe.token_combine(out))
     y.backward(torch.ones_like(y))
     return y

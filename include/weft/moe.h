@@ -96,6 +96,10 @@ typedef struct weft_moe_config {
   /* 1: a dispatch also says where the experts' rows may be written, in weft_moe_rows.outputs, so that combine need not copy
    * them: the ranks of a node read them there. Only WEFT_MOE_DEVICE with rank layouts. */
   int outputs_in_place;
+  /* 1: the scales that a dispatch shows lie column by column: [local experts][words][ranks * max_tokens] words of 4 bytes, each a
+   * float or four ue8m0, so that products with scaled blocks read those of a block side by side. Only WEFT_MOE_EXPERT_PADDED, with
+   * scale_bytes a multiple of 4. */
+  int scales_by_column;
 } weft_moe_config;
 
 /* Collective over all PEs of the job, each with its own team; the fields are equal on the PEs of one team. On
@@ -121,6 +125,9 @@ typedef struct weft_moe_shape {
 } weft_moe_shape;
 
 WEFT_EXPORT int weft_moe_get_shape(weft_moe_t exchange, weft_moe_shape* shape);
+
+/* WEFT_MOE_DEVICE: weft_moe_config.blocks, from the next call of this PE on. Local. */
+WEFT_EXPORT int weft_moe_set_blocks(weft_moe_t exchange, int blocks);
 
 /* ---- Dispatch ------------------------------------------------------------------------------------ */
 

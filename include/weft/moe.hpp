@@ -101,6 +101,8 @@ class Exchange {
     combine_recv(out);
   }
 
+  void set_blocks(int blocks) { check(weft_moe_set_blocks(handle_, blocks)); }
+
   void leave_out(int rank) { check(weft_moe_leave_out(handle_, rank)); }
 
   void rejoin() { check(weft_moe_rejoin(handle_)); }

@@ -77,7 +77,7 @@ std::array<Address, 9> places_with_outputs(const weft_moe_rows& rows) {
 struct Exchange {
   weft_moe_t handle = nullptr;
 
-  Exchange(const std::optional<Team*>& team, const std::array<int, 14>& numbers, double timeout) {
+  Exchange(const std::optional<Team*>& team, const std::array<int, 15>& numbers, double timeout) {
     constexpr const char* kName = "weft.moe.Exchange";
     weft_moe_config config{};
     config.team = team.has_value() ? (*team)->handle : WEFT_TEAM_WORLD;
@@ -96,6 +96,7 @@ struct Exchange {
     config.blocks = numbers[11];
     config.row_per = static_cast<weft_moe_row_per>(numbers[12]);
     config.outputs_in_place = numbers[13];
+    config.scales_by_column = numbers[14];
     run(kName, [&] { return weft_moe_create(&config, &handle); });
   }
 
@@ -213,6 +214,10 @@ struct Exchange {
         [&] { return weft_moe_refuse(handle, static_cast<weft_moe_step>(step), text.c_str()); });
   }
 
+  void set_blocks(int blocks) const {
+    run("weft.moe.Exchange.set_blocks", [&] { return weft_moe_set_blocks(handle, blocks); });
+  }
+
   void leave_out(int rank) const {
     run("weft.moe.Exchange.leave_out", [&] { return weft_moe_leave_out(handle, rank); });
   }
@@ -247,7 +252,7 @@ struct Exchange {
 void register_moe(nb::module_& module) {
   nb::class_<Plan>(module, "MoePlan").def(nb::init<>());
   nb::class_<Exchange>(module, "MoeExchange")
-      .def(nb::init<const std::optional<Team*>&, const std::array<int, 14>&, double>(),
+      .def(nb::init<const std::optional<Team*>&, const std::array<int, 15>&, double>(),
            "team"_a.none(), "numbers"_a, "timeout"_a)
       .def("close", &Exchange::close)
       .def("shape", &Exchange::shape)
@@ -260,6 +265,7 @@ void register_moe(nb::module_& module) {
       .def("combine_on_stream", &Exchange::combine_on_stream)
       .def("refuse_on_stream", &Exchange::refuse_on_stream)
       .def("check", &Exchange::check)
+      .def("set_blocks", &Exchange::set_blocks)
       .def("leave_out", &Exchange::leave_out)
       .def("rejoin", &Exchange::rejoin)
       .def("sources", &Exchange::sources)

@@ -13,15 +13,15 @@ namespace {
 
 struct Note {
   std::int32_t root = -1;  // the first PE of the team: one team, one root
-  std::array<std::int32_t, 14> numbers{};
+  std::array<std::int32_t, 15> numbers{};
   std::int32_t shares_memory = 0;
   std::uint64_t bytes = 0;
-  std::array<char, 176> error{};
+  std::array<char, 168> error{};
 };
 
 static_assert(sizeof(Note) == 248);
 
-std::array<std::int32_t, 14> numbers_of(const weft_moe_config& config) {
+std::array<std::int32_t, 15> numbers_of(const weft_moe_config& config) {
   return {config.max_tokens,
           config.hidden,
           config.experts,
@@ -35,14 +35,16 @@ std::array<std::int32_t, 14> numbers_of(const weft_moe_config& config) {
           static_cast<std::int32_t>(config.memory),
           static_cast<std::int32_t>(config.row_per),
           config.outputs_in_place,
+          config.scales_by_column,
           weft_team_pe_count(config.team)};
 }
 
 // In the order of numbers_of.
 const char* name_of_number(std::size_t index) {
-  constexpr std::array kNames{
-      "max_tokens", "hidden",    "experts",    "topk",   "payload", "scales",           "output",
-      "layout",     "alignment", "on_timeout", "memory", "row_per", "outputs_in_place", "team"};
+  constexpr std::array kNames{"max_tokens",       "hidden",           "experts", "topk",
+                              "payload",          "scales",           "output",  "layout",
+                              "alignment",        "on_timeout",       "memory",  "row_per",
+                              "outputs_in_place", "scales_by_column", "team"};
   return kNames.at(index);
 }
 

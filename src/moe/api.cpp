@@ -115,6 +115,13 @@ std::string sizes_error(const weft_moe_config& config) {
     return "outputs_in_place is for exchanges in GPU memory with a rank layout; leave it 0 for "
            "others";
   }
+  if (config.scales_by_column != 0 &&
+      (config.layout != WEFT_MOE_EXPERT_PADDED || config.scales == WEFT_MOE_SCALES_NVFP4 ||
+       engine::scale_bytes_of(config.scales, static_cast<std::size_t>(config.hidden)) % 4 != 0)) {
+    return "scales_by_column is for the layout expert_padded and float32 or ue8m0 scales, of which "
+           "a "
+           "row has a multiple of 4 bytes; leave it 0 for others";
+  }
   if (!(config.timeout_s > 0)) {
     return fmt::format("timeout is {} s; give more than 0", config.timeout_s);
   }
@@ -341,6 +348,16 @@ int weft_moe_sources_on_stream(
     weft_moe_t exchange, const void* plan, int32_t* ranks, int32_t* tokens, weft_stream_t stream) {
   return guarded("weft_moe_sources_on_stream",
                  [&] { gpu_engine_of(exchange).sources(plan, ranks, tokens, stream); });
+}
+
+int weft_moe_set_blocks(weft_moe_t exchange, int blocks) {
+  return guarded("weft_moe_set_blocks", [&] {
+    if (blocks < 0) {
+      weft::fail(weft::Status::InvalidArgument,
+                 "blocks is {}; give a number of blocks, or 0 for all", blocks);
+    }
+    gpu_engine_of(exchange).set_blocks(blocks);
+  });
 }
 
 int weft_moe_dispatch_on_stream(weft_moe_t exchange,

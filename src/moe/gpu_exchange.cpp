@@ -9,7 +9,6 @@
 
 #include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
-#include "src/gpu/device.hpp"
 #include "src/gpu/moe/staging.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/moe/element.hpp"
@@ -20,22 +19,6 @@ namespace weft::moe::engine {
 namespace {
 
 constexpr std::uintptr_t kAlignment = 16;
-
-void require_on_gpu(const char* name, const void* address, std::uintptr_t alignment) {
-  if (address == nullptr) {
-    fail(Status::InvalidArgument, "{} is missing; give memory of this PE's GPU", name);
-  }
-  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
-    fail(Status::InvalidArgument,
-         "{}, {}, is not at a multiple of {} bytes; copy it to one that is", name, address,
-         alignment);
-  }
-  if (!gpu::is_reached_by_kernels(address)) {
-    fail(Status::InvalidArgument,
-         "{}, {}, is memory of the CPU, and the exchange works on the GPU; copy it there", name,
-         address);
-  }
-}
 
 }  // namespace
 
@@ -72,10 +55,17 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   exchange_.output = config.output;
   exchange_.layout = config.layout;
   exchange_.masks = config.on_timeout == WEFT_MOE_MASK;
-  // A kernel that sends and receives needs all its blocks at once.
-  const gpu::moe::Residency held = gpu::moe::residency();
-  blocks_ = std::min(config.blocks > 0 ? config.blocks : held.processors,
-                     held.processors * std::max(held.blocks, 1));
+  exchange_.column =
+      config.scales_by_column != 0 ? static_cast<std::uint32_t>(exchange_.shape.arrivals()) : 0;
+  held_ = gpu::moe::residency();  // asks CUDA about every kernel
+  tokens_ = config.max_tokens;    // a combine may come first, with the plan of another exchange
+  set_blocks(config.blocks);
+}
+
+// A kernel that sends and receives needs all its blocks at once.
+void GpuExchange::set_blocks(int blocks) {
+  blocks_ = std::min(blocks > 0 ? blocks : held_.processors,
+                     held_.processors * std::max(held_.blocks, 1));
 }
 
 // The relay has this rank's index in its node, as in groups.hpp; relays do not change with the call.
@@ -252,29 +242,29 @@ void GpuExchange::check_tokens(const weft_moe_tokens& tokens) const {
   if (tokens.count == 0) {
     return;
   }
-  require_on_gpu("x", tokens.x, kAlignment);
-  require_on_gpu("topk_ids", tokens.topk_ids, alignof(std::int64_t));
+  memory_checks_.require("x", tokens.x, kAlignment);
+  memory_checks_.require("topk_ids", tokens.topk_ids, alignof(std::int64_t));
   if (tokens.topk_weights != nullptr) {
-    require_on_gpu("topk_weights", tokens.topk_weights, alignof(float));
+    memory_checks_.require("topk_weights", tokens.topk_weights, alignof(float));
   }
   if (is_ready && exchange_.shape.row.scale_bytes > 0) {
-    require_on_gpu("scales", tokens.scales, 1);
+    memory_checks_.require("scales", tokens.scales, 1);
   }
 }
 
 void GpuExchange::check_rows(const weft_moe_rows& rows) const {
-  require_on_gpu("counts", rows.counts, alignof(std::int32_t));
-  require_on_gpu("offsets", rows.offsets, alignof(std::int64_t));
+  memory_checks_.require("counts", rows.counts, alignof(std::int32_t));
+  memory_checks_.require("offsets", rows.offsets, alignof(std::int64_t));
   if (config_.layout == WEFT_MOE_RANK_MAJOR) {
     return;
   }
-  require_on_gpu("rows.x", rows.x, kAlignment);
-  require_on_gpu("rows.weights", rows.weights, alignof(float));
+  memory_checks_.require("rows.x", rows.x, kAlignment);
+  memory_checks_.require("rows.weights", rows.weights, alignof(float));
   if (exchange_.shape.row.scale_bytes > 0) {
-    require_on_gpu("rows.scales", rows.scales, alignof(float));
+    memory_checks_.require("rows.scales", rows.scales, alignof(float));
   }
   if (config_.layout == WEFT_MOE_RANK_COMPACT) {
-    require_on_gpu("rows.ids", rows.ids, alignof(std::int32_t));
+    memory_checks_.require("rows.ids", rows.ids, alignof(std::int32_t));
   }
 }
 
@@ -302,7 +292,7 @@ void GpuExchange::dispatch(weft_moe_phase phase,
   gpu::moe::Dispatch call{.phases = {sends, receives}, .plan = static_cast<std::byte*>(plan)};
   dispatches_ += sends ? 1 : 0;  // also one that is refused
   checked(WEFT_MOE_DISPATCH, stream, [&] {
-    require_on_gpu("plan", plan, kAlignment);
+    memory_checks_.require("plan", plan, kAlignment);
     if (sends && tokens == nullptr) {
       fail(Status::InvalidArgument, "tokens is NULL; give the tokens of this PE");
     }
@@ -332,7 +322,7 @@ void GpuExchange::dispatch(weft_moe_phase phase,
     } else {
       const bool is_by_rank = config_.layout == WEFT_MOE_RANK_COMPACT;
       rows->x_stride = row.payload_bytes;
-      rows->scales_stride = row.scale_bytes;
+      rows->scales_stride = exchange_.column > 0 ? 4 : row.scale_bytes;
       rows->ids_stride = exchange_.shape.topk * sizeof(std::int32_t);
       rows->weights_stride = (is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
     }
@@ -370,16 +360,16 @@ void GpuExchange::check_outputs(const weft_moe_outputs& outputs,
       !error.empty()) {
     fail(Status::InvalidArgument, "{}", error);
   }
-  require_on_gpu("expert_out", outputs.rows, kAlignment);
+  memory_checks_.require("expert_out", outputs.rows, kAlignment);
   if (outputs.stride % kAlignment != 0) {
     fail(Status::InvalidArgument, "the stride of expert_out, {} bytes, is no multiple of {}",
          outputs.stride, kAlignment);
   }
   if (outputs.weighting == WEFT_MOE_WEIGHTS_GIVEN) {
-    require_on_gpu("topk_weights", outputs.topk_weights, alignof(float));
+    memory_checks_.require("topk_weights", outputs.topk_weights, alignof(float));
   }
   if (receives) {
-    require_on_gpu("out", out, kAlignment);
+    memory_checks_.require("out", out, kAlignment);
   }
 }
 
@@ -402,7 +392,7 @@ void GpuExchange::combine(weft_moe_phase phase,
       .weights = outputs.topk_weights,
       .out = static_cast<std::byte*>(out)};
   checked(WEFT_MOE_COMBINE, stream, [&] {
-    require_on_gpu("plan", plan, kAlignment);
+    memory_checks_.require("plan", plan, kAlignment);
     check_outputs(outputs, out, receives);
     find_outputs(exchange_.shape, memory_, call);
   });
@@ -414,9 +404,9 @@ void GpuExchange::sources(const void* plan,
                           std::int32_t* ranks,
                           std::int32_t* tokens,
                           weft_stream_t stream) {
-  require_on_gpu("plan", plan, kAlignment);
-  require_on_gpu("ranks", ranks, alignof(std::int32_t));
-  require_on_gpu("tokens", tokens, alignof(std::int32_t));
+  memory_checks_.require("plan", plan, kAlignment);
+  memory_checks_.require("ranks", ranks, alignof(std::int32_t));
+  memory_checks_.require("tokens", tokens, alignof(std::int32_t));
   enqueued(gpu::moe::find_sources(
       exchange_, {static_cast<const std::byte*>(plan), ranks, tokens, shape().rows_max}, stream));
 }

@@ -14,6 +14,7 @@
 
 #include "src/gpu/buffer.hpp"
 #include "src/gpu/moe.hpp"
+#include "src/moe/gpu_memory_checks.hpp"
 #include "src/moe/gpu_shape.hpp"
 #include "src/moe/ranks.hpp"
 
@@ -43,6 +44,9 @@ class GpuExchange {
   // Throws what the kernels that have ended found.
   void check();
 
+  // 0: as many as the GPU has multiprocessors.
+  void set_blocks(int blocks);
+
   [[nodiscard]] weft_moe_shape shape() const;
   [[nodiscard]] std::vector<bool> active() const;
 
@@ -68,12 +72,14 @@ class GpuExchange {
   [[nodiscard]] static std::uint32_t take(std::uint32_t& mark);
 
   weft_moe_config config_;
+  GpuMemoryChecks memory_checks_;
   Ranks ranks_;
   std::byte* memory_;
   gpu::DeviceBuffer state_;
   gpu::DeviceBuffer workspace_;
   gpu::PinnedBuffer record_;
   gpu::moe::Exchange exchange_;
+  gpu::moe::Residency held_;
   int blocks_ = 1;
   int tokens_ = 0;  // of the last dispatch
   Step step_ = Step::Idle;

@@ -19,7 +19,7 @@ void Placement::begin(const Channel& channel, weft_moe_rows& rows) const {
   const bool is_in_place = layout_ == WEFT_MOE_RANK_MAJOR;
   const std::size_t lanes = is_by_rank() ? row_.topk : 1;
   rows.x_stride = is_in_place ? row_.bytes() : row_.payload_bytes;
-  rows.scales_stride = is_in_place ? row_.bytes() : row_.scale_bytes;
+  rows.scales_stride = is_in_place ? row_.bytes() : by_column_ ? 4 : row_.scale_bytes;
   rows.ids_stride = is_in_place ? row_.bytes() : lanes * sizeof(std::int32_t);
   rows.weights_stride = is_in_place ? row_.bytes() : lanes * sizeof(float);
   if (is_in_place) {
@@ -35,8 +35,24 @@ void Placement::copy_row(const std::byte* from, const weft_moe_rows& rows, std::
   const auto row = static_cast<std::size_t>(at);
   std::memcpy(static_cast<std::byte*>(rows.x) + row * row_.payload_bytes, from, row_.payload_bytes);
   if (row_.scale_bytes > 0) {
-    std::memcpy(static_cast<std::byte*>(rows.scales) + row * row_.scale_bytes,
-                from + row_.scales_at(), row_.scale_bytes);
+    copy_scales(from + row_.scales_at(), rows, row);
+  }
+}
+
+void Placement::copy_scales(const std::byte* from,
+                            const weft_moe_rows& rows,
+                            std::size_t row) const {
+  auto* scales = static_cast<std::byte*>(rows.scales);
+  if (!by_column_) {
+    std::memcpy(scales + row * row_.scale_bytes, from, row_.scale_bytes);
+    return;
+  }
+  constexpr std::size_t kWord = 4;
+  const std::size_t column = ranks() * max_tokens_;
+  const std::size_t words = row_.scale_bytes / kWord;
+  for (std::size_t i = 0; i < words; ++i) {
+    const std::size_t to = (row / column * words + i) * column + row % column;
+    std::memcpy(scales + to * kWord, from + i * kWord, kWord);
   }
 }
 

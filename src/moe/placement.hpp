@@ -35,6 +35,7 @@ class Placement {
       : layout_(config.layout),
         alignment_(config.alignment),
         max_tokens_(static_cast<std::size_t>(config.max_tokens)),
+        by_column_(config.scales_by_column != 0),
         map_(map),
         row_(row),
         me_(me) {}
@@ -61,6 +62,7 @@ class Placement {
   void for_lanes_here(const Routing& routing, std::size_t rank, Visit&& visit) const;
   void set_offsets(const std::vector<std::int32_t>& counts, weft_moe_rows& rows) const;
   void copy_row(const std::byte* from, const weft_moe_rows& rows, std::int64_t at) const;
+  void copy_scales(const std::byte* from, const weft_moe_rows& rows, std::size_t row) const;
   void show_routes(const Routing& routing,
                    const Arrived& from,
                    std::size_t row,
@@ -71,6 +73,7 @@ class Placement {
   weft_moe_layout layout_;
   int alignment_;
   std::size_t max_tokens_;
+  bool by_column_;  // scales
   ExpertMap map_;
   RowLayout row_;
   int me_;

@@ -38,6 +38,7 @@ struct Sizes {
   int blocks = 0;              // of the kernels
   bool some_have_few = false;  // every other PE has at most 5 tokens, in turns
   bool some_nothing = false;   // put_nothing among tokens and experts' rows
+  bool scales_by_column = false;
 };
 
 inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
@@ -75,6 +76,7 @@ inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
   config.timeout_s = 60;
   config.memory = memory;
   config.blocks = sizes.blocks;
+  config.scales_by_column = sizes.scales_by_column ? 1 : 0;
   config.outputs_in_place = memory == WEFT_MOE_DEVICE && is_by_rank(sizes.layout) ? 1 : 0;
   return config;
 }
@@ -274,7 +276,12 @@ inline void pack(const Pair& pair, const weft_moe_rows& rows, cudaMemcpyKind kin
     }
   };
   copy(to.x.data(), pair.shape().payload_bytes, rows.x, rows.x_stride);
-  copy(to.scales.data(), pair.shape().scale_bytes, rows.scales, rows.scales_stride);
+  if (pair.sizes().scales_by_column) {
+    suite::require_cuda(cudaMemcpy(to.scales.data(), rows.scales, to.scales.size(), kind),
+                        "cudaMemcpy of scales");
+  } else {
+    copy(to.scales.data(), pair.shape().scale_bytes, rows.scales, rows.scales_stride);
+  }
   copy(to.weights.data(), lane_bytes, rows.weights, rows.weights_stride);
   if (pair.is_by_rank()) {
     copy(to.ids.data(), lane_bytes, rows.ids, rows.ids_stride);
@@ -365,6 +372,21 @@ inline bool same_bytes(const void* a, const void* b, std::size_t bytes) {
   return bytes == 0 || std::memcmp(a, b, bytes) == 0;
 }
 
+// Of a row, packed.
+inline std::vector<std::byte> scales_of(const Pair& pair,
+                                        const Received& received,
+                                        std::size_t row) {
+  const std::size_t bytes = pair.shape().scale_bytes;
+  std::vector<std::byte> scales(bytes);
+  const std::size_t column =
+      pair.shape().rows_max / static_cast<std::size_t>(pair.shape().local_experts);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const std::size_t word = (row / column * (bytes / 4) + i / 4) * column + row % column;
+    scales[i] = received.scales[pair.sizes().scales_by_column ? word * 4 + i % 4 : row * bytes + i];
+  }
+  return scales;
+}
+
 // Rows beyond the counts are undefined, where they are no gap of a compact layout.
 inline void compare(const Pair& pair,
                     const Received& expected,
@@ -386,12 +408,9 @@ inline void compare(const Pair& pair,
                                 : begin + static_cast<std::size_t>(expected.counts[part]);
     for (std::size_t row = begin; row < end; ++row) {
       const std::size_t x = pair.shape().payload_bytes;
-      const std::size_t scales = pair.shape().scale_bytes;
       const char* field =
-          !same_bytes(&expected.x[row * x], &found.x[row * x], x) ? "x"
-          : scales != 0 &&
-                  !same_bytes(&expected.scales[row * scales], &found.scales[row * scales], scales)
-              ? "scales"
+          !same_bytes(&expected.x[row * x], &found.x[row * x], x)         ? "x"
+          : scales_of(pair, expected, row) != scales_of(pair, found, row) ? "scales"
           : !same_bytes(&expected.weights[row * lanes], &found.weights[row * lanes], lanes * 4)
               ? "weights"
           : pair.is_by_rank() &&

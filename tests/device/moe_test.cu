@@ -180,6 +180,18 @@ DEVICE_TEST(moe_many_rows, "many rows for few blocks, whose groups are warps") {
   }
 }
 
+DEVICE_TEST(moe_columns, "scales that lie column by column") {
+  for (const weft_moe_scales scales : {WEFT_MOE_SCALES_F32, WEFT_MOE_SCALES_UE8M0}) {
+    for (const weft_moe_type source : {WEFT_MOE_E4M3, WEFT_MOE_BF16}) {
+      for (const int tokens : {9, 60, 330}) {  // as parcels or polled, and by groups and by warps
+        run_case({tokens, 512, experts_for(13), 4, WEFT_MOE_E4M3, scales, source, WEFT_MOE_BF16,
+                  WEFT_MOE_EXPERT_PADDED, 1, 0.1, false, tokens > 100 ? 2 : 0, false, false, true},
+                 2);
+      }
+    }
+  }
+}
+
 DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them") {
   run_case({128 / suite::pe_count(), 7168, 256, 8, WEFT_MOE_E4M3, WEFT_MOE_SCALES_F32,
             WEFT_MOE_BF16, WEFT_MOE_BF16, WEFT_MOE_RANK_COMPACT, 1, 0, false},

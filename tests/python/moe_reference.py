@@ -63,7 +63,9 @@ class Case:
     def arguments(self):
         given = {name: getattr(self, name) for name in (
             "max_tokens", "hidden", "experts", "topk", "payload", "scales", "output", "layout", "alignment")}
-        return given | {"outputs_in_place": self.layout.startswith("rank") and self.topk % 2 == 0}
+        words = -(-self.hidden // 128) * {"float32": 4, "ue8m0": 1}.get(self.scales, 0)
+        by_column = self.layout == "expert_padded" and words > 0 and words % 4 == 0 and self.topk % 2 == 0
+        return given | {"outputs_in_place": self.layout.startswith("rank") and self.topk % 2 == 0, "scales_by_column": by_column}
 
     def owner(self, expert):
         for rank in range(self.ranks):

@@ -61,11 +61,13 @@ def test_normal_dispatch_and_combine(programs):
     """)
 
 
-@pytest.mark.parametrize("exactly", [True, False])
-def test_low_latency_dispatch_and_combine(programs, exactly):
-    """Not exactly: as between nodes on GPUs."""
+@pytest.mark.parametrize("exact, can_be, hidden", [(False, True, 256), (True, True, 512), (True, False, 256), (False, True, 512)])
+def test_low_latency_dispatch_and_combine(programs, exact, can_be, hidden):
+    """It cannot be exact between nodes on GPUs. Scales of 512 values are laid out by the exchange, whether packed or not."""
     programs.ok(3, MODEL + f"""
-    weft.moe.Exchange.combines_exactly = {exactly}
+    weft.moe.Exchange.combines_exactly, HIDDEN = {can_be}, {hidden}
+    deep_ep.install(exact={exact})
+    BLOCKS = HIDDEN // 128
 """ + """
     with weft.init() as job:
         buffer = deep_ep.Buffer(None, num_rdma_bytes=deep_ep.Buffer.get_low_latency_rdma_size_hint(MOST, HIDDEN, 3, EXPERTS), low_latency_mode=True, num_qps_per_rank=2)
@@ -82,11 +84,11 @@ def test_low_latency_dispatch_and_combine(programs, exactly):
             wide = got
             if fp8:
                 codes, scales = got
-                assert codes.dtype == torch.float8_e4m3fn and scales.shape == (2, 3 * MOST, 1 if packed else 2)
+                assert codes.dtype == torch.float8_e4m3fn and scales.shape == (2, 3 * MOST, 1 if packed else BLOCKS)
                 assert scales.stride(1) == 1
                 if packed:
-                    scales = torch.exp2(scales.reshape(-1).clone().view(torch.uint8).reshape(2, 3 * MOST, 4)[..., :2].float() - 127)
-                wide = (codes.float().reshape(2, 3 * MOST, 2, 128) * scales[..., None]).reshape(2, 3 * MOST, HIDDEN).bfloat16()
+                    scales = torch.exp2(scales.reshape(-1).clone().view(torch.uint8).reshape(2, 3 * MOST, 4)[..., :BLOCKS].float() - 127)
+                wide = (codes.float().reshape(2, 3 * MOST, BLOCKS, 128) * scales[..., None]).reshape(2, 3 * MOST, HIDDEN).bfloat16()
             assert wide.shape == (2, 3 * MOST, HIDDEN)
             everyone = [inputs(pe) for pe in range(3)]
             for expert in range(2):

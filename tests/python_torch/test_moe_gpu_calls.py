@@ -28,6 +28,7 @@ BODY = """
     torch.device = lambda *_: real("cpu")
     exchange._core = Engine({"rank": 0, "ranks": 2, "first_expert": 0, "local_experts": 4, "scale_bytes": scale_bytes,
                              "rows_max": 4 * 2 * 8, "payload_bytes": 512, "plan_bytes": 1000, "memory": base, "memory_bytes": len(memory)})
+    exchange.outputs_in_place = exchange.scales_by_column = False
     exchange._sending, exchange.has_part, exchange._device = None, True, -1
     exchange._look_at_shape()
     torch.device = real

@@ -5,8 +5,8 @@ or of this PE's GPU.
     weft.moe.deep_ep.install()          # from now on `import deep_ep` gives this module; nothing is shadowed without it
 
 What differs: num_experts need not be a multiple of the ranks. On the CPU a step is complete when the call (or its hook)
-returns; on a GPU its kernels run on the current stream, and events are recorded there. Handles of dispatch are opaque. Sizes of
-buffers, numbers of SMs and queue pairs are accepted, and mean nothing; logfmt is the plain combine; the statistics of waiting
+returns; on a GPU its kernels run on the current stream, where with async_finish an event is recorded. Handles of dispatch are opaque.
+Sizes of buffers and numbers of queue pairs are accepted, and mean nothing; logfmt is the plain combine; the statistics of waiting
 times are left as they are. A rank that was masked comes back by a call that all ranks make.
 """
 
@@ -21,8 +21,10 @@ from .. import arrays, errors, job, operations
 from .exchange import Exchange
 
 
-def install():
-    """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already."""
+def install(exact=False):
+    """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already. exact: see
+    Buffer.exact."""
+    Buffer.exact = exact
     ours = sys.modules[__name__]
     for name in ("deep_ep", "deep_ep.utils"):  # programs import the events from the latter
         if sys.modules.setdefault(name, ours) is not ours:
@@ -115,6 +117,10 @@ class Buffer:
     within `timeout` seconds are masked, else they are an error."""
 
     num_sms = 20
+    exact = False
+    """Whether low_latency_combine sends the row of each expert, and rounds a token's sum once, as DeepEP does. Else the experts' rank
+    adds up first, so that one row for each token and rank is sent, and a sum is rounded once more for each rank; that takes 0.4 to 0.6 of
+    the time. Between nodes on GPUs it is never done."""
 
     def __init__(self, group=None, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, enable_shrink=False,
                  timeout=30.0, **ignored):
@@ -138,7 +144,7 @@ class Buffer:
 
     @staticmethod
     def set_num_sms(new_num_sms):
-        """Remembered, and ignored."""
+        """So many multiprocessors of a GPU do dispatch and combine, from the next call on. Low-latency calls use all."""
         Buffer.num_sms = new_num_sms
 
     @staticmethod
@@ -166,10 +172,12 @@ class Buffer:
         _wait_for(previous_event)
         in_expert = _experts_of(topk_idx, num_experts)
         share, longer = divmod(num_experts, self.group_size)
-        runs = [share + (rank < longer) for rank in range(self.group_size)]
-        in_rank = torch.stack([run.any(1) for run in in_expert.split(runs, 1)], 1)
+        long_ones = longer * (share + 1)  # experts of the first ranks, which have one more
+        ranks = torch.where(topk_idx < long_ones, topk_idx // (share + 1), longer + (topk_idx - long_ones) // share) \
+            if longer else topk_idx // share
+        in_rank = _experts_of(ranks, self.group_size)
         return (in_rank.sum(0, dtype=torch.int32), None, in_expert.sum(0, dtype=torch.int32), in_rank,
-                EventOverlap(EventHandle()))
+                _overlap(async_finish))
 
     def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
                  num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0,
@@ -196,40 +204,42 @@ class Buffer:
                                   scales=None if scales is None else "ue8m0" if are_packed else "float32",
                                   layout="rank_compact", device=rows.device.type)
         given = _bytes_of(scales, rows.shape[1]) if are_packed else None if scales is None else scales.contiguous()
+        if rows.is_cuda:
+            exchange.set_blocks(Buffer.num_sms)
         got = exchange.dispatch(rows, topk_idx, topk_weights, given)
         count = num_worst_tokens or _count(exchange, got)
         received = _first(got.x, count)
         if scales is not None:
             received = received, _scales(_first(got.scales, count), are_packed, are_packed)
         if handle is not None:
-            return received, None, None, None, None, EventOverlap(EventHandle())
+            return received, None, None, None, None, _overlap(async_finish)
         has_come = torch.arange(count, device=rows.device) < got.offsets[-1]
         ids = torch.where(has_come[:, None], _first(got.ids, count).long(), -1)
         weights = None if topk_weights is None else torch.where(ids >= 0, _first(got.weights, count), 0.0)
         counts = [] if num_worst_tokens else [-(-rows // expert_alignment) * expert_alignment for rows in
                                               _experts_of(ids, exchange.local_experts).sum(0).tolist()]
-        return received, ids, weights, counts, (got.plan, None, most, rows.shape[1], experts), EventOverlap(EventHandle())
+        return received, ids, weights, counts, (got.plan, exchange, most, rows.shape[1], experts), _overlap(async_finish)
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
                 allocate_on_comm_stream=False):
         """(sums [tokens, hidden], sums of topk_weights [tokens, topk] or None, event). x: the rows that dispatch gave, which
         the caller has reduced over its experts. bias: a tensor, or two, that are added."""
         _wait_for(previous_event)
-        plan, _, most, hidden, experts = handle
+        plan, exchange, most, hidden, experts = handle
         topk = plan.topk_ids.shape[1]
-        exchange = self._exchange(max_tokens=most, hidden=hidden, experts=experts, topk=topk, payload="bfloat16", scales=None,
-                                  layout="rank_compact", device=x.device.type)
+        if x.is_cuda:
+            exchange.set_blocks(Buffer.num_sms)
         sums = exchange.combine(x.contiguous(), _of_columns(plan, len(x), hidden))
         for term in bias if isinstance(bias, tuple) else (bias,):
             sums = sums if term is None else (sums.float() + term.float()).to(sums.dtype)
         if topk_weights is None:
-            return sums, None, EventOverlap(EventHandle())
+            return sums, None, _overlap(async_finish)
         columns = -(-topk // 4) * 4
         of_weights = self._exchange(max_tokens=most, hidden=columns, experts=experts, topk=topk, payload="float32", scales=None,
                                     layout="rank_compact", device=x.device.type)
         wide = torch.nn.functional.pad(topk_weights.float(), (0, columns - topk)).contiguous()
         weights = of_weights.combine(wide, _of_columns(plan, len(wide), columns))[:, :topk]
-        return sums, weights, EventOverlap(EventHandle())
+        return sums, weights, _overlap(async_finish)
 
     # ---- Low latency: rows by expert, with room for all tokens of all ranks
 
@@ -239,41 +249,23 @@ class Buffer:
         """(recv_x or (fp8, scales), recv_count int32 [local experts], handle, event, hook). recv_x: [local experts,
         ranks * num_max_dispatch_tokens_per_rank, hidden]. With return_recv_hook the tensors are filled by hook()."""
         _refuse_forks("low_latency_dispatch", of_forks)
-        hidden = x.shape[1]
-        powers = round_scale or use_ue8m0
-        exchange = self._exchange(max_tokens=num_max_dispatch_tokens_per_rank, hidden=hidden, experts=num_experts,
-                                  topk=topk_idx.shape[1], payload="fp8_e4m3" if use_fp8 else "bfloat16",
-                                  scales=None if not use_fp8 else "ue8m0" if powers else "float32", layout="expert_padded",
-                                  device=x.device.type)
-        exchange.dispatch(x, topk_idx, phase="send")
-        plan = exchange._sending[2]
-        rows = (exchange.local_experts, self.group_size * num_max_dispatch_tokens_per_rank)
-        handle = LowLatencyHandle(exchange, plan, num_max_dispatch_tokens_per_rank, hidden, num_experts)
-        empty = functools.partial(torch.empty, device=x.device)
-        received = empty(*rows, hidden, dtype=torch.float8_e4m3fn if use_fp8 else torch.bfloat16)
-        blocks = -(-hidden // (512 if use_ue8m0 else 128))
-        # Tokens of a block lie side by side, as GEMMs with block scales read them.
-        scales = empty(rows[0], blocks, rows[1], dtype=torch.int32 if use_ue8m0 else torch.float32).transpose(1, 2)
-        counts = empty(rows[0], dtype=torch.int32)
+        hidden, most = x.shape[1], num_max_dispatch_tokens_per_rank
+        scales = _ScalesOf(hidden, round_scale or use_ue8m0, use_ue8m0) if use_fp8 else None
+        exchange = self._exchange(max_tokens=most, hidden=hidden, experts=num_experts, topk=topk_idx.shape[1],
+                                  payload="fp8_e4m3" if use_fp8 else "bfloat16", scales=scales and scales.name,
+                                  layout="expert_padded", device=x.device.type, scales_by_column=use_fp8 and scales.are_laid_out)
+        arrival = (_OnGpu if x.is_cuda else _OnCpu)(exchange, (x, topk_idx), scales, return_recv_hook)
+        handle = LowLatencyHandle(exchange, arrival.plan, most, hidden, num_experts)
 
         def hook():
-            got = exchange.dispatch(phase="recv", **({"out": received} if x.is_cuda else {}))
-            counts.copy_(got.counts)
-            if x.is_cuda:  # how many rows came is known to the GPU alone
-                if use_fp8:
-                    scales.copy_(_scales(got.scales, powers, use_ue8m0))
-            else:
-                for expert, count in enumerate(got.counts.tolist()):
-                    received[expert, :count] = got.x[expert, :count]
-                    if use_fp8:
-                        scales[expert, :count] = _scales(got.scales[expert, :count], powers, use_ue8m0)
+            arrival.receive()
             if cumulative_local_expert_recv_stats is not None:
-                cumulative_local_expert_recv_stats.add_(got.counts)
+                cumulative_local_expert_recv_stats.add_(arrival.counts)
             handle.has_rows = True
 
         if not return_recv_hook:
             hook()
-        return ((received, scales) if use_fp8 else received, counts, handle, EventOverlap(EventHandle()),
+        return ((arrival.x, arrival.scales) if use_fp8 else arrival.x, arrival.counts, handle, _overlap(async_finish),
                 hook if return_recv_hook else None)
 
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
@@ -288,15 +280,13 @@ class Buffer:
                                              "get_next_low_latency_combine_buffer(handle), which was not asked for; fill it first")
             x = handle.combine_buffer
         combined = torch.empty(plan.tokens, exchange.hidden, dtype=torch.bfloat16, device=x.device) if out is None else out
-        exchange.combine(x.contiguous(), plan, topk_weights, out=combined, phase="send",
-                         precision=exchange._most_exact)
+        exchange.combine(x.contiguous(), plan, topk_weights, out=combined, phase="send" if return_recv_hook else "both",
+                         precision=exchange._most_exact if self.exact else "reduced")
 
         def hook():
             exchange.combine(phase="recv")
 
-        if not return_recv_hook:
-            hook()
-        return combined, EventOverlap(EventHandle()), hook if return_recv_hook else None
+        return combined, _overlap(async_finish), hook if return_recv_hook else None
 
     def get_next_low_latency_combine_buffer(self, handle):
         """The tensor that low_latency_combine with zero_copy takes the rows from: [local experts, ranks *
@@ -345,6 +335,74 @@ class Buffer:
         return max(16, 1 << (int(numpy.asarray(self._most)[0]) - 1).bit_length())
 
 
+@dataclasses.dataclass
+class _ScalesOf:
+    """The scales of rows of a low_latency_dispatch: [local experts, rows, words] of float32, or of int32 with four powers each. Rows of
+    a word lie side by side in memory, as products with scaled blocks read them."""
+    hidden: int
+    are_powers: bool
+    are_packed: bool
+
+    @property
+    def name(self):
+        return "ue8m0" if self.are_powers else "float32"
+
+    @property
+    def are_laid_out(self):
+        """So by an exchange (scales_by_column)."""
+        return self.are_powers == self.are_packed and self.hidden % (512 if self.are_packed else 128) == 0
+
+    def empty(self, experts, rows, device):
+        words = -(-self.hidden // (512 if self.are_packed else 128))
+        return torch.empty(experts, words, rows, dtype=torch.int32 if self.are_packed else torch.float32, device=device).transpose(1, 2)
+
+    def of(self, codes):
+        """From those of an exchange."""
+        return codes if self.are_laid_out else _scales(codes, self.are_powers, self.are_packed)
+
+
+class _OnCpu:
+    """The rows of a low_latency_dispatch, in tensors of their own, since those of an exchange are used again."""
+
+    def __init__(self, exchange, tokens, scales, is_later):
+        self._exchange, self._scales = exchange, scales
+        exchange.dispatch(*tokens, phase="send")
+        self.plan = exchange._sending[2]
+        self.x = torch.empty(*exchange._rows, exchange.hidden, dtype=torch.float8_e4m3fn if scales else torch.bfloat16)
+        self.counts = torch.empty(exchange._rows[0], dtype=torch.int32)
+        self.scales = scales and scales.empty(*exchange._rows, "cpu")
+
+    def receive(self):
+        got = self._exchange.dispatch(phase="recv")
+        self.counts.copy_(got.counts)
+        for expert, count in enumerate(got.counts.tolist()):
+            self.x[expert, :count] = got.x[expert, :count]
+            if self._scales:
+                self.scales[expert, :count] = self._scales.of(got.scales[expert, :count])
+
+
+class _OnGpu:
+    """The same, in tensors that the kernels fill. If they are not wanted later, one kernel sends and receives."""
+
+    def __init__(self, exchange, tokens, scales, is_later):
+        self._exchange, self._scales, self._is_later = exchange, scales, is_later
+        self._got = exchange._dispatch_for_later(*tokens) if is_later else exchange.dispatch(*tokens)
+        self.plan, self.x, self.counts = self._got.plan, self._got.x, self._got.counts
+        self._copies = scales is not None and not scales.are_laid_out
+        self.scales = scales.empty(*exchange._rows, exchange.device) if self._copies else self._got.scales
+
+    def receive(self):
+        if self._is_later:
+            self._exchange._receive_later(self._got)
+        if self._copies:
+            self.scales.copy_(self._scales.of(self._got.scales))
+
+
+def _overlap(is_async):
+    """Events cost the CPU more than a launch, so there is one only where it is asked for."""
+    return EventOverlap(EventHandle() if is_async else None)
+
+
 def _size(group):
     return group.size() if callable(getattr(group, "size", None)) else group.Get_size()
 
@@ -380,9 +438,9 @@ def _count(exchange, got):
 
 
 def _first(rows, count):
-    """A copy of the first rows, as many as `count`; rows beyond those there are undefined."""
+    """The first rows, as many as `count`; rows beyond those there are undefined. A copy where the exchange uses them again."""
     if count <= len(rows):
-        return rows[:count].clone()
+        return rows[:count] if rows.is_cuda else rows[:count].clone()
     return torch.cat([rows, rows.new_empty(count - len(rows), *rows.shape[1:])])
 
 

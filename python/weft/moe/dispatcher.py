@@ -1,14 +1,12 @@
-"""Dispatcher: dispatch and combine with autograd, for training. What it does is made of operators (weft.moe.operators), so that
-torch.compile(fullgraph=True) takes it, forward and backward."""
+"""Dispatcher: dispatch and combine with autograd, for training. In a graph what it does is made of operators (weft.moe.operators), so
+that torch.compile(fullgraph=True) takes it, forward and backward."""
 
 from typing import NamedTuple
 
 import torch
 
 from ..errors import InvalidArgument
-from . import operators  # noqa: F401: defines torch.ops.weft_moe
-
-ops = torch.ops.weft_moe
+from . import operators as ops
 
 
 class _Exchange(NamedTuple):

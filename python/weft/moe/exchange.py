@@ -86,6 +86,10 @@ class Exchange:
     kernels on torch's current stream (weft.moe.gpu says what differs). blocks: of 512 threads, of a kernel there; 0: as many
     as the GPU has multiprocessors.
 
+    scales_by_column: in expert_padded with float32 or ue8m0 scales, Result.scales are [local experts, ranks * max_tokens, words] of
+    float32, or of int32 with four powers each, whose memory has the rows of a word side by side, as products with scaled blocks
+    (DeepGEMM) read them.
+
     outputs_in_place: in rank layouts, Result.outputs is memory for the rows that combine gets. On a GPU the ranks of a node read them
     there, instead of getting copies, so combine is faster; give it this tensor on all ranks or on none, before the second dispatch
     that follows its own, and write to it again only behind a dispatch that follows that combine. On the CPU it saves nothing.
@@ -117,7 +121,7 @@ class Exchange:
 
     def __init__(self, team=None, *, max_tokens, hidden, experts, topk, payload="bfloat16", scales=None, output=None,
                  layout="expert_padded", alignment=1, timeout=30.0, on_timeout="error", device="cpu", blocks=0, row_per="auto",
-                 outputs_in_place=False):
+                 outputs_in_place=False, scales_by_column=False):
         core.require_ready("weft.moe.Exchange")
         note, error, numbers, gpu = "weft.moe.Exchange", None, (), None
         try:
@@ -131,7 +135,7 @@ class Exchange:
             numbers = (*sizes, TYPES[self.payload], SCALES[self.scales], TYPES[self.output], LAYOUTS[self.layout],
                        _integer(alignment, "alignment"), _ON_TIMEOUT[choice(on_timeout, _ON_TIMEOUT, "on_timeout")],
                        gpu is not None, _integer(blocks, "blocks"), _ROW_PER[choice(row_per, _ROW_PER, "row_per")],
-                       gpu is not None and bool(outputs_in_place))
+                       gpu is not None and bool(outputs_in_place), bool(scales_by_column))
             if outputs_in_place and not layout.startswith("rank"):
                 raise InvalidArgument(f"weft.moe: outputs_in_place is given, and the layout is {layout}; choose rank_major or "
                                       "rank_compact, or leave it out")
@@ -145,7 +149,7 @@ class Exchange:
             self._device = _cuda.initialize(gpu, "weft.moe.Exchange", arrays._agree)
         self._core = core.MoeExchange(team, numbers, timeout)
         self.max_tokens, self.hidden, self.experts, self.topk = sizes
-        self.outputs_in_place = bool(outputs_in_place)
+        self.outputs_in_place, self.scales_by_column = bool(outputs_in_place), bool(scales_by_column)
         self._team = team
         self.has_part = team is None or team.is_member
         self._sending = None
@@ -289,7 +293,11 @@ class Exchange:
             if self.scales == "nvfp4":
                 blocks = self.hidden // 16
                 row_scales = held[1].view(found[1] + (blocks + 3) // 4 * 4, (*rows, 1), "float32", found[5])[..., 0]
-            scales = held[1].view(found[1], (*rows, blocks), "float32" if self.scales == "float32" else "uint8", found[5])
+            if self.scales_by_column:
+                words = (rows[0], self._scale_bytes // 4, rows[1])
+                scales = held[1].view(found[1], words, "float32" if self.scales == "float32" else "int32").swapaxes(1, 2)
+            else:
+                scales = held[1].view(found[1], (*rows, blocks), "float32" if self.scales == "float32" else "uint8", found[5])
         if self._is_by_rank:
             ids = held[2].view(found[2], (*rows, self.topk), "int32", found[6])
             weights = held[3].view(found[3], (*rows, self.topk), "float32", found[7])
@@ -410,6 +418,9 @@ class Exchange:
         self._core.sources(plan._handle, ranks.ctypes.data, tokens.ctypes.data)
         rows = plan._rows_shape[:-1]
         return tuple(array[:math.prod(rows)].reshape(rows) for array in (ranks, tokens))
+
+    def set_blocks(self, blocks):
+        """On GPUs: as Exchange(blocks=), from the next call of this PE on. On the CPU it means nothing."""
 
     def leave_out(self, rank):
         """Masks `rank` at once, as after a timeout with on_timeout="mask". Between calls; all other ranks must do the same

@@ -19,7 +19,7 @@ from .. import _cuda
 from ..errors import Error, InvalidArgument, NoCuda, NotContiguous, WrongDevice, WrongDtype, WrongShape
 from ..native import core
 from .elements import PRECISIONS, TYPES, choice
-from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, Plan, Result
+from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, Plan, Result, _integer
 
 _PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
@@ -213,16 +213,38 @@ class GpuExchange(Exchange):
         return self._core.dispatch_on_stream((_PHASE_NUMBERS[phase], len(x), TYPES[type_name]), addresses, found,
                                              plan.memory.data_ptr(), self._stream())
 
+    def _dispatch_for_later(self, x, topk_ids):
+        """As dispatch with phase "send", in a layout that copies rows. Returns the Result that _receive_later fills; its tensors are
+        there already."""
+        self.dispatch(x, topk_ids, phase="send")
+        rows, block, found = self._room(None)
+        result = self._shown(rows, block, None, self._sending[2])
+        result.found = found
+        return result
+
+    def _receive_later(self, result):
+        self._require("dispatch", "recv")
+        given, plan = self._sending[1:]
+        self._sending = None
+        self._enqueue_dispatch("recv", given, plan, result.found)
+
     def _receive(self, given, plan, phase, out):
+        rows, block, found = self._room(out)
+        return self._shown(rows, block, self._enqueue_dispatch(phase, given, plan, found), plan)
+
+    def _room(self, out):
+        """What a dispatch fills: rows, unless they stay in place; the block of all else; and the addresses in them."""
         dtype, columns = self._row_of_x
-        block, x = self._empty((self._block_bytes,), torch.uint8), None
+        block, rows = self._empty((self._block_bytes,), torch.uint8), None
         if self.layout != "rank_major":
-            x = self._empty((*self._rows, columns), dtype) if out is None else out
+            rows = self._empty((*self._rows, columns), dtype) if out is None else out
         base = block.data_ptr()
-        found = (_address(x), *[0 if begin is None else base + begin for begin in self._begins])
-        result = GpuResult(self, block, self._enqueue_dispatch(phase, given, plan, found), plan)
-        if x is not None:
-            result.x = x
+        return rows, block, (_address(rows), *[0 if begin is None else base + begin for begin in self._begins])
+
+    def _shown(self, rows, block, places, plan):
+        result = GpuResult(self, block, places, plan)
+        if rows is not None:
+            result.x = rows
         return result
 
     def _part(self, name, block, places):
@@ -255,6 +277,9 @@ class GpuExchange(Exchange):
     def _scales_of(self, raw):
         if not self._scale_bytes:
             return None
+        if self.scales_by_column:
+            words = raw.view(torch.float32 if self.scales == "float32" else torch.int32)
+            return words.view(self.local_experts, -1, self._rows[1]).transpose(1, 2)
         if self.scales == "nvfp4":
             return raw[..., :self.hidden // 16]
         return raw.view(torch.float32) if self.scales == "float32" else raw
@@ -282,7 +307,8 @@ class GpuExchange(Exchange):
         if self._graph is not None and self._graph.is_compiling():
             return self._graph.combine((expert_out, plan, topk_weights), out, precision, weighted, phase)
         self._require("combine", phase)
-        plan = self._graph.outside(plan)
+        if self._graph is not None:
+            plan = self._graph.outside(plan)
         if phase == "recv":
             given, plan, sent_out = self._sending[1:]
             self._sending = None
@@ -361,6 +387,10 @@ class GpuExchange(Exchange):
         """As weft.moe.Exchange.refuse; the others hear who refused, not why."""
         self._require(choice(step, _STEPS, "step"), "both")
         self._core.refuse_on_stream(_STEPS[step], self._stream())
+
+    def set_blocks(self, blocks):
+        """As weft.moe.Exchange.set_blocks."""
+        self._core.set_blocks(_integer(blocks, "blocks"))
 
     def leave_out(self, rank):
         torch.cuda.synchronize(self.device)

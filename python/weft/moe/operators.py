@@ -139,22 +139,37 @@ def plan_of(exchange, tensor, topk_ids, topk_weights):
 
 # ---- The operators -------------------------------------------------------------------------------------------------------
 
-def _dispatch(state, x, scales, routes, number, rows):
+def dispatch(*arguments):
+    """torch.ops.weft_moe.dispatch. Outside of a graph without torch's way to an operator, which takes the CPU longer than the call; what
+    is missing is None then."""
+    return torch.ops.weft_moe.dispatch(*arguments) if torch.compiler.is_compiling() else _parts_here(*arguments)
+
+
+def combine(*arguments):
+    """torch.ops.weft_moe.combine, the same way."""
+    return torch.ops.weft_moe.combine(*arguments) if torch.compiler.is_compiling() else _combine(*arguments)
+
+
+def _dispatch(*arguments):
+    return tuple(arguments[0].new_empty(0) if part is None else part for part in _parts_here(*arguments))
+
+
+def _parts_here(state, x, scales, routes, number, rows):
     topk_ids, topk_weights = routes
     graph = _graph_of(number)
     exchange = graph.exchange()
     weights = None if topk_weights is None else topk_weights.detach().contiguous()
     result = exchange.dispatch(x.detach().contiguous(), topk_ids.contiguous(), weights, scales)
     stays = graph.device.type == "cuda" and exchange.layout != "rank_major"
-    parts = [_own(getattr(result, name), stays, graph.device) for name in _PARTS]
+    parts = [_own(getattr(result, name), stays) for name in _PARTS]
     if exchange._rows is None and rows is not None:
         parts[:5] = [_lengthened(part, rows, -1 if name == "ids" else 0) for name, part in zip(_PARTS, parts[:5])]
     return (*parts, _tensor_of(result.plan))
 
 
 def _lengthened(part, rows, value):
-    if part.dim() == 1 and part.dtype == torch.uint8:  # is missing
-        return part
+    if part is None:
+        return None
     count = part.shape[0]
     if rows < count:
         raise WrongShape(f"weft.moe: {count} rows came, and rows={rows} were asked for")
@@ -163,11 +178,12 @@ def _lengthened(part, rows, value):
     return longer
 
 
-def _own(tensor, stays, device):
-    """A part of a Result: one that is missing has no elements, one that the exchange uses again is copied."""
+def _own(tensor, stays):
+    """A part of a Result; one that the exchange uses again is copied."""
     if tensor is None:
-        return torch.empty(0, dtype=torch.uint8, device=device)
-    return tensor if stays and tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+        return None
+    is_dense = tensor.is_contiguous() or tensor.dim() == 3 and tensor.transpose(1, 2).is_contiguous()  # scales_by_column
+    return tensor if stays and is_dense else tensor.clone()
 
 
 def _fake_dispatch(state, x, scales, routes, number, rows):
@@ -176,7 +192,11 @@ def _fake_dispatch(state, x, scales, routes, number, rows):
         rows = exchange._rows
     else:  # compact, on the CPU: as many as come
         rows = (torch.library.get_ctx().new_dynamic_size() if rows is None else rows,)
-    return tuple(x.new_empty(shape, dtype=dtype) for dtype, shape in _parts_of(exchange, rows, x.is_cuda))
+    parts = [x.new_empty(shape, dtype=dtype) for dtype, shape in _parts_of(exchange, rows, x.is_cuda)]
+    if exchange.scales_by_column:
+        kind = torch.float32 if exchange.scales == "float32" else torch.int32
+        parts[1] = x.new_empty((rows[0], exchange._scale_bytes // 4, rows[1]), dtype=kind).transpose(1, 2)
+    return tuple(parts)
 
 
 def _parts_of(exchange, rows, on_gpu):

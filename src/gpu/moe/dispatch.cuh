@@ -63,13 +63,7 @@ __device__ Receiving<Path> receiving_of(const Exchange& exchange,
                                         DispatchMemory<Path::kRows>& memory,
                                         const Call& entered) {
   if constexpr (Path::kRows == Rows::Many) {
-    return {exchange,
-            call,
-            memory.receive,
-            entered,
-            memory.belts,
-            nullptr,
-            ByBulk(exchange.shape.row, call)};
+    return {exchange, call, memory.receive, entered, memory.belts, nullptr, ByBulk(exchange, call)};
   } else {
     return {exchange, call, memory.received.receive, entered, nullptr, memory.received.tails[0]};
   }

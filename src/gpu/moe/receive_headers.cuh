@@ -78,11 +78,14 @@ struct ByBulk {
 
   ByBulk() = default;
 
-  __device__ ByBulk(const RowShape& shape, const Dispatch& call)
-      : payload(static_cast<std::uint32_t>(shape.payload_bytes), DispatchBelt::kSlotBytes) {
+  __device__ ByBulk(const Exchange& exchange, const Dispatch& call)
+      : payload(static_cast<std::uint32_t>(exchange.shape.row.payload_bytes),
+                DispatchBelt::kSlotBytes) {
+    const RowShape& shape = exchange.shape.row;
     const auto places = reinterpret_cast<std::uint64_t>(call.scales) |
                         reinterpret_cast<std::uint64_t>(call.row_scales);
-    scales = shape.scale_bytes > 0 && (shape.scale_bytes | places) % kUnit == 0;
+    scales =
+        shape.scale_bytes > 0 && exchange.column == 0 && (shape.scale_bytes | places) % kUnit == 0;
     row = scales ? Pieces(static_cast<std::uint32_t>(shape.payload_bytes + shape.scale_bytes),
                           DispatchBelt::kSlotBytes)
                  : payload;

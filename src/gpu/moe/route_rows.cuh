@@ -270,6 +270,20 @@ __device__ void store_copies(const Receiving<Path>& receiving,
   }
 }
 
+// Word i of the scales of row `index` of x.
+template <typename Word, typename Path>
+__device__ Word* scale_word(const Receiving<Path>& receiving, std::int32_t index, std::size_t i) {
+  if constexpr (!Path::kByRank) {
+    if (const std::uint32_t column = receiving.exchange.column; column > 0) {
+      const std::uint32_t expert = static_cast<std::uint32_t>(index) / column;
+      const std::uint32_t row = static_cast<std::uint32_t>(index) - expert * column;
+      const std::size_t words = receiving.exchange.shape.row.scale_bytes / sizeof(Word);
+      return at<Word>(receiving.call.row_scales, 0) + (expert * words + i) * column + row;
+    }
+  }
+  return at<Word>(scales_of_row(receiving, index), 0) + i;
+}
+
 // Scales are packed in x's scales, so their rows may begin anywhere. scales_at(byte) has the 4 bytes from `byte` on.
 template <typename Word, typename Path, typename ScalesAt>
 __device__ void copy_words_of_scales(const Receiving<Path>& receiving, ScalesAt&& scales_at) {
@@ -283,7 +297,7 @@ __device__ void copy_words_of_scales(const Receiving<Path>& receiving, ScalesAt&
     const auto word = static_cast<Word>(scales_at(byte / 4 * 4) >> (byte % 4 * 8));
 #pragma unroll 1
     for (std::int32_t copy = 0; copy < copies; ++copy) {
-      at<Word>(scales_of_row(receiving, to[copy]), 0)[i] = word;
+      *scale_word<Word>(receiving, to[copy], i) = word;
     }
   }
 }

@@ -77,6 +77,8 @@ struct Exchange {
   weft_moe_type output{};
   weft_moe_layout layout{};
   bool masks = false;
+  // weft_moe_config.scales_by_column: the rows of an expert, which have a word of their scales side by side. Else 0.
+  std::uint32_t column = 0;
 };
 
 }  // namespace weft::gpu::moe
