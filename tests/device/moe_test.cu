@@ -43,6 +43,8 @@ void run_case(const Sizes& sizes,
     Received found(pair);
     const weft_moe_plan_t plan = dispatch_on_cpu(pair, tokens, expected);
     GpuDispatch gpu(pair, tokens);
+    const int blocks = round % 2 == 0 ? sizes.blocks : (sizes.blocks == 0 ? 4 : sizes.blocks) + 1;
+    suite::require_weft(weft_moe_set_blocks(pair.device(), blocks), "weft_moe_set_blocks");
     if (round % 2 == 0) {
       suite::require_weft(gpu.run(WEFT_MOE_BOTH), "weft_moe_dispatch_on_stream");
     } else {

@@ -35,11 +35,12 @@ MODEL = """
 """
 
 
-@pytest.mark.parametrize("dp_size, exactly", [(1, True), (2, True), (1, False)])
-def test_dispatch_and_combine(programs, dp_size, exactly):
-    """Not exactly: as between nodes on GPUs."""
+@pytest.mark.parametrize("dp_size, exact, can_be", [(1, True, True), (2, False, True), (1, False, True), (1, True, False)])
+def test_dispatch_and_combine(programs, dp_size, exact, can_be):
+    """It cannot be exact between nodes on GPUs."""
     programs.ok(4, MODEL + f"""
-    weft.moe.Exchange.combines_exactly = {exactly}
+    weft.moe.Exchange.combines_exactly = {can_be}
+    pplx.install(exact={exact})
     DP = {dp_size}
     with weft.init() as job:
         groups = job.pe_count // DP

@@ -119,8 +119,8 @@ class Buffer:
     num_sms = 20
     exact = False
     """Whether low_latency_combine sends the row of each expert, and rounds a token's sum once, as DeepEP does. Else the experts' rank
-    adds up first, so that one row for each token and rank is sent, and a sum is rounded once more for each rank; that takes 0.4 to 0.6 of
-    the time. Between nodes on GPUs it is never done."""
+    adds up first, so that one row for each token and rank is sent, and each rank's part of a sum is rounded, too. Between nodes on GPUs
+    it is never done."""
 
     def __init__(self, group=None, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, enable_shrink=False,
                  timeout=30.0, **ignored):
@@ -172,10 +172,11 @@ class Buffer:
         _wait_for(previous_event)
         in_expert = _experts_of(topk_idx, num_experts)
         share, longer = divmod(num_experts, self.group_size)
-        long_ones = longer * (share + 1)  # experts of the first ranks, which have one more
-        ranks = torch.where(topk_idx < long_ones, topk_idx // (share + 1), longer + (topk_idx - long_ones) // share) \
-            if longer else topk_idx // share
-        in_rank = _experts_of(ranks, self.group_size)
+        if longer:
+            runs = [share + (rank < longer) for rank in range(self.group_size)]
+            in_rank = torch.stack([run.any(1) for run in in_expert.split(runs, 1)], 1)
+        else:
+            in_rank = in_expert.unflatten(1, (self.group_size, share)).any(2)
         return (in_rank.sum(0, dtype=torch.int32), None, in_expert.sum(0, dtype=torch.int32), in_rank,
                 _overlap(async_finish))
 
@@ -206,6 +207,7 @@ class Buffer:
         given = _bytes_of(scales, rows.shape[1]) if are_packed else None if scales is None else scales.contiguous()
         if rows.is_cuda:
             exchange.set_blocks(Buffer.num_sms)
+            exchange._marks_empty = True
         got = exchange.dispatch(rows, topk_idx, topk_weights, given)
         count = num_worst_tokens or _count(exchange, got)
         received = _first(got.x, count)
@@ -213,8 +215,9 @@ class Buffer:
             received = received, _scales(_first(got.scales, count), are_packed, are_packed)
         if handle is not None:
             return received, None, None, None, None, _overlap(async_finish)
-        has_come = torch.arange(count, device=rows.device) < got.offsets[-1]
-        ids = torch.where(has_come[:, None], _first(got.ids, count).long(), -1)
+        ids = _first(got.ids, count).long()
+        if not rows.is_cuda or count > len(got.ids):  # else the exchange has marked the rows that did not come
+            ids = torch.where((torch.arange(count, device=rows.device) < got.offsets[-1])[:, None], ids, -1)
         weights = None if topk_weights is None else torch.where(ids >= 0, _first(got.weights, count), 0.0)
         counts = [] if num_worst_tokens else [-(-rows // expert_alignment) * expert_alignment for rows in
                                               _experts_of(ids, exchange.local_experts).sum(0).tolist()]
@@ -428,7 +431,7 @@ def _wait_for(event):
 def _experts_of(ids, experts):
     """bool [tokens, experts]: which experts each token names."""
     named = torch.zeros(len(ids), experts + 1, dtype=torch.bool, device=ids.device)
-    return named.scatter_(1, torch.where(ids < 0, experts, ids), True)[:, :experts]
+    return named.scatter_(1, ids % (experts + 1), True)[:, :experts]  # -1 is the last column
 
 
 def _count(exchange, got):
@@ -439,6 +442,8 @@ def _count(exchange, got):
 
 def _first(rows, count):
     """The first rows, as many as `count`; rows beyond those there are undefined. A copy where the exchange uses them again."""
+    if rows.is_cuda and count == len(rows):
+        return rows
     if count <= len(rows):
         return rows[:count] if rows.is_cuda else rows[:count].clone()
     return torch.cat([rows, rows.new_empty(count - len(rows), *rows.shape[1:])])

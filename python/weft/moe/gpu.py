@@ -60,6 +60,8 @@ class GpuPlan(Plan):
 class GpuExchange(Exchange):
     """weft.moe.Exchange(device="cuda")."""
 
+    _marks_empty = False  # rank_compact: ids behind the rows that came are -1
+
     @staticmethod
     def _find_gpu(device):
         if not torch.cuda.is_available():
@@ -94,7 +96,7 @@ class GpuExchange(Exchange):
         self._lay_out_block()
 
     def _lay_out_block(self):
-        """All of a Result but x is one piece of memory: {name: (first byte, end, type, shape)}."""
+        """All of a Result but x is one piece of memory: {name: (type, shape, strides, first element)}."""
         parts = self.ranks if self._is_by_rank else self.local_experts
         shapes = {"counts": (torch.int32, (parts,)), "offsets": (torch.int64, (parts + 1,))}
         if self.layout != "rank_major":
@@ -108,11 +110,12 @@ class GpuExchange(Exchange):
         for name, (dtype, shape) in shapes.items():
             begin = (end + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
             end = begin + math.prod(shape) * dtype.itemsize
-            self._places[name] = begin, end, dtype, shape
+            strides = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+            self._places[name] = dtype, shape, strides, begin // dtype.itemsize
         # In the order of the addresses that a dispatch gets; None for what the layout does not have.
-        self._begins = [self._places[name][0] if name in self._places else None
+        self._begins = [self._places[name][3] * self._places[name][0].itemsize if name in self._places else None
                         for name in ("scales", "ids", "weights", "counts", "offsets")]
-        self._block_bytes = end
+        self._block_bytes = -(-end // _ALIGNMENT) * _ALIGNMENT
 
     def _stream(self):
         if _raw_stream is not None:
@@ -236,6 +239,8 @@ class GpuExchange(Exchange):
         """What a dispatch fills: rows, unless they stay in place; the block of all else; and the addresses in them."""
         dtype, columns = self._row_of_x
         block, rows = self._empty((self._block_bytes,), torch.uint8), None
+        if self._marks_empty:
+            block.fill_(255)
         if self.layout != "rank_major":
             rows = self._empty((*self._rows, columns), dtype) if out is None else out
         base = block.data_ptr()
@@ -271,8 +276,8 @@ class GpuExchange(Exchange):
             return self._in_place(places[place], places[place + 4], dtype, columns)
         if name not in self._places:
             return None
-        begin, end, dtype, shape = self._places[name]
-        return block[begin:end].view(dtype).view(shape)
+        dtype, shape, strides, first = self._places[name]
+        return block.view(dtype).as_strided(shape, strides, first)
 
     def _scales_of(self, raw):
         if not self._scale_bytes:

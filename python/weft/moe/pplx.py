@@ -25,8 +25,10 @@ _ID_BYTES = 256
 _CARRIER = "fp8_e4m3"  # a type of one byte, whose rows pass as they are
 
 
-def install():
-    """Makes `import pplx_kernels` give this module, in this process. weft.Error if another one is loaded already."""
+def install(exact=False):
+    """Makes `import pplx_kernels` give this module, in this process. weft.Error if another one is loaded already. exact: see
+    AllToAll.exact."""
+    AllToAll.exact = exact
     this = sys.modules[__name__]
     for name in ("pplx_kernels", "pplx_kernels.nvshmem", "pplx_kernels.all_to_all"):
         if sys.modules.setdefault(name, this) is not this:
@@ -56,6 +58,10 @@ class Sizes(NamedTuple):
 
 class AllToAll:
     """Dispatch and combine of one group of ranks, which are all PEs of the job. The arguments are those of Sizes."""
+
+    exact = False
+    """Whether combine sends the row of each expert, and rounds a token's sum once. Else the experts' rank adds up first, so that one row
+    for each token and rank is sent. Between nodes on GPUs it is never done."""
 
     def __init__(self, *sizes, **named):
         sizes = Sizes(*sizes, **named)
@@ -119,17 +125,19 @@ class AllToAll:
                 raise
             mine = self._mine(len(indices))
             rows = self._packed(dp_x[mine], None if dp_x_scale is None else dp_x_scale.expand(len(indices), -1)[mine])
-            exchange.dispatch(rows, _bounded(indices, bound_m)[mine], phase="send")
+            place = self._place_of(exchange, out_expert_x) if do_recv else {}
+            got = exchange.dispatch(rows, _bounded(indices, bound_m)[mine], phase="both" if do_recv else "send", **place)
         if do_recv:
-            got = exchange.dispatch(phase="recv", **self._place_of(exchange, out_expert_x))
+            if not do_send:
+                got = exchange.dispatch(phase="recv", **self._place_of(exchange, out_expert_x))
             out_expert_num_tokens.copy_(got.counts)
             self._unpack(got, out_expert_x, out_expert_x_scale)
             self._plan = got.plan
 
     def combine(self, out_tokens, indices, weights, expert_y, bound_m=None, do_send=True, do_recv=True):
-        """out_tokens[token] = the sum over its experts of weight * row, in float32 and rounded once, for the tokens of the last
-        dispatch, whose indices are given again; between nodes on GPUs each rank's part of the sum is rounded too. weights:
-        [tokens, experts_per_token]. expert_y: the shape of out_expert_x with hidden_dim columns, of bfloat16, float16 or float32.
+        """out_tokens[token] = the sum over its experts of weight * row, in float32, for the tokens of the last dispatch, whose indices
+        are given again. A sum is rounded once, with AllToAll.exact; else each rank's part of it is rounded, too. weights: [tokens,
+        experts_per_token]. expert_y: the shape of out_expert_x with hidden_dim columns, of bfloat16, float16 or float32.
         A token without experts gets zeros."""
         exchange = self._exchange(expert_y.device, str(expert_y.dtype).removeprefix("torch."), self.hidden_dim)
         tokens = len(indices)
@@ -143,13 +151,16 @@ class AllToAll:
                 raise
             plan = copy.copy(self._plan)
             plan._rows_shape = tuple(rows.shape)
-            self._sums = torch.empty(plan.tokens, self.hidden_dim, dtype=expert_y.dtype, device=expert_y.device)
-            exchange.combine(rows, plan, weights[mine].contiguous(), out=self._sums, phase="send",
-                             precision=exchange._most_exact)
+            fits = self.dp_size == 1 and out_tokens.is_contiguous() and out_tokens.dtype == expert_y.dtype
+            self._sums = out_tokens[:tokens] if fits else torch.empty(plan.tokens, self.hidden_dim, dtype=expert_y.dtype,
+                                                                      device=expert_y.device)
+            exchange.combine(rows, plan, weights[mine].contiguous(), out=self._sums, phase="both" if do_recv else "send",
+                             precision=exchange._most_exact if self.exact else "reduced")
         if do_recv:
-            sums = exchange.combine(phase="recv")
+            sums = self._sums if do_send else exchange.combine(phase="recv")
             self._sums = None
-            out_tokens[:tokens] = sums if self.dp_size == 1 else self._of_all(sums, tokens)
+            if sums.data_ptr() != out_tokens.data_ptr():
+                out_tokens[:tokens] = sums if self.dp_size == 1 else self._of_all(sums, tokens)
 
     # ---- Arguments
 
