@@ -14,7 +14,8 @@ is given. Dispatcher is the same with autograd, as a torch.nn.Module. weft.moe.d
 weft.moe.pplx those of pplx_kernels. docs/MOE.md is the guide.
 """
 
-from .exchange import Exchange, Plan, Result
+from .exchange import Exchange
+from .results import Plan, Result
 
 __all__ = ["Dispatcher", "Exchange", "Plan", "Result", "deep_ep", "pplx"]
 

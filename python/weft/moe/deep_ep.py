@@ -24,7 +24,7 @@ from .exchange import Exchange
 def install(exact=False):
     """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already. exact: see
     Buffer.exact."""
-    Buffer.exact = exact
+    Buffer.exact = Buffer.exact or exact
     ours = sys.modules[__name__]
     for name in ("deep_ep", "deep_ep.utils"):  # programs import the events from the latter
         if sys.modules.setdefault(name, ours) is not ours:

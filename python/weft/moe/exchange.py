@@ -1,10 +1,8 @@
 """Exchange: dispatch and combine. The C++ module (weft/moe.h) does the work; this file has the arrays and their checks."""
 
-import dataclasses
 import math
 import sys
 import weakref
-from typing import Any
 
 import numpy
 
@@ -12,59 +10,13 @@ from .. import _cuda, arrays
 from ..errors import Error, Freed, InvalidArgument, NoCuda, WrongShape
 from ..native import core
 from .elements import LAYOUTS, PRECISIONS, SCALES, TYPES, Given, Held, choice, converted, like, numpy_dtype
+from .results import Plan, Result, routes_of
 
 _STEPS = {"dispatch": 1, "combine": 2}
 _ON_TIMEOUT = {"error": 0, "mask": 1}
 _ROW_PER = {"auto": 0, "rank": 1, "node": 2}
 _PHASES = ("both", "send", "recv")
 _OF_DISPATCH, _GIVEN, _UNWEIGHTED = 1, 2, 3
-
-
-class Plan:
-    """Where the rows of one dispatch came from and went to. Valid as long as it is kept, also after later dispatches: for
-    combine, for a backward pass, and for a dispatch of other rows along the same routes (Exchange.dispatch, plan=)."""
-
-    def __init__(self, handle, topk_ids, topk_weights):
-        self._handle, self._rows_shape = handle, None
-        self.topk_ids = topk_ids
-        self.topk_weights = topk_weights
-
-    @property
-    def tokens(self):
-        """Number of tokens of this PE."""
-        return len(self.topk_ids)
-
-
-@dataclasses.dataclass(eq=False, repr=False)
-class Result:
-    """What dispatch received. The first axes of x, scales and weights, by layout:
-
-    expert_padded: [local experts, ranks * max_tokens]. expert_compact: [rows], expert after expert, each from a multiple of
-    `alignment`, zeros between them. rank_major: [ranks, max_tokens], as they arrived, no copy. rank_compact: [rows].
-
-    Rows beyond the counts are undefined. The memory is reused by the second dispatch after this one, which fails while a
-    view of it is alive.
-    """
-
-    x: Any
-    """Rows: [..., hidden] ([..., hidden / 2] bytes of nvfp4)."""
-    scales: Any
-    """[..., blocks], or None."""
-    row_scales: Any
-    """nvfp4: one float for each row, [...]; else None."""
-    weights: Any
-    """float32. Expert layouts: of each row. Rank layouts: [..., topk]."""
-    ids: Any
-    """Rank layouts: int32 [..., topk], local experts, -1 for those of other ranks and in empty slots; else None."""
-    counts: Any
-    """int32: rows of each local expert, or of each source rank."""
-    offsets: Any
-    """int64: where the rows of each begin, and the end."""
-    plan: Plan
-    """For combine."""
-    outputs: Any
-    """With outputs_in_place: [..., hidden] of the output's type, in the order of x, undefined. For the rows that go to combine. Else
-    None."""
 
 
 class Exchange:
@@ -226,14 +178,7 @@ class Exchange:
             raise InvalidArgument(
                 f"weft.moe: dispatch {self._dispatches} needs the memory of dispatch {self._dispatches - 2}, and views of "
                 "that Result are alive; two results may live: delete the older one, or copy what is kept of it")
-        if plan is not None:
-            if not isinstance(plan, Plan):
-                raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result")
-            topk_ids = plan.topk_ids
-            topk_weights = plan.topk_weights if topk_weights is None else topk_weights
-        for value, name in ((x, "x"), (topk_ids, "topk_ids")):
-            if value is None:
-                raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
+        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan)
         x = Given(x, "x")
         type_name = x.type_for(self.payload)
         columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden

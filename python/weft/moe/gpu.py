@@ -19,7 +19,8 @@ from .. import _cuda
 from ..errors import Error, InvalidArgument, NoCuda, NotContiguous, WrongDevice, WrongDtype, WrongShape
 from ..native import core
 from .elements import PRECISIONS, TYPES, choice
-from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, Plan, Result, _integer
+from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, _integer
+from .results import Plan, Result, routes_of
 
 _PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
@@ -155,12 +156,7 @@ class GpuExchange(Exchange):
         return plan
 
     def _check_tensors(self, x, topk_ids, topk_weights, scales, plan):
-        if plan is not None:
-            topk_ids = plan.topk_ids
-            topk_weights = plan.topk_weights if topk_weights is None else topk_weights
-        for value, name in ((x, "x"), (topk_ids, "topk_ids")):
-            if value is None:
-                raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
+        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan)
         self._require_tensor(x, "x")
         type_name = self.payload if x.dtype in (torch.uint8, torch.int8) else _NAMES.get(x.dtype)
         if type_name is None:

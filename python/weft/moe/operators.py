@@ -1,5 +1,5 @@
 """torch.ops.weft_moe.*: dispatch and combine as operators with fake kernels, for torch.compile. Exchange.dispatch and
-Exchange.combine call them in a graph that is being compiled; weft.moe.Dispatcher always does.
+Exchange.combine call them in a graph that is being compiled, and so does weft.moe.Dispatcher.
 
 `routes` are topk_ids and topk_weights of a dispatch; of a combine the plan, these two, and the weights that it is given.
 
@@ -20,7 +20,7 @@ import numpy
 import torch
 
 from ..errors import InvalidArgument, WrongShape
-from .exchange import Plan, Result
+from .results import Plan, Result, routes_of
 
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
            "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
@@ -67,12 +67,7 @@ class Graph:
         """As Exchange.dispatch. Result.outputs is None: what is written there would be a copy, in a graph."""
         x, topk_ids, topk_weights, scales = given
         _require_both(phase, out)
-        if plan is not None:
-            topk_ids = plan.topk_ids
-            topk_weights = plan.topk_weights if topk_weights is None else topk_weights
-        for value, name in ((x, "x"), (topk_ids, "topk_ids")):
-            if value is None:
-                raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
+        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan)
         *parts, found = torch.ops.weft_moe.dispatch(self.state, x, scales, [topk_ids, topk_weights], self.number, self.rows())
         x, scales, row_scales, ids, weights, counts, offsets = parts
         is_by_rank = ids.dim() > 1

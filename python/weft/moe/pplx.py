@@ -28,7 +28,7 @@ _CARRIER = "fp8_e4m3"  # a type of one byte, whose rows pass as they are
 def install(exact=False):
     """Makes `import pplx_kernels` give this module, in this process. weft.Error if another one is loaded already. exact: see
     AllToAll.exact."""
-    AllToAll.exact = exact
+    AllToAll.exact = AllToAll.exact or exact
     this = sys.modules[__name__]
     for name in ("pplx_kernels", "pplx_kernels.nvshmem", "pplx_kernels.all_to_all"):
         if sys.modules.setdefault(name, this) is not this:
