@@ -209,7 +209,7 @@ class GpuExchange(Exchange):
     def _enqueue_dispatch(self, phase, given, plan, found):
         x, type_name, scales = given
         addresses = (x.data_ptr(), _address(scales), plan.topk_ids.data_ptr(), _address(plan.topk_weights))
-        return self._core.dispatch_on_stream((_PHASE_NUMBERS[phase], len(x), TYPES[type_name]), addresses, found,
+        return self._core.dispatch_on_stream((_PHASE_NUMBERS[phase], x.shape[0], TYPES[type_name]), addresses, found,
                                              plan.memory.data_ptr(), self._stream())
 
     def _dispatch_for_later(self, x, topk_ids):

@@ -18,7 +18,7 @@ class Plan:
     @property
     def tokens(self):
         """Number of tokens of this PE."""
-        return len(self.topk_ids)
+        return self.topk_ids.shape[0]
 
 
 @dataclasses.dataclass(eq=False, repr=False)
