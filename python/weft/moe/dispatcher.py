@@ -10,7 +10,7 @@ from . import operators as ops
 
 
 class _Exchange(NamedTuple):
-    """What the operators need of an exchange, and its exchange."""
+    """What the operators need of an exchange, and its sizes."""
     state: torch.Tensor
     number: int
     hidden: int

@@ -110,12 +110,11 @@ class Exchange:
         self._dispatches = 0
         if self.has_part:
             self._look_at_shape()
-            if "torch" in sys.modules:
-                self._use_torch()
+            self._use_torch()
 
     def _use_torch(self):
-        """Lets graphs of torch.compile find this exchange."""
-        if self._graph is None:
+        """Lets graphs of torch.compile find this exchange, if torch was imported and has what they need."""
+        if self._graph is None and hasattr(getattr(sys.modules.get("torch"), "library", None), "register_fake"):
             from .operators import Graph
             self._graph = Graph(self)
 

@@ -22,6 +22,9 @@ import torch
 from ..errors import InvalidArgument, WrongShape
 from .results import Plan, Result, routes_of
 
+if not hasattr(torch.library, "register_fake"):
+    raise ImportError(f"weft.moe.operators and weft.moe.Dispatcher need torch 2.4 or later, and this is {torch.__version__}")
+
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
            "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
 _PARTS = ("x", "scales", "row_scales", "ids", "weights", "counts", "offsets")
