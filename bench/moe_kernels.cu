@@ -12,6 +12,7 @@
 //                                  [--hidden 7168] [--experts 256] [--topk 8]
 #include <weft/device.h>
 #include <weft/moe.h>
+#include <weft/moe/experts.hpp>
 
 #include <cuda_runtime.h>
 
@@ -138,16 +139,13 @@ std::vector<std::int64_t> routes_of(const Options& options, int tokens) {
 // The most rows of a dispatch that a PE sends to others or gets from them. All PEs.
 int busiest_of(const std::vector<std::int64_t>& ids, const Options& options) {
   const auto pes = static_cast<std::size_t>(weft_pe_count());
-  const std::size_t each = static_cast<std::size_t>(options.experts) / pes;
-  const std::size_t more =
-      static_cast<std::size_t>(options.experts) % pes;  // the first ones have one more
+  const weft::moe::ExpertMap map(options.experts, weft_pe_count());
   auto* rows = static_cast<int*>(weft_calloc(2 * pes, sizeof(int)));
   for (std::size_t token = 0; token * options.topk < ids.size(); ++token) {
     std::vector<bool> goes(pes);
     for (int lane = 0; lane < options.topk; ++lane) {
-      const auto id = static_cast<std::size_t>(ids[token * options.topk + lane]);
-      const std::size_t first = more * (each + 1);
-      goes[id < first ? id / (each + 1) : more + (id - first) / each] = true;
+      const auto id = static_cast<std::int32_t>(ids[token * options.topk + lane]);
+      goes[static_cast<std::size_t>(map.rank_of(id))] = true;
     }
     for (std::size_t pe = 0; pe < pes; ++pe) {
       rows[pe] += goes[pe] && static_cast<int>(pe) != weft_pe() ? 1 : 0;

@@ -48,10 +48,10 @@ void Placement::copy_scales(const std::byte* from,
     return;
   }
   constexpr std::size_t kWord = 4;
-  const std::size_t column = ranks() * max_tokens_;
+  const auto column = static_cast<std::uint32_t>(ranks() * max_tokens_);
   const std::size_t words = row_.scale_bytes / kWord;
   for (std::size_t i = 0; i < words; ++i) {
-    const std::size_t to = (row / column * words + i) * column + row % column;
+    const std::size_t to = word_by_column(static_cast<std::uint32_t>(row), i, words, column);
     std::memcpy(scales + to * kWord, from + i * kWord, kWord);
   }
 }

@@ -57,6 +57,15 @@ struct Fp8Row {
   static constexpr std::size_t kBlock = 128;
 };
 
+// Where word `i` of the scales of row `index` stands that lie by column: [experts][words][column], `column` rows for each expert.
+WEFT_HOST_DEVICE inline std::size_t word_by_column(std::uint32_t index,
+                                                   std::size_t i,
+                                                   std::size_t words,
+                                                   std::uint32_t column) {
+  const std::uint32_t expert = index / column;
+  return (expert * words + i) * column + (index - expert * column);
+}
+
 }  // namespace moe
 }  // namespace weft
 

@@ -205,9 +205,8 @@ class Buffer:
                                   scales=None if scales is None else "ue8m0" if are_packed else "float32",
                                   layout="rank_compact", device=rows.device.type)
         given = _bytes_of(scales, rows.shape[1]) if are_packed else None if scales is None else scales.contiguous()
-        if rows.is_cuda:
-            exchange.set_blocks(Buffer.num_sms)
-            exchange._marks_empty = True
+        exchange.set_blocks(Buffer.num_sms)
+        exchange._marks_empty = True
         got = exchange.dispatch(rows, topk_idx, topk_weights, given)
         count = num_worst_tokens or _count(exchange, got)
         received = _first(got.x, count)
@@ -230,8 +229,7 @@ class Buffer:
         _wait_for(previous_event)
         plan, exchange, most, hidden, experts = handle
         topk = plan.topk_ids.shape[1]
-        if x.is_cuda:
-            exchange.set_blocks(Buffer.num_sms)
+        exchange.set_blocks(Buffer.num_sms)
         sums = exchange.combine(x.contiguous(), _of_columns(plan, len(x), hidden))
         for term in bias if isinstance(bias, tuple) else (bias,):
             sums = sums if term is None else (sums.float() + term.float()).to(sums.dtype)

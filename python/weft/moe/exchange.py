@@ -126,15 +126,26 @@ class Exchange:
                          "install torch")
         return None
 
-    def _look_at_shape(self):
+    @property
+    def _is_compiled(self):
+        """Whether this call is one of a graph that is being compiled."""
+        return self._graph is not None and self._graph.is_compiling()
+
+    def _take_sizes(self):
+        """Returns what else the engine says of its shape."""
         shape = self._core.shape()
         self.rank, self.ranks = shape["rank"], shape["ranks"]
         self.first_expert, self.local_experts = shape["first_expert"], shape["local_experts"]
         self._scale_bytes, self._rows_max = shape["scale_bytes"], shape["rows_max"]
         self._payload_bytes = shape["payload_bytes"]
         self._is_by_rank = self.layout.startswith("rank")
+        # None: of as many rows as come.
         self._rows = {"rank_major": (self.ranks, self.max_tokens),
-                      "expert_padded": (self.local_experts, self._rows_max // max(self.local_experts, 1))}.get(self.layout)
+                      "expert_padded": (self.local_experts, self._rows_max // self.local_experts)}.get(self.layout)
+        return shape
+
+    def _look_at_shape(self):
+        shape = self._take_sizes()
         # weft.finalize keeps the contents of what numpy still shows, as of any symmetric array.
         self._array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", -1)
         self._memory = numpy.asarray(self._array)
@@ -151,7 +162,7 @@ class Exchange:
         plan: of an earlier dispatch, in place of topk_ids (and of topk_weights, unless given).
         phase: "send" returns None when the arrays may be reused; "recv" then waits and returns the Result.
         """
-        if self._graph is not None and self._graph.is_compiling():
+        if self._is_compiled:
             return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, phase)
         self._require("dispatch", phase)
         if phase == "recv":
@@ -282,7 +293,7 @@ class Exchange:
         values (docs/MOE.md has the error bound). out: where to write.
         phase: as in dispatch; "recv" takes `out` alone.
         """
-        if self._graph is not None and self._graph.is_compiling():
+        if self._is_compiled:
             return self._graph.combine((expert_out, plan, topk_weights), out, precision, weighted, phase)
         self._require("combine", phase)
         if self._graph is not None:

@@ -20,11 +20,10 @@ from ..errors import Error, InvalidArgument, NoCuda, NotContiguous, WrongDevice,
 from ..native import core
 from .elements import PRECISIONS, TYPES, choice
 from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, _integer
+from .operators import _DTYPES
 from .results import Plan, Result, routes_of
 
 _PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
-_DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
-           "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
@@ -75,25 +74,15 @@ class GpuExchange(Exchange):
         return all(core.node_of(team.translate(rank, core.world)) == core.node() for rank in range(self.ranks))
 
     def _look_at_shape(self):
-        shape = self._core.shape()
-        self.rank, self.ranks = shape["rank"], shape["ranks"]
-        self.first_expert, self.local_experts = shape["first_expert"], shape["local_experts"]
-        self._scale_bytes, self._rows_max = shape["scale_bytes"], shape["rows_max"]
-        self._payload_bytes, self._plan_bytes = shape["payload_bytes"], shape["plan_bytes"]
-        self._is_by_rank = self.layout.startswith("rank")
+        shape = self._take_sizes()
+        self._plan_bytes = shape["plan_bytes"]
         self.device = torch.device("cuda", self._device)
         self._memory = None
         if self.layout == "rank_major" or self.outputs_in_place:
             array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", self._device)
             self._array, self._memory = array, torch.from_dlpack(array)
         dtype, columns = _DTYPES[self.payload], self.hidden // 2 if self.payload == "nvfp4" else self.hidden
-        if self.layout == "expert_padded":
-            rows = (self.local_experts, self._rows_max // self.local_experts)
-        elif self.layout == "rank_major":
-            rows = (self.ranks, self.max_tokens)
-        else:
-            rows = (self._rows_max,)
-        self._rows, self._row_of_x = rows, (dtype, columns)
+        self._rows, self._row_of_x = self._rows or (self._rows_max,), (dtype, columns)
         self._lay_out_block()
 
     def _lay_out_block(self):
@@ -129,7 +118,7 @@ class GpuExchange(Exchange):
         """As weft.moe.Exchange.dispatch, with tensors on this PE's GPU: topk_ids of int64 (others are converted), topk_weights
         of float32. out: where the rows go and what Result.x is, all of its shape; for layouts that copy rows. Phase "send"
         does without it."""
-        if self._graph is not None and self._graph.is_compiling():
+        if self._is_compiled:
             return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, phase, out)
         self._require("dispatch", phase)
         if phase == "recv":
@@ -305,7 +294,7 @@ class GpuExchange(Exchange):
     def combine(self, expert_out=None, plan=None, topk_weights=None, *, out=None, precision="reduced", weighted=True,
                 phase="both"):
         """As weft.moe.Exchange.combine, with tensors on this PE's GPU. Returns `out`, or a new tensor, which the stream fills."""
-        if self._graph is not None and self._graph.is_compiling():
+        if self._is_compiled:
             return self._graph.combine((expert_out, plan, topk_weights), out, precision, weighted, phase)
         self._require("combine", phase)
         if self._graph is not None:

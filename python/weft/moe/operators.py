@@ -29,7 +29,7 @@ _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torc
            "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
 _PARTS = ("x", "scales", "row_scales", "ids", "weights", "counts", "offsets")
 _numbers = itertools.count(1)
-_graphs = weakref.WeakValueDictionary()
+_exchanges = weakref.WeakValueDictionary()
 _owners = weakref.WeakValueDictionary()
 library = torch.library.Library("weft_moe", "DEF")
 
@@ -42,29 +42,23 @@ class Graph:
     """An exchange as a graph that is being compiled sees it."""
 
     def __init__(self, exchange):
-        self.number, self._exchange = next(_numbers), weakref.ref(exchange)
-        self.device = getattr(exchange, "device", torch.device("cpu"))
-        self.state = torch.zeros(1, dtype=torch.uint8, device=self.device)
-        self._most_rows = exchange._rows_max
-        _graphs[self.number] = self
+        self.number, self._most_rows = next(_numbers), exchange._rows_max
+        self.state = torch.zeros(1, dtype=torch.uint8, device=getattr(exchange, "device", "cpu"))
+        _exchanges[self.number] = exchange
 
     is_compiling = staticmethod(torch.compiler.is_compiling)
 
-    def exchange(self):
-        exchange = self._exchange()
-        if exchange is None:
-            raise InvalidArgument(_GONE)
-        return exchange
-
     def outside(self, plan):
         """The plan as the exchange has it, also of a graph that returned it."""
-        return plan_of(self.exchange(), plan._handle, plan.topk_ids, plan.topk_weights) if isinstance(plan, GraphPlan) else plan
+        if not isinstance(plan, GraphPlan):
+            return plan
+        return _plan_of(_exchange_of(self.number), plan._handle, plan.topk_ids, plan.topk_weights)
 
     # ---- What a graph calls: made of operators alone
 
     def rows(self):
         """That a dispatch asks for."""
-        return self._most_rows if torch.compiler.is_compiling() else None
+        return self._most_rows if self.is_compiling() else None
 
     def dispatch(self, given, plan, phase, out=None):
         """As Exchange.dispatch. Result.outputs is None: what is written there would be a copy, in a graph."""
@@ -89,20 +83,17 @@ class Graph:
         return torch.ops.weft_moe.combine(self.state, expert_out, routes, self.number, precision, weighted)
 
 
-_GONE = "weft.moe: the exchange of a compiled graph is gone; keep it as long as the graph"
-
-
 def _require_both(phase, out):
     if phase != "both" or out is not None:
         raise InvalidArgument(f"weft.moe: phase is {phase!r} and out is {'given' if out is not None else None}; in a compiled graph "
                               "a call has the phase 'both' and makes its own tensors")
 
 
-def _graph_of(number):
-    graph = _graphs.get(number)
-    if graph is None:
-        raise InvalidArgument(_GONE)
-    return graph
+def _exchange_of(number):
+    exchange = _exchanges.get(number)
+    if exchange is None:
+        raise InvalidArgument("weft.moe: the exchange of a compiled graph is gone; keep it as long as the graph")
+    return exchange
 
 
 # ---- Plans as tensors ----------------------------------------------------------------------------------------------------
@@ -124,7 +115,7 @@ def _tensor_of(plan):
     return torch.from_numpy(numpy.asarray(owner))  # whose base is the owner
 
 
-def plan_of(exchange, tensor, topk_ids, topk_weights):
+def _plan_of(exchange, tensor, topk_ids, topk_weights):
     """The plan behind a tensor, as the exchange has it."""
     if tensor.is_cuda:
         return exchange._plan_over(tensor, topk_ids, topk_weights)
@@ -154,11 +145,10 @@ def _dispatch(*arguments):
 
 def _parts_here(state, x, scales, routes, number, rows):
     topk_ids, topk_weights = routes
-    graph = _graph_of(number)
-    exchange = graph.exchange()
+    exchange = _exchange_of(number)
     weights = None if topk_weights is None else topk_weights.detach().contiguous()
     result = exchange.dispatch(x.detach().contiguous(), topk_ids.contiguous(), weights, scales)
-    stays = graph.device.type == "cuda" and exchange.layout != "rank_major"
+    stays = state.is_cuda and exchange.layout != "rank_major"
     parts = [_own(getattr(result, name), stays) for name in _PARTS]
     if exchange._rows is None and rows is not None:
         parts[:5] = [_lengthened(part, rows, -1 if name == "ids" else 0) for name, part in zip(_PARTS, parts[:5])]
@@ -185,7 +175,7 @@ def _own(tensor, stays):
 
 
 def _fake_dispatch(state, x, scales, routes, number, rows):
-    exchange = _graph_of(number).exchange()
+    exchange = _exchange_of(number)
     if exchange._rows is not None:
         rows = exchange._rows
     else:  # compact, on the CPU: as many as come
@@ -214,16 +204,16 @@ def _parts_of(exchange, rows, on_gpu):
 
 def _combine(state, expert_out, routes, number, precision, weighted):
     plan, topk_ids, topk_weights, given_weights = routes
-    exchange = _graph_of(number).exchange()
+    exchange = _exchange_of(number)
     weights = None if given_weights is None else given_weights.detach().contiguous()
-    plan, out = plan_of(exchange, plan, topk_ids, topk_weights), expert_out.detach().contiguous()
+    plan, out = _plan_of(exchange, plan, topk_ids, topk_weights), expert_out.detach().contiguous()
     if exchange._rows is None and out.shape[0] > plan._rows_shape[0]:
         out = out[:plan._rows_shape[0]]
     return exchange.combine(out, plan, weights, precision=precision, weighted=weighted)
 
 
 def _fake_combine(state, expert_out, routes, number, precision, weighted):
-    exchange = _graph_of(number).exchange()
+    exchange = _exchange_of(number)
     lanes = (exchange.topk,) if precision == "lanes" else ()
     return expert_out.new_empty((routes[1].shape[0], *lanes, exchange.hidden), dtype=_DTYPES[exchange.output])
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <weft/moe/number.hpp>
+#include <weft/moe/row.hpp>
 
 #include "src/gpu/moe/receive_headers.cuh"
 
@@ -275,10 +276,9 @@ template <typename Word, typename Path>
 __device__ Word* scale_word(const Receiving<Path>& receiving, std::int32_t index, std::size_t i) {
   if constexpr (!Path::kByRank) {
     if (const std::uint32_t column = receiving.exchange.column; column > 0) {
-      const std::uint32_t expert = static_cast<std::uint32_t>(index) / column;
-      const std::uint32_t row = static_cast<std::uint32_t>(index) - expert * column;
       const std::size_t words = receiving.exchange.shape.row.scale_bytes / sizeof(Word);
-      return at<Word>(receiving.call.row_scales, 0) + (expert * words + i) * column + row;
+      return at<Word>(receiving.call.row_scales, 0) +
+             weft::moe::word_by_column(static_cast<std::uint32_t>(index), i, words, column);
     }
   }
   return at<Word>(scales_of_row(receiving, index), 0) + i;
