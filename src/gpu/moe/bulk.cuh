@@ -31,7 +31,7 @@ inline __device__ void fence_global_for_bulk() {
   WEFT_MOE_BULK("fence.proxy.async.global;" :: : "memory");
 }
 
-// Each thread: what it wrote to shared memory.
+// Each thread: what it wrote to shared memory, before the engine reads it; what it read there, before the engine writes it.
 inline __device__ void fence_shared_for_bulk() {
   WEFT_MOE_BULK("fence.proxy.async.shared::cta;" :: : "memory");
 }

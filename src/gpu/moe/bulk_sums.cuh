@@ -93,6 +93,7 @@ __device__ bool store_sum_by_bulk(const Belt<Memory>& belt,
     }
     belt.await(0);
     store_sum_of_piece<kWeighs>({loaded, terms, pitch, some}, to + first, seen);
+    fence_shared_for_bulk();
     __syncwarp();  // all have read the piece, and the phase
     if (lane() == 0) {
       belt.taken(0);
