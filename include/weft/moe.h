@@ -276,6 +276,40 @@ WEFT_EXPORT int weft_moe_combine_on_stream(weft_moe_t exchange,
 WEFT_EXPORT int weft_moe_sources_on_stream(
     weft_moe_t exchange, const void* plan, int32_t* ranks, int32_t* tokens, weft_stream_t stream);
 
+/* Where this PE's tokens go, of which programs ask before a dispatch. All arrays are in GPU memory, and belong to the caller. */
+typedef struct weft_moe_destinations {
+  int tokens;
+  int topk;    /* 1 .. 32 */
+  int experts; /* ranks .. 4096 */
+  int ranks;   /* 1 .. 64 */
+  const int64_t*
+      topk_ids; /* [tokens][topk]; what is no expert's is passed over, and an expert that a token names twice counts once */
+  int32_t* tokens_of_rank;   /* [ranks] */
+  int32_t* tokens_of_expert; /* [experts] */
+  uint8_t* is_in_rank;       /* [tokens][ranks]: 1, or 0 */
+} weft_moe_destinations;
+
+/* Fills the arrays, by one kernel. No exchange is needed. */
+WEFT_EXPORT int weft_moe_count_destinations_on_stream(const weft_moe_destinations* destinations,
+                                                      weft_stream_t stream);
+
+/* Experts and weights of the rows of a WEFT_MOE_RANK_COMPACT dispatch, for programs that want ids of 64 bits, rows beyond those that came
+ * marked, or counts by expert. All arrays are in GPU memory, and belong to the caller. */
+typedef struct weft_moe_row_routes {
+  int rows; /* to be shown, also more than the dispatch has room for */
+  int64_t*
+      ids; /* [rows][topk]: local experts; -1 for those of other ranks, and in rows that did not come */
+  float* weights; /* [rows][topk], 0 where the id is -1; or NULL */
+  int64_t*
+      counts; /* [local experts + 1]: the rows that name each expert, then those that came; or NULL */
+} weft_moe_row_routes;
+
+/* Fills `routes` from what a dispatch has left in `rows`, by one kernel behind it. */
+WEFT_EXPORT int weft_moe_row_routes_on_stream(weft_moe_t exchange,
+                                              const weft_moe_rows* rows,
+                                              const weft_moe_row_routes* routes,
+                                              weft_stream_t stream);
+
 /* As weft_moe_refuse; the peers learn only that this PE refused, not the reason. */
 WEFT_EXPORT int weft_moe_refuse_on_stream(weft_moe_t exchange,
                                           weft_moe_step step,

@@ -240,6 +240,24 @@ struct Exchange {
     });
   }
 
+  // rows: ids, weights, offsets. shown: ids, weights, counts, for `count` rows.
+  void row_routes_on_stream(const std::array<Address, 3>& rows,
+                            int count,
+                            const std::array<Address, 3>& shown,
+                            Address stream) const {
+    weft_moe_rows given{};
+    given.ids = at<std::int32_t>(rows[0]);
+    given.weights = at<float>(rows[1]);
+    given.offsets = at<std::int64_t>(rows[2]);
+    const weft_moe_row_routes routes{.rows = count,
+                                     .ids = at<std::int64_t>(shown[0]),
+                                     .weights = at<float>(shown[1]),
+                                     .counts = at<std::int64_t>(shown[2])};
+    run("weft.moe.Exchange.dispatch", [&] {
+      return weft_moe_row_routes_on_stream(handle, &given, &routes, at<CUstream_st>(stream));
+    });
+  }
+
   [[nodiscard]] std::vector<bool> active(std::size_t ranks) const {
     std::vector<std::uint8_t> active(ranks);
     run("weft.moe.Exchange.active", [&] { return weft_moe_active(handle, active.data()); });
@@ -247,9 +265,27 @@ struct Exchange {
   }
 };
 
+// numbers: tokens, topk, experts, ranks. addresses: ids, then tokens of ranks, tokens of experts, and whether each is in a rank.
+void count_destinations(const std::array<int, 4>& numbers,
+                        const std::array<Address, 4>& addresses,
+                        Address stream) {
+  const weft_moe_destinations destinations{.tokens = numbers[0],
+                                           .topk = numbers[1],
+                                           .experts = numbers[2],
+                                           .ranks = numbers[3],
+                                           .topk_ids = at<std::int64_t>(addresses[0]),
+                                           .tokens_of_rank = at<std::int32_t>(addresses[1]),
+                                           .tokens_of_expert = at<std::int32_t>(addresses[2]),
+                                           .is_in_rank = at<std::uint8_t>(addresses[3])};
+  run("weft.moe", [&] {
+    return weft_moe_count_destinations_on_stream(&destinations, at<CUstream_st>(stream));
+  });
+}
+
 }  // namespace
 
 void register_moe(nb::module_& module) {
+  module.def("moe_count_destinations", &count_destinations);
   nb::class_<Plan>(module, "MoePlan").def(nb::init<>());
   nb::class_<Exchange>(module, "MoeExchange")
       .def(nb::init<const std::optional<Team*>&, const std::array<int, 15>&, double>(),
@@ -270,6 +306,7 @@ void register_moe(nb::module_& module) {
       .def("rejoin", &Exchange::rejoin)
       .def("sources", &Exchange::sources)
       .def("sources_on_stream", &Exchange::sources_on_stream)
+      .def("row_routes_on_stream", &Exchange::row_routes_on_stream)
       .def("active", &Exchange::active);
 }
 

@@ -89,6 +89,36 @@ struct Sources {
 
 [[nodiscard]] int find_sources(const Exchange& exchange, const Sources& call, weft_stream_t stream);
 
+// The arrays are those of weft_moe_destinations, in GPU memory.
+struct Destinations {
+  const std::int64_t* ids = nullptr;
+  std::uint32_t tokens = 0;
+  std::uint32_t topk = 1;
+  std::int32_t experts = 1;
+  std::int32_t* of_rank = nullptr;
+  std::int32_t* of_expert = nullptr;
+  std::uint8_t* is_in_rank = nullptr;
+};
+
+[[nodiscard]] int count_destinations(const Destinations& call,
+                                     std::int32_t ranks,
+                                     weft_stream_t stream);
+
+// Those of weft_moe_row_routes, and of the weft_moe_rows that they show. Its ids have room for as many rows as *row_count says.
+struct RowRoutes {
+  const std::int32_t* ids = nullptr;
+  const float* weights = nullptr;
+  const std::int64_t* row_count = nullptr;
+  std::uint32_t topk = 1;
+  std::uint32_t experts = 0;  // of this rank
+  std::uint32_t rows = 0;     // that are shown
+  std::int64_t* shown_ids = nullptr;
+  float* shown_weights = nullptr;
+  std::int64_t* counts = nullptr;
+};
+
+[[nodiscard]] int show_row_routes(const RowRoutes& call, weft_stream_t stream);
+
 // In place of the send of a dispatch or a combine that this PE cannot make, and of its receive.
 [[nodiscard]] int refuse(const Exchange& exchange, weft_moe_step step, weft_stream_t stream);
 

@@ -350,6 +350,25 @@ int weft_moe_sources_on_stream(
                  [&] { gpu_engine_of(exchange).sources(plan, ranks, tokens, stream); });
 }
 
+int weft_moe_count_destinations_on_stream(const weft_moe_destinations* destinations,
+                                          weft_stream_t stream) {
+  return guarded("weft_moe_count_destinations_on_stream", [&] {
+    require_handle(destinations);
+    weft::moe::engine::count_destinations(*destinations, stream);
+  });
+}
+
+int weft_moe_row_routes_on_stream(weft_moe_t exchange,
+                                  const weft_moe_rows* rows,
+                                  const weft_moe_row_routes* routes,
+                                  weft_stream_t stream) {
+  return guarded("weft_moe_row_routes_on_stream", [&] {
+    require_handle(rows);
+    require_handle(routes);
+    gpu_engine_of(exchange).row_routes(*rows, *routes, stream);
+  });
+}
+
 int weft_moe_set_blocks(weft_moe_t exchange, int blocks) {
   return guarded("weft_moe_set_blocks", [&] {
     if (blocks < 0) {

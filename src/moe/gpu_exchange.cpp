@@ -16,11 +16,6 @@
 #include "src/moe/groups.hpp"
 
 namespace weft::moe::engine {
-namespace {
-
-constexpr std::uintptr_t kAlignment = 16;
-
-}  // namespace
 
 GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     : config_(config),
@@ -194,7 +189,7 @@ void GpuExchange::require(Step step, const char* wanted) const {
   }
 }
 
-void GpuExchange::enqueued(int error) const {
+void enqueued(int error) {
   if (error != 0) {
     fail(Status::Internal, "enqueuing it on the stream failed: {}",
          gpu::on_stream::words_of(error));
@@ -398,17 +393,6 @@ void GpuExchange::combine(weft_moe_phase phase,
   });
   enqueued(gpu::moe::combine(exchange_, call, grid(), stream));
   step_ = receives ? Step::Idle : Step::Combining;
-}
-
-void GpuExchange::sources(const void* plan,
-                          std::int32_t* ranks,
-                          std::int32_t* tokens,
-                          weft_stream_t stream) {
-  memory_checks_.require("plan", plan, kAlignment);
-  memory_checks_.require("ranks", ranks, alignof(std::int32_t));
-  memory_checks_.require("tokens", tokens, alignof(std::int32_t));
-  enqueued(gpu::moe::find_sources(
-      exchange_, {static_cast<const std::byte*>(plan), ranks, tokens, shape().rows_max}, stream));
 }
 
 // ---- Ranks that leave and come back

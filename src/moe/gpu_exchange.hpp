@@ -20,6 +20,14 @@
 
 namespace weft::moe::engine {
 
+inline constexpr std::uintptr_t kAlignment = 16;  // of rows and plans
+
+// Throws what a launch returned, unless it is 0.
+void enqueued(int error);
+
+// Checks the arguments, and enqueues the kernel. Needs no exchange.
+void count_destinations(const weft_moe_destinations& destinations, weft_stream_t stream);
+
 class GpuExchange {
  public:
   // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards. Throws if that of a rank of this
@@ -38,6 +46,9 @@ class GpuExchange {
                weft_stream_t stream);
   void refuse(weft_moe_step step, weft_stream_t stream);
   void sources(const void* plan, std::int32_t* ranks, std::int32_t* tokens, weft_stream_t stream);
+  void row_routes(const weft_moe_rows& rows,
+                  const weft_moe_row_routes& routes,
+                  weft_stream_t stream) const;
   // Both between calls, with the streams synchronized.
   void leave_out(std::size_t rank);
   void rejoin();
@@ -62,7 +73,6 @@ class GpuExchange {
   // Throws, after the peers were told, where `check` throws.
   template <typename Check>
   void checked(weft_moe_step step, weft_stream_t stream, Check&& check);
-  void enqueued(int error) const;
   [[nodiscard]] gpu::moe::Grid grid() const;
   [[nodiscard]] gpu::moe::Record& record() const;
   [[nodiscard]] std::uint64_t missing() const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/device/moe_pair.cuh"
+#include "tests/device/moe_routes.cuh"
 #include "tests/multi/programs/sent_counts.hpp"
 
 namespace {
@@ -54,6 +55,10 @@ void run_case(const Sizes& sizes,
     gpu.fetch(found);
     compare(pair, expected, found, what.c_str());
     compare_sources(pair, plan, gpu, what.c_str());
+    compare_destinations(sizes, tokens.ids, tokens.count, suite::pe_count(), what.c_str());
+    if (sizes.layout == WEFT_MOE_RANK_COMPACT) {
+      compare_row_routes(pair, expected, gpu, what.c_str());
+    }
     if (pair.is_by_rank()) {
       compare_combine(pair, tokens, plan, gpu,
                       {WEFT_MOE_REDUCED, WEFT_MOE_UNWEIGHTED, round % 2 == 1}, what);
@@ -191,6 +196,45 @@ DEVICE_TEST(moe_columns, "scales that lie column by column") {
                  2);
       }
     }
+  }
+}
+
+DEVICE_TEST(moe_destinations, "where tokens go, also without an exchange, and what is refused") {
+  for (const int ranks : {1, 3, 16, 64}) {
+    for (const int topk : {1, 3, 8, 32}) {
+      Sizes sizes = bfloat16_rows(1030, 8, 100, topk, WEFT_MOE_RANK_COMPACT, 0.2);
+      Tokens tokens = make_tokens(sizes, 0, 3);  // as many as may be
+      tokens.ids[0] = 100;                       // no expert's
+      tokens.ids[1] = std::int64_t{1} << 40;
+      const std::string what = "k" + std::to_string(topk);
+      compare_destinations(sizes, tokens.ids, tokens.count, ranks, what.c_str());
+      compare_destinations(sizes, tokens.ids, 0, ranks, what.c_str());
+    }
+  }
+  Array<std::int32_t> room(64, Where::Own);
+  const auto refused = [&](int topk, int experts, int ranks, std::int32_t* of_rank,
+                           const char* why) {
+    const weft_moe_destinations wrong{0,       topk,    experts,    ranks,
+                                      nullptr, of_rank, room.get(), nullptr};
+    const int status = weft_moe_count_destinations_on_stream(&wrong, nullptr);
+    if (status != WEFT_INVALID_ARGUMENT ||
+        std::string(weft_last_error()).find(why) == std::string::npos) {
+      suite::fail("status %d, and %s is not in: %s", status, why, weft_last_error());
+    }
+  };
+  refused(33, 8, 2, room.get(), "topk is 33");
+  refused(2, 1, 2, room.get(), "experts is 1; give 2 to 4096");
+  refused(2, 80, 65, room.get(), "ranks is 65");
+  refused(2, 8, 2, nullptr, "tokens_of_rank is missing");
+  Sizes sizes = few_tokens();
+  sizes.layout = WEFT_MOE_EXPERT_PADDED;
+  const Pair pair(sizes);
+  const weft_moe_rows rows{};
+  const weft_moe_row_routes routes{};
+  if (weft_moe_row_routes_on_stream(pair.device(), &rows, &routes, nullptr) !=
+          WEFT_INVALID_ARGUMENT ||
+      std::string(weft_last_error()).find("WEFT_MOE_RANK_COMPACT") == std::string::npos) {
+    suite::fail("routes of rows of another layout: %s", weft_last_error());
   }
 }
 

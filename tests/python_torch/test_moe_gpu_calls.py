@@ -86,3 +86,21 @@ def test_the_engine_gets_the_addresses_of_what_the_result_shows(programs, layout
             (rows, given_weights, to, plan, stream), (phase, _, _) = exchange._core.told[1]
             assert rows == out.data_ptr() and to == sums.data_ptr() and sums.shape == (3, 256) and (phase, stream) == (0, 77)
 """)
+
+
+def test_the_routes_of_rows_are_those_of_the_result(programs):
+    programs.ok(1, """
+        with weft.init():
+            payload, scales, layout = "fp8_e4m3", "float32", "rank_compact"
+""" + BODY.replace("\n    ", "\n            ") + """
+            exchange._core.row_routes_on_stream = lambda *told: exchange._core.told.append(told)
+            result = exchange.dispatch(x, ids, weights, given)
+            shown, shown_weights, counts = (torch.empty(*shape, dtype=kind) for shape, kind in (
+                ((70, 2), torch.int64), ((70, 2), torch.float32), ((5,), torch.int64)))
+            for of_rows in ((shown_weights, counts), (None, None)):
+                exchange.show_row_routes(result, shown, *of_rows)
+                rows, count, to, stream = exchange._core.told[-1]
+                assert rows == (result.ids.data_ptr(), result.weights.data_ptr(), result.offsets.data_ptr())
+                assert (count, stream) == (70, 77)
+                assert to == (shown.data_ptr(), *(0 if each is None else each.data_ptr() for each in of_rows))
+""")

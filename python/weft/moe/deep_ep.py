@@ -15,9 +15,11 @@ import dataclasses
 import functools
 import sys
 
+import numpy
 import torch
 
 from .. import arrays, errors, job, operations
+from . import row_routes
 from .exchange import Exchange
 
 
@@ -134,7 +136,8 @@ class Buffer:
                                          "PEs; give a group of all of them")
         self._exchanges = {}
         self._limits = {"timeout": timeout, "on_timeout": "mask" if enable_shrink else "error"}
-        self._most = arrays.zeros(2, "int64")
+        most = arrays.zeros(2, "int64")
+        self._most, self._shown_most = (most[0:1], most[1:2]), numpy.asarray(most)
 
     def destroy(self):
         """Collective."""
@@ -170,15 +173,8 @@ class Buffer:
                             allocate_on_comm_stream=False):
         """(tokens for each rank, None, tokens for each expert, is_token_in_rank [tokens, ranks], event)."""
         _wait_for(previous_event)
-        in_expert = _experts_of(topk_idx, num_experts)
-        share, longer = divmod(num_experts, self.group_size)
-        if longer:
-            runs = [share + (rank < longer) for rank in range(self.group_size)]
-            in_rank = torch.stack([run.any(1) for run in in_expert.split(runs, 1)], 1)
-        else:
-            in_rank = in_expert.unflatten(1, (self.group_size, share)).any(2)
-        return (in_rank.sum(0, dtype=torch.int32), None, in_expert.sum(0, dtype=torch.int32), in_rank,
-                _overlap(async_finish))
+        of_rank, of_expert, in_rank = row_routes.destinations(topk_idx, num_experts, self.group_size)
+        return of_rank, None, of_expert, in_rank, _overlap(async_finish)
 
     def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
                  num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0,
@@ -206,28 +202,25 @@ class Buffer:
                                   layout="rank_compact", device=rows.device.type)
         given = _bytes_of(scales, rows.shape[1]) if are_packed else None if scales is None else scales.contiguous()
         exchange.set_blocks(Buffer.num_sms)
-        exchange._marks_empty = True
         got = exchange.dispatch(rows, topk_idx, topk_weights, given)
-        count = num_worst_tokens or _count(exchange, got)
+        if handle is None:
+            ids, weights, counts, count = row_routes.of_rows(exchange, got, num_worst_tokens, topk_weights is not None)
+            handle = got.plan, exchange, most, rows.shape[1], experts, count
+            counts = [-(-rows // expert_alignment) * expert_alignment for rows in counts or ()]
+        else:
+            ids = weights = counts = None
+            count = num_worst_tokens or handle[5]
         received = _first(got.x, count)
         if scales is not None:
             received = received, _scales(_first(got.scales, count), are_packed, are_packed)
-        if handle is not None:
-            return received, None, None, None, None, _overlap(async_finish)
-        ids = _first(got.ids, count).long()
-        if not rows.is_cuda or count > len(got.ids):  # else the exchange has marked the rows that did not come
-            ids = torch.where((torch.arange(count, device=rows.device) < got.offsets[-1])[:, None], ids, -1)
-        weights = None if topk_weights is None else torch.where(ids >= 0, _first(got.weights, count), 0.0)
-        counts = [] if num_worst_tokens else [-(-rows // expert_alignment) * expert_alignment for rows in
-                                              _experts_of(ids, exchange.local_experts).sum(0).tolist()]
-        return received, ids, weights, counts, (got.plan, exchange, most, rows.shape[1], experts), _overlap(async_finish)
+        return received, ids, weights, counts, handle if ids is not None else None, _overlap(async_finish)
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
                 allocate_on_comm_stream=False):
         """(sums [tokens, hidden], sums of topk_weights [tokens, topk] or None, event). x: the rows that dispatch gave, which
         the caller has reduced over its experts. bias: a tensor, or two, that are added."""
         _wait_for(previous_event)
-        plan, exchange, most, hidden, experts = handle
+        plan, exchange, most, hidden, experts, _ = handle
         topk = plan.topk_ids.shape[1]
         exchange.set_blocks(Buffer.num_sms)
         sums = exchange.combine(x.contiguous(), _of_columns(plan, len(x), hidden))
@@ -323,17 +316,16 @@ class Buffer:
     # ---- Exchanges
 
     def _exchange(self, **sizes):
-        key = tuple(sorted(sizes.items(), key=lambda item: item[0]))
+        key = tuple(sizes.items())
         if key not in self._exchanges:
             self._exchanges[key] = Exchange(**sizes, **self._limits)
         return self._exchanges[key]
 
     def _max_tokens(self, tokens):
         """The same on all ranks: enough for the rank with the most, rounded up so that few exchanges are made."""
-        import numpy
-        numpy.asarray(self._most)[1] = tokens
-        operations.world.reduce(self._most[0:1], self._most[1:2], "max")
-        return max(16, 1 << (int(numpy.asarray(self._most)[0]) - 1).bit_length())
+        self._shown_most[1] = tokens
+        operations.world.reduce(*self._most, "max")
+        return max(16, 1 << (int(self._shown_most[0]) - 1).bit_length())
 
 
 @dataclasses.dataclass
@@ -424,18 +416,6 @@ def _bytes_of(scales, hidden):
 def _wait_for(event):
     if event is not None:
         event.current_stream_wait()
-
-
-def _experts_of(ids, experts):
-    """bool [tokens, experts]: which experts each token names."""
-    named = torch.zeros(len(ids), experts + 1, dtype=torch.bool, device=ids.device)
-    return named.scatter_(1, ids % (experts + 1), True)[:, :experts]  # -1 is the last column
-
-
-def _count(exchange, got):
-    """How many rows came. On a GPU the stream is waited for, and what its kernels found is raised."""
-    exchange.check()
-    return int(got.offsets[-1])
 
 
 def _first(rows, count):

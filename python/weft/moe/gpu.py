@@ -29,6 +29,13 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 # torch's quick way to the current stream's handle, where it has it.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+
+
+def stream_of(device):
+    """The handle of torch's current stream on that GPU, a number."""
+    return _raw_stream(device) if _raw_stream is not None else torch.cuda.current_stream(device).cuda_stream
+
+
 _ALIGNMENT = 256
 _IN_PLACE = ("x", "scales", "ids", "weights")  # in the order of the addresses that a dispatch returns
 _OUTPUTS = 8  # beside them
@@ -38,19 +45,19 @@ _PARTS = frozenset(("x", "scales", "row_scales", "ids", "weights", "counts", "of
 class GpuResult(Result):
     """As weft.moe.Result. Its tensors are made when they are first looked at: making one takes the CPU as long as a launch."""
 
-    def __init__(self, exchange, block, places, plan):
-        self._source, self.plan = (exchange, block, places), plan
+    def __init__(self, exchange, places, plan):
+        self._source, self.plan = (exchange, places), plan
 
     def __getattr__(self, name):
         if name not in _PARTS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        exchange, block, places = self._source
-        value = self.__dict__[name] = exchange._part(name, block, places)
+        exchange, places = self._source
+        value = self.__dict__[name] = exchange._part(name, self.plan.memory, places)
         return value
 
 
 class GpuPlan(Plan):
-    """As weft.moe.Plan. Its memory is on the GPU."""
+    """As weft.moe.Plan. Its memory is on the GPU, at the beginning of a block that has the parts of the Result behind it."""
 
     def __init__(self, memory, topk_ids, topk_weights):
         super().__init__(memory, topk_ids, topk_weights)
@@ -59,8 +66,6 @@ class GpuPlan(Plan):
 
 class GpuExchange(Exchange):
     """weft.moe.Exchange(device="cuda")."""
-
-    _marks_empty = False  # rank_compact: ids behind the rows that came are -1
 
     @staticmethod
     def _find_gpu(device):
@@ -86,7 +91,7 @@ class GpuExchange(Exchange):
         self._lay_out_block()
 
     def _lay_out_block(self):
-        """All of a Result but x is one piece of memory: {name: (type, shape, strides, first element)}."""
+        """The plan and all of a Result but x are one piece of memory: {name: (type, shape, strides, first element)}."""
         parts = self.ranks if self._is_by_rank else self.local_experts
         shapes = {"counts": (torch.int32, (parts,)), "offsets": (torch.int64, (parts + 1,))}
         if self.layout != "rank_major":
@@ -96,7 +101,7 @@ class GpuExchange(Exchange):
                 shapes["ids"] = torch.int32, (*self._rows, *lanes)
             if self._scale_bytes:
                 shapes["scales"] = torch.uint8, (*self._rows, self._scale_bytes)
-        self._places, end = {}, 0
+        self._places, end = {}, self._plan_bytes
         for name, (dtype, shape) in shapes.items():
             begin = (end + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
             end = begin + math.prod(shape) * dtype.itemsize
@@ -108,9 +113,7 @@ class GpuExchange(Exchange):
         self._block_bytes = -(-end // _ALIGNMENT) * _ALIGNMENT
 
     def _stream(self):
-        if _raw_stream is not None:
-            return _raw_stream(self._device)
-        return torch.cuda.current_stream(self.device).cuda_stream
+        return stream_of(self._device)
 
     # ---- Dispatch
 
@@ -132,7 +135,7 @@ class GpuExchange(Exchange):
         except Error:
             self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
             raise
-        plan = self._plan_over(self._empty((self._plan_bytes,), torch.uint8), ids, weights)
+        plan = self._plan_over(self._empty((self._block_bytes,), torch.uint8), ids, weights)
         if phase == "both":
             return self._receive(given, plan, phase, out)
         self._enqueue_dispatch("send", given, plan, (0,) * 6)
@@ -205,8 +208,9 @@ class GpuExchange(Exchange):
         """As dispatch with phase "send", in a layout that copies rows. Returns the Result that _receive_later fills; its tensors are
         there already."""
         self.dispatch(x, topk_ids, phase="send")
-        rows, block, found = self._room(None)
-        result = self._shown(rows, block, None, self._sending[2])
+        plan = self._sending[2]
+        rows, found = self._room(plan, None)
+        result = self._shown(rows, None, plan)
         result.found = found
         return result
 
@@ -217,22 +221,20 @@ class GpuExchange(Exchange):
         self._enqueue_dispatch("recv", given, plan, result.found)
 
     def _receive(self, given, plan, phase, out):
-        rows, block, found = self._room(out)
-        return self._shown(rows, block, self._enqueue_dispatch(phase, given, plan, found), plan)
+        rows, found = self._room(plan, out)
+        return self._shown(rows, self._enqueue_dispatch(phase, given, plan, found), plan)
 
-    def _room(self, out):
-        """What a dispatch fills: rows, unless they stay in place; the block of all else; and the addresses in them."""
+    def _room(self, plan, out):
+        """What a dispatch fills: rows, unless they stay in place; and the addresses in them and in the block."""
         dtype, columns = self._row_of_x
-        block, rows = self._empty((self._block_bytes,), torch.uint8), None
-        if self._marks_empty:
-            block.fill_(255)
+        rows = None
         if self.layout != "rank_major":
             rows = self._empty((*self._rows, columns), dtype) if out is None else out
-        base = block.data_ptr()
-        return rows, block, (_address(rows), *[0 if begin is None else base + begin for begin in self._begins])
+        base = plan.memory.data_ptr()
+        return rows, (_address(rows), *[0 if begin is None else base + begin for begin in self._begins])
 
-    def _shown(self, rows, block, places, plan):
-        result = GpuResult(self, block, places, plan)
+    def _shown(self, rows, places, plan):
+        result = GpuResult(self, places, plan)
         if rows is not None:
             result.x = rows
         return result
@@ -372,6 +374,14 @@ class GpuExchange(Exchange):
         self._core.sources_on_stream(plan.memory.data_ptr(), ranks.data_ptr(), tokens.data_ptr(), self._stream())
         rows = plan._rows_shape[:-1]
         return tuple(tensor[:math.prod(rows)].view(rows) for tensor in (ranks, tokens))
+
+    def show_row_routes(self, result, ids, weights, counts):
+        """In rank_compact, from the Result of a dispatch, as the stream fills them: ids of int64, -1 also in rows that did not come;
+        float32 weights, 0 where an id is -1; and int64 counts, of rows for each local expert, and of all. ids: [rows, topk], also more
+        rows than Result.x has; weights and counts may be None."""
+        base, (_, ids_at, weights_at, _, offsets_at) = result.plan.memory.data_ptr(), self._begins
+        self._core.row_routes_on_stream((base + ids_at, base + weights_at, base + offsets_at), len(ids),
+                                        (ids.data_ptr(), _address(weights), _address(counts)), self._stream())
 
     def refuse(self, step, reason):
         """As weft.moe.Exchange.refuse; the others hear who refused, not why."""

@@ -107,9 +107,9 @@ class _Owner:
         self.__array_interface__ = self._bytes.__array_interface__
 
 
-def _tensor_of(plan):
+def _tensor_of(exchange, plan):
     if hasattr(plan, "memory"):
-        return plan.memory
+        return plan.memory[:exchange._plan_bytes]
     owner = _Owner(plan)
     _owners[owner.number] = owner
     return torch.from_numpy(numpy.asarray(owner))  # whose base is the owner
@@ -152,7 +152,7 @@ def _parts_here(state, x, scales, routes, number, rows):
     parts = [_own(getattr(result, name), stays) for name in _PARTS]
     if exchange._rows is None and rows is not None:
         parts[:5] = [_lengthened(part, rows, -1 if name == "ids" else 0) for name, part in zip(_PARTS, parts[:5])]
-    return (*parts, _tensor_of(result.plan))
+    return (*parts, _tensor_of(exchange, result.plan))
 
 
 def _lengthened(part, rows, value):

@@ -21,8 +21,9 @@ struct Kernels {
   int (*refuse)(const Exchange& exchange, weft_moe_step step, weft_stream_t stream);
 };
 
-// sources.cu. Returns CUDA's error.
+// sources.cu and destinations.cu. Return CUDA's error.
 [[nodiscard]] int load_sources();
+[[nodiscard]] int load_destinations();
 
 extern const Kernels kKernelsInNode;        // in_node.cu
 extern const Kernels kKernelsBetweenNodes;  // between_nodes.cu

@@ -21,6 +21,8 @@ Residency residency() {
   check(static_cast<cudaError_t>(inside.error == 0 ? between.error : inside.error),
         "loading the kernels of weft::moe");
   check(static_cast<cudaError_t>(load_sources()), "loading the kernel that finds sources");
+  check(static_cast<cudaError_t>(load_destinations()),
+        "loading the kernels that count destinations");
   int gpu = 0;
   Residency found{std::min(inside.blocks, between.blocks), 0};
   check(cudaGetDevice(&gpu), "cudaGetDevice");

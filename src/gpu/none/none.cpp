@@ -244,6 +244,16 @@ int find_sources(const Exchange& /*exchange*/, const Sources& /*call*/, weft_str
   fail_absent();
 }
 
+int count_destinations(const Destinations& /*call*/,
+                       std::int32_t /*ranks*/,
+                       weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
+int show_row_routes(const RowRoutes& /*call*/, weft_stream_t /*stream*/) {
+  fail_absent();
+}
+
 int refuse(const Exchange& /*exchange*/, weft_moe_step /*step*/, weft_stream_t /*stream*/) {
   fail_absent();
 }

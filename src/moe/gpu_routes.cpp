@@ -1,0 +1,103 @@
+// What programs ask about routes in GPU memory: where tokens go, where rows came from, and which experts they name.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "src/base/error.hpp"
+#include "src/moe/gpu_exchange.hpp"
+
+namespace weft::moe::engine {
+namespace {
+
+struct Range {
+  const char* name;
+  int value;
+  int least;
+  int most;
+};
+
+}  // namespace
+
+void count_destinations(const weft_moe_destinations& destinations, weft_stream_t stream) {
+  constexpr auto kRanksMax = static_cast<int>(gpu::moe::kRanksMax);
+  const Range ranges[] = {
+      {"tokens", destinations.tokens, 0, 1 << 20},
+      {"topk", destinations.topk, 1, static_cast<int>(gpu::moe::kTopkMax)},
+      {"ranks", destinations.ranks, 1, kRanksMax},
+      {"experts", destinations.experts, std::clamp(destinations.ranks, 1, kRanksMax),
+       static_cast<int>(gpu::moe::kExpertsMax)}};
+  for (const Range& range : ranges) {
+    if (range.value < range.least || range.value > range.most) {
+      fail(Status::InvalidArgument, "{} is {}; give {} to {}", range.name, range.value, range.least,
+           range.most);
+    }
+  }
+  thread_local const GpuMemoryChecks checks;
+  if (destinations.tokens > 0) {
+    checks.require("topk_ids", destinations.topk_ids, alignof(std::int64_t));
+    checks.require("is_in_rank", destinations.is_in_rank, 1);
+  }
+  checks.require("tokens_of_rank", destinations.tokens_of_rank, alignof(std::int32_t));
+  checks.require("tokens_of_expert", destinations.tokens_of_expert, alignof(std::int32_t));
+  gpu::moe::Destinations call;
+  call.ids = destinations.topk_ids;
+  call.tokens = static_cast<std::uint32_t>(destinations.tokens);
+  call.topk = static_cast<std::uint32_t>(destinations.topk);
+  call.experts = destinations.experts;
+  call.of_rank = destinations.tokens_of_rank;
+  call.of_expert = destinations.tokens_of_expert;
+  call.is_in_rank = destinations.is_in_rank;
+  enqueued(gpu::moe::count_destinations(call, destinations.ranks, stream));
+}
+
+void GpuExchange::sources(const void* plan,
+                          std::int32_t* ranks,
+                          std::int32_t* tokens,
+                          weft_stream_t stream) {
+  memory_checks_.require("plan", plan, kAlignment);
+  memory_checks_.require("ranks", ranks, alignof(std::int32_t));
+  memory_checks_.require("tokens", tokens, alignof(std::int32_t));
+  enqueued(gpu::moe::find_sources(
+      exchange_, {static_cast<const std::byte*>(plan), ranks, tokens, shape().rows_max}, stream));
+}
+
+void GpuExchange::row_routes(const weft_moe_rows& rows,
+                             const weft_moe_row_routes& routes,
+                             weft_stream_t stream) const {
+  if (config_.layout != WEFT_MOE_RANK_COMPACT) {
+    fail(Status::InvalidArgument,
+         "the layout of the exchange is {}; routes of rows are those of WEFT_MOE_RANK_COMPACT",
+         static_cast<int>(config_.layout));
+  }
+  if (routes.rows < 0) {
+    fail(Status::InvalidArgument, "rows is {}; give a number of rows", routes.rows);
+  }
+  const gpu::moe::Shape& shape = exchange_.shape;
+  const auto optional = [&](const char* name, const void* address, std::uintptr_t alignment) {
+    if (address != nullptr) {
+      memory_checks_.require(name, address, alignment);
+    }
+  };
+  memory_checks_.require("rows.ids", rows.ids, alignof(std::int32_t));
+  memory_checks_.require("rows.weights", rows.weights, alignof(float));
+  memory_checks_.require("rows.offsets", rows.offsets, alignof(std::int64_t));
+  if (routes.rows > 0) {
+    memory_checks_.require("ids", routes.ids, alignof(std::int64_t));
+  }
+  optional("weights", routes.weights, alignof(float));
+  optional("counts", routes.counts, alignof(std::int64_t));
+  gpu::moe::RowRoutes call;
+  call.ids = rows.ids;
+  call.weights = rows.weights;
+  call.row_count = rows.offsets + shape.ranks();
+  call.topk = shape.topk;
+  call.experts = static_cast<std::uint32_t>(shape.map.count_of(exchange_.me));
+  call.rows = static_cast<std::uint32_t>(routes.rows);
+  call.shown_ids = routes.ids;
+  call.shown_weights = routes.weights;
+  call.counts = routes.counts;
+  enqueued(gpu::moe::show_row_routes(call, stream));
+}
+
+}  // namespace weft::moe::engine
