@@ -43,3 +43,37 @@ def test_rows_that_travel_by_node_are_those_that_travel_by_rank(programs, pes, n
 @pytest.mark.parametrize("node_size", ["0", "1", "2"])
 def test_repetitions_with_random_delays_give_the_same_bits(programs, node_size):
     run_cases(programs, 3, 40000, 8, repeats=20, WEFT_NODE_SIZE=node_size)
+
+
+@pytest.mark.parametrize("layout", ["expert_padded", "expert_compact", "rank_major", "rank_compact"])
+def test_tokens_from_a_bound_on_go_nowhere(programs, layout):
+    done = programs.ok(2, f"""
+    import numpy
+    import weft.moe as moe
+    with weft.init() as job:
+        exchange = moe.Exchange(max_tokens=8, hidden=16, experts=5, topk=2, payload="float32", layout={layout!r})
+        random = numpy.random.default_rng(job.pe)
+        x = random.standard_normal((6, 16), "float32")
+        ids, weights = random.integers(-1, 5, (6, 2)), random.random((6, 2), "float32")
+        for bound in (0, 2, numpy.int64(3), numpy.array([4]), 6, 100, None):
+            sums = []
+            count = 6 if bound is None else min(6, int(numpy.sum(bound)))
+            fewer = ids.copy()
+            fewer[count:] = -1
+            for of_ids, of_bound in ((fewer, None), (ids, bound)):
+                got = exchange.dispatch(x, of_ids, weights, bound=of_bound)
+                out = numpy.nan_to_num(got.x.copy())
+                sums.append((got.counts.copy(), got.offsets.copy(), exchange.combine(out, got.plan)))
+                plan = got.plan
+                del got
+            for one, other in zip(*sums):
+                assert numpy.array_equal(one, other), bound
+            assert not sums[1][2][count:].any() and plan.tokens == 6
+            again = exchange.dispatch(x, plan=plan)                    # along the same routes
+            assert numpy.array_equal(again.counts, sums[0][0])
+            exchange.combine(numpy.nan_to_num(again.x.copy()), again.plan)
+            del again
+        exchange.close()
+        say("done")
+    """)
+    assert done.lines() == ["done"] * 2

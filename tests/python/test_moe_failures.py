@@ -66,6 +66,9 @@ WRONG = [
     ("exchange.combine(out, plan, weights, precision='fp8')", "InvalidArgument",
      "with a multiple of 16 values, and these are 8 of float32; use 'reduced'"),
     ("exchange.dispatch(x, plan=5)", "InvalidArgument", "plan is int; give the plan of a Result"),
+    ("exchange.dispatch(x, ids, bound=-1)", "InvalidArgument", "bound is -1; give the number of tokens that are sent"),
+    ("exchange.dispatch(x, ids, bound=1.5)", "InvalidArgument", "bound is 1.5; give one integer"),
+    ("exchange.dispatch(x, plan=plan, bound=2)", "InvalidArgument", "plan and bound are given"),
     ("exchange.combine(out, plan, weights, out=frozen)",
      "InvalidArgument", "out is read-only; give an array that can be written"),
 ]

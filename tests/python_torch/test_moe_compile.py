@@ -48,25 +48,28 @@ def test_a_graph_keeps_the_order_of_calls_that_do_not_need_each_other(programs):
         exchange = moe.Exchange(max_tokens=16, hidden=HIDDEN, experts=EXPERTS, topk=TOPK, payload="float32")
 
         @torch.compile(fullgraph=True)
-        def step(first, second, ids, weights):
+        def step(first, second, ids, weights, bound):
             one = exchange.dispatch(first, ids, weights)
             two = exchange.dispatch(second, plan=one.plan)
             exchange.dispatch(first + second, ids)                    # whose result nobody needs
             big = exchange.combine(two.x * 3, two.plan)
             small = exchange.combine(one.x, one.plan, weights, precision="exact")
             lanes = exchange.combine(one.x, one.plan, precision="lanes")
-            return big, small, lanes, one.counts, one.offsets, one.weights
+            few = exchange.dispatch(first, ids, weights, bound=bound)
+            bounded_sums = exchange.combine(few.x, few.plan)
+            return big, small, lanes, one.counts, one.offsets, one.weights, bounded_sums
 
         for tokens in (4, 4, 7):  # the last compiles anew, on both PEs
             random = torch.Generator().manual_seed(10 * tokens + job.pe)
             first, second = torch.randn(2, tokens, HIDDEN, generator=random)
             ids = torch.rand(tokens, EXPERTS, generator=random).topk(TOPK).indices
             weights = torch.rand(tokens, TOPK, generator=random)
-            big, small, lanes, counts, offsets, row_weights = step(first, second, ids, weights)
+            big, small, lanes, counts, offsets, row_weights, bounded_sums = step(first, second, ids, weights, torch.tensor([2]))
             sums = weights.sum(1, keepdim=True)
             torch.testing.assert_close(big, 3 * second * sums)
             torch.testing.assert_close(small, first * sums)
             assert torch.equal(lanes, first[:, None].expand(-1, TOPK, -1))
+            assert not bounded_sums[2:].any() and torch.allclose(bounded_sums[:2], first[:2] * sums[:2])
             plain = exchange.dispatch(first, ids, weights)
             assert torch.equal(counts, plain.counts) and torch.equal(offsets, plain.offsets)
             for expert, count in enumerate(counts.tolist()):

@@ -100,6 +100,26 @@ with weft.init():
 """)
 
 
+def test_a_bound_on_the_gpu_is_read_by_each_replay(programs):
+    gpus(programs, 2, """
+with weft.init():
+    on_cpu, on_gpu = both()
+    x, ids, weights = given()
+    bound, on_this = torch.tensor([2], device="cuda"), [tensor.cuda() for tensor in (x, ids, weights)]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = on_gpu.dispatch(*on_this, bound=bound)
+        y = on_gpu.combine(result.x, result.plan)
+    for count in (0, 1, len(x), 3, 100):
+        bound.fill_(count)
+        graph.replay()
+        on_gpu.check()
+        a = on_cpu.dispatch(x, ids, weights, bound=count)
+        assert torch.equal(on_cpu.combine(a.x.clone(), a.plan), y.cpu()) and torch.equal(a.counts, result.counts.cpu())
+        del a
+""")
+
+
 @pytest.mark.parametrize("nodes", [{}, {"WEFT_NODE_SIZE": "1", "WEFT_NICS": "127.0.0.1"}], ids=["one_node", "nodes_of_one"])
 def test_training_has_the_gradients_of_the_cpu(programs, nodes):
     gpus(programs, 2, """
@@ -180,7 +200,10 @@ with weft.init():
                       (lambda: on_gpu.dispatch(x.cuda().T, ids.cuda()), "view with gaps"),
                       (lambda: on_gpu.dispatch(x.cuda()[:, :8].contiguous(), ids.cuda()), "[tokens, 256]"),
                       (lambda: on_gpu.dispatch(x.cuda().double(), ids.cuda()), "float64"),
-                      (lambda: on_gpu.dispatch(x.cuda(), ids.cuda().float()), "torch.int64")):
+                      (lambda: on_gpu.dispatch(x.cuda(), ids.cuda().float()), "torch.int64"),
+                      (lambda: on_gpu.dispatch(x.cuda(), ids.cuda(), bound=-1), "bound is -1"),
+                      (lambda: on_gpu.dispatch(x.cuda(), ids.cuda(), bound=torch.tensor([2])), "on cpu; give an integer"),
+                      (lambda: on_gpu.dispatch(x.cuda(), ids.cuda(), bound=torch.ones(2).cuda()), "bound is (2,) of torch.float32")):
         try:
             bad()
             raise SystemExit(f"no error with {text}")

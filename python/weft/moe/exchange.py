@@ -10,7 +10,7 @@ from .. import _cuda, arrays
 from ..errors import Error, Freed, InvalidArgument, NoCuda, WrongShape
 from ..native import core
 from .elements import LAYOUTS, PRECISIONS, SCALES, TYPES, Given, Held, choice, converted, like, numpy_dtype
-from .results import Plan, Result, routes_of
+from .results import Plan, Result, number_of, routes_of
 
 _STEPS = {"dispatch": 1, "combine": 2}
 _ON_TIMEOUT = {"error": 0, "mask": 1}
@@ -152,7 +152,7 @@ class Exchange:
 
     # ---- Dispatch
 
-    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both"):
+    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, bound=None, phase="both"):
         """Sends each row of x to the ranks that own its experts, and returns a Result with the rows received here.
 
         x: [tokens, hidden] of the payload's type, 0 to max_tokens tokens; bfloat16 as uint16 in numpy, fp8 and nvfp4 as
@@ -160,17 +160,19 @@ class Exchange:
         expert. topk_weights: [tokens, topk] floats, or None: then pass them to combine. scales: [tokens, blocks] for rows that
         are already quantised (nvfp4: bytes, with the row's float at the end, as weft/moe.h says).
         plan: of an earlier dispatch, in place of topk_ids (and of topk_weights, unless given).
+        bound: tokens from this number on go nowhere, for padded batches, and get zeros from combine. An integer, or an array with
+        one; on a GPU the stream reads it there, so graphs follow it. Not with a plan, which has its own.
         phase: "send" returns None when the arrays may be reused; "recv" then waits and returns the Result.
         """
         if self._is_compiled:
-            return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, phase)
+            return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, bound, phase)
         self._require("dispatch", phase)
         if phase == "recv":
             return self._receive_rows(*self._sending[1:])
         slot = self._dispatches % 2
         self._dispatches += 1
         try:
-            given = self._check_tokens((x, topk_ids, topk_weights, scales), plan, slot)
+            given = self._check_tokens((x, topk_ids, topk_weights, scales), plan, bound, slot)
         except Exception as error:  # also one of numpy or torch: the other PEs wait for this call
             self._core.refuse(_STEPS["dispatch"], str(error))
             raise
@@ -181,14 +183,14 @@ class Exchange:
         self._sending = ("dispatch", slot, Plan(core.MoePlan(), ids, weights), given_dtype, x.is_tensor)
         return self._receive_rows(*self._sending[1:]) if phase == "both" else None
 
-    def _check_tokens(self, tokens, plan, slot):
+    def _check_tokens(self, tokens, plan, bound, slot):
         x, topk_ids, topk_weights, scales = tokens
         held = self._held[slot]
         if held is not None and held() is not None:
             raise InvalidArgument(
                 f"weft.moe: dispatch {self._dispatches} needs the memory of dispatch {self._dispatches - 2}, and views of "
                 "that Result are alive; two results may live: delete the older one, or copy what is kept of it")
-        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan)
+        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan, bound)
         x = Given(x, "x")
         type_name = x.type_for(self.payload)
         columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
@@ -204,6 +206,8 @@ class Exchange:
             if array is not None and array.shape != (tokens, self.topk):
                 raise WrongShape(f"weft.moe: {name} has the shape {array.shape}, and [tokens, topk] = "
                                  f"{(tokens, self.topk)} is needed")
+        if bound is not None:
+            ids = numpy.where(numpy.arange(tokens)[:, None] < number_of(bound), ids, -1)
         return x, type_name, ids, weights, self._check_scales(scales, tokens)
 
     def _check_scales(self, scales, tokens):

@@ -20,8 +20,8 @@ from ..errors import Error, InvalidArgument, NoCuda, NotContiguous, WrongDevice,
 from ..native import core
 from .elements import PRECISIONS, TYPES, choice
 from .exchange import _GIVEN, _OF_DISPATCH, _STEPS, _UNWEIGHTED, Exchange, _integer
-from .operators import _DTYPES
-from .results import Plan, Result, routes_of
+from .operators import _DTYPES, bounded
+from .results import Plan, Result, number_of, routes_of
 
 _PHASE_NUMBERS = {"both": 0, "send": 1, "recv": 2}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
@@ -117,12 +117,12 @@ class GpuExchange(Exchange):
 
     # ---- Dispatch
 
-    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, phase="both", out=None):
+    def dispatch(self, x=None, topk_ids=None, topk_weights=None, scales=None, *, plan=None, bound=None, phase="both", out=None):
         """As weft.moe.Exchange.dispatch, with tensors on this PE's GPU: topk_ids of int64 (others are converted), topk_weights
         of float32. out: where the rows go and what Result.x is, all of its shape; for layouts that copy rows. Phase "send"
         does without it."""
         if self._is_compiled:
-            return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, phase, out)
+            return self._graph.dispatch((x, topk_ids, topk_weights, scales), plan, bound, phase, out)
         self._require("dispatch", phase)
         if phase == "recv":
             self._check_rows_out(out)
@@ -131,7 +131,7 @@ class GpuExchange(Exchange):
             return self._receive(given, plan, phase, out)
         try:
             self._check_rows_out(out)
-            given, ids, weights = self._check_tensors(x, topk_ids, topk_weights, scales, plan)
+            given, ids, weights = self._check_tensors(x, topk_ids, topk_weights, scales, plan, bound)
         except Error:
             self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
             raise
@@ -147,8 +147,8 @@ class GpuExchange(Exchange):
         plan._rows_shape = (*self._rows, self.hidden)
         return plan
 
-    def _check_tensors(self, x, topk_ids, topk_weights, scales, plan):
-        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan)
+    def _check_tensors(self, x, topk_ids, topk_weights, scales, plan, bound):
+        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan, bound)
         self._require_tensor(x, "x")
         type_name = self.payload if x.dtype in (torch.uint8, torch.int8) else _NAMES.get(x.dtype)
         if type_name is None:
@@ -167,7 +167,15 @@ class GpuExchange(Exchange):
             if scales.numel() * scales.element_size() != tokens * self._scale_bytes:
                 raise WrongShape(f"weft.moe: scales has {scales.numel() * scales.element_size()} bytes, and {self._scale_bytes} "
                                  f"for each of {tokens} tokens are needed")
-        return (x, type_name, scales), ids, weights
+        return (x, type_name, scales), ids if bound is None else self._bounded(ids, bound), weights
+
+    def _bounded(self, ids, bound):
+        if not isinstance(bound, torch.Tensor):
+            bound = number_of(bound)
+        elif bound.numel() != 1 or bound.dtype not in (torch.int32, torch.int64) or bound.get_device() != self._device:
+            raise InvalidArgument(f"weft.moe: bound is {tuple(bound.shape)} of {bound.dtype} on {bound.device}; give an integer, or a "
+                                  f"tensor with one, of torch.int32 or int64, on {self.device}")
+        return bounded(ids, bound)
 
     def _check_rows_out(self, out):
         if out is None:

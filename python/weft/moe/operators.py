@@ -60,11 +60,12 @@ class Graph:
         """That a dispatch asks for."""
         return self._most_rows if self.is_compiling() else None
 
-    def dispatch(self, given, plan, phase, out=None):
+    def dispatch(self, given, plan, bound, phase, out=None):
         """As Exchange.dispatch. Result.outputs is None: what is written there would be a copy, in a graph."""
         x, topk_ids, topk_weights, scales = given
         _require_both(phase, out)
-        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan)
+        topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan, bound)
+        topk_ids = topk_ids if bound is None else bounded(topk_ids, bound)
         *parts, found = torch.ops.weft_moe.dispatch(self.state, x, scales, [topk_ids, topk_weights], self.number, self.rows())
         x, scales, row_scales, ids, weights, counts, offsets = parts
         is_by_rank = ids.dim() > 1
@@ -81,6 +82,11 @@ class Graph:
             raise InvalidArgument("weft.moe: expert_out is missing; give rows in the shape of Result.x")
         routes = [plan._handle, plan.topk_ids, plan.topk_weights, topk_weights]
         return torch.ops.weft_moe.combine(self.state, expert_out, routes, self.number, precision, weighted)
+
+
+def bounded(ids, bound):
+    """ids [tokens, topk], with -1 for tokens from number `bound` on: an integer, or a tensor with one on the same device."""
+    return torch.where(torch.arange(len(ids), device=ids.device)[:, None] < bound, ids, -1)
 
 
 def _require_both(phase, out):

@@ -18,6 +18,7 @@ import torch
 
 from .. import arrays, errors, job, operations
 from .exchange import Exchange
+from .operators import bounded
 
 _UNIT = 16  # rows are a multiple of so many bytes
 _TIMEOUT_S = 300.0  # a rank may compile kernels meanwhile
@@ -345,9 +346,7 @@ def _bounded(indices, bound):
     indices = indices.to(torch.int64)
     if bound is None:
         return indices
-    bound = bound.to(device=indices.device, dtype=torch.int64) if isinstance(bound, torch.Tensor) else bound
-    is_within = torch.arange(len(indices), device=indices.device) < bound
-    return torch.where(is_within[:, None], indices, -1)
+    return bounded(indices, bound.to(device=indices.device, dtype=torch.int64) if isinstance(bound, torch.Tensor) else bound)
 
 
 def _padded(count):

@@ -1,6 +1,7 @@
 """Plan and Result: what dispatch gives."""
 
 import dataclasses
+import operator
 from typing import Any
 
 from ..errors import InvalidArgument
@@ -53,9 +54,11 @@ class Result:
     None."""
 
 
-def routes_of(x, topk_ids, topk_weights, plan):
+def routes_of(x, topk_ids, topk_weights, plan, bound):
     """(topk_ids, topk_weights) of a dispatch, for which a plan may stand."""
     if plan is not None:
+        if bound is not None:
+            raise InvalidArgument("weft.moe: plan and bound are given, and the routes of a plan have theirs; leave out one of both")
         if not isinstance(plan, Plan):
             raise InvalidArgument(f"weft.moe: plan is {type(plan).__name__}; give the plan of a Result")
         topk_ids = plan.topk_ids
@@ -64,3 +67,14 @@ def routes_of(x, topk_ids, topk_weights, plan):
         if value is None:
             raise InvalidArgument(f"weft.moe: {name} is missing; give x and topk_ids (or a plan)")
     return topk_ids, topk_weights
+
+
+def number_of(bound):
+    """A bound for tokens of the CPU: an integer, or an array with one."""
+    try:
+        number = operator.index(bound.item() if hasattr(bound, "item") else bound)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidArgument(f"weft.moe: bound is {bound!r}; give one integer") from error
+    if number < 0:
+        raise InvalidArgument(f"weft.moe: bound is {number}; give the number of tokens that are sent")
+    return number
