@@ -71,8 +71,14 @@ def normal_mode(tokens=4096):
     per_rank, _, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, EXPERTS)
     given = {"num_tokens_per_rank": per_rank, "is_token_in_rank": in_rank, "num_tokens_per_expert": per_expert, "topk_idx": ids,
              "topk_weights": weights, "num_worst_tokens": buffer.group_size * tokens}
+
+    def with_most():
+        deep_ep.Buffer.max_tokens = tokens
+        buffer.dispatch((x, scales), **given)
+
     return {"deep_ep: layout of 4,096 tokens": lambda: buffer.get_dispatch_layout(ids, EXPERTS),
-            "deep_ep: dispatch of 4,096 tokens": lambda: buffer.dispatch((x, scales), **given)}
+            "deep_ep: dispatch of 4,096 tokens": lambda: buffer.dispatch((x, scales), **given),
+            "deep_ep: dispatch of 4,096 tokens, max_tokens given": with_most}
 
 
 def report(job, name, tokens, us):

@@ -17,8 +17,11 @@ MODEL = """
 """
 
 
-def test_normal_dispatch_and_combine(programs):
-    programs.ok(3, MODEL + """
+@pytest.mark.parametrize("most", [None, 12])
+def test_normal_dispatch_and_combine(programs, most):
+    programs.ok(3, MODEL + f"""
+    deep_ep.install(max_tokens={most})
+""" + """
     with weft.init() as job:
         buffer = deep_ep.Buffer(None, 1 << 20, 0)
         x, ids, weights = inputs(job.pe)
@@ -57,6 +60,14 @@ def test_normal_dispatch_and_combine(programs):
         own = in_rank[:, job.pe].nonzero()[:, 0]
         before = sum(int(((ei >= first) & (ei < first + 2)).any(1).sum()) for _, ei, _ in everyone[:job.pe])
         assert (got_packed.view(torch.uint8)[before:before + len(own), :2] == packed.view(torch.uint8)[own, :2]).all()
+        if deep_ep.Buffer.max_tokens:
+            times = 2 if job.pe == 0 else 1
+            try:  # one rank has more
+                buffer.dispatch(x.repeat(times, 1), topk_idx=ids.repeat(times, 1), num_tokens_per_expert=per_expert)
+            except weft.Error as error:
+                assert "x has 20 tokens, and the exchange was made for 12" in str(error), error
+            else:
+                assert False
         buffer.destroy()
     """)
 

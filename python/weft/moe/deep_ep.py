@@ -23,10 +23,10 @@ from . import row_routes
 from .exchange import Exchange
 
 
-def install(exact=False):
-    """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already. exact: see
-    Buffer.exact."""
-    Buffer.exact = Buffer.exact or exact
+def install(exact=False, max_tokens=None):
+    """Makes `import deep_ep` give this module, in this process. weft.Error if another deep_ep is loaded already. exact, max_tokens:
+    see Buffer.exact, Buffer.max_tokens."""
+    Buffer.exact, Buffer.max_tokens = Buffer.exact or exact, max_tokens or Buffer.max_tokens
     ours = sys.modules[__name__]
     for name in ("deep_ep", "deep_ep.utils"):  # programs import the events from the latter
         if sys.modules.setdefault(name, ours) is not ours:
@@ -124,6 +124,10 @@ class Buffer:
     adds up first, so that one row for each token and rank is sent, and each rank's part of a sum is rounded, too. Between nodes on GPUs
     it is never done."""
 
+    max_tokens = None
+    """The most tokens of a rank in a dispatch of normal mode, the same on all ranks. None: in each, the ranks' CPUs agree on the most of
+    that one, so that none is ahead of the others."""
+
     def __init__(self, group=None, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, enable_shrink=False,
                  timeout=30.0, **ignored):
         if not job.initialized():
@@ -192,7 +196,7 @@ class Buffer:
                 raise errors.InvalidArgument("deep_ep.Buffer.dispatch: topk_idx and num_tokens_per_expert are needed; take the "
                                              "latter from get_dispatch_layout")
             experts = len(num_tokens_per_expert)
-            most = self._max_tokens(len(rows))
+            most = self.max_tokens or self._most_of_all(len(rows))
         else:
             topk_idx, topk_weights, experts, most = handle[0].topk_ids, handle[0].topk_weights, handle[4], handle[2]
         are_packed = scales is not None and scales.dtype == torch.int32
@@ -321,7 +325,7 @@ class Buffer:
             self._exchanges[key] = Exchange(**sizes, **self._limits)
         return self._exchanges[key]
 
-    def _max_tokens(self, tokens):
+    def _most_of_all(self, tokens):
         """The same on all ranks: enough for the rank with the most, rounded up so that few exchanges are made."""
         self._shown_most[1] = tokens
         operations.world.reduce(*self._most, "max")

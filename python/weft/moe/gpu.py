@@ -131,7 +131,7 @@ class GpuExchange(Exchange):
             return self._receive(given, plan, phase, out)
         try:
             self._check_rows_out(out)
-            given, ids, weights = self._check_tensors(x, topk_ids, topk_weights, scales, plan, bound)
+            given, ids, weights = self._check_tensors((x, topk_ids, topk_weights, scales), plan, bound)
         except Error:
             self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
             raise
@@ -147,7 +147,8 @@ class GpuExchange(Exchange):
         plan._rows_shape = (*self._rows, self.hidden)
         return plan
 
-    def _check_tensors(self, x, topk_ids, topk_weights, scales, plan, bound):
+    def _check_tensors(self, tokens, plan, bound):
+        x, topk_ids, topk_weights, scales = tokens
         topk_ids, topk_weights = routes_of(x, topk_ids, topk_weights, plan, bound)
         self._require_tensor(x, "x")
         type_name = self.payload if x.dtype in (torch.uint8, torch.int8) else _NAMES.get(x.dtype)
