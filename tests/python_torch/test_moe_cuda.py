@@ -5,6 +5,8 @@ import torch
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
 SHARED = {"WEFT_DEVICE_SHARED": "yes", "WEFT_DEVICE_HEAP_SIZE": "64M", "WEFT_DEVICE_HEAP_MAX": "1G"}
 START = """
+import warnings
+warnings.filterwarnings("error", message=".*custom operator")  # of torch.compile: results that share memory
 import weft.moe as moe
 torch.cuda.set_device(int(os.environ.get('WEFT_PE', 0)) % torch.cuda.device_count())
 torch.manual_seed(int(os.environ.get('WEFT_PE', 0)))
@@ -149,7 +151,7 @@ with weft.init():
     for exchange, device in ((on_cpu, "cpu"), (on_gpu, "cuda")):
         dispatcher = moe.Dispatcher(exchange)
         layer = lambda x, ids, weights: dispatcher(x * 2, ids, weights, lambda rows, counts, offsets: rows.nan_to_num() * 3)
-        x, ids, weights = (tensor.to(device) for tensor in drawn)
+        x, ids, weights = (tensor.detach().to(device) for tensor in drawn)
         x.requires_grad_(), weights.requires_grad_()
         run = torch.compile(layer, fullgraph=True) if device == "cuda" else layer
         for _ in range(2):

@@ -104,3 +104,25 @@ def test_the_routes_of_rows_are_those_of_the_result(programs):
                 assert (count, stream) == (70, 77)
                 assert to == (shown.data_ptr(), *(0 if each is None else each.data_ptr() for each in of_rows))
 """)
+
+
+@pytest.mark.parametrize("layout", SHAPES)
+@pytest.mark.parametrize("payload, scales", KINDS)
+def test_an_operator_gets_the_same_parts_in_memory_of_their_own(programs, layout, payload, scales):
+    programs.ok(1, f"""
+        with weft.init():
+            payload, scales, layout = {payload!r}, {scales!r}, {layout!r}
+""" + BODY.replace("\n    ", "\n            ") + """
+            block, apart = exchange.dispatch(x, ids, weights, given), exchange.dispatch_apart(x, ids, weights, given)
+            *_, found, plan, stream = exchange._core.told[1]
+            names = ("x", "scales", "row_scales", "ids", "weights", "counts", "offsets")
+            parts = [(getattr(block, name), getattr(apart, name)) for name in names]
+            for one, other in parts:
+                assert (one is None) == (other is None)
+                if one is not None:
+                    assert one.shape == other.shape and one.dtype == other.dtype and one.stride() == other.stride()
+            own = [apart.plan.memory] + [parts[i][1] for i in range(7) if parts[i][1] is not None and
+                                         not (layout == "rank_major" and names[i] not in ("counts", "offsets")) and names[i] != "row_scales"]
+            assert len({each.untyped_storage().data_ptr() for each in own}) == len(own)
+            assert plan == apart.plan.memory.data_ptr() and apart.counts.data_ptr() == found[4]
+""")

@@ -39,25 +39,26 @@ def stream_of(device):
 _ALIGNMENT = 256
 _IN_PLACE = ("x", "scales", "ids", "weights")  # in the order of the addresses that a dispatch returns
 _OUTPUTS = 8  # beside them
+_IN_BLOCK = ("scales", "ids", "weights", "counts", "offsets")  # in the order of the addresses that a dispatch gets, behind x
 _PARTS = frozenset(("x", "scales", "row_scales", "ids", "weights", "counts", "offsets", "outputs"))
 
 
 class GpuResult(Result):
     """As weft.moe.Result. Its tensors are made when they are first looked at: making one takes the CPU as long as a launch."""
 
-    def __init__(self, exchange, places, plan):
-        self._source, self.plan = (exchange, places), plan
+    def __init__(self, exchange, memory, places, plan):
+        self._source, self.plan = (exchange, memory, places), plan
 
     def __getattr__(self, name):
         if name not in _PARTS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        exchange, places = self._source
-        value = self.__dict__[name] = exchange._part(name, self.plan.memory, places)
+        exchange, memory, places = self._source
+        value = self.__dict__[name] = exchange._part(name, memory, places)
         return value
 
 
 class GpuPlan(Plan):
-    """As weft.moe.Plan. Its memory is on the GPU, at the beginning of a block that has the parts of the Result behind it."""
+    """As weft.moe.Plan. Its memory is on the GPU, mostly at the beginning of a block that has the parts of the Result behind it."""
 
     def __init__(self, memory, topk_ids, topk_weights):
         super().__init__(memory, topk_ids, topk_weights)
@@ -109,7 +110,7 @@ class GpuExchange(Exchange):
             self._places[name] = dtype, shape, strides, begin // dtype.itemsize
         # In the order of the addresses that a dispatch gets; None for what the layout does not have.
         self._begins = [self._places[name][3] * self._places[name][0].itemsize if name in self._places else None
-                        for name in ("scales", "ids", "weights", "counts", "offsets")]
+                        for name in _IN_BLOCK]
         self._block_bytes = -(-end // _ALIGNMENT) * _ALIGNMENT
 
     def _stream(self):
@@ -129,18 +130,31 @@ class GpuExchange(Exchange):
             given, plan = self._sending[1:]
             self._sending = None
             return self._receive(given, plan, phase, out)
-        try:
-            self._check_rows_out(out)
-            given, ids, weights = self._check_tensors((x, topk_ids, topk_weights, scales), plan, bound)
-        except Error:
-            self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
-            raise
+        given, ids, weights = self._checked((x, topk_ids, topk_weights, scales), plan, bound, out)
         plan = self._plan_over(self._empty((self._block_bytes,), torch.uint8), ids, weights)
         if phase == "both":
             return self._receive(given, plan, phase, out)
         self._enqueue_dispatch("send", given, plan, (0,) * 6)
         self._sending = ("dispatch", given, plan)
         return None
+
+    def dispatch_apart(self, *tokens):
+        """As dispatch, for operators, whose results may not share memory: the plan and each part of the Result have their own."""
+        self._require("dispatch", "both")
+        given, ids, weights = self._checked(tokens, None, None, None)
+        plan = self._plan_over(self._empty((self._plan_bytes,), torch.uint8), ids, weights)
+        parts = {name: self._empty(shape, dtype) for name, (dtype, shape, *_) in self._places.items()}
+        rows = self._rows_to_fill(None)
+        found = (_address(rows), *(_address(parts.get(name)) for name in _IN_BLOCK))
+        return self._shown(rows, parts, self._enqueue_dispatch("both", given, plan, found), plan)
+
+    def _checked(self, tokens, plan, bound, out):
+        try:
+            self._check_rows_out(out)
+            return self._check_tensors(tokens, plan, bound)
+        except Error:
+            self._core.refuse_on_stream(_STEPS["dispatch"], self._stream())
+            raise
 
     def _plan_over(self, memory, topk_ids, topk_weights):
         plan = GpuPlan(memory, topk_ids, topk_weights)
@@ -219,7 +233,7 @@ class GpuExchange(Exchange):
         self.dispatch(x, topk_ids, phase="send")
         plan = self._sending[2]
         rows, found = self._room(plan, None)
-        result = self._shown(rows, None, plan)
+        result = self._shown(rows, plan.memory, None, plan)
         result.found = found
         return result
 
@@ -231,25 +245,28 @@ class GpuExchange(Exchange):
 
     def _receive(self, given, plan, phase, out):
         rows, found = self._room(plan, out)
-        return self._shown(rows, self._enqueue_dispatch(phase, given, plan, found), plan)
+        return self._shown(rows, plan.memory, self._enqueue_dispatch(phase, given, plan, found), plan)
+
+    def _rows_to_fill(self, out):
+        """None: they stay in place."""
+        if self.layout == "rank_major" or out is not None:
+            return out
+        dtype, columns = self._row_of_x
+        return self._empty((*self._rows, columns), dtype)
 
     def _room(self, plan, out):
-        """What a dispatch fills: rows, unless they stay in place; and the addresses in them and in the block."""
-        dtype, columns = self._row_of_x
-        rows = None
-        if self.layout != "rank_major":
-            rows = self._empty((*self._rows, columns), dtype) if out is None else out
-        base = plan.memory.data_ptr()
+        """What a dispatch fills: rows; and the addresses in them and in the block."""
+        rows, base = self._rows_to_fill(out), plan.memory.data_ptr()
         return rows, (_address(rows), *[0 if begin is None else base + begin for begin in self._begins])
 
-    def _shown(self, rows, places, plan):
-        result = GpuResult(self, places, plan)
+    def _shown(self, rows, memory, places, plan):
+        result = GpuResult(self, memory, places, plan)
         if rows is not None:
             result.x = rows
         return result
 
     def _part(self, name, block, places):
-        """One of the tensors of a Result, over the block of a dispatch or over the exchange's memory."""
+        """One of the tensors of a Result, over the block of a dispatch, or what stands for it, or over the exchange's memory."""
         if name == "outputs":
             return self._outputs(places[_OUTPUTS])
         if name not in ("scales", "row_scales"):
@@ -272,6 +289,8 @@ class GpuExchange(Exchange):
             return self._in_place(places[place], places[place + 4], dtype, columns)
         if name not in self._places:
             return None
+        if isinstance(block, dict):  # of dispatch_apart
+            return block[name]
         dtype, shape, strides, first = self._places[name]
         return block.view(dtype).as_strided(shape, strides, first)
 

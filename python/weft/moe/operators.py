@@ -146,14 +146,16 @@ def combine(*arguments):
 
 
 def _dispatch(*arguments):
-    return tuple(arguments[0].new_empty(0) if part is None else part for part in _parts_here(*arguments))
+    return tuple(arguments[0].new_empty(0) if part is None else part for part in _parts_here(*arguments, apart=True))
 
 
-def _parts_here(state, x, scales, routes, number, rows):
+def _parts_here(state, x, scales, routes, number, rows, apart=False):
+    """apart: those on a GPU share no memory."""
     topk_ids, topk_weights = routes
     exchange = _exchange_of(number)
     weights = None if topk_weights is None else topk_weights.detach().contiguous()
-    result = exchange.dispatch(x.detach().contiguous(), topk_ids.contiguous(), weights, scales)
+    call = exchange.dispatch_apart if apart and state.is_cuda else exchange.dispatch
+    result = call(x.detach().contiguous(), topk_ids.contiguous(), weights, scales)
     stays = state.is_cuda and exchange.layout != "rank_major"
     parts = [_own(getattr(result, name), stays) for name in _PARTS]
     if exchange._rows is None and rows is not None:
