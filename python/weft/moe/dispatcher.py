@@ -139,7 +139,7 @@ class Dispatcher(torch.nn.Module):
     Every PE runs the same forward and backward passes in the same order; x has requires_grad on all PEs, or on none.
 
     Sums are of precision "exact" where the exchange has it (Exchange.combines_exactly), else "reduced".
-    torch.compile(fullgraph=True) takes a model with it.
+    torch.compile(fullgraph=True) takes a model with it; on GPUs not where gradients are asked for: there a graph breaks around it.
     """
 
     def __init__(self, exchange):
@@ -159,6 +159,16 @@ class Dispatcher(torch.nn.Module):
         self._combine = _Combine if exchange.combines_exactly else _CombineSums
 
     def forward(self, x, topk_ids, topk_weights, experts):
+        if self._seen.state.is_cuda and torch.compiler.is_compiling() and torch.is_grad_enabled():
+            return self._outside_of_graphs(x, topk_ids, topk_weights, experts)
+        return self._pass_through(x, topk_ids, topk_weights, experts)
+
+    @torch.compiler.disable(reason="the gradients of a compiled weft.moe.Dispatcher were wrong on GPUs; compile without fullgraph, or "
+                                   "under torch.no_grad()")
+    def _outside_of_graphs(self, *arguments):
+        return self._pass_through(*arguments)
+
+    def _pass_through(self, x, topk_ids, topk_weights, experts):
         rows, counts, offsets, plan = _Dispatch.apply(x, topk_ids, topk_weights.detach().float(), self._seen, self._rows())
         out = experts(rows, counts, offsets)
         return self._combine.apply(out, topk_weights, topk_ids, plan, self._seen)

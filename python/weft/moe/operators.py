@@ -6,7 +6,7 @@ Exchange.combine call them in a graph that is being compiled, and so does weft.m
 `rows` of dispatch is for compact layouts on the CPU: the number of rows that results have, zeros (ids: -1) behind those that come.
 In a graph it is as many as can come, as on GPUs. None: as many as come.
 
-An exchange is known to a graph by a number, and by `state`, a tensor that each operator writes: so a graph keeps all calls, and
+An exchange is known to a graph by a number, in which its sizes are hashed, as torch keeps what it compiled by the graph's text; and by `state`, a tensor that each operator writes: so a graph keeps all calls, and
 their order. Results are new tensors: what dispatch copies out of memory that the exchange uses again, a graph may keep.
 
 A plan is a tensor, too. On a GPU it is the plan's memory. On the CPU it holds the plan's number, and its storage keeps the plan
@@ -15,6 +15,7 @@ alive; a copy of it is no plan.
 
 import itertools
 import weakref
+import zlib
 
 import numpy
 import torch
@@ -28,6 +29,8 @@ if not hasattr(torch.library, "register_fake"):
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
            "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "nvfp4": torch.uint8}
 _PARTS = ("x", "scales", "row_scales", "ids", "weights", "counts", "offsets")
+_SIZES = ("device", "layout", "payload", "scales", "output", "scales_by_column", "max_tokens", "hidden", "experts", "topk", "ranks",
+          "local_experts", "_rows_max", "_plan_bytes")  # on which the shapes and types of results depend
 _numbers = itertools.count(1)
 _exchanges = weakref.WeakValueDictionary()
 _owners = weakref.WeakValueDictionary()
@@ -38,11 +41,16 @@ class GraphPlan(Plan):
     """As weft.moe.Plan; its handle is a tensor."""
 
 
+def _number_for(exchange):
+    sizes = [str(getattr(exchange, name, None)) for name in _SIZES]
+    return zlib.crc32(repr(sizes).encode()) << 24 | next(_numbers)
+
+
 class Graph:
     """An exchange as a graph that is being compiled sees it."""
 
     def __init__(self, exchange):
-        self.number, self._most_rows = next(_numbers), exchange._rows_max
+        self.number, self._most_rows = _number_for(exchange), exchange._rows_max
         self.state = torch.zeros(1, dtype=torch.uint8, device=getattr(exchange, "device", "cpu"))
         _exchanges[self.number] = exchange
 
