@@ -141,7 +141,7 @@ with weft.init():
 
 
 @pytest.mark.parametrize("layout", ["expert_compact", "expert_padded"])
-def test_a_compiled_layer_breaks_for_gradients_and_has_those_of_the_cpu(programs, layout):
+def test_a_compiled_layer_has_the_gradients_of_the_cpu(programs, layout):
     gpus(programs, 2, f"""
 LAYOUT = "{layout}"
 """ + """
@@ -153,17 +153,7 @@ with weft.init():
         layer = lambda x, ids, weights: dispatcher(x * 2, ids, weights, lambda rows, counts, offsets: rows.nan_to_num() * 3)
         x, ids, weights = (tensor.detach().to(device) for tensor in drawn)
         x.requires_grad_(), weights.requires_grad_()
-        run = torch.compile(layer) if device == "cuda" else layer
-        if device == "cuda":
-            with torch.no_grad():
-                whole = torch.compile(layer, fullgraph=True)(x, ids, weights).cpu()
-            torch.testing.assert_close(whole, found[0][0], rtol=1e-5, atol=1e-5)  # without gradients a graph takes all of it
-            try:
-                torch.compile(layer, fullgraph=True)(x, ids, weights)
-            except Exception as error:
-                assert "the gradients of a compiled weft.moe.Dispatcher" in str(error), error
-            else:
-                assert False
+        run = torch.compile(layer, fullgraph=True) if device == "cuda" else layer
         for _ in range(2):
             x.grad = weights.grad = None
             y = run(x, ids, weights)

@@ -49,7 +49,9 @@ class _Combine(torch.autograd.Function):
         context.exchange = exchange
         context.save_for_backward(lanes, topk_weights, topk_ids, _marker(expert_out))
         wide = torch.float64 if lanes.dtype == torch.float64 else torch.float32
-        return (lanes.to(wide) * topk_weights.to(wide)[..., None]).sum(1).to(lanes.dtype)
+        sums = (lanes.to(wide) * topk_weights.to(wide)[..., None]).sum(1)
+        # Not sums.to where that is sums itself: graphs of torch 2.11 then give the gradient to the one name and zeros to the other.
+        return sums if lanes.dtype == wide else sums.to(lanes.dtype)
 
     @staticmethod
     def backward(context, gradient):
@@ -139,7 +141,7 @@ class Dispatcher(torch.nn.Module):
     Every PE runs the same forward and backward passes in the same order; x has requires_grad on all PEs, or on none.
 
     Sums are of precision "exact" where the exchange has it (Exchange.combines_exactly), else "reduced".
-    torch.compile(fullgraph=True) takes a model with it; on GPUs not where gradients are asked for: there a graph breaks around it.
+    torch.compile(fullgraph=True) takes a model with it.
     """
 
     def __init__(self, exchange):
@@ -159,16 +161,6 @@ class Dispatcher(torch.nn.Module):
         self._combine = _Combine if exchange.combines_exactly else _CombineSums
 
     def forward(self, x, topk_ids, topk_weights, experts):
-        if self._seen.state.is_cuda and torch.compiler.is_compiling() and torch.is_grad_enabled():
-            return self._outside_of_graphs(x, topk_ids, topk_weights, experts)
-        return self._pass_through(x, topk_ids, topk_weights, experts)
-
-    @torch.compiler.disable(reason="the gradients of a compiled weft.moe.Dispatcher were wrong on GPUs; compile without fullgraph, or "
-                                   "under torch.no_grad()")
-    def _outside_of_graphs(self, *arguments):
-        return self._pass_through(*arguments)
-
-    def _pass_through(self, x, topk_ids, topk_weights, experts):
         rows, counts, offsets, plan = _Dispatch.apply(x, topk_ids, topk_weights.detach().float(), self._seen, self._rows())
         out = experts(rows, counts, offsets)
         return self._combine.apply(out, topk_weights, topk_ids, plan, self._seen)
