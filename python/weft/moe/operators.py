@@ -43,7 +43,7 @@ class GraphPlan(Plan):
 
 def _number_for(exchange):
     sizes = [str(getattr(exchange, name, None)) for name in _SIZES]
-    return zlib.crc32(repr(sizes).encode()) << 24 | next(_numbers)
+    return zlib.crc32(repr(sizes).encode()) * 2**24 + next(_numbers)
 
 
 class Graph:
