@@ -6,8 +6,9 @@ Exchange.combine call them in a graph that is being compiled, and so does weft.m
 `rows` of dispatch is for compact layouts on the CPU: the number of rows that results have, zeros (ids: -1) behind those that come.
 In a graph it is as many as can come, as on GPUs. None: as many as come.
 
-An exchange is known to a graph by a number, in which its sizes are hashed, as torch keeps what it compiled by the graph's text; and by `state`, a tensor that each operator writes: so a graph keeps all calls, and
-their order. Results are new tensors: what dispatch copies out of memory that the exchange uses again, a graph may keep.
+An exchange is known to a graph by a number, in which its sizes are hashed, as torch keeps what it compiled by the text of the graph;
+and by `state`, a tensor that each operator writes: so a graph keeps all calls, and their order. Results are new tensors: what
+dispatch copies out of memory that the exchange uses again, a graph may keep.
 
 A plan is a tensor, too. On a GPU it is the plan's memory. On the CPU it holds the plan's number, and its storage keeps the plan
 alive; a copy of it is no plan.
