@@ -1,6 +1,7 @@
 // The functions of weft/moe.h: arguments that need no engine, exceptions to statuses.
 #include <weft/moe.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -31,6 +32,7 @@ namespace {
 
 constexpr int kExpertsMax = 4096;
 constexpr int kTopkMax = 32;
+constexpr int kTokensMax = 1 << 20;
 constexpr std::size_t kRowUnit = 16;
 
 // Runs `body`; its exceptions become the status and the text of weft_last_error.
@@ -89,7 +91,7 @@ std::string sizes_error(const weft_moe_config& config) {
   if (ranks < 1) {
     return "team is not a team of this PE";
   }
-  for (const std::string& error : {out_of_range("max_tokens", config.max_tokens, 1, 1 << 20),
+  for (const std::string& error : {out_of_range("max_tokens", config.max_tokens, 1, kTokensMax),
                                    out_of_range("hidden", config.hidden, 1, 1 << 20),
                                    out_of_range("topk", config.topk, 1, kTopkMax),
                                    out_of_range("alignment", config.alignment, 1, 1 << 16)}) {
@@ -354,6 +356,16 @@ int weft_moe_count_destinations_on_stream(const weft_moe_destinations* destinati
                                           weft_stream_t stream) {
   return guarded("weft_moe_count_destinations_on_stream", [&] {
     require_handle(destinations);
+    const weft_moe_destinations& of = *destinations;
+    constexpr auto kRanksMax = static_cast<int>(weft::gpu::moe::kRanksMax);
+    for (const std::string& error :
+         {out_of_range("tokens", of.tokens, 0, kTokensMax),
+          out_of_range("topk", of.topk, 1, kTopkMax), out_of_range("ranks", of.ranks, 1, kRanksMax),
+          out_of_range("experts", of.experts, std::clamp(of.ranks, 1, kRanksMax), kExpertsMax)}) {
+      if (!error.empty()) {
+        weft::fail(weft::Status::InvalidArgument, "{}", error);
+      }
+    }
     weft::moe::engine::count_destinations(*destinations, stream);
   });
 }

@@ -25,7 +25,7 @@ inline constexpr std::uintptr_t kAlignment = 16;  // of rows and plans
 // Throws what a launch returned, unless it is 0.
 void enqueued(int error);
 
-// Checks the arguments, and enqueues the kernel. Needs no exchange.
+// Checks the arrays, and enqueues the kernel. The numbers are those that weft/moe.h allows. Needs no exchange.
 void count_destinations(const weft_moe_destinations& destinations, weft_stream_t stream);
 
 class GpuExchange {

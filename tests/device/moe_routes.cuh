@@ -3,15 +3,13 @@
 // Host code; one PE's main thread.
 #pragma once
 
+#include <weft/moe/experts.hpp>
+
 #include <set>
 
 #include "tests/device/moe_pair.cuh"
 
 namespace suite::moe {
-
-inline int first_expert_of(int rank, int experts, int ranks) {
-  return rank * (experts / ranks) + std::min(rank, experts % ranks);
-}
 
 // The experts that token or row number `at` names, each once.
 template <typename Id>
@@ -35,15 +33,12 @@ inline void compare_destinations(const Sizes& sizes,
   std::vector<std::int32_t> of_rank(static_cast<std::size_t>(ranks));
   std::vector<std::int32_t> of_expert(static_cast<std::size_t>(sizes.experts));
   std::vector<std::uint8_t> is_in_rank(static_cast<std::size_t>(tokens * ranks));
+  const weft::moe::ExpertMap map(sizes.experts, ranks);
   for (int token = 0; token < tokens; ++token) {
     for (const int expert : named(ids, static_cast<std::size_t>(token),
                                   static_cast<std::size_t>(sizes.topk), sizes.experts)) {
-      int rank = ranks - 1;
-      while (first_expert_of(rank, sizes.experts, ranks) > expert) {
-        --rank;
-      }
       ++of_expert[static_cast<std::size_t>(expert)];
-      is_in_rank[static_cast<std::size_t>(token * ranks + rank)] = 1;
+      is_in_rank[static_cast<std::size_t>(token * ranks + map.rank_of(expert))] = 1;
     }
   }
   for (std::size_t i = 0; i < is_in_rank.size(); ++i) {
