@@ -1,5 +1,6 @@
-// What a GPU and its link allow, as bare loops without Weft: fences, round trips, meetings and stores of blocks. The rows of
-// docs/PERFORMANCE.md stand beside them. One process, two GPUs with peer access; JSON lines, us, the median of `kSamples` launches.
+// What a GPU and its link allow, as bare loops without Weft: fences, round trips, meetings and
+// stores of blocks. The rows of docs/PERFORMANCE.md stand beside them. One process, two GPUs with
+// peer access; JSON lines, us, the median of `kSamples` launches.
 //
 //   nvcc -std=c++17 -O3 -arch=sm_90 bench/bare_device.cu -o bare_device && ./bare_device
 #include <cuda_runtime.h>
@@ -112,7 +113,8 @@ __global__ void meetings(std::uint64_t* own, std::uint64_t* peer) {
   }
 }
 
-// Every block stores its part of `bytes` again and again, `kAtOnce` units of 16 bytes of each thread in flight.
+// Every block stores its part of `bytes` again and again, `kAtOnce` units of 16 bytes of each
+// thread in flight.
 template <int kAtOnce>
 __global__ void __launch_bounds__(1024, 1)
     stores(uint4* to, const uint4* from, std::size_t bytes, int times) {

@@ -1,7 +1,9 @@
-/* Collectives between the PEs of one node, the same loop for both sides of a comparison: OpenSHMEM 1.5
- * (oshcc), or MPI over shared memory (mpicc -DWITH_MPI). Prints one JSON line for each collective and
- * size: the median of 7 of the mean time of a call.
- *   collectives_latency [barrier|all]     barrier: that alone, for more PEs than memory for the rest */
+/* Collectives between the PEs of one node, the same loop for both sides of a comparison: OpenSHMEM
+ * 1.5 (oshcc), MPI over shared memory (mpicc -DWITH_MPI), or the active sets of OpenSHMEM 1.4,
+ * which other implementations have too (oshcc -DWITH_ACTIVE_SETS; fcollect and barrier alone).
+ * Prints one JSON line for each collective and size: the median of 7 of the mean time of a call.
+ *   collectives_latency [barrier|all]
+ * barrier: that alone, for more PEs than memory for the rest */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +74,19 @@ static void barrier(size_t bytes) {
   shmem_barrier_all();
 }
 
+#ifdef WITH_ACTIVE_SETS
+static void fcollect(size_t bytes) {
+  static long sync[2][SHMEM_COLLECT_SYNC_SIZE];
+  static unsigned calls;
+  if (calls == 0) {
+    for (int i = 0; i < SHMEM_COLLECT_SYNC_SIZE; ++i) {
+      sync[0][i] = sync[1][i] = SHMEM_SYNC_VALUE;
+    }
+    shmem_barrier_all();
+  }
+  shmem_fcollect64(dest, source, bytes / 8, 0, 0, count, sync[calls++ % 2]);
+}
+#else
 static void alltoall(size_t bytes) {
   shmem_alltoallmem(SHMEM_TEAM_WORLD, dest, source, bytes);
 }
@@ -84,6 +99,7 @@ static void sum(size_t bytes) {
   shmem_double_sum_reduce(SHMEM_TEAM_WORLD, (double*)dest, (const double*)source,
                           bytes / sizeof(double));
 }
+#endif
 #endif
 
 static double now(void) {
@@ -120,6 +136,23 @@ static void measure(const char* what, void (*call)(size_t), size_t bytes) {
   }
 }
 
+static void measure_all(void) {
+#ifdef WITH_ACTIVE_SETS
+  for (size_t bytes = (size_t)4 << 10; bytes <= largest; bytes *= 4) {
+    measure("fcollect", fcollect, bytes);
+  }
+#else
+  for (size_t bytes = 8; bytes <= largest; bytes *= 8) {
+    measure("alltoall", alltoall, bytes);
+    measure("fcollect", fcollect, bytes);
+    measure("sum", sum, bytes);
+  }
+  measure("alltoall", alltoall, largest);
+  measure("fcollect", fcollect, largest);
+  measure("sum", sum, largest);
+#endif
+}
+
 int main(int argc, char** argv) {
   start(argc, argv);
   measure("barrier", barrier, 0);
@@ -128,14 +161,7 @@ int main(int argc, char** argv) {
     dest = allocate(largest * (size_t)count);
     memset(source, 1, largest * (size_t)count);
     memset(dest, 2, largest * (size_t)count);
-    for (size_t bytes = 8; bytes <= largest; bytes *= 8) {
-      measure("alltoall", alltoall, bytes);
-      measure("fcollect", fcollect, bytes);
-      measure("sum", sum, bytes);
-    }
-    measure("alltoall", alltoall, largest);
-    measure("fcollect", fcollect, largest);
-    measure("sum", sum, largest);
+    measure_all();
   }
   end();
   return 0;

@@ -13,7 +13,8 @@ import json
 import sys
 from collections import defaultdict
 
-# What NCCL's benchmarks are called here. Its collectives are started by the host: so is Weft on a stream.
+# What NCCL's benchmarks are called here. Its collectives are started by the host: so is Weft on a
+# stream.
 OF_NCCL = {
     "alltoall": "alltoall", "alltoall_pairs": "alltoall", "allgather": "fcollect", "broadcast": "broadcast",
     "allreduce": "reduction", "reducescatter": "reducescatter",

@@ -47,8 +47,8 @@ void rounds(Library& library, const Shape& shape, std::size_t bytes, int count) 
   library.wait();
 }
 
-// From the first process's start to the last one's end: where processes share cores, the time that each
-// one takes by itself says nothing.
+// From the first process's start to the last one's end: where processes share cores, the time that
+// each one takes by itself says nothing.
 template <typename Library>
 double seconds_of(Library& library, const Shape& shape, std::size_t bytes, int count) {
   const auto now = [] {

@@ -1,5 +1,7 @@
-/* init_time: each PE prints how long weft_init took it, and how long it computed in it and before main. Compile it against the build that is measured:
- *   cc -O2 bench/init_time.c -o init_time -Iinclude -Lbuild/release/lib -lweft -Wl,-rpath,$PWD/build/release/lib
+/* init_time: each PE prints how long weft_init took it, and how long it computed in it and before
+ * main. Compile it against the build that is measured:
+ *   cc -O2 bench/init_time.c -o init_time -Iinclude -Lbuild/release/lib -lweft \
+ *      -Wl,-rpath,$PWD/build/release/lib
  *   srun -N 4 -n 64 --mpi=pmi2 ./init_time | sort -n | tail -1 */
 #include <weft/weft.h>
 

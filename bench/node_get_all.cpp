@@ -1,5 +1,5 @@
-// Many-to-many reads with Weft; see get_all.hpp. Start with weft-run; WEFT_NODE_LOCAL says how PEs reach
-// each other.
+// Many-to-many reads with Weft; see get_all.hpp. Start with weft-run; WEFT_NODE_LOCAL says how PEs
+// reach each other.
 #include <weft/weft.h>
 
 #include "bench/get_all.hpp"

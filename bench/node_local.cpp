@@ -1,5 +1,6 @@
-// How long node-local calls take: PE 0 works on PE 1's heap, whose owner waits in a barrier. Start it
-// with `weft-run -n 2 --bind core -- node_local`. One JSON line per measurement: the median of 7.
+// How long node-local calls take: PE 0 works on PE 1's heap, whose owner waits in a barrier. Start
+// it with `weft-run -n 2 --bind core -- node_local`. One JSON line per measurement: the median of
+// 7.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,6 +1,7 @@
-// What it costs PE 0 to write to a PE of its node that sleeps, against the same to one that is awake: PE 1
-// spins, waits in a barrier, or waits for another word. And how soon a sleeper answers who wrote its word.
-// Start it with `weft-run -n 2 --bind core -- node_sleepers`. One JSON line per measurement.
+// What it costs PE 0 to write to a PE of its node that sleeps, against the same to one that is
+// awake: PE 1 spins, waits in a barrier, or waits for another word. And how soon a sleeper answers
+// who wrote its word. Start it with `weft-run -n 2 --bind core -- node_sleepers`. One JSON line per
+// measurement.
 #include <algorithm>
 #include <array>
 #include <chrono>

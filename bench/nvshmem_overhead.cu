@@ -1,10 +1,11 @@
-// What NVSHMEM's names cost beside Weft's calls of the same thing, in kernels, in turn, to the next PE; and beside Weft's
-// calls after a sync of the block, with which NVSHMEM's calls of blocks begin (weft_after_sync_ns). One JSON line for
-// each call, in ns, medians of 15 launches.
+// What NVSHMEM's names cost beside Weft's calls of the same thing, in kernels, in turn, to the next
+// PE; and beside Weft's calls after a sync of the block, with which NVSHMEM's calls of blocks begin
+// (weft_after_sync_ns). One JSON line for each call, in ns, medians of 15 launches.
 //
 //   scripts/build gpu device_programs weft-run && P=build/gpu/nvshmem
-//   nvcc -std=c++17 -arch=sm_90 -O3 -Iinclude/nvshmem -Iinclude bench/nvshmem_overhead.cu -o overhead -Lbuild/gpu/lib -L$P/lib -lnvshmem_host -lweft
-//   LD_LIBRARY_PATH=build/gpu/lib:$P/lib build/gpu/bin/weft-run -n 2 -- ./overhead
+//   nvcc -std=c++17 -arch=sm_90 -O3 -Iinclude/nvshmem -Iinclude bench/nvshmem_overhead.cu -o
+//   overhead -Lbuild/gpu/lib -L$P/lib -lnvshmem_host -lweft LD_LIBRARY_PATH=build/gpu/lib:$P/lib
+//   build/gpu/bin/weft-run -n 2 -- ./overhead
 #include <weft/device.cuh>
 
 #include <algorithm>
@@ -119,7 +120,8 @@ double ns_of(const Memory& memory, unsigned threads, std::size_t bytes, double n
   calls<Call, kWhose><<<1, threads>>>(memory, bytes);
   long long clocks = 0;
   cudaError_t error = cudaGetLastError();
-  // Not cudaMemcpy alone: while it waits for the kernel it keeps out the proxy's calls, for which the kernel waits.
+  // Not cudaMemcpy alone: while it waits for the kernel it keeps out the proxy's calls, for which
+  // the kernel waits.
   error = error == cudaSuccess ? cudaDeviceSynchronize() : error;
   error = error == cudaSuccess
               ? cudaMemcpy(&clocks, memory.clocks, sizeof clocks, cudaMemcpyDeviceToHost)

@@ -1,5 +1,6 @@
 /* The node-local speed of an OpenSHMEM library, as the base of comparisons: put + quiet, get and
- * fetch_add of 8 bytes, and puts and gets of 4 KiB to 16 MiB. Prints one JSON line each.
+ * fetch_add of 8 bytes, puts of 4 KiB without a quiet between them, and puts and gets of 4 KiB to
+ * 16 MiB. Prints one JSON line each.
  *   oshcc -O2 bench/oshmem_latency.c -o oshmem_latency && oshrun -n 2 ./oshmem_latency */
 #include <shmem.h>
 #include <stdio.h>
@@ -41,6 +42,23 @@ static void small_operations(long* word, int count) {
   print_value("fetch_add", sizeof(long), (now() - start) / count * 1e6, "us");
 }
 
+/* Puts of 4 KiB to 16 places in turn, with a quiet after each 256. */
+static void put_rate(char* dest, const char* source) {
+  const int count = 500000;
+  double start = 0;
+  for (int i = -count / 10; i < count; ++i) {
+    if (i == 0) {
+      start = now();
+    }
+    shmem_putmem(dest + (size_t)(i & 15) * 4096, source, 4096, 1);
+    if (i % 256 == 0) {
+      shmem_quiet();
+    }
+  }
+  shmem_quiet();
+  print_value("put_rate", 4096, count / (now() - start) / 1e6, "M/s");
+}
+
 static void large(char* dest, char* source, size_t size) {
   int count = (int)((size_t)1024 * 1024 * 1024 / size);
   if (count > 5000) {
@@ -72,8 +90,8 @@ int main(void) {
   }
   long* word = shmem_malloc(sizeof(long));
   char* source = shmem_malloc(largest);
-  /* Between the buffers, so that both do not start at the same place of a page: copies by rep movsb, which
-   * some libraries take, drop to a tenth there. */
+  /* Between the buffers, so that both do not start at the same place of a page: copies by rep
+   * movsb, which some libraries take, drop to a tenth there. */
   char* gap = shmem_malloc(2176);
   char* dest = shmem_malloc(largest);
   memset(gap, 0, 2176);
@@ -83,6 +101,7 @@ int main(void) {
   shmem_barrier_all();
   if (shmem_my_pe() == 0) {
     small_operations(word, 200000);
+    put_rate(dest, source);
     for (size_t size = 4096; size <= largest; size *= 4) {
       large(dest, source, size);
     }

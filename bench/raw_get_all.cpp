@@ -1,4 +1,5 @@
-// Many-to-many reads with libfabric's shm provider alone, as the base of comparisons; see get_all.hpp.
+// Many-to-many reads with libfabric's shm provider alone, as the base of comparisons; see
+// get_all.hpp.
 //   raw_get_all PROCESSES BYTES...
 //
 // Forks its processes, which meet in a page that they share. A process that waits gives up its core

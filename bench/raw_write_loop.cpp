@@ -1,6 +1,7 @@
-// What the bare provider can do, without Weft: one process writes to another (a fork) over loopback with
-// fi_writemsg as Weft posts it (FI_DELIVERY_COMPLETE, FI_INJECT when it fits), and polls its completion
-// queue. Prints one JSON line a size: latency one at a time, and bandwidth with several outstanding.
+// What the bare provider can do, without Weft: one process writes to another (a fork) over loopback
+// with fi_writemsg as Weft posts it (FI_DELIVERY_COMPLETE, FI_INJECT when it fits), and polls its
+// completion queue. Prints one JSON line a size: latency one at a time, and bandwidth with several
+// outstanding.
 //
 //   raw_write_loop [--provider NAME] [--iterations N] [--window N] [--wait none|fd] [SIZE...]
 //
@@ -83,7 +84,8 @@ Info get_info(const std::string& provider) {
   return Info(found);
 }
 
-// As Weft chooses (docs/decisions/0003): native tcp endpoints from 1.18 on, the layer over it before.
+// As Weft chooses (docs/decisions/0003): native tcp endpoints from 1.18 on, the layer over it
+// before.
 std::string default_provider() {
   return fi_version() >= FI_VERSION(1, 18) ? "tcp" : "tcp;ofi_rxm";
 }

@@ -8,15 +8,23 @@ set(weft_namelink NAMELINK_COMPONENT development)
 if(SKBUILD)
   # A wheel has no links: the one file has the name that programs ask for, and a text leads linkers to it.
   set(weft_namelink NAMELINK_SKIP)
-  set_target_properties(weft PROPERTIES VERSION 0)
-  file(WRITE ${CMAKE_BINARY_DIR}/installed/libweft.so "/* For linkers; programs open: */ INPUT(libweft.so.0)\n")
-  install(FILES ${CMAKE_BINARY_DIR}/installed/libweft.so DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  set_target_properties(weft weft_moe PROPERTIES VERSION 0)
+  foreach(library libweft libweft_moe)
+    file(WRITE ${CMAKE_BINARY_DIR}/installed/${library}.so "/* For linkers; programs open: */ INPUT(${library}.so.0)\n")
+    install(FILES ${CMAKE_BINARY_DIR}/installed/${library}.so DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  endforeach()
 endif()
-install(TARGETS weft shmem EXPORT weftTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime ${weft_namelink})
+# What programs link as weft::weft: both libraries, of which the linker takes those that the program uses.
+add_library(weft_programs INTERFACE)
+target_link_libraries(weft_programs INTERFACE weft -Wl,--push-state,--as-needed weft_moe -Wl,--pop-state)
+set_target_properties(weft_programs PROPERTIES EXPORT_NAME weft)
+add_library(weft::weft ALIAS weft_programs)
+install(TARGETS weft weft_moe weft_programs shmem EXPORT weftTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime OPTIONAL ${weft_namelink})
 install(EXPORT weftTargets NAMESPACE weft:: DESTINATION ${weft_package_dir} COMPONENT development)
-install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+install(DIRECTORY include/ moe/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.cuh" PATTERN nvshmem EXCLUDE)
+install(FILES ${weft_generated}/include/pshmem.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
 configure_package_config_file(cmake/weftConfig.cmake.in weftConfig.cmake INSTALL_DESTINATION ${weft_package_dir})
 write_basic_package_version_file(weftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
@@ -24,7 +32,7 @@ install(FILES ${CMAKE_BINARY_DIR}/weftConfig.cmake ${CMAKE_BINARY_DIR}/weftConfi
         DESTINATION ${weft_package_dir} COMPONENT development)
 
 file(RELATIVE_PATH WEFT_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-foreach(package weft weft-shmem)
+foreach(package weft weft-moe weft-shmem)
   configure_file(cmake/${package}.pc.in ${package}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()
@@ -43,7 +51,8 @@ foreach(tool weft-run weft-perf weft-info)
 endforeach()
 
 # Tools in Python: the launcher finds its package relative to itself, and the packages it needs are listed beside it.
-# A wheel has extras for these.
+# A wheel has extras for these. What they share lies beside them.
+install(FILES tools/balance/max_over_mean.py DESTINATION share/weft/balance COMPONENT runtime)
 foreach(tool top plot)
   if(EXISTS ${CMAKE_SOURCE_DIR}/tools/${tool}/weft-${tool})
     install(PROGRAMS tools/${tool}/weft-${tool} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)

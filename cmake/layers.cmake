@@ -1,7 +1,7 @@
-# weft_layer(NAME [WITHOUT folder] [LIBS ...]): all sources of src/NAME, but those of one of its folders, as one
-# object library of libweft.
+# weft_layer(NAME [WITHOUT folder] [GENERATED file...] [LIBS ...]): all sources of src/NAME, but those of one of its folders,
+# and those that the build makes, as one object library of libweft.
 function(weft_layer name)
-  cmake_parse_arguments(LAYER "" "WITHOUT" "LIBS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "WITHOUT" "GENERATED;LIBS" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   if(WEFT_HAVE_CUDA)
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cu)
@@ -13,7 +13,7 @@ function(weft_layer name)
   if(NOT sources)
     return()
   endif()
-  add_library(weft_${name} OBJECT ${sources})
+  add_library(weft_${name} OBJECT ${sources} ${LAYER_GENERATED})
   target_include_directories(weft_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(weft_${name} PRIVATE weft_build_flags PUBLIC weft_fmt Threads::Threads ${LAYER_LIBS})
   set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS weft_${name})

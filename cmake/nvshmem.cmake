@@ -8,13 +8,22 @@ set(weft_nvshmem_source ${CMAKE_SOURCE_DIR}/tools/nvshmem)
 # ---- Libraries besides libnvshmem_host. Kernels are compiled from headers, so the device library is empty; it is there
 # because programs name it. Loaders open the bootstrap library first.
 add_library(nvshmem_device STATIC ${weft_nvshmem_source}/empty.c)
-target_compile_options(nvshmem_device PRIVATE -g0) # it is installed as it is, and would name the folder of its build
 add_library(nvshmem_bootstrap_uid SHARED ${weft_nvshmem_source}/empty.c)
+foreach(library nvshmem_device nvshmem_bootstrap_uid)
+  target_compile_options(${library} PRIVATE -g0) # it is installed as it is, and would name the folder of its build
+endforeach()
 set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
-set_target_properties(nvshmem_bootstrap_uid PROPERTIES PREFIX "" SOVERSION 3 LIBRARY_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
+set_target_properties(nvshmem_bootstrap_uid PROPERTIES PREFIX "" OUTPUT_NAME weft_nvshmem_bootstrap_uid SOVERSION 3
+                      LIBRARY_OUTPUT_DIRECTORY ${weft_nvshmem_prefix}/lib)
 file(MAKE_DIRECTORY ${weft_nvshmem_prefix}/lib/cmake/nvshmem ${weft_nvshmem_prefix}/bin ${weft_nvshmem_prefix}/include)
+# NVSHMEM's file names lead to libraries with SONAMEs of their own: linkers note those, and whoever opens a file by
+# NVSHMEM's name in this folder gets Weft's.
+foreach(end .so .so.3)
+  file(CREATE_LINK libweft_nvshmem_host.so.3 ${weft_nvshmem_prefix}/lib/libnvshmem_host${end} SYMBOLIC)
+  file(CREATE_LINK weft_nvshmem_bootstrap_uid.so.3 ${weft_nvshmem_prefix}/lib/nvshmem_bootstrap_uid${end} SYMBOLIC)
+endforeach()
 # The name before NVSHMEM was split: a linker script.
-file(WRITE ${weft_nvshmem_prefix}/lib/libnvshmem.a "/* For linkers. */ INPUT(libnvshmem_host.so.3)\n")
+file(WRITE ${weft_nvshmem_prefix}/lib/libnvshmem.a "/* For linkers. */ INPUT(libweft_nvshmem_host.so.3)\n")
 
 add_executable(nvshmem-info ${weft_nvshmem_source}/nvshmem_info.cpp)
 target_link_libraries(nvshmem-info PRIVATE nvshmem_host weft_build_flags)
@@ -60,12 +69,8 @@ set(WEFT_RUN ../../../../bin/weft-run)
 configure_file(${weft_nvshmem_source}/nvshmrun.in ${CMAKE_BINARY_DIR}/installed/nvshmrun @ONLY)
 set(WEFT_NVSHMEM_PREFIX ../${weft_nvshmem_installed})
 configure_file(${weft_nvshmem_source}/weft-nvshmem.in ${CMAKE_BINARY_DIR}/installed/weft-nvshmem @ONLY)
-set(weft_nvshmem_namelink "")
-if(SKBUILD)
-  set(weft_nvshmem_namelink NAMELINK_SKIP)
-endif()
 install(TARGETS nvshmem_host nvshmem_bootstrap_uid
-        LIBRARY DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL ${weft_nvshmem_namelink})
+        LIBRARY DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL NAMELINK_SKIP)
 install(TARGETS nvshmem_device ARCHIVE DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL)
 install(TARGETS nvshmem-info RUNTIME DESTINATION ${weft_nvshmem_installed}/bin COMPONENT development OPTIONAL)
 install(FILES ${weft_nvshmem_prefix}/lib/libnvshmem.a DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development)
@@ -76,16 +81,20 @@ install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/nvshmrun DESTINATION ${weft_nvshm
 install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/weft-nvshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
 # Its targets, for builds that name theirs.
 add_custom_target(nvshmem_prefix)
-add_dependencies(nvshmem_prefix nvshmem_host nvshmem_device nvshmem_bootstrap_uid nvshmem-info)
+add_dependencies(nvshmem_prefix nvshmem_host nvshmem_device nvshmem_bootstrap_uid nvshmem_host_filter nvshmem-info)
 if(WEFT_HAVE_CUDA)
   add_dependencies(nvshmem_prefix nvshmem_device_library)
 endif()
 
 if(SKBUILD)
-  # A wheel has no links: texts lead linkers and CMake on, and the headers are there twice.
+  # A wheel has no links: texts lead linkers and CMake on, a filter leads those who open a library by NVSHMEM's name, the
+  # library of the bootstrap, which is empty, is there twice, and so are the headers.
   set(weft_nvshmem_texts ${CMAKE_BINARY_DIR}/installed/nvshmem)
   file(WRITE ${weft_nvshmem_texts}/libnvshmem_host.so "/* For linkers; programs open: */ INPUT(libnvshmem_host.so.3)\n")
   file(WRITE ${weft_nvshmem_texts}/nvshmem_bootstrap_uid.so "/* For linkers; programs open: */ INPUT(nvshmem_bootstrap_uid.so.3)\n")
+  install(PROGRAMS $<TARGET_FILE:nvshmem_host_filter> DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development)
+  install(PROGRAMS $<TARGET_FILE:nvshmem_bootstrap_uid> DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development
+          RENAME nvshmem_bootstrap_uid.so.3)
   foreach(file NVSHMEMConfig NVSHMEMConfigVersion)
     file(WRITE ${weft_nvshmem_texts}/${file}.cmake "include(\"\${CMAKE_CURRENT_LIST_DIR}/lib/cmake/nvshmem/${file}.cmake\")\n")
     install(FILES ${weft_nvshmem_texts}/${file}.cmake DESTINATION ${weft_nvshmem_installed} COMPONENT development)
@@ -100,6 +109,10 @@ else()
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${weft_nvshmem_installed}\")
     foreach(file NVSHMEMConfig NVSHMEMConfigVersion)
       file(CREATE_LINK lib/cmake/nvshmem/\${file}.cmake \"\${prefix}/\${file}.cmake\" SYMBOLIC)
+    endforeach()
+    foreach(end .so .so.3)
+      file(CREATE_LINK libweft_nvshmem_host.so.3 \"\${prefix}/lib/libnvshmem_host\${end}\" SYMBOLIC)
+      file(CREATE_LINK weft_nvshmem_bootstrap_uid.so.3 \"\${prefix}/lib/nvshmem_bootstrap_uid\${end}\" SYMBOLIC)
     endforeach()
     file(CREATE_LINK nvshmrun \"\${prefix}/bin/nvshmrun.hydra\" SYMBOLIC)
     file(CREATE_LINK ${weft_nvshmem_weft} \"\${prefix}/include/weft\" SYMBOLIC)" COMPONENT development)

@@ -34,7 +34,6 @@ if(WEFT_CLANG_FOR_BITCODE AND NOT "${WEFT_CLANG_WITH_CUDA}" STREQUAL "${WEFT_CLA
   endif()
 endif()
 if(WEFT_CLANG_FOR_BITCODE AND "${WEFT_CLANG_WITH_CUDA}" STREQUAL "${WEFT_CLANG_FOR_BITCODE}")
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(weft_bitcode ${weft_nvshmem_prefix}/lib/libnvshmem_device.bc)
   # Little is inlined here: the kernel's compiler decides, and the file stays small.
   add_custom_command(

@@ -1,5 +1,6 @@
-/* A 2-D Jacobi iteration. Each PE owns a block of the grid and exchanges the edges of its block with its
- * four neighbours: put_signal, so that a neighbour waits for the data and for nothing else.
+/* A 2-D Jacobi iteration. Each PE owns a block of the grid and exchanges the edges of its block
+ * with its four neighbours: put_signal, so that a neighbour waits for the data and for nothing
+ * else.
  *
  *   $ weft-run -n 2 04_jacobi
  *   jacobi: 150 sweeps over 60 x 60 points, equal to a serial run bit for bit

@@ -1,5 +1,5 @@
-/* A bucket sort of integers: each PE owns a range of keys. Senders reserve room at the owner with an atomic
- * fetch_add, and put their keys there; nobody waits for anybody before the one barrier.
+/* A bucket sort of integers: each PE owns a range of keys. Senders reserve room at the owner with
+ * an atomic fetch_add, and put their keys there; nobody waits for anybody before the one barrier.
  *
  *   $ weft-run -n 2 05_integer_sort
  *   integer sort: all keys are in order, none is lost, none is new

@@ -1,5 +1,5 @@
-/* Random updates of a table that is spread over all PEs (GUPS): word ^= random, by atomics, so that not one
- * update is lost. Making all updates a second time must give back the table as it was.
+/* Random updates of a table that is spread over all PEs (GUPS): word ^= random, by atomics, so that
+ * not one update is lost. Making all updates a second time must give back the table as it was.
  *
  *   $ weft-run -n 2 06_random_access
  *   random access: 0 wrong words

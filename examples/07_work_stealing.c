@@ -1,5 +1,5 @@
-/* Work stealing: each PE has a queue of tasks with a lock. A task creates others; who has none left steals
- * half of somebody's. An atomic counter says when all are done.
+/* Work stealing: each PE has a queue of tasks with a lock. A task creates others; who has none left
+ * steals half of somebody's. An atomic counter says when all are done.
  *
  *   $ weft-run -n 2 07_work_stealing
  *   work stealing: 2047 tasks, each executed exactly once

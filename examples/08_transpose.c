@@ -1,5 +1,5 @@
-/* Transposes a matrix that is spread over all PEs by rows, in two ways: blocks by alltoall, then a local
- * transpose of each; and by strided puts, where each row becomes a column at once.
+/* Transposes a matrix that is spread over all PEs by rows, in two ways: blocks by alltoall, then a
+ * local transpose of each; and by strided puts, where each row becomes a column at once.
  *
  *   $ weft-run -n 2 08_transpose
  *   transpose: alltoall and strided puts, every element is in its place

@@ -1,5 +1,6 @@
-// A kernel that sends around a ring of GPUs: each PE passes on what comes from its left to its right, until
-// everybody has seen everything. put_signal carries the data and says that it is there.
+// A kernel that sends around a ring of GPUs: each PE passes on what comes from its left to its
+// right, until everybody has seen everything. put_signal carries the data and says that it is
+// there.
 //
 //   $ weft-run -n 2 09_ring_exchange
 //   PE 0 of 2: all parcels came round, their sum is 3072

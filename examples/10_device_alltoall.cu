@@ -1,5 +1,6 @@
-// A distributed matrix is transposed by one kernel: a block of threads for each PE turns the tile that goes
-// there, sends it, and waits for the tile that comes from there. No block waits for another.
+// A distributed matrix is transposed by one kernel: a block of threads for each PE turns the tile
+// that goes there, sends it, and waits for the tile that comes from there. No block waits for
+// another.
 //
 //   $ weft-run -n 2 10_device_alltoall
 //   transposed 1024 x 1024 points over 2 GPUs, all in place

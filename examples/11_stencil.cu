@@ -1,6 +1,6 @@
-// A 2-D Jacobi iteration in one kernel that runs through all sweeps: each GPU has a strip of the rows, and
-// the blocks that compute a strip's first and last row send them to the neighbours while the others compute.
-// The host only starts it.
+// A 2-D Jacobi iteration in one kernel that runs through all sweeps: each GPU has a strip of the
+// rows, and the blocks that compute a strip's first and last row send them to the neighbours while
+// the others compute. The host only starts it.
 //
 //   $ weft-run -n 2 11_stencil
 //   stencil: 300 sweeps over 512 x 512 points in one kernel, equal to a serial run bit for bit
@@ -50,8 +50,9 @@ static __device__ void compute_row(double* next, const double* now) {
   __syncthreads();
 }
 
-// Takes the row beyond the strip's end, computes the last one before it, and sends that on. The neighbour
-// writes that place again only when it has what is sent here: two copies of the points are enough.
+// Takes the row beyond the strip's end, computes the last one before it, and sends that on. The
+// neighbour writes that place again only when it has what is sent here: two copies of the points
+// are enough.
 static __device__ void compute_edge(const Strip& strip, From side, int sweep) {
   const int rows = row_count(wd::pe(), wd::pe_count());
   const int neighbour = side == kAbove ? wd::pe() - 1 : wd::pe() + 1;
@@ -87,7 +88,8 @@ __global__ void jacobi(Strip strip) {
   }
 }
 
-// The rows from `first` on, with one more on each side: the border is fixed, the rest starts at zero.
+// The rows from `first` on, with one more on each side: the border is fixed, the rest starts at
+// zero.
 static std::vector<double> start_points(int first, int rows) {
   std::vector<double> points(static_cast<std::size_t>(rows + 2) * kColumns);
   for (int r = 0; r < rows + 2; ++r) {

@@ -1,6 +1,8 @@
-// A program of NVSHMEM, as it is: each PE sends its number to the next one, and a sum over all follows on the stream.
+// A program of NVSHMEM, as it is: each PE sends its number to the next one, and a sum over all
+// follows on the stream.
 //
-//   $ nvcc -arch=sm_90 -I$(weft-nvshmem --prefix)/include 16_nvshmem_ring.cu -o ring -L$(weft-nvshmem --prefix)/lib -lnvshmem_host
+//   $ nvcc -arch=sm_90 -I$(weft-nvshmem --prefix)/include 16_nvshmem_ring.cu -o ring
+//   -L$(weft-nvshmem --prefix)/lib -lnvshmem_host
 //   $ nvshmrun -n 2 ./ring
 //   PE 0 of 2: 1 arrived, the sum of all is 1
 //   PE 1 of 2: 0 arrived, the sum of all is 1

@@ -6,7 +6,7 @@ model in one piece. `python 18_moe_training_torch.py cuda` does it on one GPU fo
     step  20: loss 0.0805, the dense model's 0.0805
     step  40: loss 0.0258, the dense model's 0.0258
     step  60: loss 0.0150, the dense model's 0.0150
-    the largest difference in 61 steps is below 1e-9
+    the largest difference in 61 steps is below 1e-7
 """
 import sys
 
@@ -89,6 +89,6 @@ with weft.init() as job:
         largest = max(largest, abs(loss - wanted))
         if job.pe == 0 and step % 20 == 0:
             print(f"step {step:3}: loss {loss:.4f}, the dense model's {wanted:.4f}")
-    assert largest < 1e-9, largest
+    assert largest < 1e-7, largest  # weights travel as float32, and so do their gradients
     if job.pe == 0:
-        print(f"the largest difference in {STEPS} steps is below 1e-9")
+        print(f"the largest difference in {STEPS} steps is below 1e-7")

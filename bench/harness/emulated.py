@@ -40,7 +40,7 @@ class Emulated:
             return measured.value() * measured.value("size") * 8 / (self.gbits * 1e9), {"per_second": measured.value()}
         if self.figure == "share":
             return measured.balance["share_of_rails"], {}
-        return measured.max_over_mean(self.figure), {}
+        return measured.balance_ratio(self.figure), {}
 
 
 TWO_PES = "--nodes 2 --nics 4 --persona efa --gbits"

@@ -4,14 +4,13 @@ What arrived is read from the counters of the emulated NICs (bytes of writes tha
 does not touch. A time is counted from when the command that breaks or heals the NIC had ended.
 """
 import contextlib
-import os
 import pathlib
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
 
-from .places import LIMIT_S, SECRET, Missing, program
+from .places import LIMIT_S, SECRET, Missing, program, without_settings
 
 NICS = ["rdmap79s0", "rdmap80s0", "rdmap81s0", "rdmap82s0"]
 GBITS = 1
@@ -28,8 +27,7 @@ class Watched:
     """A job, and what PE 1's NICs have received, sampled."""
 
     def __init__(self, folder, duration):
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
-        self.environment |= {"WEFT_JOB_SECRET": SECRET, "LOOM_DIR": folder}
+        self.environment = without_settings({"WEFT_JOB_SECRET": SECRET, "LOOM_DIR": folder})
         self.process = subprocess.Popen(list(map(str, command(duration))), env=self.environment, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         ports = pathlib.Path(folder) / "bench.sys" / "node1" / "class" / "infiniband"

@@ -66,8 +66,20 @@ def shmem_small(settings):
 
 def shmem_sizes(settings):
     samples = in_turn(settings, shmem_sides())
-    keys = sorted(key for key in samples["ours"] if key[1] > 8)
-    return compared(samples, keys, lambda key: f"{key[0]}, {key[1] // K} KiB", unit="GB/s")
+    keys = sorted(key for key in samples["ours"] if key[1] > 8 and key[0] != "put_rate")
+    return compared(samples, [("put_rate", 4 * K)], lambda key: "put_rate, 4 KiB", unit="M/s") + compared(
+        samples, keys, lambda key: f"{key[0]}, {key[1] // K} KiB", unit="GB/s")
+
+
+def shmem_collectives(settings):
+    """Four PEs on the cores that there are: both sides over active sets, which OpenMPI has."""
+    ours = build(BIN / "oshcc", "collectives_latency.c", "collectives_latency_sets", "-DWITH_ACTIVE_SETS")
+    theirs = build("oshcc", "collectives_latency.c", "collectives_latency_oshmem", "-DWITH_ACTIVE_SETS")
+    unbound = [word if word != "core" else "none" for word in OSHRUN]
+    sides = {"ours": lambda: values([program("weft-run"), "-n", 4, "--", ours]),
+             "theirs": lambda: values([*unbound, "-n", "4", theirs])}
+    samples = in_turn(settings, sides)
+    return compared(samples, sorted(samples["ours"]), lambda key: f"{key[0]}, 4 PEs, {key[1] // K} KiB", faster_is="lower", unit="µs")
 
 
 def collective_sides(pe_count, what):
@@ -137,8 +149,8 @@ def check_levels(settings):
 def lab_collectives(settings):
     """Collectives of 2 hosts x 2 PEs with 4 rails: the time that the rails need at least, over the time taken."""
     results = []
-    # Bytes that each host must send for one call over `size`, which for all-to-all and fcollect is that of the
-    # blocks of all four PEs.
+    # Bytes that each host must send for one call over `size`, which for all-to-all and fcollect is
+    # that of the blocks of all four PEs.
     least = {"alltoall": lambda size: size, "fcollect": lambda size: size / 2, "broadcast": lambda size: size,
              "reduction": lambda size: size}
     rate = 4 * 100e6 / 8 * 1448 / 1514
@@ -151,7 +163,7 @@ def lab_collectives(settings):
             results.append(Result(f"{name}: share of the rails", share, 0.9, ours=median(times) * 1e3, unit="ms",
                                   samples=times))
             for direction in ("rx", "tx"):
-                samples = [run.max_over_mean(direction) for run in runs]
+                samples = [run.balance_ratio(direction) for run in runs]
                 results.append(Result(f"{name}: {direction.upper()} max/mean", median(samples), 1.05, at_least=False,
                                       samples=samples))
     return results
@@ -160,6 +172,7 @@ def lab_collectives(settings):
 ROWS = {
     "shmem_small": ("shmem.h: put + quiet, get, fetch_add of 8 B, against OpenMPI's oshmem", shmem_small),
     "shmem_sizes": ("shmem.h: put and get by size, against OpenMPI's oshmem", shmem_sizes),
+    "shmem_collectives": ("shmem.h: barrier and fcollect of 4 PEs, against OpenMPI's oshmem", shmem_collectives),
     "barriers": ("barrier_all, against MPI_Barrier over shared memory", barriers),
     "collectives": ("collectives by size, against MPI's over shared memory", collectives),
     "reads_mapped": ("reads through mapped memory, against libfabric's shm provider", reads_mapped),

@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import time
 
+from .max_over_mean import max_over_mean
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "build" / "release" / "bin"
 LAB = ROOT / "tools" / "lab" / "weft-lab"
@@ -29,10 +31,14 @@ def program(name):
     return path
 
 
+def without_settings(more=None):
+    """The environment without settings of Weft, and with `more`."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")} | (more or {})
+
+
 def json_lines(command, environment=None):
     """The objects that a command prints, a line each; raises Missing if it fails."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
-    done = subprocess.run(list(map(str, command)), env=variables | (environment or {}), stdout=subprocess.PIPE,
+    done = subprocess.run(list(map(str, command)), env=without_settings(environment), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=LIMIT_S)
     if done.returncode != 0:
         raise Missing(f"{' '.join(map(str, command))} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
@@ -54,7 +60,7 @@ class Perf:
         """The last row of each table."""
         return {row["table"]: row for row in self.rows}
 
-    def max_over_mean(self, direction):
+    def balance_ratio(self, direction):
         kernel = self.balance[f"{direction}_max_over_mean_kernel"]
         return kernel if kernel is not None else self.balance[f"{direction}_max_over_mean_library"]
 
@@ -67,7 +73,7 @@ class Perf:
         counts = {}
         for nic in self.balance["nics"]:
             counts.setdefault((nic["node"], str(nic["pes"])), []).append(nic[f"{direction}_bytes_kernel"])
-        return max(max(mine) * len(mine) / sum(mine) for mine in counts.values())
+        return max(max_over_mean(mine) for mine in counts.values())
 
 
 class Here:

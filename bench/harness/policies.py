@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass, field
 
-from . import grid
+from . import grid, policies_elsewhere
 from .places import ROOT, Missing, lab, json_lines
 from .report import Log
 
@@ -72,6 +72,9 @@ def parse_arguments(words):
     parser.add_argument("--seconds", type=float, default=1.5, help="of each run, more where quiets are rare (default: 1.5)")
     parser.add_argument("--rounds", type=int, default=2, help="at least so many runs of the default (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the rows, and measure nothing")
+    parser.add_argument("--model", action="store_true", help="the rows of bench/rail_model.cpp instead: a model of time, no network")
+    parser.add_argument("--emulated", action="store_true",
+                        help="rows with slow planes and large messages on emulated NICs instead (loom/)")
     parser.add_argument("--table", metavar="FILE", help="print what FILE, data of a grid, holds as a table in Markdown")
     return parser.parse_args(words)
 
@@ -162,11 +165,11 @@ def share_reach(row):
 
 
 class Data:
-    """bench/data/DATE-MACHINE-policies.jsonl: a line a row, and one for the whole grid."""
+    """bench/data/DATE-MACHINE-policies[-KIND].jsonl: a line a row, and one for the whole grid."""
 
-    def __init__(self, settings):
-        log = Log(settings)
-        self.path = log.path.with_name(f"{log.path.stem}-policies.jsonl")
+    def __init__(self, settings, kind=""):
+        log = Log(settings, kind=f"-policies{kind}")
+        self.path = log.path
         self.common = {"seed": settings.seed, "seconds": settings.seconds, "machine": log.machine, "versions": log.versions}
 
     def add(self, line):
@@ -213,6 +216,14 @@ def main(words):
             print(table_of([json.loads(line) for line in file]))
         return 0
     settings = Settings(seed=arguments.seed, rows=arguments.rows, seconds=arguments.seconds, rounds=arguments.rounds)
+    if arguments.model or arguments.emulated:
+        data = Data(settings, "-model" if arguments.model else "-emulated")
+        source = policies_elsewhere.model_rows() if arguments.model else policies_elsewhere.emulated_rows(DEFAULT, OTHERS, settings)
+        try:
+            return policies_elsewhere.report(source, DEFAULT, data)
+        except Missing as missing:
+            print(f"not measured: {missing}", file=sys.stderr)
+            return 1
     rows = list(enumerate(grid.draw(settings.seed, settings.rows), 1))
     met, possible = grid.covered_share([row for _, row in rows])
     print(f"seed {settings.seed}: {len(rows)} rows, in which {met} of {possible} possible pairs of values meet", flush=True)

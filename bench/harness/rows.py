@@ -91,7 +91,7 @@ def balance_of(settings, place, pe_count, *words, limits=(1.02, 1.02)):
             for _ in range(settings.runs)]
     results = []
     for direction, limit in zip(("rx", "tx"), limits):
-        samples = [run.max_over_mean(direction) for run in runs]
+        samples = [run.balance_ratio(direction) for run in runs]
         results.append(Result(f"{direction.upper()} max/mean", median(samples), limit, at_least=False, samples=samples))
     results[0].in_time = [run.in_time() for run in runs]
     rates = [run.value("GB_per_s_between_nodes") for run in runs]
@@ -163,7 +163,7 @@ def uneven_rails(settings):
         runs = [place.perf(2, "put_bw", *words, *duration(settings)) for _ in range(settings.runs)]
         possible = 3 * RAIL_BYTES_PER_S * GOODPUT_SHARE
         rates = [run.value() * 1e9 for run in runs]
-        receive = [run.max_over_mean("rx") for run in runs]
+        receive = [run.balance_ratio("rx") for run in runs]
         return [Result("RX max/mean of the 3", median(receive), 1.05, at_least=False, samples=receive),
                 Result("share of 3 rails", median(rates) / possible, 0.95, ours=median(rates) / 1e6,
                        theirs=possible / 1e6, unit="MB/s", samples=rates)]

@@ -1,6 +1,7 @@
-// Benchmarks of NCCL's collectives, one process for each GPU, for comparison with Weft in the same run.
-// Scope "stream" is many launches on a stream, "graph" the same captured in one CUDA graph, so that the
-// CPU's part is gone. The longest of the ranks' times is the row's. `run` starts the processes.
+// Benchmarks of NCCL's collectives, one process for each GPU, for comparison with Weft in the same
+// run. Scope "stream" is many launches on a stream, "graph" the same captured in one CUDA graph, so
+// that the CPU's part is gone. The longest of the ranks' times is the row's. `run` starts the
+// processes.
 #include <algorithm>
 #include <string>
 

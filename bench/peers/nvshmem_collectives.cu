@@ -152,7 +152,8 @@ struct Data {
   size_t budget = kBlockBudget;
 };
 
-// The destination that is left from the loop is compared; the broadcast's root may leave its own alone.
+// The destination that is left from the loop is compared; the broadcast's root may leave its own
+// alone.
 template <class T>
 unsigned verify(const Session& session, const Data& data, size_t count) {
   if (data.pattern == Pattern::One && session.place.rank == 0) {

@@ -1,6 +1,6 @@
-// NVSHMEM over libfabric on emulated NICs (loom/): the all-to-all, the put bandwidth and the rate of put_signals that
-// weft-perf measures, by NVSHMEM's own library. Where its heap lies, NVSHMEM's settings say. Prints one JSON line. Written
-// from NVSHMEM's public documentation alone.
+// NVSHMEM over libfabric on emulated NICs (loom/): the all-to-all, the put bandwidth and the rate
+// of put_signals that weft-perf measures, by NVSHMEM's own library. Where its heap lies, NVSHMEM's
+// settings say. Prints one JSON line. Written from NVSHMEM's public documentation alone.
 // `loom run ... -- nvshmem_emulated alltoall|put_bw|put_signal BYTES STEPS NIC_GBITS NICS_OF_A_PE`
 #include <chrono>
 #include <cstdio>
@@ -11,9 +11,12 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <nvshmem.h>
 #include <nvshmemx.h>
+
+#include "tools/balance/max_over_mean.hpp"
 
 namespace {
 
@@ -74,13 +77,12 @@ Bytes carried(const char* counter) {
 }
 
 // Of this node's NICs, those that carried nothing included.
-double max_over_mean(const Bytes& before, const Bytes& after) {
-  double most = 0, sum = 0;
+double evenness(const Bytes& before, const Bytes& after) {
+  std::vector<double> carried;
   for (const auto& [nic, bytes] : after) {
-    most = std::max(most, bytes - before.at(nic));
-    sum += bytes - before.at(nic);
+    carried.push_back(bytes - before.at(nic));
   }
-  return sum > 0 ? most / (sum / static_cast<double>(after.size())) : 0;
+  return weft::max_over_mean(carried).value_or(0);
 }
 
 __global__ void fill(unsigned* words, size_t count, unsigned value) {
@@ -115,7 +117,8 @@ __global__ void stream_to(char* to, const char* from, size_t bytes, int peer, in
   nvshmem_quiet();
 }
 
-// As weft-perf device put_signal_rate: each thread sends `times` put_signals, which share 8 MiB of places.
+// As weft-perf device put_signal_rate: each thread sends `times` put_signals, which share 8 MiB of
+// places.
 __global__ void send_many(
     char* to, const char* from, size_t bytes, uint64_t* word, int peer, int times) {
   const size_t places = max(size_t{1}, kPlaces / bytes);
@@ -191,8 +194,8 @@ void measure(const Plan& plan, const Place& place) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::this_thread::sleep_for(kCountersAreWritten);
-  const double tx_evenness = max_over_mean(tx, carried("tx_bytes"));
-  const double rx_evenness = max_over_mean(rx, carried("rx_bytes"));
+  const double tx_evenness = evenness(tx, carried("tx_bytes"));
+  const double rx_evenness = evenness(rx, carried("rx_bytes"));
   const unsigned wrong = count_wrong(plan, place, to);
   nvshmem_barrier_all();
   if (place.rank == 0 || wrong != 0) {

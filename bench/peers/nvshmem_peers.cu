@@ -1,5 +1,5 @@
-// Benchmarks of NVSHMEM's device API, one process for each GPU, for comparison with Weft in the same
-// run; README.md says what each row measures. `run` starts the processes.
+// Benchmarks of NVSHMEM's device API, one process for each GPU, for comparison with Weft in the
+// same run; README.md says what each row measures. `run` starts the processes.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// NVSHMEM between PE 0 and PE 1: bandwidth of puts and gets by many CTAs, latency of single operations,
-// ping-pongs. Other PEs only take part in what is collective.
+// NVSHMEM between PE 0 and PE 1: bandwidth of puts and gets by many CTAs, latency of single
+// operations, ping-pongs. Other PEs only take part in what is collective.
 #include <algorithm>
 
 #include "nvshmem_session.cuh"
@@ -117,7 +117,8 @@ __global__ void time_operation(Operation operation, Loop loop, Span* spans) {
   end_span(spans);
 }
 
-// One side of a ping-pong: the data if any, the word that the peer waits for, my number, the first value.
+// One side of a ping-pong: the data if any, the word that the peer waits for, my number, the first
+// value.
 struct Side {
   char* destination;
   const char* source;

@@ -1,5 +1,5 @@
-// One PE of an NVSHMEM job and what every benchmark there needs: buffers, time, and agreement with the
-// other PEs. Host thread only; collective functions are called by all PEs in the same order.
+// One PE of an NVSHMEM job and what every benchmark there needs: buffers, time, and agreement with
+// the other PEs. Host thread only; collective functions are called by all PEs in the same order.
 // Written from NVSHMEM's public documentation alone.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The data that benchmarks move, and whether it arrived: an element says which PE made it, for which
-// PE, and its place. Values are below 251, so that sums of floats are exact for any number of PEs here
-// and an element that lands at a wrong power of two is noticed.
+// The data that benchmarks move, and whether it arrived: an element says which PE made it, for
+// which PE, and its place. Values are below 251, so that sums of floats are exact for any number of
+// PEs here and an element that lands at a wrong power of two is noticed.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -12,7 +12,8 @@
 #include <vector>
 
 namespace peers {
-// Says what went wrong and ends the process at once: exit handlers of a library would wait for peers.
+// Says what went wrong and ends the process at once: exit handlers of a library would wait for
+// peers.
 [[noreturn]] void fail(const std::string& what);
 void check(cudaError_t result, const char* action);
 // Ends the process unless the variable has this value: `why` is the reason that is printed.
@@ -48,8 +49,8 @@ struct Range {
   size_t min, max;
 };
 
-// From min by factors to max, which always is the last; -b and -e replace the benchmark's own limits,
-// but never go over `room`.
+// From min by factors to max, which always is the last; -b and -e replace the benchmark's own
+// limits, but never go over `room`.
 std::vector<size_t> sizes_of(const Options& options, Range own, size_t room);
 
 // Fewer iterations where one moves much, the same on every rank: `budget` bytes in all, at least 4.

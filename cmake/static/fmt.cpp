@@ -1,5 +1,5 @@
-// fmt's compiled part, from the distribution's headers, which come without the source that makes it: all that its
-// headers leave to a library. For wheels, see cmake/libraries.cmake.
+// fmt's compiled part, from the distribution's headers, which come without the source that makes
+// it: all that its headers leave to a library. For wheels, see cmake/libraries.cmake.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,6 +1,7 @@
-/* What libhwloc.a, linked into libweft, finds under names that cmake/libraries.cmake gave: three variables of libc,
-   which a library cannot reach from code that was compiled for programs; no libudev, without which hwloc reads the
-   same from /run/udev; and no plugins, which are built for the system's own hwloc. */
+/* What libhwloc.a, linked into libweft, finds under names that cmake/libraries.cmake gave: three
+   variables of libc, which a library cannot reach from code that was compiled for programs; no
+   libudev, without which hwloc reads the same from /run/udev; and no plugins, which are built for
+   the system's own hwloc. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>

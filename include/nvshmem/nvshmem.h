@@ -1,10 +1,12 @@
-/* NVSHMEM's interface on Weft: for the host, and, where nvcc compiles the file, for kernels. Kernels need no relocatable
- * device code (-rdc), but may have it. NVSHMEM_HOSTLIB_ONLY leaves out what kernels call.
+/* NVSHMEM's interface on Weft: for the host, and, where nvcc compiles the file, for kernels.
+ * Kernels need no relocatable device code (-rdc), but may have it. NVSHMEM_HOSTLIB_ONLY leaves out
+ * what kernels call.
  *
  * Deviations from NVSHMEM: docs/NVSHMEM.md. */
 #ifndef WEFT_NVSHMEM_H
 #define WEFT_NVSHMEM_H
 
+#include <non_abi/nvshmemx_error.h>
 #include <nvshmem_host.h>
 
 #ifdef WEFT_NVSHMEM_KERNELS
@@ -20,6 +22,11 @@
 #include <weft_nvshmem/gpu/signal.cuh>
 #include <weft_nvshmem/gpu/teams.cuh>
 #include <weft_nvshmem/gpu/wait.cuh>
+#endif
+
+#if defined(WEFT_NVSHMEM_KERNELS) && !defined(WEFT_NVSHMEM_NO_HOST)
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups; /* programs use the name, and leave it to this header */
 #endif
 
 #ifdef WEFT_NVSHMEM_CUDA_HEADERS

@@ -1,4 +1,5 @@
-/* The versions that this implementation claims: of the OpenSHMEM specification, and of NVSHMEM's interface.
+/* The versions that this implementation claims: of the OpenSHMEM specification, and of NVSHMEM's
+ * interface.
  *
  * Source: NVSHMEM's documentation, "Library Constants". */
 #ifndef WEFT_NVSHMEM_VERSION_H

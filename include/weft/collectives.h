@@ -1,14 +1,16 @@
 /* Weft's teams and collectives. Included by <weft/weft.h>.
  *
- * A team is an ordered set of PEs: every stride-th PE of its parent, starting at a given one, or any PEs in any order
- * (weft_team_join). Its PEs are numbered from 0. One thread of each PE of the team calls a collective, in the same order on all PEs.
- * Different teams are independent of each other.
+ * A team is an ordered set of PEs: every stride-th PE of its parent, starting at a given one, or
+ * any PEs in any order (weft_team_join). Its PEs are numbered from 0. One thread of each PE of the
+ * team calls a collective, in the same order on all PEs. Different teams are independent of each
+ * other.
  *
- * Completion: when a collective returns, this PE's `dest` is complete and its `source` may be changed. That
- * implies nothing about other PEs, except for sync: all PEs have entered. No collective completes the
- * operations of a context, except weft_barrier_all (quiet, then sync).
+ * Completion: when a collective returns, this PE's `dest` is complete and its `source` may be
+ * changed. That implies nothing about other PEs, except for sync: all PEs have entered. No
+ * collective completes the operations of a context, except weft_barrier_all (quiet, then sync).
  *
- * `dest` and `source` are symmetric. They must not overlap, unless a function allows them to be equal.
+ * `dest` and `source` are symmetric. They must not overlap, unless a function allows them to be
+ * equal.
  *
  * Errors: as in weft.h. Counts, roots and operations must be the same on all PEs of the team. */
 #ifndef WEFT_COLLECTIVES_H
@@ -20,47 +22,50 @@
 extern "C" {
 #endif
 
-/* ---- Teams --------------------------------------------------------------------------------------- */
+/* ---- Teams ----------------------------------------------------------------------------------- */
 
 typedef struct weft_team* weft_team_t;
-/* All PEs; the PEs of this PE's node; those of its machine, also if WEFT_NODE_SIZE makes several nodes of it; the PEs
- * with this PE's index on its machine, one of each machine; no team. */
+/* All PEs; the PEs of this PE's node; those of its machine, also if WEFT_NODE_SIZE makes several
+ * nodes of it; the PEs with this PE's index on its machine, one of each machine; no team. */
 #define WEFT_TEAM_WORLD ((weft_team_t)0)
 #define WEFT_TEAM_NODE ((weft_team_t)1)
 #define WEFT_TEAM_MACHINE ((weft_team_t)2)
 #define WEFT_TEAM_MACHINE_PEERS ((weft_team_t)3)
 #define WEFT_TEAM_INVALID ((weft_team_t) - 1)
 
-/* The PEs start, start + stride, ..., `size` of them, in the parent's numbering. Stride may be negative.
- * It may be 0 if size is 1. */
+/* The PEs start, start + stride, ..., `size` of them, in the parent's numbering. Stride may be
+ * negative. It may be 0 if size is 1. */
 typedef struct weft_team_range {
   int start;
   int stride;
   int size;
 } weft_team_range;
 
-/* Collective over `parent`, with the same range on all its PEs. *team is WEFT_TEAM_INVALID on PEs that are
- * not in the range. Returns, on all PEs, WEFT_INVALID_ARGUMENT if the range exceeds the parent, and
- * WEFT_OUT_OF_MEMORY if no number of a team is free on all PEs of the range: a PE has 132, of which 4 are predefined. */
+/* Collective over `parent`, with the same range on all its PEs. *team is WEFT_TEAM_INVALID on PEs
+ * that are not in the range. Returns, on all PEs, WEFT_INVALID_ARGUMENT if the range exceeds the
+ * parent, and WEFT_OUT_OF_MEMORY if no number of a team is free on all PEs of the range: a PE has
+ * 132, of which 4 are predefined. */
 WEFT_EXPORT int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team);
-/* Collective over `parent`. PE p of the parent is at x = p % x_size, y = p / x_size. *x_team contains the PEs
- * with its y, *y_team the PEs with its x. */
+/* Collective over `parent`. PE p of the parent is at x = p % x_size, y = p / x_size. *x_team
+ * contains the PEs with its y, *y_team the PEs with its x. */
 WEFT_EXPORT int weft_team_split_2d(weft_team_t parent,
                                    int x_size,
                                    weft_team_t* x_team,
                                    weft_team_t* y_team);
 
-/* A team of any PEs, in any order, without a call on the other PEs. One of them makes an id and passes it to the others by
- * any means of the program; then each calls weft_team_join with its place. An id is valid for one team. */
+/* A team of any PEs, in any order, without a call on the other PEs. One of them makes an id and
+ * passes it to the others by any means of the program; then each calls weft_team_join with its
+ * place. An id is valid for one team. */
 typedef struct weft_team_place {
   int index; /* this PE's number in the team */
   int pe_count;
 } weft_team_place;
 
 WEFT_EXPORT int weft_team_make_id(uint64_t* id);
-/* Returns when all PEs of the team have called it, the one that made the id among them. One call at a time per PE. In jobs
- * of up to 4096 PEs. WEFT_INVALID_ARGUMENT: no such id or index; WEFT_MISMATCH: two PEs have the same index, or counts
- * differ; WEFT_OUT_OF_MEMORY as for weft_team_split. */
+/* Returns when all PEs of the team have called it, the one that made the id among them. One call at
+ * a time per PE. In jobs of up to 4096 PEs. WEFT_INVALID_ARGUMENT: no such id or index;
+ * WEFT_MISMATCH: two PEs have the same index, or counts differ; WEFT_OUT_OF_MEMORY as for
+ * weft_team_split. */
 WEFT_EXPORT int weft_team_join(uint64_t id, weft_team_place place, weft_team_t* team);
 /* Collective over the team. Also destroys its contexts (weft_team_ctx_create). */
 WEFT_EXPORT int weft_team_destroy(weft_team_t team);
@@ -74,17 +79,18 @@ WEFT_EXPORT int weft_team_translate(weft_team_t from, int pe, weft_team_t to);
 /* A context that uses the team's PE numbers. */
 WEFT_EXPORT int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context);
 
-/* ---- Notes --------------------------------------------------------------------------------------- */
+/* ---- Notes ----------------------------------------------------------------------------------- */
 
-/* Every PE gets the notes of all, for programs that compare what their PEs are about to do. `note` has `bytes` bytes, at
- * most 256 and the same on all PEs; `notes` has room for one of each PE, in team order. Both are any memory.
- * Collective; returns when all PEs have entered. */
+/* Every PE gets the notes of all, for programs that compare what their PEs are about to do. `note`
+ * has `bytes` bytes, at most 256 and the same on all PEs; `notes` has room for one of each PE, in
+ * team order. Both are any memory. Collective; returns when all PEs have entered. */
 WEFT_EXPORT int weft_team_exchange(weft_team_t team, const void* note, size_t bytes, void* notes);
-/* Whether WEFT_CHECK_COLLECTIVES requests that before a collective of this team, on CPU memory: 2 for yes, 1 for auto if
- * its PEs share memory, else 0. The C functions do not compare; Python's do. */
+/* Whether WEFT_CHECK_COLLECTIVES requests that before a collective of this team, on CPU memory: 2
+ * for yes, 1 for auto if its PEs share memory, else 0. The C functions do not compare; Python's
+ * do. */
 WEFT_EXPORT int weft_team_check_level(weft_team_t team);
 
-/* ---- Collectives --------------------------------------------------------------------------------- */
+/* ---- Collectives ----------------------------------------------------------------------------- */
 
 /* Returns when all PEs of the team have entered. */
 WEFT_EXPORT int weft_team_sync(weft_team_t team);
@@ -94,8 +100,8 @@ WEFT_EXPORT int weft_team_alltoall(weft_team_t team,
                                    void* dest,
                                    const void* source,
                                    size_t bytes_per_pe);
-/* As weft_team_alltoall, with blocks of stride.count elements of which only every stride-th is moved: block
- * k starts at element k * count * stride on each side. */
+/* As weft_team_alltoall, with blocks of stride.count elements of which only every stride-th is
+ * moved: block k starts at element k * count * stride on each side. */
 WEFT_EXPORT int weft_team_alltoalls(weft_team_t team,
                                     void* dest,
                                     const void* source,
@@ -103,7 +109,8 @@ WEFT_EXPORT int weft_team_alltoalls(weft_team_t team,
 /* `source` of `root` (a PE of the team) is copied to `dest` of all PEs, including its own. */
 WEFT_EXPORT int weft_team_broadcast(
     weft_team_t team, void* dest, const void* source, size_t bytes, int root);
-/* The sources of all PEs, concatenated in team order, on all PEs. fcollect: all have the same length. */
+/* The sources of all PEs, concatenated in team order, on all PEs. fcollect: all have the same
+   length. */
 WEFT_EXPORT int weft_team_fcollect(weft_team_t team, void* dest, const void* source, size_t bytes);
 WEFT_EXPORT int weft_team_collect(weft_team_t team, void* dest, const void* source, size_t bytes);
 
@@ -139,17 +146,18 @@ typedef struct weft_elements {
   size_t count;
 } weft_elements;
 
-/* Elementwise reduction over all PEs; all receive the result. `dest` may equal `source`. The result is
- * bitwise reproducible: the same team, count and data give the same bits in every run and on every PE. */
+/* Elementwise reduction over all PEs; all receive the result. `dest` may equal `source`. The result
+ * is bitwise reproducible: the same team, count and data give the same bits in every run and on
+ * every PE. */
 WEFT_EXPORT int weft_team_reduce(weft_team_t team,
                                  void* dest,
                                  const void* source,
                                  weft_elements elements,
                                  weft_reduction reduction);
 
-/* Elementwise scan over PEs 0 to `me` of the team (inclusive) or 0 to `me` - 1 (exclusive). PE 0 of an
- * exclusive scan gets zeroes. `dest` may equal `source`. The same bits in every run on the same PEs and
- * nodes. */
+/* Elementwise scan over PEs 0 to `me` of the team (inclusive) or 0 to `me` - 1 (exclusive). PE 0 of
+ * an exclusive scan gets zeroes. `dest` may equal `source`. The same bits in every run on the same
+ * PEs and nodes. */
 WEFT_EXPORT int weft_team_inclusive_scan(weft_team_t team,
                                          void* dest,
                                          const void* source,

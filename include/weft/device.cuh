@@ -1,6 +1,6 @@
-// Weft in CUDA kernels: put, get, signal, wait, atomics and collectives from any GPU thread to any GPU of
-// the job. Peers reachable over NVLink or PCIe are accessed by loads and stores, all others through the CPU
-// over all rails. The choice is transparent to the kernel.
+// Weft in CUDA kernels: put, get, signal, wait, atomics and collectives from any GPU thread to any
+// GPU of the job. Peers reachable over NVLink or PCIe are accessed by loads and stores, all others
+// through the CPU over all rails. The choice is transparent to the kernel.
 //
 //   __global__ void ring(double* field, const double* mine, std::uint64_t* arrived, int n) {
 //     namespace wd = weft::device;
@@ -9,11 +9,11 @@
 //     wd::signal_wait_until<wd::Block>(arrived, wd::Comparison::Ge, 1);
 //   }
 //
-// Build: nvcc, C++17 or later, link libweft; no relocatable device code needed. The host must call weft_init,
-// cudaSetDevice and weft_device_init before such a kernel runs (<weft/device.h>).
+// Build: nvcc, C++17 or later, link libweft; no relocatable device code needed. The host must call
+// weft_init, cudaSetDevice and weft_device_init before such a kernel runs (<weft/device.h>).
 //
-// Scopes (scope.cuh): Thread (the default), Warp, Block, and Grid for collectives. All threads of a scope
-// make a call together.
+// Scopes (scope.cuh): Thread (the default), Warp, Block, and Grid for collectives. All threads of a
+// scope make a call together.
 // Errors abort the kernel with a record that weft_device_check reads (failure.cuh).
 // Ordering: docs/MEMORY_MODEL.md, section GPU.
 #ifndef WEFT_DEVICE_CUH

@@ -1,5 +1,5 @@
-// Weft's C++ interface: RAII and spans over weft/weft.h. Header-only, C++20. It adds no functionality to
-// the C functions. Link weft::weft.
+// Weft's C++ interface: RAII and spans over weft/weft.h. Header-only, C++20. It adds no
+// functionality to the C functions. Link weft::weft.
 //
 //   weft::Session session;
 //   weft::SymmetricArray<double> field(1024);
@@ -10,6 +10,10 @@
 // Collective functions, constructors and destructors are marked as such.
 #ifndef WEFT_WEFT_HPP
 #define WEFT_WEFT_HPP
+
+#if defined(__cplusplus) && __cplusplus <= 201703L
+#error "weft/weft.hpp needs C++20: compile with -std=c++20, which weft-c++ does by itself"
+#endif
 
 #include <weft/typed.hpp>
 #include <weft/weft.h>
@@ -61,12 +65,14 @@ concept AtomicElement = AtomicInteger<T> || std::same_as<T, float> || std::same_
 
 // ---- Setup --------------------------------------------------------------------------------------
 
-// The job: joined by the constructor, left by the destructor. Both are collective. Create one, in main.
+// The job: joined by the constructor, left by the destructor. Both are collective. Create one, in
+// main.
 class Session {
  public:
   Session() { check(weft_init()); }
 
-  // For a program that starts its PEs itself: one of them makes the id and passes it on to the others.
+  // For a program that starts its PEs itself: one of them makes the id and passes it on to the
+  // others.
   Session(int pe, int pe_count, const weft_unique_id_t& id) {
     check(weft_init_with(pe, pe_count, &id));
   }
@@ -97,7 +103,7 @@ class Session {
   return weft_pe_count();
 }
 
-// ---- Symmetric memory -----------------------------------------------------------------------------
+// ---- Symmetric memory ---------------------------------------------------------------------------
 
 // `size` zeroed elements on every PE, at the same symmetric address. Constructor and destructor are
 // collective: destroy arrays in the same order on all PEs, and before the Session.
@@ -132,7 +138,8 @@ class SymmetricArray {
     }
   }
 
-  // This PE's elements; data() is also the symmetric address that names the elements of the other PEs.
+  // This PE's elements; data() is also the symmetric address that names the elements of the other
+  // PEs.
   [[nodiscard]] T* data() const noexcept { return data_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -156,10 +163,10 @@ class SymmetricArray {
   std::size_t size_ = 0;
 };
 
-// ---- Contexts ---------------------------------------------------------------------------------------
+// ---- Contexts -----------------------------------------------------------------------------------
 
-// An independent stream of operations; the destructor waits for them. Converts to the C handle, which
-// the functions below take as their last argument.
+// An independent stream of operations; the destructor waits for them. Converts to the C handle,
+// which the functions below take as their last argument.
 class Context {
  public:
   Context() { check(weft_ctx_create(&handle_)); }
@@ -191,9 +198,9 @@ class Context {
   weft_ctx_t handle_ = WEFT_CTX_DEFAULT;
 };
 
-// ---- Remote memory access ----------------------------------------------------------------------------
-// `dest` of a put and `source` of a get are symmetric. put returns when its source may be reused, get
-// when its destination is filled. The _nbi forms complete at quiet.
+// ---- Remote memory access -----------------------------------------------------------------------
+// `dest` of a put and `source` of a get are symmetric. put returns when its source may be reused,
+// get when its destination is filled. The _nbi forms complete at quiet.
 
 template <Transferable T>
 void put(std::span<const T> source, T* dest, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
@@ -235,7 +242,7 @@ template <Transferable T>
   return value;
 }
 
-// ---- Signals -------------------------------------------------------------------------------------------
+// ---- Signals ------------------------------------------------------------------------------------
 
 // Puts, then updates the signal word: a PE that observes the signal also observes the data.
 template <Transferable T>
@@ -265,7 +272,7 @@ inline std::uint64_t signal_wait_until(std::uint64_t* word,
   return seen;
 }
 
-// ---- Lists -------------------------------------------------------------------------------------------
+// ---- Lists --------------------------------------------------------------------------------------
 
 // Many ranges to one PE as one operation: see weft_putv.
 inline void putv(std::span<const weft_segment> segments,
@@ -295,7 +302,7 @@ inline void putv_signal_nbi(std::span<const weft_segment> segments,
   check(weft_ctx_putv_signal_nbi(context, segments.data(), segments.size(), signal, pe));
 }
 
-// ---- Atomics ---------------------------------------------------------------------------------------------
+// ---- Atomics ------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -327,7 +334,8 @@ auto fetched(Function function, Arguments... arguments) {
 
 }  // namespace detail
 
-// Functions that return the old value are complete when they return; the others are complete after quiet.
+// Functions that return the old value are complete when they return; the others are complete after
+// quiet.
 
 template <AtomicElement T>
 void atomic_set(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAULT) {
@@ -391,7 +399,7 @@ T atomic_fetch_xor(T* dest, T value, int pe, weft_ctx_t context = WEFT_CTX_DEFAU
                          value, pe);
 }
 
-// ---- Waiting -----------------------------------------------------------------------------------------------
+// ---- Waiting ------------------------------------------------------------------------------------
 
 // Waits on a symmetric variable of this PE that other PEs update.
 template <AtomicInteger T>
@@ -416,7 +424,7 @@ template <AtomicInteger T>
                          variables.size(), static_cast<const int*>(nullptr), comparison, value);
 }
 
-// ---- Order, completion, collectives --------------------------------------------------------------------------
+// ---- Order, completion, collectives -------------------------------------------------------------
 
 inline void fence(weft_ctx_t context = WEFT_CTX_DEFAULT) {
   check(weft_ctx_fence(context));

@@ -1,5 +1,5 @@
-// The commands of `loom`: run a program on emulated nodes, show what the NICs do, and break them. main.cpp gives
-// each its options.
+// The commands of `loom`: run a program on emulated nodes, show what the NICs do, and break them.
+// main.cpp gives each its options.
 //
 // Threads: one. All throw Error for what the user has to change.
 #pragma once

@@ -1,5 +1,5 @@
-// The format: hwloc's hwloc2.dtd. Every object has a number of its own (gp_index); sets of cores and of memory are
-// bitmaps of 32-bit words, the highest first.
+// The format: hwloc's hwloc2.dtd. Every object has a number of its own (gp_index); sets of cores
+// and of memory are bitmaps of 32-bit words, the highest first.
 //
 // Threads: one.
 #include "loom/cli/machine_file.hpp"

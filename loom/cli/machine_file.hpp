@@ -1,5 +1,5 @@
-// An emulated node's machine as a file that hwloc reads in place of the real one (HWLOC_XMLFILE): packages, memory,
-// cores, switches, GPUs and the NICs that the fabric has.
+// An emulated node's machine as a file that hwloc reads in place of the real one (HWLOC_XMLFILE):
+// packages, memory, cores, switches, GPUs and the NICs that the fabric has.
 //
 // Threads: one.
 #pragma once

@@ -117,7 +117,8 @@ void say_how_it_ended(
 
 volatile std::sig_atomic_t was_told_to_end = 0;
 
-// To all of a node's processes with what they have started: at the second time, or without a runner, for good.
+// To all of a node's processes with what they have started: at the second time, or without a
+// runner, for good.
 void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
   if (::getppid() != runner) {
     end_descendants();
@@ -276,8 +277,9 @@ void enter_user_namespace() {
   write_line("/proc/self/gid_map", fmt::format("{} {} 1", group, group));
 }
 
-// Above the ports that the kernel gives to outgoing connections (ip_local_port_range, 60999 by default): those of
-// the processes that already try to connect would take a port from it before its owner listens.
+// Above the ports that the kernel gives to outgoing connections (ip_local_port_range, 60999 by
+// default): those of the processes that already try to connect would take a port from it before its
+// owner listens.
 std::uint16_t free_port() {
   constexpr std::uint32_t kFirst = 61000;
   constexpr std::uint32_t kCount = 4500;
@@ -303,8 +305,8 @@ pid_t start_node(const Job& job, std::uint32_t node, Separation separation, std:
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGUSR1, SIG_DFL);
-    // What its processes leave behind becomes its own, so that it can end that too. SIGTERM is how it hears that the
-    // runner is gone; a program that it starts has SIGTERM's default again.
+    // What its processes leave behind becomes its own, so that it can end that too. SIGTERM is how
+    // it hears that the runner is gone; a program that it starts has SIGTERM's default again.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct sigaction action{};
     action.sa_handler = [](int) { was_told_to_end = was_told_to_end + 1; };

@@ -1,5 +1,5 @@
-// The nodes of an emulated cluster on this machine: each has a name, a /dev/shm and a /sys/class of its own, and
-// runs some processes. They end with the runner, however that ends.
+// The nodes of an emulated cluster on this machine: each has a name, a /dev/shm and a /sys/class of
+// its own, and runs some processes. They end with the runner, however that ends.
 //
 // Threads: one.
 #pragma once
@@ -35,11 +35,12 @@ enum class Separation : std::uint8_t {
 // Tries it in a child; says on stderr what is missing and what to do.
 [[nodiscard]] Separation find_separation();
 
-// Without root: enters a user namespace, in which the nodes may have namespaces of their own. Before the first node.
+// Without root: enters a user namespace, in which the nodes may have namespaces of their own.
+// Before the first node.
 void enter_user_namespace();
 
-// Starts a node's supervisor, which starts its processes. Returns its pid. Its exit status is that of the first
-// process that failed (128 + signal), which it has named on stderr.
+// Starts a node's supervisor, which starts its processes. Returns its pid. Its exit status is that
+// of the first process that failed (128 + signal), which it has named on stderr.
 [[nodiscard]] pid_t start_node(const Job& job,
                                std::uint32_t node,
                                Separation separation,

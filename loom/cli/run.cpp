@@ -1,5 +1,5 @@
-// Running a program on emulated nodes: makes the fabric, starts the nodes, renders counters, and ends everything
-// when one process fails or the user says so.
+// Running a program on emulated nodes: makes the fabric, starts the nodes, renders counters, and
+// ends everything when one process fails or the user says so.
 //
 // Threads: one.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Layout as Linux has it: /sys/class/infiniband/NIC/ports/1/hw_counters/NAME, and NIC/device as a link to a PCI
-// device, whose path tools take for its place in the machine.
+// Layout as Linux has it: /sys/class/infiniband/NIC/ports/1/hw_counters/NAME, and NIC/device as a
+// link to a PCI device, whose path tools take for its place in the machine.
 //
 // Threads: one.
 #include "loom/cli/system_files.hpp"
@@ -32,7 +32,8 @@ void write_file(const std::string& path, const std::string& text) {
   }
 }
 
-// The machine's own entries: links keep their relative targets, as the tree is mounted where they were.
+// The machine's own entries: links keep their relative targets, as the tree is mounted where they
+// were.
 void copy_classes(const std::string& to) {
   for (const auto& group : fs::directory_iterator("/sys/class")) {
     const fs::path folder = fs::path(to) / group.path().filename();

@@ -1,5 +1,6 @@
-// What tools read of NICs under /sys/class, as files of our own: links to all that the machine has, and a class of
-// emulated NICs with the counters of EFA's driver. A node sees them in place of /sys/class.
+// What tools read of NICs under /sys/class, as files of our own: links to all that the machine has,
+// and a class of emulated NICs with the counters of EFA's driver. A node sees them in place of
+// /sys/class.
 //
 // Threads: one.
 #pragma once

@@ -1,5 +1,6 @@
-// The 32 bytes that endpoints know each other by; as long as EFA's. They hold a slot of the segment and its
-// generation, so an address never leads to an endpoint that was opened later in the same slot.
+// The 32 bytes that endpoints know each other by; as long as EFA's. They hold a slot of the segment
+// and its generation, so an address never leads to an endpoint that was opened later in the same
+// slot.
 //
 // Threads: values.
 #pragma once

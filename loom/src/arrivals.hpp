@@ -1,9 +1,9 @@
-// What has arrived for an endpoint: a ring of records of any size, written by any process and read by the
-// endpoint's own. A writer reserves room by moving the tail, fills it, and publishes the record; the reader takes
-// records in the order of their reservation.
+// What has arrived for an endpoint: a ring of records of any size, written by any process and read
+// by the endpoint's own. A writer reserves room by moving the tail, fills it, and publishes the
+// record; the reader takes records in the order of their reservation.
 //
-// Threads: any number of writers; one reader at a time. A writer that is killed between reserve and publish
-// leaves the ring closed, so senders then see a receiver that takes nothing.
+// Threads: any number of writers; one reader at a time. A writer that is killed between reserve and
+// publish leaves the ring closed, so senders then see a receiver that takes nothing.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,8 @@ struct Arrival {
   std::uint32_t source = 0;  // endpoint slot
   std::uint32_t source_generation = 0;
   std::uint32_t has_data = 0;
+  std::uint32_t has_receive = 0;  // one of the posted buffers is this arrival's
+  std::uint32_t unused = 0;
   std::uint64_t data = 0;   // immediate data
   std::uint64_t bytes = 0;  // of the message, or of the write
 };
@@ -55,7 +57,8 @@ class Arrivals {
     return true;
   }
 
-  // Gives the next record to `take`, which returns false to leave it there. False if nothing was taken.
+  // Gives the next record to `take`, which returns false to leave it there. False if nothing was
+  // taken.
   template <typename Take>
   bool pop(Take&& take) {
     for (;;) {

@@ -1,5 +1,6 @@
-// Atomics of a NIC: which operations it has on which types, and how one is carried out. As on Slingshot's NIC they
-// take one element and are atomic with each other; a CPU that writes to the same word meanwhile is not part of that.
+// Atomics of a NIC: which operations it has on which types, and how one is carried out. As on
+// Slingshot's NIC they take one element and are atomic with each other; a CPU that writes to the
+// same word meanwhile is not part of that.
 //
 // Threads: any, of any process; a lock in the segment for each group of words.
 #pragma once
@@ -37,7 +38,8 @@ struct Atomic {
   [[nodiscard]] bool reads_only() const { return op == FI_ATOMIC_READ; }
 };
 
-// 0, or -FI_EOPNOTSUPP, -FI_EINVAL (libfabric 2.6: prov/cxi/src/cxip_atomic.c, without complex types).
+// 0, or -FI_EOPNOTSUPP, -FI_EINVAL (libfabric 2.6: prov/cxi/src/cxip_atomic.c, without complex
+// types).
 [[nodiscard]] int check_atomic(AtomicForm form, fi_op op, fi_datatype type);
 
 // Of a type that check_atomic() takes.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -84,15 +85,6 @@ fi_ops_cq kQueueOps{.size = sizeof(fi_ops_cq),
                     .signal = signal_queue,
                     .strerror = queue_error_words};
 
-int close_queue(fid* handle) {
-  auto& queue = object_of_fid<CompletionQueue, fid_cq>(handle);
-  if (queue.is_used()) {
-    return -FI_EBUSY;
-  }
-  delete &queue;
-  return 0;
-}
-
 int control_queue(fid* handle, int command, void* argument) {
   const auto& queue = object_of_fid<CompletionQueue, fid_cq>(handle);
   if (command != FI_GETWAIT || queue.descriptor() < 0) {
@@ -103,7 +95,7 @@ int control_queue(fid* handle, int command, void* argument) {
 }
 
 fi_ops kQueueFidOps{.size = sizeof(fi_ops),
-                    .close = close_queue,
+                    .close = close_object<CompletionQueue, fid_cq>,
                     .bind = kNotThere,
                     .control = control_queue,
                     .ops_open = kNotThere,
@@ -127,11 +119,16 @@ void CompletionQueue::for_each_endpoint(Visit&& visit) {
   }
 }
 
-CompletionQueue::CompletionQueue(const fi_cq_attr& attributes,
+CompletionQueue::CompletionQueue(Domain& domain,
+                                 const fi_cq_attr& attributes,
                                  std::size_t entries,
-                                 bool guards,
+                                 Overrun overrun,
                                  void* context)
-    : fid_cq{}, format_(attributes.format), entries_(entries), guards_(guards) {
+    : fid_cq{},
+      use_(domain.users),
+      format_(attributes.format),
+      entries_(entries),
+      overrun_(overrun) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = context;
   fid.ops = &kQueueFidOps;
@@ -164,7 +161,7 @@ void CompletionQueue::detach(Endpoint& endpoint) {
   std::erase(endpoints_, &endpoint);
 }
 
-bool CompletionQueue::is_used() {
+bool CompletionQueue::is_needed() {
   const std::lock_guard guard(lock_);
   return !endpoints_.empty();
 }
@@ -172,21 +169,30 @@ bool CompletionQueue::is_used() {
 bool CompletionQueue::add(const Completion& completion) {
   const std::lock_guard guard(lock_);
   if (done_.size() >= entries_) {
-    if (guards_) {
-      return false;
-    }
-    if (!is_broken_) {
-      is_broken_ = true;
-      fmt::print(
-          stderr,
-          "loom: a completion queue of {} entries is full and its endpoints are broken, as on "
-          "the real device; read it more often or make it larger\n",
-          entries_);
-    }
-    return true;
+    return overrun();
   }
   done_.push_back(completion);
   signal_locked();
+  return true;
+}
+
+// There is no room. True if what would be added is gone.
+bool CompletionQueue::overrun() {
+  switch (overrun_) {
+    case Overrun::Delays:
+      return false;
+    case Overrun::Breaks:
+      if (!std::exchange(is_broken_, true)) {
+        fmt::print(
+            stderr,
+            "loom: a completion queue of {} entries is full and its endpoints are broken, as on "
+            "the real device; read it more often or make it larger\n",
+            entries_);
+      }
+      return true;
+    case Overrun::Loses:
+      return true;
+  }
   return true;
 }
 
@@ -231,7 +237,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count, fi_addr_t* source
   // The formats are prefixes of each other (fi_cq(3)).
   const std::size_t size = entry_bytes();
   std::size_t got = 0;
-  for (; got < count && !done_.empty() && done_.front().error == 0; ++got) {
+  for (; got < count && !done_.empty() && done_.front().failure.error == 0; ++got) {
     const Completion& first = done_.front();
     const fi_cq_tagged_entry entry{.op_context = first.context,
                                    .flags = first.flags,
@@ -253,7 +259,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count, fi_addr_t* source
 
 ssize_t CompletionQueue::read_error(fi_cq_err_entry& entry) {
   const std::lock_guard guard(lock_);
-  if (done_.empty() || done_.front().error == 0) {
+  if (done_.empty() || done_.front().failure.error == 0) {
     return -FI_EAGAIN;
   }
   const Completion& first = done_.front();
@@ -262,8 +268,8 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& entry) {
   entry.len = first.bytes;
   entry.buf = first.buffer;
   entry.data = first.data;
-  entry.err = first.error;
-  entry.prov_errno = first.error;
+  entry.err = first.failure.error;
+  entry.prov_errno = first.failure.status;
   entry.err_data_size = 0;
   done_.pop_front();
   return 1;
@@ -284,16 +290,29 @@ bool CompletionQueue::arm() {
   return true;
 }
 
+namespace {
+
+std::size_t entries_of(const FabricKind& kind, const Settings& settings, std::size_t asked) {
+  if (asked != 0) {
+    return std::max(asked, kind.queue_entries_least);
+  }
+  return settings.queue_entries != 0 ? settings.queue_entries : kind.queue_entries;
+}
+
+}  // namespace
+
 int open_queue(fid_domain* domain, fi_cq_attr* attributes, fid_cq** result, void* context) {
-  const auto& owner = object_of<Domain>(domain);
-  const bool can_wait = owner.kind().sleeps && attributes->wait_obj == FI_WAIT_FD;
+  auto& owner = object_of<Domain>(domain);
+  const bool can_wait = attributes->wait_obj == FI_WAIT_FD && owner.sleeps();
   if (!can_wait && attributes->wait_obj != FI_WAIT_NONE && attributes->wait_obj != FI_WAIT_UNSPEC) {
     return -FI_ENOSYS;
   }
   const Settings& settings = owner.link().settings();
-  const std::size_t entries = attributes->size != 0 ? attributes->size : settings.queue_entries;
-  const bool guards = owner.kind().resource_mgmt == FI_RM_ENABLED || settings.strict_queues == 0;
-  *result = new CompletionQueue(*attributes, entries, guards, context);
+  const std::size_t entries = entries_of(owner.kind(), settings, attributes->size);
+  attributes->size = entries;
+  const Overrun overrun =
+      owner.kind().guards_queues ? Overrun::Delays : static_cast<Overrun>(settings.strict_queues);
+  *result = new CompletionQueue(owner, *attributes, entries, overrun, context);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// A completion queue: what has ended and what has arrived, in the order in which it was found out; and the
-// descriptor that a client sleeps on.
+// A completion queue: what has ended and what has arrived, in the order in which it was found out;
+// and the descriptor that a client sleeps on.
 //
 // Threads: any; its own lock. Endpoints add under theirs, so the order is endpoint, then queue.
 #pragma once
@@ -13,8 +13,13 @@
 #include <mutex>
 #include <vector>
 
+#include "loom/src/failures.hpp"
+#include "loom/src/settings.hpp"
+#include "loom/src/uses.hpp"
+
 namespace loom {
 
+class Domain;
 class Endpoint;
 
 struct Completion {
@@ -24,13 +29,16 @@ struct Completion {
   void* buffer = nullptr;
   std::uint64_t data = 0;
   fi_addr_t source = FI_ADDR_NOTAVAIL;
-  int error = 0;  // positive; 0: it went well
+  Failure failure{};  // error 0: it went well
 };
 
 class CompletionQueue : public fid_cq {
  public:
-  // `guards`: a full queue holds up what would be added (FI_RM_ENABLED); else it breaks.
-  CompletionQueue(const fi_cq_attr& attributes, std::size_t entries, bool guards, void* context);
+  CompletionQueue(Domain& domain,
+                  const fi_cq_attr& attributes,
+                  std::size_t entries,
+                  Overrun overrun,
+                  void* context);
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
   ~CompletionQueue();
@@ -55,7 +63,8 @@ class CompletionQueue : public fid_cq {
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  [[nodiscard]] bool is_used();
+  // By an endpoint: then it may not be closed.
+  [[nodiscard]] bool is_needed();
 
  private:
   template <typename Visit>
@@ -63,10 +72,12 @@ class CompletionQueue : public fid_cq {
   void progress();
   [[nodiscard]] std::size_t entry_bytes() const;
   void signal_locked();
+  [[nodiscard]] bool overrun();
 
+  Use use_;
   fi_cq_format format_;
   std::size_t entries_;
-  bool guards_;
+  Overrun overrun_;
   int descriptor_ = -1;
   std::mutex lock_;
   std::deque<Completion> done_;

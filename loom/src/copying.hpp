@@ -1,5 +1,6 @@
-// The bytes themselves: what an operation copies between its two processes once its cells have arrived, after asking
-// whether the key allows it. Host memory by cross-memory attach, at once; memory of GPUs by copy engines, later.
+// The bytes themselves: what an operation copies between its two processes once its cells have
+// arrived, after asking whether the key allows it. Host memory by cross-memory attach, at once;
+// memory of GPUs by copy engines, later.
 //
 // Threads: any.
 #pragma once
@@ -15,7 +16,8 @@
 
 namespace loom {
 
-// Copies a part of the operation. 0 or a positive error; empty while a GPU copies: ask again, for the same part.
+// Copies a part of the operation. 0 or a positive error; empty while a GPU copies: ask again, for
+// the same part.
 [[nodiscard]] std::optional<int> copy_data(const Segment& segment,
                                            const FabricKind& kind,
                                            Operation& operation,
@@ -25,7 +27,8 @@ namespace loom {
 // An atomic on the peer's word, under its lock. 0 or a positive error.
 [[nodiscard]] int do_atomic(Segment& segment, const FabricKind& kind, const Operation& operation);
 
-// A message as one piece of host memory; `joined` keeps it where it was several, or a GPU's. Empty if it cannot be read.
+// A message as one piece of host memory; `joined` keeps it where it was several, or a GPU's. Empty
+// if it cannot be read.
 [[nodiscard]] std::optional<std::span<const std::byte>> message_of(const Operation& operation,
                                                                    std::vector<std::byte>& joined);
 

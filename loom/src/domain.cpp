@@ -8,6 +8,7 @@
 
 #include "loom/src/completion_queue.hpp"
 #include "loom/src/endpoint.hpp"
+#include "loom/src/fork_support.hpp"
 #include "loom/src/info.hpp"
 
 namespace loom {
@@ -53,7 +54,8 @@ int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* co
   if (!find_nic(owner.link(), *info, nic)) {
     return -FI_ENODATA;
   }
-  *result = new Domain(owner, nic, context);
+  prepare_for_fork(owner.kind(), owner.link().settings());
+  *result = new Domain(owner, nic, info->caps, context);
   return 0;
 }
 
@@ -135,8 +137,22 @@ Fabric::Fabric(FabricLink& link, const FabricKind& kind, void* context)
   ops = &kFabricOps;
 }
 
-Domain::Domain(Fabric& fabric, std::uint32_t nic, void* context)
-    : fid_domain{}, fabric_(fabric), nic_(nic) {
+// prov/efa/src/rdm/efa_rdm_cq.c, efa_shm.c: with shm there is none. efa-direct has one from 2.3 on,
+// efa from 2.5.
+bool Domain::sleeps() const {
+  const Settings& settings = link().settings();
+  if (settings.efa_shm == 0 || kind().address_format != FI_ADDR_EFA) {
+    return kind().sleeps;
+  }
+  const bool is_remote_only = (caps_ & FI_REMOTE_COMM) != 0 && (caps_ & FI_LOCAL_COMM) == 0;
+  const bool has_shm =
+      kind().has_protocol && !is_remote_only && is_on("FI_EFA_ENABLE_SHM_TRANSFER", true);
+  const std::uint64_t since = kind().has_protocol ? version_of(2, 5) : version_of(2, 3);
+  return kind().sleeps && !has_shm && settings.libfabric >= since;
+}
+
+Domain::Domain(Fabric& fabric, std::uint32_t nic, std::uint64_t caps, void* context)
+    : fid_domain{}, fabric_(fabric), nic_(nic), caps_(caps) {
   static fi_ops fid_ops = domain_fid_ops();
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;

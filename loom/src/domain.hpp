@@ -1,5 +1,5 @@
-// The objects of libfabric that only hold something: a fabric, a domain (one NIC opened), an address vector,
-// registered memory, a counter.
+// The objects of libfabric that only hold something: a fabric, a domain (one NIC opened), an
+// address vector, registered memory, a counter.
 //
 // Threads: any. Address vectors have a lock of their own; the others do not change.
 #pragma once
@@ -17,6 +17,7 @@
 
 #include "loom/src/address.hpp"
 #include "loom/src/fabric_link.hpp"
+#include "loom/src/uses.hpp"
 
 namespace loom {
 
@@ -28,6 +29,14 @@ class Fabric : public fid_fabric {
 
   [[nodiscard]] const FabricKind& kind() const { return kind_; }
 
+  // Domains.
+  Users users;
+
+  // Whether it may not be closed now; so with all objects that others belong to.
+  [[nodiscard]] bool is_needed() const { return needs_order() && users.any(); }
+
+  [[nodiscard]] bool needs_order() const { return link_.settings().close_order != 0; }
+
  private:
   FabricLink& link_;
   const FabricKind& kind_;
@@ -35,7 +44,8 @@ class Fabric : public fid_fabric {
 
 class Domain : public fid_domain {
  public:
-  Domain(Fabric& fabric, std::uint32_t nic, void* context);
+  // `caps`: of the fi_info that it is opened with.
+  Domain(Fabric& fabric, std::uint32_t nic, std::uint64_t caps, void* context);
 
   [[nodiscard]] FabricLink& link() const { return fabric_.link(); }
 
@@ -44,14 +54,31 @@ class Domain : public fid_domain {
   // Its index in the segment.
   [[nodiscard]] std::uint32_t nic() const { return nic_; }
 
+  // Whether its completion queues have a descriptor (FI_WAIT_FD).
+  [[nodiscard]] bool sleeps() const;
+
+  // Whatever has been opened on it.
+  Users users;
+
+  [[nodiscard]] bool needs_order() const { return fabric_.needs_order(); }
+
+  [[nodiscard]] bool is_needed() const { return needs_order() && users.any(); }
+
  private:
   Fabric& fabric_;
+  Use use_{fabric_.users};
   std::uint32_t nic_;
+  std::uint64_t caps_;
 };
 
 class AddressVector : public fid_av {
  public:
-  explicit AddressVector(void* context);
+  AddressVector(Domain& domain, void* context);
+
+  // Endpoints that are bound to it.
+  Users users;
+
+  [[nodiscard]] bool is_needed() const { return domain_.needs_order() && users.any(); }
 
   // FI_ADDR_NOTAVAIL for bytes that are no address.
   fi_addr_t insert(const void* bytes);
@@ -59,8 +86,15 @@ class AddressVector : public fid_av {
   [[nodiscard]] std::optional<EndpointName> find(fi_addr_t address);
   [[nodiscard]] fi_addr_t find(EndpointName name);
 
+  // An endpoint uses it: its peers see there whom it knows.
+  void attach(KnownPeers& known);
+  void detach(KnownPeers& known);
+
  private:
+  Domain& domain_;
+  Use use_{domain_.users};
   std::mutex lock_;
+  std::vector<KnownPeers*> known_;  // of its endpoints
   std::vector<std::optional<EndpointName>> names_;
   std::map<std::uint32_t, fi_addr_t> by_slot_;  // the newest of each slot
 };
@@ -75,10 +109,16 @@ class Memory : public fid_mr {
     bool is_gpu = false;  // memory of a GPU
   };
 
-  Memory(const Domain& domain, Range range, void* context);
+  Memory(Domain& domain, Range range, void* context);
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory();
+
+  // To an endpoint, where the fabric wants that (FI_MR_ENDPOINT); `users` are that endpoint's.
+  void bind(Users& users) { endpoint_use_.emplace(users); }
+
+  // Takes its pages; 0, or a negative error.
+  [[nodiscard]] int pin();
 
   // Opens the slot; 0, or a negative error: all are taken, or a GPU's memory cannot be shared.
   [[nodiscard]] int open();
@@ -86,9 +126,12 @@ class Memory : public fid_mr {
   [[nodiscard]] const Range& range() const { return range_; }
 
  private:
-  const Domain& domain_;
+  Domain& domain_;
+  Use use_{domain_.users};
+  std::optional<Use> endpoint_use_;
   Range range_;
   std::optional<std::size_t> slot_;
+  bool is_kept_ = false;  // from children (fork_support.hpp)
 };
 
 // Whether the first of these descriptors, if there is one, is of a GPU's memory.
@@ -97,10 +140,13 @@ class Memory : public fid_mr {
 // Counts operations that have ended (fi_cntr(3)).
 class Counter : public fid_cntr {
  public:
-  explicit Counter(void* context);
+  Counter(Domain& domain, void* context);
 
   std::atomic<std::uint64_t> value{0};
   std::atomic<std::uint64_t> errors{0};
+
+ private:
+  Use use_;
 };
 
 // Tables of functions.

@@ -41,13 +41,8 @@ enum Option : int {
   kEfaUseUnsolicitedWriteReceive = kEfaRnrRetry + 8,
 };
 
-int close_endpoint(fid* handle) {
-  delete &object_of_fid<Endpoint, fid_ep>(handle);
-  return 0;
-}
-
 fi_ops kEndpointFidOps{.size = sizeof(fi_ops),
-                       .close = close_endpoint,
+                       .close = close_object<Endpoint, fid_ep>,
                        .bind =
                            [](fid* handle, fid* object, std::uint64_t flags) {
                              return object_of_fid<Endpoint, fid_ep>(handle).bind(object, flags);
@@ -119,11 +114,12 @@ int give(void* value, std::size_t* bytes, T answer) {
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, void* context)
+Endpoint::Endpoint(Domain& domain, std::uint64_t mode, void* context)
     : fid_ep{},
       domain_(domain),
       kind_(domain.kind()),
       segment_(domain.link().segment()),
+      has_receives_for_data_((mode & FI_RX_CQ_DATA) != 0),
       transmitter_(domain),
       receiver_(domain, transmitter_) {
   fid.fclass = FI_CLASS_EP;
@@ -144,6 +140,7 @@ Endpoint::~Endpoint() {
   remove_from_engine(*this);
   transmit_queue_->detach(*this);
   receive_queue_->detach(*this);
+  vector_->detach(segment_.known_peers[name_.slot]);
   close_slot(segment_.endpoints[name_.slot]);
 }
 
@@ -151,6 +148,7 @@ int Endpoint::bind(struct fid* object, std::uint64_t flags) {
   switch (object->fclass) {
     case FI_CLASS_AV:
       vector_ = &object_of_fid<AddressVector, fid_av>(object);
+      vector_use_.emplace(vector_->users);
       return 0;
     case FI_CLASS_CNTR:
       counters_.push_back(&object_of_fid<Counter, fid_cntr>(object));
@@ -188,14 +186,21 @@ int Endpoint::enable() {
   EndpointSlot& slot = segment_.endpoints[index];
   slot.nic = domain_.nic();
   slot.process = link.process();
+  slot.kind = static_cast<std::uint32_t>(&kind_ - link.persona().kinds.data());
+  slot.data_takes_receives = data_takes_receives() ? 1 : 0;
   slot.receives.store(0, std::memory_order_relaxed);  // relaxed: published by the generation
   slot.arrivals.empty();
+  for (auto& unread : segment_.unread[index]) {
+    unread.store(0, std::memory_order_relaxed);  // relaxed: published by the generation
+  }
+  vector_->attach(segment_.known_peers[index]);
   name_ = {static_cast<std::uint32_t>(index), open_slot(slot)};
   transmitter_.start(name_, *transmit_queue_, counters_);
   receiver_.start(name_, *receive_queue_, *vector_);
   // From here on whoever reads a queue moves this endpoint on.
   if (!transmit_queue_->attach(*this) || !receive_queue_->attach(*this)) {
     transmit_queue_->detach(*this);
+    vector_->detach(segment_.known_peers[index]);
     close_slot(slot);
     return -FI_ENOSPC;
   }
@@ -209,11 +214,12 @@ int Endpoint::set_option(int name, const void* value, std::size_t bytes) {
     case FI_OPT_FI_HMEM_P2P:
     case kCudaApiPermitted:
     case kSharedMemoryPermitted:
-      return 0;
+      return set_gpu_option(name, value, bytes);
     case kEfaUseDeviceRdma:
     case kEfaHomogeneousPeers:
-    case kEfaUseUnsolicitedWriteReceive:
       return kind_.address_format == FI_ADDR_EFA ? 0 : -FI_ENOPROTOOPT;
+    case kEfaUseUnsolicitedWriteReceive:
+      return set_unsolicited(value, bytes);
     case kEfaSendInOrder:
     case kEfaWriteInOrder:  // no such NIC keeps that order
       return kind_.address_format == FI_ADDR_EFA ? -FI_EOPNOTSUPP : -FI_ENOPROTOOPT;
@@ -229,6 +235,48 @@ int Endpoint::set_option(int name, const void* value, std::size_t bytes) {
     default:
       return -FI_ENOPROTOOPT;
   }
+}
+
+// prov/efa/src/efa_ep.c; prov/cxi/src/cxip_ep.c and prov/rxm/src/rxm_ep.c, without gdrcopy.
+int Endpoint::set_gpu_option(int name, const void* value, std::size_t bytes) const {
+  if (name == kCudaApiPermitted && !kind_.takes_p2p_option) {
+    const bool is_permitted = bytes == sizeof(bool) && *static_cast<const bool*>(value);
+    return is_permitted ? 0 : -FI_EOPNOTSUPP;
+  }
+  if (!kind_.takes_p2p_option) {
+    return -FI_ENOPROTOOPT;
+  }
+  if (name == FI_OPT_FI_HMEM_P2P && !kind_.has_protocol) {
+    int wish = FI_HMEM_P2P_ENABLED;
+    std::memcpy(&wish, value, std::min(bytes, sizeof(wish)));
+    return wish == FI_HMEM_P2P_DISABLED ? -FI_EOPNOTSUPP : 0;  // efa-direct has no other way
+  }
+  return 0;
+}
+
+// fi_efa(7): efa-direct gives up unsolicited receives only for clients that have buffers instead.
+int Endpoint::set_unsolicited(const void* value, std::size_t bytes) {
+  if (kind_.address_format != FI_ADDR_EFA) {
+    return -FI_ENOPROTOOPT;
+  }
+  if (bytes != sizeof(bool)) {
+    return -FI_EINVAL;
+  }
+  const bool takes = *static_cast<const bool*>(value);
+  if (!takes && kind_.data_may_take_receives && !has_receives_for_data_) {
+    return -FI_EOPNOTSUPP;
+  }
+  takes_unsolicited_ = takes;
+  return 0;
+}
+
+// prov/efa/src/efa_base_ep.c: the variable and the device decide too, and fi_getinfo has not asked
+// the variable.
+bool Endpoint::data_takes_receives() const {
+  const bool is_unsolicited = takes_unsolicited_ && !has_receives_for_data_ &&
+                              domain_.link().settings().unsolicited != 0 &&
+                              is_on("FI_EFA_USE_UNSOLICITED_WRITE_RECV", true);
+  return kind_.data_may_take_receives && !is_unsolicited;
 }
 
 int Endpoint::get_option(int name, void* value, std::size_t* bytes) const {
@@ -321,7 +369,7 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* cont
   if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM) {
     return -FI_EINVAL;
   }
-  *result = new Endpoint(object_of<Domain>(domain), context);
+  *result = new Endpoint(object_of<Domain>(domain), info->mode, context);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 // An endpoint: what a client posts, its way over the emulated NICs, and what arrives for it.
 //
-// Threads: any; one lock for each endpoint. The client moves it on when it posts and reads its queue, the engine's
-// thread whenever something is due and the client does not look.
+// Threads: any; one lock for each endpoint. The client moves it on when it posts and reads its
+// queue, the engine's thread whenever something is due and the client does not look.
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "loom/src/completion_queue.hpp"
@@ -29,10 +30,16 @@ class Endpoint : public fid_ep {
  public:
   enum class By : std::uint8_t { Client, Engine };
 
-  Endpoint(Domain& domain, void* context);
+  // `mode`: of the fi_info that it is opened with.
+  Endpoint(Domain& domain, std::uint64_t mode, void* context);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
+
+  // Regions that are bound to it.
+  Users users;
+
+  [[nodiscard]] bool is_needed() const { return domain_.needs_order() && users.any(); }
 
   // Libfabric's calls; 0 or a negative error.
   [[nodiscard]] int bind(struct fid* object, std::uint64_t flags);
@@ -57,11 +64,20 @@ class Endpoint : public fid_ep {
   [[nodiscard]] bool has_arrivals() const;
 
  private:
+  [[nodiscard]] int set_gpu_option(int name, const void* value, std::size_t bytes) const;
+  [[nodiscard]] int set_unsolicited(const void* value, std::size_t bytes);
+  [[nodiscard]] bool data_takes_receives() const;
   // posting.cpp
   [[nodiscard]] ssize_t check(const Request& request, std::uint64_t bytes) const;
+  [[nodiscard]] ssize_t enqueue(const Request& request, EndpointName target, std::uint64_t bytes);
+  [[nodiscard]] ssize_t enqueue_copied(Request request, EndpointName target, std::uint64_t bytes);
+  [[nodiscard]] bool is_copied_by_cpu(const Request& request, std::uint64_t bytes) const;
+  [[nodiscard]] ssize_t check_data(const Request& request) const;
   [[nodiscard]] ssize_t check_injected(const Request& request, std::uint64_t bytes) const;
 
   Domain& domain_;
+  Use use_{domain_.users};
+  std::optional<Use> vector_use_;
   const FabricKind& kind_;
   Segment& segment_;
   AddressVector* vector_ = nullptr;
@@ -69,6 +85,8 @@ class Endpoint : public fid_ep {
   CompletionQueue* receive_queue_ = nullptr;
   std::vector<Counter*> counters_;
   EndpointName name_;
+  bool has_receives_for_data_;  // FI_RX_CQ_DATA
+  bool takes_unsolicited_ = true;
   bool is_enabled_ = false;
   std::atomic<std::uint64_t> client_looked_ns_{0};
   std::mutex lock_;

@@ -1,5 +1,5 @@
-// Sleeps on the process's doorbell until something is due. While the client polls all endpoints, it naps, and senders
-// need not wake it; a client that is about to sleep on a descriptor does.
+// Sleeps on the process's doorbell until something is due. While the client polls all endpoints, it
+// naps, and senders need not wake it; a client that is about to sleep on a descriptor does.
 //
 // Threads: its own, and those that add and remove.
 #include "loom/src/engine.hpp"
@@ -73,10 +73,11 @@ class Engine {
         continue;
       }
       look.all_polled = false;
+      // Before it moves on, which tells the client of what has arrived by then.
+      look.has_arrivals = look.has_arrivals || endpoint->has_arrivals();
       if (moves) {
         look.due_ns = std::min(look.due_ns, endpoint->progress(Endpoint::By::Engine));
       }
-      look.has_arrivals = look.has_arrivals || endpoint->has_arrivals();
     }
     return look;
   }
@@ -94,7 +95,10 @@ class Engine {
       // SYNC doorbell: that it sleeps before the last look.
       slot.sleeps.store(first.all_polled ? kNaps : kSleeps, std::memory_order_seq_cst);
       const Look last = look(false);
-      const bool has_news = last.all_polled != first.all_polled || last.has_arrivals;
+      // What had arrived before, the client has been told of. Where it makes progress itself, it
+      // takes that when it runs: an engine that went on looking would keep the core from it.
+      const bool has_news =
+          last.all_polled != first.all_polled || (last.has_arrivals && !first.has_arrivals);
       if (first.due_ns > now && !has_news) {
         const std::uint64_t longest = first.all_polled ? kWhilePolledNs : kIdleNs;
         futex_wait(slot.doorbell, seen, std::min(longest, first.due_ns - now));
@@ -110,7 +114,8 @@ class Engine {
   std::thread thread_;
 };
 
-// Never destroyed: a process may end in exit() while its endpoints are open, even from a signal handler.
+// Never destroyed: a process may end in exit() while its endpoints are open, even from a signal
+// handler.
 std::mutex engine_lock;
 Engine* engine = nullptr;
 pid_t engine_owner = 0;

@@ -1,5 +1,5 @@
-// The thread that stands in for the NICs' own work: it moves endpoints on while the client does not look. One for
-// each process, from the first endpoint that is enabled to the last that is closed.
+// The thread that stands in for the NICs' own work: it moves endpoints on while the client does not
+// look. One for each process, from the first endpoint that is enabled to the last that is closed.
 //
 // Threads: add, remove and wake from any.
 #pragma once

@@ -134,7 +134,8 @@ std::uint32_t FabricLink::take_process_slot() const {
 
 void FabricLink::ring(std::uint32_t process) const {
   ProcessSlot& slot = segment_.processes[process];
-  // SYNC doorbell: what has arrived before the number; and the number before whether somebody sleeps.
+  // SYNC doorbell: what has arrived before the number; and the number before whether somebody
+  // sleeps.
   slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
   if (slot.sleeps.load(std::memory_order_seq_cst) == kSleeps) {
     futex_wake(slot.doorbell);
@@ -143,13 +144,15 @@ void FabricLink::ring(std::uint32_t process) const {
 
 void FabricLink::end_nap() const {
   std::uint32_t napping = kNaps;
-  // SYNC doorbell: what the engine shall see before whether it naps. It looks again after it has said that it does.
+  // SYNC doorbell: what the engine shall see before whether it naps. It looks again after it has
+  // said that it does.
   process_slot().sleeps.compare_exchange_strong(napping, kSleeps, std::memory_order_seq_cst);
 }
 
 void FabricLink::wake_engine() const {
   ProcessSlot& slot = process_slot();
-  // SYNC doorbell: what the engine shall see before the number; and the number before whether it sleeps.
+  // SYNC doorbell: what the engine shall see before the number; and the number before whether it
+  // sleeps.
   slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
   if (slot.sleeps.load(std::memory_order_seq_cst) != 0) {
     futex_wake(slot.doorbell);

@@ -1,5 +1,5 @@
-// This process's connection to a fabric: the shared memory, its own slot there, who it is, and chance. It keeps
-// the slot until it ends.
+// This process's connection to a fabric: the shared memory, its own slot there, who it is, and
+// chance. It keeps the slot until it ends.
 //
 // Threads: made once, by the first fi_getinfo; read by all afterwards.
 #pragma once
@@ -38,8 +38,8 @@ class Chance {
 
 class FabricLink {
  public:
-  // Opens the fabric that the environment names (LOOM_DIR, LOOM_JOB, LOOM_NODE, LOOM_PERSONA), or makes one. Throws
-  // Error.
+  // Opens the fabric that the environment names (LOOM_DIR, LOOM_JOB, LOOM_NODE, LOOM_PERSONA), or
+  // makes one. Throws Error.
   FabricLink();
 
   [[nodiscard]] Segment& segment() const { return segment_; }
@@ -57,8 +57,8 @@ class FabricLink {
 
   [[nodiscard]] ProcessSlot& process_slot() const { return segment_.processes[process_]; }
 
-  // True if the job has more processes than this machine has cores: then whatever wakes a thread takes the core from
-  // another process's work, and no NIC would.
+  // True if the job has more processes than this machine has cores: then whatever wakes a thread
+  // takes the core from another process's work, and no NIC would.
   [[nodiscard]] bool is_crowded() const { return is_crowded_; }
 
   // Wakes a process's engine if it sleeps, unless it naps because its client polls.
@@ -78,11 +78,12 @@ class FabricLink {
   bool is_crowded_ = false;
 };
 
-// The one of this process; made at the first call. Null if that failed: it has said why, once. A child after fork()
-// gets one of its own.
+// The one of this process; made at the first call. Null if that failed: it has said why, once. A
+// child after fork() gets one of its own.
 [[nodiscard]] FabricLink* fabric_link();
 
-// Which persona this process shall see; throws Error for an unknown one, or where a real device has that name.
+// Which persona this process shall see; throws Error for an unknown one, or where a real device has
+// that name.
 [[nodiscard]] const Persona& chosen_persona();
 
 // Sleeps until the word differs from `seen` or the time is over. Any process may wake it.

@@ -1,5 +1,5 @@
-// CUDA's driver, opened by name at run time: Loom is linked with nothing of it. And the GPUs of this process, each with
-// its primary context and a stream of Loom's own.
+// CUDA's driver, opened by name at run time: Loom is linked with nothing of it. And the GPUs of
+// this process, each with its primary context and a stream of Loom's own.
 //
 // Threads: any.
 #pragma once

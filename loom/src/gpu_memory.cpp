@@ -53,7 +53,8 @@ std::map<std::uint64_t, Offered>& offers() {  // by their first byte
   return *kOffers;
 }
 
-// Memory of cudaMalloc has an IPC handle; memory of virtual memory management a descriptor, if its maker asked for one.
+// Memory of cudaMalloc has an IPC handle; memory of virtual memory management a descriptor, if its
+// maker asked for one.
 int share(const GpuDriver& driver, GpuOffer& offer) {
   int has_handle = 0;
   driver.pointer_attribute(&has_handle, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
@@ -231,8 +232,8 @@ std::map<std::uint64_t, std::weak_ptr<Mapping>>& mappings() {  // by the offer's
   return *kMappings;
 }
 
-// The GPU whose engines copy to and from memory of others: that of memory which this process has registered, else
-// the memory's own.
+// The GPU whose engines copy to and from memory of others: that of memory which this process has
+// registered, else the memory's own.
 int copying_gpu(const GpuOffer& offer) {
   {
     const std::lock_guard guard(offers_lock);
@@ -381,6 +382,24 @@ std::optional<int> result_of(GpuTicket& ticket) {
     say(fmt::format("GPU {} has not copied: {}", gpu.index(), words_of(state)));
   }
   return state == CUDA_SUCCESS ? 0 : FI_EIO;
+}
+
+int copy_by_cuda(std::uint64_t from, std::span<std::byte> to) {
+  const Gpu* gpu = open_gpu(gpu_of(from));
+  if (gpu == nullptr) {
+    return FI_EFAULT;
+  }
+  const CurrentGpu current(*gpu);
+  const GpuDriver& driver = *gpu_driver();
+  const auto there = reinterpret_cast<CUdeviceptr>(to.data());
+  CUresult error = driver.copy(there, from, to.size(), CU_STREAM_LEGACY);
+  if (error == CUDA_SUCCESS) {
+    error = driver.wait_for_stream(CU_STREAM_LEGACY);
+  }
+  if (error != CUDA_SUCCESS) {
+    say(fmt::format("GPU {} does not copy: {}", gpu->index(), words_of(error)));
+  }
+  return error == CUDA_SUCCESS ? 0 : FI_EFAULT;
 }
 
 int copy_and_wait(std::int32_t gpu, const GpuPart& part) {

@@ -36,6 +36,10 @@ std::optional<int> result_of(GpuTicket& /*ticket*/) {
   return FI_ENOSYS;
 }
 
+int copy_by_cuda(std::uint64_t /*from*/, std::span<std::byte> /*to*/) {
+  return FI_ENOSYS;
+}
+
 int copy_and_wait(std::int32_t /*gpu*/, const GpuPart& /*part*/) {
   return FI_ENOSYS;
 }

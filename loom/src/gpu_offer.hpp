@@ -1,5 +1,5 @@
-// How other processes of this machine find registered memory of a GPU. Its owner draws it up once; the slot of the
-// key, in shared memory, carries it to whoever uses the key.
+// How other processes of this machine find registered memory of a GPU. Its owner draws it up once;
+// the slot of the key, in shared memory, carries it to whoever uses the key.
 //
 // Threads: a value.
 #pragma once

@@ -1,5 +1,5 @@
-// Hints are matched as fi_getinfo(3) says. Structures are allocated here with room behind them: libraries newer
-// than the headers of this build have members that theirs do not.
+// Hints are matched as fi_getinfo(3) says. Structures are allocated here with room behind them:
+// libraries newer than the headers of this build have members that theirs do not.
 //
 // Threads: any.
 #include "loom/src/info.hpp"
@@ -40,8 +40,17 @@ std::string domain_name(const Persona& persona, const FabricKind& kind, std::siz
 
 std::uint64_t wanted_caps(const FabricKind& kind, const fi_info* hints) {
   // FI_HMEM changes what registration asks for, so it is given only to those who ask.
-  const bool has_hmem = hints != nullptr && (hints->caps & FI_HMEM) != 0;
-  return has_hmem ? kind.caps : kind.caps & ~std::uint64_t{FI_HMEM};
+  const std::uint64_t asked = hints != nullptr ? hints->caps : 0;
+  std::uint64_t caps = kind.caps;
+  if ((asked & FI_HMEM) == 0) {
+    caps &= ~std::uint64_t{FI_HMEM};
+  }
+  // prov/efa/src/efa_user_info.c: then there is no shm.
+  if (kind.address_format == FI_ADDR_EFA && (asked & FI_REMOTE_COMM) != 0 &&
+      (asked & FI_LOCAL_COMM) == 0) {
+    caps &= ~std::uint64_t{FI_LOCAL_COMM};
+  }
+  return caps;
 }
 
 int wanted_mr_mode(const FabricKind& kind, std::uint64_t caps) {
@@ -61,7 +70,8 @@ bool is_target(std::uint64_t caps) {
          (!has_direction || (caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0);
 }
 
-// What concerns memory that peers reach is asked only of those who want that: prov/util/src/util_attr.c.
+// What concerns memory that peers reach is asked only of those who want that:
+// prov/util/src/util_attr.c.
 std::uint64_t needed_mr_mode(const FabricKind& kind, std::uint64_t caps) {
   const auto all = static_cast<std::uint64_t>(wanted_mr_mode(kind, caps));
   if (is_target(caps)) {
@@ -81,7 +91,24 @@ bool fits_domain(const FabricKind& kind, const fi_domain_attr& hints, std::uint6
          hints.cq_data_size <= kind.cq_data_bytes;
 }
 
+// A client that offers FI_RX_CQ_DATA has buffers for immediate data (efa_user_info.c:
+// efa_user_info_alter_direct).
+std::uint64_t mode_of(const FabricKind& kind, const fi_info* hints) {
+  const bool offers = hints == nullptr || (hints->mode & FI_RX_CQ_DATA) != 0;
+  return kind.demanded_mode | (kind.data_may_take_receives && offers ? FI_RX_CQ_DATA : 0);
+}
+
+// efa-direct is not offered then; from 2.1 to 2.3 it was (efa_user_info.c).
+bool lacks_receives(const Settings& settings, const FabricKind& kind, const fi_info& hints) {
+  return kind.data_may_take_receives && settings.unsolicited == 0 &&
+         settings.libfabric >= version_of(2, 4) && (hints.mode & FI_RX_CQ_DATA) == 0 &&
+         (hints.caps & FI_RMA) != 0;
+}
+
 bool fits(const Settings& settings, const FabricKind& kind, const fi_info& hints) {
+  if (lacks_receives(settings, kind, hints)) {
+    return false;
+  }
   if ((hints.caps & ~kind.caps) != 0 || (kind.demanded_mode & ~hints.mode) != 0) {
     return false;
   }
@@ -114,36 +141,54 @@ bool fits(const Settings& settings, const FabricKind& kind, const fi_info& hints
   return hints.domain_attr == nullptr || fits_domain(kind, *hints.domain_attr, hints.caps);
 }
 
-void fill_transmit(fi_info& info, const FabricKind& kind, const Settings& settings) {
+// Order has its price, so providers give what is asked for and no more (efa_user_info.c,
+// cxip_info.c).
+std::uint64_t order_for(const FabricKind& kind, const std::uint64_t* asked) {
+  return kind.orders_unasked || asked == nullptr ? kind.message_order : kind.message_order & *asked;
+}
+
+void fill_transmit(fi_info& info,
+                   const FabricKind& kind,
+                   const Settings& settings,
+                   const fi_info* hints) {
   fi_tx_attr& tx = *info.tx_attr;
   tx.caps = info.caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_HMEM);
   tx.mode = kind.demanded_mode;
   tx.op_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE;
-  tx.msg_order = kind.message_order;
+  const bool asks = hints != nullptr && hints->tx_attr != nullptr;
+  tx.msg_order = order_for(kind, asks ? &hints->tx_attr->msg_order : nullptr);
   tx.inject_size = kind.inject_bytes;
   tx.size = settings.transmit_depth;
   tx.iov_limit = 2;
   tx.rma_iov_limit = 1;
 }
 
-void fill_receive(fi_info& info, const FabricKind& kind, const Settings& settings) {
+void fill_receive(fi_info& info,
+                  const FabricKind& kind,
+                  const Settings& settings,
+                  const fi_info* hints) {
   fi_rx_attr& rx = *info.rx_attr;
   rx.caps = info.caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
                          FI_SOURCE | FI_HMEM);
-  rx.mode = kind.demanded_mode;
+  rx.mode = info.mode;
   rx.op_flags = FI_COMPLETION;
-  rx.msg_order = kind.message_order;
+  const bool asks = hints != nullptr && hints->rx_attr != nullptr;
+  rx.msg_order = order_for(kind, asks ? &hints->rx_attr->msg_order : nullptr);
   rx.size = settings.receive_depth;
   rx.iov_limit = 2;
 }
 
-void fill_domain(fi_info& info, const FabricKind& kind, const std::string& name) {
+void fill_domain(fi_info& info,
+                 const FabricKind& kind,
+                 const Settings& settings,
+                 const std::string& name) {
+  const bool says_guarded = kind.guards_queues || settings.claims_guard != 0;
   fi_domain_attr& domain = *info.domain_attr;
   domain.name = copy(name);
   domain.threading = FI_THREAD_SAFE;
   domain.control_progress = kind.progress;
   domain.data_progress = kind.progress;
-  domain.resource_mgmt = kind.resource_mgmt;
+  domain.resource_mgmt = says_guarded ? kind.resource_mgmt : FI_RM_DISABLED;
   domain.av_type = FI_AV_TABLE;
   domain.mr_mode = wanted_mr_mode(kind, info.caps);
   domain.mr_key_size = kind.key_bytes;
@@ -172,16 +217,16 @@ fi_info* new_info(const FabricLink& link,
   info->domain_attr = make<fi_domain_attr>();
   info->fabric_attr = make<fi_fabric_attr>();
   info->caps = wanted_caps(kind, hints);
-  info->mode = kind.demanded_mode;
+  info->mode = mode_of(kind, hints);
   info->addr_format = kind.address_format;
   const auto nic = static_cast<std::uint32_t>(link.first_nic() + index);
   const Address address = nic_address(nic);
   info->src_addrlen = address.size();
   info->src_addr = std::calloc(1, address.size());
   std::memcpy(info->src_addr, address.data(), address.size());
-  fill_transmit(*info, kind, settings);
-  fill_receive(*info, kind, settings);
-  fill_domain(*info, kind, domain_name(link.persona(), kind, index));
+  fill_transmit(*info, kind, settings, hints);
+  fill_receive(*info, kind, settings, hints);
+  fill_domain(*info, kind, settings, domain_name(link.persona(), kind, index));
   if (hints != nullptr && hints->tx_attr != nullptr && hints->tx_attr->op_flags != 0) {
     info->tx_attr->op_flags = hints->tx_attr->op_flags;
   }
@@ -283,6 +328,17 @@ fid_nic* new_nic(const FabricLink& link, std::uint32_t index) {
   return nic;
 }
 
+// Whether this node has the fabric: a node with an old device, or an old rdma-core, lacks
+// efa-direct.
+bool has_kind(const FabricLink& link, const FabricKind& kind) {
+  const Settings& settings = link.settings();
+  const bool is_only_one = link.persona().kinds.size() == 1;
+  const bool is_direct = kind.name == link.persona().kinds.front().name;
+  const std::uint64_t node = link.first_nic() / settings.nics_per_node;
+  return is_only_one || !is_direct ||
+         (node < settings.direct_nodes && settings.libfabric >= version_of(2, 1));
+}
+
 int get_info(const FabricLink& link,
              std::uint32_t /*version*/,
              const fi_info* hints,
@@ -290,7 +346,7 @@ int get_info(const FabricLink& link,
   fi_info* first = nullptr;
   fi_info** last = &first;
   for (const FabricKind& kind : link.persona().kinds) {
-    if (hints != nullptr && !fits(link.settings(), kind, *hints)) {
+    if (!has_kind(link, kind) || (hints != nullptr && !fits(link.settings(), kind, *hints))) {
       continue;
     }
     for (std::size_t index = 0; index < link.nic_count(); ++index) {

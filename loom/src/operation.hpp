@@ -1,5 +1,5 @@
-// One operation of an endpoint on its way: posted, departing cell by cell, arriving, delivered, acknowledged. And
-// the agenda that says when each is due.
+// One operation of an endpoint on its way: posted, departing cell by cell, arriving, delivered,
+// acknowledged. And the agenda that says when each is due.
 //
 // Threads: under its endpoint's lock.
 #pragma once
@@ -15,6 +15,7 @@
 
 #include "loom/src/address.hpp"
 #include "loom/src/atomics.hpp"
+#include "loom/src/failures.hpp"
 #include "loom/src/gpu_memory.hpp"
 
 namespace loom {
@@ -43,6 +44,7 @@ struct Request {
   std::uint64_t flags = 0;
   void* context = nullptr;
   bool completes = true;
+  bool is_writedata = false;       // fi_writedata or fi_inject_writedata
   const Atomic* atomic = nullptr;  // of an atomic
 };
 
@@ -51,11 +53,13 @@ struct Operation {
   Stage stage = Stage::Departing;
   bool has_data = false;
   bool completes = true;
-  bool is_gpu = false;  // its local pieces
+  bool has_receive = false;     // a posted buffer of the target is its own
+  bool has_connection = false;  // one of the provider's receives is
+  bool is_gpu = false;          // its local pieces
   EndpointName target;
   std::uint32_t target_nic = 0;
   std::uint32_t attempts = 0;  // for a receiver without a buffer
-  int error = 0;
+  Failure failure{};           // error 0: it has not failed
   std::array<iovec, kPiecesMax> local{};
   std::size_t local_count = 0;
   std::uint64_t remote_address = 0;

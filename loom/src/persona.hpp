@@ -1,5 +1,6 @@
-// Whom the emulated NIC is mistaken for: what a client of libfabric can observe of a provider, one row for each
-// fabric that it offers. The figures come from the sources of libfabric; docs/LOOM.md names file and line.
+// Whom the emulated NIC is mistaken for: what a client of libfabric can observe of a provider, one
+// row for each fabric that it offers. The figures come from the sources of libfabric; docs/LOOM.md
+// names file and line.
 //
 // Threads: constants.
 #pragma once
@@ -24,6 +25,8 @@ struct FabricKind {
   std::uint64_t message_order;
   fi_progress progress;
   fi_resource_mgmt resource_mgmt;
+  bool guards_queues;    // a full completion queue holds up what would be added
+  bool refuses_unknown;  // RMA of an endpoint that is not in the target's address vector
   std::uint32_t address_format;
   std::uint32_t protocol;
   std::size_t cq_data_bytes;
@@ -32,9 +35,18 @@ struct FabricKind {
   std::size_t rma_bytes_max;
   std::size_t inject_bytes;
   bool injects_writes;  // else FI_INJECT on a write is -FI_ENOSYS, unless settings allow some bytes
-  bool writes_carry_data;  // immediate data with RMA writes; else -FI_EBADFLAGS
-  bool needs_descriptors;  // FI_MR_LOCAL is enforced: -FI_EINVAL without one
-  bool sleeps;             // completion queues with FI_WAIT_FD
+  bool data_may_take_receives;  // immediate data of a write, as the client or the device has it
+  bool writes_carry_data;       // immediate data with RMA writes; else -FI_EBADFLAGS
+  bool has_protocol;            // EFA's own between client and device: packets, a handshake, shm
+  bool orders_unasked;          // says message_order also to hints that ask for less
+  bool takes_p2p_option;        // FI_OPT_FI_HMEM_P2P, and copies without CUDA
+  std::size_t queue_entries;    // of a completion queue that names no size
+  std::size_t queue_entries_least;  // of one that does
+  // Of the provider, for each peer: it takes no more unread; 0: no such limit.
+  std::uint32_t connection_receives;
+  std::size_t cpu_copied_bytes;  // writes up to this size from GPU memory are copied by the CPU
+  bool needs_descriptors;        // FI_MR_LOCAL is enforced: -FI_EINVAL without one
+  bool sleeps;                   // completion queues with FI_WAIT_FD
 };
 
 struct Persona {

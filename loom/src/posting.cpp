@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "loom/src/endpoint.hpp"
+#include "loom/src/gpu_memory.hpp"
 #include "loom/src/stubs.hpp"
 
 namespace loom {
@@ -30,7 +31,7 @@ std::uint64_t total_bytes(std::span<const iovec> pieces) {
 }  // namespace
 
 ssize_t Endpoint::check_injected(const Request& request, std::uint64_t bytes) const {
-  if (is_gpu_memory(request.descriptors)) {
+  if (is_gpu_memory(request.descriptors) && !is_copied_by_cpu(request, bytes)) {
     return -FI_EOPNOTSUPP;  // prov/efa/src/efa_msg.c
   }
   if (request.kind == OperationKind::Send) {
@@ -41,8 +42,23 @@ ssize_t Endpoint::check_injected(const Request& request, std::uint64_t bytes) co
   }
   const std::uint64_t most =
       kind_.injects_writes ? kind_.inject_bytes : domain_.link().settings().inject_write_bytes;
-  // libfabric 2.1 to 2.6, prov/efa/src/efa_rma.c: not there, whatever the size.
-  return bytes <= most && most > 0 ? 0 : -FI_ENOSYS;
+  // prov/efa/src/efa_rma.c: not there, whatever the size.
+  const bool is_new = domain_.link().settings().libfabric >= version_of(2, 7);
+  return bytes <= most && most > 0 ? 0 : is_new ? -FI_EINVAL : -FI_ENOSYS;
+}
+
+// prov/cxi/src/cxip_rma.c: fi_writemsg never takes the flag; fi_writedata is there from 2.5 on,
+// where it is asked for.
+ssize_t Endpoint::check_data(const Request& request) const {
+  if (kind_.writes_carry_data) {
+    return 0;
+  }
+  if (!request.is_writedata) {
+    return -FI_EBADFLAGS;
+  }
+  const bool is_there = domain_.link().settings().libfabric >= version_of(2, 5) &&
+                        is_on("FI_CXI_ENABLE_WRITEDATA", false);
+  return is_there ? 0 : -FI_ENOSYS;
 }
 
 ssize_t Endpoint::check(const Request& request, std::uint64_t bytes) const {
@@ -61,9 +77,10 @@ ssize_t Endpoint::check(const Request& request, std::uint64_t bytes) const {
       return error;
     }
   }
-  if (request.kind == OperationKind::Write && (request.flags & FI_REMOTE_CQ_DATA) != 0 &&
-      !kind_.writes_carry_data) {
-    return -FI_EBADFLAGS;  // prov/cxi/src/cxip_rma.c up to libfabric 2.6
+  if (request.kind == OperationKind::Write && (request.flags & FI_REMOTE_CQ_DATA) != 0) {
+    if (const ssize_t error = check_data(request); error != 0) {
+      return error;
+    }
   }
   // FI_MR_LOCAL, but for what fits into the work request: prov/efa/src/efa_msg.c, efa_rma.c.
   const bool is_inline =
@@ -85,12 +102,48 @@ ssize_t Endpoint::post(const Request& request) {
     return error;
   }
   const auto target = vector_->find(request.target);
-  if (!target || target->slot >= kEndpointsMax) {
+  if (!target) {
     return -FI_EINVAL;
   }
+  return is_copied_by_cpu(request, bytes) ? enqueue_copied(request, *target, bytes)
+                                          : enqueue(request, *target, bytes);
+}
+
+// prov/cxi/src/cxip_rma.c, cxip_rma_is_idc: the command carries the bytes of a small write,
+// injected or not; from 2.3 on the variable turns that off.
+bool Endpoint::is_copied_by_cpu(const Request& request, std::uint64_t bytes) const {
+  if (request.kind != OperationKind::Write || bytes == 0 || bytes > kind_.cpu_copied_bytes ||
+      !is_gpu_memory(request.descriptors)) {
+    return false;
+  }
+  const bool is_off = domain_.link().settings().libfabric >= version_of(2, 3) &&
+                      is_on("FI_CXI_DISABLE_NON_INJECT_RMA_IDC", false);
+  return (request.flags & FI_INJECT) != 0 || !is_off;
+}
+
+// The source is a GPU's memory, which CUDA copies now: that may wait for the client's kernels.
+ssize_t Endpoint::enqueue_copied(Request request, EndpointName target, std::uint64_t bytes) {
+  std::vector<std::byte> copied(bytes);
+  std::size_t at = 0;
+  for (const iovec& piece : request.local) {
+    const std::span<std::byte> here(copied.data() + at, piece.iov_len);
+    if (copy_by_cuda(reinterpret_cast<std::uint64_t>(piece.iov_base), here) != 0) {
+      return -FI_EFAULT;
+    }
+    at += piece.iov_len;
+  }
+  count_up(segment_.nics[domain_.nic()].cpu_copies, 1);
+  const iovec all{copied.data(), copied.size()};
+  request.local = {&all, 1};
+  request.descriptors = nullptr;
+  request.flags |= FI_INJECT;
+  return enqueue(request, target, bytes);
+}
+
+ssize_t Endpoint::enqueue(const Request& request, EndpointName target, std::uint64_t bytes) {
   {
     const std::lock_guard guard(lock_);
-    if (!transmitter_.post(request, *target, bytes)) {
+    if (!transmitter_.post(request, target, bytes)) {
       return -FI_EAGAIN;
     }
   }
@@ -353,7 +406,8 @@ fi_ops_rma kRmaOps{
                            .key = key,
                            .data = data,
                            .flags = FI_REMOTE_CQ_DATA,
-                           .context = context},
+                           .context = context,
+                           .is_writedata = true},
                           buffer, bytes, desc);
         },
     .injectdata =
@@ -371,7 +425,8 @@ fi_ops_rma kRmaOps{
                            .key = key,
                            .data = data,
                            .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
-                           .completes = false},
+                           .completes = false,
+                           .is_writedata = true},
                           buffer, bytes, nullptr);
         }};
 

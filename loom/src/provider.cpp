@@ -1,4 +1,5 @@
-// Entry of the provider: libfabric loads libloom-fi.so from FI_PROVIDER_PATH and calls fi_prov_ini().
+// Entry of the provider: libfabric loads libloom-fi.so from FI_PROVIDER_PATH and calls
+// fi_prov_ini().
 //
 // Threads: libfabric calls from one at a time.
 #include <rdma/fi_errno.h>
@@ -16,7 +17,8 @@
 namespace loom {
 namespace {
 
-// Newer than any real provider of the same name: of two the higher one is taken (libfabric, src/fabric.c).
+// Newer than any real provider of the same name: of two the higher one is taken (libfabric,
+// src/fabric.c).
 constexpr std::uint32_t kVersion = FI_VERSION(9999, 0);
 
 int answer(std::uint32_t version,

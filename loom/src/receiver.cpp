@@ -46,6 +46,15 @@ void Receiver::take_arrivals() {
   }
 }
 
+// The provider posts a receive again for what it has read.
+void Receiver::note_read(const Arrival& arrival) const {
+  if (domain_.kind().connection_receives != 0) {
+    // relaxed: a count
+    domain_.link().segment().unread[name_.slot][arrival.source].fetch_sub(
+        1, std::memory_order_relaxed);
+  }
+}
+
 bool Receiver::take(const Arrival& arrival, const std::byte* payload) {
   switch (arrival.kind) {
     case ArrivalKind::Padding:
@@ -58,11 +67,7 @@ bool Receiver::take(const Arrival& arrival, const std::byte* payload) {
     case ArrivalKind::Message:
       return receive(arrival, payload);
     case ArrivalKind::Written:
-      complete({.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                .bytes = arrival.bytes,
-                .data = arrival.data,
-                .source = vector_->find(EndpointName{arrival.source, arrival.source_generation})});
-      return true;
+      return take_data(arrival);
   }
   return true;
 }
@@ -81,12 +86,43 @@ bool Receiver::answer(const Arrival& greeting) const {
   return true;
 }
 
-bool Receiver::receive(const Arrival& arrival, const std::byte* payload) {
+// Of a write. Where that took a buffer, the client learns it by that buffer's context alone
+// (prov/efa/src/efa_cq.c: efa_cq_read_entry_common).
+bool Receiver::take_data(const Arrival& arrival) {
+  void* context = nullptr;
+  if (arrival.has_receive != 0) {
+    const auto buffer = take_buffer();
+    if (!buffer) {
+      return false;
+    }
+    context = buffer->context;
+  }
+  note_read(arrival);
+  complete({.context = context,
+            .flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+            .bytes = arrival.bytes,
+            .data = arrival.data,
+            .source = vector_->find(EndpointName{arrival.source, arrival.source_generation})});
+  return true;
+}
+
+// Empty where none is posted, which cannot be: the sender was promised one.
+std::optional<Receiver::Buffer> Receiver::take_buffer() {
   if (buffers_.empty()) {
-    return false;  // cannot be: the sender was promised one
+    return std::nullopt;
   }
   const Buffer buffer = buffers_.front();
   buffers_.pop_front();
+  return buffer;
+}
+
+bool Receiver::receive(const Arrival& arrival, const std::byte* payload) {
+  const auto taken = take_buffer();
+  if (!taken) {
+    return false;
+  }
+  const Buffer& buffer = *taken;
+  note_read(arrival);
   const std::uint64_t bytes = std::min<std::uint64_t>(arrival.bytes, buffer.bytes);
   if (bytes > 0) {
     std::memcpy(buffer.first, payload, bytes);
@@ -97,7 +133,7 @@ bool Receiver::receive(const Arrival& arrival, const std::byte* payload) {
             .buffer = buffer.first,
             .data = arrival.data,
             .source = vector_->find(EndpointName{arrival.source, arrival.source_generation}),
-            .error = arrival.bytes > buffer.bytes ? FI_ETRUNC : 0});
+            .failure = {.error = arrival.bytes > buffer.bytes ? FI_ETRUNC : 0}});
   return true;
 }
 

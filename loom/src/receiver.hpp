@@ -1,5 +1,5 @@
-// The receiving side of an endpoint: buffers that the client has posted, and what has arrived in the shared ring,
-// which it turns into completions.
+// The receiving side of an endpoint: buffers that the client has posted, and what has arrived in
+// the shared ring, which it turns into completions.
 //
 // Threads: under its endpoint's lock.
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "loom/src/completion_queue.hpp"
 #include "loom/src/domain.hpp"
@@ -42,6 +43,9 @@ class Receiver {
   [[nodiscard]] EndpointSlot& slot() const;
   [[nodiscard]] bool take(const Arrival& arrival, const std::byte* payload);
   [[nodiscard]] bool answer(const Arrival& greeting) const;
+  void note_read(const Arrival& arrival) const;
+  [[nodiscard]] bool take_data(const Arrival& arrival);
+  [[nodiscard]] std::optional<Buffer> take_buffer();
   [[nodiscard]] bool receive(const Arrival& arrival, const std::byte* payload);
   void complete(const Completion& completion);
 

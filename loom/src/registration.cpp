@@ -5,16 +5,20 @@
 #include <rdma/fi_errno.h>
 
 #include <cstdio>
+#include <memory>
 
 #include <unistd.h>
 
 #include "loom/src/domain.hpp"
+#include "loom/src/endpoint.hpp"
+#include "loom/src/fork_support.hpp"
 #include "loom/src/gpu_memory.hpp"
 #include "loom/src/slots.hpp"
 
 namespace loom {
 namespace {
 
+constexpr auto kRelaxed = std::memory_order_relaxed;  // relaxed: as KnownPeers says
 constexpr std::uint64_t kRemoteAccess = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 // ---- Memory
@@ -28,21 +32,23 @@ struct Wish {
 };
 
 int register_memory(fid* domain, const Wish& wish, fid_mr** result) {
-  const auto& owner = object_of_fid<Domain, fid_domain>(domain);
+  auto& owner = object_of_fid<Domain, fid_domain>(domain);
   const Memory::Range range{reinterpret_cast<std::uint64_t>(wish.first), wish.bytes, wish.access,
                             wish.is_gpu};
-  auto* memory = new Memory(owner, range, wish.context);
-  const bool waits_for_enable = (owner.kind().mr_mode & FI_MR_ENDPOINT) != 0;
-  if (const int error = waits_for_enable ? 0 : memory->open(); error != 0) {
-    delete memory;
+  auto memory = std::make_unique<Memory>(owner, range, wish.context);
+  if (const int error = memory->pin(); error != 0) {
     return error;
   }
-  *result = memory;
+  const bool waits_for_enable = (owner.kind().mr_mode & FI_MR_ENDPOINT) != 0;
+  if (const int error = waits_for_enable ? 0 : memory->open(); error != 0) {
+    return error;
+  }
+  *result = memory.release();
   return 0;
 }
 
-// fi_mr(3) of libfabric 1.20 and later; the headers of this build may be older. The pointer shares its place in
-// fi_mr_attr with mr_iov.
+// fi_mr(3) of libfabric 1.20 and later; the headers of this build may be older. The pointer shares
+// its place in fi_mr_attr with mr_iov.
 constexpr std::uint64_t kDmaBufFlag = std::uint64_t{1} << 40U;
 
 struct DmaBuf {
@@ -51,6 +57,12 @@ struct DmaBuf {
   std::size_t bytes;
   void* base;
 };
+
+// prov/cxi/src/cxip_mr.c up to 2.4 does not know the flag, and takes the description for an iovec.
+bool misreads_dma_buf(const Domain& domain) {
+  return domain.kind().address_format == FI_ADDR_CXI &&
+         domain.link().settings().libfabric < version_of(2, 5);
+}
 
 int register_attributes(fid* domain,
                         const fi_mr_attr* attributes,
@@ -67,8 +79,14 @@ int register_attributes(fid* domain,
     if (pages.base == nullptr) {
       return -FI_ENOSYS;
     }
-    wish.first = static_cast<const std::byte*>(pages.base) + pages.offset;
-    wish.bytes = pages.bytes;
+    if (misreads_dma_buf(object_of_fid<Domain, fid_domain>(domain))) {
+      wish.first = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(pages.descriptor));
+      wish.bytes = pages.offset;
+      wish.is_gpu = false;
+    } else {
+      wish.first = static_cast<const std::byte*>(pages.base) + pages.offset;
+      wish.bytes = pages.bytes;
+    }
   } else {
     wish.first = attributes->mr_iov->iov_base;
     wish.bytes = attributes->mr_iov->iov_len;
@@ -112,10 +130,17 @@ int control_memory(fid* handle, int command, void* /*argument*/) {
   return command == FI_ENABLE ? object_of_fid<Memory, fid_mr>(handle).open() : -FI_ENOSYS;
 }
 
+int bind_memory(fid* handle, fid* object, std::uint64_t /*flags*/) {
+  if (object->fclass == FI_CLASS_EP) {
+    object_of_fid<Memory, fid_mr>(handle).bind(object_of_fid<Endpoint, fid_ep>(object).users);
+  }
+  return 0;
+}
+
 fi_ops memory_fid_ops() {
   fi_ops ops = closing_ops<Memory, fid_mr>();
   ops.control = control_memory;
-  ops.bind = [](fid*, fid*, std::uint64_t) { return 0; };
+  ops.bind = bind_memory;
   return ops;
 }
 
@@ -184,8 +209,8 @@ fi_ops vector_fid_ops() {
   return ops;
 }
 
-// ---- Counter. Who reads one that has grown may read what the operations have written: acquire. The program's own
-// changes order nothing: relaxed.
+// ---- Counter. Who reads one that has grown may read what the operations have written: acquire.
+// The program's own changes order nothing: relaxed.
 
 int wait_for_counter(fid_cntr* counter, std::uint64_t threshold, int timeout_ms) {
   constexpr std::uint64_t kMillisecond = 1'000'000;
@@ -236,7 +261,7 @@ fi_ops_cntr kCounterOps{
 
 }  // namespace
 
-AddressVector::AddressVector(void* context) : fid_av{} {
+AddressVector::AddressVector(Domain& domain, void* context) : fid_av{}, domain_(domain) {
   static fi_ops fid_ops = vector_fid_ops();
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
@@ -246,13 +271,32 @@ AddressVector::AddressVector(void* context) : fid_av{} {
 
 fi_addr_t AddressVector::insert(const void* bytes) {
   const auto name = parse_address(bytes);
-  if (!name) {
+  if (!name || name->slot >= kEndpointsMax) {
     return FI_ADDR_NOTAVAIL;
   }
   const std::lock_guard guard(lock_);
   names_.push_back(name);
   by_slot_[name->slot] = names_.size() - 1;
+  for (KnownPeers* known : known_) {
+    (*known)[name->slot].store(name->generation, kRelaxed);
+  }
   return names_.size() - 1;
+}
+
+void AddressVector::attach(KnownPeers& known) {
+  const std::lock_guard guard(lock_);
+  for (auto& peer : known) {
+    peer.store(0, kRelaxed);
+  }
+  for (const auto& [slot, newest] : by_slot_) {
+    known[slot].store(names_[newest]->generation, kRelaxed);
+  }
+  known_.push_back(&known);
+}
+
+void AddressVector::detach(KnownPeers& known) {
+  const std::lock_guard guard(lock_);
+  std::erase(known_, &known);
 }
 
 bool AddressVector::remove(fi_addr_t address) {
@@ -262,6 +306,9 @@ bool AddressVector::remove(fi_addr_t address) {
   }
   const auto newest = by_slot_.find(names_[address]->slot);
   if (newest != by_slot_.end() && newest->second == address) {
+    for (KnownPeers* known : known_) {
+      (*known)[newest->first].store(0, kRelaxed);
+    }
     by_slot_.erase(newest);
   }
   names_[address].reset();
@@ -280,7 +327,7 @@ fi_addr_t AddressVector::find(EndpointName name) {
   return is_same ? found->second : FI_ADDR_NOTAVAIL;
 }
 
-Memory::Memory(const Domain& domain, Range range, void* context)
+Memory::Memory(Domain& domain, Range range, void* context)
     : fid_mr{}, domain_(domain), range_(range) {
   static fi_ops fid_ops = memory_fid_ops();
   fid.fclass = FI_CLASS_MR;
@@ -291,6 +338,9 @@ Memory::Memory(const Domain& domain, Range range, void* context)
 }
 
 Memory::~Memory() {
+  if (is_kept_) {
+    give_to_children(range_.base, range_.bytes);
+  }
   if (slot_) {
     KeySlot& slot = domain_.link().segment().keys[*slot_];
     const GpuOffer offer = slot.gpu;
@@ -299,6 +349,16 @@ Memory::~Memory() {
       withdraw_gpu_memory(offer);
     }
   }
+}
+
+int Memory::pin() {
+  const bool is_host = !range_.is_gpu && range_.bytes > 0;
+  if (!is_host || !keeps_from_children(domain_.kind(), domain_.link().settings())) {
+    return 0;
+  }
+  const int error = keep_from_children(range_.base, range_.bytes);
+  is_kept_ = error == 0;
+  return error;
 }
 
 int Memory::open() {
@@ -338,7 +398,7 @@ bool is_gpu_memory(void* const* descriptors) {
          static_cast<const Memory*>(*descriptors)->range().is_gpu;
 }
 
-Counter::Counter(void* context) : fid_cntr{} {
+Counter::Counter(Domain& domain, void* context) : fid_cntr{}, use_(domain.users) {
   static fi_ops fid_ops = closing_ops<Counter, fid_cntr>();
   fid.fclass = FI_CLASS_CNTR;
   fid.context = context;
@@ -350,19 +410,19 @@ fi_ops_mr* memory_ops() {
   return &kMemoryOps;
 }
 
-int open_vector(fid_domain* /*domain*/, fi_av_attr* attributes, fid_av** result, void* context) {
+int open_vector(fid_domain* domain, fi_av_attr* attributes, fid_av** result, void* context) {
   if (attributes->type == FI_AV_MAP) {
     attributes->type = FI_AV_TABLE;
   }
-  *result = new AddressVector(context);
+  *result = new AddressVector(object_of<Domain>(domain), context);
   return 0;
 }
 
-int open_counter(fid_domain* /*domain*/,
+int open_counter(fid_domain* domain,
                  fi_cntr_attr* /*attributes*/,
                  fid_cntr** result,
                  void* context) {
-  *result = new Counter(context);
+  *result = new Counter(object_of<Domain>(domain), context);
   return 0;
 }
 

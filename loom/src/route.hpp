@@ -1,5 +1,5 @@
-// The way of an operation's data from one NIC to another: whether it is there, when a cell may leave, and when it
-// has arrived. Counts what the NICs carry.
+// The way of an operation's data from one NIC to another: whether it is there, when a cell may
+// leave, and when it has arrived. Counts what the NICs carry.
 //
 // Threads: any, of any process; the NICs' clocks and counters are the only state.
 #pragma once
@@ -18,7 +18,8 @@ class Route {
   [[nodiscard]] bool is_cut() const;
   // Operations that fail, per million.
   [[nodiscard]] std::uint32_t error_rate() const;
-  // The sender is free at `now` for something posted at `posted_ns`, and the receiver's queue is short.
+  // The sender is free at `now` for something posted at `posted_ns`, and the receiver's queue is
+  // short.
   [[nodiscard]] bool may_depart(std::uint64_t posted_ns, std::uint64_t now) const;
   // Of a cell with a full payload; about 10 us of the NICs' rate, at most 16 KiB.
   [[nodiscard]] std::uint64_t cell_bytes() const;

@@ -1,6 +1,6 @@
-// The memory that all processes of a fabric share: NICs with their clocks, states and counters, registered
-// memory, endpoints with what has arrived for them, and processes with their doorbells. One sparse file per
-// fabric. Only this layout is shared; pointers never are.
+// The memory that all processes of a fabric share: NICs with their clocks, states and counters,
+// registered memory, endpoints with what has arrived for them, and processes with their doorbells.
+// One sparse file per fabric. Only this layout is shared; pointers never are.
 //
 // Threads: any, of any process, through atomics; each says what it orders.
 #pragma once
@@ -64,6 +64,7 @@ struct Nic {
   Count delay_ns;                                // on top of the latency
   Count recent_senders;  // who sent here lately: a bit for each NIC, modulo 64
   Count recent_since_ns;
+  Count cpu_copies;  // writes whose source in a GPU's memory the CPU has copied
   alignas(64) NicCounters counters;
 };
 
@@ -83,9 +84,19 @@ struct EndpointSlot {
   std::atomic<std::uint32_t> generation;  // odd: open
   std::uint32_t nic;
   std::uint32_t process;
+  std::uint32_t kind;                   // of the persona: by index
+  std::uint32_t data_takes_receives;    // 1: immediate data with a write takes one of the buffers
   std::atomic<std::uint32_t> receives;  // buffers posted and not yet promised to a sender
   Arrivals arrivals;
 };
+
+// What an endpoint has not read yet of each other one, by slot, where its kind counts that
+// (FabricKind:: connection_receives).
+using Unread = std::array<Count, kEndpointsMax>;
+
+// Whose address an endpoint's vector holds: by slot, the generation; 0: nobody's. Relaxed
+// everywhere: who writes learns from its peer, by a message, that the address is there.
+using KnownPeers = std::array<std::atomic<std::uint32_t>, kEndpointsMax>;
 
 inline constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
 
@@ -111,6 +122,8 @@ struct Segment {
   std::array<ProcessSlot, kProcessesMax> processes;
   std::array<KeySlot, kKeysMax> keys;
   std::array<EndpointSlot, kEndpointsMax> endpoints;
+  std::array<KnownPeers, kEndpointsMax> known_peers;  // of the endpoint in the slot of that index
+  std::array<Unread, kEndpointsMax> unread;           // the same
   std::array<std::atomic<std::uint32_t>, 64> word_locks;  // who does an atomic; 0: nobody
 
   [[nodiscard]] std::size_t nic_count() const {
@@ -118,7 +131,8 @@ struct Segment {
   }
 };
 
-// Where fabrics lie: LOOM_DIR, else /run/loom for root and $XDG_RUNTIME_DIR/loom or /tmp/loom-UID for others.
+// Where fabrics lie: LOOM_DIR, else /run/loom for root and $XDG_RUNTIME_DIR/loom or /tmp/loom-UID
+// for others.
 [[nodiscard]] std::string default_folder();
 
 // The file of the fabric with this name.
@@ -127,7 +141,8 @@ struct Segment {
 // Maps an existing fabric. Throws Error.
 [[nodiscard]] Segment& open_segment(const std::string& path);
 
-// Makes a fabric, or replaces one whose owner and processes have ended. Throws Error, also if it is in use.
+// Makes a fabric, or replaces one whose owner and processes have ended. Throws Error, also if it is
+// in use.
 [[nodiscard]] Segment& create_segment(const std::string& path,
                                       std::string_view persona,
                                       const Settings& settings,
@@ -139,7 +154,8 @@ struct Segment {
 // Unmaps it.
 void close_segment(Segment& segment);
 
-// Removes the file of a fabric, its lock, and the files of its nodes. Processes that have it open keep it.
+// Removes the file of a fabric, its lock, and the files of its nodes. Processes that have it open
+// keep it.
 void remove_fabric(const std::string& path);
 
 // Whether a process of this fabric is still there.

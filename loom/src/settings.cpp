@@ -1,4 +1,5 @@
-// The table of knobs and how text becomes a value. Knows no environment but the variables that start with LOOM_.
+// The table of knobs and how text becomes a value. Knows no environment but the variables that
+// start with LOOM_.
 //
 // Threads: any; reads the environment, which nobody may change meanwhile.
 #include "loom/src/settings.hpp"
@@ -44,10 +45,34 @@ constexpr std::array kKnobs{
          "operations in flight of an endpoint"},
     Knob{"receive-depth", &Settings::receive_depth, 4096, 1, 65536, 1,
          "receives posted to an endpoint"},
-    Knob{"queue-entries", &Settings::queue_entries, 12288, 16, 1U << 20U, 1,
-         "entries of a completion queue that names no size"},
-    Knob{"strict-queues", &Settings::strict_queues, 1, 0, 1, 1,
-         "1: a full completion queue breaks its endpoints"},
+    Knob{"queue-entries", &Settings::queue_entries, 0, 0, 1U << 20U, 1,
+         "entries of a completion queue that names no size; 0: as the real one has"},
+    Knob{"strict-queues", &Settings::strict_queues, 1, 0, 2, 1,
+         "a full completion queue of efa-direct 0: delays; 1: breaks its endpoints; 2: loses "
+         "entries without a word"},
+    Knob{"claims-guard", &Settings::claims_guard, 1, 0, 1, 1,
+         "0: efa-direct says FI_RM_DISABLED; the real one says FI_RM_ENABLED although its queues "
+         "overrun"},
+    Knob{"libfabric", &Settings::libfabric, 2.6, 1.17, 2.7, 100,
+         "version whose providers are emulated, 1.17 to 1.22 or 2.0 to 2.7"},
+    Knob{"direct-nodes", &Settings::direct_nodes, 64, 0, 64, 1,
+         "the first so many nodes of persona efa have efa-direct, the others only efa"},
+    Knob{"efa-shm", &Settings::efa_shm, 1, 0, 1, 1,
+         "0: efa-rdm has FI_WAIT_FD also beside its shm; else only when that is off "
+         "(FI_EFA_ENABLE_SHM_TRANSFER=0, or "
+         "hints for FI_REMOTE_COMM without FI_LOCAL_COMM)"},
+    Knob{"old-kernel", &Settings::old_kernel, 0, 0, 1, 1,
+         "1: fork() as before Linux 5.13: efa ends the process unless it asked for fork support"},
+    Knob{"close-order", &Settings::close_order, 1, 0, 1, 1,
+         "0: an object may be closed before those that belong to it, such as an endpoint of cxi "
+         "before its regions; else that is -FI_EBUSY"},
+    Knob{"errors-by-case", &Settings::errors_by_case, 1, 0, 1, 1,
+         "0: failures have the same errors on every NIC, not those of the real ones"},
+    Knob{"known-peers", &Settings::known_peers, 1, 0, 1, 1,
+         "1: efa-direct refuses RMA of an endpoint whose address the target has not inserted"},
+    Knob{"unsolicited", &Settings::unsolicited, 1, 0, 1, 1,
+         "0: immediate data takes a posted receive of efa-direct, as without the device's "
+         "unsolicited write receive"},
     Knob{"receiver-retries", &Settings::receiver_retries, 7, 0, 7, 1,
          "tries for a receiver without a buffer; 7: without end"},
     Knob{"inject-write-bytes", &Settings::inject_write_bytes, 0, 0, 256, 1,
@@ -78,6 +103,17 @@ std::string variable_of(const Knob& knob) {
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+bool is_on(const char* name, bool otherwise) {
+  const auto text = variable(name);
+  if (!text) {
+    return otherwise;
+  }
+  std::string lower = *text;
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower != "0" && lower != "false" && lower != "no" && lower != "off";
 }
 
 Settings default_settings() {

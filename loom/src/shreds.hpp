@@ -1,6 +1,7 @@
-// How the shredded mode cuts an operation's bytes: into at most kShredsMax parts of whole cache lines of the target. A NIC
-// writes a line of a packet together, and clients rely on it: the sequence number at the end of a record of 64 bytes tells
-// them that the record is there (aws-ofi-nccl). Between lines nothing is promised. Pure.
+// How the shredded mode cuts an operation's bytes: into at most kShredsMax parts of whole cache
+// lines of the target. A NIC writes a line of a packet together, and clients rely on it: the
+// sequence number at the end of a record of 64 bytes tells them that the record is there
+// (aws-ofi-nccl). Between lines nothing is promised. Pure.
 #pragma once
 
 #include <algorithm>

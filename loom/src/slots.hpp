@@ -1,5 +1,5 @@
-// Taking and giving back slots of the segment: a process id claims one, an odd generation opens it. A slot whose
-// process has died is free.
+// Taking and giving back slots of the segment: a process id claims one, an odd generation opens it.
+// A slot whose process has died is free.
 //
 // Threads: any, of any process.
 #pragma once
@@ -19,7 +19,8 @@ bool is_open(const Slot& slot, std::uint32_t generation) {
   return (generation & 1U) != 0 && slot.generation.load(std::memory_order_acquire) == generation;
 }
 
-// Claims a free slot for `pid`, searching from `from` on. Its count if there is none. It is closed until open_slot().
+// Claims a free slot for `pid`, searching from `from` on. Its count if there is none. It is closed
+// until open_slot().
 template <typename Slot, std::size_t kCount>
 std::size_t claim_slot(std::array<Slot, kCount>& slots, std::uint32_t pid, std::size_t from) {
   for (std::size_t i = 0; i < kCount; ++i) {

@@ -1,5 +1,5 @@
-// What Loom does not have, as functions of any signature: libfabric's inline wrappers call through tables without
-// looking, so no entry may be null.
+// What Loom does not have, as functions of any signature: libfabric's inline wrappers call through
+// tables without looking, so no entry may be null.
 //
 // Threads: any.
 #pragma once
@@ -14,7 +14,8 @@ namespace loom {
 template <typename Result, typename... Arguments>
 using Function = Result (*)(Arguments...);
 
-// A function of the wanted signature that returns -FI_ENOSYS; converts to whatever table entry it initialises.
+// A function of the wanted signature that returns -FI_ENOSYS; converts to whatever table entry it
+// initialises.
 struct NotThere {
   template <typename Result, typename... Arguments>
   constexpr operator Function<Result, Arguments...>()
@@ -37,15 +38,24 @@ Object& object_of_fid(fid* handle) {
   return *static_cast<Object*>(reinterpret_cast<Native*>(handle));
 }
 
+// Closes an object, or returns -FI_EBUSY while others need it.
+template <typename Object, typename Native>
+int close_object(fid* handle) {
+  auto& object = object_of_fid<Object, Native>(handle);
+  if constexpr (requires { object.is_needed(); }) {
+    if (object.is_needed()) {
+      return -FI_EBUSY;
+    }
+  }
+  delete &object;
+  return 0;
+}
+
 // The table that most objects have: they only close.
 template <typename Object, typename Native>
 fi_ops closing_ops() {
   return {.size = sizeof(fi_ops),
-          .close =
-              [](fid* handle) {
-                delete &object_of_fid<Object, Native>(handle);
-                return 0;
-              },
+          .close = close_object<Object, Native>,
           .bind = kNotThere,
           .control = kNotThere,
           .ops_open = kNotThere,

@@ -1,5 +1,5 @@
-// The shapes. p5: AWS p5.48xlarge, whose EFA NICs are named after these buses. gh200: HPE Cray EX254n, four
-// Grace-Hopper modules with a Slingshot NIC each; the domains of its NICs are assumed.
+// The shapes. p5: AWS p5.48xlarge, whose EFA NICs are named after these buses. gh200: HPE Cray
+// EX254n, four Grace-Hopper modules with a Slingshot NIC each; the domains of its NICs are assumed.
 //
 // Threads: constants.
 #include "loom/src/topology.hpp"

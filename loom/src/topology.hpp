@@ -1,5 +1,5 @@
-// Where the NICs and GPUs of an emulated node sit in its PCI tree: the shape of a real machine, or none. The provider
-// tells clients the addresses; the command line draws the tree for tools.
+// Where the NICs and GPUs of an emulated node sit in its PCI tree: the shape of a real machine, or
+// none. The provider tells clients the addresses; the command line draws the tree for tools.
 //
 // Threads: constants. Addresses are those that clients read from fi_nic and tools from /sys.
 #pragma once
@@ -20,7 +20,8 @@ struct PciPlace {
   [[nodiscard]] std::string text() const;
 };
 
-// A machine of one kind: packages of cores, each with some switches; behind a switch a GPU and its NICs.
+// A machine of one kind: packages of cores, each with some switches; behind a switch a GPU and its
+// NICs.
 struct Topology {
   std::string_view name;  // of `--topology`
   std::string_view product;
@@ -39,7 +40,8 @@ struct Topology {
 
   [[nodiscard]] std::size_t nics_most() const { return switch_count() * nics_of_switch; }
 
-  // The bridge above NIC `index`, and above the GPU of a switch; they are one if there are no domains.
+  // The bridge above NIC `index`, and above the GPU of a switch; they are one if there are no
+  // domains.
   [[nodiscard]] PciPlace bridge_of_nic(std::size_t index) const;
   [[nodiscard]] PciPlace bridge_of_gpu(std::size_t at_switch) const;
   [[nodiscard]] PciPlace nic(std::size_t index) const;
@@ -58,7 +60,8 @@ struct Topology {
 // "none, p5, gh200"
 [[nodiscard]] std::string topology_names();
 
-// The bus of NIC `index` where nothing else is said: as on an 8-GPU server, four behind each GPU's switch.
+// The bus of NIC `index` where nothing else is said: as on an 8-GPU server, four behind each GPU's
+// switch.
 [[nodiscard]] std::uint8_t bus_of(std::size_t index);
 
 // Of NIC `index` of a node.

@@ -36,6 +36,11 @@ std::uint64_t completion_flags(const Operation& operation) {
   return 0;
 }
 
+// A NIC that answers says at once that there is no such endpoint.
+std::uint64_t silence_ns(const Settings& settings) {
+  return settings.errors_by_case == 0 ? settings.timeout_ns : settings.latency_ns;
+}
+
 void count(const Operation& operation, NicCounters& mine, NicCounters& other) {
   switch (operation.kind) {
     case OperationKind::Send:
@@ -63,8 +68,10 @@ void fill(Operation& operation, const Request& request, std::uint64_t bytes) {
   operation.stage = Stage::Departing;
   operation.has_data = (request.flags & FI_REMOTE_CQ_DATA) != 0;
   operation.completes = request.completes;
+  operation.has_receive = false;
+  operation.has_connection = false;
   operation.attempts = 0;
-  operation.error = 0;
+  operation.failure = {};
   operation.local_count = request.local.size();
   std::ranges::copy(request.local, operation.local.begin());
   operation.remote_address = request.remote_address;
@@ -98,6 +105,7 @@ Transmitter::Transmitter(const Domain& domain)
     : domain_(domain),
       segment_(domain.link().segment()),
       settings_(domain.link().settings()),
+      targets_(domain),
       receiver_retries_(settings_.receiver_retries),
       chance_(settings_.seed * 1000003U + domain.nic()),
       operations_(settings_.transmit_depth) {
@@ -108,6 +116,7 @@ Transmitter::Transmitter(const Domain& domain)
 
 void Transmitter::start(EndpointName name, CompletionQueue& queue, std::vector<Counter*> counters) {
   name_ = name;
+  targets_.start(name);
   queue_ = &queue;
   counters_ = std::move(counters);
 }
@@ -117,10 +126,6 @@ Route Transmitter::route_of(const Operation& operation) const {
   const std::uint32_t mine = domain_.nic();
   return is_read ? Route(segment_, operation.target_nic, mine)
                  : Route(segment_, mine, operation.target_nic);
-}
-
-EndpointSlot& Transmitter::target_of(const Operation& operation) const {
-  return segment_.endpoints[operation.target.slot];
 }
 
 bool Transmitter::post(const Request& request, EndpointName target, std::uint64_t bytes) {
@@ -161,7 +166,7 @@ void Transmitter::depart_all(std::uint64_t now) {
       operation.stage = Stage::Arriving;
       again(index, operation.due_ns + jitter());
     } else if (is_lost(operation, now)) {
-      fail(index, FI_EHOSTUNREACH, now);
+      fail(index, silence_of(operation), now);
     } else {
       departing_[kept++] = index;
     }
@@ -175,16 +180,16 @@ bool Transmitter::is_lost(const Operation& operation, std::uint64_t now) const {
   if (now <= operation.posted_ns + settings_.timeout_ns) {
     return false;  // first, as the rest asks the kernel
   }
-  const EndpointSlot& target = target_of(operation);
-  return route_of(operation).is_cut() || !is_open(target, operation.target.generation) ||
-         !is_alive(look(target.pid));
+  const bool is_unanswered = domain_.kind().has_protocol && targets_.are_foreign(operation);
+  return route_of(operation).is_cut() || !targets_.are_open(operation) ||
+         !targets_.are_alive(operation) || is_unanswered;
 }
 
 // Sends all cells that may leave now; true once all have.
 bool Transmitter::depart(Operation& operation, std::uint64_t now) {
   Route route = route_of(operation);
-  if (route.is_cut() || !is_open(target_of(operation), operation.target.generation) ||
-      !is_answered(operation)) {
+  const bool waits_for_endpoint = settings_.errors_by_case == 0 && !targets_.are_open(operation);
+  if (route.is_cut() || waits_for_endpoint || !is_answered(operation)) {
     return false;
   }
   if (operation.stage == Stage::Departing && operation.due_ns == 0) {
@@ -220,15 +225,18 @@ std::uint64_t Transmitter::jitter() {
   return static_cast<std::uint64_t>(tail * static_cast<double>(settings_.jitter_ns));
 }
 
-// The handshake of EFA's RDM fabric: the first operation waits until the target has answered, which it does when
-// its client makes progress.
+// The handshake of EFA's RDM fabric: the first operation waits until the target has answered, which
+// it does when its client makes progress.
 bool Transmitter::is_answered(const Operation& operation) {
+  if (domain_.kind().has_protocol && targets_.are_foreign(operation)) {
+    return false;
+  }
   if (settings_.handshake == 0) {
     return true;
   }
   Peer& peer = peers_[operation.target.slot];
   if (!peer.is_greeted) {
-    EndpointSlot& target = target_of(operation);
+    EndpointSlot& target = targets_.of(operation);
     peer.is_greeted = target.arrivals.push({.kind = ArrivalKind::Greeting,
                                             .source = name_.slot,
                                             .source_generation = name_.generation},
@@ -260,7 +268,11 @@ void Transmitter::again(std::uint32_t index, std::uint64_t due_ns) {
   agenda_.add(due_ns, index);
 }
 
-void Transmitter::fail(std::uint32_t index, int error, std::uint64_t when) {
+void Transmitter::fail(std::uint32_t index, Cause cause, std::uint64_t when) {
+  fail(index, failure_of(cause, domain_.kind(), settings_), when);
+}
+
+void Transmitter::fail(std::uint32_t index, Failure failure, std::uint64_t when) {
   Operation& operation = operations_[index];
   NicCounters& counters = segment_.nics[domain_.nic()].counters;
   if (operation.kind != OperationKind::Send) {
@@ -268,28 +280,37 @@ void Transmitter::fail(std::uint32_t index, int error, std::uint64_t when) {
                                                    : counters.rdma_write_wr_err,
              1);
   }
-  operation.error = error;
+  operation.failure = failure;
   operation.stage = Stage::Failed;
   again(index, when);
+}
+
+// Why an operation has no answer.
+Cause Transmitter::silence_of(const Operation& operation) {
+  if (!route_of(operation).is_cut() && !targets_.are_foreign(operation)) {
+    return Cause::NoEndpoint;
+  }
+  return peers_[operation.target.slot].is_proven ? Cause::Silent : Cause::Unreachable;
 }
 
 // Everything has arrived: the data goes to its place and the target is told.
 void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
   Operation& operation = operations_[index];
-  if (!is_open(target_of(operation), operation.target.generation)) {
-    fail(index, FI_EHOSTUNREACH, now + settings_.timeout_ns);
+  if (!targets_.are_open(operation)) {
+    fail(index, Cause::NoEndpoint, now + silence_ns(settings_));
     return;
   }
-  const bool is_new = operation.landed == 0 && !operation.copies.is_valid();
+  const bool is_new =
+      operation.landed == 0 && operation.attempts == 0 && !operation.copies.is_valid();
+  if (is_new && targets_.refuse(operation)) {
+    fail(index, Cause::UnknownPeer, now + settings_.latency_ns);
+    return;
+  }
   if (is_new && chance_.below(kMillion) < route_of(operation).error_rate()) {
-    fail(index, FI_EIO, now);
+    fail(index, Cause::Chance, now);
     return;
   }
-  if (operation.kind == OperationKind::Send) {
-    if (!take_receive(index, now)) {
-      return;
-    }
-  } else if (operation.landed < operation.bytes) {
+  if (operation.kind != OperationKind::Send && operation.landed < operation.bytes) {
     if (settings_.shredded != 0 && operation.kind != OperationKind::Atomic) {
       operation.stage = Stage::Landing;
       land_part(index, now);
@@ -300,6 +321,10 @@ void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
     }
     operation.landed = operation.bytes;
   }
+  if (!targets_.give_receive(operation)) {
+    wait_for_receive(index, now);
+    return;
+  }
   if (tell_target(index, now)) {
     count(operation, segment_.nics[domain_.nic()].counters,
           segment_.nics[operation.target_nic].counters);
@@ -309,32 +334,17 @@ void Transmitter::deliver(std::uint32_t index, std::uint64_t now) {
   }
 }
 
-// A send takes one buffer of the receiver; without one it comes again, as the NIC does.
-bool Transmitter::take_receive(std::uint32_t index, std::uint64_t now) {
+// Without a buffer of the receiver the operation comes again, as the NIC does.
+void Transmitter::wait_for_receive(std::uint32_t index, std::uint64_t now) {
   Operation& operation = operations_[index];
-  if (operation.landed != 0) {
-    return true;  // it has one and waits for room
+  const bool is_over =
+      receiver_retries_ != kRetriesWithoutEnd && operation.attempts >= receiver_retries_;
+  if (is_over || !targets_.are_alive(operation)) {
+    fail(index, is_over ? Cause::NoReceive : Cause::NoEndpoint, now);
+    return;
   }
-  std::atomic<std::uint32_t>& receives = target_of(operation).receives;
-  std::uint32_t left = receives.load(std::memory_order_relaxed);  // relaxed: the exchange decides
-  do {
-    if (left == 0) {
-      count_up(segment_.nics[operation.target_nic].counters.rx_drops, 1);
-      const bool is_over =
-          receiver_retries_ != kRetriesWithoutEnd && operation.attempts >= receiver_retries_;
-      if (is_over || !is_alive(look(target_of(operation).pid))) {
-        fail(index, is_over ? FI_EAGAIN : FI_EHOSTUNREACH, now);
-      } else {
-        ++operation.attempts;
-        again(index, now + kReceiverRetryNs);
-      }
-      return false;
-    }
-    // SYNC receive-posted: the promise before what is written for it.
-  } while (!receives.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
-                                           std::memory_order_relaxed));
-  operation.landed = 1;
-  return true;
+  ++operation.attempts;
+  again(index, now + kReceiverRetryNs);
 }
 
 bool Transmitter::tell_target(std::uint32_t index, std::uint64_t now) {
@@ -343,33 +353,38 @@ bool Transmitter::tell_target(std::uint32_t index, std::uint64_t now) {
   if (!is_send && (!operation.has_data || operation.kind == OperationKind::Read)) {
     return true;
   }
-  EndpointSlot& target = target_of(operation);
+  EndpointSlot& target = targets_.of(operation);
+  if (is_send && targets_.are_foreign(operation)) {
+    count_up(segment_.nics[operation.target_nic].counters.rx_drops, 1);
+    return true;  // the target's protocol drops what is no packet of its own
+  }
   std::vector<std::byte> joined;
   const auto message = is_send ? message_of(operation, joined) : std::span<const std::byte>{};
   if (!message) {
-    fail(index, FI_EFAULT, now);
+    fail(index, Failure{FI_EFAULT, FI_EFAULT}, now);
     return false;
   }
   const Arrival arrival{.kind = is_send ? ArrivalKind::Message : ArrivalKind::Written,
                         .source = name_.slot,
                         .source_generation = name_.generation,
                         .has_data = operation.has_data ? 1U : 0U,
+                        .has_receive = operation.has_receive ? 1U : 0U,
                         .data = operation.data,
                         .bytes = operation.bytes};
   if (target.arrivals.push(arrival, *message)) {
     domain_.link().ring(target.process);
     return true;
   }
-  if (is_alive(look(target.pid))) {
+  if (targets_.are_alive(operation)) {
     again(index, now + kRetryNs);
   } else {
-    fail(index, FI_EHOSTUNREACH, now + settings_.timeout_ns);
+    fail(index, Cause::NoEndpoint, now + silence_ns(settings_));
   }
   return false;
 }
 
-// Copies a part of the operation, or does its atomic. False: a GPU is still at it, and the operation comes again in
-// the same stage; or it has failed.
+// Copies a part of the operation, or does its atomic. False: a GPU is still at it, and the
+// operation comes again in the same stage; or it has failed.
 bool Transmitter::copy_part(std::uint32_t index,
                             std::uint64_t offset,
                             std::uint64_t bytes,
@@ -381,14 +396,18 @@ bool Transmitter::copy_part(std::uint32_t index,
           : copy_data(segment_, domain_.kind(), operation, offset, bytes);
   if (!error) {
     again(index, now + kGpuLookNs);
+  } else if (*error == FI_EACCES) {
+    fail(index, Cause::BadKey, now);
+  } else if (*error == FI_EHOSTUNREACH) {
+    fail(index, Cause::NoEndpoint, now);
   } else if (*error != 0) {
-    fail(index, *error, now);
+    fail(index, Failure{*error, *error}, now);
   }
   return error == 0;
 }
 
-// Shredded: the parts of an operation are copied one by one, from one that chance gives on, with pauses in which
-// others overtake.
+// Shredded: the parts of an operation are copied one by one, from one that chance gives on, with
+// pauses in which others overtake.
 void Transmitter::land_part(std::uint32_t index, std::uint64_t now) {
   Operation& operation = operations_[index];
   const Shreds shreds(operation.remote_address, operation.bytes, operation.posted_ns);
@@ -409,19 +428,22 @@ void Transmitter::land_part(std::uint32_t index, std::uint64_t now) {
 // Tells the client and frees the operation.
 void Transmitter::finish(std::uint32_t index) {
   Operation& operation = operations_[index];
-  if (operation.completes || operation.error != 0) {
+  if (operation.completes || operation.failure.error != 0) {
     const Completion completion{.context = operation.context,
                                 .flags = completion_flags(operation),
-                                .error = operation.error};
+                                .failure = operation.failure};
     if (!queue_->add(completion)) {
       again(index, now_ns() + kRetryNs);
       return;
     }
   }
   for (Counter* counter : counters_) {
-    auto& ended = operation.error == 0 ? counter->value : counter->errors;
+    auto& ended = operation.failure.error == 0 ? counter->value : counter->errors;
     // SYNC counted (pairs with registration.cpp): what the operation has written, before its count.
     ended.fetch_add(1, std::memory_order_release);
+  }
+  if (settings_.errors_by_case != 0 && operation.failure.error == 0) {
+    peers_[operation.target.slot].is_proven = true;
   }
   unused_.push_back(index);
 }

@@ -1,5 +1,6 @@
-// The operations of an endpoint on their way: cells depart as both NICs' clocks allow, the data is copied when the
-// last cell is due, the target is told, and after the acknowledgement's way back the client.
+// The operations of an endpoint on their way: cells depart as both NICs' clocks allow, the data is
+// copied when the last cell is due, the target is told, and after the acknowledgement's way back
+// the client.
 //
 // Threads: under its endpoint's lock.
 #pragma once
@@ -14,6 +15,7 @@
 #include "loom/src/domain.hpp"
 #include "loom/src/operation.hpp"
 #include "loom/src/route.hpp"
+#include "loom/src/targets.hpp"
 
 namespace loom {
 
@@ -45,10 +47,10 @@ class Transmitter {
     bool is_touched = false;  // something has been sent to it
     bool is_greeted = false;
     bool has_answered = false;
+    bool is_proven = false;  // an operation has succeeded
   };
 
   [[nodiscard]] Route route_of(const Operation& operation) const;
-  [[nodiscard]] EndpointSlot& target_of(const Operation& operation) const;
   void depart_all(std::uint64_t now);
   [[nodiscard]] bool depart(Operation& operation, std::uint64_t now);
   [[nodiscard]] std::uint64_t first_delay(const Operation& operation);
@@ -57,7 +59,7 @@ class Transmitter {
   [[nodiscard]] bool is_lost(const Operation& operation, std::uint64_t now) const;
   void move_on(std::uint32_t index, std::uint64_t now);
   void deliver(std::uint32_t index, std::uint64_t now);
-  [[nodiscard]] bool take_receive(std::uint32_t index, std::uint64_t now);
+  void wait_for_receive(std::uint32_t index, std::uint64_t now);
   [[nodiscard]] bool tell_target(std::uint32_t index, std::uint64_t now);
   [[nodiscard]] bool copy_part(std::uint32_t index,
                                std::uint64_t offset,
@@ -65,12 +67,15 @@ class Transmitter {
                                std::uint64_t now);
   void land_part(std::uint32_t index, std::uint64_t now);
   void again(std::uint32_t index, std::uint64_t due_ns);
-  void fail(std::uint32_t index, int error, std::uint64_t when);
+  void fail(std::uint32_t index, Cause cause, std::uint64_t when);
+  void fail(std::uint32_t index, Failure failure, std::uint64_t when);
+  [[nodiscard]] Cause silence_of(const Operation& operation);
   void finish(std::uint32_t index);
 
   const Domain& domain_;
   Segment& segment_;
   const Settings& settings_;
+  Targets targets_;
   EndpointName name_;
   CompletionQueue* queue_ = nullptr;
   std::vector<Counter*> counters_;

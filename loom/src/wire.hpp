@@ -1,6 +1,7 @@
-// Virtual time: when a cell of an operation leaves a NIC and when it has arrived at another one. Each direction
-// of a NIC is a clock that says when it is free again. A cell reserves time on both, so senders that meet on a
-// NIC share it. Reservations are back-dated to when the clock was free: looking late costs no rate.
+// Virtual time: when a cell of an operation leaves a NIC and when it has arrived at another one.
+// Each direction of a NIC is a clock that says when it is free again. A cell reserves time on both,
+// so senders that meet on a NIC share it. Reservations are back-dated to when the clock was free:
+// looking late costs no rate.
 //
 // Threads: any number, of any process; clocks are the only state.
 #pragma once
@@ -15,7 +16,8 @@ using Clock = std::atomic<std::uint64_t>;
 
 static_assert(Clock::is_always_lock_free, "processes share clocks");
 
-// Takes `ns` of a clock, from `earliest` or from when it is free. Returns the end of what was taken.
+// Takes `ns` of a clock, from `earliest` or from when it is free. Returns the end of what was
+// taken.
 inline std::uint64_t reserve(Clock& clock, std::uint64_t earliest, std::uint64_t ns) {
   std::uint64_t free_at = clock.load(std::memory_order_relaxed);
   std::uint64_t end = 0;
@@ -51,8 +53,8 @@ struct Cell {
   std::uint64_t latency_ns = 0;
 };
 
-// Reserves both sides. Returns when the cell's last byte has arrived: at the earliest the latency after its first
-// byte left, and the receiving NIC takes it while it is still being sent.
+// Reserves both sides. Returns when the cell's last byte has arrived: at the earliest the latency
+// after its first byte left, and the receiving NIC takes it while it is still being sent.
 inline std::uint64_t send(Clock& transmit, Clock& receive, const Cell& cell) {
   const std::uint64_t left = reserve(transmit, cell.earliest, cell.transmit_ns);
   return reserve(receive, left - cell.transmit_ns + cell.latency_ns, cell.receive_ns);

@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
 
 namespace loom::test {
@@ -39,6 +40,9 @@ Client::Client(Options options) : memory_(options.buffer_bytes) {
     hints->caps |= FI_HMEM;
     hints->domain_attr->mr_mode |= FI_MR_HMEM;
   }
+  if (options.fabric != nullptr) {
+    hints->fabric_attr->name = ::strdup(options.fabric);
+  }
   info_ = offered(hints.get());
   const fi_info* mine = info_.get();
   for (std::size_t i = 0; i < options.nic && mine != nullptr; ++i) {
@@ -73,9 +77,10 @@ Client::Client(Options options) : memory_(options.buffer_bytes) {
 }
 
 Client::~Client() {
-  for (fid* object : {&region_->fid, &endpoint_->fid, &queue_->fid, &vector_->fid, &domain_->fid,
-                      &fabric_->fid}) {
-    fi_close(object);
+  if (fabric_ != nullptr) {
+    for (fid* object : in_closing_order()) {
+      fi_close(object);
+    }
   }
 }
 
@@ -96,6 +101,15 @@ fi_addr_t Client::add(const Name& name) {
     throw std::runtime_error("fi_av_insert");
   }
   return address;
+}
+
+void Client::remove(fi_addr_t peer) {
+  check(fi_av_remove(vector_, &peer, 1, 0), "fi_av_remove");
+}
+
+fi_addr_t Client::meet(Client& peer) {
+  static_cast<void>(peer.add(*this));
+  return add(peer);
 }
 
 std::uint64_t Client::remote(std::size_t offset) const {
@@ -132,12 +146,12 @@ std::optional<Ended> Client::look() {
   fi_cq_data_entry entry{};
   const ssize_t got = fi_cq_read(queue_, &entry, 1);
   if (got == 1) {
-    return Ended{entry.op_context, entry.flags, entry.data, entry.len, 0};
+    return Ended{entry.op_context, entry.flags, entry.data, entry.len};
   }
   if (got == -FI_EAVAIL) {
     fi_cq_err_entry error{};
     fi_cq_readerr(queue_, &error, 0);
-    return Ended{error.op_context, error.flags, error.data, error.len, error.err};
+    return Ended{error.op_context, error.flags, error.data, error.len, error.err, error.prov_errno};
   }
   return got == -FI_EAGAIN ? std::nullopt : std::optional(Ended{.error = static_cast<int>(-got)});
 }

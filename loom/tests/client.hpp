@@ -1,5 +1,5 @@
-// A client of libfabric on emulated NICs, for tests: two endpoints in one process, each with a queue and a
-// registered buffer. The fabric belongs to the process and has a name of its own.
+// A client of libfabric on emulated NICs, for tests: two endpoints in one process, each with a
+// queue and a registered buffer. The fabric belongs to the process and has a name of its own.
 //
 // Threads: one.
 #pragma once
@@ -39,6 +39,7 @@ struct Ended {
   std::uint64_t data = 0;
   std::size_t bytes = 0;
   int error = 0;
+  int provider_error = 0;
 };
 
 // What a peer knows an endpoint by.
@@ -51,7 +52,8 @@ class Client {
     std::size_t buffer_bytes = std::size_t{1} << 20U;
     std::size_t queue_entries = 0;
     fi_wait_obj wait = FI_WAIT_NONE;
-    bool has_gpu = false;  // asks for FI_HMEM
+    bool has_gpu = false;          // asks for FI_HMEM
+    const char* fabric = nullptr;  // asks for this one
   };
 
   Client() : Client(Options{}) {}
@@ -64,6 +66,9 @@ class Client {
   // The peer's handle.
   [[nodiscard]] fi_addr_t add(const Client& peer);
   [[nodiscard]] fi_addr_t add(const Name& peer);
+  void remove(fi_addr_t peer);
+  // Its handle, once either knows the other's address.
+  [[nodiscard]] fi_addr_t meet(Client& peer);
 
   [[nodiscard]] Name name() const;
 
@@ -76,6 +81,17 @@ class Client {
   [[nodiscard]] fid_fabric* fabric() const { return fabric_; }
 
   [[nodiscard]] fid_domain* domain() const { return domain_; }
+
+  [[nodiscard]] fid_av* vector() const { return vector_; }
+
+  // All that it has opened, as it may be closed.
+  [[nodiscard]] std::array<fid*, 6> in_closing_order() const {
+    return {&region_->fid, &endpoint_->fid, &queue_->fid,
+            &vector_->fid, &domain_->fid,   &fabric_->fid};
+  }
+
+  // The caller has closed everything.
+  void forget() { fabric_ = nullptr; }
 
   [[nodiscard]] void* descriptor() const { return fi_mr_desc(region_); }
 

@@ -1,5 +1,6 @@
-// Memory of GPUs behind emulated NICs: registered by one process, written and read by another. Each test runs in two
-// processes of its own, as CUDA does not survive fork(). Without a GPU they are skipped.
+// Memory of GPUs behind emulated NICs: registered by one process, written and read by another. Each
+// test runs in two processes of its own, as CUDA does not survive fork(). Without a GPU they are
+// skipped.
 #include <gtest/gtest.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loom/src/fabric_link.hpp"
 #include "loom/src/gpu_driver.hpp"
 #include "loom/tests/client.hpp"
 
@@ -279,16 +281,21 @@ TEST_P(GpuMemory, WhoseKeyIsClosedIsAnError) {
     Buffer buffer(client, GetParam().local);
     const Word theirs = line.hear();
     const fi_addr_t peer = client.add(theirs.name);
+    line.say({.name = client.name()});
+    static_cast<void>(line.hear());
     EXPECT_EQ(transfer(client, buffer, peer, theirs, false), 0);
     line.say({});
     static_cast<void>(line.hear());
-    EXPECT_EQ(transfer(client, buffer, peer, theirs, false), FI_EACCES);
+    const bool is_cxi = client.info().addr_format == FI_ADDR_CXI;
+    EXPECT_EQ(transfer(client, buffer, peer, theirs, false), is_cxi ? FI_EIO : FI_EINVAL);
     line.say({});
   };
   const auto target = [&](const Line& line) {
     Client client(kOptions);
     Buffer buffer(client, GetParam().remote == Kind::Host ? Kind::Malloc : GetParam().remote);
     line.say({.name = client.name(), .remote = buffer.remote(), .key = buffer.key()});
+    static_cast<void>(client.add(line.hear().name));
+    line.say({});
     static_cast<void>(line.hear());
     buffer.close();
     line.say({});
@@ -346,6 +353,33 @@ TEST_F(OnGpu, AddsToWordsOfAPeersGpu) {
     EXPECT_TRUE(value == 4950 || !has_atomics) << value;
   };
   run_two(initiator, target);
+}
+
+TEST_F(OnGpu, IsCopiedByTheCpuInSmallWritesWhereTheNicHasNoOtherWay) {
+  const auto one = [](const Line&) {
+    Client client(kOptions);
+    Client peer({.nic = 1});
+    Buffer buffer(client, Kind::Malloc);
+    buffer.set(pattern(3));
+    const fi_addr_t to = client.meet(peer);
+    const Segment& segment = open_segment(segment_path(default_folder(), *variable("LOOM_JOB")));
+    const bool is_cxi = client.info().addr_format == FI_ADDR_CXI;
+    const auto copies_of = [&](std::size_t bytes) {
+      const std::uint64_t before = look(segment.nics[0].cpu_copies);
+      EXPECT_EQ(fi_write(client.endpoint(), reinterpret_cast<void*>(buffer.first()), bytes,
+                         buffer.descriptor(), to, peer.remote(0), peer.key(), nullptr),
+                0);
+      EXPECT_EQ(client.next(10).value_or(Ended{.error = -1}).error, 0);
+      EXPECT_EQ(std::memcmp(peer.memory().data(), pattern(3).data(), bytes), 0);
+      return look(segment.nics[0].cpu_copies) - before;
+    };
+    EXPECT_EQ(copies_of(64), is_cxi ? 1U : 0U);
+    EXPECT_EQ(copies_of(224), is_cxi ? 1U : 0U);
+    EXPECT_EQ(copies_of(225), 0U);
+    ::setenv("FI_CXI_DISABLE_NON_INJECT_RMA_IDC", "1", 1);  // NOLINT(concurrency-mt-unsafe)
+    EXPECT_EQ(copies_of(64), 0U);
+  };
+  run_two(one, [](const Line&) {});
 }
 
 std::string name_of(const ::testing::TestParamInfo<Pair>& info) {

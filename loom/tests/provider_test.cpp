@@ -1,5 +1,6 @@
-// What a client of libfabric sees of an emulated NIC, for the persona in LOOM_PERSONA: what is offered, what is
-// refused with which error, how data and notices arrive, and what happens when something breaks.
+// What a client of libfabric sees of an emulated NIC, for the persona in LOOM_PERSONA: what is
+// offered, what is refused with which error, how data and notices arrive, and what happens when
+// something breaks.
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
 
@@ -8,32 +9,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <thread>
 
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loom/src/fabric_link.hpp"
-#include "loom/tests/client.hpp"
+#include "loom/src/failures.hpp"
+#include "loom/tests/on_fabric.hpp"
 
 namespace loom::test {
 namespace {
-
-constexpr auto kRelaxed = std::memory_order_relaxed;
-
-const Persona& persona() {
-  return *find_persona(std::getenv("LOOM_PERSONA"));  // NOLINT(concurrency-mt-unsafe)
-}
-
-const FabricKind& kind() {
-  return persona().kinds.front();
-}
-
-// The fabric of this process, as the command line sees it.
-Segment& fabric() {
-  return open_segment(segment_path(default_folder(), *variable("LOOM_JOB")));
-}
 
 void fill(Client& client, int value) {
   std::memset(client.memory().data(), value, client.memory().size());
@@ -45,18 +30,12 @@ bool is_filled(Client& client, std::size_t bytes, int value) {
                      [&](std::byte b) { return b == static_cast<std::byte>(value); });
 }
 
-// Heals whatever a test has done to the NICs.
-class Provider : public ::testing::Test {
- protected:
-  void TearDown() override {
-    for (Nic& nic : fabric().nics) {
-      nic.state.store(NicState::Up, kRelaxed);
-      nic.rate_permille.store(1000, kRelaxed);
-      nic.error_per_million.store(0, kRelaxed);
-      nic.delay_ns.store(0, kRelaxed);
-    }
-  }
-};
+class Provider : public OnFabric {};
+
+// errors_test.cpp has the numbers.
+int error_of(Cause cause) {
+  return failure_of(cause, kind(), fabric().settings).error;
+}
 
 TEST_F(Provider, OffersEachFabricOnEachNicInOrderUnderItsOwnNames) {
   const Info info = offered(wide_hints().get());
@@ -77,7 +56,8 @@ TEST_F(Provider, OffersEachFabricOnEachNicInOrderUnderItsOwnNames) {
   EXPECT_EQ(count, 4 * persona().kinds.size());
 }
 
-// As NIXL asks for the NICs' places: who names no capability need not offer what concerns memory that peers reach.
+// As NIXL asks for the NICs' places: who names no capability need not offer what concerns memory
+// that peers reach.
 TEST_F(Provider, IsFoundByHintsThatNameOnlyIt) {
   const Info hints(fi_allocinfo());
   hints->fabric_attr->prov_name = ::strdup(std::string(persona().provider).c_str());
@@ -117,7 +97,7 @@ TEST_F(Provider, AWriteArrivesWholeAndCompletes) {
   Client a;
   Client b({.nic = 1});
   fill(a, 7);
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{8192}, std::size_t{100'001}, std::size_t{1} << 20U}) {
     fill(b, 0);
@@ -134,9 +114,8 @@ TEST_F(Provider, AWriteArrivesWholeAndCompletes) {
 TEST_F(Provider, ImmediateDataArrivesAfterTheBytesOrIsRefused) {
   Client a;
   Client b({.nic = 1});
-  static_cast<void>(b.add(a));
   fill(a, 3);
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   const ssize_t code = a.write(to, b, 50'000, 0x1234);
   if (!kind().writes_carry_data) {
     EXPECT_EQ(code, -FI_EBADFLAGS);
@@ -154,7 +133,7 @@ TEST_F(Provider, InjectedWritesAreTakenOrRefusedAsTheDeviceDoes) {
   Client a;
   Client b({.nic = 1});
   fill(a, 9);
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   const ssize_t code = a.write(to, b, 32, {}, FI_INJECT);
   EXPECT_EQ(code, kind().injects_writes ? 0 : -FI_ENOSYS);
   if (code == 0) {
@@ -184,7 +163,7 @@ TEST_F(Provider, AskForItsLimitsAsEfaAnswersThem) {
 TEST_F(Provider, LocalMemoryNeedsADescriptorWhereTheDeviceAsksForOne) {
   Client a;
   Client b({.nic = 1});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   const ssize_t code =
       fi_write(a.endpoint(), a.memory().data(), 4096, nullptr, to, b.remote(0), b.key(), nullptr);
   EXPECT_EQ(code, kind().needs_descriptors ? -FI_EINVAL : 0);
@@ -196,10 +175,9 @@ TEST_F(Provider, LocalMemoryNeedsADescriptorWhereTheDeviceAsksForOne) {
 TEST_F(Provider, AMessageTakesOneBufferAndKeepsItsBytes) {
   Client a;
   Client b({.nic = 1});
-  static_cast<void>(b.add(a));
   fill(a, 5);
   int tag = 0;
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   ASSERT_EQ(b.receive(4096, 4096, &tag), 0);
   ASSERT_EQ(fi_send(a.endpoint(), a.memory().data(), 3000, a.descriptor(), to, nullptr), 0);
   const auto got = b.next(5, &a);
@@ -215,8 +193,7 @@ TEST_F(Provider, AMessageTakesOneBufferAndKeepsItsBytes) {
 TEST_F(Provider, AReceiverWithoutABufferDelaysTheSender) {
   Client a;
   Client b({.nic = 1});
-  static_cast<void>(b.add(a));
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   ASSERT_EQ(fi_send(a.endpoint(), a.memory().data(), 100, a.descriptor(), to, nullptr), 0);
   EXPECT_FALSE(a.next(0.05, &b));
   ASSERT_EQ(b.receive(0, 4096, nullptr), 0);
@@ -228,7 +205,7 @@ TEST_F(Provider, AReceiverWithoutABufferDelaysTheSender) {
 TEST_F(Provider, TooLongAMessageIsRefused) {
   Client a({.buffer_bytes = std::size_t{1} << 20U});
   Client b({.nic = 1});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   if (kind().message_bytes_max < a.memory().size()) {
     EXPECT_EQ(fi_send(a.endpoint(), a.memory().data(), kind().message_bytes_max + 1, a.descriptor(),
                       to, nullptr),
@@ -240,7 +217,7 @@ TEST_F(Provider, AReadFetchesThePeersBytes) {
   Client a;
   Client b({.nic = 1});
   fill(b, 11);
-  const fi_addr_t from = a.add(b);
+  const fi_addr_t from = a.meet(b);
   ASSERT_EQ(fi_read(a.endpoint(), a.memory().data(), 70'000, a.descriptor(), from, b.remote(100),
                     b.key(), nullptr),
             0);
@@ -255,7 +232,7 @@ TEST_F(Provider, AKeyThatWasNeverGivenIsAnErrorCompletion) {
   Client b({.nic = 1});
   fill(b, 1);
   fill(a, 2);
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
 
   struct Wrong {
     std::uint64_t address;
@@ -270,7 +247,7 @@ TEST_F(Provider, AKeyThatWasNeverGivenIsAnErrorCompletion) {
               0);
     const auto ended = a.next();
     ASSERT_TRUE(ended);
-    EXPECT_EQ(ended->error, FI_EACCES);
+    EXPECT_EQ(ended->error, error_of(Cause::BadKey));
     EXPECT_EQ(ended->context, &a);
   }
   EXPECT_TRUE(is_filled(b, b.memory().size(), 1));
@@ -287,17 +264,17 @@ TEST_F(Provider, AClosedKeyIsAnErrorAlsoWhenItsSlotIsTakenAgain) {
   }
   Client c({.nic = 1});
   fill(c, 4);
-  const fi_addr_t to = a.add(c);
+  const fi_addr_t to = a.meet(c);
   ASSERT_EQ(fi_write(a.endpoint(), a.memory().data(), 64, a.descriptor(), to, old_address, old_key,
                      nullptr),
             0);
   const auto ended = a.next();
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->error, FI_EACCES);
+  EXPECT_EQ(ended->error, error_of(Cause::BadKey));
   EXPECT_TRUE(is_filled(c, c.memory().size(), 4));
 }
 
-TEST_F(Provider, AnEndpointThatHasGoneIsAnErrorAfterTheTimeout) {
+TEST_F(Provider, AnEndpointThatHasGoneIsAnError) {
   Client a;
   fi_addr_t to = FI_ADDR_NOTAVAIL;
   std::uint64_t address = 0;
@@ -312,7 +289,7 @@ TEST_F(Provider, AnEndpointThatHasGoneIsAnErrorAfterTheTimeout) {
       fi_write(a.endpoint(), a.memory().data(), 64, a.descriptor(), to, address, key, nullptr), 0);
   const auto ended = a.next();
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->error, FI_EHOSTUNREACH);
+  EXPECT_EQ(ended->error, error_of(Cause::NoEndpoint));
 }
 
 TEST_F(Provider, AHandleThatWasNeverGivenIsRefused) {
@@ -346,7 +323,7 @@ TEST_F(Provider, ANicCarriesItsRateAndNoMore) {
   // 1 MiB sixteen times at 8 Gbit/s takes 16.8 ms and the headers of its packets.
   Client a;
   Client b({.nic = 1});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   fabric().nics[0].rate_permille.store(80, kRelaxed);  // of 100 Gbit/s
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 16; ++i) {
@@ -363,12 +340,12 @@ TEST_F(Provider, ANicCarriesItsRateAndNoMore) {
 TEST_F(Provider, OperationsOnACutNicFailAndAHealedOneCarriesAgain) {
   Client a;
   Client b({.nic = 1});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   fabric().nics[1].state.store(NicState::Cut, kRelaxed);
   ASSERT_EQ(a.write(to, b, 1000), 0);
   const auto failed = a.next();
   ASSERT_TRUE(failed);
-  EXPECT_EQ(failed->error, FI_EHOSTUNREACH);
+  EXPECT_EQ(failed->error, error_of(Cause::Unreachable));
   fabric().nics[1].state.store(NicState::Up, kRelaxed);
   ASSERT_EQ(a.write(to, b, 1000), 0);
   const auto ended = a.next();
@@ -379,12 +356,12 @@ TEST_F(Provider, OperationsOnACutNicFailAndAHealedOneCarriesAgain) {
 TEST_F(Provider, ANicWithErrorsFailsThatPartOfItsOperations) {
   Client a;
   Client b({.nic = 1});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   fabric().nics[0].error_per_million.store(500'000, kRelaxed);
   int errors = 0;
   for (int i = 0; i < 200; ++i) {
     ASSERT_EQ(a.write(to, b, 64), 0);
-    errors += a.next().value_or(Ended{}).error == FI_EIO ? 1 : 0;
+    errors += a.next().value_or(Ended{}).error == error_of(Cause::Chance) ? 1 : 0;
   }
   EXPECT_GT(errors, 50);
   EXPECT_LT(errors, 150);
@@ -393,7 +370,7 @@ TEST_F(Provider, ANicWithErrorsFailsThatPartOfItsOperations) {
 TEST_F(Provider, AFullEndpointSaysTryAgain) {
   Client a;
   Client b({.nic = 1});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   fabric().nics[0].state.store(NicState::Cut, kRelaxed);
   ssize_t code = 0;
   std::size_t posted = 0;
@@ -411,25 +388,27 @@ TEST_F(Provider, AQueueThatNobodyReadsBreaksOrHoldsUpAsTheDeviceDoes) {
   }
   Client a;
   Client b({.nic = 1, .queue_entries = 16});
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   for (int i = 0; i < 64; ++i) {
     ASSERT_EQ(a.write(to, b, 8, i), 0);
   }
   for (int i = 0; i < 64; ++i) {
     ASSERT_TRUE(a.next());
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (!kind().guards_queues) {
+    move_arrivals(b);
+  }
   int got = 0;
   int broken = 0;
   for (int i = 0; i < 64; ++i) {
-    const auto ended = b.next(0.2);
+    const auto ended = b.next();
     got += ended && ended->error == 0 ? 1 : 0;
     broken += ended && ended->error == FI_EOVERRUN ? 1 : 0;
     if (broken > 0) {
       break;
     }
   }
-  if (kind().resource_mgmt == FI_RM_ENABLED) {
+  if (kind().guards_queues) {
     EXPECT_EQ(got, 64);
   } else {
     EXPECT_EQ(broken, 1);
@@ -437,20 +416,33 @@ TEST_F(Provider, AQueueThatNobodyReadsBreaksOrHoldsUpAsTheDeviceDoes) {
 }
 
 TEST_F(Provider, AClientMaySleepUntilSomethingArrives) {
+  const ScopedVariable without_shm("FI_EFA_ENABLE_SHM_TRANSFER", "0");
   Client a;
   Client b({.nic = 1, .wait = FI_WAIT_FD});
-  static_cast<void>(b.add(a));
   int descriptor = -1;
   ASSERT_EQ(fi_control(&b.queue()->fid, FI_GETWAIT, &descriptor), 0);
   fid* object = &b.queue()->fid;
   ASSERT_EQ(b.receive(0, 4096, nullptr), 0);
   ASSERT_EQ(fi_trywait(b.fabric(), &object, 1), 0);
-  const fi_addr_t to = a.add(b);
+  const fi_addr_t to = a.meet(b);
   ASSERT_EQ(fi_send(a.endpoint(), a.memory().data(), 64, a.descriptor(), to, nullptr), 0);
   ASSERT_TRUE(a.next());
   pollfd waited{descriptor, POLLIN, 0};
   EXPECT_EQ(::poll(&waited, 1, 5000), 1);
   EXPECT_TRUE(b.next());
+}
+
+// Over a pipe between a process and its child.
+template <typename T>
+void tell(int pipe, const T& value) {
+  ASSERT_EQ(::write(pipe, &value, sizeof(value)), static_cast<ssize_t>(sizeof(value)));
+}
+
+template <typename T>
+T hear(int pipe) {
+  T value{};
+  EXPECT_EQ(::read(pipe, &value, sizeof(value)), static_cast<ssize_t>(sizeof(value)));
+  return value;
 }
 
 TEST_F(Provider, AChildHasAnEndpointOfItsOwn) {
@@ -459,17 +451,23 @@ TEST_F(Provider, AChildHasAnEndpointOfItsOwn) {
 #endif
   Client a;
   fill(a, 0);
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
+  std::array<int, 2> names{};
+  std::array<int, 2> go{};
+  ASSERT_EQ(::pipe(names.data()), 0);
+  ASSERT_EQ(::pipe(go.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     Client mine({.nic = 1});
     fill(mine, 6);
+    tell(names[1], mine.name());
+    static_cast<void>(hear<char>(go[0]));
     const fi_addr_t to = mine.add(a);
     const bool is_right =
         mine.write(to, a, 5000) == 0 && mine.next().value_or(Ended{.error = 1}).error == 0;
     ::_exit(is_right ? 0 : 1);
   }
+  static_cast<void>(a.add(hear<Name>(names[0])));
+  tell(go[1], 'g');
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);

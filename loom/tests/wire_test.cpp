@@ -1,4 +1,5 @@
-// Virtual time without NICs: rates, back-dating, and senders that meet on a receiver. And the ring of arrivals.
+// Virtual time without NICs: rates, back-dating, and senders that meet on a receiver. And the ring
+// of arrivals.
 #include "loom/src/wire.hpp"
 
 #include <gtest/gtest.h>

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "docstrings.hpp"
+#include "elements.hpp"
 #include "exports.hpp"
 #include "failure.hpp"
 #include "indexing.hpp"
@@ -110,9 +111,10 @@ Array reshaped(const Array& array, std::vector<std::int64_t> shape) {
 std::string repr(const Array& array) {
   const std::string peer = array.block->is_peer ? ", of a peer" : "";
   const std::string freed = array.block->is_freed() ? ", freed" : "";
-  return "weft.Array(shape=" + shape_text(array.shape) +
-         ", dtype=" + std::string(array.dtype->name) + ", device=" + device_name(array) + peer +
-         freed + ")";
+  const std::string values = values_text(array);
+  return "weft.Array(" + values + (values.empty() ? "" : ", ") +
+         "shape=" + shape_text(array.shape) + ", dtype=" + std::string(array.dtype->name) +
+         ", device=" + device_name(array) + peer + freed + ")";
 }
 
 // What __dlpack__ of the array is asked for is answered by nanobind's object for the same memory.
@@ -242,6 +244,7 @@ void register_array(nb::module_& module) {
   nb::class_<Array> type(module, "Array", doc("Array"), nb::type_slots(buffer_slots()));
   register_methods(type);
   register_properties(type);
+  register_elements(type);
   module.def("wrap", &wrap);
   module.def("mark_freed",
              [](Array& array, const std::string& how) { array.block->gone = kept(how); });

@@ -1,4 +1,5 @@
-// weft.Array: a shape and an element type over symmetric memory, or over that of a peer which is mapped here.
+// weft.Array: a shape and an element type over symmetric memory, or over that of a peer which is
+// mapped here.
 //
 // Threads: any, as the functions of weft.h; an array is not freed while another thread uses it.
 // Invariant: `address` lies in the block, and so does every element that shape and strides name.

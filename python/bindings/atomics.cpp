@@ -134,13 +134,13 @@ nb::object compare_swap(
 
 template <typename Function>
 void define(nb::module_& module, const char* name, Function&& function) {
-  module.def(name, function, doc(name), "dest"_a, "value"_a, "pe"_a, nb::kw_only(),
+  module.def(name, function, doc(name), "dest"_a.none(), "value"_a, "pe"_a, nb::kw_only(),
              "context"_a.none() = nb::none());
 }
 
 template <typename Function>
 void define_of_none(nb::module_& module, const char* name, Function&& function) {
-  module.def(name, function, doc(name), "dest"_a, "pe"_a, nb::kw_only(),
+  module.def(name, function, doc(name), "dest"_a.none(), "pe"_a, nb::kw_only(),
              "context"_a.none() = nb::none());
 }
 
@@ -161,7 +161,7 @@ void register_atomics(nb::module_& module) {
   define_of_none(module, "atomic_inc", WEFT_ATOMIC_OF_NONE(atomic_inc, finish_status, true));
   define_of_none(module, "atomic_fetch_inc",
                  WEFT_ATOMIC_OF_NONE(atomic_fetch_inc, finish_value, true));
-  module.def("atomic_compare_swap", &compare_swap, doc("atomic_compare_swap"), "dest"_a,
+  module.def("atomic_compare_swap", &compare_swap, doc("atomic_compare_swap"), "dest"_a.none(),
              "condition"_a, "value"_a, "pe"_a, nb::kw_only(), "context"_a.none() = nb::none());
 }
 

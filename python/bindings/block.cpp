@@ -32,8 +32,8 @@ Pages pages_of(const Block& block) {
   return {start / page * page, (start + block.bytes + page - 1) / page * page};
 }
 
-// Maps each page that is not mapped; blocks may share one. Pages stay mapped as long as the process: who looks at them
-// is not known after a numpy array was handed on.
+// Maps each page that is not mapped; blocks may share one. Pages stay mapped as long as the
+// process: who looks at them is not known after a numpy array was handed on.
 bool map_pages(const Pages& pages, std::vector<std::uintptr_t>& mapped) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (std::uintptr_t at = pages.start; at < pages.end; at += page) {

@@ -1,7 +1,8 @@
-// The symmetric memory behind arrays: one block for each weft.empty, shared by the array, its views and whatever
-// numpy or torch made of them.
+// The symmetric memory behind arrays: one block for each weft.empty, shared by the array, its views
+// and whatever numpy or torch made of them.
 //
-// Threads: any that Python runs, also without a GIL: what changes is atomic, and the list of blocks has a mutex.
+// Threads: any that Python runs, also without a GIL: what changes is atomic, and the list of blocks
+// has a mutex.
 #pragma once
 
 #include <atomic>
@@ -30,8 +31,9 @@ struct Block {
 void remember(const std::shared_ptr<Block>& block);
 std::vector<std::shared_ptr<Block>> live_blocks();
 
-// finalize takes the symmetric memory away, but numpy arrays and tensors may still show it. They keep its last contents,
-// as ordinary memory at the same addresses: `keep_exported` copies, before, and `restore` maps, after.
+// finalize takes the symmetric memory away, but numpy arrays and tensors may still show it. They
+// keep its last contents, as ordinary memory at the same addresses: `keep_exported` copies, before,
+// and `restore` maps, after.
 class KeptViews {
  public:
   void keep_exported();

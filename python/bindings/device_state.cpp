@@ -29,7 +29,8 @@ int keep(const void* given) {
   return 0;
 }
 
-// Registered by the first call: programs whose kernels are compiled before they start need none of this.
+// Registered by the first call: programs whose kernels are compiled before they start need none of
+// this.
 nb::bytes device_state() {
   static weft_device_module module{&keep, nullptr};
   static std::once_flag once;

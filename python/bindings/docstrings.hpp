@@ -1,4 +1,5 @@
-// The docstrings of this module, out of python/weft/_weft.pyi: what help() shows and what editors show is one text.
+// The docstrings of this module, out of python/weft/_weft.pyi: what help() shows and what editors
+// show is one text.
 //
 // Threads: any; constant.
 #pragma once

@@ -1,5 +1,5 @@
-// The element types of symmetric arrays: a row each, with their names in Python, DLPack, the buffer protocol and
-// Weft's reductions.
+// The element types of symmetric arrays: a row each, with their names in Python, DLPack, the buffer
+// protocol and Weft's reductions.
 //
 // Threads: any; all of it is constant.
 #pragma once

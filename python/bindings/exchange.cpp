@@ -30,8 +30,9 @@ static_assert(std::is_standard_layout_v<Table> && sizeof(Table::Header) == 16 &&
 static_assert(std::is_standard_layout_v<Exchanged> && sizeof(Exchanged) == 48 &&
               offsetof(Exchanged, shape) == 24 && offsetof(Exchanged, byte_offset) == 40);
 
-// The attribute's name, made with the module and kept as long. No function-local static: a thread that waits for its
-// initialization stays attached to Python, and where there is no GIL it could hold up the thread that initializes it.
+// The attribute's name, made with the module and kept as long. No function-local static: a thread
+// that waits for its initialization stays attached to Python, and where there is no GIL it could
+// hold up the thread that initializes it.
 PyObject* attribute = nullptr;
 
 // nullptr without an exception set.

@@ -1,5 +1,6 @@
-// The fastest way to a tensor's memory: the table of C functions that its type offers (DLPack 1.3, DLPackExchangeAPI, by the
-// attribute __dlpack_c_exchange_api__), without a Python call. torch has it from 2.10 on.
+// The fastest way to a tensor's memory: the table of C functions that its type offers (DLPack 1.3,
+// DLPackExchangeAPI, by the attribute __dlpack_c_exchange_api__), without a Python call. torch has
+// it from 2.10 on.
 //
 // Threads: any that is attached to Python. Invariant: what is read stays the object's.
 #pragma once
@@ -27,7 +28,8 @@ struct Exchanged {
   [[nodiscard]] bool is_contiguous() const noexcept;
 };
 
-// Nothing if its type offers no table, or the function fails: the object then says why by its other methods.
+// Nothing if its type offers no table, or the function fails: the object then says why by its other
+// methods.
 std::optional<Exchanged> exchange(nanobind::handle object);
 
 // Before the first of them.

@@ -1,5 +1,5 @@
-// How an array shows its memory to others without a copy: the buffer protocol, and an owner that DLPack's views keep.
-// Each view counts in Block::exports while it is alive.
+// How an array shows its memory to others without a copy: the buffer protocol, and an owner that
+// DLPack's views keep. Each view counts in Block::exports while it is alive.
 //
 // Threads: any that is attached to Python.
 #pragma once

@@ -37,13 +37,20 @@ Kind kind_of(int status) {
   return Kind::Error;
 }
 
-// The library's sentence under the name of the Python function.
+// The library's sentence under the name of the Python function, with that of the argument beside a
+// variable's.
 std::string renamed(std::string_view text, const char* name) {
   if (const std::size_t end = text.find(": ");
       text.starts_with("weft_") && end != std::string_view::npos) {
     text.remove_prefix(end + 2);
   }
-  return std::string(name) + ": " + std::string(text);
+  std::string said = std::string(name) + ": " + std::string(text);
+  constexpr std::string_view kVariable = "WEFT_HEAP_SIZE";
+  if (const std::size_t at = said.find(kVariable);
+      at != std::string::npos && !said.substr(at + kVariable.size()).starts_with('=')) {
+    said.insert(at, "heap_size of weft.init, or ");
+  }
+  return said;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a function of this module throws, and how it becomes one of Python's exceptions: weft.Error and the classes
-// under it (python/weft/errors.py).
+// What a function of this module throws, and how it becomes one of Python's exceptions: weft.Error
+// and the classes under it (python/weft/errors.py).
 //
 // Threads: any. `check` needs no GIL.
 #pragma once
@@ -44,9 +44,11 @@ class Failure : public std::exception {
   std::string text_;
 };
 
-// Throws what the library says of its last error, unless `status` is WEFT_OK. `name` is that of the Python function.
+// Throws what the library says of its last error, unless `status` is WEFT_OK. `name` is that of the
+// Python function.
 void check_status(int status, const char* name);
-// The same, where the library's text does not name what was wrong: a symmetric address of which it says only "invalid".
+// The same, where the library's text does not name what was wrong: a symmetric address of which it
+// says only "invalid".
 void check_status(int status, const char* name, const void* symmetric);
 
 // The error that the library remembers for this thread, for functions that return a value.

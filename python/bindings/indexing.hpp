@@ -13,7 +13,8 @@ namespace weft::python {
 
 struct Array;
 
-// (2, 3) out of a tuple of integers, of one integer, or of one tuple. `name` is the Python function that asks.
+// (2, 3) out of a tuple of integers, of one integer, or of one tuple. `name` is the Python function
+// that asks.
 std::vector<std::int64_t> shape_of(nanobind::handle shape, const char* name);
 std::string shape_text(const std::vector<std::int64_t>& shape);
 

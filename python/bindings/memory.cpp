@@ -119,7 +119,8 @@ bool Memory::take_buffer(nb::handle object, Use use, const char* what) {
   return true;
 }
 
-// What is neither of a CPU nor of CUDA, and what has no memory, is left to the next ways, which say so.
+// What is neither of a CPU nor of CUDA, and what has no memory, is left to the next ways, which say
+// so.
 bool Memory::take_exchange(nb::handle object, Use use, const char* what) {
   if (use == Use::Write && !nb::hasattr(object, "data_ptr")) {
     return false;  // it may be constant, which the table does not tell

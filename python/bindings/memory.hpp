@@ -1,7 +1,8 @@
-// The memory that an argument of put, get and the collectives means: of a weft.Array, a torch tensor, or anything with
-// the buffer protocol (numpy) or DLPack (CuPy, JAX).
+// The memory that an argument of put, get and the collectives means: of a weft.Array, a torch
+// tensor, or anything with the buffer protocol (numpy) or DLPack (CuPy, JAX).
 //
-// Threads: any that is attached to Python; a Memory keeps its object alive, and is released by such a thread.
+// Threads: any that is attached to Python; a Memory keeps its object alive, and is released by such
+// a thread.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
-// weft._weft: the C interface for Python. python/weft/__init__.py shows it to users; what is documented stands in
-// python/weft/_weft.pyi and there.
+// weft._weft: the C interface for Python. python/weft/__init__.py shows it to users; what is
+// documented stands in python/weft/_weft.pyi and there.
 #include <weft/device.h>
 #include <weft/weft.h>
 
@@ -16,7 +16,7 @@
 #include "failure.hpp"
 #include "indexing.hpp"
 #include "memory.hpp"
-#include "moe.hpp"
+#include "moe/python/bindings/moe.hpp"
 #include "rma.hpp"
 #include "session.hpp"
 #include "stream.hpp"

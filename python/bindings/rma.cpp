@@ -64,8 +64,8 @@ void transfer(
 
 template <const Operation& kOperation>
 void define(nb::module_& module, const char* name) {
-  module.def(name, &transfer<kOperation>, doc(name), "dest"_a, "source"_a, "pe"_a, nb::kw_only(),
-             "context"_a.none() = nb::none(), "stream"_a = nb::none());
+  module.def(name, &transfer<kOperation>, doc(name), "dest"_a.none(), "source"_a.none(), "pe"_a,
+             nb::kw_only(), "context"_a.none() = nb::none(), "stream"_a = nb::none());
 }
 
 // fence, quiet: a call on a context.

@@ -102,7 +102,8 @@ std::uintptr_t allocate(std::size_t bytes, bool is_zeroed, bool is_device) {
   }
   if (address == nullptr) {
     check_last_error("weft.empty");
-    throw Failure(Kind::OutOfMemory, "weft.empty: the symmetric heap has no room");
+    throw Failure(Kind::OutOfMemory,
+                  "weft.empty: the symmetric heap has no room; raise heap_size of weft.init");
   }
   return reinterpret_cast<std::uintptr_t>(address);
 }

@@ -1,7 +1,8 @@
-// Whether this process may call Weft now: between init and finalize, and not in a child that was forked from a PE.
-// Also calls that wait: without the GIL, and ended by Ctrl-C.
+// Whether this process may call Weft now: between init and finalize, and not in a child that was
+// forked from a PE. Also calls that wait: without the GIL, and ended by Ctrl-C.
 //
-// Threads: any. The state changes in init and finalize, which the caller keeps apart from other calls.
+// Threads: any. The state changes in init and finalize, which the caller keeps apart from other
+// calls.
 #pragma once
 
 #include <weft/weft.h>
@@ -27,7 +28,8 @@ inline void require_ready(const char* name) {
   }
 }
 
-// While one exists, the calling thread waits in `name` for other PEs: without the GIL, and Ctrl-C ends the job.
+// While one exists, the calling thread waits in `name` for other PEs: without the GIL, and Ctrl-C
+// ends the job.
 class Waiting {
  public:
   explicit Waiting(const char* name);
@@ -40,7 +42,8 @@ class Waiting {
   nanobind::gil_scoped_release without_gil_;
 };
 
-// Runs a call of the library that returns a status, and throws its error. For calls that end by themselves.
+// Runs a call of the library that returns a status, and throws its error. For calls that end by
+// themselves.
 template <typename Call>
 void run(const char* name, Call&& call) {
   require_ready(name);

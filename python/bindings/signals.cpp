@@ -169,12 +169,14 @@ std::uint64_t signal_fetch(nb::handle signal) {
 }  // namespace
 
 void register_signals(nb::module_& module) {
-  module.def("put_signal", &put_signal<&weft_ctx_put_signal>);
-  module.def("put_signal_nbi", &put_signal<&weft_ctx_put_signal_nbi>);
-  module.def("signal_post", &signal_post);
-  module.def("signal_wait_until", &signal_wait_until, doc("signal_wait_until"), "signal"_a,
+  module.def("put_signal", &put_signal<&weft_ctx_put_signal>, nb::arg().none(), nb::arg().none(),
+             nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+  module.def("put_signal_nbi", &put_signal<&weft_ctx_put_signal_nbi>, nb::arg().none(),
+             nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+  module.def("signal_post", &signal_post, nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+  module.def("signal_wait_until", &signal_wait_until, doc("signal_wait_until"), "signal"_a.none(),
              "comparison"_a, "value"_a, nb::kw_only(), "stream"_a = nb::none());
-  module.def("signal_fetch", &signal_fetch, doc("signal_fetch"), "signal"_a);
+  module.def("signal_fetch", &signal_fetch, doc("signal_fetch"), "signal"_a.none());
 }
 
 }  // namespace weft::python

@@ -1,4 +1,5 @@
-// The CUDA stream that an operation on GPU memory goes to: of torch, CuPy, a number, or the current one.
+// The CUDA stream that an operation on GPU memory goes to: of torch, CuPy, a number, or the current
+// one.
 //
 // Threads: any that is attached to Python.
 #pragma once
@@ -11,7 +12,8 @@
 
 namespace weft::python {
 
-// `stream` is what the user gave. Throws WrongDevice for a stream of another device than the memory's.
+// `stream` is what the user gave. Throws WrongDevice for a stream of another device than the
+// memory's.
 weft_stream_t stream_of(nanobind::handle stream, int device, const char* name);
 
 // The CUDA device of this PE's symmetric memory, for calls that name no memory.

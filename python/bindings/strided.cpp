@@ -120,7 +120,8 @@ struct Peer {
   int pe;
 };
 
-// Both sides, whose shapes are equal: the rows of the last axis one after the other, each by one call.
+// Both sides, whose shapes are equal: the rows of the last axis one after the other, each by one
+// call.
 class Rows {
  public:
   Rows(const StridedMemory& dest, const StridedMemory& source) : dest_(dest), source_(source) {
@@ -194,7 +195,7 @@ void require_alike(const StridedMemory& dest, const StridedMemory& source, const
 }
 
 // One of iput and iget.
-struct Operation {
+struct StridedOperation {
   const char* name;
   const char* dest;
   const char* source;
@@ -202,12 +203,12 @@ struct Operation {
   bool is_put;
 };
 
-constexpr Operation kIput{"weft.iput", "weft.iput: dest", "weft.iput: source", &weft_ctx_iput,
-                          true};
-constexpr Operation kIget{"weft.iget", "weft.iget: dest", "weft.iget: source", &weft_ctx_iget,
-                          false};
+constexpr StridedOperation kIput{"weft.iput", "weft.iput: dest", "weft.iput: source",
+                                 &weft_ctx_iput, true};
+constexpr StridedOperation kIget{"weft.iget", "weft.iget: dest", "weft.iget: source",
+                                 &weft_ctx_iget, false};
 
-template <const Operation& kOperation>
+template <const StridedOperation& kOperation>
 void transfer(nb::handle dest, nb::handle source, int pe, const Context* context) {
   constexpr const char* kName = kOperation.name;
   require_ready(kName);
@@ -224,10 +225,10 @@ void transfer(nb::handle dest, nb::handle source, int pe, const Context* context
   check_status(status, kName, kOperation.is_put ? to.address : from.address);
 }
 
-template <const Operation& kOperation>
+template <const StridedOperation& kOperation>
 void define(nb::module_& module, const char* name) {
-  module.def(name, &transfer<kOperation>, doc(name), "dest"_a, "source"_a, "pe"_a, nb::kw_only(),
-             "context"_a.none() = nb::none());
+  module.def(name, &transfer<kOperation>, doc(name), "dest"_a.none(), "source"_a.none(), "pe"_a,
+             nb::kw_only(), "context"_a.none() = nb::none());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// The memory of a view with gaps, for iput and iget: of a weft.Array, or of anything with the buffer protocol or DLPack.
+// The memory of a view with gaps, for iput and iget: of a weft.Array, or of anything with the
+// buffer protocol or DLPack.
 //
-// Threads: any that is attached to Python; it keeps its object alive, and is released by such a thread.
+// Threads: any that is attached to Python; it keeps its object alive, and is released by such a
+// thread.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -5,6 +5,7 @@
 #include <weft/weft.h>
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
@@ -318,8 +319,31 @@ void destroy(Team& team) {
   team.is_destroyed = true;
 }
 
+std::string repr(const Team& team) {
+  const std::pair<weft_team_t, const char*> kNames[] = {
+      {WEFT_TEAM_WORLD, "world, "},
+      {WEFT_TEAM_NODE, "node, "},
+      {WEFT_TEAM_MACHINE, "machine, "},
+      {WEFT_TEAM_MACHINE_PEERS, "machine peers, "}};
+  if (team.is_destroyed) {
+    return "weft.Team(destroyed)";
+  }
+  if (team.handle == WEFT_TEAM_INVALID) {
+    return "weft.Team(this PE is no member)";
+  }
+  const auto* named =
+      std::ranges::find(kNames, team.handle, [](const auto& one) { return one.first; });
+  const std::string name = named == std::end(kNames) ? "" : named->second;
+  const int size = state() == State::Ready ? weft_team_pe_count(team.handle) : -1;
+  return "weft.Team(" + name +
+         (size < 0 ? "no job runs)"
+                   : "PE " + std::to_string(weft_team_pe(team.handle)) + " of " +
+                         std::to_string(size) + ")");
+}
+
 void register_members(nb::class_<Team>& type) {
-  type.def_prop_ro("is_member", [](const Team& team) { return team.handle != WEFT_TEAM_INVALID; })
+  type.def("__repr__", &repr)
+      .def_prop_ro("is_member", [](const Team& team) { return team.handle != WEFT_TEAM_INVALID; })
       .def_prop_ro("pe", [](const Team& team) { return weft_team_pe(handle_of(team, "Team.pe")); })
       .def_prop_ro(
           "pe_count",
@@ -340,21 +364,21 @@ void register_members(nb::class_<Team>& type) {
 
 void register_collectives(nb::class_<Team>& type) {
   type.def("sync", &sync, doc("Team.sync"), nb::kw_only(), "stream"_a = nb::none())
-      .def("alltoall", &alltoall, doc("Team.alltoall"), "dest"_a, "source"_a, nb::kw_only(),
-           "stream"_a = nb::none())
-      .def("broadcast", &broadcast, doc("Team.broadcast"), "dest"_a, "source"_a, "root"_a = 0,
+      .def("alltoall", &alltoall, doc("Team.alltoall"), "dest"_a.none(), "source"_a.none(),
            nb::kw_only(), "stream"_a = nb::none())
-      .def("fcollect", &fcollect, doc("Team.fcollect"), "dest"_a, "source"_a, nb::kw_only(),
-           "stream"_a = nb::none())
-      .def("collect", &collect, doc("Team.collect"), "dest"_a, "source"_a)
-      .def("reduce", &reduce, doc("Team.reduce"), "dest"_a, "source"_a, "operation"_a = "sum",
+      .def("broadcast", &broadcast, doc("Team.broadcast"), "dest"_a.none(), "source"_a.none(),
+           "root"_a = 0, nb::kw_only(), "stream"_a = nb::none())
+      .def("fcollect", &fcollect, doc("Team.fcollect"), "dest"_a.none(), "source"_a.none(),
            nb::kw_only(), "stream"_a = nb::none())
-      .def("inclusive_scan", &scan<&weft_team_inclusive_scan>, doc("Team.inclusive_scan"), "dest"_a,
-           "source"_a, "operation"_a = "sum")
-      .def("exclusive_scan", &scan<&weft_team_exclusive_scan>, doc("Team.exclusive_scan"), "dest"_a,
-           "source"_a, "operation"_a = "sum")
-      .def("reduce_scatter", &reduce_scatter, doc("Team.reduce_scatter"), "dest"_a, "source"_a,
-           "operation"_a = "sum", nb::kw_only(), "stream"_a = nb::none());
+      .def("collect", &collect, doc("Team.collect"), "dest"_a.none(), "source"_a.none())
+      .def("reduce", &reduce, doc("Team.reduce"), "dest"_a.none(), "source"_a.none(),
+           "operation"_a = "sum", nb::kw_only(), "stream"_a = nb::none())
+      .def("inclusive_scan", &scan<&weft_team_inclusive_scan>, doc("Team.inclusive_scan"),
+           "dest"_a.none(), "source"_a.none(), "operation"_a = "sum")
+      .def("exclusive_scan", &scan<&weft_team_exclusive_scan>, doc("Team.exclusive_scan"),
+           "dest"_a.none(), "source"_a.none(), "operation"_a = "sum")
+      .def("reduce_scatter", &reduce_scatter, doc("Team.reduce_scatter"), "dest"_a.none(),
+           "source"_a.none(), "operation"_a = "sum", nb::kw_only(), "stream"_a = nb::none());
 }
 
 }  // namespace

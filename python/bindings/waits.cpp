@@ -1,4 +1,5 @@
-// Waits for several words of this PE that others write: all of them, any one, or those that are there.
+// Waits for several words of this PE that others write: all of them, any one, or those that are
+// there.
 #include <weft/typed.h>
 #include <weft/weft.h>
 
@@ -65,7 +66,8 @@ struct Words {
   std::vector<int> done;
 };
 
-// Runs call(calls, address, value) with the functions for the words' type, without the GIL; throws its error.
+// Runs call(calls, address, value) with the functions for the words' type, without the GIL; throws
+// its error.
 template <typename Call>
 void wait(const Words& words, nb::handle value, Call&& call) {
   const auto with = [&]<typename T>(const Calls<T>& calls) {
@@ -133,7 +135,7 @@ std::vector<std::size_t> wait_until_some(nb::handle words,
 
 template <typename Function>
 void define(nb::module_& module, const char* name, Function function) {
-  module.def(name, function, doc(name), "words"_a, "comparison"_a, "value"_a, nb::kw_only(),
+  module.def(name, function, doc(name), "words"_a.none(), "comparison"_a, "value"_a, nb::kw_only(),
              "done"_a = nb::none());
 }
 

@@ -28,8 +28,8 @@ from .errors import (
 from .paths import cmake_dir, include_dir, lib_dir, library, pkg_config_dir, prefix
 from .version import VERSION as __version__
 
-# What needs the module of C++, by the file it stands in: loaded when it is first used, so that `python -m weft` and the
-# commands work with any Python.
+# What needs the module of C++, by the file it stands in: loaded when it is first used, so that
+# `python -m weft` and the commands work with any Python.
 _ORIGINS = {
     "job": ("Job", "finalize", "global_exit", "init", "initialized", "node_count", "node_index", "node_of", "pe",
             "pe_count", "unique_id"),

@@ -47,7 +47,7 @@ def _on_exception(kind, error, trace):
     if issubclass(kind, PeerLost) and os.environ.get("WEFT_ON_PEER_LOST", "end") == "end" and core.is_ready():
         print(f"weft: PE {core.pe()}: error: {kind.__name__}: {error} ({_place(trace)})", file=sys.stderr)  # the traceback is for the PE that failed
     else:
-        _earlier_hook(kind, error, trace)
+        (_earlier_hook or sys.__excepthook__)(kind, error, trace)
     if core.is_ready():
         _failed = 130 if issubclass(kind, KeyboardInterrupt) else 1
 
@@ -56,6 +56,8 @@ def _on_exit(status=None):
     global _failed
     if status not in (None, 0) and core.is_ready() and threading.current_thread() is threading.main_thread():
         _failed = status if isinstance(status, int) else 1
+    if _earlier_exit is None:  # a process that was spawned with sys.exit of a PE as its target, and is no PE
+        raise SystemExit(status)
     _earlier_exit(status)
 
 

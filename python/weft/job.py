@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import re
 import sys
 import warnings
 import zlib
@@ -16,7 +18,8 @@ TYPE_CHECKING = False  # true for type checkers; here typing need not be importe
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# Which PE this process or an ancestor is, so that a child that was spawned does not join as the same one.
+# Which PE this process or an ancestor is, so that a child that was spawned does not join as the
+# same one.
 _MARK = "_WEFT_PYTHON_PE"
 _LAUNCHER_PREFIXES = ("WEFT_RENDEZVOUS", "PMI", "OMPI_", "SLURM_PROCID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "RANK",
                       "MASTER_")
@@ -54,12 +57,17 @@ class Job:
         return f"weft.Job(pe={self.pe}, pe_count={self.pe_count})" if core.is_ready() else "weft.Job(finalized)"
 
 
-def init(group: object = None, *, pe: int | None = None, pe_count: int | None = None, unique_id: bytes | None = None) -> Job:
+def init(group: object = None, *, pe: int | None = None, pe_count: int | None = None, unique_id: bytes | None = None,
+         heap_size: int | str | None = None) -> Job:
     """Joins the job. Collective over its PEs.
 
     Without arguments: the job of the launcher (weft-run, torchrun, mpirun, srun), or a job of one PE without one.
     `group`: a process group of torch.distributed, or a communicator of mpi4py; its members become the PEs, by rank.
     `pe`, `pe_count` and `unique_id`: this process is PE `pe` of `pe_count` that hold the same id (weft.unique_id).
+
+    `heap_size`: bytes of the symmetric heap of each PE in memory of the CPU, the same on all PEs: an integer, or text as "1.5G" (K, M, G,
+    T: powers of 1024). None: WEFT_HEAP_SIZE, by default 256M. Pages cost nothing until they are touched. Heaps of GPUs grow by
+    themselves (WEFT_DEVICE_HEAP_SIZE).
 
     Returns a Job, which is a context manager. Returns when all PEs have joined; after WEFT_BOOTSTRAP_TIMEOUT it raises
     weft.Timeout with the numbers of the missing ones. After finalize it can be called again.
@@ -76,11 +84,12 @@ def init(group: object = None, *, pe: int | None = None, pe_count: int | None = 
         pe, pe_count, unique_id = _meet_in(group)
     elif any(value is not None for value in given) and any(value is None for value in given):
         raise InvalidArgument("weft.init: pe, pe_count and unique_id belong together; give all three")
-    if unique_id is not None:
-        core.init_with(pe, pe_count, bytes(unique_id))
-    else:
-        _refuse_spawned()
-        core.init()
+    with _set("WEFT_HEAP_SIZE", None if heap_size is None else _size(heap_size)):
+        if unique_id is not None:
+            core.init_with(pe, pe_count, bytes(unique_id))
+        else:
+            _refuse_spawned()
+            core.init()
     os.environ[_MARK] = f"{os.getpid()}:{core.pe()}:{_launcher()}"
     _exit.install()
     return Job()
@@ -149,6 +158,30 @@ def node_count() -> int:
 def node_of(pe: int) -> int:
     """The number of the node of `pe`."""
     return core.node_of(pe)
+
+
+def _size(heap_size):
+    """As the variable takes it."""
+    text = str(heap_size) if isinstance(heap_size, str) or hasattr(heap_size, "__index__") and not isinstance(heap_size, bool) else ""
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?)(i?B)?\s*", text, re.IGNORECASE)
+    if match is None or float(match[1]) == 0:
+        raise InvalidArgument(f"weft.init: heap_size is {heap_size!r}; give bytes, more than 0, or text such as '512M' or '1.5G'")
+    return match[1] + match[2].upper()
+
+
+@contextlib.contextmanager
+def _set(name, value):
+    """In the environment, as the library reads it; None: nothing."""
+    before = os.environ.get(name)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if value is not None and before is None:
+            del os.environ[name]
+        elif value is not None:
+            os.environ[name] = before
 
 
 def _launcher():

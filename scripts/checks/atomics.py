@@ -91,7 +91,7 @@ def pair_errors(points, by_path):
 
 
 def find_sync(tree):
-    by_path = {path: SyncPoints(path, tree.lines(path)) for path in tree.cxx("src", "include")
+    by_path = {path: SyncPoints(path, tree.lines(path)) for path in tree.cxx("src", "include", "moe")
                if path != DEVICE_ACCESS}
     for points in by_path.values():
         yield from points.errors
@@ -111,7 +111,7 @@ def tags_of_model(tree):
 def find_unmodelled(tree):
     listed = tags_of_model(tree) if MODEL in tree.files else {}
     used = {}
-    for path in tree.cxx("src", "include"):
+    for path in tree.cxx("src", "include", "moe"):
         for number, line in enumerate(tree.lines(path), 1):
             if found := TAG.search(line):
                 used.setdefault(found.group(1), (path, number))
@@ -123,7 +123,7 @@ def find_unmodelled(tree):
 
 
 def find_foreign(tree):
-    for path in tree.cxx("src"):
+    for path in tree.cxx("src", "moe"):
         if path.parts[1] == "base":
             continue
         for number, line in enumerate(tree.lines(path), 1):

@@ -64,6 +64,17 @@ def find_links(tree):
                     yield Finding(path, number, error)
 
 
+def find_cut_tables(tree):
+    """A row after a blank line begins a new table, which a line of dashes then follows; else it belongs to the one before."""
+    for path in tree.files:
+        if path.suffix != ".md":
+            continue
+        lines = list(prose(tree, path))
+        for (_, first), (number, blank), (_, row), (_, after) in zip(lines, lines[1:], lines[2:], [*lines[3:], (0, "")]):
+            if first.startswith("|") and not blank.strip() and row.startswith("|") and not re.match(r"\|[-: |]+$", after):
+                yield Finding(path, number, "a blank line cuts a table")
+
+
 def shell_lines(tree, path):
     language = None
     for number, line in enumerate(tree.lines(path), 1):
@@ -100,6 +111,12 @@ LINKS = Rule(
     "a page that leads nowhere is worse than none",
     "follow the code: correct the link, or what the page says",
     find_links)
+ROWS = Rule(
+    "rows",
+    "a table has no blank line between its rows",
+    "what follows is shown as text with bars",
+    "remove the blank line",
+    find_cut_tables)
 COMMANDS = Rule(
     "commands",
     "a command fenced as `sh` in a README exists",

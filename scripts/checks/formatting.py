@@ -6,31 +6,22 @@ import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+from .tools import PROJECT, program
 from .tree import Finding, Rule
 
 BATCH = 12
 COMPLAINT = re.compile(r"^(.*?):(\d+):\d+: error: code should be clang-formatted")
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def tool(name):
-    """The pinned program in .venv; installs it on first use."""
-    program = PROJECT / ".venv" / "bin" / name
-    if not program.exists():
-        subprocess.run([PROJECT / "scripts" / "setup", "--all"], check=True)
-    return program
-
 
 def sources(tree):
     return [path for path in tree.cxx() if not tree.generated(path)]
 
 
 def run(tree, *options):
-    program, files = tool("clang-format"), sources(tree)
+    clang_format, files = program("clang-format"), sources(tree)
     batches = [files[start:start + BATCH] for start in range(0, len(files), BATCH)]
 
     def run_batch(batch):
-        return subprocess.run([program, *options, *batch], cwd=tree.root, capture_output=True, text=True).stderr
+        return subprocess.run([clang_format, *options, *batch], cwd=tree.root, capture_output=True, text=True).stderr
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return "".join(pool.map(run_batch, batches))
@@ -57,4 +48,5 @@ FORMAT = Rule(
     "sources look as clang-format 23 and .clang-format make them",
     "a change then shows what it changes",
     "scripts/check --fix format",
-    find_unformatted)
+    find_unformatted,
+    needs=("clang-format",))

@@ -26,6 +26,14 @@ def find_shell(tree):
                 yield Finding(path, int(number), message.strip())
 
 
+def find_modules(tree):
+    """pytest imports a test module by its file's name alone: the second of one name is not run."""
+    first = {}
+    for path in tree.files:
+        if path.suffix == ".py" and path.name.startswith("test_") and first.setdefault(path.name, path) != path:
+            yield Finding(path, 1, f"a module of the name of {first[path.name]}")
+
+
 PYTHON = Rule("python", "Python files compile", "a script that few run breaks unseen", "repair the syntax", find_python)
 SHELL = Rule(
     "shell",
@@ -33,3 +41,9 @@ SHELL = Rule(
     "quoting mistakes show up on somebody else's machine",
     "follow shellcheck's advice",
     find_shell)
+MODULES = Rule(
+    "modules",
+    "no two Python test modules have one name",
+    "pytest stops at the second when both are in one run, as in CI",
+    "name what the module tests",
+    find_modules)

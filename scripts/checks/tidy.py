@@ -4,14 +4,14 @@ import pathlib
 import re
 import subprocess
 
-from .formatting import tool
+from .tools import program
 from .tree import Finding, Rule
 
 COMPLAINT = re.compile(r"^(/\S+?):(\d+):\d+: (?:error|warning): (.*)$", re.MULTILINE)
 
 
 def find_tidy(tree):
-    path = f"{tool('clang-tidy').parent}:{os.environ['PATH']}"
+    path = f"{program('clang-tidy').parent}:{os.environ['PATH']}"
     command = [tree.root / "scripts" / "build", "tidy"]
     built = subprocess.run(command, cwd=tree.root, env=os.environ | {"PATH": path}, capture_output=True, text=True)
     seen = set(COMPLAINT.findall(built.stdout + built.stderr))
@@ -27,4 +27,5 @@ TIDY = Rule(
     "clang-tidy 23 with .clang-tidy has nothing to say",
     "it sees mistakes that compile",
     "follow its advice; NOLINT(check) only with a reason beside it",
-    find_tidy)
+    find_tidy,
+    needs=("clang-tidy",))

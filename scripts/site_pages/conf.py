@@ -35,9 +35,10 @@ breathe_order_parameters_first = True
 
 # Types of the language, of CUDA, and handles whose contents are nobody's business.
 nitpick_ignore = [("c:identifier", name) for name in (
-    "size_t", "ptrdiff_t", "CUstream_st", "weft_ctx", "weft_team", "weft_moe", "weft_moe_plan", "va_list",
+    "size_t", "ptrdiff_t", "CUstream_st", "weft_ctx", "weft_team", "weft_moe", "weft_moe_plan", "weft_watch", "va_list",
     *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)))]
 nitpick_ignore_regex = [("cpp:identifier", r"(std|uint\d+_t|size_t|T|weft_\w+|Transferable|weft::detail)(::.*)?")]
 
-# Functions are found by search and by subject; hundreds of them in the navigation would slow every page.
+# Functions are found by search and by subject; hundreds of them in the navigation would slow every
+# page.
 toc_object_entries = False

@@ -9,7 +9,8 @@ from .operations import described
 
 MANY = 4  # signatures that are shown without unfolding
 
-# page: title, what it is for, and its sections as (header, title); "*" stands for all that are left.
+# page: title, what it is for, and its sections as (header, title); "*" stands for all that are
+# left.
 SUBJECTS = {
     "setup": ("Setup, errors, PEs and nodes", "Join and leave a job; who is where; what went wrong.",
               [("weft/weft.h", "Setup"), ("weft/weft.h", "")]),
@@ -31,10 +32,13 @@ SUBJECTS = {
                  [("weft/weft.h", "Connections and counters")]),
     "device": ("GPUs, from the host", "The heap in device memory, operations on a CUDA stream.", [("weft/device.h", "*")]),
     "moe": ("Expert parallelism", "Dispatch and combine for mixture-of-experts layers.", [("weft/moe.h", "*")]),
+    "extension": ("Libraries over Weft", "Their errors, their lines in the log, and what a thread of Weft watches for them.",
+                  [("weft/extension.h", "*")]),
     "openshmem": ("OpenSHMEM", "All functions of shmem.h, by the sections of the specification.", [("shmem.h", "*")]),
     "pshmem": ("OpenSHMEM's profiling interface", "Each function under the name that tools call.", [("pshmem.h", "*")]),
 }
-# A declaration that exists to make a wrong type an error of the compiler; the library has no such function.
+# A declaration that exists to make a wrong type an error of the compiler; the library has no such
+# function.
 LEFT_OUT = {("shmem.h", "Chosen")}
 UNSHOWN_DEFINES = re.compile(r"_H$|^WEFT_EXPORT$|^WEFT_HAS_|^_?SHMEM_")
 
@@ -187,7 +191,7 @@ class Pages:
         (folder / "cxx.rst").write_text(CXX, encoding="utf-8")
 
 
-INTRODUCTION = """Every function that ``libweft.so`` exports has an entry. What the words mean is in
+INTRODUCTION = """Every function that ``libweft.so`` and ``libweft_moe.so`` export has an entry. What the words mean is in
 :doc:`the glossary </docs/GLOSSARY>`; which order and visibility a program may rely on, in
 :doc:`the memory model </docs/MEMORY_MODEL>`.
 """

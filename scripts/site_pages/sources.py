@@ -4,17 +4,17 @@ import pathlib
 import re
 import shutil
 
-COPIED = ["README.md", "CHANGELOG.md", "docs/**/*.md", "docs/images/*", "tools/*/README.md", "loom/README.md", "bench/peers/README.md",
+COPIED = ["README.md", "CHANGELOG.md", "docs/**/*.md", "moe/docs/*.md", "docs/images/*", "tools/*/README.md", "loom/README.md", "bench/peers/README.md",
           "examples/monitoring/README.md", "deploy/README.md"]
 ROOT_PAGE = "docs/site/index"
 DECISIONS = "docs/decisions/index"
 NAVIGATION = {
     "Start": ["README", "docs/site/install", "docs/site/cluster", "docs/DEPLOY", "deploy/README", "docs/site/questions"],
     "Look up": ["api/index", "docs/ENV", "docs/site/metrics", "docs/site/messages", "docs/site/tuning", "docs/GLOSSARY"],
-    "Use": ["docs/OPENSHMEM", "docs/NVSHMEM", "docs/GPU", "docs/PYTHON", "docs/MOE", "docs/MEMORY_MODEL", "docs/WEFT_INFO", "docs/WEFT_TOP", "tools/run/README",
+    "Use": ["docs/OPENSHMEM", "docs/NVSHMEM", "docs/GPU", "docs/PYTHON", "moe/docs/MOE", "docs/MEMORY_MODEL", "docs/WEFT_INFO", "docs/WEFT_TOP", "tools/run/README",
             "tools/perf/README", "tools/lab/README", "tools/plot/README", "examples/monitoring/README"],
-    "Performance": ["docs/PERFORMANCE", "docs/MOE_MEASUREMENTS", "docs/LOOM", "bench/peers/README"],
-    "How it works": ["docs/ARCHITECTURE", "docs/LIFE_OF_A_PUT", "docs/COUNTERS", "docs/RECORDING", "docs/DEVELOPING", "loom/README",
+    "Performance": ["docs/PERFORMANCE", "moe/docs/MOE_MEASUREMENTS", "docs/LOOM", "bench/peers/README"],
+    "How it works": ["docs/ARCHITECTURE", "docs/LIFE_OF_A_PUT", "docs/PROVIDERS", "docs/COUNTERS", "docs/SECURITY", "docs/RECORDING", "docs/DEVELOPING", "loom/README",
                      DECISIONS, "CHANGELOG"],
 }
 TITLES = {"README": "What Weft is", "docs/ENV": "Settings", "loom/README": "Loom", "docs/LOOM": "Weft on emulated NICs",

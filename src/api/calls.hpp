@@ -1,7 +1,8 @@
-// The slow path of the calls whose fast paths are in fast_path.hpp: checks, then rma. The typed functions of Weft and
-// all of OpenSHMEM are built on these functions.
+// The slow path of the calls whose fast paths are in fast_path.hpp: checks, then rma. The typed
+// functions of Weft and all of OpenSHMEM are built on these functions.
 //
-// Threads: any, between weft_init and weft_finalize. allocate, reallocate and release are collective.
+// Threads: any, between weft_init and weft_finalize. allocate, reallocate and release are
+// collective.
 #pragma once
 
 #include <cstddef>

@@ -123,6 +123,14 @@ Status check_local(const Access& access, const void* local) {
   return Status::Ok;
 }
 
+Status check_given(const char* name, const char* what, const void* pointer) {
+  if (pointer != nullptr) {
+    return Status::Ok;
+  }
+  report(Status::InvalidArgument, fmt::format("{}: {} is NULL", name, what));
+  return Status::InvalidArgument;
+}
+
 Status check(const Access& access) {
   const rma::Rma* rma = current();
   if (rma == nullptr) {

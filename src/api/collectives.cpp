@@ -1,5 +1,7 @@
-// Collectives over all PEs, warm-up and counters of the C interface. Team collectives are in teams.cpp.
+// Collectives over all PEs, warm-up and counters of the C interface. Team collectives are in
+// teams.cpp.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "src/api/checks.hpp"
@@ -13,6 +15,11 @@ using weft::Status;
 using weft::api::finish;
 using weft::api::guarded;
 using weft::runtime::Runtime;
+
+// Null is allowed for a question that asks only how many there are.
+Status check_room(const char* name, const void* entries, std::size_t capacity) {
+  return capacity == 0 ? Status::Ok : weft::api::check_given(name, "the array", entries);
+}
 
 }  // namespace
 
@@ -55,12 +62,18 @@ int weft_warmup(const int* pes, size_t count) {
 
 int weft_counters(weft_rail_counters* rails, size_t capacity) {
   return guarded("weft_counters", [&](Runtime& runtime) {
+    if (const Status status = check_room("weft_counters", rails, capacity); status != Status::Ok) {
+      return static_cast<int>(status);
+    }
     const std::vector<weft::RailCounters> all = runtime.counters();
     for (std::size_t i = 0; i < std::min(capacity, all.size()); ++i) {
       const weft::RailCounters& from = all[i];
       weft_rail_counters& to = rails[i];
       std::ranges::copy(from.nic, to.nic);
       std::ranges::copy(from.address, to.address);
+      // C programs print them; in the page a text that fills its field has no NUL.
+      std::end(to.nic)[-1] = '\0';
+      std::end(to.address)[-1] = '\0';
       to.tx_bytes = from.tx_bytes;
       to.rx_bytes = from.rx_bytes;
       to.tx_operations = from.tx_operations;
@@ -80,6 +93,10 @@ int weft_counters(weft_rail_counters* rails, size_t capacity) {
 int weft_peer_counters(int pe, weft_peer_rail_counters* rails, size_t capacity) {
   return guarded("weft_peer_counters", [&](Runtime& runtime) {
     if (const Status status = weft::api::check({"weft_peer_counters", nullptr, 0, pe});
+        status != Status::Ok) {
+      return static_cast<int>(status);
+    }
+    if (const Status status = check_room("weft_peer_counters", rails, capacity);
         status != Status::Ok) {
       return static_cast<int>(status);
     }

@@ -1,14 +1,11 @@
-// Contexts of the C interface: created, and destroyed individually or with their team.
+// Contexts of the C interface: created for the job (for a team: teams.cpp), and destroyed
+// individually, with their team or with the job.
 #include "src/api/contexts.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <memory>
+#include <vector>
 
-#include "src/api/calls.hpp"
-#include "src/api/errors.hpp"
-#include "src/api/process.hpp"
-#include "src/api/teams.hpp"
-#include "src/collectives/team.hpp"
+#include "src/api/checks.hpp"
 
 namespace weft::api {
 namespace {
@@ -22,15 +19,6 @@ Status quiet_all(const std::vector<std::unique_ptr<rma::Context>>& contexts) {
     }
   }
   return status;
-}
-
-// The job's PE numbers, indexed by the number in the team.
-std::vector<std::uint32_t> world_pes(const collectives::Team& team) {
-  std::vector<std::uint32_t> pes(team.size());
-  for (std::uint32_t i = 0; i < team.size(); ++i) {
-    pes[i] = team.pe(i).value;
-  }
-  return pes;
 }
 
 }  // namespace
@@ -47,27 +35,19 @@ Status destroy_all_contexts() {
 }  // namespace weft::api
 
 using weft::Status;
+using weft::api::check_given;
 using weft::api::contexts;
 using weft::api::guarded;
 using weft::api::report;
 
 int weft_ctx_create(weft_ctx_t* context) {
   return guarded("weft_ctx_create", [&](weft::runtime::Runtime& runtime) {
+    if (const Status status = check_given("weft_ctx_create", "the context", context);
+        status != Status::Ok) {
+      return static_cast<int>(status);
+    }
     *context =
         contexts().adopt(std::make_unique<weft::rma::Context>(runtime.pe_count()), WEFT_TEAM_WORLD);
-    return static_cast<int>(WEFT_OK);
-  });
-}
-
-int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context) {
-  return guarded("weft_team_ctx_create", [&](weft::runtime::Runtime& runtime) {
-    const weft::collectives::Team* object = weft::api::team_of(runtime, team);
-    if (object == nullptr) {
-      return report(Status::InvalidArgument, "weft_team_ctx_create: not a team of this PE");
-    }
-    *context = contexts().adopt(
-        std::make_unique<weft::rma::Context>(runtime.pe_count(), weft::api::world_pes(*object)),
-        team);
     return static_cast<int>(WEFT_OK);
   });
 }

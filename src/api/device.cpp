@@ -1,4 +1,5 @@
-// The C interface for GPUs: setup, device memory, teams, and the registry of translation units with device code.
+// The C interface for GPUs: setup, device memory, teams, and the registry of translation units with
+// device code.
 #include "src/api/device.hpp"
 
 #include <weft/device.h>
@@ -35,6 +36,7 @@ Modules& modules() {
 }
 
 void upload(const weft_device_module& module, const DeviceState& state) {
+  const gpu::BorrowedThread borrowed;  // also in the start of a library that is loaded late
   if (const int error = module.upload(&state); error != 0) {
     fail(
         "uploading the device state to a file of device code failed: CUDA error {}; was it "
@@ -52,8 +54,9 @@ void publish_state(const DeviceState& state) {
   }
 }
 
-// For a process that exits without weft_finalize, also because a peer is lost: CUDA was loaded earlier and so is
-// unloaded later, and its exit handler frees memory that the proxy's thread reads.
+// For a process that exits without weft_finalize, also because a peer is lost: CUDA was loaded
+// earlier and so is unloaded later, and its exit handler frees memory that the proxy's thread
+// reads.
 void stop_proxy_at_exit() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -89,13 +92,14 @@ int weft_machine_pe(void) {
 
 int weft_device_init(void) {
   const int status = guarded("weft_device_init", [](Runtime& runtime) {
+    const weft::gpu::BorrowedThread borrowed;
     runtime.open_device();
     publish_state(runtime.device()->state());
     runtime.device()->start();
     stop_proxy_at_exit();
     if (check_level() >= 1) {
       // Host calls then run the checks that distinguish device memory from host memory.
-      runtime.rma().fast_path().disable();
+      runtime.rma().mapped_peers().disable();
     }
     return static_cast<int>(WEFT_OK);
   });
@@ -165,7 +169,7 @@ int weft_device_register(void* address, size_t bytes) {
 
 int weft_device_unregister(void* address) {
   return with_device("weft_device_unregister", [&](DeviceJob& device) {
-    device.quiet();  // commands name addresses in it
+    device.quiet("weft_device_unregister");  // commands name addresses in it
     device.user_memory().windows.remove("weft_device_unregister", address);
     return static_cast<int>(WEFT_OK);
   });

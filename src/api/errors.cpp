@@ -1,4 +1,5 @@
-// Error messages: stored for weft_last_error, translated to OpenSHMEM's names, printed where callers check no status.
+// Error messages: stored for weft_last_error, translated to OpenSHMEM's names, printed where
+// callers check no status.
 #include "src/api/errors.hpp"
 
 #include <cstdio>
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "src/api/process.hpp"
+#include "src/api/forked.hpp"
 #include "src/base/log.hpp"
 
 namespace weft::api {
@@ -24,7 +25,10 @@ LastError& last_error() {
   return error;
 }
 
-// Names of Weft's own interface and their OpenSHMEM equivalents; longer ones before their substrings.
+constexpr std::string_view kHeapSize = "WEFT_HEAP_SIZE";
+
+// Names of Weft's own interface and their OpenSHMEM equivalents; longer ones before their
+// substrings.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"use memory from weft_malloc", "use memory from shmem_malloc, or a global or static variable"},
     {"weft_team_split made", "shmem_team_split_strided made"},
@@ -34,19 +38,30 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"weft_finalize", "shmem_finalize"},
     {"weft_malloc", "shmem_malloc"},
     {"weft_ctx_create", "shmem_ctx_create"},
+    {kHeapSize, "SHMEM_SYMMETRIC_SIZE"},
 };
+
+// Which takes precedence over SHMEM_SYMMETRIC_SIZE.
+bool sets_heap_size() {
+  const char* value = std::getenv("WEFT_HEAP_SIZE");  // NOLINT(concurrency-mt-unsafe): read only
+  return value != nullptr && *value != '\0';
+}
 
 // Translates the message to OpenSHMEM's names.
 void translate_error() {
   std::string& message = last_error().message;
   for (const auto& [ours, theirs] : kWords) {
+    if (ours == kHeapSize && sets_heap_size()) {
+      continue;
+    }
     if (const std::size_t at = message.find(ours); at != std::string::npos) {
       message.replace(at, ours.size(), theirs);
     }
   }
 }
 
-// True for the first error at each call site. The number of remembered sites is bounded: later sites return false.
+// True for the first error at each call site. The number of remembered sites is bounded: later
+// sites return false.
 bool is_first_error_at(const void* site) {
   constexpr std::size_t kRemembered = 1024;
   static std::mutex mutex;
@@ -91,19 +106,16 @@ int report(Status status, std::string message) {
 }
 
 int report_not_initialized(const char* name) {
+  if (const int parent = pe_forked_from; parent >= 0) {
+    return report(Status::NotInitialized,
+                  fmt::format("{}: this process was forked from PE {} and is not a PE; call Weft "
+                              "in the PE, or start a program of its own (exec)",
+                              name, parent));
+  }
   return report(Status::NotInitialized,
                 fmt::format("{}: Weft is not initialized; call weft_init first, and nothing after "
                             "weft_finalize",
                             name));
-}
-
-int finish(Status status, const char* name) {
-  if (status == Status::Ok) [[likely]] {
-    return WEFT_OK;
-  }
-  return report(status, fmt::format("{}: {}", name,
-                                    status == Status::PeerLost ? runtime().lost_peers()
-                                                               : std::string(to_string(status))));
 }
 
 const std::string& last_error_text() {

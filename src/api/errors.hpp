@@ -1,5 +1,5 @@
-// Converts a Status or an exception to a return value and an error message: weft_last_error, and the handling of
-// errors in OpenSHMEM functions that cannot return one.
+// Converts a Status or an exception to a return value and an error message: weft_last_error, and
+// the handling of errors in OpenSHMEM functions that cannot return one.
 //
 // Threads: any; each has its own last error.
 #pragma once
@@ -26,8 +26,6 @@ struct Caller {
 // Sets the message of weft_last_error and returns the status as a number.
 int report(Status status, std::string message);
 int report_not_initialized(const char* name);
-// For a call that has run: Ok, or an error message that names the lost PE.
-int finish(Status status, const char* name);
 
 // Prints the message of weft_last_error, and ends the job.
 [[noreturn, gnu::cold, gnu::noinline]] void end_job(const char* name);
@@ -35,12 +33,12 @@ int finish(Status status, const char* name);
 // Prefixes the message of weft_last_error with `name`, in place of the function that Weft called.
 [[gnu::cold, gnu::noinline]] void rename_error(const char* name);
 
-// Rewrites the message of weft_last_error for OpenSHMEM's function `name`, and prints it if it is the first error of
-// the call at `site`.
+// Rewrites the message of weft_last_error for OpenSHMEM's function `name`, and prints it if it is
+// the first error of the call at `site`.
 [[gnu::cold, gnu::noinline]] void say_error(const char* name, const void* site);
 
-// Returns the status of a Weft call made on behalf of `name`. Errors are also printed, because few programs check
-// them. Inline, so that its return address is in the program's code.
+// Returns the status of a Weft call made on behalf of `name`. Errors are also printed, because few
+// programs check them. Inline, so that its return address is in the program's code.
 [[gnu::always_inline]] inline int rename_on_error(const char* name, int status) {
   if (status < 0) [[unlikely]] {
     say_error(name, __builtin_return_address(0));

@@ -1,7 +1,8 @@
-// The templates behind weft/typed.h and shmem.h: a fast path of a few instructions if the peer's memory is
-// mapped, otherwise the slow path through calls.hpp.
+// The templates behind weft/typed.h and shmem.h: a fast path of a few instructions if the peer's
+// memory is mapped, otherwise the slow path through calls.hpp.
 //
-// The most frequent calls are inlined into each exported function, so that Caller is built on the slow path only.
+// The most frequent calls are inlined into each exported function, so that Caller is built on the
+// slow path only.
 //
 // Threads: any. A fast path performs all checks of the slow path (except block checks, for which
 // WEFT_CHECK_LEVEL=2 disables it), so that no call is unchecked because it is fast.
@@ -24,7 +25,8 @@ namespace weft::api::typed {
 using rma::AtomicCode;
 using rma::Blocking;
 
-// The integer type for single-instruction access to an element; void if no instruction moves it whole.
+// The integer type for single-instruction access to an element; void if no instruction moves it
+// whole.
 template <std::size_t kBytes>
 struct BitsOf {
   using Type = void;
@@ -54,7 +56,7 @@ template <typename T>
 using Bits = typename BitsOf<sizeof(T)>::Type;
 
 template <typename T>
-struct Exchange {
+struct SwapValues {
   T condition;
   T value;
 };
@@ -65,12 +67,13 @@ struct Exchange {
                                                             std::size_t bytes,
                                                             int pe) {
   const rma::Rma* rma = current();
-  // A context may be dereferenced only if the check level does not require its handle to be validated first.
-  if (rma == nullptr || (caller.context != WEFT_CTX_DEFAULT && !rma->fast_path().is_enabled()))
+  // A context may be dereferenced only if the check level does not require its handle to be
+  // validated first.
+  if (rma == nullptr || (caller.context != WEFT_CTX_DEFAULT && !rma->mapped_peers().is_enabled()))
       [[unlikely]] {
     return nullptr;
   }
-  return rma->fast_path().mapped(address, bytes, world_pe(caller.context, pe));
+  return rma->mapped_peers().mapped(address, bytes, world_pe(caller.context, pe));
 }
 
 // The local mapping of the element at `pe` if it is also aligned.
@@ -139,7 +142,8 @@ template <typename T>
     if constexpr (std::is_void_v<Bits<T>>) {
       transport::fetch_bytes(&value, word, sizeof(T));
     } else {
-      // Acquire: the value has been read before a later p tells a peer to change it, see fetch_bytes.
+      // Acquire: the value has been read before a later p tells a peer to change it, see
+      // fetch_bytes.
       value = std::bit_cast<T>(transport::load_word(word));
     }
     return value;
@@ -151,7 +155,8 @@ template <typename T>
 template <Blocking kBlocking>
 [[gnu::always_inline]] inline int put_bytes(
     const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
-  if (void* view = mapped_bytes(caller, dest, bytes, pe); view != nullptr) [[likely]] {
+  if (void* view = mapped_bytes(caller, dest, bytes, pe); view != nullptr && source != nullptr)
+      [[likely]] {
     transport::copy_bytes(view, source, bytes);
     if (bytes <= rma::kWordBytesMax) {
       ring_for(caller, dest, pe);
@@ -165,7 +170,8 @@ template <Blocking kBlocking>
 template <Blocking kBlocking>
 [[gnu::always_inline]] inline int get_bytes(
     const Caller& caller, void* dest, const void* source, std::size_t bytes, int pe) {
-  if (const void* view = mapped_bytes(caller, source, bytes, pe); view != nullptr) [[likely]] {
+  if (const void* view = mapped_bytes(caller, source, bytes, pe);
+      view != nullptr && dest != nullptr) [[likely]] {
     if constexpr (kBlocking == Blocking::Yes) {
       transport::fetch_bytes(dest, view, bytes);
     } else {
@@ -212,8 +218,8 @@ struct Target {
   void* view = mapped_bytes(caller, target.dest, target.bytes, target.pe);
   std::uint64_t* word = mapped_word(caller, signal.word, target.pe);
   const bool sets = signal.operation == WEFT_SIGNAL_SET;
-  if (view == nullptr || word == nullptr || (!sets && signal.operation != WEFT_SIGNAL_ADD))
-      [[unlikely]] {
+  if (view == nullptr || word == nullptr || source == nullptr ||
+      (!sets && signal.operation != WEFT_SIGNAL_ADD)) [[unlikely]] {
     return false;
   }
   transport::copy_bytes(view, source, target.bytes);
@@ -298,7 +304,8 @@ template <AtomicCode kCode, typename T>
 
 template <AtomicCode kCode, typename T>
 int fetch_update_nbi(const Caller& caller, T* fetch, T* dest, T value, int pe) {
-  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr && fetch != nullptr)
+      [[likely]] {
     *fetch = std::bit_cast<T>(
         transport::apply_atomic(*word, kCode, std::bit_cast<Bits<T>>(value), Bits<T>{0}));
     ring_for(caller, dest, pe);
@@ -318,7 +325,8 @@ T fetch(const Caller& caller, const T* source, int pe) {
 
 template <typename T>
 int fetch_nbi(const Caller& caller, T* fetch, const T* source, int pe) {
-  if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr) [[likely]] {
+  if (Bits<T>* word = mapped_word(caller, source, pe); word != nullptr && fetch != nullptr)
+      [[likely]] {
     *fetch = std::bit_cast<T>(transport::load_word(word));
     return WEFT_OK;
   }
@@ -327,7 +335,7 @@ int fetch_nbi(const Caller& caller, T* fetch, const T* source, int pe) {
 }
 
 template <typename T>
-T compare_swap(const Caller& caller, T* dest, Exchange<T> exchange, int pe) {
+T compare_swap(const Caller& caller, T* dest, SwapValues<T> exchange, int pe) {
   if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
     const Bits<T> old = transport::apply_atomic(*word, AtomicCode::CompareSwap,
                                                 std::bit_cast<Bits<T>>(exchange.value),
@@ -340,8 +348,9 @@ T compare_swap(const Caller& caller, T* dest, Exchange<T> exchange, int pe) {
 }
 
 template <typename T>
-int compare_swap_nbi(const Caller& caller, T* fetch, T* dest, Exchange<T> exchange, int pe) {
-  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr) [[likely]] {
+int compare_swap_nbi(const Caller& caller, T* fetch, T* dest, SwapValues<T> exchange, int pe) {
+  if (Bits<T>* word = mapped_word(caller, dest, pe); word != nullptr && fetch != nullptr)
+      [[likely]] {
     *fetch = std::bit_cast<T>(transport::apply_atomic(*word, AtomicCode::CompareSwap,
                                                       std::bit_cast<Bits<T>>(exchange.value),
                                                       std::bit_cast<Bits<T>>(exchange.condition)));

@@ -1,5 +1,6 @@
-// The process's bootstrap connection to the other PEs, used while a job starts and ends. It may outlive a runtime,
-// so that a program can finalize and initialize again: launchers let a PE join only once.
+// The process's bootstrap connection to the other PEs, used while a job starts and ends. It may
+// outlive a runtime, so that a program can finalize and initialize again: launchers let a PE join
+// only once.
 //
 // Threads: as Bootstrap; created and released under the lock of init and finalize.
 #pragma once
@@ -31,6 +32,8 @@ class BorrowedBootstrap final : public bootstrap::Bootstrap {
   [[nodiscard]] std::uint32_t pe_count() const override { return owned_.pe_count(); }
 
   [[nodiscard]] std::string_view name() const override { return owned_.name(); }
+
+  [[nodiscard]] std::string_view secret() const override { return owned_.secret(); }
 
   std::vector<bootstrap::Blob> allgather(std::span<const std::byte> mine) override {
     return owned_.allgather(mine);
@@ -77,6 +80,22 @@ class JobLink {
     if (is_named_) {
       leave();
     }
+  }
+
+  // For a child of fork: the connection is its parent's, who must not be said to leave.
+  void forget() {
+    static_cast<void>(
+        bootstrap_
+            .release());  // not destroyed: it would wait for threads that the child does not have
+    is_named_ = false;
+  }
+
+  // This process cannot take part, as `why` says to the others.
+  void give_up(std::string_view why) {
+    if (bootstrap_ != nullptr) {
+      bootstrap_->give_up(why);
+    }
+    leave();
   }
 
   // The process will not join again.

@@ -15,9 +15,14 @@ void* allocate(const Caller& caller, std::size_t bytes, std::size_t alignment, b
     address = runtime.heap().allocate(bytes, alignment, zeroed, caller.name);
     return static_cast<int>(WEFT_OK);
   });
-  // OpenSHMEM returns only a null pointer, which does not distinguish an invalid alignment from a full heap.
+  // OpenSHMEM returns only a null pointer, which does not distinguish an invalid alignment from a
+  // full heap.
   if (status == WEFT_INVALID_ARGUMENT && caller.on_error == OnError::EndJob) {
     say_error(caller.name, caller.name);
+  }
+  if (status == WEFT_OUT_OF_MEMORY && caller.on_error == OnError::EndJob) {
+    static constexpr char kAnyCall = 0;  // the first allocation that fails is the one to mend
+    say_error(caller.name, &kAnyCall);
   }
   return status == WEFT_OK ? address : nullptr;
 }

@@ -1,7 +1,9 @@
-// The C interface for GPUs on a stream: checks the arguments, with one error message each, and launches.
+// The C interface for GPUs on a stream: checks the arguments, with one error message each, and
+// launches.
 //
-// No function here blocks, so all can be captured in a CUDA graph. Exception: the first call on a new team sends
-// the team to the GPU, as weft_device_team does. It is collective over the team and must not be captured.
+// No function here blocks, so all can be captured in a CUDA graph. Exception: the first call on a
+// new team sends the team to the GPU, as weft_device_team does. It is collective over the team and
+// must not be captured.
 #include "src/gpu/on_stream.hpp"
 
 #include <weft/device.h>
@@ -22,7 +24,7 @@ using collectives::Team;
 using runtime::DeviceJob;
 
 // The called function and its device, for error messages.
-struct Call {
+struct StreamCall {
   const char* name;
   DeviceJob& device;
 
@@ -41,14 +43,20 @@ struct Call {
   }
 };
 
-void require_symmetric(const Call& call, const char* side, const void* address, std::size_t bytes) {
+void require_symmetric(const StreamCall& call,
+                       const char* side,
+                       const void* address,
+                       std::size_t bytes) {
   if (!call.device.heap().contains(address, bytes)) {
     call.refuse("{}, {} bytes at {}, is not in the device heap; use memory from weft_device_malloc",
                 side, bytes, address);
   }
 }
 
-void require_device(const Call& call, const char* side, const void* address, std::size_t bytes) {
+void require_device(const StreamCall& call,
+                    const char* side,
+                    const void* address,
+                    std::size_t bytes) {
   if (bytes != 0 && !call.device.heap().contains(address, bytes) &&
       !gpu::is_reached_by_kernels(address)) {
     call.refuse("{}, {}, is neither GPU memory nor memory that cudaHostRegister was called for",
@@ -56,14 +64,14 @@ void require_device(const Call& call, const char* side, const void* address, std
   }
 }
 
-void require_pe(const Call& call, int pe) {
+void require_pe(const StreamCall& call, int pe) {
   const std::uint32_t count = call.device.state().pe_count;
   if (static_cast<std::uint32_t>(pe) >= count) {
     call.refuse("there is no PE {}; PEs are 0 to {}", pe, count - 1);
   }
 }
 
-void require_signal(const Call& call, const weft_signal& signal) {
+void require_signal(const StreamCall& call, const weft_signal& signal) {
   require_symmetric(call, "the signal word", signal.word, sizeof(std::uint64_t));
   if (reinterpret_cast<std::uintptr_t>(signal.word) % sizeof(std::uint64_t) != 0) {
     call.refuse("the signal word at {} is not aligned to 8 bytes",
@@ -76,26 +84,29 @@ void require_signal(const Call& call, const weft_signal& signal) {
 }
 
 // The local mapping of the symmetric `address` of `pe`, or null.
-void* mapped_at(const Call& call, const void* address, int pe) {
+void* mapped_at(const StreamCall& call, const void* address, int pe) {
   heap::DeviceHeap& heap = call.device.heap();
   std::byte* base = heap.mapped_base(Pe(static_cast<std::uint32_t>(pe)));
   return base == nullptr ? nullptr : base + heap.offset_of(address);
 }
 
-on_stream::Transfer put_transfer(
-    const Call& call, void* dest, const void* source, std::size_t bytes, int pe) {
+on_stream::StreamTransfer put_transfer(
+    const StreamCall& call, void* dest, const void* source, std::size_t bytes, int pe) {
   require_pe(call, pe);
   require_symmetric(call, "dest", dest, bytes);
   require_device(call, "source", source, bytes);
   return {dest, source, bytes, pe, mapped_at(call, dest, pe)};
 }
 
-on_stream::List list_of(const Call& call, const weft_segment* segments, std::size_t count, int pe) {
+on_stream::StreamList list_of(const StreamCall& call,
+                              const weft_segment* segments,
+                              std::size_t count,
+                              int pe) {
   require_pe(call, pe);
   if (segments == nullptr && count != 0) {
     call.refuse("the list is null, for {} segments", count);
   }
-  on_stream::List list{.segments = segments, .count = count, .pe = pe};
+  on_stream::StreamList list{.segments = segments, .count = count, .pe = pe};
   for (std::size_t i = 0; i < count; ++i) {
     const weft_segment& segment = segments[i];
     const bool is_empty = segment.bytes == 0;
@@ -121,14 +132,14 @@ on_stream::List list_of(const Call& call, const weft_segment* segments, std::siz
 
 template <typename Body>
 int with_call(const char* name, Body&& body) {
-  return with_device(name, [&](DeviceJob& device) {
-    const Call call{name, device};
+  return enqueue_with_device(name, [&](DeviceJob& device) {
+    const StreamCall call{name, device};
     return call.finish(std::forward<Body>(body)(call));
   });
 }
 
 // The sides of a collective: blocks of `bytes`, either one or one per PE of the team.
-struct Sides {
+struct BlockSides {
   void* dest;
   const void* source;
   std::size_t bytes;
@@ -136,7 +147,7 @@ struct Sides {
   bool source_has_blocks;
 };
 
-Team& require_team(const Call& call, weft_team_t handle) {
+Team& require_team(const StreamCall& call, weft_team_t handle) {
   Team* team = team_of(runtime(), handle);
   if (team == nullptr) {
     call.refuse(
@@ -146,7 +157,9 @@ Team& require_team(const Call& call, weft_team_t handle) {
   return *team;
 }
 
-on_stream::Collective collective(const Call& call, Team& team, const Sides& sides) {
+on_stream::StreamCollective collective(const StreamCall& call,
+                                       Team& team,
+                                       const BlockSides& sides) {
   const std::size_t all = times(sides.bytes, team.size());
   require_symmetric(call, "dest", sides.dest, sides.dest_has_blocks ? all : sides.bytes);
   require_symmetric(call, "source", sides.source, sides.source_has_blocks ? all : sides.bytes);
@@ -155,23 +168,23 @@ on_stream::Collective collective(const Call& call, Team& team, const Sides& side
 }
 
 // The team and the stream of a collective.
-struct Place {
+struct TeamOnStream {
   const char* name;
   weft_team_t team;
   weft_stream_t stream;
 };
 
-int reduce(const Place& place,
-           const Sides& sides,
+int reduce(const TeamOnStream& place,
+           const BlockSides& sides,
            const weft_elements& elements,
            const on_stream::ReduceOptions& options) {
-  return with_call(place.name, [&](const Call& call) {
+  return with_call(place.name, [&](const StreamCall& call) {
     if (!on_stream::can_reduce(elements.type, options.reduction)) {
       call.refuse("type {} does not support reduction {} on GPUs", static_cast<int>(elements.type),
                   static_cast<int>(options.reduction));
     }
     const std::size_t bytes = reducer_of(elements.type, options.reduction).element_bytes;
-    Sides whole = sides;
+    BlockSides whole = sides;
     whole.bytes = times(elements.count, bytes);
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(sides.dest) % bytes == 0 &&
                             reinterpret_cast<std::uintptr_t>(sides.source) % bytes == 0;
@@ -180,7 +193,7 @@ int reduce(const Place& place,
                   sides.source, bytes);
     }
     Team& team = require_team(call, place.team);
-    const on_stream::Collective made = collective(call, team, whole);
+    const on_stream::StreamCollective made = collective(call, team, whole);
     on_stream::ReduceOptions how = options;
     how.is_mapped = runtime::is_mapped(call.device.heap(), team);
     return on_stream::reduce(made, how, place.stream);
@@ -195,13 +208,13 @@ using namespace weft::api;
 namespace on_stream = weft::gpu::on_stream;
 
 int weft_put_on_stream(void* dest, const void* source, size_t bytes, int pe, weft_stream_t stream) {
-  return with_call("weft_put_on_stream", [&](const Call& call) {
+  return with_call("weft_put_on_stream", [&](const StreamCall& call) {
     return on_stream::put(put_transfer(call, dest, source, bytes, pe), stream);
   });
 }
 
 int weft_get_on_stream(void* dest, const void* source, size_t bytes, int pe, weft_stream_t stream) {
-  return with_call("weft_get_on_stream", [&](const Call& call) {
+  return with_call("weft_get_on_stream", [&](const StreamCall& call) {
     require_pe(call, pe);
     require_symmetric(call, "source", source, bytes);
     require_device(call, "dest", dest, bytes);
@@ -215,29 +228,29 @@ int weft_put_signal_on_stream(void* dest,
                               weft_signal signal,
                               int pe,
                               weft_stream_t stream) {
-  return with_call("weft_put_signal_on_stream", [&](const Call& call) {
+  return with_call("weft_put_signal_on_stream", [&](const StreamCall& call) {
     require_signal(call, signal);
     return on_stream::put_signal(put_transfer(call, dest, source, bytes, pe), signal, stream);
   });
 }
 
 int weft_putv_on_stream(const weft_segment* segments, size_t count, int pe, weft_stream_t stream) {
-  return with_call("weft_putv_on_stream", [&](const Call& call) {
+  return with_call("weft_putv_on_stream", [&](const StreamCall& call) {
     return on_stream::putv(list_of(call, segments, count, pe), nullptr, stream);
   });
 }
 
 int weft_putv_signal_on_stream(
     const weft_segment* segments, size_t count, weft_signal signal, int pe, weft_stream_t stream) {
-  return with_call("weft_putv_signal_on_stream", [&](const Call& call) {
-    const on_stream::List list = list_of(call, segments, count, pe);
+  return with_call("weft_putv_signal_on_stream", [&](const StreamCall& call) {
+    const on_stream::StreamList list = list_of(call, segments, count, pe);
     require_signal(call, signal);
     return on_stream::putv(list, &signal, stream);
   });
 }
 
 int weft_signal_on_stream(weft_signal signal, int pe, weft_stream_t stream) {
-  return with_call("weft_signal_on_stream", [&](const Call& call) {
+  return with_call("weft_signal_on_stream", [&](const StreamCall& call) {
     require_pe(call, pe);
     require_signal(call, signal);
     return on_stream::signal(signal, pe, stream);
@@ -248,7 +261,7 @@ int weft_signal_wait_until_on_stream(uint64_t* word,
                                      weft_comparison comparison,
                                      uint64_t value,
                                      weft_stream_t stream) {
-  return with_call("weft_signal_wait_until_on_stream", [&](const Call& call) {
+  return with_call("weft_signal_wait_until_on_stream", [&](const StreamCall& call) {
     require_signal(call, {word, value, WEFT_SIGNAL_SET});
     if (comparison < WEFT_EQ || comparison > WEFT_LE) {
       call.refuse("invalid comparison {}; use WEFT_EQ to WEFT_LE", static_cast<int>(comparison));
@@ -259,23 +272,23 @@ int weft_signal_wait_until_on_stream(uint64_t* word,
 
 int weft_quiet_on_stream(weft_stream_t stream) {
   return with_call("weft_quiet_on_stream",
-                   [&](const Call& /*call*/) { return on_stream::quiet(stream); });
+                   [&](const StreamCall& /*call*/) { return on_stream::quiet(stream); });
 }
 
 int weft_barrier_all_on_stream(weft_stream_t stream) {
   return with_call("weft_barrier_all_on_stream",
-                   [&](const Call& /*call*/) { return on_stream::barrier_all(stream); });
+                   [&](const StreamCall& /*call*/) { return on_stream::barrier_all(stream); });
 }
 
 int weft_team_sync_on_stream(weft_team_t team, weft_stream_t stream) {
-  return with_call("weft_team_sync_on_stream", [&](const Call& call) {
+  return with_call("weft_team_sync_on_stream", [&](const StreamCall& call) {
     return on_stream::sync(static_cast<int>(call.device.enter(require_team(call, team))), stream);
   });
 }
 
 int weft_team_alltoall_on_stream(
     weft_team_t team, void* dest, const void* source, size_t bytes_per_pe, weft_stream_t stream) {
-  return with_call("weft_team_alltoall_on_stream", [&](const Call& call) {
+  return with_call("weft_team_alltoall_on_stream", [&](const StreamCall& call) {
     return on_stream::alltoall(
         collective(call, require_team(call, team), {dest, source, bytes_per_pe, true, true}),
         stream);
@@ -288,8 +301,8 @@ int weft_team_broadcast_on_stream(weft_team_t team,
                                   size_t bytes,
                                   int root,
                                   weft_stream_t stream) {
-  return with_call("weft_team_broadcast_on_stream", [&](const Call& call) {
-    const on_stream::Collective made =
+  return with_call("weft_team_broadcast_on_stream", [&](const StreamCall& call) {
+    const on_stream::StreamCollective made =
         collective(call, require_team(call, team), {dest, source, bytes, false, false});
     if (static_cast<std::uint32_t>(root) >= made.size) {
       call.refuse("there is no PE {} in the team; its PEs are 0 to {}", root, made.size - 1);
@@ -300,7 +313,7 @@ int weft_team_broadcast_on_stream(weft_team_t team,
 
 int weft_team_fcollect_on_stream(
     weft_team_t team, void* dest, const void* source, size_t bytes, weft_stream_t stream) {
-  return with_call("weft_team_fcollect_on_stream", [&](const Call& call) {
+  return with_call("weft_team_fcollect_on_stream", [&](const StreamCall& call) {
     return on_stream::fcollect(
         collective(call, require_team(call, team), {dest, source, bytes, true, false}), stream);
   });

@@ -1,4 +1,5 @@
-// Lists of segments to one PE: checks, then rma. A rejected segment is named by its place in the list.
+// Lists of segments to one PE: checks, then rma. A rejected segment is named by its place in the
+// list.
 #include <weft/weft.h>
 
 #include <span>
@@ -13,7 +14,7 @@ namespace {
 
 using rma::Blocking;
 
-struct List {
+struct PutvList {
   const weft_segment* segments;
   std::size_t count;
   int pe;
@@ -32,7 +33,7 @@ Status check_segment(const Caller& caller, const char* name, const weft_segment&
 }
 
 // The PE and the context too, of an empty list as well.
-Status check_list(const Caller& caller, const List& list) {
+Status check_list(const Caller& caller, const PutvList& list) {
   const Status status = check({.name = caller.name,
                                .address = nullptr,
                                .bytes = 0,
@@ -56,7 +57,7 @@ Status check_list(const Caller& caller, const List& list) {
   return Status::Ok;
 }
 
-int putv(const Caller& caller, const List& list, const weft_signal* signal, Blocking blocking) {
+int putv(const Caller& caller, const PutvList& list, const weft_signal* signal, Blocking blocking) {
   rma::Signal update;
   Status status = check_list(caller, list);
   if (status == Status::Ok && signal != nullptr) {

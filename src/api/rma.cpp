@@ -1,5 +1,5 @@
-// The slow path of put, get, strided transfers, signals, fence and quiet (fast path: fast_path.hpp): checks,
-// then rma.
+// The slow path of put, get, strided transfers, signals, fence and quiet (fast path:
+// fast_path.hpp): checks, then rma.
 #include "src/api/fast_path.hpp"
 
 namespace weft::api {
@@ -49,7 +49,10 @@ int atomic(const Access& word, const rma::Atomic& atomic, std::uint64_t* result)
 }
 
 int atomic_nbi(const Access& word, const rma::Atomic& atomic, void* result) {
-  if (const Status status = check(word); status != Status::Ok) {
+  Status status = check(word);
+  status =
+      status == Status::Ok ? check_given(word.name, "the place of the old value", result) : status;
+  if (status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
@@ -110,19 +113,26 @@ Status stride_bytes(const char* name,
   return Status::Ok;
 }
 
-// Checks the symmetric side of a strided access; `step` is its stride.
-Status check_strided(Access& access, const BlockStride& blocks, ptrdiff_t step) {
-  const Status status = stride_bytes(access.name, blocks, step, access.bytes);
-  return status == Status::Ok ? check(access) : status;
+// The symmetric side of a strided access, with its stride, and the other side.
+struct StridedSides {
+  ptrdiff_t step;
+  const void* local;
+};
+
+Status check_strided(Access& access, const BlockStride& blocks, const StridedSides& sides) {
+  Status status = stride_bytes(access.name, blocks, sides.step, access.bytes);
+  status = status == Status::Ok ? check(access) : status;
+  const bool needs_local = status == Status::Ok && access.bytes > 0 && check_level() > 0;
+  return needs_local ? check_given(access.name, "the local address", sides.local) : status;
 }
 
 // One block of a strided transfer.
-struct Block {
+struct StridedBlock {
   std::byte* dest;
   const std::byte* source;
 };
 
-Block block_at(void* dest, const void* source, const weft_stride& stride, std::size_t i) {
+StridedBlock block_at(void* dest, const void* source, const weft_stride& stride, std::size_t i) {
   return {static_cast<std::byte*>(dest) + i * stride.dest * stride.element_bytes,
           static_cast<const std::byte*>(source) + i * stride.source * stride.element_bytes};
 }
@@ -144,13 +154,13 @@ int order(const Caller& caller) {
 
 }  // namespace
 
-// Small blocks are copied by the transport and are in flight when put returns. Larger blocks are posted all at once
-// and awaited together, so that they overlap.
+// Small blocks are copied by the transport and are in flight when put returns. Larger blocks are
+// posted all at once and awaited together, so that they overlap.
 int ibput(const Caller& caller, void* dest, const void* source, const BlockStride& blocks, int pe) {
   Access access{
       .name = caller.name, .address = dest, .bytes = 0, .pe = pe, .context = caller.context};
   const weft_stride& stride = blocks.stride;
-  Status status = check_strided(access, blocks, stride.dest);
+  Status status = check_strided(access, blocks, {stride.dest, source});
   if (status != Status::Ok || access.bytes == 0) {
     return static_cast<int>(status);
   }
@@ -158,7 +168,7 @@ int ibput(const Caller& caller, void* dest, const void* source, const BlockStrid
   const std::size_t bytes = blocks.block * stride.element_bytes;
   const bool is_copied = bytes <= rma::RemoteOperations::kCopiedBytesMax;
   for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    const Block block = block_at(dest, source, stride, i);
+    const StridedBlock block = block_at(dest, source, stride, i);
     status = current()->put(context, block.dest, {block.source, bytes}, pe_of(access),
                             is_copied ? Blocking::Yes : Blocking::No);
   }
@@ -170,14 +180,14 @@ int ibget(const Caller& caller, void* dest, const void* source, const BlockStrid
   Access access{
       .name = caller.name, .address = source, .bytes = 0, .pe = pe, .context = caller.context};
   const weft_stride& stride = blocks.stride;
-  Status status = check_strided(access, blocks, stride.source);
+  Status status = check_strided(access, blocks, {stride.source, dest});
   if (status != Status::Ok || access.bytes == 0) {
     return static_cast<int>(status);
   }
   rma::Context& context = context_of(caller.context);
   const std::size_t bytes = blocks.block * stride.element_bytes;
   for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    const Block block = block_at(dest, source, stride, i);
+    const StridedBlock block = block_at(dest, source, stride, i);
     status =
         current()->get(context, {block.dest, bytes}, block.source, pe_of(access), Blocking::No);
   }
@@ -334,6 +344,9 @@ int weft_signal_post(weft_signal signal, int pe) {
 }
 
 uint64_t weft_signal_fetch(const uint64_t* word) {
+  if (api::check_given("weft_signal_fetch", "the word", word) != weft::Status::Ok) [[unlikely]] {
+    return 0;
+  }
   return weft::rma::load_word(word);
 }
 

@@ -1,7 +1,8 @@
-// The start position of a search through an array of variables. OpenSHMEM requires that a series of calls to
-// wait_until_any or test_any returns each variable that holds, not always the first. Each thread remembers the
-// position after its last match for each of its recent arrays. The search of an array that was evicted starts at an
-// evenly distributed position: a start at 0 would be unfair to a thread that polls many arrays in turn.
+// The start position of a search through an array of variables. OpenSHMEM requires that a series of
+// calls to wait_until_any or test_any returns each variable that holds, not always the first. Each
+// thread remembers the position after its last match for each of its recent arrays. The search of
+// an array that was evicted starts at an evenly distributed position: a start at 0 would be unfair
+// to a thread that polls many arrays in turn.
 //
 // Threads: each has its own state.
 #pragma once
@@ -32,7 +33,8 @@ struct SearchStart {
       remembered[reinterpret_cast<std::uintptr_t>(array) * kGolden >> 58U];  // the upper 6 bits
   if (start.array != array) {
     turn += kGolden;
-    // Uses the upper bits: the lower ones have a short period, which can resonate with a program that polls in turn.
+    // Uses the upper bits: the lower ones have a short period, which can resonate with a program
+    // that polls in turn.
     start = {array, ((turn >> 32U) * count >> 32U) % count};
   } else if (start.position >= count) {
     start.position = 0;

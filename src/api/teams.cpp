@@ -1,13 +1,12 @@
-// Teams and team collectives of the C interface: maps handles to teams, checks both sides, and formats the
-// error messages.
+// Teams and team collectives of the C interface: maps handles to teams, checks both sides, and
+// formats the error messages.
 #include "src/api/teams.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "src/api/checks.hpp"
-#include "src/api/errors.hpp"
-#include "src/api/process.hpp"
+#include "src/api/contexts.hpp"
 #include "src/collectives/collectives.hpp"
 #include "src/runtime/device/job.hpp"
 
@@ -53,6 +52,15 @@ Status check_sides(const char* name, const Bytes& dest, const Bytes& source) {
 }
 
 namespace {
+
+// The job's PE numbers, indexed by the number in the team.
+std::vector<std::uint32_t> world_pes(const Team& team) {
+  std::vector<std::uint32_t> pes(team.size());
+  for (std::uint32_t i = 0; i < team.size(); ++i) {
+    pes[i] = team.pe(i).value;
+  }
+  return pes;
+}
 
 int report_no_team(const char* name) {
   return report(Status::InvalidArgument,
@@ -193,12 +201,23 @@ using weft::collectives::Sides;
 namespace collectives = weft::collectives;
 
 int weft_team_split(weft_team_t parent, weft_team_range range, weft_team_t* team) {
+  if (const Status status = check_given("weft_team_split", "the new team", team);
+      status != Status::Ok) {
+    return static_cast<int>(status);
+  }
   return with_team("weft_team_split", parent,
                    [&](Runtime& runtime, Team& from) { return split(runtime, from, range, team); });
 }
 
-// Every PE of the parent takes part in creating every team, including teams that it does not belong to.
+// Every PE of the parent takes part in creating every team, including teams that it does not belong
+// to.
 int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft_team_t* y_team) {
+  for (const weft_team_t* made : {x_team, y_team}) {
+    if (const Status status = check_given("weft_team_split_2d", "a new team", made);
+        status != Status::Ok) {
+      return static_cast<int>(status);
+    }
+  }
   return with_team("weft_team_split_2d", parent, [&](Runtime& runtime, Team& from) {
     const int size = static_cast<int>(from.size());
     const int me = static_cast<int>(from.index());
@@ -226,14 +245,38 @@ int weft_team_split_2d(weft_team_t parent, int x_size, weft_team_t* x_team, weft
 
 int weft_team_make_id(std::uint64_t* id) {
   return guarded("weft_team_make_id", [&](Runtime& runtime) {
+    if (const Status status = check_given("weft_team_make_id", "the id", id);
+        status != Status::Ok) {
+      return static_cast<int>(status);
+    }
     *id = runtime.collectives().make_id().value();
     return static_cast<int>(WEFT_OK);
   });
 }
 
 int weft_team_join(std::uint64_t id, weft_team_place place, weft_team_t* team) {
+  if (const Status status = check_given("weft_team_join", "the new team", team);
+      status != Status::Ok) {
+    return static_cast<int>(status);
+  }
   return guarded("weft_team_join",
                  [&](Runtime& runtime) { return join(runtime, id, place, team); });
+}
+
+int weft_team_ctx_create(weft_team_t team, weft_ctx_t* context) {
+  return guarded("weft_team_ctx_create", [&](Runtime& runtime) {
+    if (const Status status = check_given("weft_team_ctx_create", "the context", context);
+        status != Status::Ok) {
+      return static_cast<int>(status);
+    }
+    const Team* object = team_of(runtime, team);
+    if (object == nullptr) {
+      return report(Status::InvalidArgument, "weft_team_ctx_create: not a team of this PE");
+    }
+    *context = contexts().adopt(
+        std::make_unique<weft::rma::Context>(runtime.pe_count(), world_pes(*object)), team);
+    return static_cast<int>(WEFT_OK);
+  });
 }
 
 int weft_team_destroy(weft_team_t team) {
@@ -279,6 +322,12 @@ int weft_team_exchange(weft_team_t team, const void* note, size_t bytes, void* n
   if (bytes > collectives::kNoteBytesMax) {
     return report(Status::InvalidArgument, fmt::format("{}: a note of {} bytes; at most {}", kName,
                                                        bytes, collectives::kNoteBytesMax));
+  }
+  for (const void* side : {note, static_cast<const void*>(notes)}) {
+    if (const Status status = bytes == 0 ? Status::Ok : check_given(kName, "a note", side);
+        status != Status::Ok) {
+      return static_cast<int>(status);
+    }
   }
   return with_team(kName, team, [&](Runtime& /*runtime*/, Team& object) {
     const collectives::Notes both{kName,

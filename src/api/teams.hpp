@@ -1,5 +1,5 @@
-// Shared by the C functions for collectives of teams and active sets: handles, overflow-safe sizes, and checks
-// of both sides.
+// Shared by the C functions for collectives of teams and active sets: handles, overflow-safe sizes,
+// and checks of both sides.
 //
 // Threads: any.
 #pragma once
@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "src/api/checks.hpp"
-#include "src/api/process.hpp"
 #include "src/collectives/collectives.hpp"
 
 namespace weft::api {
@@ -27,8 +26,8 @@ static_assert(static_cast<int>(collectives::ElementType::Int8) == WEFT_INT8 &&
 // Null if the handle is not a team of this PE.
 [[nodiscard]] collectives::Team* team_of(runtime::Runtime& runtime, weft_team_t team);
 
-// Ok if both are symmetric memory of this PE and, as far as WEFT_CHECK_LEVEL requires, do not overlap; otherwise the
-// message is set.
+// Ok if both are symmetric memory of this PE and, as far as WEFT_CHECK_LEVEL requires, do not
+// overlap; otherwise the message is set.
 [[nodiscard]] Status check_sides(const char* name, const Bytes& dest, const Bytes& source);
 
 [[nodiscard]] inline collectives::Sides sides_of(const void* dest, const void* source) {

@@ -1,6 +1,7 @@
-// The templates behind wait_until and test of weft/typed.h. They poll symmetric variables of this PE: single
-// variables, or arrays of which some are excluded, as in OpenSHMEM's sections on point-to-point
-// synchronization. A search for any variable starts after the last match in the same array.
+// The templates behind wait_until and test of weft/typed.h. They poll symmetric variables of this
+// PE: single variables, or arrays of which some are excluded, as in OpenSHMEM's sections on
+// point-to-point synchronization. A search for any variable starts after the last match in the same
+// array.
 //
 // Threads: any. Waiting makes progress; a failed test makes a little progress.
 #pragma once
@@ -75,10 +76,15 @@ template <typename T>
 template <typename T>
 [[nodiscard]] Status check_variables(const char* name, const Variables<T>& variables) {
   if (variables.comparison < WEFT_EQ || variables.comparison > WEFT_LE) {
-    report(Status::InvalidArgument,
-           fmt::format("{}: there is no comparison {}; use WEFT_EQ to WEFT_LE", name,
-                       static_cast<int>(variables.comparison)));
+    report(Status::InvalidArgument, fmt::format("{}: invalid comparison {}; use WEFT_EQ to WEFT_LE",
+                                                name, static_cast<int>(variables.comparison)));
     return Status::InvalidArgument;
+  }
+  if (const Status status = variables.count == 0
+                                ? Status::Ok
+                                : check_given(name, "the array of values", variables.values);
+      status != Status::Ok) {
+    return status;
   }
   const std::size_t bytes =
       variables.count > SIZE_MAX / sizeof(T) ? SIZE_MAX : variables.count * sizeof(T);
@@ -89,6 +95,12 @@ template <typename T>
 [[nodiscard]] bool are_valid(const Caller& caller, const Variables<T>& variables) {
   return end_job_if_failed(caller, static_cast<int>(check_variables(caller.name, variables))) ==
          WEFT_OK;
+}
+
+// For the indices of variables.
+[[nodiscard]] inline bool has_room(const Caller& caller, const std::size_t* indices) {
+  const Status status = check_given(caller.name, "the array of indices", indices);
+  return end_job_if_failed(caller, static_cast<int>(status)) == WEFT_OK;
 }
 
 template <typename T>
@@ -111,7 +123,8 @@ template <typename T>
   return from;
 }
 
-// An included variable that satisfies the condition: the first from `start` on, wrapping around; count if none does.
+// An included variable that satisfies the condition: the first from `start` on, wrapping around;
+// count if none does.
 template <typename T>
 [[nodiscard]] std::size_t one_that_holds(const Variables<T>& variables, std::size_t start) {
   std::size_t i = start;
@@ -186,7 +199,7 @@ template <typename T>
 std::size_t wait_until_some(const Caller& caller,
                             const Variables<T>& variables,
                             std::size_t* indices) {
-  if (!are_valid(caller, variables) || !includes_any(variables)) {
+  if (!are_valid(caller, variables) || !includes_any(variables) || !has_room(caller, indices)) {
     return 0;
   }
   std::size_t found = 0;
@@ -231,7 +244,7 @@ std::size_t test_any(const Caller& caller, const Variables<T>& variables) {
 
 template <typename T>
 std::size_t test_some(const Caller& caller, const Variables<T>& variables, std::size_t* indices) {
-  if (!are_valid(caller, variables)) {
+  if (!are_valid(caller, variables) || (variables.count > 0 && !has_room(caller, indices))) {
     return 0;
   }
   const std::size_t found = collect(variables, indices);

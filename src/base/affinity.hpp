@@ -1,4 +1,5 @@
-// The cores on which a thread may run (pthread_setaffinity_np(3)), by their numbers in the operating system, as in taskset.
+// The cores on which a thread may run (pthread_setaffinity_np(3)), by their numbers in the
+// operating system, as in taskset.
 //
 // Any thread.
 // No state; nothing changes but the thread that it is given.
@@ -11,7 +12,8 @@
 
 namespace weft {
 
-// Returns 0, or the error's number: EINVAL if the process may run on none of `cores`. Each is below CPU_SETSIZE.
+// Returns 0, or the error's number: EINVAL if the process may run on none of `cores`. Each is below
+// CPU_SETSIZE.
 [[nodiscard]] inline int keep_on_cores(pthread_t thread, std::span<const int> cores) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -1,7 +1,8 @@
-// The project's only source of host atomics on memory that it shares with other processes or with a GPU. Objects
-// there are plain integers; each access names its order.
+// The project's only source of host atomics on memory that it shares with other processes or with a
+// GPU. Objects there are plain integers; each access names its order.
 //
-// Host code uses std::atomic_ref (C++20). Device code uses the functions of include/weft/device/access.cuh.
+// Host code uses std::atomic_ref (C++20). Device code uses the functions of
+// include/weft/device/access.cuh.
 #pragma once
 
 #include <atomic>
@@ -16,8 +17,8 @@ static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 template <typename T>
 using AtomicRef = std::atomic_ref<T>;
 
-// Orders everything before it and everything after it, for all observers. ThreadSanitizer does not see it;
-// docs/MEMORY_MODEL.md lists its uses.
+// Orders everything before it and everything after it, for all observers. ThreadSanitizer does not
+// see it; docs/MEMORY_MODEL.md lists its uses.
 inline void full_fence() {
   // SYNC full-fence: both sides of any pair across it.
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -42,7 +42,8 @@ void ring(Bell& bell) noexcept {
 }
 
 std::uint32_t rings_of(const Bell& bell) noexcept {
-  // relaxed: a ring after this load makes the sleep return at once; the check sees events before it.
+  // relaxed: a ring after this load makes the sleep return at once; the check sees events before
+  // it.
   return AtomicRef(const_cast<std::uint32_t&>(bell.rings)).load(std::memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
-// How a PE sleeps until a peer of its node has an event for it: a futex in shared memory (futex(2)). A publisher rings
-// afterwards, which costs one load unless a PE sleeps. Zeroed memory is a bell without sleepers. Sleepers that wait for
-// single words have a WordBell instead.
+// How a PE sleeps until a peer of its node has an event for it: a futex in shared memory
+// (futex(2)). A publisher rings afterwards, which costs one load unless a PE sleeps. Zeroed memory
+// is a bell without sleepers. Sleepers that wait for single words have a WordBell instead.
 //
 // No ring is ever missed; a ring costs a full fence.
 //
@@ -29,12 +29,13 @@ void wake_sleepers(Bell& bell, std::uint32_t groups = kEveryGroup) noexcept;
 // Call after publishing something that a sleeper's `has_news` may see.
 void ring(Bell& bell) noexcept;
 
-// Sleeps until the bell rings, at most `timeout_us`; returns at once if has_news() holds. False if the timeout ended
-// the sleep.
+// Sleeps until the bell rings, at most `timeout_us`; returns at once if has_news() holds. False if
+// the timeout ended the sleep.
 bool sleep_at(Bell& bell, std::uint32_t timeout_us, FunctionRef<bool()> has_news) noexcept;
 
-// The parts of sleep_at, for bells that know more about their sleepers. First rings_of; then, after announcing the
-// sleeper, a full fence and a check for events, the sleep itself, which any ring since rings_of ends at once.
+// The parts of sleep_at, for bells that know more about their sleepers. First rings_of; then, after
+// announcing the sleeper, a full fence and a check for events, the sleep itself, which any ring
+// since rings_of ends at once.
 [[nodiscard]] std::uint32_t rings_of(const Bell& bell) noexcept;
 bool sleep_since(Bell& bell,
                  std::uint32_t rings,

@@ -1,7 +1,7 @@
 // Monotonic time in strong units, and the pause instruction of a spin loop.
 //
-// Any thread may call these. Times of two processes on one node are comparable, those of two nodes are not.
-// Wall-clock time is never used: it may be set back during a wait.
+// Any thread may call these. Times of two processes on one node are comparable, those of two nodes
+// are not. Wall-clock time is never used: it may be set back during a wait.
 #pragma once
 
 #include <chrono>

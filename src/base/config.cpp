@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -17,7 +18,14 @@ extern char** environ;  // NOLINT: POSIX defines the name
 namespace weft {
 namespace {
 
+// Where a later check knows more to say about it.
+constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::min();
+
 constexpr std::array kSettings{
+    Setting{"WEFT_AUTHENTICATE", &Config::authenticate, "", "none", "none|frames",
+            "frames: each message between nodes carries a signature, and a PE refuses those that "
+            "no other PE of the job sent; puts and gets by the NIC are not signed "
+            "(docs/SECURITY.md). The same on all PEs."},
     Setting{"WEFT_BOOTSTRAP", &Config::bootstrap, "", "auto",
             "auto|tcp|pmix|pmi|slurm|torchrun|single",
             "How PEs find each other; auto detects the launcher. single makes each process a job "
@@ -29,8 +37,14 @@ constexpr std::array kSettings{
             "The interfaces of those addresses, by name prefix: eth,ib. =eth0 is exactly that "
             "one, ^docker,virbr excludes those. Empty: all that are up, the loopback only if "
             "there is no other."},
-    Setting{"WEFT_BOOTSTRAP_TIMEOUT", &Config::bootstrap_timeout_s, "s", "60", "",
-            "How long init waits for all PEs before it names the missing ones."},
+    Setting{"WEFT_BOOTSTRAP_TIMEOUT",
+            &Config::bootstrap_timeout_s,
+            "s",
+            "60",
+            "",
+            "How long init waits for all PEs before it names the missing ones.",
+            {},
+            1},
     Setting{"WEFT_CHECK_COLLECTIVES", &Config::check_collectives, "", "auto", "auto|yes|no",
             "Python's collectives compare their arguments between the PEs before they begin, and "
             "raise weft.Mismatch if they differ: auto for CPU memory of teams that share memory, "
@@ -93,9 +107,15 @@ constexpr std::array kSettings{
     Setting{"WEFT_LOG_FILE", &Config::log_file, "", "", "",
             "File to which the log is appended; then only errors are also printed on stderr. %h "
             "stands for the host, %p for the process."},
+    Setting{
+        "WEFT_MOE_TIMEOUT", &Config::moe_timeout_s, "s", "0", "",
+        "How long a dispatch or combine waits for a rank, in MoE exchanges that are made without "
+        "a timeout of their own, and in the plugins for vLLM and SGLang. 0: 1800 until the first "
+        "has completed, 100 from then on."},
     Setting{"WEFT_NICS", &Config::nics, "", "", "",
-            "NICs or local addresses that may become rails, separated by commas; empty for all "
-            "that are up. Loopback is used only if it is named here or there is no other."},
+            "NICs, local addresses or networks (10.200.0.0/24) that may become rails, separated by "
+            "commas; empty for all that are up. Loopback is used only if it is named here or there "
+            "is no other."},
     Setting{"WEFT_NICS_SHARED", &Config::nics_shared, "", "no", "",
             "Every PE of a node opens all NICs, instead of dividing them among the PEs."},
     Setting{"WEFT_NODE_LOCAL", &Config::node_local, "", "mapped", "mapped|cma",
@@ -108,11 +128,24 @@ constexpr std::array kSettings{
             "What a PE does when another one has died: end its process, or report it, by "
             "WEFT_PEER_LOST (weft.PeerLost) from calls that need that PE. With report, weft-run "
             "lets the others continue."},
-    Setting{"WEFT_PE", &Config::pe, "", "-1", "", "This PE's number; set by weft-run."},
-    Setting{"WEFT_PEER_LOST_MS", &Config::peer_lost_ms, "ms", "5000", "",
-            "A peer that no rail has reached for this long is lost permanently."},
-    Setting{"WEFT_PE_COUNT", &Config::pe_count, "", "-1", "",
-            "The number of PEs; set by weft-run."},
+    Setting{
+        "WEFT_PE", &Config::pe, "", "-1", "", "This PE's number; set by weft-run.", {}, kAnyNumber},
+    Setting{"WEFT_PEER_LOST_MS",
+            &Config::peer_lost_ms,
+            "ms",
+            "5000",
+            "",
+            "A peer that no rail has reached for this long is lost permanently.",
+            {},
+            1},
+    Setting{"WEFT_PE_COUNT",
+            &Config::pe_count,
+            "",
+            "-1",
+            "",
+            "The number of PEs; set by weft-run.",
+            {},
+            kAnyNumber},
     Setting{"WEFT_PROGRESS_THREAD", &Config::progress_thread, "", "yes", "",
             "Run the progress thread; without it only calls into the library make progress."},
     Setting{"WEFT_PROVIDER", &Config::provider, "", "auto", "",
@@ -130,25 +163,49 @@ constexpr std::array kSettings{
             "How long signals and small data from other nodes wait for a GPU thread that waits "
             "in a Weft call; then Weft starts a kernel that applies them. If there was no such "
             "thread last time, the kernel starts at once."},
-    Setting{"WEFT_PUBLISH_BYTES_MAX", &Config::publish_bytes_max, "bytes", "-1", "",
+    Setting{"WEFT_PUBLISH_BYTES_MAX",
+            &Config::publish_bytes_max,
+            "bytes",
+            "-1",
+            "",
             "For tuning runs: collectives on one node copy data up to this size into a shared "
             "buffer, and read larger data in place; -1 for the table in "
-            "src/collectives/choice.hpp."},
-    Setting{"WEFT_RAIL_COUNT_MAX", &Config::rail_count_max, "", "32", "",
-            "Maximum number of rails that a PE opens, 1 to 32."},
+            "src/collectives/choice.hpp.",
+            {},
+            -1},
+    Setting{"WEFT_RAIL_COUNT_MAX",
+            &Config::rail_count_max,
+            "",
+            "32",
+            "",
+            "Maximum number of rails that a PE opens, 1 to 32.",
+            {},
+            1},
     Setting{"WEFT_RAIL_POLICY", &Config::rail_policy, "", kDefaultRailPolicy, "",
             "Which rail of this PE and which rail of the peer carry a piece; docs/PERFORMANCE.md "
             "compares them.",
             kRailPolicies},
-    Setting{"WEFT_RAIL_STALL_MS", &Config::rail_stall_ms, "ms", "400", "",
+    Setting{"WEFT_RAIL_STALL_MS",
+            &Config::rail_stall_ms,
+            "ms",
+            "400",
+            "",
             "A rail with outstanding operations that completes nothing for this long is checked, "
-            "and taken out of use if it is dead."},
+            "and taken out of use if it is dead.",
+            {},
+            1},
     Setting{"WEFT_RENDEZVOUS", &Config::rendezvous, "", "", "",
             "Where PEs meet: host:port or unix:/path; set by weft-run."},
     Setting{"WEFT_SPIN_US", &Config::spin_us, "us", "50", "",
             "How long a wait polls before it yields the core; 0 if PEs outnumber the cores."},
-    Setting{"WEFT_STRIPE_BYTES_MIN", &Config::stripe_bytes_min, "bytes", "16K", "",
-            "The smallest piece into which a large operation is split over rails."},
+    Setting{"WEFT_STRIPE_BYTES_MIN",
+            &Config::stripe_bytes_min,
+            "bytes",
+            "16K",
+            "",
+            "The smallest piece into which a large operation is split over rails.",
+            {},
+            1024},
     Setting{
         "WEFT_SYMMETRIC_GLOBALS", &Config::symmetric_globals, "", "auto", "auto|yes|no",
         "Whether the program's global and static variables are symmetric; auto: in programs that "
@@ -169,7 +226,18 @@ constexpr std::array<std::string_view, 4> kToolVariables{"WEFT_LAB", "WEFT_LAB_D
 [[noreturn]] void fail_value(const Setting& setting,
                              std::string_view value,
                              std::string_view want) {
-  fail(Status::InvalidArgument, "{}={}: {}", setting.name, value, want);
+  fail(Status::InvalidArgument, "{}={}: {}", setting.name, shown(value), want);
+}
+
+void check_characters(const Setting& setting, std::string_view value) {
+  if (value.ends_with('\r')) {
+    fail_value(setting, value,
+               "it ends with a carriage return: the script or file that sets it has line ends of "
+               "Windows; convert them (sed -i 's/\\r$//' FILE)");
+  }
+  if (shown(value) != value) {
+    fail_value(setting, value, "it has a control character");
+  }
 }
 
 std::vector<std::string_view> split_choices(std::string_view choices) {
@@ -207,18 +275,29 @@ std::int64_t parse_number(const Setting& setting, std::string_view value) {
                fmt::format("a whole number is wanted{}{}", setting.unit.empty() ? "" : ", in ",
                            setting.unit));
   }
+  // Times are multiplied and stored in 32 bits.
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (number < setting.least || (number > kMost && setting.least != kAnyNumber)) {
+    fail_value(setting, value, fmt::format("use {} to {}", setting.least, kMost));
+  }
   return number;
 }
 
 std::uint64_t parse_size(const Setting& setting, std::string_view value) {
+  std::uint64_t bytes = 0;
   try {
-    return parse_bytes(value);
+    bytes = parse_bytes(value);
   } catch (const Error& error) {
     fail_value(setting, value, error.what());
   }
+  if (bytes < static_cast<std::uint64_t>(setting.least)) {
+    fail_value(setting, value, fmt::format("at least {} is wanted", format_bytes(setting.least)));
+  }
+  return bytes;
 }
 
 void assign(Config& config, const Setting& setting, std::string_view value) {
+  check_characters(setting, value);
   check_choice(setting, value);
 
   struct Visitor {
@@ -316,7 +395,8 @@ std::string_view nearest_setting(std::string_view name) {
 std::string settings_markdown() {
   std::string text =
       "# Configuration\n\nGenerated from the table in `src/base/config.cpp` by `weft-info --env "
-      "--markdown`; do not edit.\nSizes take K, M, G (powers of 1024). An unknown `WEFT_` variable "
+      "--markdown`; do not edit.\nSizes take K, M, G, T (powers of 1024) and fractions (1.5G). An "
+      "unknown `WEFT_` variable "
       "is "
       "an error that names the nearest one.\n\n| variable | default | unit | values | what it does "
       "|\n|---|---|---|---|---|\n";

@@ -1,5 +1,6 @@
-// All configuration: one table, one struct. Read once at init from variables WEFT_*. An unknown variable is an error
-// that names the nearest known one. docs/ENV.md and `weft-info --env` are generated from the table.
+// All configuration: one table, one struct. Read once at init from variables WEFT_*. An unknown
+// variable is an error that names the nearest known one. docs/ENV.md and `weft-info --env` are
+// generated from the table.
 //
 // To add a setting: a field here, a row in config.cpp, `scripts/generate_docs`.
 #pragma once
@@ -59,11 +60,13 @@ struct Config {
   std::uint64_t eager_bytes_max = 0;
   std::int64_t rail_stall_ms = 0;
   std::int64_t peer_lost_ms = 0;
+  std::string authenticate;
   // Progress and waiting.
   bool progress_thread = true;
   std::int64_t spin_us = 0;
   std::int64_t timeout_s = 0;
   std::int64_t wait_report_s = 0;
+  std::int64_t moe_timeout_s = 0;
   // Diagnostics.
   std::int64_t publish_bytes_max = -1;
   std::string log;
@@ -87,6 +90,7 @@ struct Setting {
   std::string_view choices;        // "a|b|c", or "" if any value of the type is accepted
   std::string_view text;           // one sentence
   std::span<const Choice> explained{};  // replaces `choices`: each with its own sentence
+  std::int64_t least = 0;               // of a number or a size
 };
 
 // The accepted values; empty if any value of its type is accepted.
@@ -98,10 +102,12 @@ struct Setting {
 // Variables of the tools (weft-run, weft-lab), not of the library; known, never an error.
 [[nodiscard]] std::span<const std::string_view> tool_variables();
 
-// Reads an environment variable; empty if it is not set. Injected, so that tests need no process environment.
+// Reads an environment variable; empty if it is not set. Injected, so that tests need no process
+// environment.
 using Lookup = std::function<std::optional<std::string>(std::string_view)>;
 
-// Defaults, overridden by the variables. Throws Error (InvalidArgument) for a value that does not parse.
+// Defaults, overridden by the variables. Throws Error (InvalidArgument) for a value that does not
+// parse.
 [[nodiscard]] Config load_config(const Lookup& lookup);
 
 // Reads the process environment; throws for an unknown WEFT_ variable and names the nearest one.

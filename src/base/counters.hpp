@@ -1,8 +1,8 @@
-// The counters of each rail of a PE, in memory that other processes may read: a header, a block per rail, a table of
-// peers. docs/COUNTERS.md documents the same layout for readers.
+// The counters of each rail of a PE, in memory that other processes may read: a header, a block per
+// rail, a table of peers. docs/COUNTERS.md documents the same layout for readers.
 //
-// Written with relaxed stores; the rails' numbers under the transport's lock. A reader sees each number untorn, but not
-// all from the same moment. A change of the layout requires a new kVersion.
+// Written with relaxed stores; the rails' numbers under the transport's lock. A reader sees each
+// number untorn, but not all from the same moment. A change of the layout requires a new kVersion.
 #pragma once
 
 #include <array>
@@ -63,8 +63,9 @@ struct alignas(kCacheLineBytes) RailCounters {
   std::uint64_t rate_bits_per_s = 0;  // 0: unknown
   std::array<char, 32> provider{};
   std::uint64_t rx_message_bytes =
-      0;  // of rx_bytes: the part that the senders' put_bytes also count
-  std::array<char, 32> reserved{};
+      0;                      // of rx_bytes: the part that the senders' put_bytes also count
+  std::uint64_t refused = 0;  // messages whose signature is wrong
+  std::array<char, 24> reserved{};
 };
 
 // Traffic of this PE with one rail of one peer; a put generates no event at its target.
@@ -73,8 +74,8 @@ struct PeerRailCounters {
   std::uint64_t get_bytes = 0;
 };
 
-// The memory that a transport counts in: a block per local rail, and pe_count x stride entries for the rails of
-// peers.
+// The memory that a transport counts in: a block per local rail, and pe_count x stride entries for
+// the rails of peers.
 struct CounterBlocks {
   std::span<RailCounters> rails;
   std::span<PeerRailCounters> peers;
@@ -113,7 +114,8 @@ template <typename Integer>
           .warm = read_counter(from.warm),
           .rate_bits_per_s = from.rate_bits_per_s,
           .provider = from.provider,
-          .rx_message_bytes = read_counter(from.rx_message_bytes)};
+          .rx_message_bytes = read_counter(from.rx_message_bytes),
+          .refused = read_counter(from.refused)};
 }
 
 // The layout is a contract with programs that are built separately.
@@ -143,5 +145,6 @@ static_assert(offsetof(RailCounters, up) == 168 && offsetof(RailCounters, warm) 
 static_assert(offsetof(RailCounters, rate_bits_per_s) == 176);
 static_assert(offsetof(RailCounters, provider) == 184);
 static_assert(offsetof(RailCounters, rx_message_bytes) == 216);
+static_assert(offsetof(RailCounters, refused) == 224);
 
 }  // namespace weft

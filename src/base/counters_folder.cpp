@@ -57,7 +57,8 @@ bool is_dead_page(int folder, const std::string& name, std::int64_t pid) {
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
-  // Opened again, because the read position of a directory descriptor is shared with its duplicates.
+  // Opened again, because the read position of a directory descriptor is shared with its
+  // duplicates.
   const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(own < 0 ? nullptr : ::fdopendir(own),
                                                     &::closedir);

@@ -1,6 +1,6 @@
-// The folder of counter pages: the file names of pages, and the removal of pages of dead PEs. The folder is shared with
-// other users, so its contents are not trusted: links are not followed, and only plain files of this user are
-// opened.
+// The folder of counter pages: the file names of pages, and the removal of pages of dead PEs. The
+// folder is shared with other users, so its contents are not trusted: links are not followed, and
+// only plain files of this user are opened.
 //
 // Any thread, any process at any time.
 #pragma once
@@ -35,9 +35,9 @@ struct PageName {
 [[nodiscard]] std::optional<std::int64_t> pid_of_page(std::string_view file_name,
                                                       std::uint32_t uid);
 
-// The names of this user's pages whose process has ended, or whose process id now belongs to another process. A locked
-// page is never one of them: its process may run in a container, where the id has no meaning here. `folder` is an open
-// descriptor.
+// The names of this user's pages whose process has ended, or whose process id now belongs to
+// another process. A locked page is never one of them: its process may run in a container, where
+// the id has no meaning here. `folder` is an open descriptor.
 [[nodiscard]] std::vector<std::string> dead_pages(int folder);
 
 // Removes those pages. Returns their number.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/service_thread.hpp"
 #include "src/base/units.hpp"
 
 namespace weft {
@@ -21,14 +22,14 @@ namespace {
 
 constexpr int kBacklog = 128;
 
-struct Address {
+struct SocketAddress {
   sockaddr_un value{.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t bytes = 0;
 };
 
 // A first byte of 0 makes the name one of no file system.
-Address address_of(const std::string& name) {
-  Address address;
+SocketAddress address_of(const std::string& name) {
+  SocketAddress address;
   std::memcpy(address.value.sun_path + 1, name.data(), name.size());
   address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
@@ -51,9 +52,9 @@ bool is_own_user(int connection) {
 }
 
 // One byte with one descriptor, to be sent or received.
-class Message {
+class DescriptorMessage {
  public:
-  Message() {
+  DescriptorMessage() {
     header_.msg_iov = &bytes_;
     header_.msg_iovlen = 1;
     header_.msg_control = room_.data();
@@ -93,14 +94,14 @@ DescriptorOffer::DescriptorOffer(int descriptor)
       name_(random_name()),
       socket_(open_socket()),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
-  const Address address = address_of(name_);
+  const SocketAddress address = address_of(name_);
   if (stop_.get() < 0 || socket_.get() < 0 ||
       ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address.value), address.bytes) !=
           0 ||
       ::listen(socket_.get(), kBacklog) != 0) {
     fail(Status::Internal, "offering a descriptor to other processes: {}", errno_words(errno));
   }
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_service_thread([this] { serve(); });
 }
 
 DescriptorOffer::~DescriptorOffer() {
@@ -120,7 +121,7 @@ void DescriptorOffer::serve() {
     }
     const FileDescriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.get() >= 0 && is_own_user(connection.get())) {
-      Message message;
+      DescriptorMessage message;
       message.attach(descriptor_);
       static_cast<void>(::sendmsg(connection.get(), message.header(), MSG_NOSIGNAL));
     }
@@ -129,12 +130,12 @@ void DescriptorOffer::serve() {
 
 FileDescriptor take_offered(const std::string& name) {
   const FileDescriptor socket = open_socket();
-  const Address address = address_of(name);
+  const SocketAddress address = address_of(name);
   if (socket.get() < 0 || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.value),
                                     address.bytes) != 0) {
     return {};
   }
-  Message message;
+  DescriptorMessage message;
   const auto bytes = ::recvmsg(socket.get(), message.header(), MSG_CMSG_CLOEXEC);
   if (bytes == 0) {
     errno = EACCES;

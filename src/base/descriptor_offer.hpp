@@ -1,5 +1,6 @@
-// Passes a descriptor to other processes of this user on the machine, over a Unix socket whose name is in no file system.
-// No process needs the right to trace another for it. Processes in another network namespace do not see the name.
+// Passes a descriptor to other processes of this user on the machine, over a Unix socket whose name
+// is in no file system. No process needs the right to trace another for it. Processes in another
+// network namespace do not see the name.
 //
 // Any thread. Invariant: whoever takes the descriptor is of this user, as the kernel says.
 #pragma once
@@ -13,7 +14,8 @@ namespace weft {
 
 class DescriptorOffer {
  public:
-  // The descriptor stays the caller's, and open as long as this lives. Throws Error if there can be no socket.
+  // The descriptor stays the caller's, and open as long as this lives. Throws Error if there can be
+  // no socket.
   explicit DescriptorOffer(int descriptor);
   DescriptorOffer(const DescriptorOffer&) = delete;
   DescriptorOffer& operator=(const DescriptorOffer&) = delete;
@@ -32,7 +34,8 @@ class DescriptorOffer {
   std::thread thread_;   // last: starts when everything else is constructed
 };
 
-// A duplicate of the descriptor; negative, with errno set, if there is no such name here or it is another user's.
+// A duplicate of the descriptor; negative, with errno set, if there is no such name here or it is
+// another user's.
 [[nodiscard]] FileDescriptor take_offered(const std::string& name);
 
 }  // namespace weft

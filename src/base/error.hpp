@@ -1,5 +1,5 @@
-// Errors of the control path (init, allocate, register, connect): `weft::Error` contains the action, its object, the
-// native error text and a hint, in one line. Broken invariants abort.
+// Errors of the control path (init, allocate, register, connect): `weft::Error` contains the
+// action, its object, the native error text and a hint, in one line. Broken invariants abort.
 //
 // The data path does not use this file: it returns `Status` (base/status.hpp).
 #pragma once
@@ -50,7 +50,8 @@ namespace internal {
 
 }  // namespace weft
 
-// Checks an internal invariant: if it is broken, prints the condition and the state, then aborts. Never for user input.
+// Checks an internal invariant: if it is broken, prints the condition and the state, then aborts.
+// Never for user input.
 #define WEFT_CHECK(condition, ...)                                                              \
   do {                                                                                          \
     if (!(condition)) [[unlikely]] {                                                            \

@@ -1,5 +1,5 @@
-// A callable borrowed for the duration of one call: two words, no allocation. The data path uses it where a
-// std::function would allocate for a capture of more than two words.
+// A callable borrowed for the duration of one call: two words, no allocation. The data path uses it
+// where a std::function would allocate for a capture of more than two words.
 //
 // The callable must outlive the reference, so a parameter of this type is never stored.
 #pragma once

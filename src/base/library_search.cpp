@@ -9,6 +9,8 @@
 #include <glob.h>
 #include <link.h>
 
+#include "src/base/signal_handlers.hpp"
+
 namespace weft {
 namespace {
 
@@ -50,6 +52,7 @@ std::string loader_words(const std::string& candidate) {
 std::string try_candidate(const std::string& candidate,
                           const std::function<std::string(const OpenLibrary&)>& accept,
                           LibrarySearch& search) {
+  const SignalHandlersKept handlers;
   void* handle = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return loader_words(candidate);

@@ -1,5 +1,5 @@
-// Libraries that are opened at run time (dlopen(3)), because each site keeps its own: the search for one, and what was
-// refused on the way.
+// Libraries that are opened at run time (dlopen(3)), because each site keeps its own: the search
+// for one, and what was refused on the way.
 //
 // Control path; any thread. What has been opened stays open for the life of the process.
 #pragma once
@@ -17,8 +17,8 @@ class OpenLibrary {
  public:
   explicit OpenLibrary(void* handle) : handle_(handle) {}
 
-  // The address of a function; null if the library lacks it. With `version`, of that version of the symbol alone
-  // (dlvsym(3)): the newest may expect structures of another layout.
+  // The address of a function; null if the library lacks it. With `version`, of that version of the
+  // symbol alone (dlvsym(3)): the newest may expect structures of another layout.
   [[nodiscard]] void* find(const char* name, const char* version = nullptr) const;
 
   template <typename Function>
@@ -53,7 +53,8 @@ struct LibrarySearch {
   [[nodiscard]] bool has_found() const { return !file.empty(); }
 };
 
-// Opens candidates until `accept` returns an empty text; otherwise the text is the reason, and the candidate is closed.
+// Opens candidates until `accept` returns an empty text; otherwise the text is the reason, and the
+// candidate is closed.
 [[nodiscard]] LibrarySearch search_library(
     const LibraryQuestion& question, const std::function<std::string(const OpenLibrary&)>& accept);
 

@@ -1,8 +1,8 @@
-// The library's log: one line to stderr, prefixed with the PE. Control path and rare events only; the data path uses
-// counters instead (base/counters.hpp). Any thread may call.
+// The library's log: one line to stderr, prefixed with the PE. Control path and rare events only;
+// the data path uses counters instead (base/counters.hpp). Any thread may call.
 //
-// WEFT_LOG selects the level: error, warn (default), info, debug. Nothing is logged twice: the first function that
-// decides what an error means logs it; its callers do not.
+// WEFT_LOG selects the level: error, warn (default), info, debug. Nothing is logged twice: the
+// first function that decides what an error means logs it; its callers do not.
 #pragma once
 
 #include <string>
@@ -19,8 +19,9 @@ enum class Level { Error, Warn, Info, Debug };
 [[nodiscard]] Level parse_level(std::string_view name);
 
 void set_level(Level level);
-// From now on everything goes to this file, behind what it holds, and errors to stderr too; %h and %p in the name stand for
-// host and process. Empty: to stderr alone. Throws Error if the file cannot be written.
+// From now on everything goes to this file, behind what it holds, and errors to stderr too; %h and
+// %p in the name stand for host and process. Empty: to stderr alone. Throws Error if the file
+// cannot be written.
 void set_file(const std::string& name);
 // Prefix of this process's lines, for example "PE 3". Empty before init.
 void set_prefix(std::string_view prefix);

@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-// Parses and removes a hexadecimal number at the start of `text`, up to `separator` (or to the end, for '\0').
+// Parses and removes a hexadecimal number at the start of `text`, up to `separator` (or to the end,
+// for '\0').
 std::optional<std::uint32_t> take_number(std::string_view& text, char separator) {
   const std::size_t end = separator == '\0' ? text.size() : text.find(separator);
   if (end == std::string_view::npos) {

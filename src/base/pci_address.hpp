@@ -1,5 +1,5 @@
-// The location of a device on the PCI bus: "0000:59:00.0". The one name that libfabric, hwloc, CUDA and the kernel
-// share for a NIC or a GPU, so the layers use it to match devices.
+// The location of a device on the PCI bus: "0000:59:00.0". The one name that libfabric, hwloc, CUDA
+// and the kernel share for a NIC or a GPU, so the layers use it to match devices.
 // A plain value; pure functions, any thread.
 #pragma once
 

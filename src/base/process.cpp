@@ -35,7 +35,8 @@ std::optional<ProcessStat> read_process_stat(std::int64_t pid) {
 }
 
 bool is_process_alive(std::int64_t pid) {
-  // A pidfd distinguishes a zombie from a running process, which kill(pid, 0) does not (pidfd_open(2)).
+  // A pidfd distinguishes a zombie from a running process, which kill(pid, 0) does not
+  // (pidfd_open(2)).
   const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (descriptor < 0) {
     return errno == ESRCH ? false : ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;

@@ -1,7 +1,8 @@
-// The kernel's information about another process: whether it still runs, and the fields of /proc/PID/stat
-// (proc_pid_stat(5)).
+// The kernel's information about another process: whether it still runs, and the fields of
+// /proc/PID/stat (proc_pid_stat(5)).
 //
-// Any thread; nothing is cached. A process may exit while it is read: then the result is empty, not an error.
+// Any thread; nothing is cached. A process may exit while it is read: then the result is empty, not
+// an error.
 #pragma once
 
 #include <cstdint>

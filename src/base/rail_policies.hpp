@@ -1,6 +1,6 @@
-// The user-visible names of the rail policies. src/transport/rails/policies.cpp implements them and asserts that the
-// two tables agree. WEFT_RAIL_POLICY's errors, docs/ENV.md, `weft-info --env` and weft-top take names and
-// descriptions from here.
+// The user-visible names of the rail policies. src/transport/rails/policies.cpp implements them and
+// asserts that the two tables agree. WEFT_RAIL_POLICY's errors, docs/ENV.md, `weft-info --env` and
+// weft-top take names and descriptions from here.
 //
 // Constant; any thread.
 #pragma once

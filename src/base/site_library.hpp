@@ -1,7 +1,8 @@
-// One library of the site, opened at its first need and kept: its functions, as a structure of pointers.
+// One library of the site, opened at its first need and kept: its functions, as a structure of
+// pointers.
 //
-// Control path; any thread. An object is made once and never destroyed, because rails of static objects may outlive
-// everything else.
+// Control path; any thread. An object is made once and never destroyed, because rails of static
+// objects may outlive everything else.
 #pragma once
 
 #include <mutex>
@@ -27,8 +28,8 @@ class SiteLibrary {
 
   explicit SiteLibrary(const Kind& kind) : kind_(kind) {}
 
-  // Searches unless one has been found. `named` is the value of the setting. Throws Error (InvalidArgument) if it names
-  // another file than the one that is open.
+  // Searches unless one has been found. `named` is the value of the setting. Throws Error
+  // (InvalidArgument) if it names another file than the one that is open.
   [[nodiscard]] LibrarySearch open(const std::string& named) {
     const std::lock_guard lock(mutex_);
     if (!search_.has_found()) {

@@ -1,7 +1,7 @@
 // The result of a data-path call: no exception, no allocation, no text.
 //
-// `Again` is a normal result ("full, make progress and call again"), not an error. The values are those of
-// `weft_status` in weft/weft.h; a test compares them.
+// `Again` is a normal result ("full, make progress and call again"), not an error. The values are
+// those of `weft_status` in weft/weft.h; a test compares them.
 #pragma once
 
 #include <cstdint>

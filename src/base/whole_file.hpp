@@ -1,8 +1,8 @@
 // Reads a small file completely: for the kernel's files under /proc and /sys.
 //
-// Any thread; nothing is cached. Such a file may disappear at any time, also between open and read; read(2) then
-// returns ESRCH or ENODEV. A std::ifstream read through an iterator throws in that case, so files that describe
-// another process or a device are read with this.
+// Any thread; nothing is cached. Such a file may disappear at any time, also between open and read;
+// read(2) then returns ESRCH or ENODEV. A std::ifstream read through an iterator throws in that
+// case, so files that describe another process or a device are read with this.
 #pragma once
 
 #include <optional>

@@ -20,7 +20,8 @@ bool has_pmix_variables(const Lookup& lookup) {
   return lookup("PMIX_RANK").has_value() && lookup("PMIX_NAMESPACE").has_value();
 }
 
-// Why PMIx cannot be used, or nothing. A file that WEFT_LIBPMIX names has to serve: throws Error otherwise.
+// Why PMIx cannot be used, or nothing. A file that WEFT_LIBPMIX names has to serve: throws Error
+// otherwise.
 std::string pmix_trouble(const Config& config) {
   if (!pmix_is_built()) {
     return "this Weft was built without PMIx; build it with libpmix-dev";
@@ -48,7 +49,8 @@ void require_pmix(const Config& config, const Lookup& lookup) {
   }
 }
 
-// Launchers that cannot be joined as they are, with the variable that tells how many tasks they started.
+// Launchers that cannot be joined as they are, with the variable that tells how many tasks they
+// started.
 struct UnservedLauncher {
   std::string_view size_variable;
   std::string_view words;
@@ -92,8 +94,8 @@ void check_numbers(const Config& config) {
   }
 }
 
-// What weft-run sets, without the rendezvous: each process would be a job of one PE, and the job's result silently
-// wrong. PE 0 of 1 needs nobody to meet.
+// What weft-run sets, without the rendezvous: each process would be a job of one PE, and the job's
+// result silently wrong. PE 0 of 1 needs nobody to meet.
 void refuse_numbers_without_rendezvous(const Config& config) {
   constexpr std::string_view kRemedy =
       "start the PEs with weft-run, which sets all variables, or unset this one for a job of one "
@@ -122,8 +124,8 @@ Method choose_automatically(const Config& config, const Lookup& lookup) {
   if (!config.rendezvous.empty()) {
     return Method::Tcp;
   }
-  // Launchers nest, and the inner one's variables stand beside those of the outer: torchrun runs inside srun, and
-  // Hydra's and OpenMPI's daemons are tasks of a Slurm step.
+  // Launchers nest, and the inner one's variables stand beside those of the outer: torchrun runs
+  // inside srun, and Hydra's and OpenMPI's daemons are tasks of a Slurm step.
   if (lookup("TORCHELASTIC_RUN_ID") && has_torchrun_variables(lookup)) {
     return Method::Torchrun;
   }

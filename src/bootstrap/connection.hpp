@@ -1,5 +1,5 @@
-// One connection of the rendezvous, or of weft-run to an agent: reads complete frames from a non-blocking socket, and
-// queues frames to be written. Broadcast frames are shared, not copied.
+// One connection of the rendezvous, or of weft-run to an agent: reads complete frames from a
+// non-blocking socket, and queues frames to be written. Broadcast frames are shared, not copied.
 //
 // One owner thread. A broken socket is not an error here: receive() returns false.
 #pragma once
@@ -32,12 +32,12 @@ class Connection {
 
   [[nodiscard]] int output() const { return output_.is_open() ? output_.get() : input_.get(); }
 
-  // Reads the available bytes, up to 1 MiB. False if the other end has closed or the socket is broken; next_frame still
-  // returns frames that arrived before.
+  // Reads the available bytes, up to 1 MiB. False if the other end has closed or the socket is
+  // broken; next_frame still returns frames that arrived before.
   [[nodiscard]] bool receive();
 
   // Throws Error (InvalidArgument) if the other end uses a different protocol.
-  [[nodiscard]] std::optional<Frame> next_frame() { return reader_.next(); }
+  [[nodiscard]] std::optional<BootstrapFrame> next_frame() { return reader_.next(); }
 
   // Queues a frame and writes as much as the socket accepts.
   void send(SharedFrame frame);

@@ -38,10 +38,11 @@ void FrameReader::append(std::span<const std::byte> bytes) {
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
 }
 
-std::optional<Frame> FrameReader::next() {
+std::optional<BootstrapFrame> FrameReader::next() {
   const std::span rest = std::span(buffer_).subspan(begin_);
   if (rest.size() < kFrameHeaderBytes) {
-    // Detects a foreign protocol as soon as the bytes differ, without waiting for a whole header of 12 bytes.
+    // Detects a foreign protocol as soon as the bytes differ, without waiting for a whole header of
+    // 12 bytes.
     if (rest.size() >= 4 && load_little_endian(rest.first(4)) != kFrameMagic) {
       fail(Status::InvalidArgument, "these bytes are not Weft's protocol");
     }
@@ -69,8 +70,8 @@ std::optional<Frame> FrameReader::next() {
   }
   const std::span payload = rest.subspan(kFrameHeaderBytes, bytes);
   begin_ += kFrameHeaderBytes + bytes;
-  return Frame{static_cast<std::uint16_t>(load_little_endian(rest.subspan(6, 2))),
-               Blob(payload.begin(), payload.end())};
+  return BootstrapFrame{static_cast<std::uint16_t>(load_little_endian(rest.subspan(6, 2))),
+                        Blob(payload.begin(), payload.end())};
 }
 
 FieldWriter& FieldWriter::u32(std::uint32_t value) {

@@ -1,5 +1,5 @@
-// The messages between a PE and the rendezvous, and between weft-run and its agents: frames of {magic, version, type,
-// payload bytes}, all little-endian, with a limit on the payload.
+// The messages between a PE and the rendezvous, and between weft-run and its agents: frames of
+// {magic, version, type, payload bytes}, all little-endian, with a limit on the payload.
 //
 // Pure bytes, no sockets. A FrameReader belongs to one connection and one thread.
 #pragma once
@@ -18,10 +18,10 @@ namespace weft::bootstrap {
 
 inline constexpr std::uint32_t kFrameMagic = 0x54464557;  // "WEFT"
 // Incremented whenever a frame's meaning changes; both ends must have the same version.
-inline constexpr std::uint16_t kFrameVersion = 2;
+inline constexpr std::uint16_t kFrameVersion = 3;
 inline constexpr std::size_t kFrameHeaderBytes = 12;
 
-struct Frame {
+struct BootstrapFrame {
   std::uint16_t type = 0;
   Blob payload;
 };
@@ -38,9 +38,9 @@ class FrameReader {
 
   void append(std::span<const std::byte> bytes);
 
-  // The next complete frame, if available. Throws Error (InvalidArgument) if the stream is not Weft's protocol, has
-  // another version, or exceeds the limit.
-  [[nodiscard]] std::optional<Frame> next();
+  // The next complete frame, if available. Throws Error (InvalidArgument) if the stream is not
+  // Weft's protocol, has another version, or exceeds the limit.
+  [[nodiscard]] std::optional<BootstrapFrame> next();
 
  private:
   std::size_t payload_bytes_max_;
@@ -64,7 +64,8 @@ class FieldWriter {
   Blob bytes_;
 };
 
-// Reads the fields of a payload. Every call throws Error (InvalidArgument) if the payload is too short.
+// Reads the fields of a payload. Every call throws Error (InvalidArgument) if the payload is too
+// short.
 class FieldReader {
  public:
   explicit FieldReader(std::span<const std::byte> bytes) : rest_(bytes) {}

@@ -11,8 +11,8 @@
 namespace weft::bootstrap {
 namespace {
 
-// Members are destroyed in reverse order: the watch first, since from then on a closed connection is not a loss; then
-// this PE leaves; then the host waits for the others to leave.
+// Members are destroyed in reverse order: the watch first, since from then on a closed connection
+// is not a loss; then this PE leaves; then the host waits for the others to leave.
 class HostedBootstrap final : public Bootstrap {
  public:
   HostedBootstrap(const HostedJob& job, std::unique_ptr<RendezvousThread> host)
@@ -36,6 +36,8 @@ class HostedBootstrap final : public Bootstrap {
 
   [[nodiscard]] std::string_view name() const override { return client_.name(); }
 
+  [[nodiscard]] std::string_view secret() const override { return client_.secret(); }
+
   std::vector<Blob> allgather(std::span<const std::byte> mine) override {
     return client_.allgather(mine);
   }
@@ -53,6 +55,8 @@ class HostedBootstrap final : public Bootstrap {
       host_->await_rest(++rest_count_);
     }
   }
+
+  void give_up(std::string_view why) override { client_.give_up(why); }
 
   // May not return: the end that this PE announces comes back to it.
   void end_job(int status) override {
@@ -72,7 +76,8 @@ class HostedBootstrap final : public Bootstrap {
       return job.rendezvous;
     }
     const Address& bound = host->address();
-    // Without a host it is the loopback interface (getaddrinfo(3)), also in a container without /etc/hosts.
+    // Without a host it is the loopback interface (getaddrinfo(3)), also in a container without
+    // /etc/hosts.
     return bound.is_unix() ? bound : Address{.host = {}, .port = bound.port, .path = {}};
   }
 
@@ -112,7 +117,8 @@ HostedJob hosted_job(std::string_view name,
 }
 
 std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job) {
-  // Every interface: the name that the others know may resolve to a loopback address on its own host.
+  // Every interface: the name that the others know may resolve to a loopback address on its own
+  // host.
   const Address address{.host = {}, .port = job.rendezvous.port, .path = job.rendezvous.path};
   return std::make_unique<RendezvousThread>(address, server_options(job));
 }

@@ -1,8 +1,9 @@
-// A job whose rendezvous one of its own PEs hosts, because the launcher offers none: under torchrun, PMI and plain
-// srun, and with an explicit id.
+// A job whose rendezvous one of its own PEs hosts, because the launcher offers none: under
+// torchrun, PMI and plain srun, and with an explicit id.
 //
-// The hosting PE runs the rendezvous in a thread beside its own connection to it (rendezvous_thread.hpp). Launchers of
-// this kind do not end the other PEs in every case, so each PE watches the rendezvous (news_watch.hpp).
+// The hosting PE runs the rendezvous in a thread beside its own connection to it
+// (rendezvous_thread.hpp). Launchers of this kind do not end the other PEs in every case, so each
+// PE watches the rendezvous (news_watch.hpp).
 //
 // Threads: as Bootstrap.
 #pragma once
@@ -41,22 +42,24 @@ struct PlaceVariables {
   std::string_view pe_count;
 };
 
-// Name, time limit and place of this process; the rendezvous is for the caller to fill in. Throws Error
-// (InvalidArgument) if the variables do not fit together.
+// Name, time limit and place of this process; the rendezvous is for the caller to fill in. Throws
+// Error (InvalidArgument) if the variables do not fit together.
 [[nodiscard]] HostedJob hosted_job(std::string_view name,
                                    const Config& config,
                                    const LauncherVariables& variables,
                                    const PlaceVariables& place);
 
-// For the hosting PE: begins to listen at job.rendezvous, on every interface. Throws Error (a port in use, ...).
+// For the hosting PE: begins to listen at job.rendezvous, on every interface. Throws Error (a port
+// in use, ...).
 [[nodiscard]] std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job);
 
 // As above, on a socket that listens already.
 [[nodiscard]] std::unique_ptr<RendezvousThread> host_rendezvous(const HostedJob& job,
                                                                 Listener listener);
 
-// What the other PEs must know to join a job that this process hosts at job.rendezvous.port: the secret and as many of
-// this machine's addresses `hosts` (own_hosts) as fit into `bytes_max`. Text without blanks.
+// What the other PEs must know to join a job that this process hosts at job.rendezvous.port: the
+// secret and as many of this machine's addresses `hosts` (own_hosts) as fit into `bytes_max`. Text
+// without blanks.
 [[nodiscard]] std::string encode_invitation(const HostedJob& job,
                                             const std::vector<std::string>& hosts,
                                             std::size_t bytes_max);
@@ -64,7 +67,8 @@ struct PlaceVariables {
 // Sets secret, rendezvous and alternatives. Throws Error (InvalidArgument).
 void decode_invitation(std::string_view text, HostedJob& job);
 
-// Blocks until all PEs have joined. `host` is null except on the hosting PE. Throws as connect() does.
+// Blocks until all PEs have joined. `host` is null except on the hosting PE. Throws as connect()
+// does.
 [[nodiscard]] std::unique_ptr<Bootstrap> join_hosted(
     const HostedJob& job, std::unique_ptr<RendezvousThread> host = nullptr);
 

@@ -1,7 +1,8 @@
 // A job whose PEs are threads of one process, for tests.
 //
-// The group need not outlive its Bootstraps: each keeps the state it needs. Each Bootstrap belongs to one thread at a
-// time. If a PE's Bootstrap is destroyed (its thread threw), the others fail; none hangs.
+// The group need not outlive its Bootstraps: each keeps the state it needs. Each Bootstrap belongs
+// to one thread at a time. If a PE's Bootstrap is destroyed (its thread threw), the others fail;
+// none hangs.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Reads the variables that a launcher sets for its processes: one error for each way in which they can be wrong, which
-// names the variable and who should have set it.
+// Reads the variables that a launcher sets for its processes: one error for each way in which they
+// can be wrong, which names the variable and who should have set it.
 //
 // Any thread; the result depends only on the lookup.
 #pragma once

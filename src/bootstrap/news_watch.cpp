@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 
 #include "src/base/log.hpp"
+#include "src/base/service_thread.hpp"
 
 namespace weft::bootstrap {
 namespace {
@@ -30,7 +31,7 @@ NewsWatch::NewsWatch(TcpBootstrap& client, bool ends_when_peer_lost)
   if (!stop_.is_open()) {
     fail("eventfd failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_service_thread([this] { run(); });
 }
 
 NewsWatch::~NewsWatch() {

@@ -1,8 +1,10 @@
-// Detects, between a PE's calls, that the job has ended or cannot continue, and exits this process. For launchers that
-// do not terminate it themselves. A PE that computes for an hour makes no call that would report it. Where the program
-// asked for it (WEFT_ON_PEER_LOST=report), a job that cannot continue is one warning: the program's calls return PeerLost.
+// Detects, between a PE's calls, that the job has ended or cannot continue, and exits this process.
+// For launchers that do not terminate it themselves. A PE that computes for an hour makes no call
+// that would report it. Where the program asked for it (WEFT_ON_PEER_LOST=report), a job that
+// cannot continue is one warning: the program's calls return PeerLost.
 //
-// A thread of its own, asleep until the rendezvous sends something; the owner creates and destroys it.
+// A thread of its own, asleep until the rendezvous sends something; the owner creates and destroys
+// it.
 #pragma once
 
 #include <thread>

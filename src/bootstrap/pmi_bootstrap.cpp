@@ -16,14 +16,14 @@ constexpr std::string_view kHint =
     "with "
     "one of them, or unset WEFT_BOOTSTRAP";
 
-// The store lasts as long as the process, because PMI has one init for each. Destroyed at exit, which tells the
-// launcher how this process ended; a process that is killed says nothing.
-struct Session {
-  Session() = default;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+// The store lasts as long as the process, because PMI has one init for each. Destroyed at exit,
+// which tells the launcher how this process ended; a process that is killed says nothing.
+struct PmiSession {
+  PmiSession() = default;
+  PmiSession(const PmiSession&) = delete;
+  PmiSession& operator=(const PmiSession&) = delete;
 
-  ~Session() {
+  ~PmiSession() {
     if (store) {
       store->finish(has_failed ? 1 : 0);
     }
@@ -35,8 +35,8 @@ struct Session {
       false;  // others may wait for ever for a process that never comes: the launcher ends them
 };
 
-Session& session() {
-  static Session only;
+PmiSession& session() {
+  static PmiSession only;
   return only;
 }
 
@@ -72,7 +72,7 @@ std::unique_ptr<Bootstrap> connect_pmi(const Config& config, const Lookup& looku
   const LauncherVariables variables(lookup, kHint);
   HostedJob job = hosted_job("pmi", config, variables, {"PMI_RANK", "PMI_SIZE"});
   job.farewell = say_farewell;
-  Session& mine = session();
+  PmiSession& mine = session();
   if (!mine.store) {
     mine.store.emplace(static_cast<int>(variables.number("PMI_FD", kPesMax)), job.timeout);
   }

@@ -1,8 +1,9 @@
-// The key-value store of a launcher that speaks PMI-1 on the descriptor PMI_FD: `srun --mpi=pmi2`, and MPICH's Hydra
-// and what descends from it. No library is needed: requests and answers are lines of "name=value" words
-// (MPICH's "PMI v1 wire protocol").
+// The key-value store of a launcher that speaks PMI-1 on the descriptor PMI_FD: `srun --mpi=pmi2`,
+// and MPICH's Hydra and what descends from it. No library is needed: requests and answers are lines
+// of "name=value" words (MPICH's "PMI v1 wire protocol").
 //
-// One thread at a time. Every wait has the deadline given at construction, counted from the request.
+// One thread at a time. Every wait has the deadline given at construction, counted from the
+// request.
 #pragma once
 
 #include <chrono>
@@ -13,16 +14,18 @@ namespace weft::bootstrap {
 
 class PmiStore {
  public:
-  // `socket` belongs to the launcher and is not closed. Throws Error: InvalidArgument if it is not a socket or does not
-  // speak PMI-1, otherwise as the other calls: Timeout, or PeerLost if the launcher has closed it.
+  // `socket` belongs to the launcher and is not closed. Throws Error: InvalidArgument if it is not
+  // a socket or does not speak PMI-1, otherwise as the other calls: Timeout, or PeerLost if the
+  // launcher has closed it.
   PmiStore(int socket, std::chrono::milliseconds timeout);
   PmiStore(const PmiStore&) = delete;
   PmiStore& operator=(const PmiStore&) = delete;
   // As finish(0).
   ~PmiStore();
 
-  // Tells the launcher how this process ends: with 0 well, else so that the launcher shall end the others, too. The
-  // first call counts; after it the store is closed. Never blocks long, never throws.
+  // Tells the launcher how this process ends: with 0 well, else so that the launcher shall end the
+  // others, too. The first call counts; after it the store is closed. Never blocks long, never
+  // throws.
   void finish(int status);
 
   // A value is text without blanks and line ends, of at most value_bytes_max() bytes.
@@ -35,7 +38,8 @@ class PmiStore {
 
  private:
   void send_line(std::string_view line);
-  // Sends a line and returns the answer, which must be the command `awaited` without a failure code.
+  // Sends a line and returns the answer, which must be the command `awaited` without a failure
+  // code.
   std::string request(std::string_view line, std::string_view awaited);
   [[nodiscard]] std::string read_line(std::string_view awaited);
 

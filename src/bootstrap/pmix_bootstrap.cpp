@@ -90,18 +90,18 @@ constexpr std::chrono::seconds kAnswerLimit{1};
 // The search for missing PEs in all, because the launcher will not wait much longer.
 constexpr std::chrono::seconds kSearchLimit{5};
 
-// What a fence or a get that does not block came to. Its callback sets it on PMIx's own thread. Shared, because a
-// request that missed its deadline may still complete later.
-class Answer {
+// What a fence or a get that does not block came to. Its callback sets it on PMIx's own thread.
+// Shared, because a request that missed its deadline may still complete later.
+class PmixResult {
  public:
   // For the callback's data; take_over reclaims it.
-  static void* hand_over(const std::shared_ptr<Answer>& answer) {
-    return new std::shared_ptr<Answer>(answer);
+  static void* hand_over(const std::shared_ptr<PmixResult>& answer) {
+    return new std::shared_ptr<PmixResult>(answer);
   }
 
-  static std::shared_ptr<Answer> take_over(void* data) {
-    const std::unique_ptr<std::shared_ptr<Answer> > owned(
-        static_cast<std::shared_ptr<Answer>*>(data));
+  static std::shared_ptr<PmixResult> take_over(void* data) {
+    const std::unique_ptr<std::shared_ptr<PmixResult> > owned(
+        static_cast<std::shared_ptr<PmixResult>*>(data));
     return *owned;
   }
 
@@ -130,7 +130,7 @@ class Answer {
 };
 
 void fence_done(pmix_status_t code, void* data) {
-  Answer::take_over(data)->set(code);
+  PmixResult::take_over(data)->set(code);
 }
 
 void get_done(pmix_status_t code, pmix_value_t* value, void* data) {
@@ -139,7 +139,7 @@ void get_done(pmix_status_t code, pmix_value_t* value, void* data) {
     const auto bytes = std::as_bytes(std::span(value->data.bo.bytes, value->data.bo.size));
     blob.assign(bytes.begin(), bytes.end());
   }
-  Answer::take_over(data)->set(code, std::move(blob));
+  PmixResult::take_over(data)->set(code, std::move(blob));
 }
 
 class PmixBootstrap final : public Bootstrap {
@@ -200,16 +200,16 @@ PmixBootstrap::PmixBootstrap(std::chrono::seconds timeout) : timeout_(timeout) {
 }
 
 PmixBootstrap::~PmixBootstrap() {
-  // PMIx_Finalize is a barrier with OpenMPI's server unless disabled; after a failure it would hang until the launcher
-  // kills the job.
+  // PMIx_Finalize is a barrier with OpenMPI's server unless disabled; after a failure it would hang
+  // until the launcher kills the job.
   bool waits = false;
   pmix_info_t info{};
   set(info, PMIX_EMBED_BARRIER, waits);
   static_cast<void>(pmix_library().finalize(&info, 1));
 }
 
-// A barrier fetches nothing: a PE that has passed the job's last one may be gone, and OpenPMIx's server (5.0) then never
-// answers for it.
+// A barrier fetches nothing: a PE that has passed the job's last one may be gone, and OpenPMIx's
+// server (5.0) then never answers for it.
 std::string PmixBootstrap::meet(std::span<const std::byte> mine) {
   if (has_failed_) {
     fail(Status::PeerLost, "an earlier PMIx fence failed, so the PEs no longer agree");
@@ -242,8 +242,8 @@ void PmixBootstrap::publish(const std::string& key, std::span<const std::byte> m
   check(pmix_library().commit(), "PMIx_Commit");
 }
 
-// Uses the non-blocking form with its own deadline: OpenMPI 4.1's server ignores PMIX_TIMEOUT in a fence (seen with
-// Debian 12's), others honor it.
+// Uses the non-blocking form with its own deadline: OpenMPI 4.1's server ignores PMIX_TIMEOUT in a
+// fence (seen with Debian 12's), others honor it.
 pmix_status_t PmixBootstrap::try_fence() const {
   bool collects = true;
   int seconds = static_cast<int>(timeout_.count());
@@ -251,12 +251,12 @@ pmix_status_t PmixBootstrap::try_fence() const {
   set(info[0], PMIX_COLLECT_DATA, collects);
   set(info[1], PMIX_TIMEOUT, seconds);
   const pmix_proc_t job = process(self_, PMIX_RANK_WILDCARD);
-  const auto answer = std::make_shared<Answer>();
-  void* data = Answer::hand_over(answer);
+  const auto answer = std::make_shared<PmixResult>();
+  void* data = PmixResult::hand_over(answer);
   const pmix_status_t begun =
       pmix_library().fence_nb(&job, 1, info.data(), info.size(), fence_done, data);
   if (begun != PMIX_SUCCESS) {
-    static_cast<void>(Answer::take_over(data));  // PMIx makes no callback
+    static_cast<void>(PmixResult::take_over(data));  // PMIx makes no callback
     return begun == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : begun;
   }
   return answer->wait_until(Clock::now() + timeout_);
@@ -273,7 +273,8 @@ void PmixBootstrap::fence(const std::string& key) {
     fail(Status::Timeout, "{} did not come within {}", pes.empty() ? "some PEs" : format_pes(pes),
          format_seconds(timeout_.count() * 1000));
   }
-  // Servers report a lost process with various codes: PARTIAL SUCCESS (OpenMPI), UNPACK-PAST-END (Slurm).
+  // Servers report a lost process with various codes: PARTIAL SUCCESS (OpenMPI), UNPACK-PAST-END
+  // (Slurm).
   fail(Status::PeerLost, "{} {} lost (PMIx_Fence: {}); is this process still under its launcher?",
        pes.empty() ? "a PE" : format_pes(pes), pes.size() > 1 ? "are" : "is",
        pmix_library().error_string(code));
@@ -308,8 +309,8 @@ Blob PmixBootstrap::fetch(const std::string& key, Pe pe) {
        pmix_library().error_string(code));
 }
 
-// Uses the non-blocking form with its own deadline, too: Slurm's server (22.05) ignores PMIX_TIMEOUT of a get whose
-// node's step daemon has ended.
+// Uses the non-blocking form with its own deadline, too: Slurm's server (22.05) ignores
+// PMIX_TIMEOUT of a get whose node's step daemon has ended.
 pmix_status_t PmixBootstrap::get(const std::string& key,
                                  Pe pe,
                                  std::chrono::seconds limit,
@@ -318,12 +319,12 @@ pmix_status_t PmixBootstrap::get(const std::string& key,
   pmix_info_t info{};
   set(info, PMIX_TIMEOUT, seconds);
   const pmix_proc_t peer = process(self_, pe.value);
-  const auto answer = std::make_shared<Answer>();
-  void* data = Answer::hand_over(answer);
+  const auto answer = std::make_shared<PmixResult>();
+  void* data = PmixResult::hand_over(answer);
   if (const pmix_status_t begun =
           pmix_library().get_nb(&peer, key.c_str(), &info, 1, get_done, data);
       begun != PMIX_SUCCESS) {
-    static_cast<void>(Answer::take_over(data));
+    static_cast<void>(PmixResult::take_over(data));
     return begun;
   }
   const pmix_status_t code = answer->wait_until(Clock::now() + limit);

@@ -1,5 +1,5 @@
-// libpmix, opened at run time and only under a launcher that offers PMIx: a program in a container or from a wheel runs
-// without it.
+// libpmix, opened at run time and only under a launcher that offers PMIx: a program in a container
+// or from a wheel runs without it.
 //
 // Control path; any thread.
 // Private to this folder, but for what pmix_bootstrap.hpp tells of it. Only where pmix.h was found.
@@ -11,7 +11,8 @@
 
 namespace weft::bootstrap {
 
-// The functions that Weft calls. What later versions add, and what are macros in earlier ones, is not among them.
+// The functions that Weft calls. What later versions add, and what are macros in earlier ones, is
+// not among them.
 struct PmixLibrary {
   decltype(&::PMIx_Init) init = nullptr;
   decltype(&::PMIx_Finalize) finalize = nullptr;

@@ -1,5 +1,5 @@
-// The messages between a PE and the rendezvous, and the proofs by which both show that they know the job's secret.
-// Pure; any thread.
+// The messages between a PE and the rendezvous, and the proofs by which both show that they know
+// the job's secret. Pure; any thread.
 //
 //   PE                                  rendezvous
 //      <- Challenge {server's nonce}            on connecting
@@ -8,17 +8,21 @@
 //      <- Start                                 when every PE has joined
 //      -> Gather {round, blob}                  any number of rounds, 1, 2, ...
 //      <- Gathered {round, blobs of all}
-//      -> Rest                                  its job has ended; until its next Gather, closing is leaving
-//      -> Leave                                 before it closes; closing without it or Rest means death
+//      -> Rest                                  its job has ended; until its next Gather,
+//                                               closing is leaving
+//      -> Leave {why}                           before it closes; closing without it or Rest means
+//                                               death. "why" is empty unless the PE could not
+//                                               start
 //      <- Abort {status, why}                   at any time: the job cannot continue
-//      <- Lost {PE}                             before Abort, and for every further one, where PEs go on then
+//      <- Lost {PE}                             before Abort, and for every further one,
+//                                               where PEs go on then
 //      -> End {status}                          at any time: all PEs are to terminate
 //      <- End {status}                          to all, before the launcher terminates them
 //      <- Leave                                 the host sends no more; its closing is not a loss
 //
-// Both proofs cover both nonces, so neither can be replayed, and the secret is never transmitted. Frames after the
-// handshake are neither signed nor encrypted: anyone who can read the job's network sees addresses and keys, as with
-// MPI.
+// Both proofs cover both nonces, so neither can be replayed, and the secret is never transmitted.
+// Frames after the handshake are neither signed nor encrypted: anyone who can read the job's
+// network sees addresses and keys, as with MPI.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +67,8 @@ struct Handshake {
 [[nodiscard]] Digest client_proof(std::string_view secret, const Handshake& handshake);
 [[nodiscard]] Digest server_proof(std::string_view secret, const Handshake& handshake);
 
-// Packs all PEs' blobs into one payload, and unpacks them. unpack throws Error (InvalidArgument) for invalid input.
+// Packs all PEs' blobs into one payload, and unpacks them. unpack throws Error (InvalidArgument)
+// for invalid input.
 [[nodiscard]] Blob pack_blobs(std::span<const Blob> blobs);
 [[nodiscard]] std::vector<Blob> unpack_blobs(std::span<const std::byte> packed);
 

@@ -50,6 +50,10 @@ std::string RendezvousJob::reason_to_refuse(Pe pe, std::uint32_t pe_count) const
   return {};
 }
 
+bool RendezvousJob::has_any_joined() const {
+  return std::ranges::any_of(members_, &Member::has_joined);
+}
+
 void RendezvousJob::join(Pe pe) {
   members_[pe.value].has_joined = true;
   if (end_status_) {
@@ -63,9 +67,11 @@ void RendezvousJob::join(Pe pe) {
   arrive(pe, {});
 }
 
-void RendezvousJob::handle(Pe pe, const Frame& frame) {
+void RendezvousJob::handle(Pe pe, const BootstrapFrame& frame) {
   if (frame.type == static_cast<std::uint16_t>(Message::Leave)) {
     members_[pe.value].has_left = true;
+    const std::span why(frame.payload);
+    members_[pe.value].why_left = {reinterpret_cast<const char*>(why.data()), why.size()};
     check_absent();
     return;
   }
@@ -155,8 +161,10 @@ void RendezvousJob::check_absent() {
     const Member& member = members_[pe.value];
     if (member.has_left) {
       fail_all(Status::PeerLost,
-               fmt::format("PE {} has left the job (it finalized) while {} of {} wait for it",
-                           pe.value, arrived_count_, options_.pe_count));
+               fmt::format("PE {} has left the job ({}) while {} of {} wait for it", pe.value,
+                           member.why_left.empty() ? std::string("it finalized")
+                                                   : "it could not start: " + member.why_left,
+                           arrived_count_, options_.pe_count));
       return;
     }
     if (!member.has_joined && !member.exit.empty()) {

@@ -1,8 +1,9 @@
-// One job as its rendezvous sees it: which PEs have joined, the rounds in which their blobs are gathered, and how the
-// job ended. It knows no sockets: messages come in through join and handle, and leave through a function.
+// One job as its rendezvous sees it: which PEs have joined, the rounds in which their blobs are
+// gathered, and how the job ended. It knows no sockets: messages come in through join and handle,
+// and leave through a function.
 //
-// A job fails once and permanently; every PE is told the reason, and the host's own PE last, since that may end the
-// rendezvous.
+// A job fails once and permanently; every PE is told the reason, and the host's own PE last, since
+// that may end the rendezvous.
 //
 // One owner thread, that of the RendezvousServer.
 #pragma once
@@ -39,17 +40,18 @@ class RendezvousJob {
 
   RendezvousJob(Options options, Tell tell);
 
-  // Why the PE may not join; empty if it may. `pe_count` is the size of the job that it was started for.
+  // Why the PE may not join; empty if it may. `pe_count` is the size of the job that it was started
+  // for.
   [[nodiscard]] std::string reason_to_refuse(Pe pe, std::uint32_t pe_count) const;
   // The PE is connected and authenticated.
   void join(Pe pe);
   // A frame of a PE that has joined. Throws Error (InvalidArgument) if it violates the protocol.
-  void handle(Pe pe, const Frame& frame);
+  void handle(Pe pe, const BootstrapFrame& frame);
   // The PE's connection closed; it is lost unless it rests or has left.
   void note_closed(Pe pe);
 
-  // The launcher saw this PE's process exit: if it had not joined, it will not join any more. `how` completes
-  // "PE 3 ...", for example "exited with status 0".
+  // The launcher saw this PE's process exit: if it had not joined, it will not join any more. `how`
+  // completes "PE 3 ...", for example "exited with status 0".
   void note_exit(Pe pe, const std::string& how);
   // The host stops serving: remaining PEs must not treat its closing as a loss.
   void say_goodbye();
@@ -63,8 +65,12 @@ class RendezvousJob {
   [[nodiscard]] Clock::time_point deadline() const;
   // When check_deadline has something to do; max() if never.
   [[nodiscard]] Clock::time_point next_check() const;
-  // Fails the round if its deadline has passed; the error names the missing PEs. Before that, once, after 10 s: logs them.
+  // Fails the round if its deadline has passed; the error names the missing PEs. Before that, once,
+  // after 10 s: logs them.
   void check_deadline(Clock::time_point now);
+
+  // Whether any PE has ever joined.
+  [[nodiscard]] bool has_any_joined() const;
 
   // The PE whose loss broke the job, as far as the rendezvous knows.
   [[nodiscard]] std::optional<Pe> first_lost() const { return first_lost_; }
@@ -72,7 +78,8 @@ class RendezvousJob {
   // Why the job cannot continue; empty while it can.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
-  // The status that a PE that ended the whole job (Bootstrap::end_job) wants the launcher to return.
+  // The status that a PE that ended the whole job (Bootstrap::end_job) wants the launcher to
+  // return.
   [[nodiscard]] std::optional<int> end_status() const { return end_status_; }
 
  private:
@@ -81,7 +88,8 @@ class RendezvousJob {
     bool has_left = false;
     bool is_resting = false;
     std::uint32_t rest_count = 0;
-    std::string exit;  // how its process exited, if the launcher reported it
+    std::string why_left;  // empty: it has finalized
+    std::string exit;      // how its process exited, if the launcher reported it
   };
 
   [[nodiscard]] bool has_ended() const { return failure_.has_value() || end_status_.has_value(); }

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 
 #include "src/base/log.hpp"
+#include "src/base/open_files.hpp"
 #include "src/bootstrap/frame.hpp"
 
 namespace weft::bootstrap {
@@ -16,6 +17,10 @@ namespace {
 
 // The most connections, beyond the job's own, that may be waiting to authenticate.
 constexpr std::size_t kStrangersMax = 64;
+// Beside the PEs' connections: what the process opens meanwhile.
+constexpr std::uint64_t kOtherFiles = 8;
+// How long to wait for a free descriptor before the next attempt to accept.
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
 timespec to_timespec(std::chrono::nanoseconds time) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
@@ -48,8 +53,12 @@ RendezvousServer::RendezvousServer(Listener listener, Options options)
            [this](Pe pe, const SharedFrame& frame) { tell(pe, frame); }) {
   WEFT_CHECK(options_.pe_count > 0, "a rendezvous for no PE");
   if (!epoll_.is_open() || !timer_.is_open()) {
-    fail("epoll_create1 or timerfd_create failed: {}; raise the limit of open files (ulimit -n)",
-         errno_words(errno));
+    fail("epoll_create1 or timerfd_create failed: {}; {}", errno_words(errno),
+         open_files_hint(options_.pe_count + kOtherFiles));
+  }
+  if (!has_room_for_open_files(options_.pe_count + kOtherFiles)) {
+    fail("the rendezvous of {} PEs needs a connection to each: {}", options_.pe_count,
+         open_files_hint(options_.pe_count + kOtherFiles));
   }
   watch(listener_.socket.get(), EPOLLIN, EPOLL_CTL_ADD);
   watch(timer_.get(), EPOLLIN, EPOLL_CTL_ADD);
@@ -89,11 +98,27 @@ void RendezvousServer::accept_all() {
     if (socket.is_open()) {
       add_client(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE) {
-      drop_oldest_stranger();  // makes room for the next one; PEs themselves are never dropped
+      pause_accepting(errno);
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
+  }
+}
+
+// A connection that cannot be accepted waits in the kernel's queue. One that was accepted and has
+// not authenticated may be a PE's, so none is dropped before its time is over.
+void RendezvousServer::pause_accepting(int error) {
+  accept_again_ = Clock::now() + kAcceptPause;
+  watch(listener_.socket.get(), 0, EPOLL_CTL_MOD);
+  if (!has_paused_) {
+    has_paused_ = true;
+    log::warn(
+        "the rendezvous at {} cannot accept another connection now: {}; {} are open, for {} PEs; "
+        "{}",
+        to_string(address()), errno_words(error), clients_.size(), options_.pe_count,
+        error == EMFILE ? open_files_hint(options_.pe_count + kOtherFiles)
+                        : "the whole system's limit is fs.file-max");
   }
 }
 
@@ -194,7 +219,7 @@ void RendezvousServer::lose(int fd) {
 
 void RendezvousServer::handle_frames(Client& client) {
   while (!client.is_refused) {
-    std::optional<Frame> frame = client.connection.next_frame();
+    std::optional<BootstrapFrame> frame = client.connection.next_frame();
     if (!frame) {
       return;
     }
@@ -206,7 +231,7 @@ void RendezvousServer::handle_frames(Client& client) {
   }
 }
 
-void RendezvousServer::handle_hello(Client& client, const Frame& frame) {
+void RendezvousServer::handle_hello(Client& client, const BootstrapFrame& frame) {
   if (frame.type != static_cast<std::uint16_t>(Message::Hello)) {
     fail(Status::InvalidArgument, "it did not begin with who it is");
   }
@@ -218,7 +243,8 @@ void RendezvousServer::handle_hello(Client& client, const Frame& frame) {
   handshake.client_nonce = to_digest(fields.raw(sizeof(Digest)));
   const std::span proof = fields.raw(sizeof(Digest));
   if (!equal_in_constant_time(proof, client_proof(options_.secret, handshake))) {
-    // The client is told, because it may be a PE with the wrong environment; an attacker learns nothing new.
+    // The client is told, because it may be a PE with the wrong environment; an attacker learns
+    // nothing new.
     send(client, frame_of(Message::Refused,
                           FieldWriter().text("wrong job secret (WEFT_JOB_SECRET)").bytes()));
     fail(Status::InvalidArgument, "wrong job secret");
@@ -259,6 +285,10 @@ void RendezvousServer::check_deadlines() {
     turn_away(fd, fmt::format("it said nothing valid for {}",
                               format_seconds(options_.handshake_timeout.count())));
   }
+  if (accept_again_ && *accept_again_ <= now) {
+    accept_again_.reset();
+    watch(listener_.socket.get(), EPOLLIN, EPOLL_CTL_MOD);
+  }
   job_.check_deadline(now);
 }
 
@@ -269,7 +299,7 @@ void RendezvousServer::arm_timer() {
       next = std::min(next, client->deadline);
     }
   }
-  next = std::min(next, job_.next_check());
+  next = std::min({next, job_.next_check(), accept_again_.value_or(next)});
   itimerspec when{};  // zero disarms; setting an armed timer also clears its readability
   if (next != Clock::time_point::max()) {
     // steady_clock is CLOCK_MONOTONIC; at least 1 ns, as 0 would disarm.

@@ -1,9 +1,9 @@
-// The rendezvous of a job's PEs: accepts their connections, authenticates them and passes their messages to the
-// RendezvousJob, which gathers a blob from each and sends all of them to each. weft-run hosts it, or a PE
-// (hosted.hpp).
+// The rendezvous of a job's PEs: accepts their connections, authenticates them and passes their
+// messages to the RendezvousJob, which gathers a blob from each and sends all of them to each.
+// weft-run hosts it, or a PE (hosted.hpp).
 //
-// One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per server.
-// Unauthenticated clients are rejected.
+// One owner thread, no thread of its own: the owner polls event_fd() and calls serve(). One job per
+// server. Unauthenticated clients are rejected.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,8 @@ class RendezvousServer {
     std::string secret;
     // From the first PE of a round to the last; on timeout the error names the missing ones.
     std::chrono::milliseconds timeout{60'000};
-    // The PE that runs in this process, if any. It is notified of an end last, since it may end the rendezvous.
+    // The PE that runs in this process, if any. It is notified of an end last, since it may end the
+    // rendezvous.
     std::optional<Pe> host;
     // As RendezvousJob's.
     bool announces_losses = false;
@@ -39,7 +40,7 @@ class RendezvousServer {
     std::chrono::milliseconds handshake_timeout{10'000};
   };
 
-  // Listens. Throws Error (a port in use, ...).
+  // Listens. Throws Error (a port in use, a limit of open files below the number of PEs, ...).
   RendezvousServer(const Address& address, Options options);
   // Takes a socket that listens already.
   RendezvousServer(Listener listener, Options options);
@@ -50,7 +51,8 @@ class RendezvousServer {
   // Readable when serve() has something to do, deadlines included. For the owner's poll.
   [[nodiscard]] int event_fd() const { return epoll_.get(); }
 
-  // Handles ready events; waits for them up to `wait`. Throws Error only if the kernel returns an error.
+  // Handles ready events; waits for them up to `wait`. Throws Error only if the kernel returns an
+  // error.
   void serve(std::chrono::milliseconds wait);
 
   // What the host knows better than the connections, and how the job stands.
@@ -80,6 +82,7 @@ class RendezvousServer {
   // Connections.
   void watch(int fd, std::uint32_t events, int operation);
   void accept_all();
+  void pause_accepting(int error);
   void add_client(FileDescriptor socket);
   void drop_oldest_stranger();
   void handle_client(int fd, std::uint32_t events);
@@ -90,7 +93,7 @@ class RendezvousServer {
 
   // Messages.
   void handle_frames(Client& client);
-  void handle_hello(Client& client, const Frame& frame);
+  void handle_hello(Client& client, const BootstrapFrame& frame);
   void refuse(Client& client, const std::string& why);
   // Sends to the PE, if it is connected.
   void tell(Pe pe, const SharedFrame& frame);
@@ -107,6 +110,8 @@ class RendezvousServer {
   std::vector<Client*> joined_;  // by PE; null: not connected
   RendezvousJob job_;
   std::uint64_t stranger_count_ = 0;
+  std::optional<Clock::time_point> accept_again_;  // no descriptor was free
+  bool has_paused_ = false;                        // which has been said
 };
 
 }  // namespace weft::bootstrap

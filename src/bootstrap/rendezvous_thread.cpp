@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "src/base/log.hpp"
+#include "src/base/service_thread.hpp"
 
 namespace weft::bootstrap {
 namespace {
@@ -26,7 +27,7 @@ RendezvousThread::RendezvousThread(Listener listener, RendezvousServer::Options 
   if (!stop_.is_open()) {
     fail("eventfd failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
   }
-  thread_ = std::thread([this] {
+  thread_ = start_service_thread([this] {
     try {
       run();
     } catch (const Error& error) {  // PEs see the connection close and report it

@@ -22,14 +22,14 @@ class RendezvousThread {
   RendezvousThread(Listener listener, RendezvousServer::Options options);
   RendezvousThread(const RendezvousThread&) = delete;
   RendezvousThread& operator=(const RendezvousThread&) = delete;
-  // Continues until all PEs rest or have closed their connections, 5 s at most: the last answer may still be in
-  // flight.
+  // Continues until all PEs rest or have closed their connections, 5 s at most: the last answer may
+  // still be in flight.
   ~RendezvousThread();
 
   [[nodiscard]] const Address& address() const { return address_; }
 
-  // Returns when every PE that is still there has come to rest `count` times, after 5 s at the latest: until then they
-  // would take this process's exit for a loss.
+  // Returns when every PE that is still there has come to rest `count` times, after 5 s at the
+  // latest: until then they would take this process's exit for a loss.
   void await_rest(std::uint32_t count);
 
  private:

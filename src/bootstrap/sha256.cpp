@@ -53,7 +53,8 @@ std::string to_hex(std::span<const std::byte> bytes) {
 
 Digest random_digest() {
   Digest bytes{};
-  // The kernel's own: an error is ours to report. Requests of up to 256 bytes are never cut short (getrandom(2)).
+  // The kernel's own: an error is ours to report. Requests of up to 256 bytes are never cut short
+  // (getrandom(2)).
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     fail("getrandom of {} bytes failed: {}", bytes.size(), errno_words(errno));
   }

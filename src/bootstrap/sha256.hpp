@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for the rendezvous' challenge and response: libsodium's.
+// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for the rendezvous' challenge and response:
+// libsodium's.
 //
 // Threads: any.
 // Errors: random_digest throws Error; the others have none.

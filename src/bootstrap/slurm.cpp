@@ -14,12 +14,13 @@ namespace {
 constexpr std::string_view kHint =
     "srun sets it for each task; start this program with srun, or unset WEFT_BOOTSTRAP";
 
-// Below the ports that Linux hands out by itself (32768 and up, ip(7)), above those of common services.
+// Below the ports that Linux hands out by itself (32768 and up, ip(7)), above those of common
+// services.
 constexpr std::uint32_t kPortFirst = 16'384;
 constexpr std::uint32_t kPortCount = 16'384;
 
-// The same for all tasks of a step. Not a secret: it separates steps that could meet by accident. The restart count
-// keeps a task of a job's earlier attempt out.
+// The same for all tasks of a step. Not a secret: it separates steps that could meet by accident.
+// The restart count keeps a task of a job's earlier attempt out.
 Digest step_digest(const Lookup& lookup) {
   FieldWriter fields;
   for (const std::string_view name :

@@ -12,11 +12,12 @@
 
 namespace weft::bootstrap {
 
-// In the order of the text; leading zeros stay. Throws Error (InvalidArgument) for what is not such a list, and for
-// more than 65536 names.
+// In the order of the text; leading zeros stay. Throws Error (InvalidArgument) for what is not such
+// a list, and for more than 65536 names.
 [[nodiscard]] std::vector<std::string> expand_host_list(std::string_view text);
 
-// "2(x3),1" -> 2, 2, 2, 1. Throws Error (InvalidArgument) for what is not such a list, and for more than 65536 hosts.
+// "2(x3),1" -> 2, 2, 2, 1. Throws Error (InvalidArgument) for what is not such a list, and for more
+// than 65536 hosts.
 [[nodiscard]] std::vector<std::uint32_t> expand_tasks_per_node(std::string_view text);
 
 }  // namespace weft::bootstrap

@@ -97,7 +97,8 @@ void set_option(int socket, int level, int name, int value) {
 void prepare_tcp(int socket) {
   // Without it, two small frames in a row cost 40 ms: Nagle's algorithm waits for a delayed ACK.
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  // A host that loses power sends nothing, and connections here may be idle for hours. tcp(7): 10 s + 4 x 5 s.
+  // A host that loses power sends nothing, and connections here may be idle for hours. tcp(7): 10 s
+  // + 4 x 5 s.
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
@@ -238,7 +239,8 @@ std::string describe(std::span<const Address> addresses) {
   return text;
 }
 
-// Empty for what is no address of IPv4 or IPv6, and for link-local ones, which mean something else on each host.
+// Empty for what is no address of IPv4 or IPv6, and for link-local ones, which mean something else
+// on each host.
 std::string numeric_host(const sockaddr& name) {
   socklen_t size = 0;
   if (name.sa_family == AF_INET) {

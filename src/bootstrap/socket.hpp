@@ -1,11 +1,13 @@
-// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any free port. A path that
-// begins with '@' is a name in Linux's abstract namespace (unix(7)): it is not a file, and vanishes with its owner.
+// Stream sockets by address: "host:port", "[::1]:port" or "unix:/path". Port 0 means any free port.
+// A path that begins with '@' is a name in Linux's abstract namespace (unix(7)): it is not a file,
+// and vanishes with its owner.
 //
-// The two ends of a unix socket must belong to one user: a connection from another user, or to another user's socket
-// of that name, is rejected (SO_PEERCRED, unix(7)). A TCP connection whose remote host silently disappears breaks
-// within half a minute.
+// The two ends of a unix socket must belong to one user: a connection from another user, or to
+// another user's socket of that name, is rejected (SO_PEERCRED, unix(7)). A TCP connection whose
+// remote host silently disappears breaks within half a minute.
 //
-// Any thread; no state. All descriptors are close-on-exec and non-blocking, so that every wait has a deadline.
+// Any thread; no state. All descriptors are close-on-exec and non-blocking, so that every wait has
+// a deadline.
 #pragma once
 
 #include <chrono>
@@ -39,11 +41,12 @@ struct Listener {
   Address address;  // with the port actually chosen if port 0 was requested
 };
 
-// Throws Error; if the port is in use the message says so and what to do. An empty host means every interface.
+// Throws Error; if the port is in use the message says so and what to do. An empty host means every
+// interface.
 [[nodiscard]] Listener listen_on(const Address& address);
 
-// Connects, and retries until `deadline` while nobody listens there yet. Throws Error (Timeout; InvalidArgument if
-// another user listens there).
+// Connects, and retries until `deadline` while nobody listens there yet. Throws Error (Timeout;
+// InvalidArgument if another user listens there).
 [[nodiscard]] FileDescriptor dial(const Address& address, Clock::time_point deadline);
 
 struct Dialled {
@@ -54,7 +57,8 @@ struct Dialled {
 // As dial, for one rendezvous that may be reached at several addresses. Not empty.
 [[nodiscard]] Dialled dial_any(std::span<const Address> addresses, Clock::time_point deadline);
 
-// Which of this machine's interfaces are meant: names by their beginnings, "eth,ib"; "=eth0" exactly; "^docker" all others.
+// Which of this machine's interfaces are meant: names by their beginnings, "eth,ib"; "=eth0"
+// exactly; "^docker" all others.
 class InterfaceChoice {
  public:
   explicit InterfaceChoice(std::string_view text);
@@ -67,19 +71,20 @@ class InterfaceChoice {
   std::vector<std::string> names_;
 };
 
-// The addresses of this machine's interfaces that are up and that WEFT_BOOTSTRAP_INTERFACES and WEFT_BOOTSTRAP_FAMILY allow;
-// those of the loopback only if there are no others. Throws Error if these settings leave none.
+// The addresses of this machine's interfaces that are up and that WEFT_BOOTSTRAP_INTERFACES and
+// WEFT_BOOTSTRAP_FAMILY allow; those of the loopback only if there are no others. Throws Error if
+// these settings leave none.
 [[nodiscard]] std::vector<std::string> own_hosts(const Config& config);
 
-// The next connection of a listener. If the result is not open, see errno: EAGAIN means that there is none,
-// ECONNABORTED that it belonged to another user.
+// The next connection of a listener. If the result is not open, see errno: EAGAIN means that there
+// is none, ECONNABORTED that it belonged to another user.
 [[nodiscard]] FileDescriptor accept_from(const Listener& listener);
 
 // The remote address, such as "10.0.0.7:4711", for messages.
 [[nodiscard]] std::string peer_name(int socket);
 
-// The source address that this machine would use towards `host`, which a PE there can reach. Empty if the name does
-// not resolve.
+// The source address that this machine would use towards `host`, which a PE there can reach. Empty
+// if the name does not resolve.
 [[nodiscard]] std::string source_host_towards(const std::string& host);
 
 // poll(2) for one descriptor; false when `deadline` passed. `events` are poll's.

@@ -40,12 +40,18 @@ TcpBootstrap::TcpBootstrap(Options options) : options_(std::move(options)) {
 TcpBootstrap::~TcpBootstrap() {
   // Not after a failure: then leaving means nothing any more. A full socket must not delay an exit.
   if (!failure_) {
-    connection_->send(share_frame(static_cast<std::uint16_t>(Message::Leave), {}));
+    connection_->send(share_frame(static_cast<std::uint16_t>(Message::Leave),
+                                  std::as_bytes(std::span(why_left_))));
   }
 }
 
+void TcpBootstrap::give_up(std::string_view why) {
+  constexpr std::size_t kCharactersMax = 500;
+  why_left_ = why.substr(0, kCharactersMax);
+}
+
 // Another PE has ended the job: not an error of this one, so nothing is logged.
-void TcpBootstrap::end_process(const Frame& end) const {
+void TcpBootstrap::end_process(const BootstrapFrame& end) const {
   FieldReader fields(end.payload);
   const int status = static_cast<int>(fields.u32());
   static_cast<void>(std::fflush(nullptr));
@@ -57,7 +63,7 @@ void TcpBootstrap::end_process(const Frame& end) const {
 }
 
 void TcpBootstrap::greet() {
-  const Frame challenge = expect(Message::Challenge);
+  const BootstrapFrame challenge = expect(Message::Challenge);
   Handshake handshake{.server_nonce = {},
                       .client_nonce = random_digest(),
                       .pe = options_.pe,
@@ -68,7 +74,7 @@ void TcpBootstrap::greet() {
   hello.u32(options_.pe.value).u32(options_.pe_count).raw(handshake.client_nonce);
   hello.raw(client_proof(options_.secret, handshake));
   send(Message::Hello, hello.bytes());
-  const Frame welcome = expect(Message::Welcome);
+  const BootstrapFrame welcome = expect(Message::Welcome);
   if (!equal_in_constant_time(welcome.payload, server_proof(options_.secret, handshake))) {
     fail_for_good(Status::InvalidArgument, fmt::format("{} does not know the job's secret; it "
                                                        "belongs to another job",
@@ -87,7 +93,7 @@ std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
   }
   deadline_ = Clock::now() + options_.timeout + kServersHeadStart;
   send(Message::Gather, FieldWriter().u32(round_).raw(mine).bytes());
-  const Frame gathered = expect(Message::Gathered);
+  const BootstrapFrame gathered = expect(Message::Gathered);
   FieldReader fields(gathered.payload);
   const std::uint32_t round = fields.u32();
   std::vector<Blob> blobs = unpack_blobs(fields.rest());
@@ -156,7 +162,7 @@ TcpBootstrap::News TcpBootstrap::read_news() {
   return failure_ ? News::Failure : News::None;
 }
 
-void TcpBootstrap::take_news(const Frame& frame) {
+void TcpBootstrap::take_news(const BootstrapFrame& frame) {
   FieldReader fields(frame.payload);
   if (frame.type == static_cast<std::uint16_t>(Message::Leave)) {
     has_host_left_ = true;
@@ -170,7 +176,8 @@ void TcpBootstrap::take_news(const Frame& frame) {
   }
 }
 
-// Also after a failure, as more PEs may be lost. Once the rendezvous itself is gone nobody tells who else is.
+// Also after a failure, as more PEs may be lost. Once the rendezvous itself is gone nobody tells
+// who else is.
 bool TcpBootstrap::has_lost(Pe pe) {
   const std::unique_lock lock(call_, std::try_to_lock);
   if (!lock.owns_lock()) {
@@ -204,8 +211,8 @@ bool TcpBootstrap::listen_for_end(std::chrono::milliseconds limit) {
   }
 }
 
-Frame TcpBootstrap::expect(Message type) {
-  Frame frame = receive(type);
+BootstrapFrame TcpBootstrap::expect(Message type) {
+  BootstrapFrame frame = receive(type);
   if (frame.type == static_cast<std::uint16_t>(type)) {
     return frame;
   }
@@ -228,11 +235,11 @@ Frame TcpBootstrap::expect(Message type) {
                                               frame.type, static_cast<std::uint16_t>(type)));
 }
 
-Frame TcpBootstrap::receive(Message awaited) {
+BootstrapFrame TcpBootstrap::receive(Message awaited) {
   bool is_open = true;
   while (true) {
     try {
-      while (std::optional<Frame> frame = connection_->next_frame()) {
+      while (std::optional<BootstrapFrame> frame = connection_->next_frame()) {
         if (frame->type != static_cast<std::uint16_t>(Message::Lost)) {
           return std::move(*frame);
         }

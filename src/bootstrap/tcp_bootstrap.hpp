@@ -1,7 +1,7 @@
 // A PE's connection to the rendezvous: joins in the constructor, leaves in the destructor.
 //
-// One thread at a time, as for every Bootstrap, except for end_job, follow_end and read_news. After one failure every
-// later call fails in the same way, because the PEs no longer agree on the round.
+// One thread at a time, as for every Bootstrap, except for end_job, follow_end and read_news. After
+// one failure every later call fails in the same way, because the PEs no longer agree on the round.
 #pragma once
 
 #include <chrono>
@@ -29,13 +29,13 @@ class TcpBootstrap final : public Bootstrap {
     std::uint32_t pe_count = 0;
     std::chrono::milliseconds timeout{60'000};
     std::string_view name = "tcp";
-    // Called before this process exits because another PE has ended the job, and the launcher shall not take that for
-    // a crash. From any thread.
+    // Called before this process exits because another PE has ended the job, and the launcher shall
+    // not take that for a crash. From any thread.
     void (*farewell)() = nullptr;
   };
 
-  // Blocks until all PEs have joined. Throws Error: Timeout naming the missing PEs, InvalidArgument if the rendezvous
-  // rejects this PE, PeerLost if one died meanwhile.
+  // Blocks until all PEs have joined. Throws Error: Timeout naming the missing PEs, InvalidArgument
+  // if the rendezvous rejects this PE, PeerLost if one died meanwhile.
   explicit TcpBootstrap(Options options);
   TcpBootstrap(const TcpBootstrap&) = delete;
   TcpBootstrap& operator=(const TcpBootstrap&) = delete;
@@ -47,13 +47,17 @@ class TcpBootstrap final : public Bootstrap {
 
   [[nodiscard]] std::string_view name() const override { return options_.name; }
 
+  [[nodiscard]] std::string_view secret() const override { return options_.secret; }
+
   std::vector<Blob> allgather(std::span<const std::byte> mine) override;
   void take_part(bool takes_part) override;
+  void give_up(std::string_view why) override;
   void end_job(int status) override;
   void follow_end() override;
   [[nodiscard]] bool has_lost(Pe pe) override;
 
-  // What has arrived outside of any call, for a watching thread (NewsWatch). An End exits this process.
+  // What has arrived outside of any call, for a watching thread (NewsWatch). An End exits this
+  // process.
   enum class News : std::uint8_t {
     None,
     Busy,     // a call is in progress, and reads itself
@@ -69,19 +73,20 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] int news_fd() const { return connection_->input(); }
 
  private:
-  [[noreturn]] void end_process(const Frame& end) const;
+  [[noreturn]] void end_process(const BootstrapFrame& end) const;
   void greet();
-  [[nodiscard]] Frame expect(Message type);
-  [[nodiscard]] Frame receive(Message awaited);
+  [[nodiscard]] BootstrapFrame expect(Message type);
+  [[nodiscard]] BootstrapFrame receive(Message awaited);
   void send(Message type, std::span<const std::byte> payload);
   [[noreturn]] void fail_for_good(Status status, const std::string& why);
   [[nodiscard]] std::string where() const;
 
-  // What may arrive outside of any call: an End (exits this process), an Abort (sets failure_), a Lost, the host's Leave.
-  void take_news(const Frame& frame);
+  // What may arrive outside of any call: an End (exits this process), an Abort (sets failure_), a
+  // Lost, the host's Leave.
+  void take_news(const BootstrapFrame& frame);
 
-  // Reads until `limit`, for an End (exits this process), an Abort (sets failure_) or the close of the connection.
-  // False if the connection has closed.
+  // Reads until `limit`, for an End (exits this process), an Abort (sets failure_) or the close of
+  // the connection. False if the connection has closed.
   bool listen_for_end(std::chrono::milliseconds limit);
 
   Options options_;
@@ -91,6 +96,7 @@ class TcpBootstrap final : public Bootstrap {
   std::uint32_t round_ = 0;
   std::optional<Error> failure_;
   bool has_host_left_ = false;
+  std::string why_left_;  // empty: it has finalized
   std::vector<Pe> lost_;  // that the rendezvous named
   bool is_open_ = true;   // false once the connection has closed between calls
 };

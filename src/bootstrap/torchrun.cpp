@@ -19,8 +19,8 @@ constexpr std::string_view kHint =
     "torchrun, "
     "or unset WEFT_BOOTSTRAP";
 
-// The same for all PEs of a job. Not a secret: it separates jobs that could meet by accident. The restart count keeps
-// a PE of torchrun's previous attempt out of the new one.
+// The same for all PEs of a job. Not a secret: it separates jobs that could meet by accident. The
+// restart count keeps a PE of torchrun's previous attempt out of the new one.
 std::string job_digest(const Lookup& lookup) {
   FieldWriter fields;
   for (const std::string_view name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
@@ -34,8 +34,9 @@ bool is_loopback(std::string_view master) {
   return master == "localhost" || master == "::1" || master.starts_with("127.");
 }
 
-// torchrun tells how many of the job's processes are on this host. Without that (variables set by hand), a loopback
-// address tells it; also where a host has several emulated nodes, unless there is a secret for TCP.
+// torchrun tells how many of the job's processes are on this host. Without that (variables set by
+// hand), a loopback address tells it; also where a host has several emulated nodes, unless there is
+// a secret for TCP.
 bool is_on_one_host(const HostedJob& job,
                     const Config& config,
                     const Lookup& lookup,

@@ -1,8 +1,9 @@
-// Joins a job whose PEs a program starts by itself and tells who they are: number, count and a unique id, which carries
-// the addresses and the secret of the rendezvous. No launcher and no variable of one is involved.
+// Joins a job whose PEs a program starts by itself and tells who they are: number, count and a
+// unique id, which carries the addresses and the secret of the rendezvous. No launcher and no
+// variable of one is involved.
 //
-// The process that made the id hosts the rendezvous, so it must be one of the PEs; any of them may. It listens from the
-// moment at which it makes the id, so that PEs that are faster can connect.
+// The process that made the id hosts the rendezvous, so it must be one of the PEs; any of them may.
+// It listens from the moment at which it makes the id, so that PEs that are faster can connect.
 //
 // Threads: any.
 #pragma once
@@ -18,8 +19,9 @@ namespace weft::bootstrap {
 
 inline constexpr std::size_t kUniqueIdBytesMax = 255;
 
-// At most `bytes_max` bytes of text, which decides how many of this host's addresses it names, of those that `config`
-// allows. Throws Error if this process cannot listen, or if no address fits. An id that is never used keeps its socket until the process exits.
+// At most `bytes_max` bytes of text, which decides how many of this host's addresses it names, of
+// those that `config` allows. Throws Error if this process cannot listen, or if no address fits. An
+// id that is never used keeps its socket until the process exits.
 [[nodiscard]] std::string make_unique_id(const Config& config,
                                          std::size_t bytes_max = kUniqueIdBytesMax);
 
@@ -29,8 +31,8 @@ struct ExplicitJob {
   std::string id;
 };
 
-// Blocks until all PEs have joined; an id serves one job. Throws Error: InvalidArgument for an id that make_unique_id
-// did not return, or as connect() does.
+// Blocks until all PEs have joined; an id serves one job. Throws Error: InvalidArgument for an id
+// that make_unique_id did not return, or as connect() does.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect_with(const Config& config, const ExplicitJob& job);
 
 }  // namespace weft::bootstrap

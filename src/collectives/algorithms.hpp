@@ -1,6 +1,6 @@
-// The algorithms of the collectives. One set is for teams on one node, whose members load and store each other's
-// memory; the other is for teams that span nodes, which put over all rails of all their PEs. The sizes are the
-// same on all members; `dest` and `source` are symmetric.
+// The algorithms of the collectives. One set is for teams on one node, whose members load and store
+// each other's memory; the other is for teams that span nodes, which put over all rails of all
+// their PEs. The sizes are the same on all members; `dest` and `source` are symmetric.
 //
 // Threads: as Team.
 #pragma once

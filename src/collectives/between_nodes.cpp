@@ -1,9 +1,9 @@
-// Collectives of a team that spans nodes. Each begins with a sync, after which every `dest` may be written. Data
-// that has to reach every node is sent there once, in as many lanes as the smallest node has PEs, so that all
-// PEs send and receive over their rails. Inside the node, the mates then read the data from the memory where it
-// arrived.
+// Collectives of a team that spans nodes. Each begins with a sync, after which every `dest` may be
+// written. Data that has to reach every node is sent there once, in as many slices as the smallest
+// node has PEs, so that all PEs send and receive over their rails. Inside the node, the mates then
+// read the data from the memory where it arrived.
 //
-// The signals that follow the pieces from other PEs count them in TeamControl::arrivals.
+// The signals that follow the pieces from other PEs count them in TeamArrivals::pieces.
 #include "src/collectives/between_nodes.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace weft::collectives::between_nodes {
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data) {
   const rma::Signal one{
-      .word = &team.control().arrivals.value, .value = 1, .code = rma::AtomicCode::Add};
+      .word = &team.arrivals().pieces.value, .value = 1, .code = rma::AtomicCode::Add};
   return team.rma().put_signal(team.context(), dest, data, one, team.pe(to), rma::Blocking::No);
 }
 
@@ -32,8 +32,8 @@ Status copy_from_mate(
   return team.rma().get(team.context(), {dest, bytes}, source, team.pe(mate), rma::Blocking::Yes);
 }
 
-// Other nodes first, so that the copies on this node overlap with the network transfers. On each node the PE in this
-// lane first, so that no PE is the target of all others at once.
+// Other nodes first, so that the copies on this node overlap with the network transfers. On each
+// node the PE with this PE's mate index first, so that no PE is the target of all others at once.
 Status alltoall(Team& team, Sides sides, std::size_t bytes) {
   Status status = team.sync("alltoall");
   if (status != Status::Ok || bytes == 0) {
@@ -44,7 +44,7 @@ Status alltoall(Team& team, Sides sides, std::size_t bytes) {
   for (std::uint32_t step = 1; step <= nodes; ++step) {
     const Mates& node = team.members().nodes()[(team.members().node() + step) % nodes];
     for (std::size_t i = 0; i < node.size() && status == Status::Ok; ++i) {
-      const std::uint32_t to = node[(team.members().lane() + i) % node.size()];
+      const std::uint32_t to = node[(team.members().mate_index() + i) % node.size()];
       if (to != team.index()) {
         status = send(team, to, sides.dest + mine, {sides.source + to * bytes, bytes});
       }
@@ -88,18 +88,18 @@ struct Slice {
   std::size_t bytes = 0;
 };
 
-Slice slice_of(const Team& team, std::size_t bytes, std::uint32_t lane) {
-  const std::uint32_t lanes = bytes < kLaneBytesMin ? 1 : team.members().lane_count();
-  if (lane >= lanes) {
+Slice slice_of(const Team& team, std::size_t bytes, std::uint32_t index) {
+  const std::uint32_t slices = bytes < kSliceBytesMin ? 1 : team.members().slice_count();
+  if (index >= slices) {
     return {};
   }
-  const std::size_t share = (bytes / lanes + kCacheLineBytes) / kCacheLineBytes * kCacheLineBytes;
-  const std::size_t offset = std::min(bytes, lane * share);
+  const std::size_t share = (bytes / slices + kCacheLineBytes) / kCacheLineBytes * kCacheLineBytes;
+  const std::size_t offset = std::min(bytes, index * share);
   return {offset, std::min(share, bytes - offset)};
 }
 
-// A binomial tree over the nodes, relative to the root's: place p sends to p + 2^k for all 2^k above p's highest
-// bit. The farthest first, because it has the most to forward.
+// A binomial tree over the nodes, relative to the root's: place p sends to p + 2^k for all 2^k
+// above p's highest bit. The farthest first, because it has the most to forward.
 Status forward(Team& team,
                std::uint32_t root_node,
                std::byte* dest,
@@ -118,18 +118,19 @@ Status forward(Team& team,
   for (; distance >= lowest && status == Status::Ok; distance /= 2) {
     if (place + distance < count) {
       const Mates& node = team.members().nodes()[(root_node + place + distance) % count];
-      status = send(team, node[team.members().lane()], dest, data);
+      status = send(team, node[team.members().mate_index()], dest, data);
     }
   }
   return status;
 }
 
-// Copies the slices of the other lanes from the mates that received them.
+// Copies the other slices from the mates that received them.
 Status gather_slices(Team& team, std::byte* dest, std::size_t bytes) {
   Status status = Status::Ok;
-  for (std::uint32_t lane = 0; lane < team.members().lane_count() && status == Status::Ok; ++lane) {
-    const Slice slice = slice_of(team, bytes, lane);
-    const std::uint32_t mate = team.members().mates()[lane];
+  for (std::uint32_t index = 0; index < team.members().slice_count() && status == Status::Ok;
+       ++index) {
+    const Slice slice = slice_of(team, bytes, index);
+    const std::uint32_t mate = team.members().mates()[index];
     if (slice.bytes == 0 || mate == team.index()) {
       continue;
     }
@@ -153,7 +154,7 @@ std::uint32_t node_of(const Team& team, std::uint32_t member) {
 Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root) {
   const std::uint32_t root_node = node_of(team, root);
   const bool is_root_node = root_node == team.members().node();
-  const Slice slice = slice_of(team, bytes, team.members().lane());
+  const Slice slice = slice_of(team, bytes, team.members().mate_index());
   Status status = team.sync("broadcast");
   if (status != Status::Ok || bytes == 0) {
     return status;
@@ -180,8 +181,8 @@ Status broadcast(Team& team, Sides sides, std::size_t bytes, std::uint32_t root)
 namespace {
 
 // The PE of the node that receives what a member on another node sends there.
-std::uint32_t receiver_on(const Mates& node, std::uint32_t lane) {
-  return node[lane % node.size()];
+std::uint32_t receiver_on(const Mates& node, std::uint32_t index) {
+  return node[index % node.size()];
 }
 
 // Sends this PE's block to one mate of each other node, the next node first.
@@ -190,18 +191,19 @@ Status send_to_nodes(Team& team, std::byte* dest, std::span<const std::byte> dat
   Status status = Status::Ok;
   for (std::uint32_t step = 1; step < count && status == Status::Ok; ++step) {
     const Mates& node = team.members().nodes()[(team.members().node() + step) % count];
-    status = send(team, receiver_on(node, team.members().lane()), dest, data);
+    status = send(team, receiver_on(node, team.members().mate_index()), dest, data);
   }
   return status;
 }
 
-// Calls `each(member, mate)` for the members on other nodes whose blocks arrive at `mate` of this node.
+// Calls `each(member, mate)` for the members on other nodes whose blocks arrive at `mate` of this
+// node.
 template <typename Each>
 void for_each_remote(const Team& team, Each&& each) {
   for (std::uint32_t node = 0; node < team.members().nodes().size(); ++node) {
-    for (std::uint32_t lane = 0;
-         node != team.members().node() && lane < team.members().nodes()[node].size(); ++lane) {
-      each(team.members().nodes()[node][lane], receiver_on(team.members().mates(), lane));
+    for (std::uint32_t index = 0;
+         node != team.members().node() && index < team.members().nodes()[node].size(); ++index) {
+      each(team.members().nodes()[node][index], receiver_on(team.members().mates(), index));
     }
   }
 }
@@ -271,17 +273,39 @@ Status collect(Team& team, Sides sides, std::size_t bytes) {
   return collect_blocks(team, sides, offsets, "collect");
 }
 
-Status exchange(Team& team, const Notes& notes) {
+namespace {
+
+// Reads the notes of `count` members, from the one `first` places behind this one on, so that no PE
+// is read by all at once. They arrive in the scratch memory, which the NICs know: memory of the
+// caller would be registered for each read.
+Status read_notes(Team& team, const Notes& notes, std::uint32_t first, std::uint32_t count) {
   const std::size_t bytes = notes.mine.size();
-  std::memcpy(team.control().note.data(), notes.mine.data(), bytes);
-  Status status = team.sync(notes.name);
-  for (std::uint32_t i = 0; i < team.size() && status == Status::Ok; ++i) {
-    status = team.rma().get(team.context(), notes.all.subspan(i * bytes, bytes),
-                            team.control().note.data(), team.pe(i), rma::Blocking::No);
+  const auto member = [&](std::uint32_t k) { return (team.index() + first + k) % team.size(); };
+  Status status = Status::Ok;
+  for (std::uint32_t k = 0; k < count && status == Status::Ok; ++k) {
+    status = team.rma().get(team.context(), team.scratch().subspan(k * bytes, bytes),
+                            team.arrivals().note.data(), team.pe(member(k)), rma::Blocking::No);
   }
   const Status read = team.rma().quiet(team.context());
+  for (std::uint32_t k = 0; k < count; ++k) {
+    std::memcpy(notes.all.data() + member(k) * bytes, team.scratch().data() + k * bytes, bytes);
+  }
+  return status == Status::Ok ? read : status;
+}
+
+}  // namespace
+
+// The scratch memory is free: its writers are calls of this team, which end before the first sync
+// or begin after the last.
+Status exchange(Team& team, const Notes& notes) {
+  std::memcpy(team.arrivals().note.data(), notes.mine.data(), notes.mine.size());
+  Status status = team.sync(notes.name);
+  const auto most = static_cast<std::uint32_t>(team.scratch().size() / notes.mine.size());
+  for (std::uint32_t first = 1; first <= team.size() && status == Status::Ok; first += most) {
+    status = read_notes(team, notes, first, std::min(most, team.size() - first + 1));
+  }
   const Status done = team.sync(notes.name);
-  return status != Status::Ok ? status : read != Status::Ok ? read : done;
+  return status == Status::Ok ? done : status;
 }
 
 }  // namespace weft::collectives::between_nodes

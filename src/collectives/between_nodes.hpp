@@ -1,5 +1,5 @@
-// Shared by the algorithms between nodes: send with a count, read from mates, and the end of a call. Only for the
-// files between_nodes*.cpp.
+// Shared by the algorithms between nodes: send with a count, read from mates, and the end of a
+// call. Only for the files between_nodes*.cpp.
 //
 // Threads: as Team.
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace weft::collectives::between_nodes {
 
-// Shorter data uses one lane.
-inline constexpr std::size_t kLaneBytesMin = std::size_t{16} << 10U;
+// Shorter data is sent in one slice.
+inline constexpr std::size_t kSliceBytesMin = std::size_t{16} << 10U;
 
 // Puts `data` to `dest` of a member, then adds one to its arrivals.
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data);

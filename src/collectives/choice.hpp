@@ -1,5 +1,6 @@
 // The algorithm of a collective on one node: a single table, by PE count and size in bytes.
-// `bench/tune_collectives` measures both algorithms at each size on this machine and prints new rows.
+// `bench/tune_collectives` measures both algorithms at each size on this machine and prints new
+// rows.
 //
 // Pure.
 #pragma once
@@ -13,7 +14,7 @@ namespace weft::collectives {
 enum class Collective : std::uint8_t { Alltoall, Broadcast, Collect, Reduce };
 
 // A row applies to teams of at most `pe_count_max`; the first matching row is used.
-struct Choice {
+struct AlgorithmChoice {
   Collective collective;
   std::uint32_t pe_count_max;
   std::size_t publish_bytes_max;  // per PE: up to this size data is copied and published;
@@ -22,14 +23,14 @@ struct Choice {
 
 // clang-format off
 inline constexpr std::array kChoices{
-    Choice{Collective::Alltoall, 2, 512},
-    Choice{Collective::Alltoall, UINT32_MAX, 32768},
-    Choice{Collective::Broadcast, 2, 256},
-    Choice{Collective::Broadcast, UINT32_MAX, 16384},
-    Choice{Collective::Collect, 2, 512},
-    Choice{Collective::Collect, UINT32_MAX, 32768},
-    Choice{Collective::Reduce, 2, 256},
-    Choice{Collective::Reduce, UINT32_MAX, 8192},
+    AlgorithmChoice{Collective::Alltoall, 2, 512},
+    AlgorithmChoice{Collective::Alltoall, UINT32_MAX, 32768},
+    AlgorithmChoice{Collective::Broadcast, 2, 256},
+    AlgorithmChoice{Collective::Broadcast, UINT32_MAX, 16384},
+    AlgorithmChoice{Collective::Collect, 2, 512},
+    AlgorithmChoice{Collective::Collect, UINT32_MAX, 32768},
+    AlgorithmChoice{Collective::Reduce, 2, 256},
+    AlgorithmChoice{Collective::Reduce, UINT32_MAX, 8192},
 };
 
 // clang-format on
@@ -37,7 +38,7 @@ inline constexpr std::array kChoices{
 [[nodiscard]] constexpr bool is_published(Collective collective,
                                           std::uint32_t pe_count,
                                           std::size_t bytes) {
-  for (const Choice& choice : kChoices) {
+  for (const AlgorithmChoice& choice : kChoices) {
     if (choice.collective == collective && pe_count <= choice.pe_count_max) {
       return bytes <= choice.publish_bytes_max;
     }

@@ -1,11 +1,11 @@
-// The teams of one PE, and the collectives on them. A team's collectives use only rma. The algorithm depends on
-// where the members are (algorithms.hpp) and on sizes (choice.hpp).
+// The teams of one PE, and the collectives on them. A team's collectives use only rma. The
+// algorithm depends on where the members are (algorithms.hpp) and on sizes (choice.hpp).
 //
-// A collective that moves data waits until all PEs concerned have entered before it writes the first byte. So a
-// fast PE's next call cannot overwrite data that a slow PE still reads.
+// A collective that moves data waits until all PEs concerned have entered before it writes the
+// first byte. So a fast PE's next call cannot overwrite data that a slow PE still reads.
 //
-// Threads: each team by one thread of each PE at a time, with the same calls in the same order on all its
-// members. Several threads may create and use several teams at once.
+// Threads: each team by one thread of each PE at a time, with the same calls in the same order on
+// all its members. Several threads may create and use several teams at once.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,9 @@ namespace weft::collectives {
 
 class Collectives {
  public:
-  // The heap has kControlBytes of control bytes. `node_of` is by PE, as for Team; `machine_of` is by PE, any number that
-  // the PEs of a machine share; `publish_bytes_max` is that of Team::Identity, for tuning runs.
+  // The heap has kControlBytes of control bytes. `node_of` is by PE, as for Team; `machine_of` is
+  // by PE, any number that the PEs of a machine share; `publish_bytes_max` is that of
+  // Team::Identity, for tuning runs.
   Collectives(rma::Rma& rma,
               Pe me,
               std::vector<std::uint32_t> node_of,
@@ -47,7 +48,8 @@ class Collectives {
   // The PEs with this PE's index on their machines, one of each.
   [[nodiscard]] Team& machine_peers() { return *machine_peers_; }
 
-  // Returns when all PEs have entered. Does not complete outstanding operations. PeerLost if any PE is lost.
+  // Returns when all PEs have entered. Does not complete outstanding operations. PeerLost if any PE
+  // is lost.
   Status sync_all() { return world_->sync("sync_all"); }
 
   // As sync_all; `name` is the operation that a long wait reports.
@@ -65,8 +67,8 @@ class Collectives {
   static Status exchange(Team& team,
                          const CollectiveRequest& mine,
                          std::span<CollectiveRequest> all);
-  // Of at most kNoteBytesMax bytes each, in any memory. Where the members' lengths differ, what lies beyond the
-  // shorter one is undefined.
+  // Of at most kNoteBytesMax bytes each, in any memory. Where the members' lengths differ, what
+  // lies beyond the shorter one is undefined.
   static Status exchange(Team& team, const Notes& notes);
   static Status alltoall(Team& team, Sides sides, std::size_t bytes_per_pe);
   static Status alltoalls(Team& team, Sides sides, const Strides& strides);

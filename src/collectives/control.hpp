@@ -1,9 +1,9 @@
-// The words and buffers in the heap's control bytes by which PEs synchronize. They are at the same offset on
-// every PE, so that one layout serves both shared memory and the fabric.
+// The words and buffers in the heap's control bytes by which PEs synchronize. They are at the same
+// offset on every PE, so that one layout serves both shared memory and the fabric.
 //
-// There are two kinds of words; neither ever decreases. PEs on other nodes add to the first kind, because signals
-// of two calls may be reordered, which a sum tolerates. Each PE stores its own words of the second kind, and the
-// PEs of its node read them.
+// There are two kinds of words; neither ever decreases. PEs on other nodes add to the first kind,
+// because signals of two calls may be reordered, which a sum tolerates. Each PE stores its own
+// words of the second kind, and the PEs of its node read them.
 #pragma once
 
 #include <array>
@@ -48,14 +48,17 @@ struct alignas(kCacheLineBytes) MeetingRecord {
 // The longest note of Collectives::exchange.
 inline constexpr std::size_t kNoteBytesMax = 256;
 
-inline constexpr std::size_t kTeamBytes = std::size_t{256} << 10U;
+inline constexpr std::size_t kTeamBytes = std::size_t{132} << 10U;
 inline constexpr std::size_t kPublishBytes = std::size_t{64} << 10U;
-inline constexpr std::size_t kTeamScratchBytes = std::size_t{112} << 10U;
-// For the team of all PEs, where reductions between nodes benefit most from large scratch memory.
+// Scratch memory, by team: for the team of all PEs, where reductions between nodes benefit most
+// from it; for the teams with the lowest numbers, which are taken first; for the others.
 inline constexpr std::size_t kWorldScratchBytes = std::size_t{4} << 20U;
+inline constexpr std::size_t kTeamScratchBytes = std::size_t{112} << 10U;
+inline constexpr std::size_t kSmallScratchBytes = std::size_t{12} << 10U;
+inline constexpr std::uint32_t kTeamScratchCount = 32;
 
-// The data that a PE publishes to its node in one call: first the bytes, then the call's position. Short data is
-// in the same cache line as the position.
+// The data that a PE publishes to its node in one call: first the bytes, then the call's position.
+// Short data is in the same cache line as the position.
 struct alignas(kCacheLineBytes) Publication {
   static constexpr std::size_t kDataBytes = kPublishBytes - 16;
 
@@ -63,20 +66,12 @@ struct alignas(kCacheLineBytes) Publication {
   alignas(16) std::array<std::byte, kDataBytes> data;
 };
 
+// Written by its PE, and read by the PEs of its node.
 struct TeamControl {
-  // Written by the owning PE, for its node.
   std::array<Publication, 2> published;  // of even and odd calls
   ControlWord ready;                     // the last call in which others may read this PE's `dest`
   ControlWord done;                      // the last call in which this PE has finished reading
   ControlWord released;                  // the last sync that this leader's node may leave
-  // Written by PEs of other nodes.
-  std::array<ControlWord, kRoundCountMax>
-      sync_arrivals;     // by round: the number of arrivals of its sender
-  ControlWord arrivals;  // the number of pieces that arrived, in all calls
-  ControlWord results;   // as above, for results of reductions
-  alignas(kCacheLineBytes)
-      std::array<std::byte, kNoteBytesMax> note;  // read by peers between two syncs
-  alignas(kCacheLineBytes) std::array<std::byte, kTeamScratchBytes> scratch;
 };
 
 static_assert(sizeof(TeamControl) <= kTeamBytes);
@@ -86,21 +81,44 @@ union TeamSlot {
   std::array<std::byte, kTeamBytes> bytes;
 };
 
-// The layout of the control bytes of the heap.
-struct HeapControl {
-  WordBell doorbell;          // must be first: rma expects it at the start of the control bytes
+// Accessed by PEs of other nodes.
+struct TeamArrivals {
+  std::array<ControlWord, kRoundCountMax> syncs;  // by round: the number of arrivals of its sender
+  ControlWord pieces;                             // the number of pieces that arrived, in all calls
+  ControlWord results;                            // as above, for results of reductions
+  alignas(kCacheLineBytes)
+      std::array<std::byte, kNoteBytesMax> note;  // read by peers between two syncs
+};
+
+// The part of the control bytes that other nodes access: only this is registered with the NICs,
+// which takes memory for every page of it, touched or not.
+struct RemoteControl {
   ControlWord probe;          // target of writes that only open or test a connection; never read
   ControlWord meeting_round;  // the last round that a host has answered
   std::array<MeetingRecord, kMeetingPeCountMax>
       meeting_arrivals;  // by PE: written by it, read by the host
   std::array<MeetingRecord, kMeetingPeCountMax> meeting_answers;  // by index: written by the host
-  alignas(kTeamBytes) std::array<TeamSlot, kTeamCountMax> teams;
+  std::array<TeamArrivals, kTeamCountMax> arrivals;               // by team
   std::array<std::byte, kWorldScratchBytes> world_scratch;
+  std::array<std::array<std::byte, kTeamScratchBytes>, kTeamScratchCount> team_scratch;
+  std::array<std::array<std::byte, kSmallScratchBytes>, kTeamCountMax - kTeamScratchCount>
+      small_scratch;
 };
 
-// The bytes before the user's memory: a multiple of the huge page size, so that the heap itself starts on one. Most
-// of them are never touched, and untouched pages cost nothing.
-inline constexpr std::uint64_t kControlBytes = std::uint64_t{38} << 20U;
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20U;
+
+// The layout of the control bytes of the heap. Pages of the first part take memory when they are
+// touched.
+struct HeapControl {
+  WordBell doorbell;  // must be first: rma expects it at the start of the control bytes
+  alignas(4096) std::array<TeamSlot, kTeamCountMax> teams;
+  alignas(kHugePageBytes) RemoteControl remote;
+};
+
+// The bytes before the user's memory: a multiple of the huge page size, so that the heap itself
+// starts on one.
+inline constexpr std::uint64_t kControlBytes = std::uint64_t{28} << 20U;
 static_assert(sizeof(HeapControl) <= kControlBytes);
+inline constexpr std::uint64_t kNodeControlBytes = offsetof(HeapControl, remote);
 
 }  // namespace weft::collectives

@@ -1,5 +1,5 @@
-// The control words of a team's members on this PE's node: where they are mapped, how this PE waits for one, and how it
-// wakes the mates that wait for its own.
+// The control words of a team's members on this PE's node: where they are mapped, how this PE waits
+// for one, and how it wakes the mates that wait for its own.
 //
 // Threads: as Team, which owns it.
 #pragma once
@@ -32,7 +32,8 @@ class ControlWords {
 
   [[nodiscard]] TeamControl& of(std::uint32_t index) const { return *controls_[index]; }
 
-  // Waits until the word has reached `least`. `name` is the collective's and `whom` the PE that a long wait reports.
+  // Waits until the word has reached `least`. `name` is the collective's and `whom` the PE that a
+  // long wait reports.
   Status wait(MemberWord word, std::uint64_t least, std::string_view name, Pe whom);
 
   // Stores a word of this PE, and wakes the mates that wait for it.

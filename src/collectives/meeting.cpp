@@ -43,8 +43,8 @@ std::vector<Pe> first_pes(std::uint32_t count) {
 Meeting::Meeting(rma::Rma& rma, Pe me, MeetingId id, Place place)
     : rma_(rma), context_(rma.pe_count()), me_(me), id_(id), place_(place) {}
 
-HeapControl& Meeting::control() const {
-  return *reinterpret_cast<HeapControl*>(rma_.heap().control());
+RemoteControl& Meeting::control() const {
+  return reinterpret_cast<HeapControl*>(rma_.heap().control())->remote;
 }
 
 Status Meeting::exchange(const CollectiveRequest& mine, std::span<CollectiveRequest> all) {

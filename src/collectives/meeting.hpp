@@ -1,5 +1,6 @@
-// How PEs that share no team tell each other what they propose: by an id that one of them, the host, has made. Each
-// leaves a record in the host's control bytes, in the place of its PE; when all are there, the host sends them on.
+// How PEs that share no team tell each other what they propose: by an id that one of them, the
+// host, has made. Each leaves a record in the host's control bytes, in the place of its PE; when
+// all are there, the host sends them on.
 //
 // Threads: one meeting of a PE at a time.
 #pragma once
@@ -15,14 +16,15 @@
 
 namespace weft::collectives {
 
-// The host, and the number of the meeting among those of the host; the lower bits are left to the rounds.
+// The host, and the number of the meeting among those of the host; the lower bits are left to the
+// rounds. Numbers have 32 bits: a record of an old meeting could be taken for one of this only
+// after 2^32 others, which take days of nothing else.
 class MeetingId {
  public:
   explicit MeetingId(std::uint64_t value) : value_(value) {}
 
   MeetingId(Pe host, std::uint32_t number)
-      : value_(std::uint64_t{host.value + 1} << kHostShift | std::uint64_t{number & kNumberMask}
-                                                                 << kRoundBits) {}
+      : value_(std::uint64_t{host.value + 1} << kHostShift | std::uint64_t{number} << kRoundBits) {}
 
   // pe_count or more if the value is no id.
   [[nodiscard]] Pe host() const { return Pe(static_cast<std::uint32_t>(value_ >> kHostShift) - 1); }
@@ -34,8 +36,8 @@ class MeetingId {
 
  private:
   static constexpr std::uint32_t kRoundBits = 16;
-  static constexpr std::uint32_t kHostShift = 40;
-  static constexpr std::uint32_t kNumberMask = (1U << (kHostShift - kRoundBits)) - 1;
+  static constexpr std::uint32_t kHostShift = 48;
+  static_assert(kMeetingPeCountMax < 1U << (64 - kHostShift), "a host and the value of no id");
 
   std::uint64_t value_;
 };
@@ -49,14 +51,15 @@ class Meeting {
 
   Meeting(rma::Rma& rma, Pe me, MeetingId id, Place place);
 
-  // `all` receives the requests of all, by index. Mismatch, on those who are there: two have the same index.
+  // `all` receives the requests of all, by index. Mismatch, on those who are there: two have the
+  // same index.
   Status exchange(const CollectiveRequest& mine, std::span<CollectiveRequest> all);
 
   // By index; after an exchange.
   [[nodiscard]] const std::vector<Pe>& pes() const { return pes_; }
 
  private:
-  [[nodiscard]] HeapControl& control() const;
+  [[nodiscard]] RemoteControl& control() const;
   Status arrive(const CollectiveRequest& mine);
   Status host_round();
   Status await_all();

@@ -33,7 +33,7 @@ Status NodeCalls::await_entry(std::uint32_t mate, std::string_view name) {
 Status NodeCalls::await_all_entries(std::string_view name) {
   const Mates& mates = members_.mates();
   for (std::uint32_t step = 1; step < mates.size(); ++step) {
-    const std::uint32_t mate = mates[(members_.lane() + step) % mates.size()];
+    const std::uint32_t mate = mates[(members_.mate_index() + step) % mates.size()];
     if (const Status status = await_entry(mate, name); status != Status::Ok) {
       return status;
     }
@@ -55,7 +55,7 @@ Status NodeCalls::await_word(ControlWord TeamControl::* word,
 Status NodeCalls::await_all_words(ControlWord TeamControl::* word, std::string_view name) {
   const Mates& mates = members_.mates();
   for (std::uint32_t step = 1; step < mates.size(); ++step) {
-    const std::uint32_t mate = mates[(members_.lane() + step) % mates.size()];
+    const std::uint32_t mate = mates[(members_.mate_index() + step) % mates.size()];
     if (const Status status = await_word(word, mate, name); status != Status::Ok) {
       return status;
     }

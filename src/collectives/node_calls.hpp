@@ -1,6 +1,6 @@
-// How the members of a team on one node follow each other through its calls: each PE shows the position of the call
-// that it has entered, may publish data with it, and awaits what its mates show. Positions only grow; nobody resets a
-// word.
+// How the members of a team on one node follow each other through its calls: each PE shows the
+// position of the call that it has entered, may publish data with it, and awaits what its mates
+// show. Positions only grow; nobody resets a word.
 //
 // One call: enter or publish first, then await.
 //
@@ -29,14 +29,15 @@ class NodeCalls {
   // Begins the next call and notifies the mates.
   void enter() { show(++position_); }
 
-  // Returns the buffer that publish will expose, to be filled in place. Waits until no mate reads its previous
-  // contents, which holds once all mates have entered the last call.
+  // Returns the buffer that publish will expose, to be filled in place. Waits until no mate reads
+  // its previous contents, which holds once all mates have entered the last call.
   Status begin_publication(std::string_view name, std::byte** data);
 
   // Exposes the buffer, and notifies the mates that this PE has entered.
   void publish() { show(position_); }
 
-  // Waits until the mate has entered this call; then `published(mate)` is the data that it published.
+  // Waits until the mate has entered this call; then `published(mate)` is the data that it
+  // published.
   Status await_entry(std::uint32_t mate, std::string_view name);
   Status await_all_entries(std::string_view name);
 

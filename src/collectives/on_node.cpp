@@ -1,6 +1,7 @@
-// Collectives of a team whose members load and store each other's memory. There are two algorithms each. Short
-// data is copied into the sender's publication, where its mates read it, and the sender continues. The mates read
-// long data directly from the source, and the call ends when all have read it.
+// Collectives of a team whose members load and store each other's memory. There are two algorithms
+// each. Short data is copied into the sender's publication, where its mates read it, and the sender
+// continues. The mates read long data directly from the source, and the call ends when all have
+// read it.
 #include <cstring>
 #include <vector>
 

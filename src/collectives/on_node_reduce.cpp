@@ -1,7 +1,7 @@
-// Reductions of a team whose members load and store each other's memory. Short ones: each PE publishes its
-// elements and combines those of all. Long ones: each PE combines one slice of all sources, in blocks that fit
-// its first-level cache, and stores it into all dests. Always in member order, so that the bits are the same on
-// every PE and in every run.
+// Reductions of a team whose members load and store each other's memory. Short ones: each PE
+// publishes its elements and combines those of all. Long ones: each PE combines one slice of all
+// sources, in blocks that fit its first-level cache, and stores it into all dests. Always in member
+// order, so that the bits are the same on every PE and in every run.
 #include <algorithm>
 
 #include "src/collectives/algorithms.hpp"
@@ -41,8 +41,8 @@ Status reduce_published(Team& team, Sides sides, std::size_t count, const Reduce
   return status;
 }
 
-// Combines elements [first, last) of all sources into all dests. `dest` may equal `source`: no other PE reads these
-// elements.
+// Combines elements [first, last) of all sources into all dests. `dest` may equal `source`: no
+// other PE reads these elements.
 void reduce_slice(
     Team& team, Sides sides, std::size_t first, std::size_t last, const Reducer& reducer) {
   alignas(kCacheLineBytes) std::byte block[kBlockBytes];

@@ -1,5 +1,5 @@
-// Plain loops, which the compiler vectorizes (this file is built with -O3). Integers wrap around, so they are
-// added and multiplied as unsigned types.
+// Plain loops, which the compiler vectorizes (this file is built with -O3). Integers wrap around,
+// so they are added and multiplied as unsigned types.
 #include "src/collectives/reduce.hpp"
 
 #include <complex>
@@ -90,7 +90,8 @@ Combine combine_of(Reduction reduction) {
   return nullptr;
 }
 
-// Calls `visit` with a null pointer to the type's C++ type; returns `otherwise` if the number is not a type.
+// Calls `visit` with a null pointer to the type's C++ type; returns `otherwise` if the number is
+// not a type.
 template <typename Result, typename Visit>
 Result visit_type(ElementType type, Result otherwise, Visit&& visit) {
   switch (type) {

@@ -1,5 +1,5 @@
-// Elementwise reductions: the semantics of each type and operation of weft/collectives.h, as one function on
-// three arrays.
+// Elementwise reductions: the semantics of each type and operation of weft/collectives.h, as one
+// function on three arrays.
 //
 // Pure; any thread.
 #pragma once
@@ -9,7 +9,8 @@
 
 namespace weft::collectives {
 
-// The values of weft_type and weft_reduction in weft/collectives.h; src/api/teams.hpp asserts that they agree.
+// The values of weft_type and weft_reduction in weft/collectives.h; src/api/teams.hpp asserts that
+// they agree.
 enum class ElementType : std::uint8_t {
   Int8 = 1,
   Int16,

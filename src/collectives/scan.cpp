@@ -1,10 +1,12 @@
-// Scans: member i gets the combination of the inputs of members 0 to i (inclusive) or 0 to i - 1 (exclusive).
+// Scans: member i gets the combination of the inputs of members 0 to i (inclusive) or 0 to i - 1
+// (exclusive).
 //
-// On one node each member publishes its elements, and combines those of its predecessors in order. Between nodes
-// there are ceil(log2 n) rounds (Hillis, Steele 1986): in round k a member sends its combination of the 2^k
-// members up to itself to the member 2^k further on. Data is processed in blocks that fit a publication or the
-// scratch memory. A block is read before the same block of `dest` is written, so `dest` may equal `source`. The
-// team's shape fixes the order: the same bits in every run.
+// On one node each member publishes its elements, and combines those of its predecessors in order.
+// Between nodes there are ceil(log2 n) rounds (Hillis, Steele 1986): in round k a member sends its
+// combination of the 2^k members up to itself to the member 2^k further on. Data is processed in
+// blocks that fit a publication or the scratch memory. A block is read before the same block of
+// `dest` is written, so `dest` may equal `source`. The team's shape fixes the order: the same bits
+// in every run.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -18,17 +20,17 @@ namespace {
 constexpr std::string_view kName = "scan";
 
 // Elements [first, first + count) of both sides.
-struct Block {
+struct ElementRange {
   std::size_t first = 0;
   std::size_t count = 0;
 };
 
-// Calls body(Block) for blocks of at most `count_max` elements until a call fails.
+// Calls body(ElementRange) for blocks of at most `count_max` elements until a call fails.
 template <typename Body>
 Status for_each_block(std::size_t count, std::size_t count_max, Body&& body) {
   Status status = Status::Ok;
   for (std::size_t first = 0; first < count && status == Status::Ok; first += count_max) {
-    status = body(Block{first, std::min(count_max, count - first)});
+    status = body(ElementRange{first, std::min(count_max, count - first)});
   }
   return status;
 }
@@ -39,7 +41,7 @@ Status on_node::scan(Team& team, Sides sides, std::size_t count, const Scan& sca
   const Reducer& reducer = scan.reducer;
   const std::uint32_t input_count = team.index() + (scan.kind == ScanKind::Inclusive ? 1 : 0);
   return for_each_block(
-      count, Publication::kDataBytes / reducer.element_bytes, [&](const Block& block) {
+      count, Publication::kDataBytes / reducer.element_bytes, [&](const ElementRange& block) {
         const std::size_t offset = block.first * reducer.element_bytes;
         const std::size_t bytes = block.count * reducer.element_bytes;
         std::byte* dest = sides.dest + offset;
@@ -68,7 +70,8 @@ Status on_node::scan(Team& team, Sides sides, std::size_t count, const Scan& sca
 namespace between_nodes {
 namespace {
 
-// The rounds of a block. Data of round k arrives in slot k of the scratch memory, after the word that counts blocks.
+// The rounds of a block. Data of round k arrives in slot k of the scratch memory, after the word
+// that counts blocks.
 class Rounds {
  public:
   Rounds(Team& team, const Scan& scan)
@@ -91,7 +94,8 @@ class Rounds {
     }
   }
 
-  // Leaves the combination of the inputs before this member in `prefix`, unless this is the first member.
+  // Leaves the combination of the inputs before this member in `prefix`, unless this is the first
+  // member.
   Status exchange(std::span<const std::byte> source, std::size_t count) {
     ++blocks_;
     windows_[0].assign(source.begin(), source.end());
@@ -179,7 +183,7 @@ Status scan(Team& team, Sides sides, std::size_t count, const Scan& scan) {
   if (const Status status = team.sync(kName); status != Status::Ok) {
     return status;
   }
-  return for_each_block(count, rounds.block_count_max(), [&](const Block& block) {
+  return for_each_block(count, rounds.block_count_max(), [&](const ElementRange& block) {
     const std::size_t offset = block.first * scan.reducer.element_bytes;
     Status status = rounds.exchange(
         {sides.source + offset, block.count * scan.reducer.element_bytes}, block.count);

@@ -15,10 +15,10 @@ Team::Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_
 
 void Team::take_over() {
   for (std::size_t round = 0; round < sync_counts_.size(); ++round) {
-    sync_counts_[round] = rma::load_word(&control().sync_arrivals[round].value);
+    sync_counts_[round] = rma::load_word(&arrivals().syncs[round].value);
   }
-  arrival_count_ = rma::load_word(&control().arrivals.value);
-  result_count_ = rma::load_word(&control().results.value);
+  piece_count_ = rma::load_word(&arrivals().pieces.value);
+  result_count_ = rma::load_word(&arrivals().results.value);
 }
 
 std::uint64_t Team::published_position(rma::Rma& rma, std::uint32_t id) {
@@ -28,20 +28,28 @@ std::uint64_t Team::published_position(rma::Rma& rma, std::uint32_t id) {
 }
 
 std::span<std::byte> Team::scratch() {
+  RemoteControl& remote = reinterpret_cast<HeapControl*>(rma_.heap().control())->remote;
   if (id_ == 0) {
-    return reinterpret_cast<HeapControl*>(rma_.heap().control())->world_scratch;
+    return remote.world_scratch;
   }
-  return control().scratch;
+  if (id_ < kTeamScratchCount) {
+    return remote.team_scratch[id_];
+  }
+  return remote.small_scratch[id_ - kTeamScratchCount];
+}
+
+TeamArrivals& Team::arrivals() {
+  return reinterpret_cast<HeapControl*>(rma_.heap().control())->remote.arrivals[id_];
 }
 
 Status Team::await_arrivals(std::uint64_t more, std::string_view name, Pe whom) {
-  arrival_count_ += more;
-  return await_own(control().arrivals.value, arrival_count_, name, whom);
+  piece_count_ += more;
+  return await_own(arrivals().pieces.value, piece_count_, name, whom);
 }
 
 Status Team::await_results(std::uint64_t more, std::string_view name, Pe whom) {
   result_count_ += more;
-  return await_own(control().results.value, result_count_, name, whom);
+  return await_own(arrivals().results.value, result_count_, name, whom);
 }
 
 Status Team::sync(std::string_view name) {
@@ -66,15 +74,16 @@ Status Team::leave(std::string_view name) {
   return status == Status::Ok ? disseminate(members_.pes(), index(), name) : status;
 }
 
-// Dissemination barrier: in round k each PE signals the one 2^k ahead and waits for the one 2^k behind. After
-// ceil(log2 n) rounds each has heard from all (Hensgen, Finkel, Manber 1988). Arrivals are counted per sender,
-// because a sender may arrive for the next call before this PE has left the current one.
+// Dissemination barrier: in round k each PE signals the one 2^k ahead and waits for the one 2^k
+// behind. After ceil(log2 n) rounds each has heard from all (Hensgen, Finkel, Manber 1988).
+// Arrivals are counted per sender, because a sender may arrive for the next call before this PE has
+// left the current one.
 Status Team::disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name) {
   const auto count = static_cast<std::uint32_t>(pes.size());
   for (std::uint32_t round = 0, distance = 1; distance < count; ++round, distance *= 2) {
     const Pe to = pes[(place + distance) % count];
     const Pe from = pes[(place + count - distance) % count];
-    ControlWord& word = control().sync_arrivals[round];
+    ControlWord& word = arrivals().syncs[round];
     const rma::Signal one{.word = &word.value, .value = 1, .code = rma::AtomicCode::Add};
     Status status = rma_.signal(context_, one, to);
     if (status == Status::Ok) {

@@ -1,8 +1,10 @@
-// A team: its members as seen by one of them, the control words through which their calls follow each other, and the
-// memory and context that its collectives use. Provides the primitives of every algorithm: calls within the node
-// (node_calls.hpp), counts of what came from other nodes, and sync.
+// A team: its members as seen by one of them, the control words through which their calls follow
+// each other, and the memory and context that its collectives use. Provides the primitives of every
+// algorithm: calls within the node (node_calls.hpp), counts of what came from other nodes, and
+// sync.
 //
-// Threads: one at a time, with the same order of calls on all members. Different teams are independent.
+// Threads: one at a time, with the same order of calls on all members. Different teams are
+// independent.
 #pragma once
 
 #include <array>
@@ -41,8 +43,8 @@ class Team {
 
   // `node_of` as for TeamMembers. The control words are zero, or:
   Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_t> node_of);
-  // For control words that another team has used: counts begin at their current values. All members call it before
-  // any of them starts.
+  // For control words that another team has used: counts begin at their current values. All members
+  // call it before any of them starts.
   void take_over();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -75,7 +77,11 @@ class Team {
   // This PE's control words.
   [[nodiscard]] TeamControl& control() { return words_.own(); }
 
-  // The buffer for partial results of other nodes; at the same offset on every member.
+  // This PE's words that other nodes add to, and its note.
+  [[nodiscard]] TeamArrivals& arrivals();
+
+  // The buffer for partial results of other nodes; at the same offset on every member, and
+  // registered with the NICs.
   [[nodiscard]] std::span<std::byte> scratch();
 
   // The local mapping of a mate's memory; null if it is not mapped here.
@@ -86,8 +92,8 @@ class Team {
   // The calls as the members on this PE's node follow them.
   [[nodiscard]] NodeCalls& on_node() { return on_node_; }
 
-  // Waits until PEs of other nodes have added `more` to the previously awaited value of `arrivals` or `results`.
-  // `whom` is the PE that a long wait reports.
+  // Waits until PEs of other nodes have added `more` to the previously awaited value of `pieces` or
+  // `results`. `whom` is the PE that a long wait reports.
   Status await_arrivals(std::uint64_t more, std::string_view name, Pe whom);
   Status await_results(std::uint64_t more, std::string_view name, Pe whom);
 
@@ -96,7 +102,8 @@ class Team {
     return words_.wait({index(), word}, least, name, whom);
   }
 
-  // Returns when all members have entered. Two steps on the node, and a dissemination between the nodes' leaders.
+  // Returns when all members have entered. Two steps on the node, and a dissemination between the
+  // nodes' leaders.
   Status sync(std::string_view name);
   // The last sync: after it returns, no member reads another member's memory.
   Status leave(std::string_view name);
@@ -113,7 +120,7 @@ class Team {
   NodeCalls on_node_;
   // The values of this PE's words that have been awaited since the process started.
   std::array<std::uint64_t, kRoundCountMax> sync_counts_{};
-  std::uint64_t arrival_count_ = 0;
+  std::uint64_t piece_count_ = 0;
   std::uint64_t result_count_ = 0;
 };
 

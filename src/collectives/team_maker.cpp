@@ -58,7 +58,8 @@ struct SplitClaim {
   }
 };
 
-// The numbers that all members of the new team have free, or a member of the parent whose range differs from member 0's.
+// The numbers that all members of the new team have free, or a member of the parent whose range
+// differs from member 0's.
 struct Agreement {
   TeamNumbers free_ids = TeamNumbers::all_from(0);
   std::optional<std::uint32_t> other;
@@ -114,9 +115,10 @@ TeamMaker::TeamMaker(rma::Rma& rma,
       publish_bytes_max_(settings.publish_bytes_max),
       free_ids_(TeamNumbers::all_from(settings.first_id)) {}
 
-// Two exchanges: the ranges and the free team numbers; then whether all members could claim a number that all of them have
-// free, and the position of its control words. If another thread claimed the number in between, they retry without
-// it. A number is the members' alone: disjoint teams may have the same.
+// Two exchanges: the ranges and the free team numbers; then whether all members could claim a
+// number that all of them have free, and the position of its control words. If another thread
+// claimed the number in between, they retry without it. A number is the members' alone: disjoint
+// teams may have the same.
 TeamMaker::Split TeamMaker::create(const Creators& creators, const TeamRange& range) {
   std::vector<CollectiveRequest> all(creators.count);
   while (true) {

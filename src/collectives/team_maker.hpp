@@ -1,7 +1,8 @@
-// Creates the teams of a program, out of a parent, or of any PEs by an id; and destroys them. All members of a team
-// have the same number for it, which nobody else of theirs has.
+// Creates the teams of a program, out of a parent, or of any PEs by an id; and destroys them. All
+// members of a team have the same number for it, which nobody else of theirs has.
 //
-// Threads: any; several may create and destroy several teams at once, but one at a time of a PE joins by an id.
+// Threads: any; several may create and destroy several teams at once, but one at a time of a PE
+// joins by an id.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ class TeamMaker {
 
   // An id by which PEs can join a team; never the same.
   [[nodiscard]] MeetingId make_id();
-  // Called by the PEs that become the team, with this PE's place in it. The PE that made the id is one of them.
-  // Mismatch: two PEs have the same index, or not all the same count.
+  // Called by the PEs that become the team, with this PE's place in it. The PE that made the id is
+  // one of them. Mismatch: two PEs have the same index, or not all the same count.
   Split join(MeetingId id, Meeting::Place place);
 
   // Collective over `team`, which no longer exists afterwards.

@@ -27,14 +27,14 @@ void TeamMembers::find_nodes(std::span<const std::uint32_t> node_of) {
     }
     if (i == index_) {
       node_ = node;
-      lane_ = static_cast<std::uint32_t>(nodes_[node].size());
+      mate_index_ = static_cast<std::uint32_t>(nodes_[node].size());
     }
     nodes_[node].push_back(i);
   }
   for (const Mates& node : nodes_) {
     leaders_.push_back(pes_[node.front()]);
   }
-  lane_count_ = static_cast<std::uint32_t>(std::ranges::min(nodes_, {}, &Mates::size).size());
+  slice_count_ = static_cast<std::uint32_t>(std::ranges::min(nodes_, {}, &Mates::size).size());
 }
 
 }  // namespace weft::collectives

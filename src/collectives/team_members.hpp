@@ -1,5 +1,5 @@
-// The members of a team, as one of them sees them: an ordered set of PEs, which of them share a node, and where this PE
-// stands among them.
+// The members of a team, as one of them sees them: an ordered set of PEs, which of them share a
+// node, and where this PE stands among them.
 //
 // Threads: any; constant after construction.
 #pragma once
@@ -18,7 +18,8 @@ using Mates = std::vector<std::uint32_t>;
 
 class TeamMembers {
  public:
-  // `me` is one of `pes`. `node_of`, by PE, groups the PEs that can load and store each other's memory.
+  // `me` is one of `pes`. `node_of`, by PE, groups the PEs that can load and store each other's
+  // memory.
   TeamMembers(Pe me, std::vector<Pe> pes, std::span<const std::uint32_t> node_of);
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(pes_.size()); }
@@ -54,10 +55,10 @@ class TeamMembers {
   [[nodiscard]] std::span<const Pe> leaders() const { return leaders_; }
 
   // This PE's index among its mates.
-  [[nodiscard]] std::uint32_t lane() const { return lane_; }
+  [[nodiscard]] std::uint32_t mate_index() const { return mate_index_; }
 
-  // The number of lanes that every node has.
-  [[nodiscard]] std::uint32_t lane_count() const { return lane_count_; }
+  // The number of slices in which data travels between nodes: the PEs of the smallest node.
+  [[nodiscard]] std::uint32_t slice_count() const { return slice_count_; }
 
  private:
   void find_nodes(std::span<const std::uint32_t> node_of);
@@ -68,8 +69,8 @@ class TeamMembers {
   std::vector<Mates> nodes_;
   std::uint32_t index_ = 0;
   std::uint32_t node_ = 0;
-  std::uint32_t lane_ = 0;
-  std::uint32_t lane_count_ = 0;
+  std::uint32_t mate_index_ = 0;
+  std::uint32_t slice_count_ = 0;
 };
 
 }  // namespace weft::collectives

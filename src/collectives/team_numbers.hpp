@@ -1,5 +1,5 @@
-// A set of team numbers, 0 to kTeamCountMax - 1. When a team is split, its members send each other the numbers that they
-// have free, in 160 bits.
+// A set of team numbers, 0 to kTeamCountMax - 1. When a team is split, its members send each other
+// the numbers that they have free, in 160 bits.
 //
 // A value; no thread but its owner's may change it.
 #pragma once

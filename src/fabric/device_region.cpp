@@ -1,14 +1,16 @@
-// How a rail registers GPU memory: by dma-buf, by libfabric's interface to the GPU's driver, or not at all.
+// How a rail registers GPU memory: by dma-buf, by libfabric's interface to the GPU's driver, or not
+// at all.
 //
-// Control path, under the owner's lock. A rail registers it only if the NIC itself can access it. A provider that
-// copies with CUDA from the progress thread may wait for a kernel that waits for that thread: a deadlock.
+// Control path, under the owner's lock. A rail registers it only if the NIC itself can access it. A
+// provider that copies with CUDA from the progress thread may wait for a kernel that waits for that
+// thread: a deadlock.
 #include <cerrno>
 
+#include "src/fabric/endpoint_limits.hpp"
+#include "src/fabric/grown_structs.hpp"
 #include "src/fabric/libfabric_rail.hpp"
 #include "src/fabric/quirks.hpp"
-
-// Sizes and memory fields are those of the headers; the options came with 1.18 (fi_endpoint(3)).
-#define WEFT_FABRIC_HEADERS FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+#include "src/fabric/start.hpp"
 
 namespace weft::fabric {
 namespace {
@@ -16,15 +18,19 @@ namespace {
 constexpr std::uint64_t kAccess =
     FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-bool can_take_dma_buf() {
-#ifdef FI_MR_DMABUF
-  return FI_VERSION_GE(libfabric().version(), FI_VERSION(1, 20));
-#else
-  return false;
-#endif
-}
+constexpr const char* kOldDmaBuf = "dma-buf needs libfabric 1.20 or later";
 
-constexpr const char* kOldDmaBuf = "dma-buf needs libfabric 1.20 or later, also when Weft is built";
+// All but what says where the memory is.
+GrownRegistration registration_of(const DeviceMemory& memory, std::uint64_t key) {
+  GrownRegistration grown;
+  fi_mr_attr& attributes = grown.attributes;
+  attributes.iov_count = 1;
+  attributes.access = kAccess;
+  attributes.requested_key = key;
+  attributes.iface = memory.gpu < 0 ? FI_HMEM_SYSTEM : FI_HMEM_CUDA;
+  attributes.device.cuda = memory.gpu < 0 ? 0 : memory.gpu;
+  return grown;
+}
 
 }  // namespace
 
@@ -45,12 +51,15 @@ void LibfabricRail::require_nic_access() {
   int required = FI_HMEM_P2P_REQUIRED;
   nic_access_error_ =
       -fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &required, sizeof(required));
-#if WEFT_FABRIC_HEADERS >= FI_VERSION(1, 18)
+  const bool copies = quirk_of(provider_).copies_small_writes;
+  if (copies && small_writes_are_left_to_nic()) {
+    return;  // with the option, Slingshot's provider would want all GPU memory mapped by gdrcopy
+  }
   bool permitted = false;
-  // If it is rejected, the provider needs CUDA for messages; those are in host memory here.
-  static_cast<void>(fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_CUDA_API_PERMITTED,
-                              &permitted, sizeof(permitted)));
-#endif
+  const int error = -fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, kOptCudaApiPermitted, &permitted,
+                               sizeof(permitted));
+  // Other providers that reject it need CUDA for messages alone; those are in host memory here.
+  small_copies_error_ = copies ? error : 0;
 }
 
 std::string LibfabricRail::device_refusal() const {
@@ -67,6 +76,12 @@ std::string LibfabricRail::device_refusal() const {
     return "provider " + provider_ + " cannot leave GPU memory to the NIC (FI_OPT_FI_HMEM_P2P: " +
            error_words(nic_access_error_) + ")";
   }
+  if (small_copies_error_ != 0) {
+    return "provider " + provider_ + " of libfabric " + library_version() +
+           " copies small writes with CUDA calls, which can deadlock with a kernel that waits "
+           "(FI_OPT_CUDA_API_PERMITTED: " +
+           error_words(small_copies_error_) + "); use libfabric 2.3 or later, or gdrcopy";
+  }
   return "";
 }
 
@@ -74,66 +89,65 @@ DeviceRegion LibfabricRail::add_device_region(const DeviceMemory& memory) {
   if (const std::string refusal = memory.gpu < 0 ? "" : device_refusal(); !refusal.empty()) {
     return {.way = DeviceWay::None, .key = {}, .why = refusal};
   }
-  Region region{.bytes = memory.memory.size(), .registration = {}};
-  DeviceRegion result;
   std::string no_dma_buf = memory.no_dma_buf;
+  RegionKey key;
   if (memory.dma_buf >= 0) {
-    const int error = enter_dma_buf(memory, region.registration);
-    no_dma_buf = !can_take_dma_buf() ? kOldDmaBuf : error_words(error);
-    result = {
-        .way = DeviceWay::DmaBuf, .key = {}, .why = "the kernel has given the NIC the GPU's pages"};
-  }
-  if (region.registration == nullptr) {
-    const int error = enter_interface(memory, region.registration);
-    if (error != 0) {
-      return {.way = DeviceWay::None,
-              .key = {},
-              .why = "fi_mr_regattr failed: " + error_words(error) + "; no dma-buf: " + no_dma_buf};
+    no_dma_buf = take_region(DeviceWay::DmaBuf, memory, key);
+    if (no_dma_buf.empty()) {
+      return {.way = DeviceWay::DmaBuf,
+              .key = key,
+              .why = "the kernel has given the NIC the GPU's pages"};
     }
-    result = {.way = DeviceWay::Interface, .key = {}, .why = "no dma-buf: " + no_dma_buf};
   }
-  result.key = key_of(memory.memory.data(), region.registration.get());
+  const std::string why_not = take_region(DeviceWay::Interface, memory, key);
+  if (!why_not.empty()) {
+    return {.way = DeviceWay::None, .key = {}, .why = why_not + "; no dma-buf: " + no_dma_buf};
+  }
+  return {.way = DeviceWay::Interface, .key = key, .why = "no dma-buf: " + no_dma_buf};
+}
+
+std::string LibfabricRail::take_region(DeviceWay way, const DeviceMemory& memory, RegionKey& key) {
+  const bool is_dma_buf = way == DeviceWay::DmaBuf;
+  if (is_dma_buf && quirk_of(provider_).misreads_dma_buf) {
+    return "provider " + provider_ + " makes it itself, and some versions misread one";
+  }
+  if (is_dma_buf && api_version_ < kFirstWithDmaBuf) {
+    return kOldDmaBuf;
+  }
+  Region region{.bytes = memory.memory.size(), .registration = {}};
+  const int error = is_dma_buf ? enter_dma_buf(memory, region.registration)
+                               : enter_interface(memory, region.registration);
+  if (error != 0) {
+    return "fi_mr_regattr failed: " + error_words(error);
+  }
+  key = key_of(memory.memory.data(), region.registration.get());
   regions_.insert_or_assign(memory.memory.data(), std::move(region));
-  return result;
+  std::string fault = proof_->prove(memory, key);
+  if (!fault.empty()) {
+    drop_region(memory.memory);
+  }
+  return fault;
 }
 
 int LibfabricRail::enter_dma_buf(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept {
-#ifdef FI_MR_DMABUF
-  if (!can_take_dma_buf()) {
-    return FI_ENOSYS;
-  }
-  const fi_mr_dmabuf pages{.fd = memory.dma_buf,
-                           .offset = memory.dma_buf_offset,
-                           .len = memory.memory.size(),
-                           .base_addr = memory.memory.data()};
-  fi_mr_attr attributes{};
-  attributes.dmabuf = &pages;
-  attributes.iov_count = 1;
-  attributes.access = kAccess;
-  attributes.requested_key = next_key_++;
-  attributes.iface = FI_HMEM_CUDA;
-  attributes.device.cuda = memory.gpu;
+  const DmaBufPages pages{.descriptor = memory.dma_buf,
+                          .offset = memory.dma_buf_offset,
+                          .bytes = memory.memory.size(),
+                          .base_address = memory.memory.data() - memory.dma_buf_offset};
+  GrownRegistration grown = registration_of(memory, next_key(kAccess));
+  // The two pointers share their place: fi_mr(3).
+  grown.attributes.mr_iov = reinterpret_cast<const iovec*>(&pages);
   fid_mr* registration = nullptr;
-  const int code = fi_mr_regattr(domain_.get(), &attributes, FI_MR_DMABUF, &registration);
+  const int code = fi_mr_regattr(domain_.get(), &grown.attributes, kDmaBufFlag, &registration);
   return adopt(code, registration, result);
-#else
-  static_cast<void>(memory);
-  static_cast<void>(result);
-  return FI_ENOSYS;
-#endif
 }
 
 int LibfabricRail::enter_interface(const DeviceMemory& memory, Handle<fid_mr>& result) noexcept {
   const iovec all{memory.memory.data(), memory.memory.size()};
-  fi_mr_attr attributes{};
-  attributes.mr_iov = &all;
-  attributes.iov_count = 1;
-  attributes.access = kAccess;
-  attributes.requested_key = next_key_++;
-  attributes.iface = memory.gpu < 0 ? FI_HMEM_SYSTEM : FI_HMEM_CUDA;
-  attributes.device.cuda = memory.gpu < 0 ? 0 : memory.gpu;
+  GrownRegistration grown = registration_of(memory, next_key(kAccess));
+  grown.attributes.mr_iov = &all;
   fid_mr* registration = nullptr;
-  const int code = fi_mr_regattr(domain_.get(), &attributes, 0, &registration);
+  const int code = fi_mr_regattr(domain_.get(), &grown.attributes, 0, &registration);
   return adopt(code, registration, result);
 }
 

@@ -17,10 +17,17 @@
 
 namespace weft::fabric {
 
+// One warning for each kind of object in a process: what failed to close, and why. `code` is
+// fi_close(3)'s.
+void report_unclosed(std::size_t object_class, int code) noexcept;
+
 struct CloseFid {
   template <typename Object>
   void operator()(Object* object) const noexcept {
-    fi_close(&object->fid);
+    const std::size_t object_class = object->fid.fclass;  // the object may be gone afterwards
+    if (const int code = fi_close(&object->fid); code != 0) {
+      report_unclosed(object_class, code);
+    }
   }
 };
 

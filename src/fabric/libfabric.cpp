@@ -14,8 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kFolders{"/opt/amazon/efa/lib", "/opt/amazon/efa/lib64",
                                                    "/opt/cray/libfabric/*/lib64"};
 
-// The versions of the symbols that the headers of this build declare; see cmake/libfabric.cmake. Structures are of
-// that version's layout, and a newer library converts them.
+// The versions of the symbols that the headers of this build declare; see cmake/libfabric.cmake.
+// Structures are of that version's layout, and a newer library converts them.
 constexpr const char* kInfoVersion = WEFT_LIBFABRIC_INFO_VERSION;
 constexpr const char* kFabricVersion = "FABRIC_1.1";
 constexpr const char* kBaseVersion = "FABRIC_1.0";
@@ -98,12 +98,17 @@ const Libfabric& libfabric() {
   return site_library().functions();
 }
 
-// Rails that are simulated have errors, too, and need no library. Below FI_ERRNO_OFFSET a code is errno's.
+// Rails that are simulated have errors, too, and need no library. Below FI_ERRNO_OFFSET a code is
+// errno's.
 std::string error_words(int error) {
   if (const Libfabric* const library = site_library().find(); library != nullptr) {
     return library->strerror(error);
   }
   return error < FI_ERRNO_OFFSET ? errno_words(error) : fmt::format("error {} of libfabric", error);
+}
+
+std::string Rail::words_of(const Event& event) const {
+  return error_words(event.error);
 }
 
 std::string library_version() {

@@ -1,5 +1,5 @@
-// libfabric, opened at run time: a site's own library (EFA's, Slingshot's) is the one that knows its NICs, and a
-// program without other nodes needs none.
+// libfabric, opened at run time: a site's own library (EFA's, Slingshot's) is the one that knows
+// its NICs, and a program without other nodes needs none.
 //
 // Any thread. Only six functions are symbols of the library; all others in its headers are inline.
 // Private to this folder, but for what discovery.hpp tells of it.

@@ -1,10 +1,12 @@
-// Provider properties that cannot be queried. This is the only place with provider names. Every row names its
-// source; everything else is a capability of fi_getinfo(3).
-// Constant data; any thread.
+// Provider properties that cannot be queried. Only this table and variables.cpp name providers.
+// Every row names its source; everything else is a capability of fi_getinfo(3). docs/PROVIDERS.md
+// has the providers call by call. Constant data; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace weft::fabric {
@@ -18,18 +20,37 @@ enum class DeviceCopies : std::uint8_t {
 
 struct ProviderQuirk {
   std::string_view name;  // provider name, as fi_getinfo reports it
-  std::int32_t rank;    // "auto" uses the available provider of the highest rank; < 0: only by name
-  bool kernel_sockets;  // connections are TCP sockets of this process: see socket_watch.hpp
-  bool
-      is_tried;  // Weft's own suites run on it; claims of all others are tested at start: trial.hpp
-  DeviceCopies device;
-  std::string_view notes;
-  std::string_view source;
+  std::int32_t rank =
+      0;  // "auto" uses the available provider of the highest rank; < 0: only by name
+  bool kernel_sockets = false;  // connections are TCP sockets of this process: see socket_watch.hpp
+  // Weft's own suites run on it; claims of all others are tested at start: trial.hpp
+  bool is_tried = false;
+  DeviceCopies device = DeviceCopies::Unknown;
+  // It offers several fabrics over the same NICs, which do not understand each other: peers must
+  // use the same one.
+  bool has_fabrics = false;
+  // Its own shared memory for peers of the node is kept out by hints for other nodes alone: it
+  // costs the queues their wait objects, and what a PE writes to itself would not reach the NIC.
+  bool for_other_nodes = false;
+  // A fabric whose completion queues overrun although it claims FI_RM_ENABLED; "": none.
+  std::string_view unguarded_fabric = {};
+  std::size_t queue_entries_min = 0;  // of a completion queue, where less costs -FI_EAGAIN
+  // Some versions take the structure of FI_MR_DMABUF for something else, and report success.
+  bool misreads_dma_buf = false;
+  // Its CPU copies the sources of small writes, with CUDA calls where they are on a GPU, unless
+  // it is told not to: variables.hpp
+  bool copies_small_writes = false;
+  std::string_view notes = {};
+  std::string_view source = {};
 };
 
 [[nodiscard]] std::span<const ProviderQuirk> provider_quirks();
 
 // The row of a provider; a neutral one of rank 0 for an unknown name.
 [[nodiscard]] const ProviderQuirk& quirk_of(std::string_view provider);
+
+// The provider that "auto" takes of those offered: the highest rank, and the first of equals. "" if
+// all are only taken by name.
+[[nodiscard]] std::string best_provider(std::span<const std::string> offered);
 
 }  // namespace weft::fabric

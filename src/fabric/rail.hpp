@@ -1,7 +1,9 @@
-// The NIC interface: one NIC opened by one PE. It knows peers' addresses and keys, but no PEs and no policy.
+// The NIC interface: one NIC opened by one PE. It knows peers' addresses and keys, but no PEs and
+// no policy.
 //
-// Owner: the rails transport, which calls every function under its own lock, so implementations need none. Only
-// wait_descriptor may be polled outside of the lock. Data path: noexcept, no allocation by Weft.
+// Owner: the rails transport, which calls every function under its own lock, so implementations
+// need none. Only wait_descriptor may be polled outside of the lock. Data path: noexcept, no
+// allocation by Weft.
 //
 // Implementations: LibfabricRail; in tests SimulatedRail, and the decorator FaultyRail.
 #pragma once
@@ -24,12 +26,14 @@ namespace weft::fabric {
 using PeerHandle = StrongId<struct PeerHandleTag, std::uint64_t>;
 
 // The owner derives from this and passes its address with each post; the event returns it.
-// The provider may use the scratch space while the operation is outstanding (fi_cq(3), FI_CONTEXT2).
+// The provider may use the scratch space while the operation is outstanding (fi_cq(3),
+// FI_CONTEXT2).
 struct PostContext {
   std::array<void*, 8> provider_scratch{};
 };
 
-// After Refused and Failed, last_error() and last_action() tell the error and the call that returned it.
+// After Refused and Failed, last_error() and last_action() tell the error and the call that
+// returned it.
 enum class PostResult : std::uint8_t {
   Posted,
   Full,     // nothing was posted: poll, then try again (-FI_EAGAIN)
@@ -39,9 +43,10 @@ enum class PostResult : std::uint8_t {
 
 inline constexpr const char* kRegisterAction = "fi_mr_reg";
 
-// The local memory of an operation: any memory of this process. If the provider requires registration (FI_MR_LOCAL)
-// and it is not registered, the rail registers it for the operation, which costs some µs. With `on_device` it lies in
-// a region of add_device_region: only the NIC accesses it, so it is never injected, whatever its size.
+// The local memory of an operation: any memory of this process. If the provider requires
+// registration (FI_MR_LOCAL) and it is not registered, the rail registers it for the operation,
+// which costs some µs. With `on_device` it lies in a region of add_device_region: only the NIC
+// accesses it, so it is never injected, whatever its size.
 struct LocalMemory {
   void* address = nullptr;
   std::size_t bytes = 0;
@@ -85,7 +90,8 @@ struct DeviceRegion {
 enum class EventKind : std::uint8_t {
   Completed,    // our write, read or send; a write or send has been delivered
   Received,     // a posted receive buffer holds a message of `bytes`
-  RemoteWrite,  // a peer's write with `immediate` has arrived completely
+  RemoteWrite,  // a peer's write with `immediate` has arrived completely. `context`: of the posted
+                // receive that it used up, on providers that take one for it; else null
   Failed,       // the operation of `context` did not happen, or only in part; see `error`
 };
 
@@ -95,6 +101,8 @@ struct Event {
   std::uint32_t immediate = 0;
   std::size_t bytes = 0;
   int error = 0;  // positive libfabric error number
+  int provider_error =
+      0;  // of the provider, where it says more than `error`: fi_cq_err_entry.prov_errno
 };
 
 struct RailLimits {
@@ -102,9 +110,12 @@ struct RailLimits {
   std::size_t inject_write_bytes = 0;  // as above, for the source of a write: often less
   std::size_t message_bytes_max = std::numeric_limits<std::size_t>::max();  // of one send
   std::size_t rma_bytes_max = std::numeric_limits<std::size_t>::max();      // of one write or read
-  std::size_t transmit_depth = 0;     // operations that may be outstanding
-  std::size_t receive_depth = 0;      // receive buffers that may be posted
-  bool has_immediate = true;          // writes can carry 32 bits to the target's queue
+  std::size_t transmit_depth = 0;  // operations that may be outstanding
+  std::size_t receive_depth = 0;   // receive buffers that may be posted
+  bool has_immediate = true;       // writes can carry 32 bits to the target's queue
+  // Entries of this rail's completion queue that are left for immediate data of peers. More at a
+  // time would overrun it. No limit where the provider protects the queue, so that senders wait.
+  std::size_t immediates_max = std::numeric_limits<std::size_t>::max();
   bool registers_local = false;       // local memory must be registered (FI_MR_LOCAL)
   bool is_claim = false;              // the limits of writes have not been tested: see trial.hpp
   std::uint64_t rate_bits_per_s = 0;  // 0 if unknown
@@ -128,24 +139,31 @@ class Rail {
   [[nodiscard]] virtual const RailLimits& limits() const = 0;
   // Restricts the rail to these limits, which are a subset of what it claimed.
   virtual void restrict_to(const RailLimits& limits) noexcept = 0;
-  // For display: NIC and address ("eth0", "10.0.0.1"), or PCI address where the NIC has no readable one.
+  // For display: NIC and address ("eth0", "10.0.0.1"), or PCI address where the NIC has no readable
+  // one.
   [[nodiscard]] virtual const std::string& nic() const = 0;
   [[nodiscard]] virtual const std::string& address_text() const = 0;
   [[nodiscard]] virtual const std::string& provider() const = 0;
+
+  // What both sides must have in common: the provider, and its fabric where one provider has
+  // several that cannot talk to each other ("efa", "efa (efa-direct)").
+  [[nodiscard]] virtual std::string protocol() const { return provider(); }
 
   // The address that peers pass to add_peer.
   [[nodiscard]] virtual std::span<const std::byte> address() const = 0;
   // Throws Error.
   virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
-  // Registers memory for remote access, until drop_region or the destruction of the rail. Throws Error.
+  // Registers memory for remote access, until drop_region or the destruction of the rail. Throws
+  // Error.
   virtual RegionKey add_region(std::span<std::byte> memory) = 0;
   // The same for GPU memory; the result may be that it is not possible. Control path.
   virtual DeviceRegion add_device_region(const DeviceMemory& memory) = 0;
-  // Ends a registration of add_region or add_device_region. Call it before the memory is freed: the key becomes
-  // invalid, and other memory may get the same address. No effect if the memory was not registered.
+  // Ends a registration of add_region or add_device_region. Call it before the memory is freed: the
+  // key becomes invalid, and other memory may get the same address. No effect if the memory was not
+  // registered.
   virtual void drop_region(std::span<std::byte> memory) noexcept = 0;
-  // For memory that is used repeatedly and lives as long as the rail: if registration is required, it is done once,
-  // here. If that fails, it is done per operation.
+  // For memory that is used repeatedly and lives as long as the rail: if registration is required,
+  // it is done once, here. If that fails, it is done per operation.
   virtual void keep_registered(std::span<std::byte> memory) noexcept = 0;
 
   virtual PostResult post_write(const LocalMemory& source,
@@ -163,22 +181,24 @@ class Rail {
   // Takes at most events.size() events from the queue; returns their number.
   virtual std::size_t poll(std::span<Event> events) noexcept = 0;
 
-  // The libfabric error number of the last post that was Refused or Failed, and the call that returned it:
-  // kRegisterAction, or a posting call.
+  // The libfabric error number of the last post that was Refused or Failed, and the call that
+  // returned it: kRegisterAction, or a posting call.
   [[nodiscard]] virtual int last_error() const noexcept = 0;
   [[nodiscard]] virtual const char* last_action() const noexcept = 0;
+  // A Failed event in words: libfabric's, and the provider's own where they say more.
+  [[nodiscard]] virtual std::string words_of(const Event& event) const;
 
   // A descriptor that becomes readable when poll has work; -1 if there is none.
   [[nodiscard]] virtual int wait_descriptor() const noexcept = 0;
   // False if poll already has work, which a sleep on the descriptor would miss.
   [[nodiscard]] virtual bool may_sleep() noexcept = 0;
 
-  // Examines the connection to a peer's rail from outside; with an empty address, only the NIC. Unknown if the state
-  // cannot be observed.
+  // Examines the connection to a peer's rail from outside; with an empty address, only the NIC.
+  // Unknown if the state cannot be observed.
   [[nodiscard]] virtual LinkHealth examine(std::span<const std::byte> peer_address,
                                            std::uint32_t silent_ms) noexcept = 0;
-  // Closes the connection to a peer's rail so that nothing arrives over it later; its outstanding operations fail, or
-  // never complete. False if the NIC does that by itself: nothing was done.
+  // Closes the connection to a peer's rail so that nothing arrives over it later; its outstanding
+  // operations fail, or never complete. False if the NIC does that by itself: nothing was done.
   virtual bool cut(std::span<const std::byte> peer_address) noexcept = 0;
 };
 

@@ -45,14 +45,14 @@ Endpoint endpoint_of(const std::byte* address, std::size_t bytes) {
   return endpoint;
 }
 
-struct Ends {
+struct SocketEnds {
   Endpoint local;
   Endpoint remote;
 };
 
-// Not getpeername: it knows no peer before the connection is established (inet_getname in Linux' net/ipv4/af_inet.c).
-// SO_PEERNAME does, if asked for no more bytes than the address has.
-Ends ends_of(int socket) {
+// Not getpeername: it knows no peer before the connection is established (inet_getname in Linux'
+// net/ipv4/af_inet.c). SO_PEERNAME does, if asked for no more bytes than the address has.
+SocketEnds ends_of(int socket) {
   sockaddr_storage local{};
   sockaddr_storage remote{};
   socklen_t bytes = sizeof(local);
@@ -65,8 +65,8 @@ Ends ends_of(int socket) {
 }
 
 bool is_dead(const tcp_info& info, std::uint32_t silent_ms) {
-  // Two timeouts in a row: a single one also occurs on a live connection after a queue overflow, and where many peers
-  // connect at once.
+  // Two timeouts in a row: a single one also occurs on a live connection after a queue overflow,
+  // and where many peers connect at once.
   if (info.tcpi_state == TCP_SYN_SENT) {
     return info.tcpi_retransmits > 1;
   }

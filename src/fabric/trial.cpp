@@ -65,6 +65,7 @@ class Trial {
     for (const Event& event : std::span(events).first(count)) {
       if (event.kind == EventKind::RemoteWrite) {
         has_arrived_ = has_arrived_ || event.immediate == kTrialImmediate;
+        memory_.used_receive = event.context;
       } else if (event.context == &context) {
         has_ended_ = true;
         has_failed_ = event.kind == EventKind::Failed;

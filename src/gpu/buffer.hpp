@@ -1,5 +1,5 @@
-// Memory that the CPU and this PE's GPU share, and small buffers in the GPU's own memory: RAII. Both start zeroed and
-// keep their address.
+// Memory that the CPU and this PE's GPU share, and small buffers in the GPU's own memory: RAII.
+// Both start zeroed and keep their address.
 //
 // Threads: as the memory is used. Errors: Error.
 #pragma once
@@ -11,7 +11,8 @@
 
 namespace weft::gpu {
 
-// Zeroed host memory that kernels access under the same address (cudaHostAlloc), as long as it lives.
+// Zeroed host memory that kernels access under the same address (cudaHostAlloc), as long as it
+// lives.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;

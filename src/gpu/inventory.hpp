@@ -1,5 +1,5 @@
-// All GPUs that this process sees, and the connections between them: for weft-info. Creates no CUDA context and
-// allocates no GPU memory, so it can run next to other programs.
+// All GPUs that this process sees, and the connections between them: for weft-info. Creates no CUDA
+// context and allocates no GPU memory, so it can run next to other programs.
 //
 // Threads: any, one at a time.
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,12 @@ struct Inventory {
 
 // Never throws: properties that cannot be queried stay 0 or empty.
 [[nodiscard]] Inventory take_inventory();
+
+// By peer, whether atomics of kernels of `device` on memory of the GPU at that PCI address are
+// atomic with that GPU's own: over NVLink they are, over PCIe rarely. True if nobody can tell: CUDA
+// does not show that GPU to this process, and there is no NVML. Never throws.
+[[nodiscard]] std::vector<bool> have_atomics(const Device& device,
+                                             std::span<const std::string> peers);
 
 struct VisibleGpus {
   std::vector<std::string> pci;        // by CUDA index: "0000:1b:00.0"

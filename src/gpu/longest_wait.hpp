@@ -1,5 +1,5 @@
-// Finds a wait that lasts too long, so that it is reported once. Pure: the caller gives the time, and a number of what it
-// waits for, which only grows.
+// Finds a wait that lasts too long, so that it is reported once. Pure: the caller gives the time,
+// and a number of what it waits for, which only grows.
 //
 // Threads: one at a time.
 #pragma once

@@ -1,10 +1,11 @@
-// The requirements for NIC access (GPUDirect RDMA) to the memory of this PE's GPU: permission, pages, and write
-// ordering.
+// The requirements for NIC access (GPUDirect RDMA) to the memory of this PE's GPU: permission,
+// pages, and write ordering.
 //
 // If the platform does not order a NIC's writes before later reads by the GPU (device attribute
-// GPU_DIRECT_RDMA_WRITES_ORDERING), they are flushed after the NIC has reported them and before any thread of the GPU
-// is told of them (CUDA driver API, cuFlushGPUDirectRDMAWrites). An H100 orders them for its own kernels alone; where others of the node
-// read its memory over NVLink, as all of a node do what came for it (WEFT_MOE_ROW_PER_NODE), they are flushed to all.
+// GPU_DIRECT_RDMA_WRITES_ORDERING), they are flushed after the NIC has reported them and before any
+// thread of the GPU is told of them (CUDA driver API, cuFlushGPUDirectRDMAWrites). An H100 orders
+// them for its own kernels alone; where others of the node read its memory over NVLink, as all of a
+// node do what came for it (WEFT_MOE_ROW_PER_NODE), they are flushed to all.
 //
 // Threads: any.
 #pragma once
@@ -36,8 +37,8 @@ struct DmaBuf {
 // For `memory` and what else is on its first and last page.
 [[nodiscard]] DmaBuf dma_buf_of(const Device& device, std::span<std::byte> memory);
 
-// Makes the writes to this GPU that NICs have reported visible to all that read them before it returns. Does nothing if the
-// platform guarantees that. False if it failed.
+// Makes the writes to this GPU that NICs have reported visible to all that read them before it
+// returns. Does nothing if the platform guarantees that. False if it failed.
 [[nodiscard]] bool show_nic_writes(const Device& device) noexcept;
 
 }  // namespace weft::gpu

@@ -1,7 +1,8 @@
-// The work that libweft enqueues on a CUDA stream: kernels based on <weft/device.cuh>, and copies by the copy engines.
-// Launchers only: the callers have checked the arguments.
+// The work that libweft enqueues on a CUDA stream: kernels based on <weft/device.cuh>, and copies
+// by the copy engines. Launchers only: the callers have checked the arguments.
 //
-// All can be captured in a CUDA graph: no function here allocates or waits, and call counters are in GPU memory.
+// All can be captured in a CUDA graph: no function here allocates or waits, and call counters are
+// in GPU memory.
 //
 // Threads: any. Each function returns CUDA's error as a number, 0 if the work is on the stream.
 #pragma once
@@ -17,11 +18,12 @@ namespace weft::gpu::on_stream {
 // CUDA's error text for a launcher's result.
 [[nodiscard]] std::string words_of(int error);
 
-// Loads all kernels of this folder. Otherwise CUDA loads a kernel at its first launch, which may wait for running
-// kernels. Those may wait for the PE whose kernel is not loaded: a deadlock. Throws Error.
+// Loads all kernels of this folder. Otherwise CUDA loads a kernel at its first launch, which may
+// wait for running kernels. Those may wait for the PE whose kernel is not loaded: a deadlock.
+// Throws Error.
 void preload_kernels();
 
-struct Transfer {
+struct StreamTransfer {
   void* dest = nullptr;
   const void* source = nullptr;
   std::size_t bytes = 0;
@@ -30,14 +32,14 @@ struct Transfer {
   void* mapped = nullptr;
 };
 
-[[nodiscard]] int put(const Transfer& transfer, weft_stream_t stream);
-[[nodiscard]] int get(const Transfer& transfer, weft_stream_t stream);
-[[nodiscard]] int put_signal(const Transfer& transfer,
+[[nodiscard]] int put(const StreamTransfer& transfer, weft_stream_t stream);
+[[nodiscard]] int get(const StreamTransfer& transfer, weft_stream_t stream);
+[[nodiscard]] int put_signal(const StreamTransfer& transfer,
                              const weft_signal& signal,
                              weft_stream_t stream);
 
 // A list of segments to one PE, which is read before the call returns.
-struct List {
+struct StreamList {
   const weft_segment* segments = nullptr;
   std::size_t count = 0;
   std::size_t bytes = 0;  // of all
@@ -46,7 +48,7 @@ struct List {
 };
 
 // `signal` is null, or follows all segments.
-[[nodiscard]] int putv(const List& list, const weft_signal* signal, weft_stream_t stream);
+[[nodiscard]] int putv(const StreamList& list, const weft_signal* signal, weft_stream_t stream);
 [[nodiscard]] int signal(const weft_signal& signal, int pe, weft_stream_t stream);
 [[nodiscard]] int wait_until(const std::uint64_t* word,
                              weft_comparison comparison,
@@ -56,7 +58,7 @@ struct List {
 
 // ---- Collectives; `number` is the team's number in kernels.
 
-struct Collective {
+struct StreamCollective {
   int number = 0;
   std::uint32_t size = 1;  // of the team
   void* dest = nullptr;
@@ -66,9 +68,9 @@ struct Collective {
 
 [[nodiscard]] int barrier_all(weft_stream_t stream);
 [[nodiscard]] int sync(int number, weft_stream_t stream);
-[[nodiscard]] int alltoall(const Collective& call, weft_stream_t stream);
-[[nodiscard]] int broadcast(const Collective& call, int root, weft_stream_t stream);
-[[nodiscard]] int fcollect(const Collective& call, weft_stream_t stream);
+[[nodiscard]] int alltoall(const StreamCollective& call, weft_stream_t stream);
+[[nodiscard]] int broadcast(const StreamCollective& call, int root, weft_stream_t stream);
+[[nodiscard]] int fcollect(const StreamCollective& call, weft_stream_t stream);
 
 struct ReduceOptions {
   weft_type type = WEFT_INT32;
@@ -79,7 +81,7 @@ struct ReduceOptions {
 
 // Integers of 4 and 8 bytes, float and double; and, or and xor for integers only.
 [[nodiscard]] bool can_reduce(weft_type type, weft_reduction reduction);
-[[nodiscard]] int reduce(const Collective& call,
+[[nodiscard]] int reduce(const StreamCollective& call,
                          const ReduceOptions& options,
                          weft_stream_t stream);
 

@@ -1,5 +1,5 @@
-// What CUDA knows of memory that the program has allocated itself: by cudaMalloc, from a pool, or by virtual memory
-// management. Nothing of it is kept: the program may free the memory at any time.
+// What CUDA knows of memory that the program has allocated itself: by cudaMalloc, from a pool, or
+// by virtual memory management. Nothing of it is kept: the program may free the memory at any time.
 //
 // Threads: any.
 #pragma once
@@ -16,7 +16,7 @@ enum class UserMemoryKind : std::uint8_t {
   Managed,  // it moves between the GPU and the host
 };
 
-struct UserMemory {
+struct UserMemoryInfo {
   UserMemoryKind kind = UserMemoryKind::Host;
   std::int32_t gpu = -1;     // CUDA's index; Gpu only
   std::uint64_t bytes = 0;   // from the start on, memory of that GPU, at most what was asked about
@@ -24,7 +24,8 @@ struct UserMemory {
   bool admits_nics = false;  // the GPU lets NICs access it
 };
 
-// Where `memory` starts, and how much of it is memory of the same GPU: it may consist of several adjacent mappings.
-[[nodiscard]] UserMemory find_user_memory(std::span<const std::byte> memory);
+// Where `memory` starts, and how much of it is memory of the same GPU: it may consist of several
+// adjacent mappings.
+[[nodiscard]] UserMemoryInfo find_user_memory(std::span<const std::byte> memory);
 
 }  // namespace weft::gpu

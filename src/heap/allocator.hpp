@@ -1,5 +1,6 @@
-// Allocates offsets inside a region: best fit, ties to the lowest offset, adjacent free blocks merged. It accesses
-// no memory, only computes offsets, so that the same calls give the same offsets on every PE.
+// Allocates offsets inside a region: best fit, ties to the lowest offset, adjacent free blocks
+// merged. It accesses no memory, only computes offsets, so that the same calls give the same
+// offsets on every PE.
 //
 // One thread at a time. Deterministic: the result depends only on the sequence of calls.
 #pragma once
@@ -16,7 +17,8 @@ class Allocator {
   // Offset 0 is at `origin` of what alignments count from.
   explicit Allocator(std::uint64_t size, std::uint64_t origin = 0);
 
-  // The offset of `bytes` (at least 1) aligned to `alignment` (a power of two); empty if there is no room.
+  // The offset of `bytes` (at least 1) aligned to `alignment` (a power of two); empty if there is
+  // no room.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
 
   // Frees a block. False if `offset` is not the start of a block.

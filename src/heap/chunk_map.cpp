@@ -60,7 +60,8 @@ std::optional<std::uint64_t> place_between(std::span<const Chunk> chunks,
 void ChunkMap::add(const Chunk& chunk) {
   const std::lock_guard lock(mutex_);
   chunks_.insert(std::ranges::upper_bound(chunks_, chunk.offset, {}, &Chunk::offset), chunk);
-  // SYNC heap-chunks: the chunk is entered before readers see a new version. They then take the lock.
+  // SYNC heap-chunks: the chunk is entered before readers see a new version. They then take the
+  // lock.
   AtomicRef(version_).fetch_add(1, std::memory_order_release);
 }
 

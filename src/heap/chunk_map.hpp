@@ -1,8 +1,9 @@
-// The chunks of memory of which a device heap consists. The heap is a range of addresses that starts with one chunk;
-// more are mapped into it when the heap grows, and taken out again. All PEs have the same chunks at the same offsets.
+// The chunks of memory of which a device heap consists. The heap is a range of addresses that
+// starts with one chunk; more are mapped into it when the heap grows, and taken out again. All PEs
+// have the same chunks at the same offsets.
 //
-// Threads: ChunkMap: changed by one thread at a time, read by any. ChunkReader: one thread; it keeps a copy, so that a
-// look-up takes no lock while nothing changes.
+// Threads: ChunkMap: changed by one thread at a time, read by any. ChunkReader: one thread; it
+// keeps a copy, so that a look-up takes no lock while nothing changes.
 // Invariants: chunks are sorted by offset and do not overlap.
 #pragma once
 

@@ -32,7 +32,7 @@ DeviceHeap::DeviceHeap(std::unique_ptr<gpu::Segments> segments,
   mapped_[me.value] = base();
 }
 
-void DeviceHeap::map_peer(Pe peer, std::uint32_t slot, const gpu::SegmentOffer& offer) {
+void DeviceHeap::map_peer(Pe peer, std::uint32_t slot, const gpu::DeviceSegmentOffer& offer) {
   mapped_[peer.value] = segments_->map(slot, offer, fmt::format("PE {}", peer.value));
 }
 

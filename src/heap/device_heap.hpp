@@ -1,9 +1,9 @@
-// The symmetric memory of one PE on its GPU: allocator and mappings. It begins with the control bytes, which Weft's own
-// device code uses; then comes the user's memory. Addresses are reserved up to a limit, and chunks of memory are mapped
-// there when the heap grows. A block lies in one chunk.
+// The symmetric memory of one PE on its GPU: allocator and mappings. It begins with the control
+// bytes, which Weft's own device code uses; then comes the user's memory. Addresses are reserved up
+// to a limit, and chunks of memory are mapped there when the heap grows. A block lies in one chunk.
 //
-// Threads: allocation, growth and release by one thread at a time (they are collective). Any thread may call contains
-// and read chunks(); the rest is constant once the peers are mapped.
+// Threads: allocation, growth and release by one thread at a time (they are collective). Any thread
+// may call contains and read chunks(); the rest is constant once the peers are mapped.
 // Invariant: the same calls give the same chunks and the same blocks on every PE.
 #pragma once
 
@@ -43,7 +43,7 @@ class DeviceHeap {
              std::uint64_t control_bytes);
 
   // Maps a PE of this node; `slot` is its index in the address range.
-  void map_peer(Pe peer, std::uint32_t slot, const gpu::SegmentOffer& offer);
+  void map_peer(Pe peer, std::uint32_t slot, const gpu::DeviceSegmentOffer& offer);
 
   [[nodiscard]] gpu::Segments& segments() { return *segments_; }
 
@@ -52,7 +52,8 @@ class DeviceHeap {
   // The chunk that the heap starts with. It stays.
   [[nodiscard]] std::uint64_t first_bytes() const { return segments_->size(); }
 
-  // The heap never ends beyond this offset. The least that any PE has reserved, but not less than the first chunk.
+  // The heap never ends beyond this offset. The least that any PE has reserved, but not less than
+  // the first chunk.
   void limit_to(std::uint64_t bytes);
 
   [[nodiscard]] std::uint64_t limit() const { return limit_; }

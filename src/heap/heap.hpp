@@ -1,11 +1,11 @@
-// The symmetric memory of one PE: the heap (region 0) with its allocator, its local mappings of the heaps of the node's
-// peers, and the other regions (regions.hpp).
+// The symmetric memory of one PE: the heap (region 0) with its allocator, its local mappings of the
+// heaps of the node's peers, and the other regions (regions.hpp).
 //
-// Layout of a segment: control bytes (sync words that Weft itself uses), then the user's bytes. Both are
-// symmetric, so that collectives may use the control bytes through rma.
+// Layout of a segment: control bytes (sync words that Weft itself uses), then the user's bytes.
+// Both are symmetric, so that collectives may use the control bytes through rma.
 //
-// Threads: allocate and release by one thread at a time (they are collective); the rest is constant after
-// construction, and any thread may read it. For regions see regions.hpp.
+// Threads: allocate and release by one thread at a time (they are collective); the rest is constant
+// after construction, and any thread may read it. For regions see regions.hpp.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,8 @@ class Heap {
 
   [[nodiscard]] SegmentOffer offer() const { return offer_of(segment_); }
 
-  // Maps the segments of this node's peers. `offers` is indexed by PE; `is_local` tells which PEs to map.
+  // Maps the segments of this node's peers. `offers` is indexed by PE; `is_local` tells which PEs
+  // to map.
   void map_peers(const std::vector<SegmentOffer>& offers, const std::vector<bool>& is_local);
 
   [[nodiscard]] std::uint32_t pe_count() const {
@@ -44,7 +45,8 @@ class Heap {
 
   [[nodiscard]] std::uint64_t size() const { return segment_.size(); }
 
-  // Bytes from the base; at least size() if `address` is outside (also if it is below: the subtraction wraps around).
+  // Bytes from the base; at least size() if `address` is outside (also if it is below: the
+  // subtraction wraps around).
   [[nodiscard]] std::uint64_t offset_of(const void* address) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
   }
@@ -59,12 +61,12 @@ class Heap {
 
   [[nodiscard]] std::uint64_t control_bytes() const { return control_bytes_; }
 
-  // The largest alignment that a block can have on all PEs: the largest power of two in the size of user memory (at
-  // least 2 MiB), unless a PE's address space has no range with that alignment.
+  // The largest alignment that a block can have on all PEs: the largest power of two in the size of
+  // user memory (at least 2 MiB), unless a PE's address space has no range with that alignment.
   [[nodiscard]] std::uint64_t alignment_max() const { return alignment_max_; }
 
-  // The local half of a collective allocation; the runtime compares the arguments of all PEs. An address has the
-  // alignment of its offset, up to alignment_max().
+  // The local half of a collective allocation; the runtime compares the arguments of all PEs. An
+  // address has the alignment of its offset, up to alignment_max().
   [[nodiscard]] void* allocate(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] bool release(const void* address);
 
@@ -90,8 +92,8 @@ class Heap {
   // Empty if the address is not symmetric.
   [[nodiscard]] std::optional<Place> place_of(const void* address) const;
 
-  // The local mapping of the same location on `peer`; null if it is not mapped, or if the address is not
-  // symmetric.
+  // The local mapping of the same location on `peer`; null if it is not mapped, or if the address
+  // is not symmetric.
   [[nodiscard]] std::byte* view(const void* address, Pe peer) const {
     if (const std::uint64_t offset = offset_of(address); offset < size()) [[likely]] {
       std::byte* base = mapped_base(peer);

@@ -1,8 +1,9 @@
-// The symmetric regions of one PE besides its heap: the program's globals, and the windows that users register. A
-// region has the same number on every PE, from 1 on; the heap is region 0 (heap.hpp).
+// The symmetric regions of one PE besides its heap: the program's globals, and the windows that
+// users register. A region has the same number on every PE, from 1 on; the heap is region 0
+// (heap.hpp).
 //
-// Threads: regions are added and removed by one thread while no other uses this object; in between any thread may
-// read it.
+// Threads: regions are added and removed by one thread while no other uses this object; in between
+// any thread may read it.
 #pragma once
 
 #include <cstddef>
@@ -41,10 +42,11 @@ class Regions {
   // Adds the contents of `segment`; `mapped` as in Region.
   void add(std::string name, Segment segment, std::vector<std::byte*> mapped);
 
-  // The number for the next window: the lowest free number, the same on every PE. Empty if all kRegionCountMax are in
-  // use.
+  // The number for the next window: the lowest free number, the same on every PE. Empty if all
+  // kRegionCountMax are in use.
   [[nodiscard]] std::optional<RegionIndex> next_window() const;
-  // Adds a region of this PE's own memory, which no peer maps. Returns its number; one must be free.
+  // Adds a region of this PE's own memory, which no peer maps. Returns its number; one must be
+  // free.
   RegionIndex add_window(std::byte* base, std::uint64_t bytes);
   // Removes the window, and frees its number. Empty if no window starts at `base`.
   std::optional<RegionIndex> remove_window(const void* base);
@@ -60,8 +62,8 @@ class Regions {
   // Empty if the address is in none of them.
   [[nodiscard]] std::optional<Place> place_of(const void* address) const;
 
-  // The local mapping on `peer` of an address that at least `bytes` of its region follow; null if it is not mapped, or
-  // if no region contains them.
+  // The local mapping on `peer` of an address that at least `bytes` of its region follow; null if
+  // it is not mapped, or if no region contains them.
   [[nodiscard]] std::byte* view(const void* address, Pe peer, std::size_t bytes = 1) const;
 
  private:

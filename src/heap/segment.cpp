@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -32,7 +35,8 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
        what, format_bytes(bytes), errno_words(error));
 }
 
-// Reserves an address range without memory that starts at a multiple of `alignment`. Null: see errno.
+// Reserves an address range without memory that starts at a multiple of `alignment`. Null: see
+// errno.
 std::byte* reserve(std::size_t bytes, std::size_t alignment) {
   std::size_t with_room = 0;
   if (__builtin_add_overflow(bytes, alignment, &with_room)) {
@@ -53,8 +57,8 @@ std::byte* reserve(std::size_t bytes, std::size_t alignment) {
   return first + before;
 }
 
-// Maps at a multiple of `alignment`, so that equal offsets are equally aligned on all PEs, or of a smaller power of two
-// if the address space has no such range. Null if mapping failed: see errno.
+// Maps at a multiple of `alignment`, so that equal offsets are equally aligned on all PEs, or of a
+// smaller power of two if the address space has no such range. Null if mapping failed: see errno.
 std::byte* try_map(int descriptor, std::size_t bytes, std::size_t alignment) {
   std::byte* place = reserve(bytes, alignment);
   while (place == nullptr && alignment > Segment::kAlignment) {
@@ -94,13 +98,50 @@ void advise(std::byte* data, std::size_t bytes, Pages pages) {
 
 }  // namespace
 
+std::string_view memfd_hint(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+      return "the machine or the container has no memory left";
+    case EACCES:
+      return "sysctl vm.memfd_noexec=2 or a security module forbids it";
+    case ENOSYS:
+    case EPERM:
+      return "a container or sandbox forbids this system call: allow memfd_create in its seccomp "
+             "profile";
+    default:
+      return "a sandbox or a security module may forbid it";
+  }
+}
+
 namespace {
 
+// The kernel would end the process by a signal (SIGXFSZ, setrlimit(2)).
+void check_file_size(const std::string& name, std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+    fail(Status::OutOfMemory,
+         "{} of {} is a file in memory, and files may have {}; raise that limit (ulimit -f "
+         "unlimited), or lower WEFT_HEAP_SIZE",
+         name, format_bytes(bytes), format_bytes(limit.rlim_cur));
+  }
+}
+
+// The heap is data. Kernels since 6.3 can be told to refuse files that do not say so
+// (memfd_create(2), MFD_NOEXEC_SEAL); older ones do not know the flag.
+int create_memory_file(const std::string& name) {
+  constexpr unsigned kNoExecSeal = 0x0008U;
+  const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC | kNoExecSeal);
+  return descriptor < 0 && errno == EINVAL ? ::memfd_create(name.c_str(), MFD_CLOEXEC) : descriptor;
+}
+
 int create_descriptor(const std::string& name, std::size_t bytes) {
-  const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC);
+  const int descriptor = create_memory_file(name);
   if (descriptor < 0) {
-    fail("memfd_create for {} failed: {}; raise the limit of open files (ulimit -n)", name,
-         errno_words(errno));
+    const int error = errno;
+    fail("memfd_create for {} failed: {}; {}", name, errno_words(error), memfd_hint(error));
   }
   if (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
     const int error = errno;
@@ -111,19 +152,42 @@ int create_descriptor(const std::string& name, std::size_t bytes) {
   return descriptor;
 }
 
+// Copies memory of the program, by the kernel: AddressSanitizer leaves gaps between a program's
+// globals, and neither our code nor its own pwrite may read them.
+bool copy_by_kernel(int scratch, std::span<const std::byte> from, std::byte* to) {
+  const auto size = static_cast<ssize_t>(from.size());
+  return ::syscall(SYS_pwrite64, scratch, from.data(), from.size(), off_t{0}) == size &&
+         ::pread(scratch, to, from.size(), 0) == size;
+}
+
 // Skips pages that are all zero: they need no memory.
-bool write_pages(int descriptor, std::span<const std::byte> pages) {
+bool write_chunk(int descriptor, std::span<const std::byte> chunk, off_t offset) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  for (std::size_t at = 0; at < pages.size(); at += page) {
-    const std::span<const std::byte> one = pages.subspan(at, std::min(page, pages.size() - at));
+  for (std::size_t at = 0; at < chunk.size(); at += page) {
+    const std::span<const std::byte> one = chunk.subspan(at, std::min(page, chunk.size() - at));
     const bool is_zero =
         std::ranges::all_of(one, [](std::byte value) { return value == std::byte{0}; });
-    if (!is_zero && ::pwrite(descriptor, one.data(), one.size(), static_cast<off_t>(at)) !=
+    if (!is_zero && ::pwrite(descriptor, one.data(), one.size(), offset + static_cast<off_t>(at)) !=
                         static_cast<ssize_t>(one.size())) {
       return false;
     }
   }
   return true;
+}
+
+bool write_pages(int descriptor, std::span<const std::byte> pages) {
+  constexpr std::size_t kChunk = std::size_t{256} << 10U;
+  std::vector<std::byte> buffer(std::min(kChunk, pages.size()));
+  const int scratch = create_descriptor("a copy of globals", buffer.size());
+  bool is_written = true;
+  for (std::size_t at = 0; at < pages.size() && is_written; at += kChunk) {
+    const std::span<const std::byte> from = pages.subspan(at, std::min(kChunk, pages.size() - at));
+    is_written =
+        copy_by_kernel(scratch, from, buffer.data()) &&
+        write_chunk(descriptor, std::span(buffer).first(from.size()), static_cast<off_t>(at));
+  }
+  ::close(scratch);
+  return is_written;
 }
 
 }  // namespace
@@ -136,6 +200,7 @@ Segment Segment::create(const std::string& name,
                         std::size_t bytes,
                         Pages pages,
                         std::size_t alignment) {
+  check_file_size(name, bytes);
   if (pages == Pages::Reserved) {
     // The kernel reserves the pages at mmap, or reports that there are too few.
     const int descriptor = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
@@ -160,6 +225,7 @@ std::size_t Segment::mapped_bytes() const {
 }
 
 Segment Segment::put_behind(const std::string& name, std::span<std::byte> pages) {
+  check_file_size(name, pages.size());
   const int descriptor = create_descriptor(name, pages.size());
   if (!write_pages(descriptor, pages) ||
       ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor,

@@ -1,5 +1,5 @@
-// A piece of memory that several processes map: RAII over memfd and mmap. One PE creates it; the PEs of its node
-// open it through /proc/PID/fd (proc(5): requires the same user, no privilege).
+// A piece of memory that several processes map: RAII over memfd and mmap. One PE creates it; the
+// PEs of its node open it through /proc/PID/fd (proc(5): requires the same user, no privilege).
 //
 // Not thread-safe; owned by Heap, which is built at init and destroyed at finalize.
 #pragma once
@@ -22,6 +22,9 @@ enum class Pages : std::uint8_t {
 // Parses WEFT_HUGE_PAGES.
 [[nodiscard]] Pages parse_pages(std::string_view setting);
 
+// What to do about memfd_create that failed with this error number.
+[[nodiscard]] std::string_view memfd_hint(int error);
+
 class Segment {
  public:
   // The minimum alignment of segments: a multiple of the huge page size.
@@ -29,16 +32,17 @@ class Segment {
 
   Segment() = default;
 
-  // New zeroed memory, a multiple of the page size. Starts at a multiple of `alignment`, a power of two, or of the
-  // largest smaller one for which addresses are available. With Reserved, uses reserved pages if available, otherwise
-  // as Transparent. Throws Error with the action, the size, the system's error and a hint.
+  // New zeroed memory, a multiple of the page size. Starts at a multiple of `alignment`, a power of
+  // two, or of the largest smaller one for which addresses are available. With Reserved, uses
+  // reserved pages if available, otherwise as Transparent. Throws Error with the action, the size,
+  // the system's error and a hint.
   static Segment create(const std::string& name,
                         std::size_t bytes,
                         Pages pages = Pages::Small,
                         std::size_t alignment = kAlignment);
 
-  // New memory with the contents of `pages`, mapped in their place: same addresses, now shared. The mapping stays when
-  // the Segment is destroyed. Throws Error; `pages` are then unchanged.
+  // New memory with the contents of `pages`, mapped in their place: same addresses, now shared. The
+  // mapping stays when the Segment is destroyed. Throws Error; `pages` are then unchanged.
   static Segment put_behind(const std::string& name, std::span<std::byte> pages);
 
   // The memory behind descriptor `fd` of process `pid`. Throws Error.

@@ -1,5 +1,5 @@
-// How the PEs of one node share segments: the owner offers a segment, and the others map it. PEs that are threads of
-// one process use the same mapping.
+// How the PEs of one node share segments: the owner offers a segment, and the others map it. PEs
+// that are threads of one process use the same mapping.
 //
 // Not thread-safe; used at init, by the thread that builds the PE.
 #pragma once

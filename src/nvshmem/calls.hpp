@@ -1,10 +1,12 @@
-// What the generated functions of libnvshmem_host call: NVSHMEM's meanings on Weft's public interface. `Call` names the
-// function that the program called, for messages, and the stream of those that end in _on_stream.
+// What the generated functions of libnvshmem_host call: NVSHMEM's meanings on Weft's public
+// interface. `Call` names the function that the program called, for messages, and the stream of
+// those that end in _on_stream.
 //
-// Memory: symmetric memory is that of the GPU; with NVSHMEM_HEAP_KIND=SYSMEM that of the host, and then nothing here
-// needs a GPU and what belongs on a stream is done at once.
+// Memory: symmetric memory is that of the GPU; with NVSHMEM_HEAP_KIND=SYSMEM that of the host, and
+// then nothing here needs a GPU and what belongs on a stream is done at once.
 // Threads: one at a time calls these functions (NVSHMEM_THREAD_SERIALIZED).
-// Errors: a function that returns int returns an nvshmemx status. One that cannot prints one line and ends the job.
+// Errors: a function that returns int returns an nvshmemx status. One that cannot prints one line
+// and ends the job.
 #pragma once
 
 #include <cstddef>
@@ -167,7 +169,8 @@ struct WaitSet {
   int cmp;
 };
 
-// The same without the type: `values` points to one value, or (is_vector) to GPU memory with one for each word.
+// The same without the type: `values` points to one value, or (is_vector) to GPU memory with one
+// for each word.
 struct Wait {
   const void* words;
   std::size_t count;

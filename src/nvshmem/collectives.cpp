@@ -1,6 +1,7 @@
 // Barriers, syncs and exchanges, from the host and on streams; waits on streams. See calls.hpp.
 //
-// From the host a barrier needs no kernel: what the host has posted is completed first, then the hosts meet.
+// From the host a barrier needs no kernel: what the host has posted is completed first, then the
+// hosts meet.
 #include <weft/collectives.h>
 #include <weft/device.h>
 

@@ -1,5 +1,5 @@
-// The types of elements as values: what a typed name of NVSHMEM passes on to code without types. Integers that differ
-// in their names alone are one type.
+// The types of elements as values: what a typed name of NVSHMEM passes on to code without types.
+// Integers that differ in their names alone are one type.
 //
 // Constant; no state.
 #pragma once

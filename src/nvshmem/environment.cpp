@@ -78,7 +78,7 @@ void add_size(Environment& made, Reader& reader, std::string_view name, std::str
   const auto bytes = parse_size(*text);
   if (!bytes) {
     made.error = "NVSHMEM_" + std::string(name) + "=" + *text +
-                 " is no size; write a number of bytes, with K, M, G or T";
+                 " is not a size; give a number of bytes, with K, M, G or T";
     return;
   }
   made.settings.emplace_back(setting, std::to_string(*bytes));
@@ -139,7 +139,7 @@ void read_bootstrap(Environment& made, Reader& reader) {
   if (const auto family = reader.take("BOOTSTRAP_UID_SOCK_FAMILY"); family && !family->empty()) {
     if (*family != "AF_INET" && *family != "AF_INET6") {
       made.error = "NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=" + *family +
-                   " is no family of addresses; write AF_INET or AF_INET6";
+                   " is not an address family; use AF_INET or AF_INET6";
       return;
     }
     made.settings.emplace_back("WEFT_BOOTSTRAP_FAMILY", *family == "AF_INET" ? "ipv4" : "ipv6");

@@ -1,5 +1,5 @@
-// NVSHMEM's variables as Weft's settings. What Weft has no use for is ignored, and never an error: programs and their
-// launch scripts set many.
+// NVSHMEM's variables as Weft's settings. What Weft has no use for is ignored, and never an error:
+// programs and their launch scripts set many.
 //
 // Pure; any thread.
 #pragma once
@@ -13,7 +13,8 @@
 
 namespace weft::nvshmem {
 
-// "20m", "3.1M", ".5g": a number and one multiplier; what follows it is ignored. Empty if there is no number.
+// "20m", "3.1M", ".5g": a number and one multiplier; what follows it is ignored. Empty if there is
+// no number.
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 
 struct Environment {

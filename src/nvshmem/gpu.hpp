@@ -1,5 +1,6 @@
-// What libnvshmem_host needs of CUDA besides Weft's functions on a stream: contexts, streams, and kernels for what
-// these lack. gpu/cuda*.cu implement it; gpu/none.cpp does where Weft was built without CUDA.
+// What libnvshmem_host needs of CUDA besides Weft's functions on a stream: contexts, streams, and
+// kernels for what these lack. gpu/cuda*.cu implement it; gpu/none.cpp does where Weft was built
+// without CUDA.
 //
 // Threads: as calls.hpp.
 // Errors: CUDA's as a number, 0 for none; words_of names it.
@@ -22,7 +23,8 @@ namespace weft::nvshmem::gpu {
 [[nodiscard]] bool is_chosen();
 // Makes the context of the current GPU current; what is wrong with it, weft_device_init says.
 void choose();
-// Otherwise CUDA loads a kernel at its first launch, and that may wait for kernels that wait for this PE.
+// Otherwise CUDA loads a kernel at its first launch, and that may wait for kernels that wait for
+// this PE.
 [[nodiscard]] int load_kernels();
 
 // One that does not wait for the default stream.
@@ -43,7 +45,8 @@ void drop_stream(cudaStream_t stream);
 // `wait.values` of one value is host memory, and is read before the call returns.
 [[nodiscard]] int wait(const Wait& wait, cudaStream_t stream);
 
-// Those that weft_team_reduce_on_stream does not have: elements of 1 and 2 bytes. `team` is its number in kernels.
+// Those that weft_team_reduce_on_stream does not have: elements of 1 and 2 bytes. `team` is its
+// number in kernels.
 [[nodiscard]] int reduce(const Reduction& reduction, cudaStream_t stream);
 
 // Host memory for kernels; only of memory that is not GPU memory.

@@ -1,5 +1,5 @@
-// The process's NVSHMEM job: whether it has begun, where its symmetric memory is, and how errors are said. Each message
-// names the function that the program called.
+// The process's NVSHMEM job: whether it has begun, where its symmetric memory is, and how errors
+// are said. Each message names the function that the program called.
 //
 // Threads: as calls.hpp.
 #pragma once
@@ -53,13 +53,15 @@ void must(const Call& call, int weft_status);
 
 // Ends the program if it is not initialized.
 void require_init(const Call& call);
-// Also does the second stage of initialization, if it is due: this PE takes its GPU. Collective the first time.
+// Also does the second stage of initialization, if it is due: this PE takes its GPU. Collective the
+// first time.
 void require_memory(const Call& call);
 
 // CUDA's error as one of Weft's, with a message.
 [[nodiscard]] int from_cuda(const Call& call, int error);
 
-// Runs enqueue(stream), which returns one of Weft's statuses, on the call's stream, or on the job's and waits for it.
+// Runs enqueue(stream), which returns one of Weft's statuses, on the call's stream, or on the job's
+// and waits for it.
 template <typename Enqueue>
 int on_gpu(const Call& call, Enqueue&& enqueue) {
   const cudaStream_t stream = call.stream.value_or(job().stream);

@@ -127,7 +127,7 @@ int buffer_register(const Call& call, void* address, std::size_t length) {
   const bool is_symmetric = ptr(address, weft_pe()) != nullptr;
   if (address == nullptr || length == 0 || is_symmetric || overlaps_a_buffer(begin, length)) {
     say(call, is_symmetric ? "symmetric memory needs no registration"
-                           : "no memory, or some that is registered already");
+                           : "the buffer is NULL, or is registered already");
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   Held held = Held::Nowhere;
@@ -185,8 +185,8 @@ void* buffer_register_symmetric(const Call& call, void* address, std::size_t siz
   return symmetric;
 }
 
-// The page on memory management has the buffer anywhere in the heap where the preferred address is not available; here none is,
-// because the heap gives out its addresses itself.
+// The page on memory management has the buffer anywhere in the heap where the preferred address is
+// not available; here none is, because the heap gives out its addresses itself.
 void* buffer_register_symmetric_at(
     const Call& call, void* address, std::size_t size, void* /*preferred*/, int flags) {
   return buffer_register_symmetric(call, address, size, flags);
@@ -212,7 +212,7 @@ int buffer_unregister_symmetric(const Call& call, void* address, std::size_t siz
 int qp_create(const Call& call, int count, nvshmemx_qp_handle_t** handles) {
   require_init(call);
   if (count < 0 || handles == nullptr) {
-    say(call, "a count below 0, or no place for the handles");
+    say(call, "the count is negative, or the array for the handles is NULL");
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   const auto size = static_cast<std::size_t>(count);

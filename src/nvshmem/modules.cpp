@@ -1,5 +1,5 @@
-// What binaries call that are no programs of <nvshmem.h>: files with kernels, which register, and those that hold NVIDIA's
-// own device library, which cannot work with another host library.
+// What binaries call that are no programs of <nvshmem.h>: files with kernels, which register, and
+// those that hold NVIDIA's own device library, which cannot work with another host library.
 //
 // Threads: any.
 #include <cstdio>

@@ -1,5 +1,5 @@
-// See mpi.hpp. MPICH's handles are ints that its ABI (MPICH ABI Compatibility Initiative) fixes; those of Open MPI are
-// the addresses of its variables ompi_mpi_comm_world and ompi_mpi_byte.
+// See mpi.hpp. MPICH's handles are ints that its ABI (MPICH ABI Compatibility Initiative) fixes;
+// those of Open MPI are the addresses of its variables ompi_mpi_comm_world and ompi_mpi_byte.
 #include "src/nvshmem/mpi.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// What is needed of the program's MPI library, found in the process by its symbols: NVSHMEM's programs bring MPI, and
-// libnvshmem_host links none. A communicator is a pointer in Open MPI and an int in MPICH.
+// What is needed of the program's MPI library, found in the process by its symbols: NVSHMEM's
+// programs bring MPI, and libnvshmem_host links none. A communicator is a pointer in Open MPI and
+// an int in MPICH.
 //
 // Threads: as the program's MPI library allows; one.
 #pragma once
@@ -22,7 +23,8 @@ class Mpi {
   // Empty if there is an MPI library, and it is initialized.
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  // `communicator` points to one; null: MPI_COMM_WORLD. False on an error, which error() then names.
+  // `communicator` points to one; null: MPI_COMM_WORLD. False on an error, which error() then
+  // names.
   [[nodiscard]] bool rank_in(const void* communicator, MpiRank* place);
   // Of `bytes` from rank 0.
   [[nodiscard]] bool broadcast(const void* communicator, void* data, std::size_t bytes);

@@ -1,4 +1,5 @@
-// put, get, p, g, their strided forms, signals and fences, from the host and on streams. See calls.hpp.
+// put, get, p, g, their strided forms, signals and fences, from the host and on streams. See
+// calls.hpp.
 #include <weft/device.h>
 #include <weft/weft.h>
 
@@ -25,13 +26,13 @@ weft_comparison comparison_of(const Call& call, int cmp) {
       return WEFT_GE;
     default:
       end(call,
-          "there is no comparison " + std::to_string(cmp) + "; use NVSHMEM_CMP_EQ and its like");
+          "invalid comparison " + std::to_string(cmp) + "; use NVSHMEM_CMP_EQ to NVSHMEM_CMP_GE");
   }
 }
 
 weft_signal signal_of(const Call& call, const SignalUpdate& signal) {
   if (signal.op != NVSHMEM_SIGNAL_SET && signal.op != NVSHMEM_SIGNAL_ADD) {
-    end(call, "there is no signal operation " + std::to_string(signal.op) +
+    end(call, "invalid signal operation " + std::to_string(signal.op) +
                   "; use NVSHMEM_SIGNAL_SET or NVSHMEM_SIGNAL_ADD");
   }
   return {signal.word, signal.value,
@@ -183,8 +184,8 @@ std::uint64_t signal_wait_until(const Call& call,
   return seen;
 }
 
-// Blocking calls of the host have their order: each has left this PE when the next begins, and to another node they
-// follow the same rings.
+// Blocking calls of the host have their order: each has left this PE when the next begins, and to
+// another node they follow the same rings.
 void fence(const Call& call) {
   require_memory(call);
   must(call, job().is_on_host ? weft_fence() : finish_own_work(call));

@@ -1,5 +1,5 @@
-// The beginning and the end of a job: environment, launcher, MPI communicator or unique id; counted, in two stages. See
-// calls.hpp.
+// The beginning and the end of a job: environment, launcher, MPI communicator or unique id;
+// counted, in two stages. See calls.hpp.
 #include <weft/device.h>
 #include <weft/weft.h>
 
@@ -123,8 +123,9 @@ void forget_job() {
   job() = Job{};
 }
 
-// Joins by `join`, which returns one of Weft's statuses. Weft has printed why it failed. Where the process is in a job of
-// Weft's already, by weft_init or Python's nvshmem.core, that is the job, and `join` is not called.
+// Joins by `join`, which returns one of Weft's statuses. Weft has printed why it failed. Where the
+// process is in a job of Weft's already, by weft_init or Python's nvshmem.core, that is the job,
+// and `join` is not called.
 template <typename Join>
 int begin(const Call& call, Join&& join) {
   Job& now = job();
@@ -223,7 +224,7 @@ int init_attr(const Call& call, unsigned int flags, const nvshmemx_init_attr_t* 
   }
   return begin(call, [&](const Environment& environment) {
     if ((flags & NVSHMEMX_INIT_WITH_UNIQUEID) != 0) {
-      const nvshmemx_uniqueid_args_t& uid = attributes->init_args.uid_args;
+      const nvshmemx_uniqueid_args_t& uid = attributes->args.uid_args;
       if (uid.id == nullptr) {
         say(call, "no unique id; call nvshmemx_set_attr_uniqueid_args before");
         return static_cast<int>(NVSHMEMX_ERROR_INVALID_VALUE);
@@ -260,7 +261,7 @@ int set_attr_uniqueid_args(int rank,
                            int nranks,
                            const nvshmemx_uniqueid_t* id,
                            nvshmemx_init_attr_t* attr) {
-  attr->init_args.uid_args = {1, const_cast<nvshmemx_uniqueid_t*>(id), rank, nranks};
+  attr->args.uid_args = {1, const_cast<nvshmemx_uniqueid_t*>(id), rank, nranks};
   return NVSHMEMX_SUCCESS;
 }
 

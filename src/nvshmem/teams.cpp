@@ -1,6 +1,6 @@
-// Teams. A handle is the team's number in kernels. In one call of nvshmem_team_split_strided PEs may name different
-// ranges, so that disjoint teams come from it: each range is one team of Weft's. nvshmemx_team_init is weft_team_join. See
-// calls.hpp.
+// Teams. A handle is the team's number in kernels. In one call of nvshmem_team_split_strided PEs
+// may name different ranges, so that disjoint teams come from it: each range is one team of Weft's.
+// nvshmemx_team_init is weft_team_join. See calls.hpp.
 #include <weft/collectives.h>
 #include <weft/device.h>
 
@@ -68,7 +68,8 @@ int gather_ranges(weft_team_t parent, const Triplet& mine, std::vector<Range>& a
   return status == WEFT_OK ? weft_team_sync(parent) : status;
 }
 
-// Creates the team of each range that a PE of the parent has named; *team is that of this PE's own range.
+// Creates the team of each range that a PE of the parent has named; *team is that of this PE's own
+// range.
 int split_all(weft_team_t parent, const Triplet& mine, weft_team_t* team) {
   *team = WEFT_TEAM_INVALID;
   std::vector<Range> ranges;

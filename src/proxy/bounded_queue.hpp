@@ -1,5 +1,5 @@
-// A FIFO queue of fixed capacity. It never allocates after construction: the proxy's memory per peer is bounded, and
-// the steady state calls no allocator.
+// A FIFO queue of fixed capacity. It never allocates after construction: the proxy's memory per
+// peer is bounded, and the steady state calls no allocator.
 //
 // Threads: one at a time. Invariant: size() <= capacity(); push on a full queue aborts.
 #pragma once

@@ -1,8 +1,8 @@
-// The proxy's side of one command ring: takes commands in order, tracks which are complete, and tells the GPU the
-// position below which all are complete.
+// The proxy's side of one command ring: takes commands in order, tracks which are complete, and
+// tells the GPU the position below which all are complete.
 //
-// Threads: only the proxy's. Invariant: completed <= released <= taken, and taken - completed is at most the window. A
-// full window stops taking, so memory is bounded.
+// Threads: only the proxy's. Invariant: completed <= released <= taken, and taken - completed is at
+// most the window. A full window stops taking, so memory is bounded.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class CommandConsumer {
   // Call after copying the command returned by peek, and its payload.
   void take() { ++taken_; }
 
-  // Completes a command, with `value` for a thread that waits for its reply. False if the slot's last reply has not
-  // been read yet; then nothing was done.
+  // Completes a command, with `value` for a thread that waits for its reply. False if the slot's
+  // last reply has not been read yet; then nothing was done.
   [[nodiscard]] bool finish(std::uint64_t position, bool wants_reply, std::uint64_t value) {
     if (wants_reply) {
       if (!consumer_.can_reply(position)) {

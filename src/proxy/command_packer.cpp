@@ -115,8 +115,8 @@ bool CommandPacker::pack_put(QueuedCommand& queued) {
   return true;
 }
 
-// NICs do not know the order of streams. So a put after a fence is not even posted before the peer has applied
-// everything before the fence. All of that is in parcels below fence_.
+// NICs do not know the order of streams. So a put after a fence is not even posted before the peer
+// has applied everything before the fence. All of that is in parcels below fence_.
 Packed CommandPacker::pack_direct(QueuedCommand& queued) {
   if (parcels_.finished() < fence_) {
     return Packed::Part;

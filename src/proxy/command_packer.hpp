@@ -1,5 +1,6 @@
-// Packs commands and answers into records of a stream's parcels, or hands a command to the NICs if they reach both
-// GPUs. A command that finds no room keeps what was packed of it, and continues with the next call.
+// Packs commands and answers into records of a stream's parcels, or hands a command to the NICs if
+// they reach both GPUs. A command that finds no room keeps what was packed of it, and continues
+// with the next call.
 //
 // Threads: only the proxy's.
 #pragma once
@@ -53,7 +54,7 @@ void end_command(Record& record, const device::Command& command);
 class CommandPacker {
  public:
   // All outlive it.
-  CommandPacker(Context& context,
+  CommandPacker(EngineContext& context,
                 ParcelWindow& parcels,
                 RequestTable& requests,
                 GpuDirectTransfers& gpu_direct)
@@ -78,7 +79,7 @@ class CommandPacker {
   [[nodiscard]] bool pack_in_parcels(QueuedCommand& queued);
   [[nodiscard]] Record* append_for(const QueuedCommand& queued, RecordKind kind, std::size_t bytes);
 
-  Context& context_;
+  EngineContext& context_;
   ParcelWindow& parcels_;
   RequestTable& requests_;
   GpuDirectTransfers& gpu_direct_;

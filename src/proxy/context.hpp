@@ -1,5 +1,5 @@
-// State shared by the streams of one engine: its interfaces, memory and rings. References only; the engine owns the
-// objects, or was given them.
+// State shared by the streams of one engine: its interfaces, memory and rings. References only; the
+// engine owns the objects, or was given them.
 //
 // Threads: only the proxy's.
 #pragma once
@@ -14,10 +14,12 @@
 #include "src/base/ids.hpp"
 #include "src/base/status.hpp"
 #include "src/heap/chunk_map.hpp"
+#include "src/proxy/active_peers.hpp"
 #include "src/proxy/command_consumer.hpp"
 #include "src/proxy/copier.hpp"
 #include "src/proxy/inbox_writer.hpp"
 #include "src/proxy/staging.hpp"
+#include "src/proxy/turns.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::proxy {
@@ -29,20 +31,20 @@ struct RegionMemory {
   std::uint64_t bytes = 0;
 };
 
-// Called if a command failed: its peer is lost (PeerLost), or it names memory or a PE that cannot be reached by command
-// (InvalidArgument). The proxy's thread calls it for each such command, and with Nop when a peer is found to be lost.
-// It must not block.
+// Called if a command failed: its peer is lost (PeerLost), or it names memory or a PE that cannot
+// be reached by command (InvalidArgument). The proxy's thread calls it for each such command, and
+// with Nop when a peer is found to be lost. It must not block.
 using FailureHook = std::function<void(Pe, device::CommandKind, Status)>;
 
-// Called once if copies between the GPU and host memory fail: from then on no operation completes. By the proxy's thread;
-// must not block.
+// Called once if copies between the GPU and host memory fail: from then on no operation completes.
+// By the proxy's thread; must not block.
 using CopyFailureHook = std::function<void(const std::string& why)>;
 
-// Limits per peer, so that memory is bounded for any number of peers. The same on all PEs.
+// Limits per peer, so that memory is bounded for any number of peers: 24 MiB in jobs of 128 PEs, 51
+// MiB in jobs of 4096. The same on all PEs.
 struct PeerLimits {
-  std::uint32_t commands = 256;  // queued after removal from the rings
-  std::uint32_t requests =
-      256;  // outstanding gets and fetching atomics: a peer reserves as many answers
+  std::uint32_t commands;  // queued after removal from the rings
+  std::uint32_t requests;  // outstanding gets and fetching atomics: a peer reserves as many answers
 
   static constexpr PeerLimits of(std::uint32_t pe_count) {
     constexpr std::uint32_t kAll = 32768;
@@ -51,17 +53,20 @@ struct PeerLimits {
   }
 };
 
-struct Context {
+struct EngineContext {
   transport::Transport& transport;
   Copier& copier;
   InboxWriter& inbox;
+  Turns& inbox_turns;          // of the peers that send to it
+  ActivePeers& with_work;      // whose Outgoing has something to do
+  ActivePeers& with_unfenced;  // whose Outgoing the next fence concerns
   std::vector<CommandConsumer>& rings;
   const FailureHook& on_failed;
   StagingLayout layout;
   PeerLimits limits;
   RegionMemory staging;
-  // The symmetric device heap as it starts: GPU addresses, never accessed by this thread. `region` is its number for
-  // peers that are direct.
+  // The symmetric device heap as it starts: GPU addresses, never accessed by this thread. `region`
+  // is its number for peers that are direct.
   RegionMemory heap;
   heap::ChunkReader& chunks;   // with those that the heap has grown by
   heap::ChunkReader& windows;  // see EngineMemory::windows
@@ -85,7 +90,8 @@ struct Context {
     return reinterpret_cast<std::uint64_t>(heap.base);
   }
 
-  // Where NICs find the range at every direct PE. Empty if it is not in one chunk: each is a region of its own.
+  // Where NICs find the range at every direct PE. Empty if it is not in one chunk: each is a region
+  // of its own.
   [[nodiscard]] std::optional<transport::RemoteAddress> on_rails(std::uint64_t offset,
                                                                  std::uint64_t bytes) const {
     if (is_in_first_chunk(offset, bytes)) {
@@ -98,7 +104,8 @@ struct Context {
                      .region = chunk->region, .offset = HeapOffset(offset - chunk->offset)});
   }
 
-  // Whether this PE's rails have registered the range of its GPU's memory: in one chunk of its heap, or in a window.
+  // Whether this PE's rails have registered the range of its GPU's memory: in one chunk of its
+  // heap, or in a window.
   [[nodiscard]] bool is_registered(std::uint64_t address, std::uint64_t bytes) const {
     const std::uint64_t base = heap_address();
     return (address >= base && on_rails(address - base, bytes).has_value()) ||

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -68,16 +69,27 @@ Engine::Engine(Pe me,
     : on_failed_(seams.on_failed),
       on_copy_failed_(seams.on_copy_failed),
       inbox_(memory.inbox, seams.applier, options.wake_us),
+      inbox_turns_(is_remote.size()),
       rings_(make_rings(memory.rings, options.window)),
+      queue_turns_(is_remote.size(), Turns(memory.rings.size())),
+      ring_waits_(memory.rings.size(), 0),
+      with_incoming_(is_remote.size()),
+      with_lines_(is_remote.size()),
+      with_work_(is_remote.size()),
+      with_unfenced_(is_remote.size()),
       chunks_(memory.chunks),
       windows_(memory.windows),
       context_{
           .transport = seams.transport,
           .copier = seams.copier,
           .inbox = inbox_,
+          .inbox_turns = inbox_turns_,
+          .with_work = with_work_,
+          .with_unfenced = with_unfenced_,
           .rings = rings_,
           .on_failed = on_failed_,
           .layout = StagingLayout(static_cast<std::uint32_t>(is_remote.size()), options.staging),
+          .limits = PeerLimits::of(static_cast<std::uint32_t>(is_remote.size())),
           .staging = memory.staging,
           .heap = memory.heap,
           .chunks = chunks_,
@@ -89,7 +101,8 @@ Engine::Engine(Pe me,
               std::max<std::uint64_t>(options.direct_bytes_min, device::kPayloadBytes + 1)},
       peer_check_ns_(std::uint64_t{options.peer_check_us} * 1000),
       outgoing_(is_remote.size()),
-      incoming_(is_remote.size()) {
+      incoming_(is_remote.size()),
+      peer_index_(is_remote.size(), 0) {
   if (!std::has_single_bit(options.window) || !std::has_single_bit(memory.inbox.capacity)) {
     fail(Status::InvalidArgument, "a window of {} commands, an inbox of {}: not powers of two",
          options.window, memory.inbox.capacity);
@@ -101,9 +114,11 @@ Engine::Engine(Pe me,
   for (std::uint32_t k = 1; k < is_remote.size(); ++k) {
     const Pe peer((me.value + k) % static_cast<std::uint32_t>(is_remote.size()));
     if (is_remote[peer.value]) {
+      peer_index_[peer.value] = static_cast<std::uint32_t>(peers_.size());
       peers_.push_back(peer);
       outgoing_[peer.value] = std::make_unique<Outgoing>(context_, peer);
       incoming_[peer.value] = std::make_unique<Incoming>(context_, peer, *outgoing_[peer.value]);
+      arrivals_.push_back(incoming_[peer.value]->next_arrival());
     }
   }
 }
@@ -123,15 +138,12 @@ bool Engine::poll() noexcept {
   bool moved = inbox_.poll(now, [this](const FetchRoute& route, std::uint64_t value) {
     outgoing_[route.peer.value]->answer_fetch(route.request, value);
   });
-  for (const Pe peer : peers_) {
-    moved = incoming_[peer.value]->pump() || moved;
-  }
-  for (std::uint32_t ring = 0; ring < rings_.size(); ++ring) {
-    moved = drain(ring) || moved;
-  }
-  for (const Pe peer : peers_) {
+  moved = receive() || moved;
+  moved = drain_all() || moved;
+  with_work_.visit([&](Pe peer) {
     moved = outgoing_[peer.value]->pump() || moved;
-  }
+    return outgoing_[peer.value]->has_work();
+  });
   for (CommandConsumer& ring : rings_) {
     moved = ring.publish() || moved;
   }
@@ -140,9 +152,55 @@ bool Engine::poll() noexcept {
   return moved;
 }
 
+// ---- What has arrived.
+
+bool Engine::receive() {
+  bool moved = inbox_turns_.serve([this] { return inbox_.has_room(); },
+                                  [this](std::uint32_t pe) { return incoming_[pe]->pump(); });
+  notice_arrivals();
+  with_incoming_.visit([&](Pe peer) {
+    Incoming& stream = *incoming_[peer.value];
+    moved = stream.pump() || moved;
+    const bool has_work = stream.has_work();
+    if (!has_work) {
+      arrivals_[peer_index_[peer.value]] = stream.next_arrival();
+    }
+    return has_work;
+  });
+  return moved;
+}
+
+// One word per peer, in an array, and nothing else of peers that send nothing: 4096 of them cost
+// some microseconds.
+void Engine::notice_arrivals() {
+  for (std::size_t i = 0; i < arrivals_.size(); ++i) {
+    // relaxed: Incoming reads the word again, with acquire.
+    if (AtomicRef(*arrivals_[i].word).load(std::memory_order_relaxed) == arrivals_[i].value) {
+      with_incoming_.add(peers_[i]);
+    }
+  }
+}
+
 // ---- Commands.
 
+// First the rings that wait for a peer whose queue was full, in the order in which they came.
+bool Engine::drain_all() {
+  bool moved = false;
+  with_lines_.visit([&](Pe peer) {
+    Turns& turns = queue_turns_[peer.value];
+    moved = turns.serve([&] { return outgoing_[peer.value]->has_room(); },
+                        [this](std::uint32_t ring) { return drain(ring); }) ||
+            moved;
+    return !turns.empty();
+  });
+  for (std::uint32_t ring = 0; ring < rings_.size(); ++ring) {
+    moved = (ring_waits_[ring] == 0 && drain(ring)) || moved;
+  }
+  return moved;
+}
+
 bool Engine::drain(std::uint32_t ring) {
+  ring_waits_[ring] = 0;
   Command command;
   int count = 0;
   while (count < kCommandsPerTurn && rings_[ring].peek(command) && take(ring, command)) {
@@ -158,7 +216,9 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
   const bool is_remote = is_valid(command, from.payload());
   if (is_remote) {
     Outgoing& stream = *outgoing_[command.pe];
-    if (!stream.has_room()) {
+    if (!queue_turns_[command.pe].enter(ring, stream.has_room())) {
+      ring_waits_[ring] = 1;
+      with_lines_.add(Pe(command.pe));
       return false;
     }
     stream.enqueue(command, from.payload(), {.ring = ring, .position = from.position()});
@@ -181,7 +241,8 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
   return true;
 }
 
-// The GPU read the positions before it claimed this command's own, so rings never await each other in a circle.
+// The GPU read the positions before it claimed this command's own, so rings never await each other
+// in a circle.
 bool Engine::has_taken_awaited(const Command& command) const {
   const std::array<std::uint64_t, device::kAwaitedRings> positions{
       command.dest, command.source, command.word, command.operand, command.compare};
@@ -260,12 +321,13 @@ bool Engine::is_valid(const Command& command, const std::byte* payload) const {
   return false;
 }
 
-// Costs no message and no wait, because the streams are ordered. A flag on each stream's next record makes the target
-// finish small operations before bulk data that follows.
+// Costs no message and no wait, because the streams are ordered. A flag on each stream's next
+// record makes the target finish small operations before bulk data that follows.
 void Engine::fence() {
-  for (const Pe peer : peers_) {
+  with_unfenced_.visit([this](Pe peer) {
     outgoing_[peer.value]->fence();
-  }
+    return false;
+  });
 }
 
 // ---- Lost peers.

@@ -12,11 +12,13 @@ using device::Command;
 using device::CommandKind;
 using transport::OperationCounter;
 
-GpuDirectTransfers::GpuDirectTransfers(Context& context, Pe peer)
+GpuDirectTransfers::GpuDirectTransfers(EngineContext& context, Pe peer)
     : context_(context),
       peer_(peer),
-      counters_(
-          std::make_unique<Counters>(context.is_direct[peer.value] ? 2 * kGpuDirectWindow : 0)) {}
+      counters_(std::make_unique<Counters>(context.is_direct[peer.value] ? 2 * std::size_t{window()}
+                                                                         : 0)),
+      gets_(counters_->size() / 2),
+      has_get_(counters_->size() / 2) {}
 
 GpuDirectTransfers::~GpuDirectTransfers() {
   if (!is_quiet()) {
@@ -30,7 +32,7 @@ OperationCounter& GpuDirectTransfers::put_counter(std::uint64_t number) const {
 }
 
 OperationCounter& GpuDirectTransfers::get_counter(std::size_t slot) const {
-  return (*counters_)[kGpuDirectWindow + slot];
+  return (*counters_)[window() + slot];
 }
 
 bool GpuDirectTransfers::takes(const Command& command) const {
@@ -62,7 +64,7 @@ Status GpuDirectTransfers::post_put(std::span<const Range> ranges) {
   if (posted_ - finished_ == window()) {
     return Status::Again;
   }
-  std::array<transport::Segment, device::kListEntriesMax> segments;
+  std::array<transport::GatherSegment, device::kListEntriesMax> segments;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto remote = context_.on_rails(ranges[i].dest, ranges[i].bytes);
@@ -135,9 +137,10 @@ Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
 }
 
 bool GpuDirectTransfers::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
-  // Those whose data is there before it is shown: the transport's threads may bring the data of others meanwhile.
+  // Those whose data is there before it is shown: the transport's threads may bring the data of
+  // others meanwhile.
   std::bitset<kGpuDirectWindow> arrived;
-  for (std::size_t slot = 0; slot < kGpuDirectWindow; ++slot) {
+  for (std::size_t slot = 0; slot < gets_.size(); ++slot) {
     arrived[slot] = has_get_[slot] && (lost || get_counter(slot).is_idle());
   }
   if (arrived.none()) {
@@ -145,7 +148,7 @@ bool GpuDirectTransfers::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_d
   }
   context_.copier.show_nic_writes();
   const std::uint32_t before = get_count_;
-  for (std::size_t slot = 0; slot < kGpuDirectWindow; ++slot) {
+  for (std::size_t slot = 0; slot < gets_.size(); ++slot) {
     if (!arrived[slot]) {
       continue;
     }

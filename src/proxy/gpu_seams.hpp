@@ -1,5 +1,5 @@
-// The proxy's interface to its GPU, implemented with CUDA: copies by the copy engines, and the kernel that applies the
-// inbox when no thread of the GPU waits.
+// The proxy's interface to its GPU, implemented with CUDA: copies by the copy engines, and the
+// kernel that applies the inbox when no thread of the GPU waits.
 //
 // Threads: the proxy's.
 #pragma once
@@ -20,14 +20,14 @@ class GpuCopier final : public Copier {
   GpuCopier(const gpu::Device& device, std::function<bool(const void* address)> is_heap)
       : device_(device), copier_(device, std::move(is_heap)) {}
 
-  Ticket copy(Direction direction,
+  Ticket copy(CopyDirection direction,
               void* dest,
               const void* source,
               std::size_t bytes) noexcept override {
     return copier_.start(direction, dest, source, bytes);
   }
 
-  [[nodiscard]] bool is_done(Direction direction, Ticket ticket) noexcept override {
+  [[nodiscard]] bool is_done(CopyDirection direction, Ticket ticket) noexcept override {
     return copier_.is_done(direction, ticket);
   }
 

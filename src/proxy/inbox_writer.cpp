@@ -14,8 +14,8 @@ namespace {
 
 // What arrives within this time is stored by one kernel.
 constexpr std::uint64_t kGatherNs = 1000;
-// A warp applies 64 commands in the 20 us of WEFT_PROXY_WAKE_US, a single thread 3 (decision 0010). Fewer than these in that
-// time, with more than these to come, and the applier helps.
+// A warp applies 64 commands in the 20 us of WEFT_PROXY_WAKE_US, a single thread 3 (decision 0010).
+// Fewer than these in that time, with more than these to come, and the applier helps.
 constexpr std::uint64_t kSlowCount = 32;
 
 }  // namespace
@@ -49,8 +49,8 @@ bool InboxWriter::poll(std::uint64_t now_ns,
     paced_from_ = applied_;
     return false;
   }
-  // SYNC ring-progress (pairs with include/weft/device/ring.hpp): everything below the number has been
-  // applied, and its replies are written.
+  // SYNC ring-progress (pairs with include/weft/device/ring.hpp): everything below the number has
+  // been applied, and its replies are written.
   const std::uint64_t consumed = HostMemory::load_far(view_.consumed());
   if (consumed == applied_) {
     if (now_ns - moved_ns_ >=

@@ -1,8 +1,9 @@
-// The proxy's side of the inbox: passes small puts, signals and atomics of other nodes to the GPU's own threads, which
-// apply them in order. So all updates of a word in the GPU's heap are atomic with respect to the GPU's own atomics.
+// The proxy's side of the inbox: passes small puts, signals and atomics of other nodes to the GPU's
+// own threads, which apply them in order. So all updates of a word in the GPU's heap are atomic
+// with respect to the GPU's own atomics.
 //
-// Threads: only the proxy's. poll passes the old values of fetching atomics to `on_fetched`, in the order of the
-// pushes; their slots are not reused before that.
+// Threads: only the proxy's. poll passes the old values of fetching atomics to `on_fetched`, in the
+// order of the pushes; their slots are not reused before that.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +26,14 @@ struct FetchRoute {
 
 class InboxWriter {
  public:
-  // `wake_us`: how long records wait there for a thread that serves the inbox before the applier is woken; less where
-  // it was the applier that had to come last time.
+  // `wake_us`: how long records wait there for a thread that serves the inbox before the applier is
+  // woken; less where it was the applier that had to come last time.
   InboxWriter(const device::RingView& view, Applier& applier, std::uint32_t wake_us);
 
   [[nodiscard]] bool has_room() const { return head_ - applied_ < view_.capacity; }
 
-  // `command` has local addresses; with kReplyWanted its old value is sent to `route`. Requires has_room.
+  // `command` has local addresses; with kReplyWanted its old value is sent to `route`. Requires
+  // has_room.
   void push(const device::Command& command,
             std::span<const std::byte> payload,
             const FetchRoute& route);
@@ -42,8 +44,8 @@ class InboxWriter {
   // The position of the next push.
   [[nodiscard]] std::uint64_t head() const { return head_; }
 
-  // Checks what has been applied, and wakes the applier if no thread seems to be applying, or one that is slow and has
-  // many commands before it. True if something was applied.
+  // Checks what has been applied, and wakes the applier if no thread seems to be applying, or one
+  // that is slow and has many commands before it. True if something was applied.
   bool poll(std::uint64_t now_ns,
             FunctionRef<void(const FetchRoute&, std::uint64_t value)> on_fetched);
 

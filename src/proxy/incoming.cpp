@@ -33,12 +33,18 @@ Command command_of(const Record& record, std::uint64_t heap) {
 
 }  // namespace
 
-Incoming::Incoming(Context& context, Pe peer, Outgoing& outgoing)
+Incoming::Incoming(EngineContext& context, Pe peer, Outgoing& outgoing)
     : context_(context), peer_(peer), outgoing_(outgoing), goals_(context.layout.slots()) {}
 
 ParcelView Incoming::parcel(std::uint64_t number) const {
   const auto slot = static_cast<std::uint32_t>(number % goals_.size());
   return ParcelView(context_.staging.base + context_.layout.receive_slot(peer_, slot));
+}
+
+Incoming::Arrival Incoming::next_arrival() const {
+  const auto slot = static_cast<std::uint32_t>(next_ % goals_.size());
+  return {.word = &context_.word(context_.layout.arrival(peer_, slot)),
+          .value = outgoing_.is_lost() ? ~std::uint64_t{0} : next_ + 1};
 }
 
 bool Incoming::has_arrived(std::uint64_t number) const {
@@ -48,7 +54,8 @@ bool Incoming::has_arrived(std::uint64_t number) const {
              .load(std::memory_order_acquire) == number + 1;
 }
 
-// Nothing is requested of a lost peer or accepted from it: its answers may refer to requests that have ended.
+// Nothing is requested of a lost peer or accepted from it: its answers may refer to requests that
+// have ended.
 bool Incoming::pump() {
   if (outgoing_.is_lost()) {
     return false;
@@ -62,7 +69,8 @@ bool Incoming::pump() {
 
 // ---- Handling: everything is started in order.
 
-// Each field of a header or record is read only once, since the peer's NIC could change it meanwhile.
+// Each field of a header or record is read only once, since the peer's NIC could change it
+// meanwhile.
 bool Incoming::begin_parcel() {
   const ParcelHeader header = parcel(next_).header();
   if (header.sequence != next_ || header.bytes < sizeof(ParcelHeader) ||
@@ -109,10 +117,10 @@ bool Incoming::handle_parcels() {
 
 std::string_view Incoming::fault_of(const Record& record) const {
   if (!is_sane(record)) {
-    return "a GPU command that does not exist, or for memory that does not";
+    return "an unknown GPU command, or one for memory that does not exist";
   }
   return is_answer(record.kind) && !outgoing_.is_awaited(record)
-             ? "an answer to a GPU command that waits for none"
+             ? "a reply to a GPU command that expects none"
              : std::string_view{};
 }
 
@@ -154,13 +162,14 @@ bool Incoming::handle_bulk(const Record& record, const std::byte* payload) {
   }
   std::byte* base = is_reply ? nullptr : context_.heap.base;
   void* dest = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(base) + record.dest);
-  now_.ticket = context_.copier.copy(Direction::ToGpu, dest, payload, record.payload_bytes);
+  now_.ticket = context_.copier.copy(CopyDirection::ToGpu, dest, payload, record.payload_bytes);
   return true;
 }
 
 bool Incoming::handle_small(const Record& record, const std::byte* payload) {
-  if (!context_.inbox.has_room() || !context_.copier.is_done(Direction::ToGpu, now_.ticket) ||
-      !has_direct_puts(now_.direct_puts)) {
+  if (!context_.copier.is_done(CopyDirection::ToGpu, now_.ticket) ||
+      !has_direct_puts(now_.direct_puts) ||
+      !context_.inbox_turns.enter(peer_.value, context_.inbox.has_room())) {
     return false;
   }
   if (record.kind == RecordKind::Atomic && (record.flags & kFetches) != 0 &&
@@ -242,7 +251,7 @@ bool Incoming::apply_parcels() {
   while (applied_ < next_) {
     const Goal& goal = goals_[applied_ % goals_.size()];
     if (context_.inbox.applied() < goal.inbox ||
-        !context_.copier.is_done(Direction::ToGpu, goal.ticket) ||
+        !context_.copier.is_done(CopyDirection::ToGpu, goal.ticket) ||
         !has_direct_puts(goal.direct_puts) || !finish_answers(applied_)) {
       break;
     }

@@ -1,10 +1,12 @@
-// The ordered stream of parcels from one peer: handles their records in order, as they arrive in our staging slots, and
-// gives the peer credit for parcels whose effects are visible at this PE's GPU.
+// The ordered stream of parcels from one peer: handles their records in order, as they arrive in
+// our staging slots, and gives the peer credit for parcels whose effects are visible at this PE's
+// GPU.
 //
-// The copier moves bulk data directly from the slot to the GPU. Small operations go to the inbox once the bulk copies
-// before them are complete. A record that has to wait blocks only this stream.
+// The copier moves bulk data directly from the slot to the GPU. Small operations go to the inbox
+// once the bulk copies before them are complete. A record that has to wait blocks only this stream.
 //
-// Threads: only the proxy's. Numbers of parcels: credited_ <= applied_ <= next_ <= applied_ + slots.
+// Threads: only the proxy's. Numbers of parcels: credited_ <= applied_ <= next_ <= applied_ +
+// slots.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +22,27 @@ namespace weft::proxy {
 class Incoming {
  public:
   // `outgoing` is the stream to the same peer: answers are sent there.
-  Incoming(Context& context, Pe peer, Outgoing& outgoing);
+  Incoming(EngineContext& context, Pe peer, Outgoing& outgoing);
 
   // Makes progress. True if anything progressed.
   bool pump();
 
-  // Everything that has arrived is applied, and the peer has been notified. Data from a lost peer is ignored.
+  // False: pump does nothing until the word of the next parcel has the value that says it has
+  // arrived.
+  [[nodiscard]] bool has_work() const {
+    return !outgoing_.is_lost() && (!is_idle() || has_arrived(next_));
+  }
+
+  struct Arrival {
+    std::uint64_t* word = nullptr;
+    std::uint64_t value = 0;
+  };
+
+  // Of the next parcel; of a lost peer none is expected, and the value is one that never comes.
+  [[nodiscard]] Arrival next_arrival() const;
+
+  // Everything that has arrived is applied, and the peer has been notified. Data from a lost peer
+  // is ignored.
   [[nodiscard]] bool is_idle() const {
     return (credited_ == next_ && offset_ == 0) || outgoing_.is_lost();
   }
@@ -57,7 +74,7 @@ class Incoming {
   [[nodiscard]] bool finish_answers(std::uint64_t number);
   bool post_credit();
 
-  Context& context_;
+  EngineContext& context_;
   Pe peer_;
   Outgoing& outgoing_;
   std::vector<Goal> goals_;        // by slot: what its parcel and all earlier ones require

@@ -1,4 +1,5 @@
-// CommandPacker's part for lists: segments that the NICs take from GPU to GPU go as one put, all others as records.
+// CommandPacker's part for lists: segments that the NICs take from GPU to GPU go as one put, all
+// others as records.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -104,7 +105,8 @@ bool CommandPacker::pack_entry(QueuedCommand& queued, const ListReader& list, bo
   return true;
 }
 
-// The record that tells of the NICs' put and has the update; of a list without any bytes, one without effect.
+// The record that tells of the NICs' put and has the update; of a list without any bytes, one
+// without effect.
 bool CommandPacker::end_list(QueuedCommand& queued) {
   const bool is_direct = queued.list.direct != 0;
   const bool updates = has_update(queued.command);

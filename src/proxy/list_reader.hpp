@@ -1,5 +1,5 @@
-// Reads the entries of a PutList one after the other. What the GPU wrote is not trusted: nothing beyond the payload is
-// read, whatever the list says of itself.
+// Reads the entries of a PutList one after the other. What the GPU wrote is not trusted: nothing
+// beyond the payload is read, whatever the list says of itself.
 //
 // Threads: only the proxy's.
 #pragma once

@@ -36,7 +36,7 @@ CommandKind command_kind_of(const Record& record) {
 
 }  // namespace
 
-Outgoing::Outgoing(Context& context, Pe peer)
+Outgoing::Outgoing(EngineContext& context, Pe peer)
     : context_(context),
       peer_(peer),
       queue_(context.limits.commands),
@@ -56,6 +56,8 @@ void Outgoing::enqueue(const Command& command,
   queued.begun = false;
   queued.list = {};
   is_unfenced_ = true;
+  context_.with_work.add(peer_);
+  context_.with_unfenced.add(peer_);
   if (fence_next_) {
     queued.command.flags |= device::kFenceBefore;
     fence_next_ = false;
@@ -76,6 +78,7 @@ bool Outgoing::expect_answer() {
 void Outgoing::answer_get(const Record& get) {
   if (!lost_) {
     answers_.push() = {.asked = get, .packed_bytes = 0};
+    context_.with_work.add(peer_);
   }
 }
 
@@ -84,6 +87,7 @@ void Outgoing::answer_fetch(std::uint32_t request, std::uint64_t value) {
     answers_.push() = {
         .asked = {.kind = RecordKind::FetchReply, .operand = value, .request = request},
         .packed_bytes = 0};
+    context_.with_work.add(peer_);
   }
 }
 
@@ -105,9 +109,6 @@ bool Outgoing::on_answer(const Record& reply) {
 }
 
 bool Outgoing::pump() {
-  if (queue_.empty() && answers_.empty() && parcels_.empty() && !gpu_direct_.has_gets() && !lost_) {
-    return false;
-  }
   bool moved = reap();
   moved = (gpu_direct_.has_gets() && reap_direct_gets()) || moved;
   if (lost_) {
@@ -120,7 +121,8 @@ bool Outgoing::pump() {
 // ---- Parcels that the target has applied.
 
 bool Outgoing::reap() {
-  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the number of parcels that the peer has applied.
+  // SYNC atomic-update (pairs with src/transport/atomic_update.hpp): the number of parcels that the
+  // peer has applied.
   const std::uint64_t credit =
       AtomicRef(context_.word(context_.layout.credit(peer_))).load(std::memory_order_acquire);
   if (!lost_ && credit > parcels_.posted()) {
@@ -222,11 +224,13 @@ void Outgoing::lose() {
   if (!lost_) {
     lost_ = true;
     parcels_.close();
+    context_.with_work.add(peer_);
     context_.on_failed(peer_, CommandKind::Nop, Status::PeerLost);
   }
 }
 
-// True if anything was completed. Slots whose last reply has not been read yet are left for the next call.
+// True if anything was completed. Slots whose last reply has not been read yet are left for the
+// next call.
 bool Outgoing::fail_queued() {
   bool moved = false;
   while (!answers_.empty()) {

@@ -1,8 +1,9 @@
-// The ordered stream of parcels to one peer: accepts commands and answers into bounded queues, has them packed
-// (command_packer.hpp) into parcels that are posted (parcel_window.hpp), and completes commands when the target has
-// applied them.
+// The ordered stream of parcels to one peer: accepts commands and answers into bounded queues, has
+// them packed (command_packer.hpp) into parcels that are posted (parcel_window.hpp), and completes
+// commands when the target has applied them.
 //
-// Fences cost nothing here: the stream is already ordered, and a flag tells the target where the order matters.
+// Fences cost nothing here: the stream is already ordered, and a flag tells the target where the
+// order matters.
 //
 // Threads: only the proxy's. Nothing allocates after the constructor.
 #pragma once
@@ -23,7 +24,7 @@ namespace weft::proxy {
 
 class Outgoing {
  public:
-  Outgoing(Context& context, Pe peer);
+  Outgoing(EngineContext& context, Pe peer);
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
   // Operations that the transport still holds keep their counters; see is_quiet.
@@ -36,21 +37,22 @@ class Outgoing {
                const std::byte* payload,
                const CommandOrigin& origin);
 
-  // Commands enqueued from now on are ordered after those enqueued before. Without any since the last fence, there is
-  // nothing to order.
+  // Commands enqueued from now on are ordered after those enqueued before. Without any since the
+  // last fence, there is nothing to order.
   void fence() {
     fence_next_ = fence_next_ || is_unfenced_;
     is_unfenced_ = false;
   }
 
-  // The peer requests one more answer. False if it exceeds the outstanding requests allowed per PE: a protocol error.
+  // The peer requests one more answer. False if it exceeds the outstanding requests allowed per PE:
+  // a protocol error.
   [[nodiscard]] bool expect_answer();
   // Answers to the peer; each must have been expected.
   void answer_get(const Record& get);
   void answer_fetch(std::uint32_t request, std::uint64_t value);
 
-  // Handles an answer: `bytes` of a get (now in the GPU's memory), or an old value. False: the waiting thread's slot is
-  // not free yet; call again.
+  // Handles an answer: `bytes` of a get (now in the GPU's memory), or an old value. False: the
+  // waiting thread's slot is not free yet; call again.
   [[nodiscard]] bool on_answer(const Record& reply);
 
   // Whether the answer belongs to an open request of ours, and fits into it.
@@ -58,6 +60,13 @@ class Outgoing {
 
   // Makes progress. True if anything progressed.
   bool pump();
+
+  // False: pump does nothing until something else is enqueued, answered or lost, which adds the
+  // peer to EngineContext::with_work.
+  [[nodiscard]] bool has_work() const {
+    return !queue_.empty() || !answers_.empty() || !parcels_.empty() || gpu_direct_.has_gets() ||
+           (lost_ && !requests_.empty());
+  }
 
   // The peer has violated the protocol: it is lost for the whole PE.
   void blame(std::string_view fault);
@@ -84,7 +93,7 @@ class Outgoing {
   bool pack();
   bool post();
 
-  Context& context_;
+  EngineContext& context_;
   Pe peer_;
   BoundedQueue<QueuedCommand> queue_;
   BoundedQueue<QueuedAnswer> answers_;

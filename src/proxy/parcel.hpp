@@ -1,9 +1,11 @@
-// The protocol between two proxies: a parcel is a header and records, some followed by data, in one staging slot.
-// Defined only here; both sides use these structs. Little-endian hosts only, as for the rails.
+// The protocol between two proxies: a parcel is a header and records, some followed by data, in one
+// staging slot. Defined only here; both sides use these structs. Little-endian hosts only, as for
+// the rails.
 //
-// A stream of parcels is ordered: the target handles the records of one sender one after the other. Their effects
-// become visible in that order as far as OpenSHMEM requires it: small operations (inbox) follow everything before
-// them; bulk data follows bulk data, and follows small operations only after a fence.
+// A stream of parcels is ordered: the target handles the records of one sender one after the other.
+// Their effects become visible in that order as far as OpenSHMEM requires it: small operations
+// (inbox) follow everything before them; bulk data follows bulk data, and follows small operations
+// only after a fence.
 #pragma once
 
 #include <weft/device/command.hpp>
@@ -24,8 +26,9 @@ enum class RecordKind : std::uint8_t {
   GetReply,      // payload to the requester's own address `dest`
   GetReplyBulk,  // the same, by the copier
   FetchReply,    // `operand` is the old value
-  DirectPut,  // the NICs have taken the data to the GPU: number `dest` of this sender's; with kUpdates
-              // then the atomic on `word`
+  // The NICs have taken the data to the GPU: number `dest` of this sender's; with kUpdates then the
+  // atomic on `word`.
+  DirectPut,
 };
 
 constexpr bool is_answer(RecordKind kind) {

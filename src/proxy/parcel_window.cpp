@@ -16,7 +16,7 @@ constexpr std::size_t kChunkBytesMin = 4096;
 
 }  // namespace
 
-ParcelWindow::ParcelWindow(Context& context, Pe peer)
+ParcelWindow::ParcelWindow(EngineContext& context, Pe peer)
     : context_(context),
       peer_(peer),
       slots_(context.layout.slots()),
@@ -25,7 +25,8 @@ ParcelWindow::ParcelWindow(Context& context, Pe peer)
 
 ParcelWindow::~ParcelWindow() {
   if (!is_quiet()) {
-    // The transport will still write to the counters; it may outlive this object, and nothing tells when it is done.
+    // The transport will still write to the counters; it may outlive this object, and nothing tells
+    // when it is done.
     context_.transport.keep(std::move(counter_memory_));
   }
 }
@@ -91,7 +92,7 @@ std::size_t ParcelWindow::chunk_bytes(std::uint64_t bytes_left) const {
 void ParcelWindow::copy_in(std::uint64_t source, std::size_t bytes) {
   if (bytes > 0) {
     slots_[slot_of(opened_ - 1)].ticket = context_.copier.copy(
-        Direction::FromGpu, payload_, reinterpret_cast<const void*>(source), bytes);
+        CopyDirection::FromGpu, payload_, reinterpret_cast<const void*>(source), bytes);
   }
 }
 
@@ -101,7 +102,7 @@ ParcelWindow::Posted ParcelWindow::post() {
   Posted posted;
   while (posted_ < opened_) {
     const Slot& slot = slots_[slot_of(posted_)];
-    if (!context_.copier.is_done(Direction::FromGpu, slot.ticket)) {
+    if (!context_.copier.is_done(CopyDirection::FromGpu, slot.ticket)) {
       break;
     }
     if (posted_ + 1 == opened_) {

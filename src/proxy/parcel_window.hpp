@@ -1,8 +1,9 @@
-// The parcels of one stream that are being filled or are in flight, each in its slot of the staging memory: records are
-// appended to the open parcel, and a parcel is posted when the bulk data that the GPU copies into it is complete.
+// The parcels of one stream that are being filled or are in flight, each in its slot of the staging
+// memory: records are appended to the open parcel, and a parcel is posted when the bulk data that
+// the GPU copies into it is complete.
 //
-// A parcel stays open while its copies are in progress, so that a burst of small commands shares a parcel. A slot is
-// free again when the target has applied it and the transport no longer needs it.
+// A parcel stays open while its copies are in progress, so that a burst of small commands shares a
+// parcel. A slot is free again when the target has applied it and the transport no longer needs it.
 //
 // Threads: only the proxy's. Numbers of parcels: freed_ <= finished_ <= posted_ <= opened_, and
 // opened_ - freed_ <= slots. Nothing allocates after the constructor.
@@ -20,7 +21,7 @@ namespace weft::proxy {
 
 class ParcelWindow {
  public:
-  ParcelWindow(Context& context, Pe peer);
+  ParcelWindow(EngineContext& context, Pe peer);
   ParcelWindow(const ParcelWindow&) = delete;
   ParcelWindow& operator=(const ParcelWindow&) = delete;
   // Operations that the transport still holds keep their counters; see is_quiet.
@@ -94,10 +95,11 @@ class ParcelWindow {
   bool open();
   [[nodiscard]] Status post_parcel(std::uint64_t parcel);
 
-  Context& context_;
+  EngineContext& context_;
   Pe peer_;
   std::vector<Slot> slots_;
-  // Counters of loose operations, then by slot. The transport writes them, so they may have to outlive this.
+  // Counters of loose operations, then by slot. The transport writes them, so they may have to
+  // outlive this.
   std::unique_ptr<std::vector<transport::OperationCounter>> counter_memory_;
   std::vector<transport::OperationCounter>& counters_;
 

@@ -7,21 +7,26 @@
 
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
+#include "src/base/service_thread.hpp"
 
 namespace weft::proxy {
 namespace {
 
-// How long it stands by before it checks again whether callers still poll. Each check costs a core that they share two
-// context switches. The interval doubles while they do, so only a long phase of communication delays the takeover.
+// How long it stands by before it checks again whether callers still poll. Each check costs a core
+// that they share two context switches. The interval doubles while they do, so only a long phase of
+// communication delays the takeover.
 constexpr std::uint32_t kStandbyUs = 250;
 constexpr std::uint32_t kStandbyUsMax = 1000;
-// The longest sleep if nothing happens at all: the transport's own timers require periodic progress.
+// The longest sleep if nothing happens at all: the transport's own timers require periodic
+// progress.
 constexpr std::uint32_t kSleepUsMax = 50'000;
 
-// The sleep beside callers that post and make progress: the longest that what they posted last waits if they then do nothing.
+// The sleep beside callers that post and make progress: the longest that what they posted last
+// waits if they then do nothing.
 constexpr std::chrono::microseconds kBetweenPasses{50};
 
-// Callers post: one pass does what has gathered meanwhile, and the lock and what it guards stay in their cores' caches.
+// Callers post: one pass does what has gathered meanwhile, and the lock and what it guards stay in
+// their cores' caches.
 void look_away() {
   constexpr std::uint64_t kLookAwayNs = 5000;
   const std::uint64_t end = now_ns() + kLookAwayNs;
@@ -33,7 +38,7 @@ void look_away() {
 }  // namespace
 
 ProgressThread::ProgressThread(transport::Transport& transport, std::uint32_t spin_us)
-    : transport_(transport), spin_us_(spin_us), thread_([this] { run(); }) {
+    : transport_(transport), spin_us_(spin_us), thread_(start_service_thread([this] { run(); })) {
   ::pthread_setname_np(thread_.native_handle(), "weft-progress");
 }
 

@@ -1,10 +1,10 @@
-// The thread that makes progress when no caller does, so that a computing PE still serves its peers. One for each
-// transport that needs it. A GPU's command rings have their own thread (proxy_thread.hpp), which then makes progress on
-// the rails too.
+// The thread that makes progress when no caller does, so that a computing PE still serves its
+// peers. One for each transport that needs it. A GPU's command rings have their own thread
+// (proxy_thread.hpp), which then makes progress on the rails too.
 //
-// While callers wait (they poll, and have lower latency), it stands by: it sleeps until a long wait has ended, and
-// between short waits checks periodically whether they continue. It takes over within 1 ms of the last. When idle it
-// spins briefly and then sleeps on the rails' wait objects.
+// While callers wait (they poll, and have lower latency), it stands by: it sleeps until a long wait
+// has ended, and between short waits checks periodically whether they continue. It takes over
+// within 1 ms of the last. When idle it spins briefly and then sleeps on the rails' wait objects.
 #pragma once
 
 #include <cstdint>

@@ -10,13 +10,17 @@
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
+#include "src/base/service_thread.hpp"
 
 namespace weft::proxy {
 
 ProxyThread::ProxyThread(Engine& engine,
                          transport::Transport& transport,
                          const ProxyThreadOptions& options)
-    : engine_(engine), transport_(transport), options_(options), thread_([this] { run(); }) {
+    : engine_(engine),
+      transport_(transport),
+      options_(options),
+      thread_(start_service_thread([this] { run(); })) {
   ::pthread_setname_np(thread_.native_handle(), "weft-proxy");
   if (!options_.cores.empty()) {
     if (const int error = keep_on_cores(thread_.native_handle(), options_.cores); error != 0) {
@@ -37,6 +41,9 @@ bool ProxyThread::should_stop() const {
 }
 
 void ProxyThread::run() {
+  if (options_.on_start) {
+    options_.on_start();
+  }
   std::uint64_t active_ns = now_ns();
   std::uint32_t nap_us = 1;
   while (!should_stop()) {

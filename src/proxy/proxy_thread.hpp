@@ -1,10 +1,11 @@
-// The thread that drains a PE's GPU command rings. A GPU cannot wake a host thread, so it polls: without pause while
-// there is activity, then with naps that grow up to a limit.
+// The thread that drains a PE's GPU command rings. A GPU cannot wake a host thread, so it polls:
+// without pause while there is activity, then with naps that grow up to a limit.
 //
 // Threads: constructed and destroyed by one thread. Meanwhile only this thread uses the engine.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -17,13 +18,17 @@ struct ProxyThreadOptions {
   std::uint32_t nap_us_max = 50;  // the longest nap, which the first command after a pause may
                                   // wait; 0: none
   std::vector<int> cores;         // on which it runs; empty: any
-  // For a monitor: the thread writes when its current pass began, and 0 at its end. Null: no monitor.
+  // For a monitor: the thread writes when its current pass began, and 0 at its end. Null: no
+  // monitor.
   std::uint64_t* pass_begin_ns = nullptr;
+  // Called by the thread before its first pass.
+  std::function<void()> on_start;
 };
 
 class ProxyThread {
  public:
-  // Both outlive this. The transport is advanced in the same loop, even if other threads advance it too.
+  // Both outlive this. The transport is advanced in the same loop, even if other threads advance it
+  // too.
   ProxyThread(Engine& engine, transport::Transport& transport, const ProxyThreadOptions& options);
   ProxyThread(const ProxyThread&) = delete;
   ProxyThread& operator=(const ProxyThread&) = delete;

@@ -1,5 +1,6 @@
-// The gets and fetching atomics of one stream whose answers are outstanding. A token, which travels with the request
-// and its answer, names an entry and how often it has been used, so that a late or invented answer finds none.
+// The gets and fetching atomics of one stream whose answers are outstanding. A token, which travels
+// with the request and its answer, names an entry and how often it has been used, so that a late or
+// invented answer finds none.
 //
 // Threads: only the proxy's. Nothing allocates after the constructor.
 #pragma once

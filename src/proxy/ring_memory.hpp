@@ -1,8 +1,8 @@
-// The host's access to a ring's memory (see weft/device/ring.hpp): std::atomic_ref on plain words. Used by the proxy's
-// side of all rings, and by tests whose "GPU" is a thread.
+// The host's access to a ring's memory (see weft/device/ring.hpp): std::atomic_ref on plain words.
+// Used by the proxy's side of all rings, and by tests whose "GPU" is a thread.
 //
-// Every access to a shared word is an atomic of its own, without stand-alone fences, so that ThreadSanitizer sees the
-// whole order. On x86 none costs more than a plain load or store.
+// Every access to a shared word is an atomic of its own, without stand-alone fences, so that
+// ThreadSanitizer sees the whole order. On x86 none costs more than a plain load or store.
 #pragma once
 
 #include <weft/device/ring.hpp>
@@ -66,7 +66,8 @@ struct HostMemory {
     }
   }
 
-  // SYNC ring-word: nothing here, as what applies commands on a host updates words by atomics of its own order.
+  // SYNC ring-word: nothing here, as what applies commands on a host updates words by atomics of
+  // its own order.
   static void fence_release() {}
 
   static void pause() { cpu_pause(); }

@@ -1,9 +1,10 @@
-// The pinned host memory through which a PE's GPU and its remote peers' GPUs exchange data if the NIC cannot access GPU
-// memory: a symmetric region, its sizes, and its layout. Pure.
+// The pinned host memory through which a PE's GPU and its remote peers' GPUs exchange data if the
+// NIC cannot access GPU memory: a symmetric region, its sizes, and its layout. Pure.
 //
-// Layout: credits[pe] (words), arrivals[pe][slot] (words), direct arrivals[pe][slot] (words), then per PE the slots
-// that it writes into, then per PE the slots that we fill for it. The PE's number is the index on both sides, so a
-// sender computes the location without a query; the entries of PEs that are not remote stay unused.
+// Layout: credits[pe] (words), arrivals[pe][slot] (words), direct arrivals[pe][slot] (words), then
+// per PE the slots that it writes into, then per PE the slots that we fill for it. The PE's number
+// is the index on both sides, so a sender computes the location without a query; the entries of PEs
+// that are not remote stay unused.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,16 @@ struct StagingOptions {
   std::size_t total_bytes_max = std::size_t{64} << 20U;
 };
 
-// The most direct puts to one peer in flight, in jobs of up to 2048 PEs: as many as commands are queued. The words of a window
-// of 128 came back all together, so that the next began when they had (docs/LOOM.md).
+// The most direct puts to one peer in flight, in jobs of up to 2048 PEs: as many as commands are
+// queued. The words of a window of 128 came back all together, so that the next began when they had
+// (docs/LOOM.md).
 inline constexpr std::uint32_t kGpuDirectWindow = 256;
 
 class StagingLayout {
  public:
-  // The sizes shrink until everything fits into `total_bytes_max`: slots down to 4 KiB, then their number down to 2.
-  // Jobs that still exceed it (more than 4096 PEs by default) use more memory. The same arguments give the same
-  // layout on every PE. Throws Error if the options are invalid.
+  // The sizes shrink until everything fits into `total_bytes_max`: slots down to 4 KiB, then their
+  // number down to 2. Jobs that still exceed it (more than 4096 PEs by default) use more memory.
+  // The same arguments give the same layout on every PE. Throws Error if the options are invalid.
   StagingLayout(std::uint32_t pe_count, const StagingOptions& options);
 
   [[nodiscard]] std::size_t region_bytes() const { return send_offset_ + peer_bytes() * pe_count_; }
@@ -42,13 +44,14 @@ class StagingLayout {
   // The number of our parcels that `peer` has applied; the peer adds to this word of ours.
   [[nodiscard]] std::size_t credit(Pe peer) const { return peer.value * kWordBytes; }
 
-  // 1 + the number of the parcel that `sender` put into slot `slot`; the sender sets this word of ours.
+  // 1 + the number of the parcel that `sender` put into slot `slot`; the sender sets this word of
+  // ours.
   [[nodiscard]] std::size_t arrival(Pe sender, std::uint32_t slot) const {
     return (pe_count_ + std::size_t{sender.value} * slots_ + slot) * kWordBytes;
   }
 
-  // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; the sender sets this word of ours.
-  // `slot` is the number modulo direct_window().
+  // 1 + the number of the direct put of `sender` whose data is in our GPU's memory; the sender sets
+  // this word of ours. `slot` is the number modulo direct_window().
   [[nodiscard]] std::size_t direct_arrival(Pe sender, std::uint32_t slot) const {
     return (std::size_t{pe_count_} * (1 + slots_) + std::size_t{sender.value} * direct_window_ +
             slot) *

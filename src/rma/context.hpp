@@ -1,5 +1,5 @@
-// An independent stream of operations, with one counter per peer. fence and quiet of one context do not
-// wait for the operations of another. A context of a team uses the team's PE numbers.
+// An independent stream of operations, with one counter per peer. fence and quiet of one context do
+// not wait for the operations of another. A context of a team uses the team's PE numbers.
 //
 // Threads: any number may use one context; quiet then waits for the operations of all of them.
 #pragma once
@@ -20,8 +20,8 @@ inline constexpr std::uint32_t kNoPe = UINT32_MAX;
 
 class Context {
  public:
-  // `pe_count` is the job's; `world_pes` maps each PE of the context to its number in the job. The numbers need
-  // not be evenly spaced: PEs may have been assigned to nodes round-robin.
+  // `pe_count` is the job's; `world_pes` maps each PE of the context to its number in the job. The
+  // numbers need not be evenly spaced: PEs may have been assigned to nodes round-robin.
   Context(std::uint32_t pe_count, std::vector<std::uint32_t> world_pes)
       : counters_(pe_count), world_pes_(std::move(world_pes)) {}
 

@@ -1,5 +1,5 @@
-// The doorbells of the node's PEs: who has changed a word wakes the PE that sleeps until it changes. A ring costs a few
-// loads if nobody sleeps.
+// The doorbells of the node's PEs: who has changed a word wakes the PE that sleeps until it
+// changes. A ring costs a few loads if nobody sleeps.
 //
 // Threads: any; constant after construction.
 #pragma once
@@ -34,15 +34,17 @@ class Doorbells {
     return offset < user_bytes_ ? place_of_user_word(offset) : place_elsewhere(address, owner);
   }
 
-  // Wakes a PE of this node that sleeps until the word at `place` changes. Called by the thread that changed it.
+  // Wakes a PE of this node that sleeps until the word at `place` changes. Called by the thread
+  // that changed it.
   void ring(Pe peer, WordPlace place) const {
     if (WordBell* bell = bells_[peer.value]; bell != nullptr) {
       ring_unfenced(*bell, place);
     }
   }
 
-  // For a signal word of `peer`, and for a word changed by a put or an atomic. Most such words have no waiter. A waiter
-  // with more words than it can list sees such a change only when its sleep times out.
+  // For a signal word of `peer`, and for a word changed by a put or an atomic. Most such words have
+  // no waiter. A waiter with more words than it can list sees such a change only when its sleep
+  // times out.
   void ring_for_signal(const void* word, Pe peer) const { ring(peer, place_of(word, peer)); }
 
   void ring_for(const void* word, Pe peer) const {
@@ -51,8 +53,8 @@ class Doorbells {
     }
   }
 
-  // For the words that the operation has changed, whichever transport carried it: a PE of this node may sleep until
-  // one of them changes.
+  // For the words that the operation has changed, whichever transport carried it: a PE of this node
+  // may sleep until one of them changes.
   void ring_after(const transport::Operation& operation) const;
 
  private:

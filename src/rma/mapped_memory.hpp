@@ -1,5 +1,5 @@
-// Access to memory that is mapped here, for the layers above: words that other PEs read or change, and copies between
-// mapped memories.
+// Access to memory that is mapped here, for the layers above: words that other PEs read or change,
+// and copies between mapped memories.
 //
 // Threads: any.
 #pragma once
@@ -9,7 +9,8 @@
 
 namespace weft::rma {
 
-// load_word: whoever sees a word that a peer changed sees the peer's earlier writes. store_word: its other side.
+// load_word: whoever sees a word that a peer changed sees the peer's earlier writes. store_word:
+// its other side.
 using transport::copy_bytes;
 using transport::load_word;
 using transport::store_word;

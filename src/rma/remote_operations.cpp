@@ -44,13 +44,15 @@ Status RemoteOperations::post_and_wait(Operation& operation) {
     return status;
   }
   routes_.to(operation.peer).flush(operation.peer);
-  // The wait does not check this peer for liveness: the transport guarantees that the counter advances even if the
-  // peer is lost, and until then the counter and the buffers belong to the transport.
+  // The wait does not check this peer for liveness: the transport guarantees that the counter
+  // advances even if the peer is lost, and until then the counter and the buffers belong to the
+  // transport.
   const Status status = wait_idle(counter, operation.peer, name_of(operation.kind));
   return status == Status::Ok && counter.has_failed() ? failure_of(operation.peer) : status;
 }
 
-// An operation fails if its peer is lost, or if its local memory is invalid or cannot be registered with the NIC.
+// An operation fails if its peer is lost, or if its local memory is invalid or cannot be registered
+// with the NIC.
 Status RemoteOperations::failure_of(Pe peer) const {
   return routes_.peer_status(peer) != Status::Ok ? Status::PeerLost : Status::Internal;
 }
@@ -61,7 +63,7 @@ Status RemoteOperations::submit(const Operation& operation) {
   if (status != Status::Again) {
     return status;
   }
-  const Status waited = waiter_.wait(
+  const Status waited = waiter_.wait_for_transfer(
       [&] {
         status = transport.post(operation);
         return status != Status::Again;
@@ -70,7 +72,7 @@ Status RemoteOperations::submit(const Operation& operation) {
         return fmt::format("waiting for room to send {} to PE {}", name_of(operation.kind),
                            operation.peer.value);
       },
-      {});
+      operation.peer);
   return waited == Status::Ok ? status : waited;
 }
 
@@ -78,8 +80,9 @@ Status RemoteOperations::wait_idle(OperationCounter& counter, Pe peer, std::stri
   if (counter.is_idle()) {
     return Status::Ok;
   }
-  return waiter_.wait([&] { return counter.is_idle(); },
-                      [&] { return fmt::format("waiting for PE {} in {}", peer.value, what); }, {});
+  return waiter_.wait_for_transfer(
+      [&] { return counter.is_idle(); },
+      [&] { return fmt::format("waiting for PE {} in {}", peer.value, what); }, peer);
 }
 
 Status RemoteOperations::quiet(Context& context) {

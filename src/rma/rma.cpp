@@ -42,7 +42,7 @@ void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
 }  // namespace
 
 Rma::Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter)
-    : fast_path_(heap),
+    : mapped_peers_(heap),
       doorbells_(heap),
       heap_(heap),
       mapped_(heap),
@@ -82,8 +82,8 @@ Status Rma::get(
   return status;
 }
 
-// If only the data is mapped, and the word is not, two transports would have to agree on an order. So the data is put
-// first, and the signal follows on its own.
+// If only the data is mapped, and the word is not, two transports would have to agree on an order.
+// So the data is put first, and the signal follows on its own.
 Status Rma::put_signal(Context& context,
                        void* dest,
                        std::span<const std::byte> source,
@@ -107,13 +107,15 @@ Status Rma::put_signal(Context& context,
   return post(context, operation, blocking);
 }
 
-// What is mapped here is stored before the rest is posted, so a signal that goes with the rest follows both.
+// What is mapped here is stored before the rest is posted, so a signal that goes with the rest
+// follows both.
 Status Rma::putv(Context& context,
                  std::span<const weft_segment> segments,
                  const Signal* signal,
                  Pe peer,
                  Blocking blocking) {
-  thread_local std::vector<transport::Segment> elsewhere;  // keeps its memory from call to call
+  thread_local std::vector<transport::GatherSegment>
+      elsewhere;  // keeps its memory from call to call
   elsewhere.clear();
   std::size_t bytes = 0;
   for (const weft_segment& segment : segments) {
@@ -155,11 +157,11 @@ Status Rma::putv(Context& context,
 }
 
 Status Rma::post_one_by_one(Context& context,
-                            std::span<const transport::Segment> segments,
+                            std::span<const transport::GatherSegment> segments,
                             const Signal* signal,
                             Pe peer,
                             Blocking blocking) {
-  for (const transport::Segment& segment : segments) {
+  for (const transport::GatherSegment& segment : segments) {
     Operation operation{.kind = OperationKind::Put,
                         .peer = peer,
                         .remote = segment.remote,
@@ -206,8 +208,8 @@ Status Rma::atomic_fetch_nbi(
 }
 
 Status Rma::quiet(Context& context) {
-  // For mapped peers quiet is a full fence: earlier stores are globally visible before later loads. The copy that
-  // issued non-temporal stores has already fenced them.
+  // For mapped peers quiet is a full fence: earlier stores are globally visible before later loads.
+  // The copy that issued non-temporal stores has already fenced them.
   full_fence();
   return context.used_transport() ? remote_.quiet(context) : Status::Ok;
 }
@@ -219,8 +221,8 @@ Status Rma::quiet(Context& context, Pe peer) {
 
 Status Rma::fence(Context& context) {
   ordering_fence();
-  // The fabric may reorder any two operations, so ordering towards a peer with outstanding operations means waiting
-  // for them. A peer without outstanding operations costs one load.
+  // The fabric may reorder any two operations, so ordering towards a peer with outstanding
+  // operations means waiting for them. A peer without outstanding operations costs one load.
   return context.used_transport() ? remote_.quiet(context) : Status::Ok;
 }
 

@@ -1,5 +1,6 @@
-// The semantics of put, get, atomic, signal, fence and quiet. The only place where a symmetric address is
-// translated to (region, offset), and where the choice between load/store and a transport is made.
+// The semantics of put, get, atomic, signal, fence and quiet. The only place where a symmetric
+// address is translated to (region, offset), and where the choice between load/store and a
+// transport is made.
 //
 // Threads: any thread may call any function.
 // Errors: Status only. The caller (the C shim) formats the message with `describe_invalid`.
@@ -18,8 +19,8 @@
 #include "src/heap/heap.hpp"
 #include "src/rma/context.hpp"
 #include "src/rma/doorbells.hpp"
-#include "src/rma/fast_path.hpp"
 #include "src/rma/mapped_memory.hpp"
+#include "src/rma/mapped_peers.hpp"
 #include "src/rma/remote_operations.hpp"
 #include "src/rma/waiter.hpp"
 #include "src/transport/mapped/mapped_transport.hpp"
@@ -48,9 +49,9 @@ class Rma {
   Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter);
 
   // What a call asks first, and what it does last if memory is mapped here.
-  [[nodiscard]] FastPath& fast_path() { return fast_path_; }
+  [[nodiscard]] MappedPeers& mapped_peers() { return mapped_peers_; }
 
-  [[nodiscard]] const FastPath& fast_path() const { return fast_path_; }
+  [[nodiscard]] const MappedPeers& mapped_peers() const { return mapped_peers_; }
 
   [[nodiscard]] const Doorbells& doorbells() const { return doorbells_; }
 
@@ -61,12 +62,12 @@ class Rma {
            (place->region.value != 0 || place->offset.value >= heap_.control_bytes());
   }
 
-  // The local mapping of `address` at the peer; null if it is not mapped here. `address` is in symmetric memory,
-  // including control bytes.
+  // The local mapping of `address` at the peer; null if it is not mapped here. `address` is in
+  // symmetric memory, including control bytes.
   [[nodiscard]] void* view(const void* address, Pe peer) const { return heap_.view(address, peer); }
 
-  // The functions below accept symmetric memory, including control bytes, of PEs that exist; anything else is undefined
-  // behavior.
+  // The functions below accept symmetric memory, including control bytes, of PEs that exist;
+  // anything else is undefined behavior.
 
   Status put(
       Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking);
@@ -78,7 +79,8 @@ class Rma {
                     const Signal& signal,
                     Pe peer,
                     Blocking blocking);
-  // Puts all segments, then updates the signal's word unless `signal` is null. The list may be reused on return.
+  // Puts all segments, then updates the signal's word unless `signal` is null. The list may be
+  // reused on return.
   Status putv(Context& context,
               std::span<const weft_segment> segments,
               const Signal* signal,
@@ -87,8 +89,8 @@ class Rma {
   Status signal(Context& context, const Signal& signal, Pe peer);
   // If `result` is null: not fetching, complete after quiet. Otherwise waits for the old value.
   Status atomic(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
-  // A non-blocking fetching atomic: the element_bytes at `result` are written before quiet returns. Only 8-byte
-  // atomics overlap, because transports write 8 bytes.
+  // A non-blocking fetching atomic: the element_bytes at `result` are written before quiet returns.
+  // Only 8-byte atomics overlap, because transports write 8 bytes.
   Status atomic_fetch_nbi(
       Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
 
@@ -123,12 +125,12 @@ class Rma {
 
   Status post(Context& context, transport::Operation& operation, Blocking blocking);
   Status post_one_by_one(Context& context,
-                         std::span<const transport::Segment> segments,
+                         std::span<const transport::GatherSegment> segments,
                          const Signal* signal,
                          Pe peer,
                          Blocking blocking);
 
-  FastPath fast_path_;
+  MappedPeers mapped_peers_;
   Doorbells doorbells_;
   heap::Heap& heap_;
   transport::MappedTransport mapped_;

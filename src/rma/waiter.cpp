@@ -10,6 +10,7 @@
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/log.hpp"
+#include "src/rma/yields.hpp"
 
 namespace weft::rma {
 namespace {
@@ -17,11 +18,15 @@ namespace {
 constexpr std::uint64_t kNsPerUs = 1'000;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint32_t kPollsPerClockRead = 64;
-// Asking the kernel whether a process is alive costs 2 us. 256 PEs that each check 256 PEs would do nothing else. So
-// each call checks a few, and all are covered within a few seconds.
+// Asking the kernel whether a process is alive costs 2 us. 256 PEs that each check 256 PEs would do
+// nothing else. So each call checks a few, and all are covered within a few seconds.
 constexpr std::uint64_t kLivenessPeriodNs = 100 * kNsPerMs;
 constexpr std::uint64_t kListenPeriodNs = 5 * kNsPerMs;
 constexpr std::size_t kLivenessBatch = 16;
+// How often a wait looks whether anything moves, and how much later it is reported while something
+// does: what moves may not be what is waited for.
+constexpr std::uint64_t kSamplesPerReport = 4;
+constexpr std::uint64_t kMovingReports = 10;
 constexpr std::uint32_t kSleepUsMax = 10'000;
 constexpr std::uint32_t kBurstUsMax = 3200;
 // However much traffic there is: after so long a wait checks whom it waits for.
@@ -68,6 +73,20 @@ Status Waiter::wait(FunctionRef<bool()> done,
                     FunctionRef<std::string()> describe,
                     std::span<const Pe> awaited,
                     ListWords words) {
+  return wait_for(done, describe, {.alive = awaited, .moving = awaited}, words);
+}
+
+Status Waiter::wait_for_transfer(FunctionRef<bool()> done,
+                                 FunctionRef<std::string()> describe,
+                                 Pe peer) {
+  return wait_for(done, describe, {.alive = {}, .moving = {&peer, 1}},
+                  [] { return AwaitedWords{}; });
+}
+
+Status Waiter::wait_for(FunctionRef<bool()> done,
+                        FunctionRef<std::string()> describe,
+                        const Peers& peers,
+                        ListWords words) {
   if (done()) {
     return Status::Ok;
   }
@@ -75,7 +94,7 @@ Status Waiter::wait(FunctionRef<bool()> done,
   if (spin(done, start_ns, policy_.spin_us) || yield(done, start_ns)) {
     return Status::Ok;
   }
-  return sleep(done, describe, awaited, words, start_ns);
+  return sleep(done, describe, peers, words, start_ns);
 }
 
 void Waiter::listen() {
@@ -138,23 +157,30 @@ Waiter::Poll Waiter::spin_while_moving(FunctionRef<bool()> done, std::uint32_t i
 }
 
 bool Waiter::yield(FunctionRef<bool()> done, std::uint64_t start_ns) {
+  // Of all threads and jobs of the process: they share its cores.
+  static Yields yields;
   const std::uint64_t end_ns =
       start_ns + (std::uint64_t{policy_.spin_us} + policy_.yield_us) * kNsPerUs;
-  while (now_ns() < end_ns) {
+  std::uint64_t now = now_ns();
+  while (now < end_ns && yields.is_worth(now)) {
     if (poll(done) == Poll::Done) {
       return true;
     }
+    const std::uint64_t before = now_ns();
     ::sched_yield();
+    now = now_ns();
+    yields.note(before, now);
   }
   return false;
 }
 
 Status Waiter::sleep(FunctionRef<bool()> done,
                      FunctionRef<std::string()> describe,
-                     std::span<const Pe> awaited,
+                     const Peers& peers,
                      ListWords words,
                      std::uint64_t start_ns) {
-  std::uint64_t next_report_ns = policy_.report_ms * kNsPerMs;  // from the begin
+  const std::uint64_t report_ns = policy_.report_ms * kNsPerMs;
+  Reports reports{.next_ns = report_ns, .sample_ns = report_ns / kSamplesPerReport};
   std::uint64_t next_check_ns = start_ns;
   std::size_t position = 0;
   std::uint32_t burst_us = 0;
@@ -165,8 +191,8 @@ Status Waiter::sleep(FunctionRef<bool()> done,
     if (found == Poll::Done) {
       return Status::Ok;
     }
-    // Traffic is bursty, and writes by a peer generate no event here. The more consecutive naps end in traffic, the
-    // longer the next sleep is delayed.
+    // Traffic is bursty, and writes by a peer generate no event here. The more consecutive naps end
+    // in traffic, the longer the next sleep is delayed.
     const bool has_traffic = woken || found == Poll::Moved;
     burst_us = has_traffic ? std::max(std::min(2 * burst_us, kBurstUsMax), policy_.spin_us) : 0;
     const Poll last = spin_while_moving(done, burst_us);
@@ -176,31 +202,55 @@ Status Waiter::sleep(FunctionRef<bool()> done,
     const std::uint64_t now = now_ns();
     if (now >= next_check_ns) {
       listen();
-      if (const Status status = check_awaited(awaited, position); status != Status::Ok) {
+      if (const Status status = check_awaited(peers.alive, position); status != Status::Ok) {
         return done() ? Status::Ok : status;
       }
       next_check_ns = now + kLivenessPeriodNs;
     }
-    if (report(describe, now - start_ns, next_report_ns)) {
+    if (report(describe, peers.moving, now - start_ns, reports)) {
       return Status::Timeout;
     }
     woken = last == Poll::Moved || nap(done, words, now - start_ns);
   }
 }
 
+void Waiter::look_for_movement(std::span<const Pe> moving,
+                               std::uint64_t waited_ns,
+                               Reports& reports) const {
+  if (waited_ns < reports.sample_ns) {
+    return;
+  }
+  std::uint64_t moved = 0;
+  for (const Pe pe : moving) {
+    moved += routes_.moved(pe);
+  }
+  if (std::exchange(reports.has_sample, true) && moved != reports.moved) {
+    reports.moved_ns = waited_ns;
+  }
+  reports.moved = moved;
+  reports.sample_ns = waited_ns + policy_.report_ms * kNsPerMs / kSamplesPerReport;
+}
+
 bool Waiter::report(FunctionRef<std::string()> describe,
+                    std::span<const Pe> moving,
                     std::uint64_t waited_ns,
-                    std::uint64_t& next_ns) {
+                    Reports& reports) {
   if (policy_.timeout_ms > 0 && waited_ns >= policy_.timeout_ms * kNsPerMs) {
     if (on_timeout_) {
       on_timeout_(describe());
     }
     return true;
   }
-  if (policy_.report_ms > 0 && waited_ns >= next_ns) {
-    log::warn("{} for {} s; WEFT_WAIT_REPORT sets the time of the first report", describe(),
-              waited_ns / (1000 * kNsPerMs));
-    next_ns = 2 * waited_ns;
+  if (policy_.report_ms == 0) {
+    return false;
+  }
+  look_for_movement(moving, waited_ns, reports);
+  const std::uint64_t report_ns = policy_.report_ms * kNsPerMs;
+  const bool moves = reports.moved_ns > 0 && waited_ns - reports.moved_ns < report_ns;
+  if (waited_ns >= reports.next_ns && (!moves || waited_ns >= kMovingReports * report_ns)) {
+    log::warn("{} for {} s{}; WEFT_WAIT_REPORT sets the time of the first report", describe(),
+              waited_ns / (1000 * kNsPerMs), moves ? ", while data moves" : "");
+    reports.next_ns = 2 * waited_ns;
   }
   return false;
 }

@@ -1,5 +1,5 @@
-// Whether all PEs made the same request in a collective allocation, and the error message if not. Every PE
-// evaluates the same requests and so reaches the same result.
+// Whether all PEs made the same request in a collective allocation, and the error message if not.
+// Every PE evaluates the same requests and so reaches the same result.
 //
 // Pure.
 #pragma once
@@ -27,8 +27,8 @@ enum class RequestKind : std::uint64_t {
   AdoptEnd = 11,
 };
 
-// "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all PEs", for the first PE
-// that differs from PE 0; empty if all agree.
+// "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all PEs",
+// for the first PE that differs from PE 0; empty if all agree.
 [[nodiscard]] std::optional<std::string> disagreement(
     std::string_view name, std::span<const collectives::CollectiveRequest> requests);
 

@@ -1,5 +1,5 @@
-// Cross-memory attach: to PEs of this node, for memory that is not mapped here. That is windows, or everything
-// with WEFT_NODE_LOCAL=cma.
+// Cross-memory attach: to PEs of this node, for memory that is not mapped here. That is windows, or
+// everything with WEFT_NODE_LOCAL=cma.
 #include "src/base/process.hpp"
 #include "src/runtime/transport_kinds.hpp"
 #include "src/transport/cma/cma_transport.hpp"

@@ -1,5 +1,5 @@
-// What every collective call of a PE does besides its own work: compare the arguments with those of the other PEs,
-// synchronize, and turn a failure into an error message that names the lost PE.
+// What every collective call of a PE does besides its own work: compare the arguments with those of
+// the other PEs, synchronize, and turn a failure into an error message that names the lost PE.
 //
 // Threads: those of a collective call, one at a time.
 #pragma once
@@ -18,7 +18,8 @@ class CollectiveCalls {
   // `lost_peers` returns the message that names the lost PE. `collectives` outlives this object.
   CollectiveCalls(collectives::Collectives& collectives, std::function<std::string()> lost_peers);
 
-  // Throws Error for a status other than Ok. `name` is the function that the user called, here and below.
+  // Throws Error for a status other than Ok. `name` is the function that the user called, here and
+  // below.
   void check(Status status, std::string_view name) const;
 
   // Sends `mine` to all PEs. Throws Error, the same on all PEs, if they differ (Mismatch).

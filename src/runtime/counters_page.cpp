@@ -25,13 +25,15 @@ namespace weft::runtime {
 namespace {
 
 constexpr mode_t kMode = 0644;
-// A larger table of peers stays private: the folder is in memory, and a container may have only 64 MiB of it.
+// A larger table of peers stays private: the folder is in memory, and a container may have only 64
+// MiB of it.
 constexpr std::size_t kPeerTableBytesMax = std::size_t{4} << 20U;
 
-// Ends with a NUL. Truncates before a character that does not fit completely.
+// Ends with a NUL unless it fills its place, as docs/COUNTERS.md says. Truncates before a character
+// that does not fit completely.
 template <std::size_t kSize>
 void copy_text(std::array<char, kSize>& to, std::string_view from) {
-  std::size_t size = std::min(from.size(), kSize - 1);
+  std::size_t size = std::min(from.size(), kSize);
   while (size < from.size() && size > 0 &&
          (static_cast<unsigned char>(from[size]) & 0xC0U) == 0x80U) {
     --size;
@@ -200,7 +202,8 @@ void CountersPage::publish(const PageDescription& description, const PageHeader&
     if (memory_ != nullptr) {
       ::munmap(std::exchange(memory_, nullptr), bytes_);
     }
-    // All PEs of the machine see the same problem with the folder, so only one reports it. Each reports a full folder.
+    // All PEs of the machine see the same problem with the folder, so only one reports it. Each
+    // reports a full folder.
     const bool speaks = description.is_first_on_machine || error.status() == Status::OutOfMemory;
     log::at(speaks ? log::Level::Warn : log::Level::Info,
             "no counters in {}: {}; the job goes on, but no other program sees its traffic. "

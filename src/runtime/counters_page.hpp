@@ -1,8 +1,10 @@
-// The memory for the counters of one PE (base/counters.hpp has the layout), as a file that other programs of this
-// machine, such as weft-top, map and read while the PE runs. docs/COUNTERS.md describes the protocol.
+// The memory for the counters of one PE (base/counters.hpp has the layout), as a file that other
+// programs of this machine, such as weft-top, map and read while the PE runs. docs/COUNTERS.md
+// describes the protocol.
 //
-// One thread creates it at init and removes it at finalize; the transport writes to it in between. A job never
-// fails because of it: if the file cannot be created, one warning gives the reason and the memory is private.
+// One thread creates it at init and removes it at finalize; the transport writes to it in between.
+// A job never fails because of it: if the file cannot be created, one warning gives the reason and
+// the memory is private.
 #pragma once
 
 #include <cstddef>

@@ -67,7 +67,8 @@ void check_agreement(const std::vector<Member>& members) {
 
 }  // namespace
 
-// The version is first, so that it can be read even if another version encodes the rest differently.
+// The version is first, so that it can be read even if another version encodes the rest
+// differently.
 bootstrap::Blob encode(const Member& member) {
   bootstrap::FieldWriter writer;
   writer.text(member.version).text(member.node_identity).text(member.hostname);

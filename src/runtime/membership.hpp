@@ -1,5 +1,5 @@
-// The PEs of the job and their locations: the data that every PE sends to all others at init, checked for
-// agreement, and the PEs that share a node with this one.
+// The PEs of the job and their locations: the data that every PE sends to all others at init,
+// checked for agreement, and the PEs that share a node with this one.
 //
 // Built once at init by one thread; constant afterwards.
 #pragma once
@@ -36,8 +36,8 @@ struct Member {
   std::vector<RegionOffer> regions;  // the same names and sizes on every PE
 };
 
-// The PEs of one machine, and the cores that they may run on together. Also correct if each PE is bound to a core
-// of its own.
+// The PEs of one machine, and the cores that they may run on together. Also correct if each PE is
+// bound to a core of its own.
 struct MachineLoad {
   std::uint32_t pes = 0;
   std::uint32_t cores = 0;
@@ -56,7 +56,8 @@ class Membership {
   [[nodiscard]] const topology::NodePlace& place(Pe pe) const { return places_[pe.value]; }
 
   [[nodiscard]] std::uint32_t node_count() const;
-  // The PEs that share this machine's cores, even if WEFT_NODE_SIZE or a lab splits it into several nodes.
+  // The PEs that share this machine's cores, even if WEFT_NODE_SIZE or a lab splits it into several
+  // nodes.
   [[nodiscard]] MachineLoad machine() const;
   // This PE's index among them, in PE order.
   [[nodiscard]] std::uint32_t machine_pe() const;

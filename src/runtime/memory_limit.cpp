@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "src/base/control_groups.hpp"
+
 namespace weft::runtime {
 
 std::uint64_t memory_limit(const std::string& root) {
@@ -13,10 +15,8 @@ std::uint64_t memory_limit(const std::string& root) {
   if (meminfo >> name >> kib && name == "MemTotal:") {
     limit = kib * 1024;
   }
-  // cgroup v2, where a container sees its own group. "max" fails to parse and means no limit.
-  std::ifstream cgroup(root + "/sys/fs/cgroup/memory.max");
-  if (std::uint64_t bytes = 0; cgroup >> bytes) {
-    limit = limit == 0 ? bytes : std::min(limit, bytes);
+  for (const GroupMemory& group : group_memory(root)) {
+    limit = limit == 0 ? group.limit : std::min(limit, group.limit);
   }
   return limit;
 }

@@ -1,6 +1,7 @@
 #include "src/runtime/pe_objects.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "src/base/units.hpp"
@@ -11,8 +12,9 @@
 namespace weft::runtime {
 namespace {
 
-// Called before the heap is created: a size that can never fit fails here with a message, instead of later with a
-// signal. Pages are not reserved, so the sum over the PEs of a node may exceed the machine.
+// Called before the heap is created: a size that can never fit fails here with a message, instead
+// of later with a signal. Pages are not reserved, so the sum over the PEs of a node may exceed the
+// machine.
 std::uint64_t checked_heap_size(const Config& config) {
   const std::uint64_t limit = memory_limit();
   if (limit != 0 && config.heap_size > limit) {
@@ -27,9 +29,14 @@ std::uint64_t checked_heap_size(const Config& config) {
   return (config.heap_size + page - 1) / page * page;
 }
 
+std::uint32_t report_ms(const Config& config) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::min(config.wait_report_s * 1000, kMost));
+}
+
 rma::WaitPolicy wait_policy(const Config& config, MachineLoad machine) {
   const rma::WaitPolicy policy{.spin_us = static_cast<std::uint32_t>(config.spin_us),
-                               .report_ms = static_cast<std::uint32_t>(config.wait_report_s * 1000),
+                               .report_ms = report_ms(config),
                                .timeout_ms = static_cast<std::uint64_t>(config.timeout_s) * 1000};
   return rma::oversubscribed(policy, machine.pes, machine.cores);
 }
@@ -95,6 +102,9 @@ Runtime::Objects::Objects(const Config& user_config,
   // All PEs have mapped all others before any PE can fail and close its descriptor.
   bootstrap->barrier();
   open_transports(false);
+  if (membership.node_count() == 1 && membership.machine_pe() == 0) {
+    check_rail_settings(config);
+  }
   open_page();
   start_transports(config.warmup);
   waiter.emplace(
@@ -112,7 +122,7 @@ Runtime::Objects::Objects(const Config& user_config,
   calls.emplace(*collectives, [this] { return lost_peers(); });
   symmetric_heap.emplace(heap, *collectives, *default_context, *calls);
   if (config.check_level >= 2) {
-    rma->fast_path().disable();
+    rma->mapped_peers().disable();
   }
 }
 
@@ -148,17 +158,24 @@ void Runtime::Objects::start_transports(bool warms_up) {
   if (std::ranges::all_of(transports, &OpenTransport::is_started)) {
     return;
   }
+  std::vector<OpenTransport*> started;
   for (OpenTransport& open : transports) {
     if (std::exchange(open.is_started, true)) {
       continue;
     }
+    started.push_back(&open);
     if (config.progress_thread) {
       open.thread =
           std::make_unique<proxy::ProgressThread>(*open.transport, open.kind->spins ? spin_us : 0);
     }
+  }
+  // A NIC may refuse writes of a peer whose address it does not have yet (fi_efa(7), efa-direct).
+  // All have all addresses now.
+  bootstrap->barrier();
+  for (OpenTransport* open : started) {
     if (warms_up) {
-      open.transport->warm_up(peers_in_turn(*bootstrap),
-                              static_cast<std::uint32_t>(config.bootstrap_timeout_s));
+      open->transport->warm_up(peers_in_turn(*bootstrap),
+                               static_cast<std::uint32_t>(config.bootstrap_timeout_s));
     }
   }
   bootstrap->barrier();  // a peer must know the region before the first operation on it
@@ -214,14 +231,14 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
     register_device_window(memory, kName);
     return;
   }
-  const bool is_usable =
-      !memory.empty() && !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
+  const bool is_usable = !memory.empty() && memory.data() != nullptr &&
+                         !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
   calls->agree(kName,
                request_of(is_usable ? RequestKind::Window : RequestKind::NoWindow, memory.size()));
   if (!is_usable) {
     fail(Status::InvalidArgument,
-         "{}: {} bytes at {} are empty or already symmetric; a window must be other memory", kName,
-         memory.size(), static_cast<const void*>(memory.data()));
+         "{}: {} bytes at {} are empty, NULL or already symmetric; a window must be other memory",
+         kName, memory.size(), static_cast<const void*>(memory.data()));
   }
   open_transports(true);
   start_transports(false);
@@ -229,8 +246,8 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
   calls->sync(kName);
 }
 
-// Of a kind that needs a sentence of its own: managed memory too. Without a context the thread has none, and asking CUDA
-// about an address would make one.
+// Of a kind that needs a sentence of its own: managed memory too. Without a context the thread has
+// none, and asking CUDA about an address would make one.
 bool Runtime::Objects::is_gpu_memory(std::span<const std::byte> memory) const {
   if (device == nullptr && !gpu::find_visible_gpus().current) {
     return false;
@@ -285,7 +302,7 @@ RegionIndex Runtime::Objects::connect_region(std::span<std::byte> memory) {
     open.transport->connect_region(next, bootstrap->allgather(region_data));
   }
   const RegionIndex index = heap.regions().add_window(memory.data(), memory.size());
-  rma->fast_path().renew();
+  rma->mapped_peers().renew();
   return index;
 }
 
@@ -295,8 +312,9 @@ proxy::RegionMemory Runtime::Objects::make_staging(std::uint64_t bytes) {
   return {.region = index, .base = staging.data(), .bytes = staging.size()};
 }
 
-// The regions have zero bytes, so that host calls find nothing in them: they must not access device memory. Those of
-// chunks are taken here, because host calls read the table of regions while the heap grows.
+// The regions have zero bytes, so that host calls find nothing in them: they must not access device
+// memory. Those of chunks are taken here, because host calls read the table of regions while the
+// heap grows.
 GpuDirectHeap Runtime::Objects::connect_heap(const GpuDirectOffer& offer,
                                              std::uint32_t chunk_count) {
   const auto take_region = [&] {
@@ -317,7 +335,7 @@ void Runtime::Objects::unregister_window(void* address) {
   calls->check(collectives->barrier_all(*default_context), kName);
   if (device != nullptr && device->user_memory().windows.has(address)) {
     calls->agree(kName, request_of(RequestKind::DeviceWindowEnd, 0));
-    device->quiet();
+    device->quiet(kName);
     device->user_memory().windows.remove(kName, address);
     calls->sync(kName);
     return;

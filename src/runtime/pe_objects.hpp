@@ -1,5 +1,5 @@
-// The objects of one PE, in construction order: from the bottom layer to the top. They are destroyed in reverse
-// order.
+// The objects of one PE, in construction order: from the bottom layer to the top. They are
+// destroyed in reverse order.
 //
 // Threads: as in runtime.hpp; only the runtime's own files include this one.
 #pragma once
@@ -80,9 +80,11 @@ struct Runtime::Objects {
     return {config, *bootstrap, heap, membership, has_windows};
   }
 
-  // Opens the transports that the job needs and that are not open yet. They are not used before start_transports.
+  // Opens the transports that the job needs and that are not open yet. They are not used before
+  // start_transports.
   void open_transports(bool has_windows);
-  // Starts progress threads and, at init, connections of transports that are not started yet. Collective.
+  // Starts progress threads and, at init, connections of transports that are not started yet.
+  // Collective.
   void start_transports(bool warms_up);
 
   // For operations that only rails support; null if there are none.
@@ -98,9 +100,9 @@ struct Runtime::Objects {
                            : dynamic_cast<transport::rails::RailsTransport*>(open->transport.get());
   }
 
-  // A PE may close its transports when none of its operations is in flight and no peer waits for its acknowledgements.
-  // Only the peers know the latter: they confirm it by the bootstrap barrier, and until then progress threads answer
-  // them.
+  // A PE may close its transports when none of its operations is in flight and no peer waits for
+  // its acknowledgements. Only the peers know the latter: they confirm it by the bootstrap barrier,
+  // and until then progress threads answer them.
   void await_farewells() {
     for (OpenTransport& open : transports) {
       if (open.thread == nullptr) {

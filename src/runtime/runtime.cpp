@@ -17,10 +17,12 @@ Runtime::Runtime(const Config& config,
 
 Runtime::~Runtime() {
   Objects& objects = *objects_;
-  // Kernels of this PE have finished. Kernels of others may access its memory until all PEs have synchronized.
+  // Kernels of this PE have finished. Kernels of others may access its memory until all PEs have
+  // synchronized.
   Status status = objects.rma->quiet(*objects.default_context);
   if (status == Status::Ok && objects.device != nullptr) {
-    objects.device->quiet();
+    constexpr std::uint32_t kPatienceMs = 5000;
+    objects.device->quiet("weft_finalize", kPatienceMs);
     status = objects.collectives->sync("weft_finalize");
   }
   objects.device.reset();

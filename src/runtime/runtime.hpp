@@ -1,5 +1,5 @@
-// Builds the object graph of one PE and destroys it. An object, not a global: tests create several in one
-// process; only the C interface (src/api/process.cpp) keeps one in a variable.
+// Builds the object graph of one PE and destroys it. An object, not a global: tests create several
+// in one process; only the C interface (src/api/process.cpp) keeps one in a variable.
 //
 // Threads: constructor and destructor are collective, by one thread per PE.
 #pragma once
@@ -34,8 +34,8 @@ class Runtime {
           std::span<const TransportKind> kinds);
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Collective if all PEs are alive: completes everything and waits for all. Never throws, and does not wait for the
-  // others once one of them is lost.
+  // Collective if all PEs are alive: completes everything and waits for all. Never throws, and does
+  // not wait for the others once one of them is lost.
   ~Runtime();
 
   [[nodiscard]] Pe pe() const;
@@ -48,15 +48,15 @@ class Runtime {
   // This PE's index among the PEs of this machine.
   [[nodiscard]] std::uint32_t machine_pe() const;
 
-  // Collective. Makes this PE's own memory symmetric, with the same size on all PEs. Throws Error (InvalidArgument for
-  // memory that is empty or already symmetric, Mismatch); nothing has then changed on any PE. No other thread of this
-  // PE may be in a call meanwhile.
+  // Collective. Makes this PE's own memory symmetric, with the same size on all PEs. Throws Error
+  // (InvalidArgument for memory that is empty or already symmetric, Mismatch); nothing has then
+  // changed on any PE. No other thread of this PE may be in a call meanwhile.
   void register_window(void* address, std::uint64_t bytes);
   // Collective, after all operations on it are complete. Throws Error (InvalidArgument, Mismatch).
   void unregister_window(void* address);
 
-  // The error message that names the lost PE and the reason. Slow; any thread. Does not return if the PEs are
-  // terminating because one of them called end_job.
+  // The error message that names the lost PE and the reason. Slow; any thread. Does not return if
+  // the PEs are terminating because one of them called end_job.
   [[nodiscard]] std::string lost_peers() const;
   // Makes the launcher terminate all PEs and return `status`, as far as it can. Any thread.
   void end_job(int status);

@@ -60,11 +60,11 @@ void SymmetricHeap::release(void* address) {
   }
 }
 
-std::optional<Block> SymmetricHeap::block_of(const void* address) const {
+std::optional<HeapBlock> SymmetricHeap::block_of(const void* address) const {
   const std::unique_lock lock(mutex_);
   const std::uint64_t offset = heap_.offset_of(address);
   const auto block = heap_.allocator().block_around(offset);
-  return block && block->first != 0 ? std::optional(Block{block->first, block->second})
+  return block && block->first != 0 ? std::optional(HeapBlock{block->first, block->second})
                                     : std::nullopt;
 }
 

@@ -1,5 +1,6 @@
-// The symmetric heap as programs allocate from it: every PE makes the same calls with the same arguments, so that the
-// allocators of all PEs make the same decisions and a block has the same offset everywhere.
+// The symmetric heap as programs allocate from it: every PE makes the same calls with the same
+// arguments, so that the allocators of all PEs make the same decisions and a block has the same
+// offset everywhere.
 //
 // Threads: allocate and release by one thread per PE, collectively; block_of by any thread.
 #pragma once
@@ -16,7 +17,7 @@
 namespace weft::runtime {
 
 // A block of the heap: its start in the region and the requested size.
-struct Block {
+struct HeapBlock {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
@@ -29,9 +30,10 @@ class SymmetricHeap {
                 rma::Context& context,
                 const CollectiveCalls& calls);
 
-  // Collective. `zeroed` clears this PE's block before the final barrier. `name` is the function that the user called.
-  // Throws Error (OutOfMemory, Mismatch naming the PEs with different arguments, InvalidArgument); the heap is then
-  // unchanged on all PEs, and the program may continue.
+  // Collective. `zeroed` clears this PE's block before the final barrier. `name` is the function
+  // that the user called. Throws Error (OutOfMemory, Mismatch naming the PEs with different
+  // arguments, InvalidArgument); the heap is then unchanged on all PEs, and the program may
+  // continue.
   [[nodiscard]] void* allocate(std::uint64_t bytes,
                                std::uint64_t alignment,
                                bool zeroed,
@@ -39,7 +41,7 @@ class SymmetricHeap {
   // Collective. Throws Error (InvalidArgument if `address` is not a block, Mismatch).
   void release(void* address);
   // The block that contains `address`.
-  [[nodiscard]] std::optional<Block> block_of(const void* address) const;
+  [[nodiscard]] std::optional<HeapBlock> block_of(const void* address) const;
 
  private:
   [[nodiscard]] void* take_block(std::string_view name,

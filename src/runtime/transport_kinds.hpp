@@ -1,5 +1,6 @@
-// The transports that a PE may have besides mapped memory: for each, whether the job needs it, which PEs it reaches,
-// and how it is created. The runtime knows a transport only through its row of transport_kinds.cpp.
+// The transports that a PE may have besides mapped memory: for each, whether the job needs it,
+// which PEs it reaches, and how it is created. The runtime knows a transport only through its row
+// of transport_kinds.cpp.
 //
 // Collective: each function gives the same answer, or takes part, on all PEs; one thread of each.
 #pragma once
@@ -42,6 +43,10 @@ struct TransportKind {
 
 // In the order in which a waiting thread polls them; it sleeps on the events of the last.
 [[nodiscard]] std::span<const TransportKind> transport_kinds();
+
+// For a job without rails: one warning if what the user says about NICs, provider or libfabric
+// would be refused in a job that has them. Nothing is opened that was not named.
+void check_rail_settings(const Config& config);
 
 // The rows: cma_kind.cpp and rails_kind.cpp.
 extern const TransportKind kCmaKind;

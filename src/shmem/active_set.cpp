@@ -1,8 +1,10 @@
-// Active sets, implemented by additions to the words of pSync. The PE that awaits a count subtracts it afterwards, so
-// that the array is restored. Each data-moving call begins with a sync, so that pSync may be reused at once.
+// Active sets, implemented by additions to the words of pSync. The PE that awaits a count subtracts
+// it afterwards, so that the array is restored. Each data-moving call begins with a sync, so that
+// pSync may be reused at once.
 //
-// These algorithms are correct for every set and size, and simple. The set of all PEs, which most programs use, is
-// mapped to the team of all PEs and its faster algorithms, and does not touch pSync.
+// These algorithms are correct for every set and size, and simple. The set of all PEs, which most
+// programs use, is mapped to the team of all PEs and its faster algorithms, and does not touch
+// pSync.
 #include "src/shmem/active_set.hpp"
 
 #include <algorithm>
@@ -24,9 +26,9 @@ enum Word : std::size_t { kArrivals = 32, kOffset = 33, kWordsUsed = 34 };
 static_assert(kWordsUsed <= kActiveSetWords && sizeof(long) == sizeof(std::uint64_t));
 
 // One call on a set, from the view of one of its PEs.
-class Call {
+class ActiveSetCall {
  public:
-  Call(Runtime& runtime, const char* name, const ActiveSet& set)
+  ActiveSetCall(Runtime& runtime, const char* name, const ActiveSet& set)
       : rma_(runtime.rma()),
         context_(runtime.collectives().world().context()),
         name_(name),
@@ -63,7 +65,8 @@ class Call {
     return rma_.get(context_, dest, source, pe(from), rma::Blocking::Yes);
   }
 
-  // Waits until the sources of all sends may be reused, and until `count` pieces have arrived from the others.
+  // Waits until the sources of all sends may be reused, and until `count` pieces have arrived from
+  // the others.
   Status finish(std::uint64_t count, int from) {
     const Status sent = rma_.quiet(context_);
     const Status heard = count == 0 ? Status::Ok : take(kArrivals, count, pe(from));
@@ -126,10 +129,13 @@ Status check_set(Runtime& runtime, const char* name, const ActiveSet& set) {
                     set.start + (set.size - 1) * stride < count;
   if (!fits || mine < 0 || mine % stride != 0 || mine / stride >= set.size) {
     report(Status::InvalidArgument,
-           fmt::format("{}: the active set (start {}, log stride {}, size {}) {}", name, set.start,
-                       set.log2_stride, set.size,
-                       fits ? fmt::format("does not hold PE {}, which calls it", runtime.pe().value)
-                            : fmt::format("leaves the job's {} PEs", count)));
+           fmt::format(
+               "{}: the active set (start {}, log stride {}, size {}) {}", name, set.start,
+               set.log2_stride, set.size,
+               fits ? fmt::format("does not hold PE {}, which calls it; only the PEs of the set "
+                                  "may (Open MPI returns there without a word)",
+                                  runtime.pe().value)
+                    : fmt::format("leaves the job's {} PEs", count)));
     return Status::InvalidArgument;
   }
   return Status::Ok;
@@ -139,7 +145,7 @@ bool is_everybody(Runtime& runtime, const ActiveSet& set) {
   return set.size == static_cast<int>(runtime.pe_count());
 }
 
-// Runs team(Team&) on the team of all PEs if the set contains all PEs, else body(Call&).
+// Runs team(Team&) on the team of all PEs if the set contains all PEs, else body(ActiveSetCall&).
 template <typename OnTeam, typename Body>
 int call(const char* name, const ActiveSet& set, OnTeam&& on_team, Body&& body) {
   return guarded(name, [&](Runtime& runtime) {
@@ -152,7 +158,7 @@ int call(const char* name, const ActiveSet& set, OnTeam&& on_team, Body&& body) 
     }
     const int me = weft_pe();
     status = check({name, set.psync, kWordsUsed * sizeof(long), me, alignof(long)});
-    Call one(runtime, name, set);
+    ActiveSetCall one(runtime, name, set);
     return status == Status::Ok ? finish(body(one), name) : static_cast<int>(status);
   });
 }
@@ -175,9 +181,13 @@ std::size_t blocks_of(const ActiveSet& set, std::size_t bytes) {
   return times(bytes, static_cast<std::size_t>(std::max(set.size, 0)));
 }
 
-// Puts block k of `source`, at k * step, to `to` at place k, for all others; then copies its own block.
-Status exchange_blocks(
-    Call& one, std::byte* to, const std::byte* source, std::size_t step, std::size_t bytes) {
+// Puts block k of `source`, at k * step, to `to` at place k, for all others; then copies its own
+// block.
+Status exchange_blocks(ActiveSetCall& one,
+                       std::byte* to,
+                       const std::byte* source,
+                       std::size_t step,
+                       std::size_t bytes) {
   Status status = one.sync();
   for (int k = 1; k < one.size() && status == Status::Ok; ++k) {
     const int place = (one.place() + k) % one.size();
@@ -196,7 +206,7 @@ Status exchange_blocks(
 int active_sync(const char* name, const ActiveSet& set) {
   return call(
       name, set, [](Team& team) { return team.sync("sync"); },
-      [](Call& one) { return one.sync(); });
+      [](ActiveSetCall& one) { return one.sync(); });
 }
 
 int active_barrier(const char* name, const ActiveSet& set) {
@@ -211,7 +221,7 @@ int active_alltoall(
   return call(
       name, set, {dest, blocks_of(set, bytes)}, {source, blocks_of(set, bytes)},
       [&](Team& team) { return Collectives::alltoall(team, sides, bytes); },
-      [&](Call& one) {
+      [&](ActiveSetCall& one) {
         return exchange_blocks(one, sides.dest + static_cast<std::size_t>(one.place()) * bytes,
                                sides.source, bytes, bytes);
       });
@@ -226,7 +236,7 @@ int active_alltoalls(
       name, set, {dest, strided_bytes(stride, stride.dest, blocks)},
       {source, strided_bytes(stride, stride.source, blocks)},
       [&](Team& team) { return Collectives::alltoalls(team, sides, strides); },
-      [&](Call& one) {
+      [&](ActiveSetCall& one) {
         const std::size_t dest_step = strides.dest * strides.element_bytes;
         const std::size_t source_step = strides.source * strides.element_bytes;
         Status status = Status::Ok;
@@ -243,7 +253,7 @@ int active_alltoalls(
 namespace {
 
 // A binomial tree, relative to the root; `dest` of the root is unchanged.
-Status broadcast(Call& one, collectives::Sides sides, std::size_t bytes, int root) {
+Status broadcast(ActiveSetCall& one, collectives::Sides sides, std::size_t bytes, int root) {
   Status status = one.sync();
   const int place = (one.place() + one.size() - root) % one.size();
   if (status == Status::Ok && place > 0) {
@@ -261,7 +271,7 @@ Status broadcast(Call& one, collectives::Sides sides, std::size_t bytes, int roo
   return status == Status::Ok ? one.finish(0, root) : status;
 }
 
-Status reduce(Call& one,
+Status reduce(ActiveSetCall& one,
               collectives::Sides sides,
               std::size_t count,
               const collectives::Reducer& reducer) {
@@ -314,7 +324,7 @@ int active_broadcast(const char* name,
         std::ranges::copy(kept, sides.dest);
         return status;
       },
-      [&](Call& one) { return broadcast(one, sides, bytes, root); });
+      [&](ActiveSetCall& one) { return broadcast(one, sides, bytes, root); });
 }
 
 int active_fcollect(
@@ -323,7 +333,7 @@ int active_fcollect(
   return call(
       name, set, {dest, blocks_of(set, bytes)}, {source, bytes},
       [&](Team& team) { return Collectives::fcollect(team, sides, bytes); },
-      [&](Call& one) {
+      [&](ActiveSetCall& one) {
         return exchange_blocks(one, sides.dest + static_cast<std::size_t>(one.place()) * bytes,
                                sides.source, 0, bytes);
       });
@@ -335,7 +345,7 @@ int active_collect(
   return call(
       name, set, {dest, bytes}, {source, bytes},
       [&](Team& team) { return Collectives::collect(team, sides, bytes); },
-      [&](Call& one) {
+      [&](ActiveSetCall& one) {
         std::uint64_t offset = 0;
         const Status synced = one.sync();
         const Status status = synced == Status::Ok ? one.offset_of(bytes, &offset) : synced;
@@ -362,7 +372,7 @@ int active_reduce(const char* name,
   return call(
       name, set, {dest, bytes}, {source, bytes},
       [&](Team& team) { return Collectives::reduce(team, sides, elements.count, reducer); },
-      [&](Call& one) { return reduce(one, sides, elements.count, reducer); });
+      [&](ActiveSetCall& one) { return reduce(one, sides, elements.count, reducer); });
 }
 
 }  // namespace weft::api

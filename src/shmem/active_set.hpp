@@ -1,8 +1,8 @@
-// The collectives on OpenSHMEM's deprecated active sets: every 2^k-th PE, starting at a given one, with a work array of
-// the user (pSync) for synchronization. Only shmem.h needs them.
+// The collectives on OpenSHMEM's deprecated active sets: every 2^k-th PE, starting at a given one,
+// with a work array of the user (pSync) for synchronization. Only shmem.h needs them.
 //
-// Threads: one thread of each PE of the set, in the same order. When a call returns, the words of pSync are restored
-// (0), except for additions by PEs that are already in the next call.
+// Threads: one thread of each PE of the set, in the same order. When a call returns, the words of
+// pSync are restored (0), except for additions by PEs that are already in the next call.
 // Errors: as in weft.h; weft_last_error returns the message.
 #pragma once
 

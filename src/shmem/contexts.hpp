@@ -20,8 +20,8 @@ int team_of_context(weft_ctx_t context, weft_team_t* team);
 int fence_context(const Caller& caller);
 int quiet_context(const Caller& caller);
 int pe_quiet_context(const Caller& caller, std::span<const int> pes);
-// Starts or stops a session. It has no effect: operations that may be delayed or combined always are, and a quiet sends
-// them. An invalid context is ignored.
+// Starts or stops a session. It has no effect: operations that may be delayed or combined always
+// are, and a quiet sends them. An invalid context is ignored.
 int check_session(const Caller& caller);
 
 }  // namespace weft::api::shmem

@@ -89,7 +89,8 @@ int set_lock(const Caller& caller, long* lock) {
     return status;
   }
   if (previous == 0) {
-    // An atomic instead of a store: the next PE in the queue may already have written its number here.
+    // An atomic instead of a store: the next PE in the queue may already have written its number
+    // here.
     return update(caller, halves.own, static_cast<int>(me() - 1),
                   atomic_of(AtomicCode::And, ~kWaiting), old);
   }

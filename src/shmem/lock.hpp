@@ -1,8 +1,10 @@
-// OpenSHMEM's locks: a fair queue lock (after Mellor-Crummey and Scott) in the single `long` that a lock has on each
-// PE. The upper half on PE 0 names the last PE in the queue. The lower half on each PE names its successor, and tells
-// whether the PE still waits. So every PE waits on its own memory.
+// OpenSHMEM's locks: a fair queue lock (after Mellor-Crummey and Scott) in the single `long` that a
+// lock has on each PE. The upper half on PE 0 names the last PE in the queue. The lower half on
+// each PE names its successor, and tells whether the PE still waits. So every PE waits on its own
+// memory.
 //
-// Threads: any. A lock is owned by a PE, so two threads of one PE must not request it at the same time.
+// Threads: any. A lock is owned by a PE, so two threads of one PE must not request it at the same
+// time.
 #pragma once
 
 #include "src/api/errors.hpp"

@@ -1,8 +1,6 @@
 #include "src/shmem/setup.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "src/base/config.hpp"
 #include "src/base/log.hpp"
+#include "src/base/units.hpp"
 
 namespace weft::api::shmem {
 namespace {
@@ -37,13 +36,15 @@ bool is_set(const char* name) {
 
 void apply_environment(Config& config) {
   if (is_set("SHMEM_SYMMETRIC_SIZE") && !is_set("WEFT_HEAP_SIZE")) {
-    const auto bytes = parse_symmetric_size(variable("SHMEM_SYMMETRIC_SIZE"));
-    if (!bytes) {
-      fail(Status::InvalidArgument,
-           "SHMEM_SYMMETRIC_SIZE={}: not a size; write for example 512M or 1.5G",
-           variable("SHMEM_SYMMETRIC_SIZE"));
+    const std::string_view size = variable("SHMEM_SYMMETRIC_SIZE");
+    try {
+      config.heap_size = parse_bytes(size);
+      if (config.heap_size == 0) {
+        fail(Status::InvalidArgument, "the heap must not be empty");
+      }
+    } catch (const Error& error) {
+      fail(Status::InvalidArgument, "SHMEM_SYMMETRIC_SIZE={}: {}", shown(size), error.what());
     }
-    config.heap_size = *bytes;
   }
   if (is_set("SHMEM_DEBUG") && !is_set("WEFT_LOG")) {
     config.log = "debug";
@@ -68,8 +69,9 @@ void print_information() {
   }
 }
 
-// A program that returns from main has no further communication with its peers, and may finalize with them. One that
-// exits with an error may leave its peers in any state, and must not wait for them.
+// A program that returns from main has no further communication with its peers, and may finalize
+// with them. One that exits with an error may leave its peers in any state, and must not wait for
+// them. A child of fork comes here too, and is in no job.
 void finalize_at_exit(int status, void* /*unused*/) {
   init_count = std::min(init_count, 1);
   if (status == 0) {
@@ -81,12 +83,14 @@ void finalize_at_exit(int status, void* /*unused*/) {
 }  // namespace
 
 int init(const Caller& caller, int thread_level) {
-  if (init_count > 0) {
+  if (init_count > 0 && current() != nullptr) {
     ++init_count;
     return WEFT_OK;
   }
-  const int status =
-      initialize({.name = caller.name, .symmetric_globals = true, .adjust = apply_environment});
+  const int status = initialize({.name = caller.name,
+                                 .symmetric_globals = true,
+                                 .adjust = apply_environment,
+                                 .says_errors = false});  // the caller prints what it returns
   if (status != WEFT_OK) {
     return status;
   }
@@ -107,7 +111,7 @@ int init_thread(const Caller& caller, int requested, int* provided) {
                     caller.name, requested));
     return rename_on_error(caller.name, status);
   }
-  const int status = init(caller, requested);  // reports its own errors
+  const int status = rename_on_error(caller.name, init(caller, requested));
   if (status == WEFT_OK) {
     *provided = provided_level;
   }
@@ -157,25 +161,6 @@ void* allocate_zeroed(const Caller& caller, std::size_t bytes) {
 
 void* allocate_aligned(const Caller& caller, std::size_t alignment, std::size_t bytes) {
   return bytes == 0 ? nullptr : api::allocate(caller, bytes, alignment, false);
-}
-
-std::optional<std::uint64_t> parse_symmetric_size(std::string_view text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || !(number > 0) || end - rest > 1) {
-    return std::nullopt;
-  }
-  if (rest != end) {
-    constexpr std::string_view kSuffixes = "KMGT";
-    const std::size_t power =
-        kSuffixes.find(static_cast<char>(*rest & ~0x20));  // upper or lower case
-    if (power == std::string_view::npos) {
-      return std::nullopt;
-    }
-    number = std::ldexp(number, static_cast<int>(10 * (power + 1)));
-  }
-  return number >= 0x1p63 ? std::nullopt : std::optional(static_cast<std::uint64_t>(number));
 }
 
 }  // namespace weft::api::shmem

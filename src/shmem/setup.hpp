@@ -1,5 +1,6 @@
-// The part of OpenSHMEM's setup, queries and memory that weft_* does not provide: environment variables, thread levels,
-// the old start_pes, and the behavior that the specification requires for sizes of 0.
+// The part of OpenSHMEM's setup, queries and memory that weft_* does not provide: environment
+// variables, thread levels, the old start_pes, and the behavior that the specification requires for
+// sizes of 0.
 //
 // Threads: init, finalize and start_pes by one thread at a time; the rest by any thread.
 #pragma once
@@ -11,19 +12,21 @@
 
 #include "src/api/calls.hpp"
 #include "src/api/errors.hpp"
+#include "src/api/init.hpp"
 #include "src/api/process.hpp"
 
 namespace weft::api::shmem {
 
-// Joins the job, or counts another call. If a program returns from main without finalizing, it is finalized then.
+// Joins the job, or counts another call. If a program returns from main without finalizing, it is
+// finalized then.
 int init(const Caller& caller, int thread_level);
 // Provides all levels; InvalidArgument for a level that does not exist.
 int init_thread(const Caller& caller, int requested, int* provided);
 [[nodiscard]] int thread_level();
 // Only the first call has an effect.
 int start_pes(const Caller& caller);
-// The call that matches the first init ends the job; all earlier calls are barriers. Does nothing if there is nothing
-// to finalize.
+// The call that matches the first init ends the job; all earlier calls are barriers. Does nothing
+// if there is nothing to finalize.
 int finalize();
 
 [[nodiscard]] int is_pe(int pe);
@@ -35,9 +38,5 @@ void copy_name(char* name, std::string_view text);
 void* allocate(const Caller& caller, std::size_t bytes);
 void* allocate_zeroed(const Caller& caller, std::size_t bytes);
 void* allocate_aligned(const Caller& caller, std::size_t alignment, std::size_t bytes);
-
-// The bytes given by SHMEM_SYMMETRIC_SIZE: a number with an optional fraction and an optional suffix K, M, G or T
-// (powers of 1024). Pure.
-[[nodiscard]] std::optional<std::uint64_t> parse_symmetric_size(std::string_view text);
 
 }  // namespace weft::api::shmem

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "src/api/errors.hpp"
 #include "src/api/process.hpp"
 
 namespace weft::api::shmem {
@@ -55,7 +56,8 @@ int destroy_team(weft_team_t team) {
     return WEFT_OK;
   }
   {
-    // Not held while the team is destroyed: that waits for other PEs, whose threads may be destroying another team.
+    // Not held while the team is destroyed: that waits for other PEs, whose threads may be
+    // destroying another team.
     const std::unique_lock lock(configurations().mutex);
     configurations().by_team.erase(team);
   }

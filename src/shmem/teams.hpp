@@ -1,5 +1,5 @@
-// The part of OpenSHMEM's teams that weft_team_* does not provide: their configurations, which are stored until the
-// team is destroyed.
+// The part of OpenSHMEM's teams that weft_team_* does not provide: their configurations, which are
+// stored until the team is destroyed.
 //
 // Threads: split and destroy as for collectives; the rest by any thread.
 #pragma once

@@ -1,5 +1,6 @@
-// Determines which GPU a PE will use, as far as that is known at init, when its NICs are chosen: a program opens its
-// GPU (weft_device_init) later. It never guesses without evidence: a PE without a known GPU gets NICs by its cores.
+// Determines which GPU a PE will use, as far as that is known at init, when its NICs are chosen: a
+// program opens its GPU (weft_device_init) later. It never guesses without evidence: a PE without a
+// known GPU gets NICs by its cores.
 //
 // A pure function of the collected inputs; any thread.
 #pragma once
@@ -30,9 +31,9 @@ struct GpuGuess {
   std::string_view reason;  // completes "GPU 0000:1b:00.0: " or "no GPU: "
 };
 
-// Tries, in this order: WEFT_GPU; the GPU on which the thread has a context; the only GPU that the launcher makes
-// visible; LOCAL_RANK's; if the machine has as many PEs as GPUs, one each, in the order of weft_machine_pe(). Throws
-// Error (InvalidArgument) if WEFT_GPU is not an address.
+// Tries, in this order: WEFT_GPU; the GPU on which the thread has a context; the only GPU that the
+// launcher makes visible; LOCAL_RANK's; if the machine has as many PEs as GPUs, one each, in the
+// order of weft_machine_pe(). Throws Error (InvalidArgument) if WEFT_GPU is not an address.
 [[nodiscard]] GpuGuess guess_gpu(const GpuQuestion& question);
 
 }  // namespace weft::topology

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/topology/links.hpp"
 
 namespace weft::topology {
 namespace {
@@ -48,8 +49,8 @@ class Socket {
   int fd_;
 };
 
-// Bits per second, 0 if the driver does not report it. Uses ETHTOOL_GSET, because GLINKSETTINGS needs a buffer sized by
-// a first call and adds only link modes.
+// Bits per second, 0 if the driver does not report it. Uses ETHTOOL_GSET, because GLINKSETTINGS
+// needs a buffer sized by a first call and adds only link modes.
 std::uint64_t read_rate(const Socket& socket, const std::string& name) {
   ethtool_cmd command{};
   command.cmd = ETHTOOL_GSET;
@@ -117,6 +118,7 @@ std::vector<Nic> list_interfaces() {
   }
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   const Socket socket;
+  const std::vector<Link> links = list_links();
   std::vector<Nic> nics;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     auto found = std::ranges::find(nics, std::string_view(entry->ifa_name), &Nic::name);
@@ -125,6 +127,11 @@ std::vector<Nic> list_interfaces() {
     }
     if (auto address = address_of(*entry)) {
       found->addresses.push_back(std::move(*address));
+    }
+  }
+  for (Nic& nic : nics) {
+    if (nic.kind == NicKind::Bridge && !leads_to_a_network(links, nic.name)) {
+      nic.kind = NicKind::Internal;
     }
   }
   return nics;

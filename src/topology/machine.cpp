@@ -68,6 +68,8 @@ std::string_view to_string(NicKind kind) {
       return "net";
     case NicKind::Bridge:
       return "bridge";
+    case NicKind::Internal:
+      return "internal bridge";
     case NicKind::Loopback:
       return "loopback";
   }

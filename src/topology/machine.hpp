@@ -1,6 +1,6 @@
-// The machine as a plain value: cores, NUMA nodes, GPUs, NICs and their positions in the PCI tree. hwloc reads it once
-// at init, from the live machine or from an XML file (lstopo machine.xml). Afterwards it is plain data, and the
-// functions that use it are pure.
+// The machine as a plain value: cores, NUMA nodes, GPUs, NICs and their positions in the PCI tree.
+// hwloc reads it once at init, from the live machine or from an XML file (lstopo machine.xml).
+// Afterwards it is plain data, and the functions that use it are pure.
 //
 // Owner: the code that read it. Immutable by convention, so any thread may read it.
 #pragma once
@@ -18,7 +18,8 @@ namespace weft::topology {
 enum class NicKind : std::uint8_t {
   Rdma,      // an RDMA device: mlx5_0, rdmap79s0
   Net,       // a network interface: eth0, hsn0
-  Bridge,    // a software bridge (docker0, virbr0) to containers and VMs of this machine
+  Bridge,    // a software bridge with a NIC among its ports (a hypervisor's br0)
+  Internal,  // a software bridge (docker0, virbr0) to containers and VMs of this machine
   Loopback,  // lo
 };
 
@@ -32,8 +33,8 @@ struct PciDevice {
   PciAddress address;
   // The NUMA node whose cores are nearest; empty if the machine does not report it.
   std::optional<std::uint32_t> numa = std::nullopt;
-  // PCI-to-PCI bridges from the root down to the device, by hwloc's index. Two devices that share one are behind the
-  // same root port, hence behind the same switch.
+  // PCI-to-PCI bridges from the root down to the device, by hwloc's index. Two devices that share
+  // one are behind the same root port, hence behind the same switch.
   std::vector<std::uint64_t> bridges;
 };
 
@@ -68,7 +69,8 @@ enum class Distance : std::uint8_t {
   Unknown,  // a virtual NIC, or an unknown location: all such are equal
 };
 
-// The point from which a distance is measured: a GPU, or a NUMA node, or neither (all NICs are then equal).
+// The point from which a distance is measured: a GPU, or a NUMA node, or neither (all NICs are then
+// equal).
 struct PePlace {
   std::optional<PciAddress> gpu = std::nullopt;
   std::optional<std::uint32_t> numa = std::nullopt;
@@ -76,7 +78,8 @@ struct PePlace {
   friend bool operator==(const PePlace&, const PePlace&) = default;
 };
 
-// This machine, with the network interfaces of the caller's network namespace. Throws Error if hwloc cannot read it.
+// This machine, with the network interfaces of the caller's network namespace. Throws Error if
+// hwloc cannot read it.
 [[nodiscard]] Machine read_machine();
 
 // A machine exported by hwloc. Throws Error naming the file.
@@ -88,7 +91,8 @@ struct PePlace {
 [[nodiscard]] const PciDevice* find_device(const Machine& machine, const PciAddress& address);
 [[nodiscard]] const Nic* find_nic(const Machine& machine, std::string_view name);
 
-// The distance from a PE's location to the device at `nic`; Unknown if there is no location, or no such device.
+// The distance from a PE's location to the device at `nic`; Unknown if there is no location, or no
+// such device.
 [[nodiscard]] Distance distance(const Machine& machine,
                                 const PePlace& place,
                                 const std::optional<PciAddress>& nic);
@@ -97,8 +101,8 @@ struct PePlace {
 [[nodiscard]] std::string_view to_string(Distance distance);
 [[nodiscard]] std::string_view to_string(NicKind kind);
 
-// The locations that a launcher which binds PE k of n evenly would give: GPU k * gpus / n if there are GPUs, otherwise
-// no location. For weft-info and for PEs whose location is unknown. Pure.
+// The locations that a launcher which binds PE k of n evenly would give: GPU k * gpus / n if there
+// are GPUs, otherwise no location. For weft-info and for PEs whose location is unknown. Pure.
 [[nodiscard]] std::vector<PePlace> assumed_places(const Machine& machine,
                                                   std::uint32_t local_count);
 

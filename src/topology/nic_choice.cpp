@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "src/base/error.hpp"
+#include "src/base/networks.hpp"
 
 namespace weft::topology {
 namespace {
@@ -19,10 +20,13 @@ std::string label(const NicCandidate& nic) {
              : fmt::format("{} ({})", nic.name, nic.address);
 }
 
-bool is_named(const NicCandidate& nic, const NicLimits& limits) {
-  return std::ranges::any_of(limits.include, [&nic](const std::string& wanted) {
-    return wanted == nic.name || (!nic.address.empty() && wanted == nic.address);
-  });
+// `wanted` is a name, an address or a network.
+bool matches(const NicCandidate& nic, const std::string& wanted) {
+  if (wanted == nic.name || (!nic.address.empty() && wanted == nic.address)) {
+    return true;
+  }
+  const auto network = Network::parse(wanted);
+  return network && network->contains(nic.address);
 }
 
 void check(const NicQuestion& question) {
@@ -34,28 +38,43 @@ void check(const NicQuestion& question) {
   WEFT_CHECK(question.local_index < question.places.size(), "PE {} of {} on its node",
              question.local_index, question.places.size());
   for (const std::string& wanted : limits.include) {
-    const bool exists = std::ranges::any_of(question.candidates, [&wanted](const NicCandidate& n) {
-      return wanted == n.name || wanted == n.address;
-    });
+    const bool exists = std::ranges::any_of(
+        question.candidates, [&wanted](const NicCandidate& n) { return matches(n, wanted); });
     if (!exists) {
       std::vector<std::string> labels;
       std::ranges::transform(question.candidates, std::back_inserter(labels), label);
-      fail(Status::InvalidArgument, "WEFT_NICS={}: no NIC or address '{}' here; there are: {}",
+      fail(Status::InvalidArgument,
+           "WEFT_NICS={}: no NIC, address or network '{}' here; there are: {}",
            fmt::join(limits.include, ","), wanted,
            labels.empty() ? "none" : fmt::format("{}", fmt::join(labels, ", ")));
     }
   }
 }
 
-// What a candidate reaches; smaller is better. Only the best kind available is used, unless WEFT_NICS names others.
-enum class Reach : std::uint8_t { Network, Bridge, Loopback };
+// What a candidate reaches; smaller is better. Only the best kind available is used, unless
+// WEFT_NICS names others.
+enum class Reach : std::uint8_t { Network, Bridge, Routed, Internal, Loopback };
 
 Reach reach_of(const Machine& machine, const NicCandidate& nic) {
-  const Nic* known = find_nic(machine, nic.name);
-  if (nic.loopback || (known != nullptr && known->kind == NicKind::Loopback)) {
+  if (nic.loopback) {
     return Reach::Loopback;
   }
-  return known != nullptr && known->kind == NicKind::Bridge ? Reach::Bridge : Reach::Network;
+  const Nic* known = find_nic(machine, nic.name);
+  switch (known == nullptr ? NicKind::Net : known->kind) {
+    case NicKind::Rdma:
+    case NicKind::Net:
+      return Reach::Network;
+    case NicKind::Bridge:
+      return Reach::Bridge;
+    case NicKind::Internal:
+      return Reach::Internal;
+    case NicKind::Loopback:
+      // An address that an administrator has put there. It may be one that several hosts share,
+      // too, so the NICs' own come first.
+      return nic.address.empty() || is_loopback_address(nic.address) ? Reach::Loopback
+                                                                     : Reach::Routed;
+  }
+  return Reach::Network;
 }
 
 std::string_view words(Reach reach) {
@@ -63,6 +82,10 @@ std::string_view words(Reach reach) {
     case Reach::Network:
       return "network";
     case Reach::Bridge:
+      return "a bridge over a NIC";
+    case Reach::Routed:
+      return "an address on the loopback interface";
+    case Reach::Internal:
       return "a bridge to containers or VMs of this machine";
     case Reach::Loopback:
       return "loopback";
@@ -271,6 +294,11 @@ NicChoice Node::choice() const {
 }
 
 }  // namespace
+
+bool is_named(const NicCandidate& nic, const NicLimits& limits) {
+  return std::ranges::any_of(limits.include,
+                             [&nic](const std::string& wanted) { return matches(nic, wanted); });
+}
 
 NicChoice choose_nics(const Machine& machine, const NicQuestion& question) {
   check(question);

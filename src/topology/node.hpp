@@ -1,5 +1,5 @@
-// Determines which PEs are on one node, that is, can map each other's memory. Every PE computes the same result from
-// the identities of all PEs.
+// Determines which PEs are on one node, that is, can map each other's memory. Every PE computes the
+// same result from the identities of all PEs.
 //
 // Pure, except for node_identity(), which reads /proc once at init.
 #pragma once
@@ -12,9 +12,10 @@
 namespace weft::topology {
 
 struct NodeIdentity {
-  // Equal if and only if processes share a boot of a kernel, a network namespace, a PID namespace and a host name. A
-  // lab's hosts differ in the network namespace; containers that cannot access each other's memory by PID differ in
-  // the PID namespace; emulated nodes (Loom), which NCCL and NVSHMEM tell apart by host name, differ in that alone.
+  // Equal if and only if processes share a boot of a kernel, a network namespace, a PID namespace
+  // and a host name. A lab's hosts differ in the network namespace; containers that cannot access
+  // each other's memory by PID differ in the PID namespace; emulated nodes (Loom), which NCCL and
+  // NVSHMEM tell apart by host name, differ in that alone.
   std::string id;
   std::string hostname;  // for display
 };
@@ -30,8 +31,8 @@ struct NodePlace {
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };
 
-// The NodePlace of each PE, given each PE's NodeIdentity::id. node_size > 0 (WEFT_NODE_SIZE) splits every real node
-// into nodes of that many PEs; the last one may be smaller. Pure.
+// The NodePlace of each PE, given each PE's NodeIdentity::id. node_size > 0 (WEFT_NODE_SIZE) splits
+// every real node into nodes of that many PEs; the last one may be smaller. Pure.
 [[nodiscard]] std::vector<NodePlace> group_nodes(std::span<const std::string> identities,
                                                  std::uint32_t node_size);
 

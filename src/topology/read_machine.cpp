@@ -1,5 +1,5 @@
-// Reads a Machine through hwloc; the only file that includes hwloc's header. An hwloc topology exists only inside
-// these functions: the results are plain data.
+// Reads a Machine through hwloc; the only file that includes hwloc's header. An hwloc topology
+// exists only inside these functions: the results are plain data.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -25,9 +25,9 @@ struct BitmapDeleter {
 
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
 
-// The kernel's sysfs provides everything needed. GPU and display components would open drivers and X servers in every
-// PE. "pci" (libpciaccess, if hwloc's plugins are installed) leaks memory: found by our address sanitizer build with
-// hwloc 2.9.0.
+// The kernel's sysfs provides everything needed. GPU and display components would open drivers and
+// X servers in every PE. "pci" (libpciaccess, if hwloc's plugins are installed) leaks memory: found
+// by our address sanitizer build with hwloc 2.9.0.
 void leave_out_slow_components(hwloc_topology_t topology) {
   for (const char* name : {"pci", "opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"}) {
     // Fails for a component that is not installed, which has the same effect.
@@ -62,8 +62,8 @@ Topology load(const std::string& xml, bool with_devices) {
   return topology;
 }
 
-// The NUMA node whose cores include all of `cpus`: the one with the fewest cores, then the lowest index. So a node of
-// GPU or high-bandwidth memory next to the same cores is never chosen.
+// The NUMA node whose cores include all of `cpus`: the one with the fewest cores, then the lowest
+// index. So a node of GPU or high-bandwidth memory next to the same cores is never chosen.
 std::optional<std::uint32_t> node_around(hwloc_topology_t topology, hwloc_const_bitmap_t cpus) {
   hwloc_obj_t best = nullptr;
   for (hwloc_obj_t node = nullptr;
@@ -108,8 +108,8 @@ PciDevice make_device(hwloc_topology_t topology, hwloc_obj_t object) {
   return device;
 }
 
-// 3D controllers, other display controllers and processing accelerators are GPUs. A VGA controller is one only if it is
-// from NVIDIA, because servers have one on the BMC.
+// 3D controllers, other display controllers and processing accelerators are GPUs. A VGA controller
+// is one only if it is from NVIDIA, because servers have one on the BMC.
 bool is_gpu(const PciAttributes& pci) {
   constexpr unsigned kVga = 0x0300;
   constexpr unsigned kThreeD = 0x0302;
@@ -179,8 +179,8 @@ Machine read(hwloc_topology_t topology) {
   return machine;
 }
 
-// Replaces hwloc's network interfaces (from sysfs) by those of the caller's namespace. Keeps hwloc's location if the
-// driver does not report one.
+// Replaces hwloc's network interfaces (from sysfs) by those of the caller's namespace. Keeps
+// hwloc's location if the driver does not report one.
 void merge_interfaces(Machine& machine, std::vector<Nic> interfaces) {
   for (Nic& nic : interfaces) {
     const Nic* known = find_nic(machine, nic.name);

@@ -1,6 +1,6 @@
-// Applies one atomic to a word that other threads and processes may share. Node-local PEs and the progress
-// engine that serves other nodes use the same instructions, so that all atomics on a word are atomic with
-// respect to each other.
+// Applies one atomic to a word that other threads and processes may share. Node-local PEs and the
+// progress engine that serves other nodes use the same instructions, so that all atomics on a word
+// are atomic with respect to each other.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace weft::transport {
 
-// Returns the old value. All are sequentially consistent, because OpenSHMEM programs build locks on them. On x86
-// that costs nothing beyond the locked instruction.
+// Returns the old value. All are sequentially consistent, because OpenSHMEM programs build locks on
+// them. On x86 that costs nothing beyond the locked instruction.
 template <typename Word>
 Word apply_atomic(Word& word, AtomicCode code, Word operand, Word compare) noexcept {
   const AtomicRef<Word> ref(word);
-  // SYNC atomic-update: an atomic is both acquire and release; pairs with itself and with waits on the word.
+  // SYNC atomic-update: an atomic is both acquire and release; pairs with itself and with waits on
+  // the word.
   constexpr auto kOrder = std::memory_order_seq_cst;
   switch (code) {
     case AtomicCode::Set:

@@ -1,5 +1,5 @@
-// The values that pass through the `Transport` interface: one `Operation`, and the counter that tells its owner
-// when it is complete. Built by rma, read by every transport; no behavior.
+// The values that pass through the `Transport` interface: one `Operation`, and the counter that
+// tells its owner when it is complete. Built by rma, read by every transport; no behavior.
 //
 // An `Operation` is a plain value: code that keeps it beyond the call must copy it.
 #pragma once
@@ -36,7 +36,8 @@ struct RemoteAddress {
   HeapOffset offset;
 };
 
-// An atomic on one word of 4 or 8 bytes. Floating-point words are set, fetched and swapped as raw bits.
+// An atomic on one word of 4 or 8 bytes. Floating-point words are set, fetched and swapped as raw
+// bits.
 struct AtomicUpdate {
   AtomicCode code = AtomicCode::Set;
   std::uint8_t element_bytes = 8;
@@ -45,8 +46,9 @@ struct AtomicUpdate {
   std::uint64_t compare = 0;  // CompareSwap only
 };
 
-// Counts operations to one peer on one context. The transport calls issue when it accepts an operation, and
-// complete when the operation is visible, once for each. If both counts are equal, all operations are visible.
+// Counts operations to one peer on one context. The transport calls issue when it accepts an
+// operation, and complete when the operation is visible, once for each. If both counts are equal,
+// all operations are visible.
 class OperationCounter {
  public:
   void issue() {
@@ -69,8 +71,8 @@ class OperationCounter {
   }
 
   [[nodiscard]] bool is_idle() const {
-    // Reads `completed_` first: an operation that another thread issues in between can then only make the answer
-    // false.
+    // Reads `completed_` first: an operation that another thread issues in between can then only
+    // make the answer false.
     // SYNC operation-done: pairs with complete.
     const std::uint64_t completed = AtomicRef(completed_).load(std::memory_order_acquire);
     // relaxed: a caller waits only for operations that it issued itself, earlier in program order.
@@ -94,7 +96,7 @@ class OperationCounter {
 };
 
 // One range of an operation that gathers.
-struct Segment {
+struct GatherSegment {
   RemoteAddress remote;
   void* local = nullptr;
   std::size_t bytes = 0;  // not 0
@@ -102,7 +104,8 @@ struct Segment {
 
 struct Operation {
   OperationKind kind = OperationKind::Put;
-  // The source may be reused as soon as post returns Ok: the transport copies the data that it still needs.
+  // The source may be reused as soon as post returns Ok: the transport copies the data that it
+  // still needs.
   bool copy_source = false;
   // `local` is GPU memory in a device region, which only NICs access. Not with copy_source.
   bool on_device = false;
@@ -113,9 +116,9 @@ struct Operation {
   AtomicUpdate update;              // PutSignal's signal, or the atomic
   std::uint64_t* result = nullptr;  // Atomic: the old value, written before the counter completes
   OperationCounter* counter = nullptr;
-  // Put and PutSignal, for a transport that gathers(): the ranges, `bytes` in all, instead of `remote` and `local`. Read
-  // during post only.
-  std::span<const Segment> segments;
+  // Put and PutSignal, for a transport that gathers(): the ranges, `bytes` in all, instead of
+  // `remote` and `local`. Read during post only.
+  std::span<const GatherSegment> segments;
 };
 
 }  // namespace weft::transport

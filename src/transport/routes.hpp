@@ -1,5 +1,5 @@
-// The transports of a PE, and the one that reaches each peer: rma posts to it. Peers whose memory is mapped here
-// need none.
+// The transports of a PE, and the one that reaches each peer: rma posts to it. Peers whose memory
+// is mapped here need none.
 //
 // Threads: any; call `add` only while no other thread uses this object. The transports outlive it.
 #pragma once
@@ -40,6 +40,11 @@ class Routes {
     return transport == nullptr ? Status::Ok : transport->peer_status(peer);
   }
 
+  [[nodiscard]] std::uint64_t moved(Pe peer) const {
+    const Transport* transport = find(peer);
+    return transport == nullptr ? 0 : transport->moved(peer);
+  }
+
   // ---- Applied to all transports.
 
   [[nodiscard]] bool progress() const {
@@ -50,7 +55,8 @@ class Routes {
     return moved;
   }
 
-  // A thread cannot wait for events of several transports at once. So it sleeps on the last and polls the others often.
+  // A thread cannot wait for events of several transports at once. So it sleeps on the last and
+  // polls the others often.
   [[nodiscard]] bool wait_for_event(std::uint32_t timeout_us) const {
     constexpr std::uint32_t kLookUs = 200;
     return transports_.back()->wait_for_event(

@@ -1,5 +1,5 @@
-// A rail whose provider gives its queue no wait object, as EFA up to libfabric 2.2: whoever waits looks again
-// and again, and asks nothing that such a queue cannot answer.
+// A rail whose provider gives its queue no wait object, as EFA up to libfabric 2.2: whoever waits
+// looks again and again, and asks nothing that such a queue cannot answer.
 #include <gtest/gtest.h>
 
 #include <algorithm>

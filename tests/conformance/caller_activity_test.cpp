@@ -1,4 +1,5 @@
-// What the progress thread learns of the threads that call a transport: whether they poll, only post, post and poll, or do nothing.
+// What the progress thread learns of the threads that call a transport: whether they poll, only
+// post, post and poll, or do nothing.
 #include <gtest/gtest.h>
 
 #include "tests/support/rails_pes.hpp"

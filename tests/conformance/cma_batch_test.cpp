@@ -1,5 +1,5 @@
-// Small copies of the cma transport that are gathered: when they are issued, and what a bad one does
-// to its neighbours.
+// Small copies of the cma transport that are gathered: when they are issued, and what a bad one
+// does to its neighbours.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace weft::test {
 namespace {
 
 using namespace transport;
-using cma::Batch;
+using cma::CopyBatch;
 using cma::SlotPath;
 
 constexpr std::size_t kPageBytes = 4096;
@@ -38,7 +38,7 @@ class CmaBatch : public ::testing::Test {
 };
 
 TEST_F(CmaBatch, GetsWaitForFlushOrProgressOrForTheQueueToFill) {
-  std::array<std::byte, Batch::kItemsMax + 1> dest{};
+  std::array<std::byte, CopyBatch::kItemsMax + 1> dest{};
   for (std::size_t i = 0; i < dest.size(); ++i) {
     pes_.heap(Pe(1))[i] = static_cast<std::byte>(i + 1);
   }
@@ -58,10 +58,10 @@ TEST_F(CmaBatch, GetsWaitForFlushOrProgressOrForTheQueueToFill) {
   for (std::size_t i = 0; i < dest.size(); ++i) {
     post(i);
   }
-  EXPECT_EQ(dest[Batch::kItemsMax - 1], std::byte{Batch::kItemsMax});
-  EXPECT_EQ(dest[Batch::kItemsMax], std::byte{0});
+  EXPECT_EQ(dest[CopyBatch::kItemsMax - 1], std::byte{CopyBatch::kItemsMax});
+  EXPECT_EQ(dest[CopyBatch::kItemsMax], std::byte{0});
   me_.flush(Pe(1));
-  EXPECT_EQ(dest[Batch::kItemsMax], std::byte{Batch::kItemsMax + 1});
+  EXPECT_EQ(dest[CopyBatch::kItemsMax], std::byte{CopyBatch::kItemsMax + 1});
 }
 
 TEST_F(CmaBatch, AnOperationOfAnotherKindIssuesWhatWaits) {
@@ -82,7 +82,7 @@ TEST_F(CmaBatch, AnOperationOfAnotherKindIssuesWhatWaits) {
 
 TEST_F(CmaBatch, ManyBytesAreIssuedBeforeManyOperations) {
   constexpr std::size_t kBytes = 4096;
-  std::vector<std::byte> dest(kBytes * (Batch::kBytesMax / kBytes + 1));
+  std::vector<std::byte> dest(kBytes * (CopyBatch::kBytesMax / kBytes + 1));
   for (std::size_t at = 0; at < dest.size(); at += kBytes) {
     pes_.heap(Pe(1))[at] = std::byte{7};
     ASSERT_EQ(me_.post(get(at, &dest[at], kBytes)), Status::Ok);

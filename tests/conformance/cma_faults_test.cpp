@@ -1,4 +1,5 @@
-// A peer of the cma transport that is another process and is killed, and addresses that nobody mapped.
+// A peer of the cma transport that is another process and is killed, and addresses that nobody
+// mapped.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A process to which the kernel really forbids cross-memory attach (seccomp(2)), before or after it has
-// connected, exchanges every kind of operation with one that may use it.
+// A process to which the kernel really forbids cross-memory attach (seccomp(2)), before or after it
+// has connected, exchanges every kind of operation with one that may use it.
 #include <gtest/gtest.h>
 
 #include <cerrno>

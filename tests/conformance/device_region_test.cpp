@@ -30,7 +30,8 @@ Config config_with(const std::string& provider) {
 
 TEST(DeviceRegion, AProviderThatCopiesTakesNoGpuMemoryAndSaysSo) {
   std::vector<std::byte> memory(4096);
-  const std::vector<NicInfo> nics = discover(config_with("tcp;ofi_rxm"), DeviceUse::ByNic);
+  const std::vector<NicInfo> nics =
+      discover(config_with("tcp;ofi_rxm"), {.device = DeviceUse::ByNic});
   ASSERT_FALSE(nics.empty());
   const auto rail = open_rail(nics.front());
   const DeviceRegion region = rail->add_device_region({.memory = memory, .gpu = 0});
@@ -69,7 +70,7 @@ TEST(DeviceRegion, ShmIsOpenedWithFiHmemAndRegistersByIt) {
     GTEST_SKIP() << "this libfabric has no provider shm";
   }
   std::vector<std::byte> memory(1U << 20U);
-  const std::vector<NicInfo> nics = discover(config_with("shm"), DeviceUse::Always);
+  const std::vector<NicInfo> nics = discover(config_with("shm"), {.device = DeviceUse::Always});
   ASSERT_FALSE(nics.empty());
   const auto plain = open_rail(discover(config_with("shm")).front());
   const auto rail = open_rail(nics.front());

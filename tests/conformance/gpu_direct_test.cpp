@@ -1,4 +1,5 @@
-// PEs agree which of them reach each other's GPU memory by NICs, and on what to say if one must and cannot.
+// PEs agree which of them reach each other's GPU memory by NICs, and on what to say if one must and
+// cannot.
 #include "src/runtime/device/gpu_direct.hpp"
 
 #include <gtest/gtest.h>
@@ -91,7 +92,8 @@ TEST(GpuDirect, ARailThatRefusesAPeThatIsOffAndAGpuThatCannotAreStagedOnBothSide
   EXPECT_EQ(outcomes[3].heap.refusal, "the GPU lets no NIC in");
 }
 
-// The heap grows by 8192 bytes as region 2, then by 4096 as region 3. Returns what each PE said to both.
+// The heap grows by 8192 bytes as region 2, then by 4096 as region 3. Returns what each PE said to
+// both.
 std::vector<std::array<std::string, 2>> grow(const std::vector<std::size_t>& device_bytes_max) {
   const auto count = static_cast<std::uint32_t>(device_bytes_max.size());
   SimulatedNetwork network(43, {});

@@ -1,4 +1,5 @@
-// The transport suite over memory that is mapped here: the transport behind rma, over the heaps of a job.
+// The transport suite over memory that is mapped here: the transport behind rma, over the heaps of
+// a job.
 #include "src/transport/mapped/mapped_transport.hpp"
 
 #include "tests/conformance/transport_suite.hpp"

@@ -1,5 +1,5 @@
-// What a GPU asks of its proxy arrives at GPUs of other nodes: PEs as threads, each with a fake GPU, over
-// a simulated network and over libfabric on loopback.
+// What a GPU asks of its proxy arrives at GPUs of other nodes: PEs as threads, each with a fake
+// GPU, over a simulated network and over libfabric on loopback.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -370,8 +370,9 @@ TEST_P(ProxyEngine, EveryAtomicOfEitherWidthDoesWhatTheReferenceDoes) {
   }
 }
 
-// Puts of random sizes, some fetched by the copier and some not, then a fence and one addition; whoever waits for the sum
-// looks at what came. Waiting threads and the applier take turns at the inbox.
+// Puts of random sizes, some fetched by the copier and some not, then a fence and one addition;
+// whoever waits for the sum looks at what came. Waiting threads and the applier take turns at the
+// inbox.
 class Letters {
  public:
   static constexpr std::size_t kPuts = 12;
@@ -449,8 +450,8 @@ TEST_P(ProxyEngine, WhoSeesTheOneWordSeesAllThatWasPutBefore) {
   }
 }
 
-// Puts, gets and put_signals of random sizes to a part of each peer's heap that is the sender's own,
-// against a copy that the test keeps.
+// Puts, gets and put_signals of random sizes to a part of each peer's heap that is the sender's
+// own, against a copy that the test keeps.
 class RandomTraffic {
  public:
   static constexpr std::size_t kPart = std::size_t{128} << 10U;
@@ -678,8 +679,8 @@ TEST_P(ProxyEngine, AFailedCopyIsToldOnceWithItsReasonAndThePesEnd) {
 // Puts of a few KiB go over both rails in pieces.
 constexpr std::uint64_t kSmallStripes = 2048;
 
-// Pieces of a dead rail that come twice may write the same bytes once more after the signal (MEMORY_MODEL.md,
-// "What is not promised"). Harmless here, but ThreadSanitizer sees it.
+// Pieces of a dead rail that come twice may write the same bytes once more after the signal
+// (MEMORY_MODEL.md, "What is not promised"). Harmless here, but ThreadSanitizer sees it.
 #if defined(__SANITIZE_THREAD__)
 const std::uint64_t kDyingStripes = transport::rails::RailsOptions{}.stripe_bytes_min;
 #else

@@ -1,5 +1,5 @@
-// Data that NICs carry from GPU to GPU, step by step: what waits for it, what it waits for, and which data
-// is staged all the same. One thread drives all PEs.
+// Data that NICs carry from GPU to GPU, step by step: what waits for it, what it waits for, and
+// which data is staged all the same. One thread drives all PEs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace weft::test {
 namespace {
 
-using proxy::Direction;
+using proxy::CopyDirection;
 using transport::rails::RailsTransport;
 
 constexpr std::size_t kBulk = 3000;
@@ -27,7 +27,8 @@ constexpr std::byte kFill{0x5C};
 
 class ProxyGpuDirect : public ::testing::Test {
  protected:
-  // The rail of PE `refuses` does not take its GPU's memory. The heap starts with `first_chunk_bytes`; 0: it is whole.
+  // The rail of PE `refuses` does not take its GPU's memory. The heap starts with
+  // `first_chunk_bytes`; 0: it is whole.
   void start(std::uint32_t pe_count,
              std::uint32_t refuses = ~0U,
              std::size_t first_chunk_bytes = 0) {
@@ -73,7 +74,7 @@ class ProxyGpuDirect : public ::testing::Test {
   }
 
   std::uint64_t copies(std::uint32_t pe) {
-    return copiers_[pe].issued(Direction::ToGpu) + copiers_[pe].issued(Direction::FromGpu);
+    return copiers_[pe].issued(CopyDirection::ToGpu) + copiers_[pe].issued(CopyDirection::FromGpu);
   }
 
   std::uint64_t put(const std::byte* source, std::size_t dest = kDest) {
@@ -212,10 +213,10 @@ TEST_F(ProxyGpuDirect, StagedDataBehindAFenceWaitsForDirectDataBeforeIt) {
   at(0).thread().fence();
   put(elsewhere.data(), 2 * kDest);
   poll();
-  EXPECT_EQ(copiers_[1].issued(Direction::ToGpu), 0U);
+  EXPECT_EQ(copiers_[1].issued(CopyDirection::ToGpu), 0U);
   network_.let_go();
   poll();
-  EXPECT_EQ(copiers_[1].issued(Direction::ToGpu), 1U);
+  EXPECT_EQ(copiers_[1].issued(CopyDirection::ToGpu), 1U);
   EXPECT_TRUE(has_data(1, 2 * kDest));
 }
 
@@ -226,13 +227,13 @@ TEST_F(ProxyGpuDirect, MemoryOutsideTheHeapIsStaged) {
   poll();
   EXPECT_TRUE(is_complete(0, position));
   EXPECT_TRUE(has_data(1));
-  EXPECT_EQ(copiers_[0].issued(Direction::FromGpu), 1U);
+  EXPECT_EQ(copiers_[0].issued(CopyDirection::FromGpu), 1U);
   std::ranges::fill(elsewhere, std::byte{0});
   const std::uint64_t got = at(0).thread().issue(get_command(elsewhere.data()));
   poll();
   EXPECT_TRUE(is_complete(0, got));
   EXPECT_EQ(elsewhere, std::vector<std::byte>(kBulk, kFill));
-  EXPECT_EQ(copiers_[0].issued(Direction::ToGpu), 1U);
+  EXPECT_EQ(copiers_[0].issued(CopyDirection::ToGpu), 1U);
 }
 
 // As libweft registers a window: with all rails of this PE, and nowhere else.
@@ -263,13 +264,13 @@ TEST_F(ProxyGpuDirect, AWindowOutsideTheHeapIsSentFromWhereItLiesAndFilledWhereI
   put(window.data() - 1, 2 * kDest);
   put(window.data() + window.size() - kBulk + 1, 3 * kDest);
   poll();
-  EXPECT_EQ(copiers_[0].issued(Direction::FromGpu), 2U);
+  EXPECT_EQ(copiers_[0].issued(CopyDirection::FromGpu), 2U);
   at(0).windows.remove(entry.offset);
   at(0).transport->drop_device_region(window);
   EXPECT_EQ(network_.region_count(), before);
   put(window.data(), 4 * kDest);
   poll();
-  EXPECT_EQ(copiers_[0].issued(Direction::FromGpu), 3U);
+  EXPECT_EQ(copiers_[0].issued(CopyDirection::FromGpu), 3U);
 }
 
 TEST_F(ProxyGpuDirect, AWindowThatOneOfTwoRailsRefusesIsKeptByNone) {

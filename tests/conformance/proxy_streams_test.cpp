@@ -1,5 +1,5 @@
-// The order and the independence of a proxy's streams, step by step: one thread drives all PEs, and the
-// test decides when a copy is done and when the GPU applies its inbox.
+// The order and the independence of a proxy's streams, step by step: one thread drives all PEs, and
+// the test decides when a copy is done and when the GPU applies its inbox.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace weft::test {
 namespace {
 
 using device::CommandKind;
-using proxy::Direction;
+using proxy::CopyDirection;
 using transport::rails::RailsTransport;
 
 class ProxyStreams : public ::testing::Test {
@@ -66,14 +66,14 @@ class ProxyStreams : public ::testing::Test {
 
 TEST_F(ProxyStreams, ASignalWaitsForTheBulkDataBeforeIt) {
   start(2);
-  copiers_[1].hold(Direction::ToGpu);
+  copiers_[1].hold(CopyDirection::ToGpu);
   GpuThread gpu = at(0).thread();
   const std::uint64_t position =
       gpu.put_signal(heap(0) + 4096, heap(0) + kSource, kBulk, at(0).word(64), 1, Pe(1));
   poll();
-  EXPECT_EQ(copiers_[1].waiting(Direction::ToGpu), 1U);
+  EXPECT_EQ(copiers_[1].waiting(CopyDirection::ToGpu), 1U);
   EXPECT_EQ(apply(1), 0U);
-  copiers_[1].go_on(Direction::ToGpu);
+  copiers_[1].go_on(CopyDirection::ToGpu);
   poll();
   EXPECT_FALSE(is_complete(0, position));
   EXPECT_EQ(apply(1), 1U);
@@ -85,35 +85,35 @@ TEST_F(ProxyStreams, ASignalWaitsForTheBulkDataBeforeIt) {
 
 TEST_F(ProxyStreams, BulkDataOvertakesSmallThingsUnlessAFenceIsBetween) {
   start(2);
-  copiers_[1].hold(Direction::ToGpu);
+  copiers_[1].hold(CopyDirection::ToGpu);
   GpuThread gpu = at(0).thread();
   gpu.signal_add(at(0).word(64), 1, Pe(1));
   gpu.put(heap(0) + 4096, heap(0) + kSource, kBulk, Pe(1));
   poll();
-  EXPECT_EQ(copiers_[1].waiting(Direction::ToGpu), 1U);
+  EXPECT_EQ(copiers_[1].waiting(CopyDirection::ToGpu), 1U);
   gpu.fence();
   gpu.put(heap(0) + 8192, heap(0) + kSource, kBulk, Pe(1));
   gpu.put(heap(0) + 12288, heap(0) + kSource, kBulk, Pe(1));
   poll();
-  EXPECT_EQ(copiers_[1].waiting(Direction::ToGpu), 1U);
+  EXPECT_EQ(copiers_[1].waiting(CopyDirection::ToGpu), 1U);
   EXPECT_EQ(apply(1), 1U);
   poll();
-  EXPECT_EQ(copiers_[1].waiting(Direction::ToGpu), 3U);
+  EXPECT_EQ(copiers_[1].waiting(CopyDirection::ToGpu), 3U);
 }
 
 TEST_F(ProxyStreams, AFenceBeforeASmallThingAlsoHoldsBackTheBulkDataBehindIt) {
   start(2);
   GpuThread gpu = at(0).thread();
-  copiers_[1].hold(Direction::ToGpu);
+  copiers_[1].hold(CopyDirection::ToGpu);
   gpu.signal_add(at(0).word(64), 1, Pe(1));
   gpu.fence();
   gpu.signal_add(at(0).word(72), 1, Pe(1));
   gpu.put(heap(0) + 8192, heap(0) + kSource, kBulk, Pe(1));
   poll();
-  EXPECT_EQ(copiers_[1].waiting(Direction::ToGpu), 0U);
+  EXPECT_EQ(copiers_[1].waiting(CopyDirection::ToGpu), 0U);
   EXPECT_EQ(apply(1), 2U);
   poll();
-  EXPECT_EQ(copiers_[1].waiting(Direction::ToGpu), 1U);
+  EXPECT_EQ(copiers_[1].waiting(CopyDirection::ToGpu), 1U);
 }
 
 TEST_F(ProxyStreams, APeerThatTakesNothingHoldsUpItsRingOnly) {

@@ -1,5 +1,6 @@
-// The transport suite over rails: a simulated network, the same through faulty rails, libfabric on loopback with
-// and without faults, and emulated NICs where the suite runs on some (loom run -- conformance_tests).
+// The transport suite over rails: a simulated network, the same through faulty rails, libfabric on
+// loopback with and without faults, and emulated NICs where the suite runs on some (loom run --
+// conformance_tests).
 #include <cstdlib>
 
 #include "src/fabric/discovery.hpp"
@@ -100,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
                       simulated("simulated_strict", "seed=8,delay=0.1,no_inject=1,no_immediate=1")),
     factory_name);
 
-// libfabric 1.17 forgets the record of a connection that is being opened while its endpoint closes, and
-// LeakSanitizer reports it by chance; so the real provider is left to the other builds.
+// libfabric 1.17 forgets the record of a connection that is being opened while its endpoint closes,
+// and LeakSanitizer reports it by chance; so the real provider is left to the other builds.
 #if !defined(__SANITIZE_ADDRESS__)
 INSTANTIATE_TEST_SUITE_P(Loopback,
                          TransportSuite,

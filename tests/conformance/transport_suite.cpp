@@ -14,10 +14,10 @@ namespace weft::test {
 
 using transport::AtomicCode;
 using transport::AtomicUpdate;
+using transport::GatherSegment;
 using transport::Operation;
 using transport::OperationCounter;
 using transport::OperationKind;
-using transport::Segment;
 
 void TransportSuite::SetUp() {
   bytes_ = 2 * GetParam().bytes_max + 8192;
@@ -61,10 +61,10 @@ Operation TransportSuite::put(Pe to, std::uint64_t offset, std::vector<std::byte
           .update = {}};
 }
 
-std::vector<Segment> TransportSuite::scattered(std::uint64_t offset,
-                                               std::vector<std::byte>& source,
-                                               std::span<const std::size_t> parts) const {
-  std::vector<Segment> segments;
+std::vector<GatherSegment> TransportSuite::scattered(std::uint64_t offset,
+                                                     std::vector<std::byte>& source,
+                                                     std::span<const std::size_t> parts) const {
+  std::vector<GatherSegment> segments;
   std::byte* from = source.data();
   for (const std::size_t bytes : parts) {
     segments.push_back({.remote = remote(offset), .local = from, .bytes = bytes});
@@ -267,7 +267,7 @@ TEST_P(TransportSuite, AGatherPutsEachSegmentInItsPlaceAndCountsOnce) {
       std::fill_n(at(Pe(1), 0), bytes_, kPoison);
       OperationCounter counter;
       Operation operation = put(Pe(1), 0, source);
-      const std::vector<Segment> segments = scattered(64, source, sizes);
+      const std::vector<GatherSegment> segments = scattered(64, source, sizes);
       operation.segments = segments;
       operation.copy_source = copies;
       operation.counter = &counter;
@@ -298,7 +298,7 @@ TEST_P(TransportSuite, TheSignalOfAGatherIsNeverSeenBeforeAnyOfItsSegments) {
   }
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     Operation operation = put(Pe(1), 0, sources[round]);
-    const std::vector<Segment> segments =
+    const std::vector<GatherSegment> segments =
         scattered(64 + round * room, sources[round], sizes[round]);
     operation.segments = segments;
     operation.kind = OperationKind::PutSignal;

@@ -1,6 +1,7 @@
 // One suite for everything that implements Transport. An implementation joins in by a file with
 //
-//   INSTANTIATE_TEST_SUITE_P(Name, TransportSuite, testing::Values(TransportFactory{...}), factory_name);
+//   INSTANTIATE_TEST_SUITE_P(Name, TransportSuite, testing::Values(TransportFactory{...}),
+//                            factory_name);
 //
 // The tests are in transport_suite.cpp. They drive all PEs from one thread unless they say so.
 #pragma once
@@ -80,11 +81,14 @@ class TransportSuite : public ::testing::TestWithParam<TransportFactory> {
   [[nodiscard]] transport::Operation put(Pe to,
                                          std::uint64_t offset,
                                          std::vector<std::byte>& source);
-  // Parts of `source`, in turn, to every second place from `offset` on; the places are as long as the parts.
-  [[nodiscard]] std::vector<transport::Segment> scattered(std::uint64_t offset,
-                                                          std::vector<std::byte>& source,
-                                                          std::span<const std::size_t> parts) const;
-  // Makes progress until word 0 of PE 1 has bits 0 .. rounds - 1; on_bit(round) as each comes, in whatever order that is.
+  // Parts of `source`, in turn, to every second place from `offset` on; the places are as long as
+  // the parts.
+  [[nodiscard]] std::vector<transport::GatherSegment> scattered(
+      std::uint64_t offset,
+      std::vector<std::byte>& source,
+      std::span<const std::size_t> parts) const;
+  // Makes progress until word 0 of PE 1 has bits 0 .. rounds - 1; on_bit(round) as each comes, in
+  // whatever order that is.
   void await_bits(std::uint64_t rounds, FunctionRef<void(std::uint64_t)> on_bit);
   // Whether they are all there, and nothing between them.
   void expect_scattered(Pe at_pe,

@@ -21,7 +21,8 @@ __device__ __host__ T random_word(std::uint64_t seed, int pe, std::uint32_t plac
   }
 }
 
-// Where the operations of a thread take place: word `i` of the peer's row for this PE, or on the host.
+// Where the operations of a thread take place: word `i` of the peer's row for this PE, or on the
+// host.
 template <typename T>
 struct AtPeer {
   T* word;

@@ -1,6 +1,6 @@
-// Does one thing wrong and prints what Weft says of it: device_bad_input CASE. test_device_programs.py
-// knows what the sentences are. Each is a process of its own, since a kernel that fails takes its CUDA
-// context with it.
+// Does one thing wrong and prints what Weft says of it: device_bad_input CASE.
+// test_device_programs.py knows what the sentences are. Each is a process of its own, since a
+// kernel that fails takes its CUDA context with it.
 #include <weft/device.cuh>
 #include <weft/device.h>
 
@@ -60,7 +60,8 @@ __global__ void add_at(std::uint32_t* word, int pe) {
   wd::atomic_add(word, 1U, pe);
 }
 
-// Waits for the kernel, which must fail, and prints its record. CUDA is lost then: no weft_finalize.
+// Waits for the kernel, which must fail, and prints its record. CUDA is lost then: no
+// weft_finalize.
 [[noreturn]] void end_of_kernel() {
   const cudaError_t error = cudaDeviceSynchronize();
   std::printf("PE %d: cuda: %s\n", weft_pe(), cudaGetErrorName(error));

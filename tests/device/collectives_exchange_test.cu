@@ -1,5 +1,5 @@
-// alltoall, fcollect and broadcast in every scope, over teams of several shapes, against a host reference;
-// and rows of different collectives with nothing between them.
+// alltoall, fcollect and broadcast in every scope, over teams of several shapes, against a host
+// reference; and rows of different collectives with nothing between them.
 #include "tests/device/collectives_suite.cuh"
 
 namespace {

@@ -1,5 +1,5 @@
-// reduce, reduce_scatter and broadcast of 64 KiB to several MiB, by grids that differ in size between PEs, from aligned addresses
-// and others, against a host reference.
+// reduce, reduce_scatter and broadcast of 64 KiB to several MiB, by grids that differ in size
+// between PEs, from aligned addresses and others, against a host reference.
 #include "tests/device/collectives_suite.cuh"
 
 namespace {
@@ -103,7 +103,8 @@ DEVICE_TEST(megabytes, "reduce and reduce_scatter of megabytes") {
   check<Kind::Scatter, float>(400'001, 0, "reduce_scatter");
 }
 
-// With three PEs or more these are more parcels than one trip takes, as far as the buffers hold them.
+// With three PEs or more these are more parcels than one trip takes, as far as the buffers hold
+// them.
 DEVICE_TEST(two_trips, "reduce of 200 to 600 KiB, in place, of every size of element") {
   check<Kind::InPlace, std::int32_t>(75'001, 0, "in place, 300,004 bytes");
   check<Kind::InPlace, double>(65'536, 0, "in place, 512 KiB");
@@ -118,7 +119,8 @@ DEVICE_TEST(unaligned, "the same from addresses that are no multiples of 16 byte
   check<Kind::Scatter, std::int32_t>(100'001, 1, "reduce_scatter");
 }
 
-// Up to 1 MiB as parcels, which with three PEs or more some sizes forward; above that, each reads a share.
+// Up to 1 MiB as parcels, which with three PEs or more some sizes forward; above that, each reads a
+// share.
 DEVICE_TEST(broadcasts, "broadcast of 64 KiB to 4 MiB, from aligned addresses and from others") {
   check<Kind::Broadcast, std::int64_t>(8'192, 0, "64 KiB");
   check<Kind::Broadcast, std::int32_t>(100'001, 0, "400,004 bytes");

@@ -1,5 +1,5 @@
-// reduce and reduce_scatter of several types and operations in every scope, also in place, over teams of
-// several shapes, against a host reference.
+// reduce and reduce_scatter of several types and operations in every scope, also in place, over
+// teams of several shapes, against a host reference.
 #include "tests/device/collectives_suite.cuh"
 
 namespace {

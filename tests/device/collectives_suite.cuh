@@ -1,5 +1,5 @@
-// What the tests of collectives share: the teams, the scopes with their launches, and small integers as data,
-// so that sums of floats are exact in any order.
+// What the tests of collectives share: the teams, the scopes with their launches, and small
+// integers as data, so that sums of floats are exact in any order.
 #pragma once
 
 #include <weft/device/collectives.cuh>

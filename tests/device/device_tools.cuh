@@ -1,4 +1,5 @@
-// Memory of the cases (symmetric, or this GPU's own), and how a kernel says that something is not so.
+// Memory of the cases (symmetric, or this GPU's own), and how a kernel says that something is not
+// so.
 #pragma once
 
 #include <weft/device.cuh>
@@ -59,7 +60,8 @@ class Array {
     require_cuda(
         cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
         "cudaMemcpy to the GPU");
-    // cudaMemcpy from pageable memory may return before the last bytes are on the GPU: a peer's may come first.
+    // cudaMemcpy from pageable memory may return before the last bytes are on the GPU: a peer's may
+    // come first.
     require_cuda(cudaStreamSynchronize(nullptr), "cudaMemcpy to the GPU");
   }
 

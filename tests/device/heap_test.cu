@@ -1,5 +1,6 @@
-// A heap that starts with 64 MiB and grows: peers reach late blocks as they reach the first ones, freed memory returns to
-// the GPU, and what cannot be had changes nothing. With --scale 20 the three blocks have 20 GiB each.
+// A heap that starts with 64 MiB and grows: peers reach late blocks as they reach the first ones,
+// freed memory returns to the GPU, and what cannot be had changes nothing. With --scale 20 the
+// three blocks have 20 GiB each.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

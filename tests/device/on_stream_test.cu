@@ -1,5 +1,5 @@
-// What the host puts on a stream, each against a host reference, and all of it in a CUDA graph that is
-// replayed many times.
+// What the host puts on a stream, each against a host reference, and all of it in a CUDA graph that
+// is replayed many times.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -136,7 +136,8 @@ DEVICE_TEST(put_signal,
   suite::finish("signal");
 }
 
-// 400 rows, of which every seventh is empty, in reverse order; the list is the host's, and changes when the call returns.
+// 400 rows, of which every seventh is empty, in reverse order; the list is the host's, and changes
+// when the call returns.
 DEVICE_TEST(putv, "putv and putv_signal on a stream: each segment is in its place") {
   constexpr std::size_t kRows = 400;
   constexpr std::size_t kWords = 60;
@@ -379,7 +380,8 @@ __global__ void count_up(std::uint64_t* source, std::uint64_t* word) {
   }
 }
 
-// Puts one round on the stream: counts up, meets, sends to the right, waits for the left, and combines.
+// Puts one round on the stream: counts up, meets, sends to the right, waits for the left, and
+// combines.
 void capture_round(const Memory& m,
                    const Array<std::uint64_t>& wide,
                    const Array<std::uint64_t>& sum) {
@@ -427,7 +429,8 @@ DEVICE_TEST(graph,
 
 // ---- Sizes: a call's parcels or stores must not meet those of the calls around it
 
-// One size in a graph that is replayed; every replay has other words, and checks what came on the GPU.
+// One size in a graph that is replayed; every replay has other words, and checks what came on the
+// GPU.
 struct Sized {
   std::uint64_t* source;  // a block for each PE
   std::uint64_t* dest;
@@ -478,7 +481,8 @@ __global__ void check_words(Sized sized, int root, suite::Finding* finding) {
   }
 }
 
-// A PE that is behind would still write into dest: the call's own end shows that all are done with it.
+// A PE that is behind would still write into dest: the call's own end shows that all are done with
+// it.
 template <Came kCame, typename Call>
 void capture_checked(
     const Sized& sized, int root, suite::Finding* finding, cudaStream_t stream, Call&& call) {

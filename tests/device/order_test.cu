@@ -1,5 +1,5 @@
-// Litmus tests of what MEMORY_MODEL.md promises between two PEs: message passing through fence and quiet,
-// store buffering, and the order of signals to one peer.
+// Litmus tests of what MEMORY_MODEL.md promises between two PEs: message passing through fence and
+// quiet, store buffering, and the order of signals to one peer.
 #include <cooperative_groups.h>
 
 #include "tests/device/device_tools.cuh"
@@ -11,7 +11,8 @@ namespace wd = weft::device;
 using suite::Array;
 using suite::Finding;
 
-// Rounds have places of their own, zero at first, so that a late store of one cannot pass for another's.
+// Rounds have places of their own, zero at first, so that a late store of one cannot pass for
+// another's.
 struct Litmus {
   std::uint64_t* x;  // symmetric, as y: a word for each round
   std::uint64_t* y;
@@ -49,7 +50,8 @@ __global__ void message_passing(Litmus t, Finding* finding) {
   wd::quiet();
 }
 
-// One thread; put_nbi of several words, fence, a signal that only grows. Who sees r sees all messages to r.
+// One thread; put_nbi of several words, fence, a signal that only grows. Who sees r sees all
+// messages to r.
 __global__ void growing_signal(Litmus t, Finding* finding) {
   if (blockIdx.x == 0) {
     for (std::uint32_t r = 0; r < t.rounds; ++r) {
@@ -168,7 +170,8 @@ DEVICE_TEST(buffering,
   suite::require_weft(weft_free(here), "weft_free");
 }
 
-// Blocks of one kernel: the others' puts, a counter in GPU memory, one thread's quiet and signal for all.
+// Blocks of one kernel: the others' puts, a counter in GPU memory, one thread's quiet and signal
+// for all.
 __global__ void last_block_signals(Litmus t, unsigned int* done) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < t.rounds) {
@@ -186,8 +189,8 @@ __global__ void last_block_signals(Litmus t, unsigned int* done) {
   }
 }
 
-// All blocks put, the grid meets, and one thread's fence and signal are for all. Its block changes with the round, so
-// that every ring of commands has its turn.
+// All blocks put, the grid meets, and one thread's fence and signal are for all. Its block changes
+// with the round, so that every ring of commands has its turn.
 __global__ void one_fence_for_the_grid(Litmus t) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   const std::uint32_t step = gridDim.x * blockDim.x;

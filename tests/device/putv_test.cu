@@ -1,4 +1,5 @@
-// putv in all its forms: each segment is in its place, nothing beside, and whoever sees the signal sees all of them.
+// putv in all its forms: each segment is in its place, nothing beside, and whoever sees the signal
+// sees all of them.
 #include "tests/device/device_tools.cuh"
 
 namespace {
@@ -11,8 +12,8 @@ using suite::Finding;
 // Where the lists come from.
 enum class Lists { Global, Shared };
 
-// A list for each scope and message. The rows of a message lie behind each other in `drafts`, and in every second row's
-// place of `inbox`, in reverse order.
+// A list for each scope and message. The rows of a message lie behind each other in `drafts`, and
+// in every second row's place of `inbox`, in reverse order.
 struct Talk {
   std::uint32_t* inbox;   // symmetric
   std::uint32_t* drafts;  // own
@@ -230,6 +231,85 @@ DEVICE_TEST(shared_rows,
   check_rows<<<1, 96>>>(dest.get(), findings.get());
   suite::finish("check");
   findings.report("rows");
+}
+
+// ---- Lists of segments that are not alike
+
+struct Rows {
+  std::uint32_t count;
+  std::uint32_t long_row;  // the one that is not like the others
+  std::uint32_t long_length, length;
+
+  [[nodiscard]] __device__ __host__ std::uint32_t length_of(std::uint32_t row) const {
+    return row == long_row ? long_length : length;
+  }
+
+  // With a gap behind each.
+  [[nodiscard]] __device__ __host__ std::uint32_t start_of(std::uint32_t row) const {
+    return row * (length + 1) + (row > long_row ? long_length - length : 0);
+  }
+};
+
+template <typename Scope>
+__global__ void put_rows(std::uint32_t* dest,
+                         const std::uint32_t* source,
+                         wd::Segment* list,
+                         std::uint64_t* word,
+                         Rows rows,
+                         int to) {
+  if (threadIdx.x >= Scope::size()) {
+    return;
+  }
+  for (std::uint32_t row = Scope::rank(); row < rows.count; row += Scope::size()) {
+    list[row] = {dest + rows.start_of(row), source + rows.start_of(row),
+                 rows.length_of(row) * sizeof(std::uint32_t)};
+  }
+  Scope::sync();
+  wd::putv_signal<Scope>(list, rows.count, {word, 1, wd::SignalOp::Add}, to);
+  wd::signal_wait_until<Scope>(word, wd::Comparison::Eq, 1);
+}
+
+template <typename Scope>
+void put_uneven(const char* name, Rows rows) {
+  const std::uint32_t all = rows.start_of(rows.count);
+  const Array<std::uint32_t> dest(all);
+  Array<std::uint32_t> source(all, suite::Where::Own);
+  const Array<wd::Segment> list(rows.count, suite::Where::Own);
+  const Array<std::uint64_t> word(1);
+  std::vector<std::uint32_t> values(all);
+  for (std::uint32_t i = 0; i < all; ++i) {
+    values[i] = i + 1;
+  }
+  source.write(values);
+  suite::require_weft(weft_barrier_all(), name);
+  put_rows<Scope>
+      <<<1, 256>>>(dest.get(), source.get(), list.get(), word.get(), rows, suite::to_at(1));
+  suite::finish(name);
+  const std::vector<std::uint32_t> seen = dest.read();
+  for (std::uint32_t row = 0; row < rows.count; ++row) {
+    for (std::uint32_t i = 0; i <= rows.length_of(row); ++i) {
+      const std::uint32_t at = rows.start_of(row) + i;
+      if (seen[at] != (i < rows.length_of(row) ? at + 1 : 0)) {
+        suite::fail("%s: element %u of row %u is %u", name, i, row, seen[at]);
+        return;
+      }
+    }
+  }
+}
+
+template <typename Scope>
+void put_all_uneven(const char* name) {
+  for (const std::uint32_t long_row : {0U, 7U, 39U}) {
+    put_uneven<Scope>(name, {40, long_row, 20'000, 4});  // one is long
+    put_uneven<Scope>(name, {40, long_row, 1, 3000});    // one is short
+    put_uneven<Scope>(name, {40, long_row, 20'000, 0});  // the others are empty
+  }
+}
+
+DEVICE_TEST(uneven, "putv: one segment that is not like the others") {
+  put_all_uneven<wd::Thread>("thread");
+  put_all_uneven<wd::Warp>("warp");
+  put_all_uneven<wd::Block>("block");
 }
 
 }  // namespace

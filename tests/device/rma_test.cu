@@ -1,5 +1,5 @@
-// put, get, their nbi forms, p and g: of every scope, element size, count and alignment, to every PE, byte
-// for byte against what the host computes, with poison around.
+// put, get, their nbi forms, p and g: of every scope, element size, count and alignment, to every
+// PE, byte for byte against what the host computes, with poison around.
 #include <cstddef>
 #include <cstdio>
 
@@ -317,17 +317,40 @@ DEVICE_TEST(sources_reused,
 
 // ---- p and g
 
+// Structures of at most 8 bytes; the second one's alignment is below its size, as are parts of
+// others.
+template <typename Part, int kParts>
+struct Structure {
+  Part parts[kParts];
+
+  __device__ __host__ bool operator==(const Structure& other) const {
+    bool same = true;
+    for (int i = 0; i < kParts; ++i) {
+      same = same && parts[i] == other.parts[i];
+    }
+    return same;
+  }
+
+  __device__ __host__ bool operator!=(const Structure& other) const { return !(*this == other); }
+};
+
 template <typename T>
 __device__ __host__ T value_at(std::uint64_t seed, int pe, std::uint32_t i) {
   const std::uint64_t bits = suite::random_at(seed, pe, i);
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(static_cast<double>(bits >> 20U) / 3);
-  } else {
+  } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(bits);
+  } else {
+    const std::uint64_t small = bits & 0x3F3F3F3F3F3F3F3FU;  // no part is a NaN
+    T value;
+    memcpy(&value, &small, sizeof value);
+    return value;
   }
 }
 
-// To and from every PE: row `me` of everybody's dest; then each row of the peers is read back from them.
+// To and from every PE: row `me` of everybody's dest; then each row of the peers is read back from
+// them.
 template <typename T>
 __global__ void put_values(T* dest, std::uint64_t seed, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -383,7 +406,16 @@ DEVICE_TEST(p_and_g, "p and g move single values of every type") {
   single_values<double>("double");
 }
 
-// ---- A local side in shared memory, as source of puts and destination of gets, or in variables of threads.
+DEVICE_TEST(p_and_g_structures, "p and g move structures of up to 8 bytes") {
+  single_values<Structure<std::uint8_t, 1>>("one byte");
+  single_values<Structure<std::uint8_t, 3>>("three bytes");
+  single_values<Structure<std::uint16_t, 3>>("three halves");
+  single_values<Structure<float, 2>>("two floats");
+  single_values<Structure<double, 1>>("a double");
+}
+
+// ---- A local side in shared memory, as source of puts and destination of gets, or in variables of
+// threads.
 
 inline constexpr std::uint32_t kStaged = 6000;  // bytes; more than a command carries
 

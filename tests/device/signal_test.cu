@@ -8,8 +8,8 @@ namespace wd = weft::device;
 using suite::Array;
 using suite::Finding;
 
-// A conversation: this PE's messages to `to`, and those that come from `from`. Each message has a place and
-// a word of its own, so none waits for an answer.
+// A conversation: this PE's messages to `to`, and those that come from `from`. Each message has a
+// place and a word of its own, so none waits for an answer.
 struct Talk {
   std::uint32_t* inbox;    // symmetric: a place for each message
   std::uint32_t* drafts;   // a place for each message, filled by its sender
@@ -221,7 +221,8 @@ struct Crowd {
   std::uint64_t all;       // what the word comes to
 };
 
-// Everybody adds to the word of PE 0: by signal, put_signal and atomics in turn. PE 0 also waits there.
+// Everybody adds to the word of PE 0: by signal, put_signal and atomics in turn. PE 0 also waits
+// there.
 __global__ void add_to_one(Crowd crowd) {
   const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   std::uint32_t* place = crowd.scratch + thread % 64;
@@ -259,7 +260,8 @@ DEVICE_TEST(one_word, "signals and atomics of all PEs on one word of one PE add 
 
 // ---- Data and flag in one
 
-// In rounds: to the right, from the left. A word is written again after the right one has answered through the ring.
+// In rounds: to the right, from the left. A word is written again after the right one has answered
+// through the ring.
 __global__ void pass_tagged(wd::Tagged* word, std::uint32_t rounds, Finding* finding) {
   const int right = (wd::pe() + 1) % wd::pe_count();
   const int left = (wd::pe() + wd::pe_count() - 1) % wd::pe_count();

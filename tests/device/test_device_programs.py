@@ -4,13 +4,14 @@ rest is skipped."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 
 import pytest
 
 HAS_GPU = pathlib.Path("/dev/nvidiactl").exists()
-PROGRAMS = ["rma", "signal", "putv", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "collectives_large", "on_stream", "heap"]
+PROGRAMS = ["rma", "signal", "putv", "order", "wait", "atomics", "teams", "collectives_exchange", "collectives_reduce", "collectives_large", "on_stream", "heap", "capture"]
 EXAMPLES = ["09_ring_exchange", "10_device_alltoall", "11_stencil"]
 
 
@@ -182,7 +183,46 @@ def test_a_source_that_nothing_is_at_is_an_error_with_its_address(start_bad_inpu
     assert "WEFT_TIMEOUT_S" not in done.stderr
 
 
-# Whether the kernel still waits when its command is refused is not known, if it waits for that command alone.
+def ends_of_late(done):
+    """What each PE printed of each step: {(pe, step): words}"""
+    return {(line.split()[1].rstrip(":"), line.split()[2].rstrip(":")): line.split(": ", 2)[2]
+            for line in done.stdout.splitlines() if line.startswith("PE ")}
+
+
+def test_a_rank_that_is_late_to_a_graph_of_an_exchange_ends_the_kernels_of_all(start_on_gpu):
+    done = start_on_gpu(2, "device_moe_late", "graph", WEFT_DEVICE_SHARED="yes")
+    seen = ends_of_late(done)
+    for pe in "01":
+        assert seen[pe, "before"] == "right", done.stdout + done.stderr
+        assert seen[pe, "late"].startswith("cudaError") and seen[pe, "after"].startswith("cudaError"), done.stdout + done.stderr
+        assert seen[pe, "check"].startswith("-"), done.stdout
+    # PE 1 came to the dispatch, which PE 0 had sent; to the combine PE 0 came no more.
+    said = [line for line in done.stderr.splitlines() if "nothing came from" in line]
+    assert len(said) == 2, done.stderr
+    for pe, step in (("0", "dispatch"), ("1", "combine")):
+        assert re.search(f"PE {pe}: error: {step} 3: nothing came from PE {1 - int(pe)} of 2 within 2 s, and the exchange is broken; "
+                         "look at what these PEs do, or raise the timeout", done.stderr), done.stderr
+        assert f"a kernel ended in a {step} of weft.moe" in seen[pe, "device"], done.stdout
+    assert "WEFT_TIMEOUT_S" not in done.stderr
+
+
+def test_a_rank_that_is_late_to_a_graph_with_a_mask_is_said_once(start_on_gpu):
+    done = start_on_gpu(2, "device_moe_late", "graph-mask", WEFT_DEVICE_SHARED="yes")
+    seen = ends_of_late(done)
+    assert (done.returncode, seen["0", "before"], seen["1", "before"]) == (0, "right", "right"), done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if "nothing came from" in line]
+    assert len(said) == 2 and "PE 0: warning: dispatch 3: nothing came from PE 1 of 2 within 2 s; the exchange goes on" in done.stderr
+    assert seen["0", "late"] == seen["0", "after"] == "wrong", "without the experts of PE 1"
+
+
+def test_a_rank_that_is_late_is_said_also_if_nobody_asks(start_on_gpu):
+    done = start_on_gpu(2, "device_moe_late", "stream", WEFT_DEVICE_SHARED="yes")
+    assert "PE 0: error: dispatch 3: nothing came from PE 1 of 2 within 2 s, and the exchange is broken" in done.stderr,         done.stdout + done.stderr
+    assert ends_of_late(done)["0", "after"].startswith("weft_moe_dispatch_on_stream: -"), done.stdout
+
+
+# Whether the kernel still waits when its command is refused is not known, if it waits for that
+# command alone.
 @pytest.mark.parametrize("case, words", [
     ("beyond-blocks", r"a (command \(1\) to PE 1 failed: invalid argument|kernel ended in put .*: a command of this GPU has been refused)"),
     ("beyond-blocks-waits", r"a kernel ended in wait_until \(block 0\): a command of this GPU has been refused")])
@@ -191,3 +231,19 @@ def test_a_command_that_the_proxy_refuses_is_an_error(start_bad_input, case, wor
     assert re.search("PE 0: weft_device_check: -1: " + words, done.stdout), done.stdout + done.stderr
     assert "PE 0: error: the GPU asked for a command of kind 1 with PE 1, 16384 bytes" in done.stderr
     assert "WEFT_TIMEOUT_S" not in done.stderr
+
+
+@pytest.mark.parametrize("architecture, words", [("sm_75", "Weft's device code needs a GPU of sm_80 or later"), ("sm_80", None)])
+def test_a_kernel_for_a_gpu_that_is_too_old_does_not_compile_and_the_message_says_why(tmp_path, architecture, words):
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    if architecture not in subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, check=True).stdout:
+        pytest.skip(f"this nvcc no longer knows {architecture}")
+    kernel = tmp_path / "kernel.cu"
+    kernel.write_text("#include <weft/device.cuh>\n__global__ void kernel(int* word) { weft::device::p(word, 1, 0); }\n")
+    include = pathlib.Path(__file__).parents[2] / "include"
+    done = subprocess.run([nvcc, "-std=c++17", f"-arch={architecture}", f"-I{include}", "-ptx", str(kernel), "-o", str(tmp_path / "kernel.ptx")],
+                          capture_output=True, text=True, timeout=300)
+    assert (done.returncode == 0) == (words is None), done.stderr
+    assert words is None or (words in done.stderr and "undefined" not in done.stderr), done.stderr

@@ -1,5 +1,5 @@
-// alltoallv: blocks of random sizes arrive where they belong, in every scope, over teams of several shapes; and
-// signal_each: many puts to many PEs, then one flag for each.
+// alltoallv: blocks of random sizes arrive where they belong, in every scope, over teams of several
+// shapes; and signal_each: many puts to many PEs, then one flag for each.
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,5 @@
-// GPU memory of the program: registered as a local side of puts and gets, and made symmetric. Memory of cudaMalloc and of
-// virtual memory management; what is refused, each with its sentence.
+// GPU memory of the program: registered as a local side of puts and gets, and made symmetric.
+// Memory of cudaMalloc and of virtual memory management; what is refused, each with its sentence.
 #include <string>
 #include <vector>
 
@@ -71,7 +71,8 @@ void expect(const char* what,
   }
 }
 
-// Sizes by which a command carries its data, and above; with a start that is aligned to nothing but an element.
+// Sizes by which a command carries its data, and above; with a start that is aligned to nothing but
+// an element.
 constexpr std::size_t kCounts[] = {1, 127, 128, 129, 5000, kCount / 4 + 3, kCount - 2};
 
 // With the peers at each distance: put from `mine`, and get into it. `in` is where peers put.

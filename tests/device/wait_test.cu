@@ -1,4 +1,5 @@
-// wait_until and test of one word and of several: every comparison, every type, with words left out.
+// wait_until and test of one word and of several: every comparison, every type, with words left
+// out.
 #include <limits>
 
 #include "tests/device/device_tools.cuh"

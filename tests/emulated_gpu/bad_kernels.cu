@@ -1,4 +1,5 @@
-// Kernels with one fault each, which a GPU may forgive: emulated_bad_kernels CASE. test_emulated_gpu.py knows what is said of them.
+// Kernels with one fault each, which a GPU may forgive: emulated_bad_kernels CASE.
+// test_emulated_gpu.py knows what is said of them.
 #include <cuda_runtime.h>
 
 #include <cstddef>

@@ -200,7 +200,8 @@ void complete(ByteBarrier& barrier, std::int32_t bytes, unsigned arrivals) {
   }
 }
 
-// By no function that ThreadSanitizer knows: what the copy engine touches is ordered by the barriers and groups that are waited for.
+// By no function that ThreadSanitizer knows: what the copy engine touches is ordered by the
+// barriers and groups that are waited for.
 void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes) {
   for (std::uint32_t at = 0; at < bytes; at += sizeof(Unit)) {
     *reinterpret_cast<volatile Unit*>(to + at) = *reinterpret_cast<const volatile Unit*>(from + at);

@@ -1,8 +1,9 @@
-// A block of an emulated GPU while it runs: its threads are fibers of one OS thread, which go on in turns. A turn ends where a thread
-// waits for others: at barriers, at what a warp does together, in loops that poll.
+// A block of an emulated GPU while it runs: its threads are fibers of one OS thread, which go on in
+// turns. A turn ends where a thread waits for others: at barriers, at what a warp does together, in
+// loops that poll.
 //
-// What a thread of a kernel sees is here(). Errors: threads that all wait for each other, and traps, end the kernel as on a GPU
-// (cudaErrorLaunchFailure), with a line on stderr.
+// What a thread of a kernel sees is here(). Errors: threads that all wait for each other, and
+// traps, end the kernel as on a GPU (cudaErrorLaunchFailure), with a line on stderr.
 #pragma once
 
 #include <array>
@@ -52,7 +53,8 @@ struct Meeting {
   std::uint64_t round = 0;
 };
 
-// What lanes of a warp do together, by the mask of those who do. What all brought in a round is kept until the round after the next.
+// What lanes of a warp do together, by the mask of those who do. What all brought in a round is
+// kept until the round after the next.
 struct WarpMeeting : Meeting {
   std::uint32_t mask = 0;
   std::array<std::uint64_t, kWarp> brought{};

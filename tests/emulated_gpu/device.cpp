@@ -94,9 +94,10 @@ CUresult ctx_get_stream_priority_range(int* lowest, int* highest) {
 }
 
 CUresult result_of(cudaError_t error) {
-  return error == cudaSuccess         ? CUDA_SUCCESS
-         : error == cudaErrorNotReady ? CUDA_ERROR_NOT_READY
-                                      : CUDA_ERROR_LAUNCH_FAILED;
+  return error == cudaSuccess                         ? CUDA_SUCCESS
+         : error == cudaErrorNotReady                 ? CUDA_ERROR_NOT_READY
+         : error == cudaErrorStreamCaptureUnsupported ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                      : CUDA_ERROR_LAUNCH_FAILED;
 }
 
 CUresult stream_create_with_priority(CUstream* stream, unsigned int flags, int priority) {
@@ -139,6 +140,13 @@ CUresult memcpy_2d_async(const CUDA_MEMCPY2D* copy, CUstream stream) {
   return result_of(cudaMemcpy2DAsync(reinterpret_cast<void*>(copy->dstDevice), copy->dstPitch, from,
                                      copy->srcPitch, copy->WidthInBytes, copy->Height,
                                      cudaMemcpyDefault, stream));
+}
+
+CUresult thread_exchange_stream_capture_mode(CUstreamCaptureMode* mode) {
+  auto of_runtime = static_cast<cudaStreamCaptureMode>(*mode);
+  const CUresult error = result_of(cudaThreadExchangeStreamCaptureMode(&of_runtime));
+  *mode = static_cast<CUstreamCaptureMode>(of_runtime);
+  return error;
 }
 
 CUresult get_error_string(CUresult error, const char** text) {
@@ -188,6 +196,8 @@ void* entry_of(const std::string& name) {
       {"cuEventQuery", reinterpret_cast<void*>(&event_query)},
       {"cuMemcpyAsync", reinterpret_cast<void*>(&memcpy_async)},
       {"cuMemcpy2DAsync", reinterpret_cast<void*>(&memcpy_2d_async)},
+      {"cuThreadExchangeStreamCaptureMode",
+       reinterpret_cast<void*>(&thread_exchange_stream_capture_mode)},
       {"cuGetErrorString", reinterpret_cast<void*>(&get_error_string)},
   };
   const auto found = kEntries.find(name);

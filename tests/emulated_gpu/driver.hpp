@@ -1,4 +1,5 @@
-// The driver's functions that libweft looks up by name (driver.cpp has the list), as far as memory.cpp has them.
+// The driver's functions that libweft looks up by name (driver.cpp has the list), as far as
+// memory.cpp has them.
 //
 // Threads: any. Errors: CUDA's.
 #pragma once

@@ -89,7 +89,8 @@ void Fiber::enter(unsigned int high, unsigned int low) {
   std::abort();  // it must not return
 }
 
-// setcontext and its like make system calls for the signal mask, so it is used for the first entry alone.
+// setcontext and its like make system calls for the signal mask, so it is used for the first entry
+// alone.
 void Fiber::switch_to(Fiber& other, [[maybe_unused]] bool ends) {
   left = this;
 #if defined(__SANITIZE_ADDRESS__)

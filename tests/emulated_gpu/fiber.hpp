@@ -1,4 +1,5 @@
-// A thread of an emulated GPU: a stack of its own, which an OS thread runs until it waits for others.
+// A thread of an emulated GPU: a stack of its own, which an OS thread runs until it waits for
+// others.
 //
 // Errors: none; a stack that cannot be mapped ends the process.
 #pragma once
@@ -11,7 +12,8 @@
 
 namespace weft_emulated {
 
-// A stack and what runs on it. An OS thread that runs fibers is itself one, made by adopt(). Not movable: sanitizers know its address.
+// A stack and what runs on it. An OS thread that runs fibers is itself one, made by adopt(). Not
+// movable: sanitizers know its address.
 class Fiber {
  public:
   Fiber() = default;
@@ -22,10 +24,12 @@ class Fiber {
   // The calling OS thread's own stack.
   void adopt();
 
-  // Runs `work`, which must not return but leave by switch_to, when it is switched to for the first time.
+  // Runs `work`, which must not return but leave by switch_to, when it is switched to for the first
+  // time.
   void begin(std::function<void()> work);
 
-  // From this fiber, which must be the running one, to another of the same OS thread. `ends`: never to come back.
+  // From this fiber, which must be the running one, to another of the same OS thread. `ends`: never
+  // to come back.
   void switch_to(Fiber& other, bool ends = false);
 
   [[nodiscard]] bool has_on_stack(const void* address) const {

@@ -1,4 +1,5 @@
-// What the parts of the emulated GPU share: its sizes, the calling thread's GPU, and which memory belongs to whom.
+// What the parts of the emulated GPU share: its sizes, the calling thread's GPU, and which memory
+// belongs to whom.
 //
 // Threads: any.
 #pragma once

@@ -1,5 +1,6 @@
-// Memory of emulated GPUs. What the runtime allocates is memory of the process, so that sanitizers know its ends; but large blocks,
-// and those of virtual memory management, are files in memory, which other processes map as they would a GPU's.
+// Memory of emulated GPUs. What the runtime allocates is memory of the process, so that sanitizers
+// know its ends; but large blocks, and those of virtual memory management, are files in memory,
+// which other processes map as they would a GPU's.
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/emulated_gpu/captures.hpp"
 #include "tests/emulated_gpu/driver.hpp"
 #include "tests/emulated_gpu/gpu.hpp"
 
@@ -83,6 +85,9 @@ void give_back(void* address, std::size_t bytes) {
 
 cudaError_t allocate(void** address, std::size_t bytes, MemoryKind kind) {
   enter();
+  if (!may_be_unsafe()) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
   if (address == nullptr) {
     return cudaErrorInvalidValue;
   }
@@ -108,6 +113,9 @@ cudaError_t allocate(void** address, std::size_t bytes, MemoryKind kind) {
 
 cudaError_t release(void* address) {
   enter();
+  if (!may_be_unsafe()) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
   if (address == nullptr) {
     return is_lost() ? cudaErrorLaunchFailure : cudaSuccess;
   }

@@ -1,4 +1,5 @@
-// Conversions of numbers by CUDA's functions for the host, which have the bits of the GPU's instructions.
+// Conversions of numbers by CUDA's functions for the host, which have the bits of the GPU's
+// instructions.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>

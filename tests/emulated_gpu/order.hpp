@@ -1,9 +1,10 @@
-// What ThreadSanitizer is told of the order of memory on a GPU, which it does not see in fibers and does not know of fences. Without it
-// all of this is nothing.
+// What ThreadSanitizer is told of the order of memory on a GPU, which it does not see in fibers and
+// does not know of fences. Without it all of this is nothing.
 //
-// Orders are those of CUDA and PTX: barriers and __syncwarp order what threads did; other calls of a warp (__shfl_sync, ballots) do not.
-// A fence orders as C++'s stand-alone fences do: what came before it, before whoever sees a later store of the thread and fences itself.
-// Other processes, so other PEs, are not seen.
+// Orders are those of CUDA and PTX: barriers and __syncwarp order what threads did; other calls of
+// a warp (__shfl_sync, ballots) do not. A fence orders as C++'s stand-alone fences do: what came
+// before it, before whoever sees a later store of the thread and fences itself. Other processes, so
+// other PEs, are not seen.
 //
 // Threads: those of kernels.
 #pragma once

@@ -1,5 +1,5 @@
-// Streams, events, graphs and launches: a stream is a thread that does what was added to it, in its order. The blocks of a kernel run
-// in threads of their own, as many at once as the GPU holds.
+// Streams, events, graphs and launches: a stream is a thread that does what was added to it, in its
+// order. The blocks of a kernel run in threads of their own, as many at once as the GPU holds.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/emulated_gpu/block.hpp"
+#include "tests/emulated_gpu/captures.hpp"
 #include "tests/emulated_gpu/gpu.hpp"
 
 using Work = std::function<void()>;
@@ -33,6 +34,7 @@ struct CUstream_st {
   std::uint64_t done = 0;
   bool stops = false;
   CUgraph_st* captured = nullptr;
+  weft_emulated::Capture capture;
   std::thread thread;
 
   CUstream_st() {
@@ -98,7 +100,8 @@ namespace {
 
 using Stream = std::shared_ptr<CUstream_st>;
 
-// The default stream first. Never destroyed: threads of the process may still use them when it ends.
+// The default stream first. Never destroyed: threads of the process may still use them when it
+// ends.
 struct Streams {
   std::mutex mutex;
   std::vector<Stream> all;
@@ -327,6 +330,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   enter();
+  if (!may_be_unsafe()) {
+    return note(cudaErrorStreamCaptureUnsupported);
+  }
   const Stream found = find(stream);
   if (found == nullptr) {
     return note(cudaErrorInvalidResourceHandle);
@@ -337,6 +343,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaDeviceSynchronize() {
   enter();
+  if (!may_be_unsafe()) {
+    return note(cudaErrorStreamCaptureUnsupported);
+  }
   for (const auto& [stream, number] : last_of(all_streams())) {
     stream->wait(number);
   }
@@ -417,7 +426,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return state();
 }
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int /*flags*/) {
+  if (event->stream == nullptr) {
+    return state();
+  }
+  return enqueue(stream,
+                 [awaited = event->stream, number = event->number] { awaited->wait(number); });
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (!may_be_unsafe()) {
+    return note(cudaErrorStreamCaptureUnsupported);
+  }
   if (lost) {
     return state();
   }
@@ -427,13 +447,25 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 // ---- Graphs
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   const Stream found = find(stream);
   if (found == nullptr || is_default(stream)) {
     return note(cudaErrorStreamCaptureUnsupported);
   }
   const std::lock_guard lock(found->mutex);
   found->captured = new CUgraph_st;
+  begin_capture(&found->capture, mode);
+  return state();
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const Stream found = find(stream);
+  if (found == nullptr) {
+    return note(cudaErrorInvalidResourceHandle);
+  }
+  const std::lock_guard lock(found->mutex);
+  *status =
+      found->captured != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return state();
 }
 
@@ -441,6 +473,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const Stream found = find(stream);
   const std::lock_guard lock(found->mutex);
   *graph = std::exchange(found->captured, nullptr);
+  if (!end_capture(&found->capture)) {
+    delete std::exchange(*graph, nullptr);
+    return note(cudaErrorStreamCaptureInvalidated);
+  }
   return state();
 }
 

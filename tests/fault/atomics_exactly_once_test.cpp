@@ -10,10 +10,13 @@
 namespace weft::transport::rails {
 namespace {
 
-std::uint64_t run_additions(std::uint64_t seed, std::uint64_t count, bool fetching) {
+std::uint64_t run_additions(std::uint64_t seed,
+                            std::uint64_t count,
+                            bool fetching,
+                            const RailsOptions& options = {}) {
   test::SimulatedNetwork network(seed, {.delay = 0.5, .refuse = 0.1});
   std::mt19937_64 random(seed);
-  const auto pes = test::make_rails_pes(3, 4096, {}, [&](std::uint32_t pe) {
+  const auto pes = test::make_rails_pes(3, 4096, options, [&](std::uint32_t pe) {
     RailsTransport::Rails rails;
     for (int i = 0; i < 3; ++i) {
       rails.push_back(network.make_rail("pe" + std::to_string(pe) + "nic" + std::to_string(i)));
@@ -63,6 +66,12 @@ std::uint64_t run_additions(std::uint64_t seed, std::uint64_t count, bool fetchi
 TEST(AtomicsExactlyOnce, SumIsExactWhileRailsDie) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     EXPECT_EQ(run_additions(seed, 5000, false), 5000U) << "seed " << seed;
+  }
+}
+
+TEST(AtomicsExactlyOnce, SumIsExactWhileRailsDieAndMessagesAreSigned) {
+  for (std::uint64_t seed = 21; seed <= 24; ++seed) {
+    EXPECT_EQ(run_additions(seed, 5000, false, {.secret = "of the job"}), 5000U) << "seed " << seed;
   }
 }
 

@@ -1,5 +1,5 @@
-// Streams of the bootstrap that are changed, cut and made up by chance: a reader gives frames that fit its
-// limit, or says in an Error what is wrong; it never reads beyond what has come.
+// Streams of the bootstrap that are changed, cut and made up by chance: a reader gives frames that
+// fit its limit, or says in an Error what is wrong; it never reads beyond what has come.
 #include <gtest/gtest.h>
 
 #include <random>

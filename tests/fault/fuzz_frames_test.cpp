@@ -1,5 +1,6 @@
-// Whatever one peer sends, a PE lives, its other memory stays as it is, and its other peers go on: valid
-// messages that are changed, cut, sent again, answers that nobody asked for, bytes by chance. By seed.
+// Whatever one peer sends, a PE lives, its other memory stays as it is, and its other peers go on:
+// valid messages that are changed, cut, sent again, answers that nobody asked for, bytes by chance.
+// By seed.
 //
 // FUZZ_SECONDS says for how long (5), FUZZ_SEED where to begin (1). WEFT_* names are the library's.
 #include <gtest/gtest.h>
@@ -151,7 +152,8 @@ class FrameFuzz {
     sign(message);
   }
 
-  // A message says itself whose it is; one that says it is of a PE in its senses would lose that PE (seed 2309).
+  // A message says itself whose it is; one that says it is of a PE in its senses would lose that PE
+  // (seed 2309).
   static void sign(Bytes& message) {
     BatchHeader header;
     if (message.size() < sizeof(header)) {

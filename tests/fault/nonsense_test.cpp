@@ -1,9 +1,11 @@
-// A peer that sends nonsense is lost and named; its message leaves no trace, and the others go on. Answers
-// that nobody asked for, or not any more, are dropped. docs/LIFE_OF_A_PUT.md says what is looked at.
+// A peer that sends nonsense is lost and named; its message leaves no trace, and the others go on.
+// Answers that nobody asked for, or not any more, are dropped. docs/LIFE_OF_A_PUT.md says what is
+// looked at.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include <gmock/gmock.h>
 
@@ -52,8 +54,8 @@ Nonsense update_case(const char* name,
           }};
 }
 
-const std::vector<Nonsense>& all_nonsense() {
-  static const std::vector<Nonsense> kAll{
+std::vector<Nonsense> nonsense_of_updates() {
+  return {
       update_case("three_bytes", "neither 4 nor 8 bytes", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.element_bytes = 3; }),
       update_case("no_bytes", "neither 4 nor 8 bytes", FrameKind::Force,
@@ -87,6 +89,11 @@ const std::vector<Nonsense>& all_nonsense() {
                   [](UpdateFrame& frame) { frame.count = 0xFFFF'FFFF; }),
       update_case("unknown_kind", "unknown kind of frame", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.kind = static_cast<FrameKind>(77); }),
+  };
+}
+
+std::vector<Nonsense> nonsense_of_messages() {
+  return {
       {"a_signal_twice", "does not match",
        [](MessageWriter& message) {
          message.add(with(FrameKind::Signal, [](UpdateFrame& frame) { frame.count = 2; }));
@@ -121,6 +128,14 @@ const std::vector<Nonsense>& all_nonsense() {
          }));
        }},
   };
+}
+
+const std::vector<Nonsense>& all_nonsense() {
+  static const std::vector<Nonsense> kAll = [] {
+    std::vector<Nonsense> all = nonsense_of_updates();
+    std::ranges::move(nonsense_of_messages(), std::back_inserter(all));
+    return all;
+  }();
   return kAll;
 }
 

@@ -1,5 +1,6 @@
-// Parcels of GPU commands that make no sense: the peer is lost, for kernels as for the host's calls, nothing is
-// written, and other peers go on. What a peer's NIC would write into staging, the test writes there itself.
+// Parcels of GPU commands that make no sense: the peer is lost, for kernels as for the host's
+// calls, nothing is written, and other peers go on. What a peer's NIC would write into staging, the
+// test writes there itself.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -150,8 +151,8 @@ std::vector<std::byte> one_record(const Record& record, std::size_t payload_byte
 }
 
 const std::vector<Case>& all_cases() {
-  constexpr const char* kCommand = "a GPU command that does not exist";
-  constexpr const char* kAnswer = "waits for none";
+  constexpr const char* kCommand = "an unknown GPU command";
+  constexpr const char* kAnswer = "expects none";
   static const std::vector<Case> kAll{
       {"put_behind_the_heap", kCommand,
        [] { return one_record({.kind = RecordKind::SmallPut, .dest = kHeapBytes - 7}, 8); }},

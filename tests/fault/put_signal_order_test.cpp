@@ -1,5 +1,6 @@
-// Whoever sees a signal sees its data: put_signals of every size, half of them lists of segments, through a network that reorders,
-// delays, refuses and loses rails, by seed. A failing seed is printed; keep it as a case of its own.
+// Whoever sees a signal sees its data: put_signals of every size, half of them lists of segments,
+// through a network that reorders, delays, refuses and loses rails, by seed. A failing seed is
+// printed; keep it as a case of its own.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,18 +25,22 @@ struct Scenario {
   std::uint32_t rails = 4;
   test::NetworkFaults faults;
   bool kill_rails = false;
+  bool is_signed = false;
   bool emulated =
       false;  // on the NICs of this process's node, which `loom` cuts and heals from outside
 };
 
-// PE 0 sends numbered messages into slots of PE 1; PE 1 checks every byte when a slot's signal comes,
-// poisons the slot, and frees it. A message may use a slot only after it was freed.
+// PE 0 sends numbered messages into slots of PE 1; PE 1 checks every byte when a slot's signal
+// comes, poisons the slot, and frees it. A message may use a slot only after it was freed.
 class Exchange {
  public:
   explicit Exchange(const Scenario& scenario)
       : scenario_(scenario), network_(scenario.seed, scenario.faults), random_(scenario.seed + 1) {
     RailsOptions options;
     options.stripe_bytes_min = 16U << 10U;
+    if (scenario.is_signed) {
+      options.secret = "of the job";
+    }
     pes_ = test::make_rails_pes(2, kHeapBytes, options, [&](std::uint32_t pe) {
       return scenario.emulated ? open_emulated(pe) : make_simulated(pe);
     });
@@ -106,8 +111,8 @@ class Exchange {
   }
 
   // The same bytes in ranges of all lengths: some are written, and some come in messages.
-  std::vector<Segment> segments_of(const Operation& whole) {
-    std::vector<Segment> segments;
+  std::vector<GatherSegment> segments_of(const Operation& whole) {
+    std::vector<GatherSegment> segments;
     for (std::size_t begin = 0; begin < whole.bytes;) {
       const std::size_t most = random_() % 3 == 0 ? 20'000 : 1500;
       const std::size_t bytes = std::min(whole.bytes - begin, 1 + random_() % most);
@@ -137,7 +142,7 @@ class Exchange {
                                    .word = {RegionIndex(0), HeapOffset(kSignalsAt + slot * 8)},
                                    .operand = number},
                         .counter = &counter_};
-    const std::vector<Segment> segments = segments_of(operation);
+    const std::vector<GatherSegment> segments = segments_of(operation);
     if (number % 2 == 0 && segments.size() > 1) {
       operation.segments = segments;
     }
@@ -234,11 +239,22 @@ TEST(PutSignalOrder, HoldsWithoutImmediateData) {
   }
 }
 
+TEST(PutSignalOrder, HoldsWhenMessagesAreSigned) {
+  for (std::uint64_t seed = 51; seed <= 52; ++seed) {
+    EXPECT_EQ(
+        Exchange({.seed = seed, .faults = {.delay = 0.6}, .kill_rails = true, .is_signed = true})
+            .run(message_count()),
+        0U)
+        << "seed " << seed;
+  }
+}
+
 TEST(PutSignalOrder, HoldsOnOneRail) {
   EXPECT_EQ(Exchange({.seed = 41, .rails = 1}).run(message_count()), 0U);
 }
 
-// `loom run --nics 8 --shredded 1 -- fault_tests --gtest_filter='Emulated/*'`, with LONG_RUN_MESSAGES for a long run.
+// `loom run --nics 8 --shredded 1 -- fault_tests --gtest_filter='Emulated/*'`, with
+// LONG_RUN_MESSAGES for a long run.
 class PutSignalOrderOnNics : public testing::TestWithParam<std::string> {};
 
 TEST_P(PutSignalOrderOnNics, Holds) {

@@ -1,5 +1,5 @@
-// What the counters say while rails die, return and refuse: up, warm, errors, retries and sums, through a
-// network that does so on purpose. A failing seed is printed.
+// What the counters say while rails die, return and refuse: up, warm, errors, retries and sums,
+// through a network that does so on purpose. A failing seed is printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,10 +105,12 @@ class RailCountersJob {
 };
 
 TEST(RailCounters, FollowARailThatDiesAndReturns) {
-  for (const Policy* policy : {find_policy("balanced"), find_policy("coupled"),
-                               find_policy("offset"), find_policy("aligned")}) {
-    SCOPED_TRACE(policy->name);
-    RailCountersJob job(3, {}, policy);
+  for (const Policy& policy : policies()) {
+    if (policy.name == "single") {
+      continue;  // it uses one rail of the three, which must not die here
+    }
+    SCOPED_TRACE(policy.name);
+    RailCountersJob job(3, {}, &policy);
     EXPECT_EQ(job.ups(0), (std::vector<std::uint32_t>{1, 1, 1}));
     job.network.kill(1);
     job.exchange_until([&] { return job.rail(0, 1).up == 0; });
@@ -180,7 +182,8 @@ TEST(RailCounters, CountAsRetriesWhatTheNicsQueueRefused) {
   EXPECT_GT(RailCountersJob::sum(crowded.pes[0]->counters, &RailCounters::retries), 0U);
 }
 
-// The rails of this side and those of the peers have carried the same bytes, whatever died in between.
+// The rails of this side and those of the peers have carried the same bytes, whatever died in
+// between.
 TEST(RailCounters, AgreeWithTheTableOfPeers) {
   RailCountersJob job(3, {.delay = 0.5});
   for (std::size_t i = 0; i < 60; ++i) {
@@ -198,7 +201,8 @@ TEST(RailCounters, AgreeWithTheTableOfPeers) {
     EXPECT_EQ(RailCountersJob::sum(pe->counters, &RailCounters::rx_bytes),
               RailCountersJob::sum(pe->counters, &RailCounters::rx_message_bytes) +
                   RailCountersJob::sum(pe->peer_counters, &PeerRailCounters::get_bytes));
-    // An exchange ends with its own operations; a probe or an acknowledgement may still be under way.
+    // An exchange ends with its own operations; a probe or an acknowledgement may still be under
+    // way.
     EXPECT_TRUE(test::progress_until(job.pes, [&] {
       return RailCountersJob::sum(pe->counters, &RailCounters::outstanding_bytes) == 0;
     }));

@@ -1,4 +1,5 @@
-// A NIC that has no room for a receive buffer gets it later: none is forgotten, and no rail becomes deaf.
+// A NIC that has no room for a receive buffer gets it later: none is forgotten, and no rail becomes
+// deaf.
 #include <gtest/gtest.h>
 
 #include "src/transport/faulty/faulty_rail.hpp"

@@ -1,5 +1,6 @@
-// Memory that a rail cannot register is the operation's error: the operation fails and says so, the link stays
-// up, and what waits behind it goes on. Sources that may only be read are sent all the same.
+// Memory that a rail cannot register is the operation's error: the operation fails and says so, the
+// link stays up, and what waits behind it goes on. Sources that may only be read are sent all the
+// same.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What SocketWatch finds out about TCP connections from outside, on connections of this test over loopback.
+// What SocketWatch finds out about TCP connections from outside, on connections of this test over
+// loopback.
 #include "src/fabric/socket_watch.hpp"
 
 #include <gtest/gtest.h>

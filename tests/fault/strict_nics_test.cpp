@@ -1,10 +1,12 @@
-// NICs that take less than fi_getinfo(3) says, as EFA and Slingshot do: a job starts on them, and everything
-// arrives. Each case failed before the rails tried their claims at start.
+// NICs that take less than fi_getinfo(3) says, as EFA and Slingshot do: a job starts on them, and
+// everything arrives. Each case failed before the rails tried their claims at start.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <thread>
+
+#include <gmock/gmock.h>
 
 #include "src/base/config.hpp"
 #include "src/fabric/discovery.hpp"
@@ -137,6 +139,20 @@ TEST(StrictNics, PiecesFitTheLargestWriteWhateverThePolicy) {
     EXPECT_EQ(pes.signal(), 1U);
     EXPECT_TRUE(pes.has_arrived(bytes_of(1U << 20U)));
   }
+}
+
+// As EFA without unsolicited write receive: where no receive is posted, immediate data never
+// arrives.
+TEST(StrictNics, ImmediatesThatUseReceivesAreTriedWithReceivesPosted) {
+  ::testing::internal::CaptureStderr();
+  StrictPes pes({"seed=1,no_inject=1", "seed=2,no_inject=1"}, {.immediates_use_receives = true});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("uses up a receive buffer"));
+  EXPECT_TRUE(pes.limits(0).has_immediate);
+  for (std::uint64_t i = 1; i <= 200; ++i) {  // more than a rail has receives
+    ASSERT_TRUE(pes.run(OperationKind::PutSignal, bytes_of(5000), i));
+  }
+  EXPECT_EQ(pes.signal(), 200U);
 }
 
 // On a provider that keeps its word: as if it were one that nobody has tried.

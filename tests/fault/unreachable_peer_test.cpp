@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -26,6 +27,14 @@ class UnreachablePeer : public ::testing::Test {
     rails.push_back(network.make_rail("nic1"));
     return rails;
   });
+
+  std::jthread run_peer() {
+    return std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        pes[1]->transport->progress();
+      }
+    });
+  }
 };
 
 TEST_F(UnreachablePeer, IsNamedByWarmUp) {
@@ -44,12 +53,42 @@ TEST_F(UnreachablePeer, IsNamedByWarmUp) {
 
 TEST_F(UnreachablePeer, IsNoneWhileOneRailReachesIt) {
   network.kill(3);
-  const std::jthread peer([this](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      pes[1]->transport->progress();
-    }
-  });
+  const auto peer = run_peer();
   pes[0]->transport->warm_up(kPeer, kTimeoutS);
+  EXPECT_EQ(pes[0]->transport->peer_status(Pe(1)), Status::Ok);
+}
+
+TEST_F(UnreachablePeer, IsTriedAgainUntilTheTimeout) {
+  network.kill(2);
+  network.kill(3);
+  const auto peer = run_peer();
+  const std::jthread cable([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    network.revive(3);
+  });
+  pes[0]->transport->warm_up(kPeer, 30);
+  EXPECT_EQ(pes[0]->transport->peer_status(Pe(1)), Status::Ok);
+}
+
+// Longer than WEFT_PEER_LOST_MS, after which a peer is lost while a job runs.
+TEST_F(UnreachablePeer, IsNotLostWhileTheJobStarts) {
+  network.kill(2);
+  network.kill(3);
+  const auto peer = run_peer();
+  const std::jthread cable([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(6500));
+    network.revive(2);
+  });
+  pes[0]->transport->warm_up(kPeer, 30);
+  EXPECT_EQ(pes[0]->transport->peer_status(Pe(1)), Status::Ok);
+}
+
+// A network that does not reach the peer, and does not say so.
+TEST_F(UnreachablePeer, IsNoneWhileAnotherRailNeverAnswers) {
+  network.hold_writes(3, 1);
+  const auto peer = run_peer();
+  pes[0]->transport->warm_up(kPeer, 60);
+  EXPECT_GT(network.held(), 0U) << "it went on without that answer";
   EXPECT_EQ(pes[0]->transport->peer_status(Pe(1)), Status::Ok);
 }
 

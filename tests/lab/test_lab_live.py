@@ -9,7 +9,7 @@ import traceback
 
 import pytest
 from lab_cli import Cli
-from weft_lab import counters, holder, namespaces, network, plan, state
+from weft_lab import holder, namespaces, network, plan, state
 from weft_lab.errors import ForbiddenError, UserError
 
 PROBE = """
@@ -330,4 +330,3 @@ def test_counters_table_shows_every_nic(cli):
     cli.start("--hosts", "2", "--nics", "2", "--rate", "40mbit")
     table = cli.ok("counters")
     assert table.count("40mbit") == 4 and table.count("max/mean") == 2
-    assert counters.max_over_mean([1, 3]) == 1.5

@@ -5,8 +5,9 @@ import os
 import stat
 
 import pytest
-from weft_lab import counters, holder, plan, rates, selftest, state
+from weft_lab import cli, holder, plan, rates, selftest, state
 from weft_lab.errors import UserError
+from weft_lab.max_over_mean import max_over_mean
 
 
 @pytest.mark.parametrize(
@@ -132,9 +133,15 @@ def test_a_damaged_state_file_is_named(state_directory):
 
 
 def test_max_over_mean_is_one_when_balanced_and_absent_without_traffic():
-    assert counters.max_over_mean([5, 5, 5, 5]) == 1.0
-    assert counters.max_over_mean([4, 0, 0, 0]) == 4.0
-    assert counters.max_over_mean([0, 0]) is None
+    assert max_over_mean([5, 5, 5, 5]) == 1.0
+    assert max_over_mean([4, 0, 0, 0]) == 4.0
+    assert max_over_mean([0, 0]) is None and max_over_mean([]) is None
+
+
+def test_max_over_mean_relative_to_capacities():
+    assert max_over_mean([5, 10, 10], [1, 2, 2]) == 1.0
+    assert max_over_mean([10, 10, 10], [1, 2, 2]) == pytest.approx(5 / 3)
+    assert max_over_mean([0, 0], [1, 2]) is None
 
 
 @pytest.mark.parametrize("hosts, nics, mbit", [(2, 16, 40), (2, 1, 40), (3, 3, 250), (4, 2, 900)])
@@ -146,3 +153,10 @@ def test_self_test_rounds_use_each_nic_once_and_hold_every_probe(hosts, nics, mb
     for packed in rounds:
         used = [id(nic) for probe in packed for nic in (probe.subject, *probe.partners)]
         assert len(used) == len(set(used))
+
+
+@pytest.mark.parametrize("words, name", [
+    (["up"], "default"), (["up", "--name", "a"], "a"), (["--name", "a", "up"], "a"), (["--name", "a", "nic", "down", "0", "1"], "a"),
+    (["nic", "down", "0", "1", "--name", "a"], "a"), (["--name", "a", "down", "--name", "b"], "b")])
+def test_the_labs_name_may_stand_before_or_behind_the_command(words, name):
+    assert cli.parser().parse_args(words).name == name

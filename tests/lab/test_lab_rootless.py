@@ -65,7 +65,8 @@ def test_weft_lab_works_inside_weft_lab_run(rootless):
 
 
 def test_where_namespaces_are_forbidden_up_ends_with_status_three_and_one_line(rootless):
-    # A user namespace of its own has limits of its own (namespaces(7), /proc/sys/user): here, none are left.
+    # A user namespace of its own has limits of its own (namespaces(7), /proc/sys/user): here, none
+    # are left.
     script = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
     made = subprocess.run(
         [*rootless.command[: -len(rootless.inner_command)], "unshare", "-Ur", "sh", "-c", script, "sh"]

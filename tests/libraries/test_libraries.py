@@ -12,7 +12,7 @@ from clean_run import run
 OWN_LIBRARIES = ("libfabric", "libpmix")
 
 
-@pytest.mark.parametrize("file", ["lib/libweft.so", "bin/weft-run", "bin/weft-info"])
+@pytest.mark.parametrize("file", ["lib/libweft.so", "lib/libweft_moe.so", "bin/weft-run", "bin/weft-info"])
 def test_nothing_is_linked_to_libfabric_or_libpmix(build_dir, file):
     text = subprocess.run(["readelf", "--dynamic", build_dir / file], text=True, capture_output=True, check=True).stdout
     needed = re.findall(r"NEEDED.*\[(.*)\]", text)

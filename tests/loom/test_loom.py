@@ -57,6 +57,21 @@ def test_a_weft_program_gives_the_same_on_every_persona_in_any_order(loom, bin_d
     assert re.search(r"^32768 ", ended.stdout, re.MULTILINE)
 
 
+def test_nics_that_refuse_unknown_peers_are_written_to_only_when_they_know_them(loom, bin_dir):
+    for _ in range(3):
+        ended = loom("run", "--nodes", 6, "--nics", 2, "--persona", "efa-direct", "--known-peers", 1, "--jitter-us", 500, "--",
+                     bin_dir / "signal_order", 10)
+        assert "does not reach" not in ended.stderr
+
+
+@pytest.mark.parametrize("persona", ["efa-direct", "cxi", "verbs"])
+def test_many_senders_lose_no_signal_to_a_target_that_is_stopped(loom, bin_dir, persona):
+    ended = loom("run", "--nodes", 12, "--nics", 2, "--persona", persona, "--claims-guard", 1, "--",
+                 bin_dir / "signal_flood", 1000, 200, 2)
+    assert "round 2: 22000 of 22000 signals" in ended.stdout
+    assert "does not reach" not in ended.stderr
+
+
 def test_a_cut_nic_does_not_stop_a_job_and_a_healed_one_returns(loom, start, bin_dir, tmp_path):
     job = start("--nodes", 2, "--nics", 4, "--gbits", 1, "--persona", "efa", "--timeout-ms", 100, "--job", "j", "--",
                 bin_dir / "weft-perf", "put_bw", "-b", "256K", "-e", "256K", "--duration", 3)

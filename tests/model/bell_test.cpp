@@ -1,5 +1,6 @@
-// The bells by which PEs of a node wake each other: no ring is missed. src/base/bell.cpp and word_bell.cpp restated over the
-// model's futex, which no timeout ends, so that a missed ring is a wait without end.
+// The bells by which PEs of a node wake each other: no ring is missed. src/base/bell.cpp and
+// word_bell.cpp restated over the model's futex, which no timeout ends, so that a missed ring is a
+// wait without end.
 #include "src/base/bell.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +63,8 @@ void sleep_until_news() {
   require(board.data == 5, "news came before its data");
 }
 
-// word_bell.hpp with a full fence between the store and the look at the flag, as after an atomic on x86.
+// word_bell.hpp with a full fence between the store and the look at the flag, as after an atomic on
+// x86.
 void publish_and_ring_for_word() {
   publish();
   full_fence();
@@ -121,7 +123,8 @@ TEST(ModelBell, WithoutTheFenceARingMayBeMissed) {
 
 TEST(ModelBell, WeakerOrdersAreNoticed) {
   model::expect_noticed(program(publish_and_ring, sleep_until_news, 1), {});
-  // After a full fence on both sides nothing else is needed; without it the two order `rings`, see `word-bell`.
+  // After a full fence on both sides nothing else is needed; without it the two order `rings`, see
+  // `word-bell`.
   model::expect_noticed(
       program(publish_and_ring_for_word, sleep_until_word, 1),
       {"bell_test.cpp publish_and_ring_for_word: update acquire of flag -> relaxed",

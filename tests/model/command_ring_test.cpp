@@ -1,5 +1,6 @@
-// The ring of commands between a GPU and its proxy, and the inbox, with the orders of both of their sides. The GPU's are
-// those of weft/device/ring_memory.cuh, which only a GPU's compiler reads: GpuOrders (ring_memories.hpp) restates them.
+// The ring of commands between a GPU and its proxy, and the inbox, with the orders of both of their
+// sides. The GPU's are those of weft/device/ring_memory.cuh, which only a GPU's compiler reads:
+// GpuOrders (ring_memories.hpp) restates them.
 #include <weft/device/inbox.hpp>
 
 #include <gtest/gtest.h>
@@ -59,7 +60,8 @@ Program with_threads(std::vector<std::function<void()>> threads) {
                      {&board, sizeof(board), ""}}};
 }
 
-// Posts `count` commands whose payload is `number`; `before_publish` is the fence of a side whose slots need one.
+// Posts `count` commands whose payload is `number`; `before_publish` is the fence of a side whose
+// slots need one.
 template <typename Memory>
 void post(std::uint64_t count, void (*before_publish)(), bool wants_reply = false) {
   device::RingProducer<Memory> producer(view());
@@ -149,7 +151,8 @@ TEST(ModelCommandRing, AGpuReadsTheReplyOfItsOwnCommand) {
 }
 
 TEST(ModelCommandRing, WeakerOrdersOfSlotsAndOfTheEndAreNoticed) {
-  // The producer that looks at `completed` is the only one: nobody else has to see what it saw, or to take turns.
+  // The producer that looks at `completed` is the only one: nobody else has to see what it saw, or
+  // to take turns.
   model::expect_noticed(with_threads({[] {
                                         post<TwoHostWords>(1, nothing_more);
                                         wait_until_complete(0);
@@ -173,7 +176,8 @@ TEST(ModelCommandRing, WeakerOrdersOfRoomAreNoticed) {
 }
 
 TEST(ModelCommandRing, WeakerOrdersOfRepliesAreNoticed) {
-  // Whoever has read a command's reply knows that its slot is free: the numbers of progress tell nothing more.
+  // Whoever has read a command's reply knows that its slot is free: the numbers of progress tell
+  // nothing more.
   model::expect_noticed(with_threads({[] { post<TwoGpuWords>(2, fence_release, true); },
                                       [] { take<TwoHostWords>(2, true); }}),
                         {"ring_memory.hpp store_far: store release of consumed -> relaxed",
@@ -211,8 +215,9 @@ TEST(ModelInbox, CompetingThreadsApplyAnEntryOnce) {
       {[] { post<TwoHostWords>(1, nothing_more); }, [] { apply_inbox(); }, [] { apply_inbox(); }}));
 }
 
-// ---- Two threads of the GPU that apply together, as lanes of a warp. A shuffle or a ballot orders no memory (CUDA C++
-// Programming Guide, "Warp Shuffle Functions", "Warp Vote Functions"); __syncwarp does.
+// ---- Two threads of the GPU that apply together, as lanes of a warp. A shuffle or a ballot orders
+// no memory (CUDA C++ Programming Guide, "Warp Shuffle Functions", "Warp Vote Functions");
+// __syncwarp does.
 
 constexpr std::uint64_t kLanes = 2;
 

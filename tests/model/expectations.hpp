@@ -11,7 +11,8 @@
 
 namespace weft::model {
 
-// Nothing that must not happen can happen, in any order and with any value that the memory may return.
+// Nothing that must not happen can happen, in any order and with any value that the memory may
+// return.
 inline void expect_no_violation(const Program& program) {
   const Outcome outcome = explore(program);
   EXPECT_EQ(outcome.violation, "");
@@ -24,7 +25,8 @@ inline void expect_violation(const Program& program) {
   EXPECT_NE(explore(program).violation, "");
 }
 
-// Each order of the code that could be weaker has to be as strong as it is, but for those listed, each with a reason.
+// Each order of the code that could be weaker has to be as strong as it is, but for those listed,
+// each with a reason.
 inline void expect_noticed(const Program& program, std::vector<std::string> unneeded) {
   std::vector<std::string> unnoticed = unnoticed_weakenings(program);
   std::ranges::sort(unnoticed);

@@ -1,9 +1,11 @@
-// Runs a few threads of a program in every order of their atomic accesses, and with every value that a weak memory may
-// return to each (tests/model/memory.hpp), and says whether something that must not happen can happen: a false
-// require(), plain accesses that race, or threads of which none can ever go on.
+// Runs a few threads of a program in every order of their atomic accesses, and with every value
+// that a weak memory may return to each (tests/model/memory.hpp), and says whether something that
+// must not happen can happen: a false require(), plain accesses that race, or threads of which none
+// can ever go on.
 //
-// Each execution starts from the beginning and follows a list of choices; what is reached a second time is not followed
-// again. Threads are fibers of the calling thread; they are abandoned at any access, so they own no memory.
+// Each execution starts from the beginning and follows a list of choices; what is reached a second
+// time is not followed again. Threads are fibers of the calling thread; they are abandoned at any
+// access, so they own no memory.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +55,8 @@ struct Outcome {
 
 Outcome explore(const Program& program, const std::optional<Weakening>& weakening = {});
 
-// Explores the program once for each weaker order that its code could have. Returns those that go unnoticed.
+// Explores the program once for each weaker order that its code could have. Returns those that go
+// unnoticed.
 std::vector<std::string> unnoticed_weakenings(const Program& program);
 
 }  // namespace weft::model

@@ -1,6 +1,6 @@
-// A fence over several rings: what a thread has posted, and another thread knows of, the proxy takes before what that one
-// posts after its fence. Two blocks with a ring each; remote.cuh `await_other_rings` and engine.cpp `has_taken_awaited`
-// restated over the rings' own code.
+// A fence over several rings: what a thread has posted, and another thread knows of, the proxy
+// takes before what that one posts after its fence. Two blocks with a ring each; remote.cuh
+// `await_other_rings` and engine.cpp `has_taken_awaited` restated over the rings' own code.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -81,7 +81,8 @@ void wait_for_meeting() {
   await([] { return AtomicRef(board.met).load(std::memory_order_acquire) == 1; });
 }
 
-// Takes the command of each ring; the order is free, but for what a command awaits. Returns the ring that was first.
+// Takes the command of each ring; the order is free, but for what a command awaits. Returns the
+// ring that was first.
 int take_both() {
   bool taken[2] = {false, false};  // NOLINT(modernize-avoid-c-arrays)
   int first = -1;

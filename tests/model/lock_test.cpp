@@ -1,5 +1,6 @@
-// OpenSHMEM's queue lock between PEs of one node: src/shmem/lock.cpp restated over the same words and the project's atomics,
-// as its calls need a job. Two or three PEs change a counter by plain stores while they hold it.
+// OpenSHMEM's queue lock between PEs of one node: src/shmem/lock.cpp restated over the same words
+// and the project's atomics, as its calls need a job. Two or three PEs change a counter by plain
+// stores while they hold it.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -98,8 +99,8 @@ TEST(ModelLock, APeThatOnlyTriesExcludesTheOther) {
 }
 
 TEST(ModelLock, WeakerOrdersAreNoticed) {
-  // No two words are compared, so a total order of all updates is not needed. Each store, and the fence, precede an update that
-  // releases; quiet needs its fence for puts to other PEs.
+  // No two words are compared, so a total order of all updates is not needed. Each store, and the
+  // fence, precede an update that releases; quiet needs its fence for puts to other PEs.
   model::expect_noticed(program({[] { count(1, 2); }, [] { count(2, 1); }}, 3),
                         {"atomic_update.hpp apply_atomic: update seq_cst -> acq_rel",
                          "atomic_update.hpp apply_atomic: update seq_cst of own -> acq_rel",

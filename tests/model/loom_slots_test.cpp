@@ -1,5 +1,6 @@
-// A slot of Loom's segment that changes its owner. Restates loom/src/slots.hpp `claim_slot`, `open_slot` and
-// `close_slot`, which use std::atomic: the new owner's generation is newer than the one under which the old was known.
+// A slot of Loom's segment that changes its owner. Restates loom/src/slots.hpp `claim_slot`,
+// `open_slot` and `close_slot`, which use std::atomic: the new owner's generation is newer than the
+// one under which the old was known.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Puts, gets and bells in memory that PEs map: what a call without an order of its own may still rely on.
+// Puts, gets and bells in memory that PEs map: what a call without an order of its own may still
+// rely on.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -72,7 +73,8 @@ TEST(ModelMapped, WithoutTheFenceOfAGetItWouldNot) {
 }
 
 TEST(ModelMapped, WeakerOrdersOfAGetAreNoticed) {
-  // What the target does depends on the p, so here only the release half matters. Which half a CPU needs differs.
+  // What the target does depends on the p, so here only the release half matters. Which half a CPU
+  // needs differs.
   model::expect_noticed(program(get_then_p, change_pair),
                         {"copy.hpp fetch_bytes: fence acq_rel -> release"});
 }
@@ -136,7 +138,8 @@ TEST(ModelMapped, TheSumOfTwoSignalsCoversTheDataOfBoth) {
                         {"atomic_update.hpp apply_atomic: update seq_cst of flag -> acq_rel"});
 }
 
-// quiet, then a load: of two PEs that do it with each other's word at least one sees the other (Dekker).
+// quiet, then a load: of two PEs that do it with each other's word at least one sees the other
+// (Dekker).
 TEST(ModelMapped, OfTwoThatPutQuietAndGetOneSeesTheOther) {
   static std::uint64_t seen[2];  // NOLINT(modernize-avoid-c-arrays)
   const auto side = [](int me, std::uint64_t* mine, std::uint64_t* other) {

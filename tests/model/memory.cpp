@@ -23,8 +23,8 @@ bool is_consistent(std::memory_order order) {
   return order == std::memory_order_seq_cst;
 }
 
-// What memory holds when the first thread accesses it. Values are at most eight bytes; the rest of the word is another
-// location's.
+// What memory holds when the first thread accesses it. Values are at most eight bytes; the rest of
+// the word is another location's.
 std::uint64_t value_at(const void* address) {
   std::uint64_t value = 0;
   const std::size_t bytes = kWordBytes - number_of(address) % kWordBytes;

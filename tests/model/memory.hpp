@@ -1,10 +1,12 @@
-// A memory as C++ defines it, weaker than any CPU's: for each location the list of all values that were ever written, in
-// their modification order, and for each thread how far in each list it has seen. A load may return any value from there
-// on; acquire takes over what the writer had seen at its release. Sequentially consistent accesses and fences share one
-// more such view. This is the view-based form of RC11 (Kang and others 2017, Lahav and others 2017).
+// A memory as C++ defines it, weaker than any CPU's: for each location the list of all values that
+// were ever written, in their modification order, and for each thread how far in each list it has
+// seen. A load may return any value from there on; acquire takes over what the writer had seen at
+// its release. Sequentially consistent accesses and fences share one more such view. This is the
+// view-based form of RC11 (Kang and others 2017, Lahav and others 2017).
 //
-// What it does not have: a load never returns a value whose write depends on nothing and comes later in the execution
-// (load buffering). C++ and ARM permit that for relaxed accesses without a dependency.
+// What it does not have: a load never returns a value whose write depends on nothing and comes
+// later in the execution (load buffering). C++ and ARM permit that for relaxed accesses without a
+// dependency.
 //
 // One object an execution. The choices that the model leaves open are the caller's: see `Choose`.
 #pragma once

@@ -1,5 +1,5 @@
-// The ring through which the PEs of a node send each other commands, and the slots in which they answer: every order of
-// their accesses, and every value that a weak memory may return.
+// The ring through which the PEs of a node send each other commands, and the slots in which they
+// answer: every order of their accesses, and every value that a weak memory may return.
 #include "src/transport/cma/mpsc_ring.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// The calls of a team on one node: what a member publishes is there when its mates read it, nothing that a mate still reads is
-// overwritten, and what they read in place is theirs until all have said that they are done.
+// The calls of a team on one node: what a member publishes is there when its mates read it, nothing
+// that a mate still reads is overwritten, and what they read in place is theirs until all have said
+// that they are done.
 #include "src/collectives/node_calls.hpp"
 
 #include <gtest/gtest.h>
@@ -30,6 +31,8 @@ using model::Program;
 using model::require;
 
 constexpr std::uint32_t kMembers = 2;
+// The calls before those of a program: its second one passes 32 bits.
+constexpr std::uint64_t kStart = (std::uint64_t{1} << 32U) - 2;
 
 std::vector<TeamControl> controls(kMembers);
 std::uint64_t sources[kMembers];  // NOLINT(modernize-avoid-c-arrays): what mates read in place
@@ -55,12 +58,12 @@ void prepare() {
   for (std::uint32_t me = 0; me < kMembers; ++me) {
     TeamControl& control = controls[me];
     for (Publication& publication : control.published) {
-      publication.position = 0;
+      publication.position = kStart;
       reinterpret_cast<std::uint64_t&>(publication.data) = 0;
     }
-    control.done.value = 0;
+    control.done.value = kStart;
     sources[me] = 0;
-    member(me).calls.start(0);
+    member(me).calls.start(kStart);
   }
 }
 
@@ -98,7 +101,8 @@ void broadcast(std::uint32_t me, std::uint64_t call) {
           "data of another call");
 }
 
-// on_node.cpp `finish_reading`: long data is read where it lies, and changes when the call has ended.
+// on_node.cpp `finish_reading`: long data is read where it lies, and changes when the call has
+// ended.
 void exchange_in_place(std::uint32_t me, std::uint64_t call) {
   NodeCalls& calls = member(me).calls;
   sources[me] = expected_of(me, call);

@@ -1,5 +1,6 @@
-// What a compiler calls before each plain access in code that it instruments for ThreadSanitizer. The model tests are
-// compiled that way and linked without that sanitizer's library: these functions tell the model instead.
+// What a compiler calls before each plain access in code that it instruments for ThreadSanitizer.
+// The model tests are compiled that way and linked without that sanitizer's library: these
+// functions tell the model instead.
 #include <cstddef>
 
 #include "tests/model/access.hpp"

@@ -1,4 +1,5 @@
-// How a ring's words are accessed in model tests: as the proxy does (HostMemory), and as the GPU does.
+// How a ring's words are accessed in model tests: as the proxy does (HostMemory), and as the GPU
+// does.
 #pragma once
 
 #include <weft/device/ring.hpp>
@@ -22,7 +23,8 @@ struct GpuOrders : HostMemory {
 
   static Word load_near(const Word* word) { return load_relaxed(word); }
 
-  // One load of 16 bytes: both words are from the same moment, which a second load after the first one includes.
+  // One load of 16 bytes: both words are from the same moment, which a second load after the first
+  // one includes.
   static void load_far_pair(const Word* pair, Word& first, Word& second) {
     second = load_relaxed(pair + 1);
     model::fence(std::memory_order_acquire, model::Site::current());
@@ -47,8 +49,8 @@ struct GpuOrders : HostMemory {
   }
 };
 
-// Two of a slot's eight words: all are stored and loaded alike, and each more word doubles what is explored. The test
-// AGpusRelaxedSlotIsWholeForTheProxy (command_ring_test.cpp) has all eight.
+// Two of a slot's eight words: all are stored and loaded alike, and each more word doubles what is
+// explored. The test AGpusRelaxedSlotIsWholeForTheProxy (command_ring_test.cpp) has all eight.
 template <typename Memory>
 struct TwoWords : Memory {
   using Word = std::uint64_t;

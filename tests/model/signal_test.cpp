@@ -1,6 +1,7 @@
-// A put_signal whose pieces come over two rails: whichever thread takes a completion from a NIC, and in whatever order,
-// the signal word changes after all data. The count is the receiver's own; the lock and the NICs are restated:
-// RailsTransport::advance (src/transport/rails/rails_transport.cpp) polls a NIC and calls Receiver::on_immediate and
+// A put_signal whose pieces come over two rails: whichever thread takes a completion from a NIC,
+// and in whatever order, the signal word changes after all data. The count is the receiver's own;
+// the lock and the NICs are restated: RailsTransport::advance
+// (src/transport/rails/rails_transport.cpp) polls a NIC and calls Receiver::on_immediate and
 // handle_signal under one lock, and Receiver::update applies the atomic.
 #include <gtest/gtest.h>
 
@@ -41,7 +42,8 @@ void signal_if(bool is_complete) {
   }
 }
 
-// One thread that makes progress: it takes what one rail has; the first to come also takes the signal's message.
+// One thread that makes progress: it takes what one rail has; the first to come also takes the
+// signal's message.
 void progress(std::uint32_t rail) {
   await([&] { return AtomicRef(target.arrived[rail]).load(std::memory_order_acquire) != 0; });
   await([] { return AtomicRef(target.lock).exchange(1, std::memory_order_acquire) == 0; });
@@ -79,7 +81,8 @@ TEST(ModelSignal, ASignalIsSeenAfterAllPiecesOfBothRails) {
 }
 
 TEST(ModelSignal, WeakerOrdersAreNoticed) {
-  // Here the thread that polls a queue is the one that filled it, and acq_rel is as good as seq_cst.
+  // Here the thread that polls a queue is the one that filled it, and acq_rel is as good as
+  // seq_cst.
   model::expect_noticed(program(), {"signal_test.cpp nic: store release of queue -> relaxed",
                                     "signal_test.cpp progress: load acquire of queue -> relaxed",
                                     "atomic_update.hpp apply_atomic: update seq_cst -> acq_rel"});

@@ -1,5 +1,5 @@
-// Memory for local use, as EFA and verbs want it registered (FI_MR_LOCAL): loopback's provider does not
-// want it, so the rail is told to do as if.
+// Memory for local use, as EFA and verbs want it registered (FI_MR_LOCAL): loopback's provider does
+// not want it, so the rail is told to do as if.
 #include <gtest/gtest.h>
 
 #include <algorithm>

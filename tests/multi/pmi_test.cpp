@@ -1,4 +1,5 @@
-// Jobs that a launcher with PMI-1 started: processes with PMI_FD, and a small launcher's end of it in this one.
+// Jobs that a launcher with PMI-1 started: processes with PMI_FD, and a small launcher's end of it
+// in this one.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -73,6 +73,11 @@ TEST(Globals, AreRefusedWithAHintWhereTheyAreNotAskedFor) {
   EXPECT_THAT(outcome.text, HasSubstr("WEFT_SYMMETRIC_GLOBALS=yes"));
 }
 
+TEST(Signals, ThatAProgramWaitsForAreTakenByItsOwnThreads) {
+  expect_success(launch(2, "signals"), "signals ok\n");
+  expect_success(launch(3, "signals", kRails), "signals ok\n");
+}
+
 TEST(Init, WorksAgainAfterFinalize) {
   for (const std::string where : {"", kRails}) {
     const Outcome outcome = launch(3, "again 20", where);
@@ -163,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "WEFT_CHECK_LEVEL=2"},
         BadInput{"in_no_block", "lies in no block", "WEFT_CHECK_LEVEL=2"},
         BadInput{"misaligned", "is not aligned to 8 bytes"},
-        BadInput{"no_such_comparison", "there is no comparison 7"},
+        BadInput{"no_such_comparison", "invalid comparison 7"},
         BadInput{"stride_zero", "they must be at least 1"},
         BadInput{"null_source", "-1: weft_put: the local address is null, for 4 bytes",
                  "WEFT_CHECK_LEVEL=2"},
@@ -188,6 +193,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "same on all PEs"},
         BadInput{"too_large", "-4: weft_malloc: 1 TiB do not fit into the heap of 8 MiB"}),
     [](const auto& test) { return test.param.name; });
+
+TEST(Null, IsRefusedWhereverTheInterfaceWantsAnAddress) {
+  constexpr const char* kOk = "nulls: each was refused\n";
+  expect_success(launch(1, "nulls"), kOk);
+  expect_success(launch(2, "nulls"), kOk);
+  expect_success(launch(2, "nulls", "WEFT_CHECK_LEVEL=2"), kOk);
+  expect_success(launch(2, "nulls", kRails), kOk);
+}
 
 // PE 1 kills itself in the case; the job ends, in bounded time, and says whom it lost.
 void expect_that_pe_1_is_missed(const std::string& name, const std::string& environment = "") {
@@ -228,6 +241,35 @@ TEST(Init, SaysInOneLineWhatIsWrongWithTheNetwork) {
   EXPECT_THAT(launch(2, "api_tour", rails + "WEFT_NICS=eth99").text, HasSubstr("eth99"));
   EXPECT_THAT(launch(2, "api_tour", rails + "WEFT_PROVIDER=carrier-pigeon").text,
               HasSubstr("carrier-pigeon"));
+}
+
+TEST(Init, NamesTheVariableOfLibfabricThatHidesAllNics) {
+  const Outcome outcome = launch(2, "api_tour", "WEFT_NODE_SIZE=1 FI_PROVIDER=carrier-pigeon");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.text,
+              ::testing::AllOf(HasSubstr("FI_PROVIDER=carrier-pigeon of the environment"),
+                               HasSubstr("unset it"), HasSubstr("offers none")));
+}
+
+// A job of one node needs no NIC, so that it goes on.
+TEST(Init, SaysInOneLineWhatIsWrongWithTheNetworkAlsoInAJobOfOneNode) {
+  for (const std::string setting :
+       {"WEFT_NICS=eth99", "WEFT_PROVIDER=carrier-pigeon", "WEFT_LIBFABRIC=/no/such/file"}) {
+    const Outcome outcome = launch(2, "windows", setting);
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr(setting.substr(setting.find('=') + 1)));
+    EXPECT_THAT(outcome.text, HasSubstr("this job has one node and needs no NIC, so it goes on"));
+    EXPECT_EQ(std::ranges::count(outcome.text, '\n'), 2) << outcome.text;
+  }
+}
+
+TEST(Init, SaysThatTheRangeOfPortsIsTooSmall) {
+  const Outcome outcome = launch(3, "windows",
+                                 "WEFT_NODE_SIZE=1 WEFT_PROVIDER=tcp WEFT_NICS=127.0.0.1 "
+                                 "FI_TCP_PORT_LOW_RANGE=45123 FI_TCP_PORT_HIGH_RANGE=45123");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.text, HasSubstr("no port is free from FI_TCP_PORT_LOW_RANGE=45123 to "
+                                      "FI_TCP_PORT_HIGH_RANGE=45123: each rail of each PE"));
 }
 
 TEST(TwoJobs, RunBesideEachOtherOnTheSameRails) {

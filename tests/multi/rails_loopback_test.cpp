@@ -1,6 +1,6 @@
 // PEs as threads that pretend to be on nodes of their own, over four loopback addresses as rails:
-// everything between nodes, through the real providers, without a NIC. And over emulated NICs where the suite runs
-// on some (loom run -- multi_tests).
+// everything between nodes, through the real providers, without a NIC. And over emulated NICs where
+// the suite runs on some (loom run -- multi_tests).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-/* Prints the name of the library on PE 0: a little of everything in shmem.h, with any number of PEs. */
+/* Prints the name of the library on PE 0: a little of everything in shmem.h, with any number of
+   PEs. */
 #include <weft/weft.h>
 
 #include <shmem.h>
@@ -101,6 +102,16 @@ static void do_wrong(int* di, int n) {
   }
   assert(shmem_long_broadcast(SHMEM_TEAM_WORLD, sides, sides + 1, 1, -1) != 0);
   assert(shmem_team_split_strided(SHMEM_TEAM_INVALID, 0, 1, 1, NULL, 0, &team) != 0);
+#endif
+#ifdef TOO_LARGE
+  void* block = shmem_malloc((size_t)1 << 40);
+  assert(block == NULL && shmem_calloc((size_t)1 << 40, 8) == NULL);
+  block = shmem_malloc(64);
+  assert(block != NULL && shmem_realloc(block, (size_t)1 << 40) == NULL);
+#endif
+#ifdef WRONG_SET
+  static long sync[SHMEM_BARRIER_SYNC_SIZE];
+  shmem_barrier(0, 0, 1, sync);  // also on PE 1, which is not in the set
 #endif
 #ifdef WRONG_PE
   shmem_p(di, 1, n);

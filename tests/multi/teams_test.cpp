@@ -1,6 +1,6 @@
-// Teams and every collective with PEs as threads: on one node, between nodes of one and of two PEs, and
-// where nodes have different sizes. Each call is checked against what its definition says, back to
-// back and with slow PEs, in sizes on both sides of every change of algorithm.
+// Teams and every collective with PEs as threads: on one node, between nodes of one and of two PEs,
+// and where nodes have different sizes. Each call is checked against what its definition says, back
+// to back and with slow PEs, in sizes on both sides of every change of algorithm.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -276,7 +276,8 @@ TEST_P(Teams, AnyPesInAnyOrderBecomeATeamByAnIdWhileOthersDoOtherThings) {
     Collectives& all = runtime.collectives();
     const std::uint32_t n = runtime.pe_count();
     const std::uint32_t me = runtime.pe().value;
-    // Of all PEs from `first` on, the highest first; PE `first` makes the id. So PEs come at different times.
+    // Of all PEs from `first` on, the highest first; PE `first` makes the id. So PEs come at
+    // different times.
     for (std::uint32_t first = 0; first <= me; ++first) {
       if (me == first) {
         static_cast<void>(all.make_id());  // one that nobody uses

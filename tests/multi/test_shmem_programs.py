@@ -71,7 +71,8 @@ def test_a_symmetric_size_that_is_none_is_refused_by_name(build, bin_dir):
     assert run(bin_dir / "weft-run", "-n", 1, "--env", "SHMEM_SYMMETRIC_SIZE=1.5M", "--", tour).returncode == 0
     done = run(bin_dir / "weft-run", "-n", 1, "--env", "SHMEM_SYMMETRIC_SIZE=plenty", "--", tour)
     assert done.returncode == 1
-    assert "shmem_init_thread: SHMEM_SYMMETRIC_SIZE=plenty: not a size; write for example 512M or 1.5G" in done.stderr
+    assert "shmem_init_thread: SHMEM_SYMMETRIC_SIZE=plenty: 'plenty' is not a size; write for example" in done.stderr
+    assert done.stderr.count("is not a size") == 1
 
 
 def test_a_program_that_only_returns_is_finalized(build, bin_dir):
@@ -81,10 +82,65 @@ def test_a_program_that_only_returns_is_finalized(build, bin_dir):
 @pytest.mark.parametrize("mistake, sentence", [
     ("-DWRONG_ADDRESS", "shmem_int_p: address 0x"),
     ("-DWRONG_ADDRESS", "use memory from shmem_malloc, or a global or static variable\n"),
+    ("-DWRONG_SET", "shmem_barrier: the active set (start 0, log stride 0, size 1) does not hold PE 1, which calls it; only the PEs of"),
     ("-DWRONG_COLLECTIVE", " shmem_broadcast64: address 0x"), ("-DWRONG_PE", "shmem_int_p: there is no PE 2; PEs are 0 to 1")])
 def test_a_mistake_is_named_as_the_user_called_it(build, bin_dir, mistake, sentence):
     done = run(bin_dir / "oshrun", "-np", 2, build("wrong", mistake))
     assert done.returncode == 1 and sentence in done.stderr and "weft_" not in done.stderr
+
+
+@pytest.mark.parametrize("variable, named", [("SHMEM_SYMMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"), ("WEFT_HEAP_SIZE", "WEFT_HEAP_SIZE")])
+def test_an_allocation_that_does_not_fit_says_once_what_to_raise(build, bin_dir, variable, named):
+    done = run(bin_dir / "weft-run", "-n", 2, "--env", f"{variable}=4M", "--", build("large", "-DTOO_LARGE"))
+    assert done.returncode == 0, done.stderr
+    for pe in (0, 1):
+        (line,) = [line for line in done.stderr.splitlines() if f"PE {pe}:" in line]
+        assert "shmem_malloc: 1 TiB do not fit into the heap of 4 MiB" in line and f"raise {named};" in line
+        assert line.endswith("which is printed only once")
+
+
+def test_a_program_with_address_sanitizer_shares_its_globals(build, bin_dir):
+    program = shutil.which("gcc") and subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True)
+    if not program or "/" not in program.stdout:
+        pytest.skip("this compiler has no AddressSanitizer")
+    for pes in (1, 2):
+        done = run(bin_dir / "oshrun", "-np", pes, build("sanitized", "-g", "-fsanitize=address"))
+        assert (done.returncode, done.stdout) == (0, "Weft 0.1\n"), done.stderr
+
+
+STRANGER = """
+#include <stdio.h>
+const char* other(void);
+int main(void) { return puts(other()) < 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    """A program that asks for another OpenSHMEM's library, and is no PE of a job."""
+    folder = tmp_path_factory.mktemp("stranger")
+    (folder / "other.c").write_text('const char* other(void) { return "PE 0 of 1"; }')
+    (folder / "main.c").write_text(STRANGER)
+    for words in (["-shared", "-fPIC", "other.c", "-Wl,-soname,liboshmem.so.40", "-o", "liboshmem.so.40"],
+                  ["main.c", "./liboshmem.so.40", f"-Wl,-rpath,{folder}", "-o", "stranger"]):
+        subprocess.run(["cc", *words], cwd=folder, check=True, timeout=60)
+    return folder / "stranger"
+
+
+@pytest.mark.parametrize("launcher", ["weft-run", "oshrun"])
+def test_a_program_of_another_openshmem_gets_one_warning(stranger, bin_dir, launcher):
+    done = run(bin_dir / launcher, "-n", 3, "--", stranger)
+    assert (done.returncode, done.stdout) == (0, 3 * "PE 0 of 1\n")
+    assert done.stderr.startswith(f"weft-run: none of the 3 PEs of {stranger} joined the job: it asks for liboshmem.so, which is not")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_command_that_is_no_program_of_openshmem_is_suspect_under_oshrun_alone(bin_dir):
+    assert run(bin_dir / "weft-run", "-n", 2, "--", "true").stderr == ""
+    assert "none of the 2 PEs of true joined the job: it was built with another" in run(bin_dir / "oshrun", "-np", 2, "true").stderr
+    assert run(bin_dir / "oshrun", "-np", 1, "true").stderr == ""
+    failed = run(bin_dir / "oshrun", "-np", 2, "/no/such/program")
+    assert "none of" not in failed.stderr and failed.returncode == 127
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +158,8 @@ def test_one_pe_ends_the_job_with_its_status(end, bin_dir, others, status, nodes
     node_options = ["--node-size", 2, "--env", "WEFT_PROVIDER=tcp"] if nodes == 2 else []
     done = run(bin_dir / "weft-run", "-n", 2 * nodes, *node_options, "--", end, status, others)
     assert (done.returncode, done.stdout) == (status, "written before the end")
-    assert "lost" not in done.stderr and "weft-run:" not in done.stderr
-    assert (f"weft_global_exit({status})" in done.stderr) == (status != 0)
+    assert "lost" not in done.stderr and "weft-run:" not in done.stderr and "error" not in done.stderr
+    assert (f"shmem_global_exit({status}): this PE ends the job" in done.stderr) == (status != 0)
 
 
 def test_one_pe_ends_the_job_under_mpirun(end):

@@ -88,11 +88,19 @@ def rows_of(output):
     return [json.loads(line) for line in output.splitlines()]
 
 
-def test_every_benchmark_of_the_host_is_run_here(bin_dir):
+def names_in_help(bin_dir):
     help_text = subprocess.run([bin_dir / "weft-perf", "--help"], capture_output=True, text=True, check=True).stdout
     _, _, listed = help_text.partition("Subcommands:\n")
-    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
-    assert set(SUBCOMMANDS) == names - {"device", "stream"}
+    return {line.split()[0] for line in listed.splitlines() if line.strip()}
+
+
+def test_every_benchmark_of_the_host_is_run_here(bin_dir):
+    assert set(SUBCOMMANDS) == names_in_help(bin_dir) - {"device", "stream"}
+
+
+def test_every_benchmark_is_in_the_readme(bin_dir, project):
+    text = (project / "tools" / "perf" / "README.md").read_text(encoding="utf-8")
+    assert {name for name in names_in_help(bin_dir) if f"`{name}`" not in text} == set()
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -290,7 +298,8 @@ def test_moments_are_looked_at_where_the_run_is_long_or_when_asked(perf):
     none = rows_of(perf(*words, "--duration", "0.6", "--interval-ms", "0", place="rails").stdout)[-1]
     assert long["interval_ms"] >= 10 and long["look_us"] > 0 and asked["interval_ms"] >= 5
     assert none["max_over_mean_per_interval"] is None
-    # Loopback addresses are one device: the kernel's counters say nothing of the rails, by time or by step.
+    # Loopback addresses are one device: the kernel's counters say nothing of the rails, by time or
+    # by step.
     for moments in (long, long["per_step"]):
         assert moments["kernel"]["pe"]["rx"] == {"mean": None, "worst": None, "intervals": 0}
         assert set(moments["library"]) == set(moments["kernel"]) == {"pe", "node"}
@@ -305,7 +314,8 @@ def steps_of(perf, *words):
 
 
 def test_nics_that_take_turns_are_even_over_the_run_and_uneven_in_each_step(perf):
-    # Two rails; in each step one message to the only peer, which coupled gives to one rail after the other.
+    # Two rails; in each step one message to the only peer, which coupled gives to one rail after
+    # the other.
     words = ["alltoall_latency", "-b", "32M", "-e", "32M", "-n", "12", "--window", "1"]
     coupled, balance = steps_of(perf, *words, "--policy", "coupled")
     for direction in ("tx", "rx"):
@@ -313,7 +323,8 @@ def test_nics_that_take_turns_are_even_over_the_run_and_uneven_in_each_step(perf
         assert coupled[direction]["intervals"] > 0
         assert coupled[direction]["mean"] > 1.9 and coupled[direction]["worst"] <= 2
     balanced, _ = steps_of(perf, *words, "--policy", "balanced")
-    # 2 would be one rail a step. The rails of loopback have no rate of their own: on a busy machine they differ.
+    # 2 would be one rail a step. The rails of loopback have no rate of their own: on a busy machine
+    # they differ.
     assert balanced["tx"]["mean"] < 1.5 and balanced["rx"]["mean"] < 1.5
 
 
@@ -352,7 +363,7 @@ def test_a_policy_that_does_not_exist_ends_with_the_librarys_words(perf):
 def test_a_mistake_on_the_command_line_needs_no_job(bin_dir):
     done = subprocess.run([bin_dir / "weft-perf", "put_bw", "-b", "x"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
-    assert "'x' is no size" in done.stderr
+    assert "'x' is not a size" in done.stderr
 
 
 def test_a_file_that_cannot_be_written_is_named(perf):

@@ -1,4 +1,5 @@
-// Jobs of processes that torchrun would have started: nobody but the PEs themselves ends the others.
+// Jobs of processes that torchrun would have started: nobody but the PEs themselves ends the
+// others.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// What wakes a PE that sleeps in a wait or a barrier, and what does not, between processes of one node.
+// What wakes a PE that sleeps in a wait or a barrier, and what does not, between processes of one
+// node.
 #include <gtest/gtest.h>
 
 #include "tests/multi/launch.hpp"

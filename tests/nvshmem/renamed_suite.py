@@ -9,17 +9,23 @@ import argparse
 import dataclasses
 import pathlib
 import re
+import sys
 
 import suite_calls
 
 SUITE = pathlib.Path(__file__).resolve().parents[1] / "openshmem"
-TYPED = "generated/typed_c99.c"
+sys.path.append(str(SUITE))
+
+import typed_tests  # noqa: E402: the path above comes first
+
+TYPED = "typed_c99.c"
 FILES = ("setup_test.c", "memory_test.c", "teams_test.c", "rma_test.c", "signal_test.c", "collectives_test.c", "ordering_test.c",
          "wait_test.c", TYPED)
 NAME = re.compile(r"\bp?(shmemx?|SHMEM)_\w+")
 # Of the same name, but another function in NVSHMEM.
 OTHERS = {"shmem_team_get_config": "has other arguments in NVSHMEM"}
-# Left out: these tests are about OpenSHMEM alone, and with shadows those too whose symmetric memory is not the heap.
+# Left out: these tests are about OpenSHMEM alone, and with shadows those too whose symmetric memory
+# is not the heap.
 OWN = {"version_number": "OpenSHMEM's version"}
 GLOBALS = {"globals_are_symmetric": "symmetric globals", "global_and_heap": "symmetric globals"}
 
@@ -153,7 +159,7 @@ def typed(text, known):
 
 def original(name, known):
     """A file of the suite's tests as it is before it is renamed, and typed()'s counts."""
-    text = (SUITE / name).read_text()
+    text = typed_tests.sources()[TYPED] if name == TYPED else (SUITE / name).read_text()
     if name in (TYPED, "wait_test.c"):
         text = SET_OF_WAIT.sub(r"shmem_\1_p", text)
     return typed(text, known) if name == TYPED else (text, 0, 0)
@@ -175,12 +181,12 @@ def write(include, folder, shadows=False, on_stream=False):
         kept = without_unused_helpers(kept)
         result.dropped |= dropped
         result.kept += [title_of(chunk) for chunk in kept if title_of(chunk)]
-        texts[pathlib.Path(name).name] = rename("".join(kept), known)
+        texts[name] = rename("".join(kept), known)
     used = names_of("".join(texts.values()))
     texts["suite_calls.h"] = suite_calls.header(used, suite_calls.prototypes(headers), shadows, on_stream)
     for name, text in texts.items():
         (folder / name).write_text(text)
-    result.sources = [folder / name for name in ("suite.c", "suite_tools.c", "main.c", *(pathlib.Path(name).name for name in FILES))]
+    result.sources = [folder / name for name in ("suite.c", "suite_tools.c", "main.c", *FILES)]
     return result
 
 

@@ -25,6 +25,59 @@ def test_headers_compile_without_nvcc(prefix, cuda_include, tmp_path, language, 
     well("gcc" if language == "c" else "g++", standard, "-Wall", "-Wextra", "-Werror", *cuda, f"-I{prefix}/include", "-c", source, "-o", tmp_path / "x.o")
 
 
+MORE = """
+#include <nvshmem.h>
+#include <nvshmemx.h>
+#include <non_abi/nvshmem_build_options.h>
+#include <non_abi/nvshmemx_error.h>
+static int fails(int status) {
+  if (status == NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED) NVSHMEMI_ERROR_EXIT("gone");
+  if (status != NVSHMEMX_SUCCESS) NVSHMEMI_ERROR_PRINT("status %d of %s", status, "a call");
+  return status;
+}
+int main(void) {
+  static const long constant[4] = {0};
+  nvshmemx_init_attr_t attr = NVSHMEMX_INIT_ATTR_INITIALIZER;
+  attr.args.uid_args.myrank = 0;
+  if (attr.args.uid_args.myrank != 0) return 3;
+#ifdef WITH_CUDA
+  CUdeviceptr pointer = 0; /* of <cuda.h>, which nvshmem.h brings */
+  (void)pointer;
+#endif
+  if (NO_CALL) (void)nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, constant);
+  return fails(NVSHMEMX_ERROR_INVALID_VALUE) - 1;
+}
+"""
+
+
+@pytest.mark.parametrize("language, standard", [("c", "-std=c11"), ("c++", "-std=c++17")])
+@pytest.mark.parametrize("with_cuda", [False, True])
+def test_the_names_that_programs_take_from_its_headers_besides_the_documented_ones(prefix, cuda_include, tmp_path, language, standard, with_cuda):
+    """NVSHMEM's performance tests print by NVSHMEMI_ERROR_PRINT."""
+    if with_cuda and not cuda_include:
+        pytest.skip("no CUDA headers")
+    source = tmp_path / ("x.c" if language == "c" else "x.cpp")
+    source.write_text(MORE)
+    cuda = ["-isystem", cuda_include, "-DWITH_CUDA"] if with_cuda else []
+    well("gcc" if language == "c" else "g++", standard, "-Wall", "-Wextra", "-Werror", "-DNO_CALL=0", *cuda, f"-I{prefix}/include", source, f"-L{prefix}/lib",
+         "-lnvshmem_host", f"-Wl,-rpath,{prefix}/lib", "-o", tmp_path / "x")
+    done = run(tmp_path / "x")
+    assert done.returncode == 0 and f"{source}:" in done.stderr and done.stderr.endswith("status 1 of a call\n"), done.stderr
+
+
+def test_kernels_name_cooperative_groups_as_nvshmems_header_does(prefix, nvcc, tmp_path):
+    (tmp_path / "x.cu").write_text("""
+        #include <nvshmem.h>
+        __global__ void kernel(int* count) {
+          cg::thread_block block = cg::this_thread_block();
+          block.sync();
+          if (block.thread_rank() == 0) *count = nvshmem_n_pes();
+        }
+        int fails(int status) { NVSHMEMI_ERROR_PRINT("status %d", status); return status; }
+        """)
+    well(nvcc, *NVCC, f"-I{prefix}/include", "-c", tmp_path / "x.cu", "-o", tmp_path / "x.o", timeout=300)
+
+
 def test_a_weak_redeclaration_of_a_host_function_is_accepted(prefix, tmp_path):
     (tmp_path / "x.cpp").write_text('#include <nvshmem.h>\nextern "C" void nvshmem_init() __attribute__((weak));\nint main() { return nvshmem_init == nullptr; }\n')
     well("g++", f"-I{prefix}/include", "-c", tmp_path / "x.cpp", "-o", tmp_path / "x.o")
@@ -111,7 +164,7 @@ def test_the_plain_line_of_the_documentation_builds_a_program(prefix, nvcc, tmp_
     well(nvcc, "-rdc=true", "-ccbin", "g++", "-gencode=arch=compute_90,code=sm_90", f"-I{prefix}/include", RING, "-o", tmp_path / "ring",
          f"-L{prefix}/lib", "-lnvshmem_host", "-lnvshmem_device", timeout=300)
     needed = well("readelf", "-d", tmp_path / "ring")
-    assert "libnvshmem_host.so.3" in needed and "libweft" not in needed
+    assert "[libweft_nvshmem_host.so.3]" in needed and "[libweft.so" not in needed
 
 
 def test_by_file_names_and_the_old_library_name(prefix, nvcc, ring_object, tmp_path):
@@ -153,7 +206,7 @@ target_link_libraries(kernels PRIVATE nvshmem::nvshmem_host nvshmem::nvshmem_dev
 """)
     well("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DNVSHMEM_PREFIX={prefix}", f"-DCMAKE_CUDA_COMPILER={nvcc}")
     well("cmake", "--build", tmp_path / "build", timeout=300)
-    assert "libnvshmem_host.so.3" in well("readelf", "-d", tmp_path / "build" / "libkernels.so")
+    assert "[libweft_nvshmem_host.so.3]" in well("readelf", "-d", tmp_path / "build" / "libkernels.so")
 
 
 def test_cmake_without_a_package_finds_libraries_and_the_version(prefix, tmp_path):
@@ -192,8 +245,9 @@ def test_a_setup_py_builds_a_module_with_kernels(prefix, nvcc, ring_object, tmp_
     well("g++", "-shared", ring_object, linked, "-o", module, f"-L{prefix}/lib", *names, f"-Wl,-rpath,{prefix}/lib", "-L/usr/local/cuda/lib64",
          "-lcudadevrt", "-lcudart_static", "-lrt", "-ldl", "-lpthread")
     assert str(prefix / "lib") in well("readelf", "-d", module)
-    text = "import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); print(ctypes.CDLL('libnvshmem_host.so.3').nvshmemx_init_status())"
-    assert well(sys.executable, "-c", text, module) == "0\n"
+    text = "import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); print(ctypes.CDLL(sys.argv[2]).nvshmemx_init_status())"
+    assert well(sys.executable, "-c", text, module, "libweft_nvshmem_host.so.3") == "0\n"
+    assert well(sys.executable, "-c", text, module, "libnvshmem_host.so.3", LD_LIBRARY_PATH=str(prefix / "lib")) == "0\n"
 
 
 def test_a_newer_version_is_not_claimed(prefix, tmp_path):

@@ -91,7 +91,7 @@ def test_a_job_begins_again_a_hundred_times(compiled):
     ("no_pe", "nvshmem_putmem: there is no PE 7"),
     ("no_team", "nvshmem_int_sum_reduce: not a team"),
     ("not_symmetric", "nvshmem_putmem: address 0x"),
-    ("no_comparison", "nvshmem_signal_wait_until: there is no comparison 17"),
+    ("no_comparison", "nvshmem_signal_wait_until: invalid comparison 17"),
     ("with_shmem", "nvshmemx_init_attr: NVSHMEMX_INIT_WITH_SHMEM is not there"),
     ("no_mpi", "nvshmemx_init_attr: this process has no MPI library"),
     ("half", "nvshmem_half_sum_reduce: half and bfloat16 are reduced on GPUs alone"),
@@ -112,7 +112,7 @@ def test_without_a_gpu_the_reason_is_said(compiled):
 @pytest.mark.parametrize("value", ["large", "12x", "-1"])
 def test_a_wrong_size_ends_the_program(compiled, value):
     done = run(compiled("host_tour"), **HOST_MEMORY | {"NVSHMEM_SYMMETRIC_SIZE": value})
-    assert done.returncode == 1 and f"NVSHMEM_SYMMETRIC_SIZE={value} is no size" in done.stderr
+    assert done.returncode == 1 and f"NVSHMEM_SYMMETRIC_SIZE={value} is not a size" in done.stderr
 
 
 def test_unknown_variables_never_fail_and_are_named_on_request(compiled):

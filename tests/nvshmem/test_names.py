@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from nvshmem_runs import well
+
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 WIDTHS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 RMA = ["float", "double", "char", "schar", "short", "int", "long", "longlong", "uchar", "ushort", "uint", "ulong", "ulonglong", *WIDTHS, "size",
@@ -93,8 +95,8 @@ def declared():
 
 
 @pytest.fixture(scope="module")
-def exported():
-    return set((PROJECT / "src/nvshmem/generated/exports.txt").read_text().split())
+def exported(prefix):
+    return {line.split("@")[0] for line in well("nm", "--dynamic", "--defined-only", "--format=just-symbols", prefix / "lib" / "libweft_nvshmem_host.so.3").split()}
 
 
 @pytest.mark.parametrize("family", HOST)

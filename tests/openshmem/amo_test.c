@@ -1,4 +1,5 @@
-/* 9.7: atomics under contention: every update happens exactly once, and fetches see what they must. */
+/* 9.7: atomics under contention: every update happens exactly once, and fetches see what they
+   must. */
 #include <stdlib.h>
 
 #include "tests/openshmem/suite.h"

@@ -1,5 +1,5 @@
-/* 9.9: the collectives of teams: on the world, its node, odd and even PEs, the world backwards, and rows and
- * columns of a grid; each with several lengths, again and again, while PEs dawdle. */
+/* 9.9: the collectives of teams: on the world, its node, odd and even PEs, the world backwards, and
+ * rows and columns of a grid; each with several lengths, again and again, while PEs dawdle. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void poison(size_t count) {
   }
 }
 
-/* ---- barrier and sync ------------------------------------------------------------------------------ */
+/* ---- barrier and sync ------------------------------------------------------------------------ */
 
 TEST(barrier_all_separates,
      "9.9.1 barrier_all: nobody leaves before all have entered; puts are complete") {
@@ -144,7 +144,7 @@ TEST(team_sync_separates,
   on_each_team(check_sync);
 }
 
-/* ---- Moving data ----------------------------------------------------------------------------------- */
+/* ---- Moving data ----------------------------------------------------------------------------- */
 
 static void check_broadcast(placed_team team) {
   for (int round = 0; round < COUNTS * 2; ++round) {
@@ -303,7 +303,7 @@ TEST(alltoalls_exchanges, "9.9.6 alltoalls: elements at their strides; the gaps 
   on_each_team(check_alltoalls);
 }
 
-/* ---- Reductions ------------------------------------------------------------------------------------ */
+/* ---- Reductions ------------------------------------------------------------------------------ */
 
 static void check_sum(placed_team team) {
   for (int round = 0; round < COUNTS; ++round) {
@@ -443,9 +443,10 @@ TEST(extremes, "9.9.9.4, 9.9.9.5 max_reduce, min_reduce: the extreme values of a
   on_each_team(check_minmax_extremes);
 }
 
-/* ---- Sequences ------------------------------------------------------------------------------------- */
+/* ---- Sequences ------------------------------------------------------------------------------- */
 
-/* A different collective on each of several teams in turn, with nothing but the collectives between them. */
+/* A different collective on each of several teams in turn, with nothing but the collectives between
+   them. */
 static void one_of_each(placed_team team, int round) {
   long* to = dest + (ptrdiff_t)(round % 4) * 4 * suite_pe_count;
   long* from = source + (ptrdiff_t)(round % 4) * suite_pe_count;

@@ -1,5 +1,5 @@
-// C++ programs with C's complex types (an extension of GCC and Clang) and with std::complex: reductions and scans
-// take both, by overloads.
+// C++ programs with C's complex types (an extension of GCC and Clang) and with std::complex:
+// reductions and scans take both, by overloads.
 #include <complex>
 
 #include <pshmem.h>

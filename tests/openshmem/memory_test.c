@@ -1,4 +1,5 @@
-/* 9.3: symmetric memory: what the calls return, hold and keep; and 3: globals and statics as symmetric objects. */
+/* 9.3: symmetric memory: what the calls return, hold and keep; and 3: globals and statics as
+   symmetric objects. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,7 +166,7 @@ TEST(free_waits, "9.3.1 free: nobody's memory goes while others still put into i
   }
 }
 
-/* ---- 3: globals and statics ------------------------------------------------------------------------ */
+/* ---- 3: globals and statics ------------------------------------------------------------------ */
 
 long global_zeroed[300];
 long global_initialized[300] = {1, 2, 3};

@@ -1,4 +1,5 @@
-/* 9.6: put, get, p, g and their strided and nonblocking forms: which bytes move, and which do not. */
+/* 9.6: put, get, p, g and their strided and nonblocking forms: which bytes move, and which do
+   not. */
 #include <stdlib.h>
 #include <string.h>
 

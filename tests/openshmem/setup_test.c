@@ -1,4 +1,5 @@
-/* 9.1 setup and query, 9.2 the thread level, 6 the constants; and the deprecated names (annex F). */
+/* 9.1 setup and query, 9.2 the thread level, 6 the constants; and the deprecated names (annex
+   F). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,7 +174,7 @@ TEST(options_differ, "6 constants: options, hints and handles are different valu
   EXPECT(kEqual == SHMEM_CMP_EQ && kHints != 0);
 }
 
-/* ---- Deprecated ------------------------------------------------------------------------------------ */
+/* ---- Deprecated ------------------------------------------------------------------------------ */
 
 TEST(old_constants,
      "annex F: the constants that start with _SHMEM_ are those without the underscore") {

@@ -1,9 +1,9 @@
-/* What the tests of this suite share: TEST registers a test, EXPECT... say what was not so, and suite_main
- * runs all tests on all PEs in one order. C99, C11 and C++; on <shmem.h> alone.
+/* What the tests of this suite share: TEST registers a test, EXPECT... say what was not so, and
+ * suite_main runs all tests on all PEs in one order. C99, C11 and C++; on <shmem.h> alone.
  *
- * PE 0 prints for each test `begin NAME`, then `ok NAME`, `FAILED NAME` or `skipped NAME: REASON`; every PE
- * says on stderr what failed, where and on which PE. A name opens with the section of OpenSHMEM 1.5 that
- * it is about.
+ * PE 0 prints for each test `begin NAME`, then `ok NAME`, `FAILED NAME` or `skipped NAME: REASON`;
+ * every PE says on stderr what failed, where and on which PE. A name opens with the section of
+ * OpenSHMEM 1.5 that it is about.
  *
  * Threads: EXPECT... and suite_random_of may be called by any; all else by the main thread. */
 #ifndef WEFT_OPENSHMEM_SUITE_H
@@ -36,7 +36,8 @@ int suite_main(int argc, char** argv);
 void suite_open(void) __attribute__((weak));
 void suite_close(void) __attribute__((weak));
 
-/* Zeroed symmetric memory, aligned to 64 bytes, until the test ends; the same on all PEs if they ask alike. */
+/* Zeroed symmetric memory, aligned to 64 bytes, until the test ends; the same on all PEs if they
+   ask alike. */
 void* suite_symmetric(size_t bytes);
 
 /* To the right and to the left in the ring of all PEs. */

@@ -1,4 +1,5 @@
-/* 9.4 teams and 9.5 contexts: who is in which team under which number, and traffic by those numbers. */
+/* 9.4 teams and 9.5 contexts: who is in which team under which number, and traffic by those
+   numbers. */
 #include <string.h>
 
 #include "tests/openshmem/suite.h"
@@ -226,7 +227,7 @@ TEST(many_at_a_time, "9.4 teams: twenty at a time are independent of each other"
   }
 }
 
-/* ---- 9.5 contexts -------------------------------------------------------------------------------- */
+/* ---- 9.5 contexts ---------------------------------------------------------------------------- */
 
 TEST(every_option,
      "9.5.1 ctx_create: with each option and with all of them; puts, gets and atomics work") {

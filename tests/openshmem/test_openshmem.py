@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import pytest
+
+import typed_tests
 from openshmem_jobs import run
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -62,7 +64,7 @@ def test_the_suite(start_at, subtests, program, place, count):
     report(subtests, *start_at(place, f"openshmem_{program}", count))
 
 
-# ---- In the lab --------------------------------------------------------------------------------------
+# ---- In the lab ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,7 @@ def test_the_suite_in_the_lab(lab, subtests, program, count):
     report(subtests, *lab(f"openshmem_{program}", count))
 
 
-# ---- Programs that end in their own way --------------------------------------------------------------
+# ---- Programs that end in their own way ----------------------------------------------------------
 
 MISTAKES = {
     "pe_too_large": "there is no PE 2",
@@ -171,7 +173,7 @@ def test_info_and_version_are_printed_on_request(start):
     assert "1.6" in "".join(start("openshmem_start_pes", 1, {"SHMEM_VERSION": "1"})[1:])
 
 
-# ---- The suite itself --------------------------------------------------------------------------------
+# ---- The suite itself ----------------------------------------------------------------------------
 
 
 # A fault of the front door (broken/), and the program that must notice it.
@@ -192,15 +194,10 @@ def test_the_suite_notices_a_fault(start, build_dir, fault):
     assert (status == 0) == (failed == []) == (fault == "none"), output + errors
 
 
-def test_the_generated_tests_are_what_the_tables_say():
-    done = subprocess.run([sys.executable, HERE / "generate.py", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_every_function_of_the_header_is_called(project):
     declared = set(re.findall(r"\b_?(?:shmem_\w+|start_pes|_my_pe|_num_pes|shmalloc|shfree|shrealloc|shmemalign)(?=\()",
                               (project / "include" / "shmem.h").read_text()))
-    sources = [*HERE.glob("*.c"), *HERE.glob("generated/*.c"), *HERE.glob("programs/*.c")]
-    called = "\n".join(path.read_text() for path in sources)
+    written = [path.read_text() for path in (*HERE.glob("*.c"), *HERE.glob("programs/*.c"))]
+    called = "\n".join([*written, *typed_tests.sources().values()])
     words = set(re.findall(r"\w+", called))
     assert sorted(name for name in declared if name not in words and not name.endswith("_t")) == []

@@ -1,5 +1,5 @@
-/* 9.2: SHMEM_THREAD_MULTIPLE: threads of a PE put, get, update and wait at the same time, on the default
- * context, on a shared one and on contexts of their own. */
+/* 9.2: SHMEM_THREAD_MULTIPLE: threads of a PE put, get, update and wait at the same time, on the
+ * default context, on a shared one and on contexts of their own. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 
@@ -112,7 +112,8 @@ TEST(on_own_contexts, "9.2 threads: each creates, uses and destroys a private co
   expect_put_get_add(1);
 }
 
-/* Thread t of each PE plays with thread t of its neighbours: signal to the right, wait for the left. */
+/* Thread t of each PE plays with thread t of its neighbours: signal to the right, wait for the
+   left. */
 static void* pass_signals(void* argument) {
   const worker* me = argument;
   long* slot = data + (ptrdiff_t)me->index * COUNT;

@@ -1,9 +1,11 @@
-/* The checks of one typed function, for the generated tests: each is a macro over a type and the names of
- * the function without and with a context, so that C99 names, C11 generics and C++ share them.
+/* The checks of one typed function, for the generated tests: each is a macro over a type and the
+ * names of the function without and with a context, so that C99 names, C11 generics and C++ share
+ * them.
  *
- * A *route* is a way to a PE: without a context, on the default one, on a created one and on that of a team
- * (the world backwards), each to this PE and to its right neighbour. Route r writes to place r of the
- * target; the owner of a value is found from its PE, route and position by TYPED_VALUE.
+ * A *route* is a way to a PE: without a context, on the default one, on a created one and on that
+ * of a team (the world backwards), each to this PE and to its right neighbour. Route r writes to
+ * place r of the target; the owner of a value is found from its PE, route and position by
+ * TYPED_VALUE.
  *
  * Included by one file of a program. Collective: all PEs make the same checks in the same order. */
 #ifndef WEFT_OPENSHMEM_TYPED_CHECKS_H
@@ -149,7 +151,7 @@ static inline int typed_value(int pe, int route, int position) {
     TYPED_EQUAL(TEXT, expected, (place)[spot]);                                                    \
   }
 
-/* ---- 9.6 RMA --------------------------------------------------------------------------------------- */
+/* ---- 9.6 RMA --------------------------------------------------------------------------------- */
 
 #define TYPED_PUT(TYPE, TEXT, stride, source_stride, CALL)                                    \
   do {                                                                                        \
@@ -247,10 +249,10 @@ static inline int typed_value(int pe, int route, int position) {
       TYPE, #NAME " " #TYPE, 1, 1,    \
       for (int i = 0; i < TYPED_COUNT; ++i) { to[i] = TYPED_CALL(NAME, CTX_NAME, from + i); })
 
-/* ---- 9.7 AMO --------------------------------------------------------------------------------------- */
+/* ---- 9.7 AMO --------------------------------------------------------------------------------- */
 
-/* One word a route, with `start` in it; CALL updates it with `value`, and RESULT must be in it afterwards.
- * If it fetches, old[route] must be `start`. */
+/* One word a route, with `start` in it; CALL updates it with `value`, and RESULT must be in it
+ * afterwards. If it fetches, old[route] must be `start`. */
 #define TYPED_AMO(TYPE, TEXT, fetches, RESULT, CALL)                     \
   do {                                                                   \
     TYPE* words = (TYPE*)typed_target + 1;                               \
@@ -343,10 +345,10 @@ static inline int typed_value(int pe, int route, int position) {
   TYPED_AMO(TYPE, #NAME " " #TYPE, 1, route & 2 ? value : start, \
             old[route] = TYPED_PLAIN(NAME, word, TYPED_CONDITION(TYPE), value))
 
-/* ---- 9.9 collectives ------------------------------------------------------------------------------- */
+/* ---- 9.9 collectives ------------------------------------------------------------------------- */
 
-/* On the world and on the world backwards; `me` is this PE's number in the team. EXPECTED is what must
- * be at `position` of the target, for `count` positions; poison follows. */
+/* On the world and on the world backwards; `me` is this PE's number in the team. EXPECTED is what
+ * must be at `position` of the target, for `count` positions; poison follows. */
 #define TYPED_COLLECTIVE(TYPE, TEXT, source_count, count, EXPECTED, CALL) \
   for (int which = 0; which < 2; ++which) {                               \
     const shmem_team_t team = which ? typed_backwards : SHMEM_TEAM_WORLD; \
@@ -394,7 +396,7 @@ static inline int typed_value(int pe, int route, int position) {
                        : TYPED_VALUE(TYPE, position / 6, which, 3 * (3 * me + position / 2 % 3)), \
                    NAME(team, to, from, 2, 3, 3))
 
-/* ---- Reductions ------------------------------------------------------------------------------------ */
+/* ---- Reductions ------------------------------------------------------------------------------ */
 
 #define COMBINE_AND(a, b) ((a) & (b))
 #define COMBINE_OR(a, b) ((a) | (b))
@@ -470,10 +472,10 @@ static inline int typed_value(int pe, int route, int position) {
 #define CHECK_EXSCAN(TYPE, NAME) \
   TYPED_SCAN(TYPE, #NAME " " #TYPE, 0, NAME(team, to, from, TYPED_COUNT))
 
-/* ---- 9.10 wait and test ---------------------------------------------------------------------------- */
+/* ---- 9.10 wait and test ---------------------------------------------------------------------- */
 
-/* CALL before the right neighbour's words are set (BEFORE), and after (CALL). Five words, values 11 to 15
- * or all 11, set with SET. */
+/* CALL before the right neighbour's words are set (BEFORE), and after (CALL). Five words, values 11
+ * to 15 or all 11, set with SET. */
 #define TYPED_WAIT(TYPE, step, SET, BEFORE, CALL) \
   do {                                            \
     TYPE* words = (TYPE*)typed_target;            \

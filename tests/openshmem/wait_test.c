@@ -1,11 +1,13 @@
-/* 9.10: wait and test on one word, all, any or some of many, with masks and with a value for each. */
+/* 9.10: wait and test on one word, all, any or some of many, with masks and with a value for
+   each. */
 #include <string.h>
 
 #include "tests/openshmem/suite.h"
 
 enum { WORDS = 9 };
 
-/* Every PE sets the words of its right neighbour, in an order of its own, with pauses in between. */
+/* Every PE sets the words of its right neighbour, in an order of its own, with pauses in
+   between. */
 static void set_words_of_neighbour(int* words, const int* values) {
   for (int i = 0; i < WORDS; ++i) {
     const int k = (i * 4 + suite_me) % WORDS;

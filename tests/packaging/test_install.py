@@ -2,9 +2,12 @@
 runs; the library exports its C interface and nothing else."""
 import os
 import pathlib
+import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -21,7 +24,7 @@ def output(*command, **environment):
 def exported(library):
     lines = output("nm", "--dynamic", "--defined-only", "--format=posix", library).splitlines()
     names = {line.split()[0].split("@")[0] for line in lines}
-    return names - {"WEFT_0"}
+    return names - {"WEFT_0", "WEFT_MOE_0"}
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +66,80 @@ def test_an_nvshmem_program_builds_against_the_installed_prefix(installed, libra
     assert not list((installed / "include").rglob("nvshmem.h"))
 
 
+def files_below(folder):
+    """The text of each file, by its path; not of what links lead to."""
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*")
+            if path.is_file() and not any(parent.is_symlink() for parent in (path, *path.parents) if parent.is_relative_to(folder))}
+
+
+def test_the_installed_headers_are_those_of_the_tree_and_the_profiling_names(installed, project):
+    tree = files_below(project / "include") | files_below(project / "moe" / "include")
+    front_door = {name.removeprefix("nvshmem/"): tree.pop(name) for name in list(tree) if name.startswith("nvshmem/")}
+    found = files_below(installed / "include")
+    profiling = found.pop("pshmem.h")
+    assert found == tree
+    assert files_below(installed / "lib" / "weft" / "nvshmem" / "include") == front_door
+    functions = [line for line in found["shmem.h"].splitlines() if line.startswith("WEFT_EXPORT ") and " shmem_" in line.replace("*", " ")]
+    assert [line for line in profiling.splitlines() if line.startswith("WEFT_EXPORT ")] == [
+        re.sub(r"\bshmem_(?=\w+\()", "pshmem_", line) for line in functions]
+
+
+def test_what_is_exported_is_what_the_headers_declare(installed, library):
+    """Each way: a source that a build leaves out takes its functions along."""
+    texts = files_below(installed / "include").values()
+    declared = {name for text in texts for name in re.findall(r"^WEFT_EXPORT [^;(]*?(\w+)\(", text, re.MULTILINE)}
+    assert len(declared) > 4000 and exported(library) | exported(library.with_name("libweft_moe.so")) == declared
+    nvshmem = installed / "lib" / "weft" / "nvshmem"
+    texts = [path.read_text() for path in (nvshmem / "include" / "weft_nvshmem" / "host").glob("*.h")]
+    declared = {name for text in texts for name in re.findall(r"^\w.*?\b(\w+)\(.*\);$", text, re.MULTILINE)}
+    others = re.compile("weft_nvshmem_module_|nvshmemid_")  # called by binaries, not by programs' source (modules.cpp)
+    found = {name for name in exported(nvshmem / "lib" / "libweft_nvshmem_host.so.3") if not others.match(name)}
+    assert len(declared) > 1400 and found - {"WEFT_NVSHMEM_3"} == declared
+
+
+C_NAMES = ("oshcc", "shmemcc")
+CXX_NAMES = ("oshc++", "oshcxx", "oshCC", "shmemc++", "shmemcxx", "shmemCC")
+FORTRAN_NAMES = ("oshfort", "shmemfort")
+RUN_NAMES = ("oshrun", "shmemrun")
+
+
 @pytest.mark.parametrize("compiler, flags, source", [
     ("oshcc", ["-std=c99", "-Wpedantic"], "shmem_c99.c"), ("weft-cc", STRICT, "shmem_c11.c"),
     ("oshc++", ["-Wall", "-Wextra", "-Wpedantic", "-Werror"], "shmem_cxx.cpp")])
 def test_an_openshmem_program_builds_with_the_compiler_wrappers(installed, library, tmp_path, compiler, flags, source):
     output(installed / "bin" / compiler, *flags, OUTSIDE / source, "-o", tmp_path / "program")
     run_shmem(tmp_path / "program", installed, library)
+
+
+def test_every_name_that_openmpi_has_for_openshmem_is_here_as_well(installed, project):
+    theirs = {f"{family}{kind}" for family in ("osh", "shmem") for kind in ("cc", "c++", "cxx", "CC", "fort", "run")}
+    assert theirs == {*C_NAMES, *CXX_NAMES, *FORTRAN_NAMES, *RUN_NAMES}
+    scripts = tomllib.loads((project / "pyproject.toml").read_text())["project"]["scripts"]
+    assert theirs <= set(scripts) and theirs <= {path.name for path in (installed / "bin").iterdir()}
+    for name in theirs - set(FORTRAN_NAMES) - set(RUN_NAMES):
+        assert output(installed / "bin" / name, "-showme:link").endswith("-lweft\n")
+    for name in RUN_NAMES:
+        assert output(installed / "bin" / name, "--version").startswith("weft-run ")
+
+
+@pytest.mark.parametrize("name", FORTRAN_NAMES)
+@pytest.mark.parametrize("words", [[], ["-showme"], ["-c", "program.f90"]])
+def test_the_wrapper_for_fortran_refuses_and_says_what_to_do(installed, name, words):
+    done = subprocess.run([installed / "bin" / name, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith(f"{name}: Weft has no Fortran interface") and "iso_c_binding" in done.stderr
+
+
+def test_the_fortran_program_of_the_documentation_builds_and_runs(installed, library, project, tmp_path):
+    if shutil.which("gfortran") is None:
+        pytest.skip("gfortran is not installed")
+    text = (project / "docs" / "OPENSHMEM.md").read_text()
+    (tmp_path / "hello.f90").write_text(text.split("```fortran\n")[1].split("```")[0])
+    flags = output(installed / "bin" / "oshcc", "-showme:link").split()
+    output("gfortran", "-J", tmp_path, tmp_path / "hello.f90", *flags, "-o", tmp_path / "hello")
+    lines = output(installed / "bin" / "oshrun", "-np", "2", tmp_path / "hello", LD_LIBRARY_PATH=str(library.parent),
+                   SHMEM_SYMMETRIC_SIZE="1M").splitlines()
+    assert sorted(" ".join(line.split()) for line in lines) == ["PE 0 has 1", "PE 1 has 0"]
 
 
 def test_weft_top_runs_from_where_it_was_installed(installed, tmp_path):
@@ -116,6 +187,31 @@ def test_only_the_c_interface_is_exported(library):
     assert others <= oldest
 
 
+def test_experts_are_in_a_library_of_their_own(installed, library):
+    (experts,) = installed.rglob("libweft_moe.so")
+    names = exported(experts)
+    assert "weft_moe_create" in names and all(name.startswith("weft_moe_") for name in names)
+    assert not [name for name in exported(library) if name.startswith("weft_moe_")]
+    needed = output("readelf", "--dynamic", experts)
+    assert "[libweft.so.0]" in needed
+
+
+def run_experts(program, library):
+    lines = output(program, LD_LIBRARY_PATH=str(library.parent)).splitlines()
+    assert lines[0] == "-1" and lines[1].startswith("weft_moe_memory_bytes: "), lines
+
+
+@pytest.mark.parametrize("tool", ["pkg-config", "weft-cc"])
+def test_an_outside_program_of_experts_builds(installed, library, tmp_path, tool):
+    if tool == "pkg-config":
+        (folder,) = {path.parent for path in installed.rglob("weft-moe.pc")}
+        command = ["cc", *STRICT, OUTSIDE / "moe.c", *output(tool, "--cflags", "--libs", "weft-moe", PKG_CONFIG_PATH=str(folder)).split()]
+    else:
+        command = [installed / "bin" / tool, *STRICT, OUTSIDE / "moe.c"]
+    output(*command, "-o", tmp_path / "experts")
+    run_experts(tmp_path / "experts", library)
+
+
 def test_an_outside_project_builds_through_cmake(installed, library, tmp_path):
     header = installed / "include" / "weft" / "weft.hpp"
     output("cmake", "-S", OUTSIDE, "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={installed}",
@@ -123,6 +219,8 @@ def test_an_outside_project_builds_through_cmake(installed, library, tmp_path):
     output("cmake", "--build", tmp_path, "--parallel", "2")
     run_outside(tmp_path / "outside", library)
     run_shmem(tmp_path / "outside_shmem", installed, library)
+    run_experts(tmp_path / "outside_moe", library)
+    assert "libweft_moe" not in output("readelf", "--dynamic", tmp_path / "outside")
 
 
 def test_an_outside_program_builds_through_pkg_config(installed, library, tmp_path):

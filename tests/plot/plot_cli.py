@@ -15,7 +15,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 PLOT = PROJECT / "tools" / "plot" / "weft-plot"
 DATA = PROJECT / "bench" / "data"
 GPU_FILES = [DATA / "2026-11-21-4-h200-weft.jsonl", DATA / "2026-11-21-4-h200-peers.jsonl"]
-BENCH_FILE = DATA / "2026-11-21-x86_64-2-cores.jsonl"
+BENCH_FILE = DATA / "2026-11-22-x86_64-2-cores.jsonl"
 TRAFFIC_FILE = DATA / "2026-11-21-x86_64-2-cores-traffic.jsonl"
 
 

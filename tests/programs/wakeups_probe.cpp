@@ -1,5 +1,6 @@
-// What wakes a PE that sleeps, between processes: PE 0 looks at the bell of PE 1 of its node, waits until it
-// sleeps, writes, and looks how often it rang. No times are looked at. Prints one line, or what was wrong.
+// What wakes a PE that sleeps, between processes: PE 0 looks at the bell of PE 1 of its node, waits
+// until it sleeps, writes, and looks how often it rang. No times are looked at. Prints one line, or
+// what was wrong.
 #include <weft/weft.h>
 
 #include <algorithm>

@@ -193,3 +193,62 @@ def test_other_libraries_arrays_stay_what_they_are(programs):
             else:
                 raise AssertionError("bytes of another order were moved")
     """)
+
+
+def test_elements_are_read_and_written_as_numbers(programs):
+    programs.ok(1, """
+        with weft.init():
+            array = weft.zeros((2, 3), "int32")
+            array[0] = 5
+            array[1, :] = [1, 2, 3]
+            array[:, 2] = numpy.array([7, 8], "int32")
+            assert array.tolist() == [[5, 5, 7], [1, 2, 8]] == numpy.asarray(array).tolist()
+            assert array[0, 2].item() == 7 and int(array[1, 0]) == 1 and float(array[1, 1]) == 2.0 and [4, 5, 6][array[1, 0]] == 5
+            array[...] = weft.zeros((2, 3), "int32")
+            assert array.tolist() == [[0] * 3] * 2
+            array[0, 0] = numpy.int64(9)
+            assert array[0, 0].item() == 9 and weft.zeros(1).reshape(()).tolist() == 0.0
+            for name, value in (("int8", -7), ("int16", -300), ("int64", -1 << 40), ("uint8", 200), ("uint16", 60000), ("uint32", 1 << 31),
+                                ("uint64", (1 << 64) - 1), ("float16", 1.5), ("float32", -0.25), ("float64", 1e300), ("complex64", 1 - 2j),
+                                ("complex128", 3j), ("bool", True), ("bfloat16", -1.5)):
+                array = weft.zeros(3, name)
+                array[1] = value
+                assert array[1].item() == value and type(array[1].item()) is type(value), name
+                assert array.tolist() == [type(value)(0), value, type(value)(0)], name
+                assert complex(array[1]) == complex(value)
+            gaps = weft.zeros(6, "float32")
+            gaps[::2] = numpy.arange(3, dtype="float32")
+            assert gaps.tolist() == [0, 0, 1, 0, 2, 0] and gaps[::2].tolist() == [0, 1, 2]
+    """)
+
+
+def test_bfloat16_is_rounded_to_the_nearest(programs):
+    programs.ok(1, """
+        with weft.init():
+            array = weft.zeros(1, "bfloat16")
+            for value, rounded in ((1.00390625, 1.0), (1.01171875, 1.015625), (1.0078125, 1.0078125), (float("inf"), float("inf"))):
+                array[0] = value
+                assert array.item() == rounded, (value, array.item())
+            array[0] = float("nan")
+            assert array.item() != array.item()
+    """)
+
+
+def test_objects_print_what_they_are(programs):
+    programs.ok(2, """
+        job = weft.init()
+        array = weft.zeros(4, "int64")
+        array[2] = 7
+        assert repr(array) == "weft.Array([0, 0, 7, 0], shape=(4,), dtype=int64, device=cpu)", repr(array)
+        assert repr(weft.zeros(1000)) == "weft.Array(shape=(1000,), dtype=float32, device=cpu)"
+        assert repr(weft.zeros(1, "float8_e5m2")) == "weft.Array(shape=(1,), dtype=float8_e5m2, device=cpu)"
+        weft.free(array)
+        assert repr(array) == "weft.Array(shape=(4,), dtype=int64, device=cpu, freed)"
+        assert repr(weft.world) == f"weft.Team(world, PE {job.pe} of 2)"
+        part = weft.world.split(0, 1, 1)
+        assert repr(part) == ("weft.Team(PE 0 of 1)" if job.pe == 0 else "weft.Team(this PE is no member)")
+        part.destroy()
+        assert job.pe == 1 or repr(part) == "weft.Team(destroyed)"
+        job.finalize()
+        assert repr(weft.node) == "weft.Team(node, no job runs)"
+    """)

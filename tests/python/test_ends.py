@@ -208,6 +208,22 @@ def test_a_spawned_child_is_refused_to_join_as_the_same_pe(programs):
     assert "was started by PE 1" in line and "WEFT_BOOTSTRAP=single" in line
 
 
+def test_a_spawned_process_may_have_sys_exit_as_its_target(programs):
+    done = programs.ok(2, """
+        import multiprocessing
+
+        if __name__ == "__main__":
+            job = weft.init()
+            for status in (0, 3):
+                child = multiprocessing.get_context("spawn").Process(target=sys.exit, args=(status,))
+                child.start()
+                child.join()
+                assert child.exitcode == status, child.exitcode
+            weft.barrier_all()
+    """)
+    assert "Traceback" not in done.err, done.err
+
+
 def test_processes_that_start_themselves_meet_by_a_unique_id(programs):
     done = programs.run(programs.python, programs.write("""
         import multiprocessing

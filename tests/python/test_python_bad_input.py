@@ -7,11 +7,27 @@ import pytest
 
 from jobs import Programs, programs_of
 
-# What is wrong: the call, the class, words of the text. `a` is a symmetric array of 4 float32, `s` one of 4 uint64.
+# What is wrong: the call, the class, words of the text. `a` is a symmetric array of 4 float32, `s`
+# one of 4 uint64.
 CASES = {
     "the element types differ": ("weft.put(a, numpy.zeros(4), 0)", "WrongDtype", "dest is of float32 and source of float64; convert"),
     "a type that is none": ("weft.zeros(4, 'float31')", "WrongDtype", "give one of int8"),
     "a list is no array": ("weft.put(a, [1, 2, 3, 4], 0)", "WrongDtype", "source is a list; give a weft.Array"),
+    "None is no source": ("weft.put(a, None, 0)", "WrongDtype", "weft.put: source is a NoneType; give a weft.Array"),
+    "None is no dest": ("weft.get_nbi(None, a, 0)", "WrongDtype", "weft.get_nbi: dest is a NoneType; give a weft.Array"),
+    "None is no signal": ("weft.put_signal(a, a, None, 0)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "None is no signal to wait for": ("weft.signal_wait_until(None, '==', 1)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "None is no word": ("weft.atomic_add(None, 1, 0)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "None are no words": ("weft.wait_until_all(None, '==', 0)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "None is no side of a strided put": ("weft.iput(a[::2], None, 0)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "None is no part of a pair": ("weft.putv([(a, None)], 0)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "None is no side of a collective": ("weft.world.reduce(a, None)", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "many elements are no number": ("int(a)", "TypeError", "an array of shape (4,) is not one number; take one of its elements"),
+    "a number that does not fit": ("s[0] = -1", "InvalidArgument", "Array[...] = -1: this is no uint64"),
+    "an assignment of another size": ("a[:] = [1, 2]", "WrongShape", "2 values for an array of shape (4,)"),
+    "an assignment of another type": ("a[:] = numpy.zeros(4)", "WrongDtype", "the array is of float32 and the value of float64"),
+    "an assignment of None": ("a[0] = None", "WrongDtype", "is a NoneType; give a weft.Array"),
+    "an item of a freed array": ("weft.free(a); a[0].item()", "Freed", "freed by weft.free"),
     "objects of numpy are no numbers": ("weft.put(a, numpy.array(['x'] * 4), 0)", "WrongDtype", "which Weft does not move"),
     "the sizes differ": ("weft.put(a, numpy.zeros(3, 'f'), 0)", "WrongShape", "dest has 4 elements and source 3; slice"),
     "a negative shape": ("weft.zeros((2, -3))", "WrongShape", "that are not negative"),
@@ -84,7 +100,7 @@ for name, call in {[(name, case[0]) for name, case in CASES.items()]!r}:
     a, s = weft.zeros(4, "float32"), weft.zeros(4, "uint64")
     try:
         exec(call)
-    except weft.Error as error:
+    except (weft.Error, TypeError) as error:
         say(name, "|", type(error).__name__, "|", error)
     if weft.initialized():
         weft.finalize()
@@ -99,7 +115,7 @@ def test_one_exception_says_what_to_do(answers, name):
     line = answers[name]
     raised, _, text = line.partition(" | ")
     assert raised == kind and words in text, line
-    assert text.startswith(("weft.", "weft: ", "Array", "Team", "a symmetric", "this PE")), text
+    assert text.startswith(("weft.", "weft: ", "Array", "Team", "a symmetric", "this PE", "int: ")), text
 
 
 def test_without_torch_only_its_module_is_missed(programs):

@@ -3,7 +3,8 @@
 tests/wheel/test_free_threaded.py runs them with such a Python.
 """
 
-# together(FUNCTION...): runs each in a thread of its own, from the same moment on; raises what one of them raised.
+# together(FUNCTION...): runs each in a thread of its own, from the same moment on; raises what one
+# of them raised.
 TOGETHER = """
 import sysconfig, threading
 

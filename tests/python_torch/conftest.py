@@ -1,4 +1,4 @@
-"""Jobs of programs with torch: the fixtures of tests/python, run by the interpreter that has torch (.venv-torch)."""
+"""The fixture of all tests here: torch_jobs.py."""
 import pathlib
 import sys
 
@@ -7,17 +7,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 pytest.importorskip("torch", reason="torch is missing; ./test python-torch installs it into .venv-torch")
 
-from jobs import Programs, programs_of  # noqa: E402, F401: the path above comes first
-
-
-class TorchPrograms(Programs):
-    LIMIT_S = 240  # torch.compile starts a compiler
-    PREAMBLE = Programs.PREAMBLE + "import torch\nimport weft.torch\n"
-
-    def __init__(self, bin_dir, package, folder):
-        super().__init__(bin_dir, package, folder)
-        # What a job that was ended left half written is not found by the next one.
-        self.environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+from jobs import programs_of  # noqa: E402: the path above comes first
+from torch_jobs import TorchPrograms  # noqa: E402
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """weft.torch on the CPU: tensors over symmetric memory, operators in graphs, gradients, shapes of torch's symm_mem."""
 
 
+import pytest
+
+
 def test_a_tensor_is_the_symmetric_memory_itself(programs):
     programs.ok(2, """
         with weft.init() as job:
@@ -70,6 +73,9 @@ def test_functions_have_the_gradients_of_their_definition(programs):
             (total * (me + 1)).sum().backward()
             assert (own.grad == sum(range(1, n + 1))).all()
             assert weft.torch.all_reduce(torch.tensor(me), "max") == n - 1
+            for op in ("max", torch.distributed.ReduceOp.MAX):
+                assert weft.torch.all_reduce(torch.tensor(me), op=op) == n - 1
+            assert weft.torch.all_reduce(torch.tensor(me + 1), op=torch.distributed.ReduceOp.PRODUCT) == torch.arange(1, n + 1).prod()
             assert weft.torch.all_gather(torch.tensor(me)).tolist() == list(range(n))
     """)
 
@@ -91,7 +97,8 @@ def test_operators_pass_the_checks_of_torch(programs):
             kinds = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
             for name in ("all_to_all", "all_gather", "all_reduce"):
                 torch.library.opcheck(getattr(torch.ops.weft, name).default, (source,), test_utils=kinds)
-            # opcheck copies its arguments, and copies are not symmetric; in a graph put changes nothing but memory
+            # opcheck copies its arguments, and copies are not symmetric; in a graph put changes
+            # nothing but memory
             from torch._subclasses.fake_tensor import FakeTensorMode
             plain = source.detach()
             with FakeTensorMode() as mode:
@@ -372,3 +379,9 @@ def test_a_pe_that_raises_under_torchrun_ends_the_job(programs):
         weft.barrier_all()
     """)))
     assert done.status != 0 and "ValueError: this PE has enough" in done.err, done.err
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+def test_the_example_of_training_works_with_any_number_of_pes(programs, project, pes):
+    done = programs.run(programs.weft_run, "-n", pes, "--", programs.python, project / "examples" / "18_moe_training_torch.py")
+    assert done.status == 0 and "below 1e-7" in done.out, done.out + done.err

@@ -11,7 +11,8 @@ import pytest
 EDF_KEYS = {"image", "base_environment", "mounts", "workdir", "entrypoint", "writable", "env", "annotations"}
 EDF_HOOKS = {"com.hooks.cxi.enabled", "com.hooks.netstack.source", "com.hooks.netstack.version", "com.hooks.netstack.name",
              "com.hooks.aws_ofi_nccl.enabled", "com.hooks.aws_ofi_nccl.variant"}
-# Versions of a distribution's packages vanish from its mirrors with the next update, so those are not pinned.
+# Versions of a distribution's packages vanish from its mirrors with the next update, so those are
+# not pinned.
 UNPINNED_PACKAGES = "DL3008"
 SETTING = re.compile(r"(?<!-D)\bWEFT_[A-Z_]*[A-Z]\b")
 OURS = re.compile(r"(?:weft-(?:run|perf|info|top|plot|lab|cc|c\+\+)|osh\w+|loom)\b")

@@ -28,6 +28,7 @@ def overdue(cluster, bin_dir, tmp_path_factory):
     """A job whose time is over. Slurm looks at time limits twice a minute, and other tests run meanwhile."""
     job = BatchJob(cluster, bin_dir, tmp_path_factory.mktemp("overdue"))
     cluster.left_out.add(job.number)
-    # Slurm's limits are whole minutes. It refuses a time that is over when the command arrives, as `now` is at the end of a second.
+    # Slurm's limits are whole minutes. It refuses a time that is over when the command arrives, as
+    # `now` is at the end of a second.
     cluster.ok("scontrol", "update", f"JobId={job.number}", "EndTime=now+5")
     return job

@@ -5,7 +5,8 @@ import pytest
 from slurm_cluster import HOST_COUNT
 
 TIMEOUT_S = 2
-# Until the launcher has ended all tasks: Slurm waits for KillWait (2 s in the lab), PMIx searches for missing PEs, and the machine may be busy.
+# Until the launcher has ended all tasks: Slurm waits for KillWait (2 s in the lab), PMIx searches
+# for missing PEs, and the machine may be busy.
 ENDING_S = 20
 PE_COUNT = HOST_COUNT + 1
 # Slurm ends the others when a task fails only if it is asked to.
@@ -32,7 +33,8 @@ def words(output):
 def test_a_pe_that_is_lost_is_named(cluster, bin_dir, mpi, how):
     output = misbehave(cluster, bin_dir, mpi, how)
     if mpi == "pmix" and not words(output):
-        # Slurm was faster: it ends the step when the first task fails, whichever that is, and what tasks said may be lost.
+        # Slurm was faster: it ends the step when the first task fails, whichever that is, and what
+        # tasks said may be lost.
         assert re.search(r"task \d+: Exited with exit code [1-9]", output), output
     else:
         assert any("PE 1" in line for line in words(output)), output

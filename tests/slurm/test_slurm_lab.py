@@ -92,7 +92,8 @@ def test_a_missing_package_is_named(monkeypatch):
 @pytest.mark.parametrize("after_s", [0, 1])
 def test_a_slurm_that_does_not_start_leaves_no_lab(state_directory, after_s):
     skip_without_slurm()
-    # A controller, found first, that ends at once, or after slurmd and sinfo have begun to ask for it.
+    # A controller, found first, that ends at once, or after slurmd and sinfo have begun to ask for
+    # it.
     folder = state_directory.parent / "bin"
     folder.mkdir()
     (folder / "slurmctld").write_text(f"#!/bin/sh\nsleep {after_s}\necho fatal: this is a test\n")

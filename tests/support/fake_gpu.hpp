@@ -1,5 +1,5 @@
-// A GPU made of threads, for tests of the proxy: its memory is host memory that only the fake copier and
-// the fake GPU threads touch. Delays come by seed.
+// A GPU made of threads, for tests of the proxy: its memory is host memory that only the fake
+// copier and the fake GPU threads touch. Delays come by seed.
 //
 // FakeCopier and FakeApplier are the proxy's seams; GpuThread does what device code does.
 #pragma once
@@ -83,7 +83,7 @@ class FakeCopier final : public proxy::Copier {
     }
   }
 
-  Ticket copy(proxy::Direction direction,
+  Ticket copy(proxy::CopyDirection direction,
               void* dest,
               const void* source,
               std::size_t bytes) noexcept override {
@@ -109,7 +109,7 @@ class FakeCopier final : public proxy::Copier {
     return AtomicRef(has_failed_).load(std::memory_order_acquire) ? &why_ : nullptr;
   }
 
-  [[nodiscard]] bool is_done(proxy::Direction direction, Ticket ticket) noexcept override {
+  [[nodiscard]] bool is_done(proxy::CopyDirection direction, Ticket ticket) noexcept override {
     return proxy::HostMemory::load_far(&engines_[static_cast<std::size_t>(direction)].done) >=
            ticket;
   }
@@ -239,8 +239,8 @@ class GpuThread {
     std::size_t bytes;
   };
 
-  // As many commands as the list needs; `word`, unless null, is set to `value` after all of it. Returns the last one's
-  // position.
+  // As many commands as the list needs; `word`, unless null, is set to `value` after all of it.
+  // Returns the last one's position.
   std::uint64_t putv(std::span<const Segment> segments,
                      std::uint64_t* word,
                      std::uint64_t value,

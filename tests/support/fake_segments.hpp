@@ -1,5 +1,5 @@
-// The device memory of a PE without a GPU: host memory that PEs of one process map at a stride, as virtual memory
-// management does. A part that was not added, or was dropped, is not accessible.
+// The device memory of a PE without a GPU: host memory that PEs of one process map at a stride, as
+// virtual memory management does. A part that was not added, or was dropped, is not accessible.
 //
 // Threads: as gpu::Segments. Faults: add_bytes_max, map_fails.
 #pragma once
@@ -45,10 +45,10 @@ class FakeSegments final : public gpu::Segments {
 
   [[nodiscard]] std::uint64_t reserved() const override { return stride_; }
 
-  [[nodiscard]] gpu::SegmentOffer offer() const override { return offer_of(first_); }
+  [[nodiscard]] gpu::DeviceSegmentOffer offer() const override { return offer_of(first_); }
 
   std::byte* map(std::uint32_t slot,
-                 const gpu::SegmentOffer& offer,
+                 const gpu::DeviceSegmentOffer& offer,
                  std::string_view /*whose*/) override {
     place(slot, {.offset = 0, .bytes = plan_.bytes}, offer.descriptor);
     return at(slot, {});
@@ -56,7 +56,7 @@ class FakeSegments final : public gpu::Segments {
 
   void close_offer() override { ++closed_; }
 
-  gpu::SegmentOffer add_part(const gpu::SegmentPart& part) override {
+  gpu::DeviceSegmentOffer add_part(const gpu::SegmentPart& part) override {
     if (part.bytes > add_bytes_max) {
       fail(Status::OutOfMemory, "{} do not fit onto the fake GPU", format_bytes(part.bytes));
     }
@@ -64,7 +64,7 @@ class FakeSegments final : public gpu::Segments {
   }
 
   // Only memory of a file that `exportable` names.
-  gpu::SegmentOffer adopt_part(const gpu::SegmentPart& part, std::byte* memory) override {
+  gpu::DeviceSegmentOffer adopt_part(const gpu::SegmentPart& part, std::byte* memory) override {
     const auto found = exportable.find(memory);
     if (found == exportable.end()) {
       fail(Status::InvalidArgument, "{} is not memory of virtual memory management",
@@ -77,7 +77,7 @@ class FakeSegments final : public gpu::Segments {
 
   void map_part(std::uint32_t slot,
                 const gpu::SegmentPart& part,
-                const gpu::SegmentOffer& offer,
+                const gpu::DeviceSegmentOffer& offer,
                 std::string_view whose) override {
     if (map_fails) {
       fail(Status::InvalidArgument, "the fake GPU cannot reach {}", whose);
@@ -109,7 +109,7 @@ class FakeSegments final : public gpu::Segments {
     return range_ + slot * stride_ + part.offset;
   }
 
-  [[nodiscard]] static gpu::SegmentOffer offer_of(const FileDescriptor& memory) {
+  [[nodiscard]] static gpu::DeviceSegmentOffer offer_of(const FileDescriptor& memory) {
     return {.descriptor = memory.get(), .pid = ::getpid()};
   }
 

@@ -1,4 +1,5 @@
-// The proxy's seams to a "GPU" that does nothing by itself: the test says when copies go on, and counts.
+// The proxy's seams to a "GPU" that does nothing by itself: the test says when copies go on, and
+// counts.
 //
 // Threads: the test's one.
 #pragma once
@@ -15,7 +16,7 @@ namespace weft::test {
 // Copies when it is told to.
 class ManualCopier final : public proxy::Copier {
  public:
-  Ticket copy(proxy::Direction direction,
+  Ticket copy(proxy::CopyDirection direction,
               void* dest,
               const void* source,
               std::size_t bytes) noexcept override {
@@ -28,14 +29,16 @@ class ManualCopier final : public proxy::Copier {
     return side.issued;
   }
 
-  [[nodiscard]] bool is_done(proxy::Direction direction, Ticket ticket) noexcept override {
+  [[nodiscard]] bool is_done(proxy::CopyDirection direction, Ticket ticket) noexcept override {
     return sides_[static_cast<std::size_t>(direction)].done >= ticket;
   }
 
   // From now on copies wait for go_on.
-  void hold(proxy::Direction direction) { sides_[static_cast<std::size_t>(direction)].held = true; }
+  void hold(proxy::CopyDirection direction) {
+    sides_[static_cast<std::size_t>(direction)].held = true;
+  }
 
-  void go_on(proxy::Direction direction) {
+  void go_on(proxy::CopyDirection direction) {
     Side& side = sides_[static_cast<std::size_t>(direction)];
     for (const Copy& copy : side.waiting) {
       std::memcpy(copy.dest, copy.source, copy.bytes);
@@ -57,11 +60,11 @@ class ManualCopier final : public proxy::Copier {
   std::function<void()> meanwhile;
 
   // All that were ever asked for.
-  [[nodiscard]] std::uint64_t issued(proxy::Direction direction) const {
+  [[nodiscard]] std::uint64_t issued(proxy::CopyDirection direction) const {
     return sides_[static_cast<std::size_t>(direction)].issued;
   }
 
-  [[nodiscard]] std::size_t waiting(proxy::Direction direction) const {
+  [[nodiscard]] std::size_t waiting(proxy::CopyDirection direction) const {
     return sides_[static_cast<std::size_t>(direction)].waiting.size();
   }
 

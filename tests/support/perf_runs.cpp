@@ -1,5 +1,5 @@
-// What stands for the functions of weft-perf's benchmarks where only its command line is tested: the registry names them,
-// nobody calls them.
+// What stands for the functions of weft-perf's benchmarks where only its command line is tested:
+// the registry names them, nobody calls them.
 //
 // Threads: none.
 #include "tools/perf/runs.hpp"

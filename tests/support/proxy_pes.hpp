@@ -1,5 +1,5 @@
-// Several PEs in one process, each with a fake GPU, a proxy engine and a rails transport of its own, all
-// on other "nodes".
+// Several PEs in one process, each with a fake GPU, a proxy engine and a rails transport of its
+// own, all on other "nodes".
 //
 // With `threads` each PE has a proxy thread, a copier and an applier of its own; otherwise the test
 // calls poll_all and brings seams of its own.
@@ -133,8 +133,8 @@ struct ProxyPe {
     return {rings[ring]->view(), inbox.view(), heap.data()};
   }
 
-  // What this PE's rails have read of its heap for a peer's get comes before what follows. A NIC needs no such
-  // thing, but ThreadSanitizer notes the reads of sendmsg after its release.
+  // What this PE's rails have read of its heap for a peer's get comes before what follows. A NIC
+  // needs no such thing, but ThreadSanitizer notes the reads of sendmsg after its release.
   void meet_rails() const { static_cast<void>(transport->peer_counters(me)); }
 
   [[nodiscard]] std::uint64_t* word(std::size_t offset) {

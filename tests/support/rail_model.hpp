@@ -1,9 +1,12 @@
-// Senders that plan with the real Links, RailSelector and planner, over NICs that carry so many bytes in a tick: what a
-// policy costs in time, without a network. One thread; a run of eight PEs takes milliseconds.
+// Senders that plan with the real Links, RailSelector and planner, over NICs that carry so many
+// bytes in a tick: what a policy costs in time, without a network. One thread; a run of eight PEs
+// takes milliseconds.
 //
-// Each PE posts its steps up to a quiet, waits until all that it posted is complete, meets the others,
-// and goes on. A NIC sends what its queue holds, either in order (Discipline::InOrder: one piece at a time)
-// or a cell of each connection in turn (Discipline::Fair); what it receives it takes in the order of arrival. The network in between is never the limit.
+// Each PE posts its steps up to a quiet, waits until all that it posted is complete, meets the
+// others, and goes on. A NIC sends what its queue holds, either in order (Discipline::InOrder: one
+// piece at a time) or a cell of each connection in turn (Discipline::Fair); what it receives it
+// takes in the order of arrival. The network in between is the limit only with leaf switches
+// (ModelOptions::oversubscription).
 #pragma once
 
 #include <algorithm>
@@ -14,39 +17,15 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "src/transport/rails/links.hpp"
 #include "src/transport/rails/rail_selector.hpp"
+#include "tests/support/rail_model_options.hpp"
+#include "tools/balance/max_over_mean.hpp"
 
 namespace weft::transport::rails {
-
-enum class Discipline : std::uint8_t { InOrder, Fair };
-
-enum class Traffic : std::uint8_t { AllToAll, Pairs, Incast, Random };
-
-struct ModelOptions {
-  const Policy* policy = find_policy("balanced");
-  std::uint32_t hosts = 2;
-  std::uint32_t pes_per_host = 4;
-  std::vector<std::uint32_t> nics = {4};  // of PE i: nics[i % size]
-  Traffic traffic = Traffic::AllToAll;
-  std::uint64_t bytes = 64U << 10U;  // of a message
-  bool alternates_signal = false;    // 8 bytes after each message
-  bool pareto = false;               // sizes from bytes / 64 to bytes, most of them small
-  std::uint32_t count_per_step = 1;  // messages to one peer in a step
-  std::uint32_t steps = 1;           // between two quiets
-  std::uint32_t windows = 12;        // quiets that count; half as many go before
-  Discipline discipline = Discipline::Fair;
-  std::uint32_t slow_nic_of_pe = UINT32_MAX;  // NIC 0 of this PE has half the rate
-  std::uint64_t seed = 1;
-};
-
-struct ModelResult {
-  double share = 0;  // of the time that the busiest PE's NICs need if they share its bytes
-  std::uint64_t rx_queue_max = 0;  // bytes that waited at one receiving NIC
-  double rx_max_over_mean = 0;     // of the whole run, worst PE
-};
 
 class RailModel {
  public:
@@ -56,6 +35,7 @@ class RailModel {
       pes_.push_back(std::make_unique<ModelPe>());
       build(*pes_.back(), pe);
     }
+    leaves_.resize(2 * std::size_t{options_.pes_per_host} * kRailCountMax);
   }
 
   ModelResult run() {
@@ -87,7 +67,6 @@ class RailModel {
 
  private:
   static constexpr std::uint64_t kCell = 4096;
-  static constexpr std::uint64_t kTickNs = 1'000'000;
   static constexpr std::uint64_t kLatencyTicks = 1;
 
   struct Message {
@@ -96,7 +75,7 @@ class RailModel {
     std::uint64_t number = 0;
     std::uint32_t pieces = 0;
     bool is_planned = false;
-    Lane lane;
+    RailSpan span;
   };
 
   struct Flight : Posted {
@@ -104,6 +83,7 @@ class RailModel {
 
     std::uint32_t source = 0;
     std::uint32_t dest = 0;
+    std::uint32_t local = 0;
     std::uint32_t remote = 0;
     std::uint64_t unsent = 0;
     std::uint64_t unreceived = 0;
@@ -126,12 +106,27 @@ class RailModel {
     std::uint32_t slowness = 1;
   };
 
+  // The links between a leaf switch and the others.
+  struct Leaf {
+    std::deque<Cell> up;
+    std::deque<Cell> down;
+    std::int64_t up_credit = 0;
+    std::int64_t down_credit = 0;
+  };
+
+  struct Post {
+    std::uint32_t peer = 0;
+    std::uint64_t bytes = 0;
+  };
+
   struct ModelPe {
     State state;
     std::unique_ptr<Links> links;
     std::unique_ptr<RailSelector> selector;
     std::vector<Nic> nics;
     std::vector<std::deque<std::shared_ptr<Message>>> queues;  // by peer
+    std::vector<Post> to_post;                                 // in this window, from start_tick on
+    std::uint64_t start_tick = 0;
     std::vector<RailCounters> rail_counters;
     std::vector<PeerRailCounters> peer_counters;
     std::uint64_t unfinished = 0;
@@ -151,9 +146,10 @@ class RailModel {
     state.options.policy = options_.policy;
     state.me = Pe(me);
     state.pe_count = pe_count_;
-    state.now_ns = kTickNs;
+    state.now_ns = options_.tick_ns;
     self.nics.resize(nics_of(me));
-    self.nics[0].slowness = me == options_.slow_nic_of_pe ? 2 : 1;
+    const bool is_slow = options_.slow_nic_of_pe == kAllPes || options_.slow_nic_of_pe == me;
+    self.nics[0].slowness = is_slow ? options_.slowness : 1;
     state.rails.resize(nics_of(me));
     self.queues.resize(pe_count_);
     state.peers.resize(pe_count_);
@@ -208,6 +204,9 @@ class RailModel {
         break;
     }
     std::erase_if(targets, [&](std::uint32_t pe) { return is_near(me, pe); });
+    if (options_.shuffled_peers) {
+      std::ranges::shuffle(targets, std::mt19937_64(options_.seed * 7919 + me));
+    }
     return targets;
   }
 
@@ -222,12 +221,12 @@ class RailModel {
 
   // Everybody's messages up to the next quiet; returns the ticks that it takes at best.
   double post_window() {
-    for (auto& pe : pes_) {
-      ++pe->state.caller_polls;
-    }
     std::vector<double> sent(pe_count_);
     std::vector<double> received(pe_count_);
     for (std::uint32_t me = 0; me < pe_count_; ++me) {
+      ModelPe& self = *pes_[me];
+      ++self.state.caller_polls;
+      self.start_tick = tick_ + (options_.skew_ticks > 0 ? random_() % options_.skew_ticks : 0);
       for (std::uint32_t step = 0; step < options_.steps; ++step) {
         const auto targets = targets_of(me);
         for (std::uint32_t i = 0; i < options_.count_per_step; ++i) {
@@ -235,13 +234,14 @@ class RailModel {
             const std::uint64_t bytes = draw_size();
             sent[me] += static_cast<double>(bytes);
             received[peer] += static_cast<double>(bytes);
-            accept(me, peer, bytes);
+            self.to_post.push_back({peer, bytes});
             if (options_.alternates_signal) {
-              accept(me, peer, 8);
+              self.to_post.push_back({peer, 8});
             }
           }
         }
       }
+      begin_posting(me);
     }
     double needed = 0;
     for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
@@ -252,6 +252,16 @@ class RailModel {
       needed = std::max({needed, sent[pe] / rate, received[pe] / rate});
     }
     return needed;
+  }
+
+  void begin_posting(std::uint32_t me) {
+    ModelPe& self = *pes_[me];
+    if (tick_ < self.start_tick) {
+      return;
+    }
+    for (const Post& post : std::exchange(self.to_post, {})) {
+      accept(me, post.peer, post.bytes);
+    }
   }
 
   void accept(std::uint32_t me, std::uint32_t peer, std::uint64_t bytes) {
@@ -275,15 +285,15 @@ class RailModel {
     while (message->planned < message->bytes) {
       const auto piece = self.selector->choose(
           peer, Direction::Write,
-          {.total = message->bytes, .offset = message->planned, .lane = message->lane},
+          {.total = message->bytes, .offset = message->planned, .span = message->span},
           message->number);
       if (!piece) {
         self.selector->wait_for_room(
             peer, Direction::Write,
-            {.total = message->bytes, .offset = message->planned, .lane = message->lane});
+            {.total = message->bytes, .offset = message->planned, .span = message->span});
         return false;
       }
-      message->lane = piece->lane;
+      message->span = piece->span;
       post(me, to, *piece, message);
     }
     message->is_planned = true;
@@ -319,6 +329,7 @@ class RailModel {
     auto flight = std::make_shared<Flight>();
     flight->source = me;
     flight->dest = to;
+    flight->local = piece.local.value;
     flight->remote = piece.remote.value;
     flight->unsent = piece.bytes;
     flight->unreceived = piece.bytes;
@@ -332,18 +343,22 @@ class RailModel {
   }
 
   [[nodiscard]] bool is_busy() const {
-    return std::ranges::any_of(pes_, [](const auto& pe) { return pe->unfinished > 0; });
+    return std::ranges::any_of(
+        pes_, [](const auto& pe) { return pe->unfinished > 0 || !pe->to_post.empty(); });
   }
 
   void finish_window() {
     while (is_busy()) {
       ++tick_;
-      for (auto& pe : pes_) {
-        pe->state.now_ns = tick_ * kTickNs;
-        for (Nic& nic : pe->nics) {
+      for (std::uint32_t me = 0; me < pe_count_; ++me) {
+        ModelPe& self = *pes_[me];
+        self.state.now_ns = tick_ * options_.tick_ns;
+        begin_posting(me);
+        for (Nic& nic : self.nics) {
           transmit(nic);
         }
       }
+      pass_leaves();
       for (auto& pe : pes_) {
         for (Nic& nic : pe->nics) {
           receive(nic);
@@ -380,14 +395,57 @@ class RailModel {
       const std::uint64_t bytes = std::min(flight->unsent, kCell);
       nic.tx_credit -= static_cast<std::int64_t>(bytes);
       flight->unsent -= bytes;
-      Nic& there = pes_[flight->dest]->nics[flight->remote];
-      there.rx.push_back({flight, bytes});
-      there.rx_queued += bytes;
+      const std::size_t leaf = leaf_of(flight->source, flight->local);
+      if (options_.oversubscription == 0 || leaf == leaf_of(flight->dest, flight->remote)) {
+        arrive({flight, bytes});
+      } else {
+        leaves_[leaf].up.push_back({flight, bytes});
+      }
       put_back(nic);
     }
   }
 
-  // The piece at the head has sent a cell: the next one is of the same piece, or of the next connection.
+  void arrive(const Cell& cell) {
+    Nic& there = pes_[cell.flight->dest]->nics[cell.flight->remote];
+    there.rx.push_back(cell);
+    there.rx_queued += cell.bytes;
+  }
+
+  [[nodiscard]] std::size_t leaf_of(std::uint32_t pe, std::uint32_t nic) const {
+    const std::size_t half = pe / options_.pes_per_host * 2 / options_.hosts;
+    if (!options_.has_rail_leaves) {
+      return half;
+    }
+    return (half * options_.pes_per_host + pe % options_.pes_per_host) * kRailCountMax + nic;
+  }
+
+  void pass_leaves() {
+    const auto pass = [&](std::deque<Cell>& queue, std::int64_t& credit, const auto& forward) {
+      const std::uint64_t nics =
+          (options_.hosts + 1) / 2 *
+          (options_.has_rail_leaves ? 1 : std::uint64_t{options_.pes_per_host} * nics_of(0));
+      const auto gain = static_cast<std::int64_t>(nics * kCell / options_.oversubscription);
+      credit = std::min<std::int64_t>(credit + gain, gain);
+      while (!queue.empty() && credit > 0) {
+        const Cell cell = queue.front();
+        queue.pop_front();
+        credit -= static_cast<std::int64_t>(cell.bytes);
+        forward(cell);
+      }
+    };
+    if (options_.oversubscription == 0) {
+      return;
+    }
+    for (Leaf& leaf : leaves_) {
+      pass(leaf.up, leaf.up_credit, [&](const Cell& cell) {
+        leaves_[leaf_of(cell.flight->dest, cell.flight->remote)].down.push_back(cell);
+      });
+      pass(leaf.down, leaf.down_credit, [&](const Cell& cell) { arrive(cell); });
+    }
+  }
+
+  // The piece at the head has sent a cell: the next one is of the same piece, or of the next
+  // connection.
   void put_back(Nic& nic) const {
     const auto flight = nic.tx.front();
     const auto is_of_connection = [&](const auto& other) {
@@ -437,16 +495,11 @@ class RailModel {
   [[nodiscard]] double worst_rx() const {
     double worst = 1;
     for (const auto& pe : pes_) {
-      std::uint64_t most = 0;
-      std::uint64_t sum = 0;
+      std::vector<std::uint64_t> received;
       for (const Nic& nic : pe->nics) {
-        most = std::max(most, nic.received);
-        sum += nic.received;
+        received.push_back(nic.received);
       }
-      if (sum > 0) {
-        worst = std::max(worst, static_cast<double>(most) * static_cast<double>(pe->nics.size()) /
-                                    static_cast<double>(sum));
-      }
+      worst = std::max(worst, max_over_mean(received).value_or(1));
     }
     return worst;
   }
@@ -457,6 +510,7 @@ class RailModel {
   std::uint64_t tick_ = 0;
   std::uint64_t rx_queue_max_ = 0;
   std::vector<std::unique_ptr<ModelPe>> pes_;
+  std::vector<Leaf> leaves_;
   std::deque<std::shared_ptr<Flight>> arrived_;
 };
 

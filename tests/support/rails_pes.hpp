@@ -1,5 +1,5 @@
-// Several PEs in one process, each with a RailsTransport and a heap of its own, all on other "nodes".
-// Over a simulated network or over libfabric on loopback; driven by one thread or by many.
+// Several PEs in one process, each with a RailsTransport and a heap of its own, all on other
+// "nodes". Over a simulated network or over libfabric on loopback; driven by one thread or by many.
 #pragma once
 
 #include <functional>

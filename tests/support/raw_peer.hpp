@@ -1,5 +1,5 @@
-// A PE without a transport, on a simulated network: a test writes what it likes into messages, and reads
-// what comes back. For all that a PE of the same job must survive from another.
+// A PE without a transport, on a simulated network: a test writes what it likes into messages, and
+// reads what comes back. For all that a PE of the same job must survive from another.
 //
 // One thread. What is sent stays in memory here until the peer ends.
 #pragma once
@@ -67,10 +67,11 @@ class RawPeer {
   [[nodiscard]] bootstrap::Blob describe() const {
     bootstrap::FieldWriter writer;
     writer.text(rail_->provider());
+    writer.blob(nonce);
     writer.u32(1);
     writer.blob(rail_->address());
     writer.text("raw0");
-    writer.u32(1).u32(1).u64(1).u64(0);  // immediate data, regions, key, base
+    writer.u64(UINT64_MAX).u32(1).u64(1).u64(0);  // immediate data, regions, key, base
     return writer.bytes();
   }
 
@@ -89,6 +90,9 @@ class RawPeer {
       while_full();
     }
   }
+
+  // Not empty: it claims to sign its messages, which is the test's to do.
+  std::vector<std::byte> nonce;
 
   // What makes room: the whole scene's progress.
   std::function<void()> while_full = [this] { poll(); };
@@ -155,9 +159,12 @@ class RawScene {
   static constexpr Pe kRaw{1};
   static constexpr Pe kHealthy{2};
 
-  explicit RawScene(std::uint64_t seed, NetworkFaults faults = {.delay = 0.1})
+  explicit RawScene(std::uint64_t seed,
+                    NetworkFaults faults = {.delay = 0.1},
+                    const transport::rails::RailsOptions& options = {})
       : network_(seed, faults), raw_(network_, kRaw) {
     std::vector<bootstrap::Blob> blobs(3);
+    raw_.nonce.resize(options.secret ? sizeof(transport::rails::SealNonce) : 0);
     for (const std::uint32_t pe : {0U, 2U}) {
       RailsPe& made = *pes_.emplace_back(std::make_unique<RailsPe>());
       made.memory.assign(kHeapBytes + 2 * kGuardBytes, kGuard);
@@ -166,11 +173,12 @@ class RawScene {
       rails.push_back(network_.make_rail("nic"));
       made.counters.resize(1);
       made.transport = std::make_unique<transport::rails::RailsTransport>(
-          transport::rails::RailsOptions{}, Pe(pe), std::move(rails),
+          options, Pe(pe), std::move(rails),
           std::vector<std::span<std::byte>>{{made.memory.data() + kGuardBytes, kHeapBytes}}, 0);
       blobs[pe] = made.transport->describe();
     }
     blobs[kRaw.value] = raw_.describe();
+    victims_words_ = blobs[0];
     for (std::size_t i = 0; i < pes_.size(); ++i) {
       std::vector<bool> reached(3, true);
       reached[2 * i] = false;
@@ -191,6 +199,9 @@ class RawScene {
   [[nodiscard]] std::uint64_t& word(std::uint64_t offset, Pe pe = Pe(0)) {
     return *pes_[pe.value / 2]->word(kGuardBytes + offset);
   }
+
+  // What PE 0 told the others before the job began.
+  [[nodiscard]] const bootstrap::Blob& victims_words() const { return victims_words_; }
 
   // Everything makes progress, until `done` or too often.
   bool progress_until(const std::function<bool()>& done, std::uint64_t passes = 2'000'000) {
@@ -233,6 +244,7 @@ class RawScene {
   SimulatedNetwork network_;
   RawPeer raw_;
   std::vector<std::unique_ptr<RailsPe>> pes_;
+  bootstrap::Blob victims_words_;
 };
 
 }  // namespace weft::test

@@ -1,11 +1,12 @@
-// A network in memory, for tests: rails whose operations arrive in any order, late, or not at all, by
-// seed. Runs without a NIC and under every sanitizer, and does what a real network does rarely.
+// A network in memory, for tests: rails whose operations arrive in any order, late, or not at all,
+// by seed. Runs without a NIC and under every sanitizer, and does what a real network does rarely.
 //
-// A killed rail fails every operation that is on its way to or from it; by chance the bytes (and the
-// immediate data) of such an operation have arrived all the same, as with a lost acknowledgement.
-// Threads: one lock; any rail may be polled from any thread.
+// A killed rail fails every operation that is on its way to or from it; by chance the bytes (and
+// the immediate data) of such an operation have arrived all the same, as with a lost
+// acknowledgement. Threads: one lock; any rail may be polled from any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -29,6 +30,10 @@ struct NetworkFaults {
   std::size_t message_bytes_max = std::size_t{1} << 30U;
   std::size_t rma_bytes_max = std::size_t{1} << 30U;
   int error = 5;  // of operations of a killed rail: EIO
+  // Entries that each rail's queue has for immediate data; what comes beyond is lost in silence. 0:
+  // no limit.
+  std::size_t immediates_max = 0;
+  bool immediates_use_receives = false;  // each takes a posted receive, and waits for one
 };
 
 class SimulatedNetwork {
@@ -105,7 +110,25 @@ class SimulatedNetwork {
     return count;
   }
 
+  // What the rail has registered, in order.
+  [[nodiscard]] std::vector<std::span<std::byte>> regions(std::size_t rail) {
+    const std::lock_guard lock(mutex_);
+    return nodes_[rail].regions;
+  }
+
   [[nodiscard]] std::size_t rail_count() const { return nodes_.size(); }
+
+  // Immediate data that was lost because a queue was full.
+  [[nodiscard]] std::size_t overruns() {
+    const std::lock_guard lock(mutex_);
+    return overruns_;
+  }
+
+  // The most immediate data that a queue held at a time.
+  [[nodiscard]] std::size_t immediates_high() {
+    const std::lock_guard lock(mutex_);
+    return immediates_high_;
+  }
 
  private:
   friend class SimulatedRail;
@@ -134,6 +157,7 @@ class SimulatedNetwork {
     std::deque<fabric::Event> events;
     std::deque<Receive> receives;
     std::size_t outstanding = 0;
+    std::size_t immediates = 0;  // among its events
   };
 
   bool chance(double probability) {
@@ -217,12 +241,29 @@ class SimulatedNetwork {
       std::memcpy(local, remote, flight.local.bytes);
       return Outcome::Delivered;
     }
+    if (flight.immediate && faults_.immediates_use_receives && target.receives.empty()) {
+      return Outcome::Later;
+    }
     std::memcpy(remote, source, flight.local.bytes);
     if (flight.immediate) {
-      target.events.push_back(
-          {.kind = fabric::EventKind::RemoteWrite, .immediate = *flight.immediate});
+      announce(target, *flight.immediate);
     }
     return Outcome::Delivered;
+  }
+
+  void announce(Node& target, std::uint32_t immediate) {
+    fabric::PostContext* context = nullptr;
+    if (faults_.immediates_use_receives) {
+      context = target.receives.front().context;
+      target.receives.pop_front();
+    }
+    if (faults_.immediates_max != 0 && target.immediates >= faults_.immediates_max) {
+      ++overruns_;
+      return;
+    }
+    immediates_high_ = std::max(immediates_high_, ++target.immediates);
+    target.events.push_back(
+        {.kind = fabric::EventKind::RemoteWrite, .context = context, .immediate = immediate});
   }
 
   // Lets some operations arrive, chosen by chance among all that are on their way.
@@ -252,6 +293,8 @@ class SimulatedNetwork {
   std::uint64_t held_key_ = 0;  // 0: no write is held
   std::size_t held_read_bytes_ = 0;
   std::span<std::byte> forbidden_;
+  std::size_t overruns_ = 0;
+  std::size_t immediates_high_ = 0;
 };
 
 class SimulatedRail final : public fabric::Rail {
@@ -275,6 +318,9 @@ class SimulatedRail final : public fabric::Rail {
                .transmit_depth = network.faults_.depth,
                .receive_depth = 64,
                .has_immediate = network.faults_.has_immediate};
+    if (network.faults_.immediates_max != 0) {
+      limits_.immediates_max = network.faults_.immediates_max;
+    }
   }
 
   [[nodiscard]] const fabric::RailLimits& limits() const override { return limits_; }
@@ -358,6 +404,8 @@ class SimulatedRail final : public fabric::Rail {
     auto& waiting = network_.nodes_[index_].events;
     std::size_t count = 0;
     while (count < events.size() && !waiting.empty()) {
+      network_.nodes_[index_].immediates -=
+          waiting.front().kind == fabric::EventKind::RemoteWrite ? 1 : 0;
       events[count++] = waiting.front();
       waiting.pop_front();
     }

@@ -25,8 +25,8 @@ namespace weft::testing {
   return config;
 }
 
-// {kEmulated} in a process that has emulated NICs (loom run -- multi_tests), else nothing: values of suites that are
-// to run over them.
+// {kEmulated} in a process that has emulated NICs (loom run -- multi_tests), else nothing: values
+// of suites that are to run over them.
 inline constexpr const char* kEmulated = "emulated";
 
 [[nodiscard]] inline std::vector<std::string> emulated_only() {

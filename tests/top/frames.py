@@ -69,7 +69,7 @@ def nic_counters(tx_bytes, rx_bytes, drops=0):
     }  # fmt: skip
 
 
-# ---- A job: 2 hosts x 4 PEs x 4 NICs, an all-to-all between the hosts -----------------------------------
+# ---- A job: 2 hosts x 4 PEs x 4 NICs, an all-to-all between the hosts ----------------------------
 
 
 def all_to_all(rx_weights, policy, seconds=65, down=None, job="demo", rate_bits=10 * GBIT):
@@ -114,7 +114,7 @@ def _page(pe, rx_weights, policy, job, down):
     rails = tuple(
         Rail(rail, nic_name(pe, rail), _address(pe, rail), down != (pe, rail), rail == 0, rate_bits, 1 << 20, {
             "tx_bytes": int(each), "rx_bytes": 0, "tx_operations": int(each) >> 18, "rx_operations": 0, "tx_signals": 0,
-            "rx_signals": 0, "retries": 0, "errors": 3 if down == (pe, rail) else 0})
+            "rx_signals": 0, "retries": 0, "errors": 3 if down == (pe, rail) else 0, "refused": 0})
         for rail in range(RAILS))  # fmt: skip
     others = [peer for peer in range(PES) if host_of(peer) != host_of(pe)]
     peers = tuple(
@@ -140,7 +140,7 @@ def rail_down(seconds=65):
     return all_to_all(weights, "balanced", seconds, down=(1, 2))
 
 
-# ---- Other situations -------------------------------------------------------------------------------------
+# ---- Other situations ----------------------------------------------------------------------------
 
 
 def efa(seconds=65):

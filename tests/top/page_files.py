@@ -20,7 +20,7 @@ class PageFile:
         self.namespace = os.stat("/proc/self/ns/net").st_ino
         self.rails = [dict(nic=f"nic{rail}", address=f"10.0.0.{rail + 1}", up=1, warm=1, rate=0, outstanding=0,
                            tx_bytes=0, rx_bytes=0, tx_operations=0, rx_operations=0, tx_signals=0, rx_signals=0,
-                           retries=0, errors=0, rx_message_bytes=0) for rail in range(rails)]
+                           retries=0, errors=0, rx_message_bytes=0, refused=0) for rail in range(rails)]
         self.peers = {}  # (peer, rail) -> (put, get)
         self.overrides = {}  # offset -> u32 put there in the end
         self.path = folder / f"weft-{os.getuid()}-{job}-{pe}-{self.pid}.page".replace("/", "_")
@@ -59,7 +59,7 @@ class PageFile:
                  "retries", "errors")
         struct.pack_into("<9Q", data, start + 96, *(rail[name] for name in names))
         struct.pack_into("<IIQ", data, start + 168, rail["up"], rail["warm"], rail["rate"])
-        struct.pack_into("<Q", data, start + 216, rail["rx_message_bytes"])
+        struct.pack_into("<2Q", data, start + 216, rail["rx_message_bytes"], rail["refused"])
 
     def save(self):
         """Write it in place, as a mapping would change."""

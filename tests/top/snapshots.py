@@ -5,7 +5,8 @@ import random
 from weft_top.model import Nic, Notice, PePage, PeerTraffic, Process, Rail, Snapshot
 
 NAMES = ("tx_bytes", "rx_bytes", "tx_packets", "rx_drops", "rdma_write_bytes", "odd \u00e9")
-RAIL_NAMES = ("tx_bytes", "rx_bytes", "tx_operations", "rx_operations", "tx_signals", "rx_signals", "retries", "errors")
+RAIL_NAMES = ("tx_bytes", "rx_bytes", "tx_operations", "rx_operations", "tx_signals", "rx_signals", "retries", "errors",
+              "refused")
 
 
 class Machine:

@@ -25,7 +25,8 @@ class Terminal:
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         self.inner = os.dup(inner)
         self.attributes = termios.tcgetattr(inner)
-        # COLUMNS and LINES would outweigh the terminal's own size; readline sets them in the workers of pytest-xdist.
+        # COLUMNS and LINES would outweigh the terminal's own size; readline sets them in the
+        # workers of pytest-xdist.
         unwanted = ("NO_COLOR", "COLORFGBG", "COLORTERM", "COLUMNS", "LINES")
         clean = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.process = subprocess.Popen(

@@ -24,7 +24,7 @@ def uneven_snapshot(step):
         Nic("net:/dead", "net", "dead", "", "down", None, "", "", {"tx_bytes": 0}),
         Nic("net:/quiet", "net", "quiet", "", "unknown", None, "", "", {"tx_bytes": 7}),
     )
-    names = ("tx_operations", "rx_operations", "tx_signals", "rx_signals", "retries", "errors")
+    names = ("tx_operations", "rx_operations", "tx_signals", "rx_signals", "retries", "errors", "refused")
 
     def rails(pe):
         return tuple(Rail(rail, f"nic{rail}", "", rail != 3, True, 10**9 if rail else None, 9,
@@ -74,7 +74,7 @@ def test_the_table_of_nothing_says_so():
     assert format_frame(RateHistory().add(Snapshot(0, 0)), "Gbit/s") == "no NIC was found"
 
 
-# ---- Perfetto ---------------------------------------------------------------------------------------
+# ---- Perfetto ------------------------------------------------------------------------------------
 
 
 def test_a_trace_is_whole_json_after_every_frame_and_has_a_track_for_each_nic_and_rail(tmp_path):
@@ -108,7 +108,7 @@ def test_a_counter_in_a_trace_is_written_only_when_it_changes(tmp_path, frame):
     assert path.stat().st_size == size
 
 
-# ---- Prometheus -------------------------------------------------------------------------------------
+# ---- Prometheus ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

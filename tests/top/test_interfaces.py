@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pathlib
 import shutil
 import socket
 import struct
@@ -122,7 +123,7 @@ def test_the_kernel_is_asked_again_only_when_something_changed():
     table.close()
 
 
-# ---- Labs ---------------------------------------------------------------------------------------------
+# ---- Labs ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "name": "a", "hosts": [1]}', "\x00",
@@ -153,7 +154,8 @@ def test_without_any_right_one_sees_into_a_lab_of_ones_own(tmp_path):
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
             pytest.skip("setpriv (util-linux) is not there to give root's rights away")
-        # One is kept: since Linux 5.12 only who has CAP_SETFCAP may map uid 0 into a user namespace.
+        # One is kept: since Linux 5.12 only who has CAP_SETFCAP may map uid 0 into a user
+        # namespace.
         prefix = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"]
     lab = Cli(tmp_path / "labs", prefix)
     try:
@@ -223,8 +225,9 @@ def test_the_interfaces_of_a_pe_in_a_namespace_of_its_own_are_shown(pages, tmp_p
 
 
 def test_a_page_whose_process_is_not_seen_leads_to_nobody_elses_interfaces(pages, tmp_path):
-    page = PageFile(pages, pid=1)  # another process by that number
-    page.ticks, page.namespace = 5, 4242
+    page = PageFile(pages, pid=1)  # another process by that number, which started at another time
+    started = int(pathlib.Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19])
+    page.ticks, page.namespace = started + 1, 4242
     page.save()
     collector = collector_for(pages, lab_directory=str(tmp_path), trust_pages=True)
     snapshot = collector.sample()
@@ -232,7 +235,7 @@ def test_a_page_whose_process_is_not_seen_leads_to_nobody_elses_interfaces(pages
     collector.close()
 
 
-# ---- NVLink -------------------------------------------------------------------------------------------
+# ---- NVLink --------------------------------------------------------------------------------------
 
 
 class Nvml:

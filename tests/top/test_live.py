@@ -18,7 +18,8 @@ from small_lab import NICS, PES
 
 TOP = Path(__file__).resolve().parents[2] / "tools" / "top" / "weft-top"
 INTERVAL_S = 0.1
-# Headers of a full frame are 66 of 1514 bytes, acknowledgements come on top; the kernel counts fewer with GSO.
+# Headers of a full frame are 66 of 1514 bytes, acknowledgements come on top; the kernel counts
+# fewer with GSO.
 WIRE_OVERHEAD_MAX = 1.10
 
 
@@ -144,7 +145,8 @@ def test_incast_balanced_agrees_with_the_kernel_and_is_called_even(lab, bin_dir,
     target = next(pe for pe in moment["pes"] if pe["pe"] == 0)
     rails = [rail["rx_bits_per_s"] for rail in target["rails"]]
     assert min(rails) > 1_000_000 and target["rx_max_over_mean"] < 1.2
-    # What the pages say arrives at PE 0's rails is what the kernel says arrives at their NICs, less the headers.
+    # What the pages say arrives at PE 0's rails is what the kernel says arrives at their NICs, less
+    # the headers.
     nics = {nic["name"]: nic["rx_bits_per_s"] for nic in moment["nics"] if nic["namespace"] == target["namespace"]}
     arrived = sum(nics[rail["nic"]] for rail in target["rails"])
     assert sum(rails) == pytest.approx(arrived, rel=0.25)

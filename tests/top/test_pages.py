@@ -29,7 +29,7 @@ def texts(source):
 def test_a_page_is_read_with_its_rails_and_peers(pages):
     written = PageFile(pages, pe=1, pe_count=3, job="train-7")
     written.rails[2].update(tx_bytes=1 << 40, rx_bytes=2, tx_operations=3, rx_operations=4, tx_signals=5, rx_signals=6,
-                            outstanding=7, retries=8, errors=9, rx_message_bytes=1, up=0, warm=0, rate=100_000_000_000)
+                            outstanding=7, retries=8, errors=9, rx_message_bytes=1, refused=10, up=0, warm=0, rate=100_000_000_000)
     written.peers = {(0, 1): (11, 0), (2, 3): (0, 13)}
     written.save()
     source = PageSource(str(pages))
@@ -40,7 +40,7 @@ def test_a_page_is_read_with_its_rails_and_peers(pages):
     assert (rail.index, rail.nic, rail.address, rail.up, rail.warm) == (2, "nic2", "10.0.0.3", False, False)
     assert rail.rate_bits_per_s == 100_000_000_000 and rail.outstanding_bytes == 7
     assert rail.counters == dict(tx_bytes=1 << 40, rx_bytes=2, tx_operations=3, rx_operations=4, tx_signals=5,
-                                 rx_signals=6, retries=8, errors=9, rx_message_bytes=1)
+                                 rx_signals=6, retries=8, errors=9, rx_message_bytes=1, refused=10)
     assert page.rails[0].rate_bits_per_s is None
     assert [(p.peer, p.rail, p.put_bytes, p.get_bytes) for p in page.peers] == [(0, 1, 11, 0), (2, 3, 0, 13)]
     assert source.notices() == []

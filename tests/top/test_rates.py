@@ -175,7 +175,7 @@ def test_pages_of_other_jobs_do_not_add_to_a_pe():
         ("balanced", [(True, 9, None), (True, 1, None)], "policy is balanced already"),
         ("", [(True, 9, None), (True, 1, None)], "policy is unknown"),
         ("balanced", [(True, 9, 9000), (True, 1, 1000)], ""),  # as much as each can carry
-        ("balanced", [(True, 5, 9000), (True, 5, 1000)], ""),  # even bytes: the figure shows no unevenness
+        ("balanced", [(True, 5, 9000), (True, 5, 1000)], "50 % by rail 1, which has 10 % of the line rate; policy is balanced"),
         ("coupled", [(True, 5, None), (True, 5, None)], ""),
         ("coupled", [(True, 9, None)], ""),
     ],
@@ -187,6 +187,26 @@ def test_a_verdict_names_what_would_help(policy, rails, words):
 
     verdict = last_frame(look(step) for step in range(11)).pes[0].verdict
     assert words in verdict and bool(words) == bool(verdict)
+
+
+def slow_nic(policy, loads, lines):
+    """A PE whose page knows no line rates, as over tcp; its NICs do."""
+    def look(step):
+        nics = [nic(line, name=f"nic{i}", tx_bytes=0, rx_bytes=0) for i, line in enumerate(lines)]
+        rails = [rail(i, tx_bytes=step * load * 100_000) for i, load in enumerate(loads)]
+        return snapshot(step, nics, [page(4, rails, policy=policy)])
+
+    return last_frame(look(step) for step in range(11)).pes[0]
+
+
+def test_rails_are_judged_by_the_line_rates_of_their_nics():
+    right = slow_nic("balanced", [1, 2, 2, 2], [10**9, 2 * 10**9, 2 * 10**9, 2 * 10**9])
+    assert right.verdict == "" and right.tx_balance == pytest.approx(1.0)
+    wrong = slow_nic("offset", [2, 2, 2, 2], [10**9, 2 * 10**9, 2 * 10**9, 2 * 10**9])
+    assert wrong.tx_balance == pytest.approx(1.75) and wrong.worst_tx_rail == 0
+    assert wrong.verdict.startswith("TX of PE 4 leaves 25 % by rail 0, which has 14 % of the line rate; policy is offset")
+    equal = slow_nic("coupled", [1, 2, 2, 2], [10**9] * 4)
+    assert equal.tx_balance == pytest.approx(8 / 7) and equal.verdict.startswith("TX of PE 4 leaves 29 % by rail 1; policy")
 
 
 def test_a_few_control_messages_are_no_imbalance():

@@ -190,7 +190,7 @@ def test_a_thousand_devices_are_read_with_few_descriptors(devices, monkeypatch):
     assert counter_files._kept == 0
 
 
-# ---- Who holds a device ---------------------------------------------------------------------------
+# ---- Who holds a device --------------------------------------------------------------------------
 
 
 def message(kind, payload):

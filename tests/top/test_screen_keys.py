@@ -326,7 +326,7 @@ def test_an_unknown_key_does_nothing():
     drive(script, "coupled")
 
 
-# ---- Mouse ------------------------------------------------------------------------------------------------
+# ---- Mouse ---------------------------------------------------------------------------------------
 
 
 def test_a_click_on_a_tab_shows_its_view():
@@ -386,7 +386,7 @@ def test_a_screen_with_a_duration_ends_by_itself():
     assert app._exit and app.return_code == 0
 
 
-# ---- Sampling and replay ----------------------------------------------------------------------------------
+# ---- Sampling and replay -------------------------------------------------------------------------
 
 
 def test_sampling_goes_on_at_the_interval_and_painting_less_often():

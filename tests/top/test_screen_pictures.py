@@ -29,7 +29,7 @@ def text_of(line):
     return "".join(text for text, _ in line)
 
 
-# ---- Pictures ---------------------------------------------------------------------------------------------
+# ---- Pictures ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -121,7 +121,7 @@ def test_one_row_more_than_fits_can_be_reached():
     assert any("PE 7" in text_of(line) for line, _ in made.lines)
 
 
-# ---- Numbers and lines ------------------------------------------------------------------------------------
+# ---- Numbers and lines ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_columns_never_take_more_than_the_width(width):
     assert kept and (sum(kept) + len(kept) - 1 <= width or len(kept) == 1)
 
 
-# ---- Options and colours ----------------------------------------------------------------------------------
+# ---- Options and colours -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

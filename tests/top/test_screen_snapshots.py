@@ -73,5 +73,14 @@ def test_the_screen_is_the_kept_one(screens, name, size):
     assert text == path.read_text(encoding="utf-8"), f"compare with {path}; WEFT_TOP_KEEP_SCREENS=1 keeps the new one"
 
 
+def test_each_view_has_a_screen_and_each_tab_a_word_in_the_help():
+    from weft_top.screen.views import TABS, VIEWS
+    from weft_top.screen.views.help import TEXT
+
+    assert {name for name in VIEWS if not any(screen.split("-")[0] == name for screen in SCREENS)} == set()
+    words = next(line for line in TEXT.splitlines() if "{last_tab}" in line).partition("Tab ")[2].split(",")
+    assert len(words) == len(TABS)
+
+
 def test_no_kept_screen_is_left_over():
     assert {path.name for path in KEPT.glob("*.txt")} == {f"{name}-{size}.txt" for name in SCREENS for size in SIZES}

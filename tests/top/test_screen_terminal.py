@@ -1,6 +1,7 @@
 """The screen in a real terminal: a process on a pseudo terminal, ended in every way; the terminal must be as before."""
 
 import fcntl
+import importlib
 import os
 import re
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from terminals import LIMIT_S, Terminal
+from weft_top import cli
+from weft_top.options import UsageError, parse
 
 HERE = Path(__file__).resolve().parent
 
@@ -172,3 +175,16 @@ def test_a_dumb_terminal_gets_the_message_too(terminal):
     screen = terminal(wait=b"--json", environment={"TERM": "dumb"})
     assert screen.end() == 2
     assert b"TERM" in screen.written and b"\x1b" not in screen.written
+
+
+@pytest.mark.parametrize("package", ["textual", "rich"])
+def test_a_screen_without_its_packages_says_what_to_install(monkeypatch, package):
+    """As in a plain wheel. The packages are imported by what is imported when the terminal has been looked at."""
+    for name in [*sys.modules]:
+        if name.startswith("weft_top.screen") or name.partition(".")[0] in ("textual", "rich"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    terminal = importlib.import_module("weft_top.screen.terminal")
+    monkeypatch.setattr(terminal, "terminal_problem", str)
+    with pytest.raises(UsageError, match=f"the screen needs the Python package {package}: .* -m pip install .*; or use --once"):
+        cli._show(None, parse([]))

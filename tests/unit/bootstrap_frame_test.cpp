@@ -87,13 +87,13 @@ TEST(Proof, DependsOnTheRoleTheSecretAndBothNonces) {
   EXPECT_FALSE(equal_in_constant_time(proof, client_proof("secret", other_pe)));
 }
 
-TEST(Frame, ComesOutWholeHoweverTheStreamIsCut) {
+TEST(BootstrapFrame, ComesOutWholeHoweverTheStreamIsCut) {
   Blob stream = encode_frame(7, bytes_of("hello"));
   const Blob second = encode_frame(8, {});
   stream.insert(stream.end(), second.begin(), second.end());
   for (std::size_t step = 1; step <= stream.size(); ++step) {
     FrameReader reader(100);
-    std::vector<Frame> frames;
+    std::vector<BootstrapFrame> frames;
     for (std::size_t at = 0; at < stream.size(); at += step) {
       reader.append(std::span(stream).subspan(at, std::min(step, stream.size() - at)));
       while (auto frame = reader.next()) {
@@ -108,14 +108,14 @@ TEST(Frame, ComesOutWholeHoweverTheStreamIsCut) {
   }
 }
 
-TEST(Frame, RefusesAnotherProtocolAsSoonAsItShows) {
+TEST(BootstrapFrame, RefusesAnotherProtocolAsSoonAsItShows) {
   FrameReader reader(100);
   reader.append(bytes_of("GET "));
   EXPECT_THAT(message_of([&] { static_cast<void>(reader.next()); }),
               testing::HasSubstr("not Weft's protocol"));
 }
 
-TEST(Frame, RefusesAnotherVersionAndNamesBoth) {
+TEST(BootstrapFrame, RefusesAnotherVersionAndNamesBoth) {
   Blob bytes = encode_frame(1, {});
   bytes[4] = std::byte{9};
   FrameReader reader(100);
@@ -125,7 +125,7 @@ TEST(Frame, RefusesAnotherVersionAndNamesBoth) {
                              testing::HasSubstr(fmt::format("this end {}", kFrameVersion))));
 }
 
-TEST(Frame, RefusesAPayloadOverTheLimitBeforeItHasCome) {
+TEST(BootstrapFrame, RefusesAPayloadOverTheLimitBeforeItHasCome) {
   FrameReader reader(4);
   const Blob frame = encode_frame(1, bytes_of("hello"));
   reader.append(std::span(frame).first(kFrameHeaderBytes));

@@ -32,7 +32,7 @@ class RendezvousJobs : public ::testing::Test {
             }};
   }
 
-  static Frame frame(Message type, std::span<const std::byte> payload = {}) {
+  static BootstrapFrame frame(Message type, std::span<const std::byte> payload = {}) {
     return {.type = static_cast<std::uint16_t>(type),
             .payload = Blob(payload.begin(), payload.end())};
   }
@@ -67,7 +67,7 @@ TEST_F(RendezvousJobs, WherePesGoOnEachLossIsNamed) {
                     [this](Pe pe, const SharedFrame& frame) {
                       FrameReader reader(kGatheredBytesMax);
                       reader.append(*frame);
-                      const Frame told_frame = *reader.next();
+                      const BootstrapFrame told_frame = *reader.next();
                       if (told_frame.type == static_cast<std::uint16_t>(Message::Lost)) {
                         lost.emplace_back(pe.value, FieldReader(told_frame.payload).u32());
                       }
@@ -149,6 +149,19 @@ TEST_F(RendezvousJobs, APeThatRestsMayCloseAndIsWaitedForUntilThen) {
   EXPECT_THAT(job.failure()->what(),
               HasSubstr("PE 1 has left the job (it finalized) while 1 of 2"));
   EXPECT_FALSE(job.first_lost());
+}
+
+TEST_F(RendezvousJobs, APeThatCouldNotStartSaysWhy) {
+  RendezvousJob job = make(2);
+  job.join(Pe(0));
+  job.join(Pe(1));
+  const std::string why = "no NIC can be a rail";
+  const auto words = std::as_bytes(std::span(why));
+  job.handle(Pe(1), frame(Message::Leave, {words.begin(), words.end()}));
+  job.handle(Pe(0), frame(Message::Gather, FieldWriter().u32(1).bytes()));
+  EXPECT_THAT(
+      job.failure()->what(),
+      HasSubstr("PE 1 has left the job (it could not start: no NIC can be a rail) while 1"));
 }
 
 TEST_F(RendezvousJobs, APeThatClosesInTheNextJobIsLost) {

@@ -1,4 +1,5 @@
-// The TCP rendezvous with its clients as threads: joining, gathering, strangers, the late, the dead.
+// The TCP rendezvous with its clients as threads: joining, gathering, strangers, the late, the
+// dead.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -180,7 +182,7 @@ std::future<std::string> start_barrier(const RendezvousServer& server, Pe pe, st
 void join_and_die(RendezvousServer& server) {
   FileDescriptor socket = dial(server.address(), Clock::now() + kTimeout);
   Connection connection(std::move(socket), kGatheredBytesMax);
-  std::optional<Frame> challenge;
+  std::optional<BootstrapFrame> challenge;
   serve_until(server, [&] {
     static_cast<void>(connection.receive());
     challenge = connection.next_frame();
@@ -294,6 +296,62 @@ TEST(Rendezvous, KeepsAPlaceForThePesHoweverManyStrangersCome) {
   EXPECT_LE(server.connection_count(), 65U);
   auto pe = start_barrier(server, Pe(0), 1);
   EXPECT_EQ(serve_to_the_end(server, pe), "no error");
+}
+
+// Lowers the limit, and takes every descriptor that is left below it.
+class NoFreeFiles {
+ public:
+  NoFreeFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit low{.rlim_cur = std::min<rlim_t>(512, before_.rlim_cur),
+                     .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    do {
+      taken_.emplace_back(::dup(STDERR_FILENO));
+    } while (taken_.back().is_open());
+  }
+
+  NoFreeFiles(const NoFreeFiles&) = delete;
+  NoFreeFiles& operator=(const NoFreeFiles&) = delete;
+
+  ~NoFreeFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+  std::vector<FileDescriptor> taken_;
+};
+
+TEST(Rendezvous, KeepsConnectionsThatWaitWhereDescriptorsAreUsedUp) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer opens a pipe to look at memory, and there is no free descriptor";
+#endif
+  RendezvousServer server(any_port(), server_options(1));
+  const FileDescriptor first = dial(server.address(), Clock::now() + kTimeout);
+  serve_until(server, [&] { return server.connection_count() == 1; });
+  const FileDescriptor second = dial(server.address(), Clock::now() + kTimeout);
+  {
+    const NoFreeFiles none;
+    for (int i = 0; i < 10; ++i) {
+      server.serve(20ms);
+    }
+    EXPECT_EQ(server.connection_count(), 1U);
+    EXPECT_EQ(server.stranger_count(), 0U);
+  }
+  serve_until(server, [&] { return server.connection_count() == 2; });
+  auto pe = start_barrier(server, Pe(0), 1);
+  EXPECT_EQ(serve_to_the_end(server, pe), "no error");
+}
+
+TEST(Rendezvous, SaysHowManyOpenFilesAJobNeedsThatIsTooLargeForTheLimit) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit low{.rlim_cur = 512, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &low);
+  const Error error = error_of([&] { RendezvousServer(any_port(), server_options(1000)); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(error.what(), testing::MatchesRegex(
+                                "the rendezvous of 1000 PEs needs a connection to each: 10[0-9]+ "
+                                "open files are needed, and the limit is 512: .*"));
 }
 
 TEST(Rendezvous, DoesNotTrustAHostThatDoesNotKnowTheSecret) {

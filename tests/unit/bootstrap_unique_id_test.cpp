@@ -1,4 +1,5 @@
-// Jobs whose PEs know who they are and share an id: here as threads, of which the first to come hosts.
+// Jobs whose PEs know who they are and share an id: here as threads, of which the first to come
+// hosts.
 #include <gtest/gtest.h>
 
 #include <string>

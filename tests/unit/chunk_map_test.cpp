@@ -1,4 +1,5 @@
-// Look-ups in the chunks of a heap against a model of single bytes, for every layout of a small heap.
+// Look-ups in the chunks of a heap against a model of single bytes, for every layout of a small
+// heap.
 #include "src/heap/chunk_map.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ namespace {
 
 constexpr std::uint64_t kLimit = 7;
 
-// Bit i of `used`: byte i is in a chunk. Bit i of `cuts`: a new chunk starts there, even if byte i - 1 is in one.
+// Bit i of `used`: byte i is in a chunk. Bit i of `cuts`: a new chunk starts there, even if byte i
+// - 1 is in one.
 std::vector<Chunk> layout(std::uint32_t used, std::uint32_t cuts) {
   std::vector<Chunk> chunks;
   for (std::uint64_t i = 0; i < kLimit; ++i) {

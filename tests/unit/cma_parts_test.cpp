@@ -1,5 +1,5 @@
-// The parts of the cma transport: the score, the ring and the status slots, with host threads as PEs;
-// batches, transfers and chunks.
+// The parts of the cma transport: the score, the ring and the status slots, with host threads as
+// PEs; batches, transfers and chunks.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -91,22 +91,22 @@ TEST(MpscRing, CommandsOfManyThreadsArriveOnceAndAreAnsweredOnce) {
   }
 }
 
-TEST(Batch, KeepsItsOrderWhateverIsDroppedAndItsLimitsOfCountAndBytes) {
-  for (std::uint64_t dropped = 0; dropped <= Batch::kItemsMax; ++dropped) {
-    Batch batch;
-    for (std::uint64_t i = 0; i < Batch::kItemsMax; ++i) {
+TEST(CopyBatch, KeepsItsOrderWhateverIsDroppedAndItsLimitsOfCountAndBytes) {
+  for (std::uint64_t dropped = 0; dropped <= CopyBatch::kItemsMax; ++dropped) {
+    CopyBatch batch;
+    for (std::uint64_t i = 0; i < CopyBatch::kItemsMax; ++i) {
       ASSERT_TRUE(batch.has_room(8));
       batch.add({.remote = {.region = {}, .offset = HeapOffset(i)}, .bytes = 8});
     }
     EXPECT_FALSE(batch.has_room(8));
     batch.drop(dropped);
-    ASSERT_EQ(batch.items().size(), Batch::kItemsMax - dropped);
-    EXPECT_EQ(batch.has_items(), dropped < Batch::kItemsMax);
-    for (std::uint64_t i = dropped; i < Batch::kItemsMax; ++i) {
+    ASSERT_EQ(batch.items().size(), CopyBatch::kItemsMax - dropped);
+    EXPECT_EQ(batch.has_items(), dropped < CopyBatch::kItemsMax);
+    for (std::uint64_t i = dropped; i < CopyBatch::kItemsMax; ++i) {
       EXPECT_EQ(batch.items()[i - dropped].remote.offset, HeapOffset(i));
     }
     // The bytes of what was dropped are free again, and no more.
-    const std::size_t free_bytes = Batch::kBytesMax - 8 * (Batch::kItemsMax - dropped);
+    const std::size_t free_bytes = CopyBatch::kBytesMax - 8 * (CopyBatch::kItemsMax - dropped);
     EXPECT_EQ(batch.has_room(free_bytes), dropped > 0);
     EXPECT_FALSE(batch.has_room(free_bytes + 1));
   }

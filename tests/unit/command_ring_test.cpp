@@ -121,6 +121,39 @@ TEST(DeviceCommand, ASlotWithOneWordOfTheLastLapIsNotThereYet) {
   }
 }
 
+// Slots as after an even number of laps hold the parity of zeros.
+TEST(DeviceRing, GoesOnWherePositionsPass32Bits) {
+  constexpr std::uint64_t kCapacity = 4;
+  constexpr std::uint64_t kStart = (std::uint64_t{1} << 32U) - 2 * kCapacity;
+  const HostRing ring(kCapacity);
+  for (std::uint64_t* word :
+       {ring.view().head(), ring.view().consumed(), ring.view().consumed_seen(),
+        ring.view().completed(), ring.view().completed_seen()}) {
+    *word = kStart;
+  }
+  Producer producer(ring.view());
+  Consumer consumer(ring.view());
+  for (std::uint64_t position = kStart; position < kStart + 4 * kCapacity; ++position) {
+    Command command;
+    ASSERT_EQ(producer.claim(), position);
+    ASSERT_TRUE(producer.has_room(position));
+    ASSERT_FALSE(producer.has_room(position + kCapacity));
+    command.operand = position;
+    command.flags = device::kReplyWanted;
+    producer.publish(position, command);
+    ASSERT_TRUE(consumer.peek(position, command));
+    ASSERT_EQ(command.operand, position);
+    ASSERT_FALSE(producer.is_complete(position));
+    ASSERT_EQ(producer.incomplete_below(), position + 1);
+    consumer.release_below(position + 1);
+    consumer.reply(position, 7 * position);
+    consumer.complete_below(position + 1);
+    ASSERT_EQ(producer.wait_reply(position, [] {}), 7 * position);
+    ASSERT_TRUE(producer.is_complete(position));
+    ASSERT_EQ(producer.incomplete_below(), 0U);
+  }
+}
+
 TEST(DeviceRing, AnEmptyRingHasNothingInAnyLap) {
   const HostRing ring(4);
   Producer producer(ring.view());

@@ -54,6 +54,42 @@ TEST(Config, RefusesASizeThatIsNotOne) {
   EXPECT_THAT(message_of(from({{"WEFT_HEAP_SIZE", "lots"}})), testing::HasSubstr("not a size"));
 }
 
+TEST(Config, TakesFractionsOfSizes) {
+  EXPECT_EQ(load_config(from({{"WEFT_HEAP_SIZE", "1.5G"}})).heap_size, std::uint64_t{1536} << 20U);
+}
+
+TEST(Config, NamesACarriageReturnAndItsCause) {
+  for (const char* name : {"WEFT_HEAP_SIZE", "WEFT_PROVIDER", "WEFT_WARMUP", "WEFT_NODE_SIZE"}) {
+    EXPECT_THAT(
+        message_of(from({{name, "1\r"}})),
+        testing::AllOf(testing::StartsWith(std::string(name) + "=1\\r: "),
+                       testing::HasSubstr("carriage return"), testing::HasSubstr("Windows")));
+  }
+  EXPECT_THAT(message_of(from({{"WEFT_NICS", "eth0\tib0"}})),
+              testing::HasSubstr("WEFT_NICS=eth0\\x09ib0: it has a control character"));
+}
+
+TEST(Config, RefusesNumbersThatMeanNothing) {
+  const std::map<std::string, std::string> too_small{
+      {"WEFT_NODE_SIZE", "-1"},        {"WEFT_STRIPE_BYTES_MIN", "0"}, {"WEFT_RAIL_STALL_MS", "0"},
+      {"WEFT_PEER_LOST_MS", "-5"},     {"WEFT_SPIN_US", "-1"},         {"WEFT_TIMEOUT_S", "-1"},
+      {"WEFT_WAIT_REPORT", "-1"},      {"WEFT_RAIL_COUNT_MAX", "0"},   {"WEFT_PROXY_NAP_US", "-1"},
+      {"WEFT_PUBLISH_BYTES_MAX", "-2"}};
+  for (const auto& [name, value] : too_small) {
+    EXPECT_THAT(message_of(from({{name, value}})), testing::StartsWith(name + "=" + value + ": "));
+  }
+  EXPECT_THAT(message_of(from({{"WEFT_PEER_LOST_MS", "5000000000"}})),
+              testing::HasSubstr("use 1 to 2147483647"));
+}
+
+// What stands in the table must be what it accepts.
+TEST(Config, AcceptsEveryDefault) {
+  for (const Setting& setting : settings()) {
+    const std::string value(setting.default_value);
+    EXPECT_EQ(message_of(from({{std::string(setting.name), value}})), "no error") << setting.name;
+  }
+}
+
 TEST(Config, NamesTheNearestSetting) {
   EXPECT_EQ(nearest_setting("WEFT_RAIL_POLICE"), "WEFT_RAIL_POLICY");
   EXPECT_EQ(nearest_setting("WEFT_HEEP_SIZE"), "WEFT_HEAP_SIZE");

@@ -1,5 +1,6 @@
-// The page of counters as a file: its bytes, its name, what happens to it when a PE ends or dies, and
-// folders that are full of traps. What goes through real jobs is in tests/multi/test_counters_page.py.
+// The page of counters as a file: its bytes, its name, what happens to it when a PE ends or dies,
+// and folders that are full of traps. What goes through real jobs is in
+// tests/multi/test_counters_page.py.
 #include "src/runtime/counters_page.hpp"
 
 #include <gtest/gtest.h>
@@ -154,7 +155,7 @@ TEST_F(CountersPageFile, ShowsEachNumberWhereTheFormatSaysAsSoonAsItIsWritten) {
   for (std::uint64_t* counter :
        {&rail.tx_bytes, &rail.rx_bytes, &rail.tx_operations, &rail.rx_operations, &rail.tx_signals,
         &rail.rx_signals, &rail.outstanding_bytes, &rail.retries, &rail.errors,
-        &rail.rx_message_bytes}) {
+        &rail.rx_message_bytes, &rail.refused}) {
     add_to(*counter, ++value << 40U);
   }
   set_counter(rail.up, 1U);
@@ -174,7 +175,8 @@ TEST_F(CountersPageFile, ShowsEachNumberWhereTheFormatSaysAsSoonAsItIsWritten) {
   EXPECT_EQ(at<std::uint64_t>(bytes, 384 + 176), 100'000'000'000U);
   EXPECT_EQ(text_at(bytes, block + 184, 32), "efa");
   EXPECT_EQ(at<std::uint64_t>(bytes, block + 216), std::uint64_t{10} << 40U);
-  EXPECT_EQ(bytes.substr(block + 224, 32), std::string(32, '\0'));
+  EXPECT_EQ(at<std::uint64_t>(bytes, block + 224), std::uint64_t{11} << 40U);
+  EXPECT_EQ(bytes.substr(block + 232, 24), std::string(24, '\0'));
   const std::size_t entry = 384 + 2 * 256 + (5 * 2 + 1) * 16;
   EXPECT_EQ(at<std::uint64_t>(bytes, entry), 77U);
   EXPECT_EQ(at<std::uint64_t>(bytes, entry + 8), 88U);
@@ -273,12 +275,12 @@ TEST(CountersPageName, TellsTheProcessAgain) {
 
 TEST_F(CountersPageFile, CutsLongTextsInFrontOfACharacterThatDoesNotFit) {
   PageDescription long_texts = description();
-  long_texts.job = std::string(62, 'j') + "\xC3\xA4" + "more";
+  long_texts.job = std::string(63, 'j') + "\xC3\xA4" + "more";
   long_texts.rails[0].nic = std::string(100, 'n');
   const CountersPage page(long_texts);
   const std::string bytes = read_file(page.path());
-  EXPECT_EQ(text_at(bytes, 104, 64), std::string(62, 'j'));
-  EXPECT_EQ(text_at(bytes, 384, 32), std::string(31, 'n'));
+  EXPECT_EQ(text_at(bytes, 104, 64), std::string(63, 'j'));
+  EXPECT_EQ(text_at(bytes, 384, 32), std::string(32, 'n'));
   EXPECT_EQ(text_at(bytes, 168, 16), "balanced");
 }
 

@@ -1,4 +1,5 @@
-// What the host says of kernels that failed or wait for long: the page that both access is written by the test.
+// What the host says of kernels that failed or wait for long: the page that both access is written
+// by the test.
 #include <weft/device/state.hpp>
 
 #include <gtest/gtest.h>
@@ -53,6 +54,11 @@ TEST(DescribeFailure, EachKindSaysWhatToDo) {
   EXPECT_EQ(text(FailureKind::CommandRefused, OperationName::MoeDispatch),
             "a kernel ended in a dispatch of weft.moe (block 3): a command of this GPU has been "
             "refused (see the error before), so what the kernel waited for cannot come");
+  EXPECT_EQ(
+      text(FailureKind::RankMissing, OperationName::MoeCombine),
+      "a kernel ended in a combine of weft.moe (block 3): nothing came from PE -1 to call 5 in "
+      "time, and in a graph its exchange ends kernels then (on_timeout \"error\"); look at what "
+      "that PE does, or raise the timeout");
   EXPECT_EQ(text(FailureKind::NotCooperative, OperationName::Reduce),
             "a kernel ended in reduce (block 3): a call of grid scope in a kernel of 5 blocks that "
             "was not launched cooperatively; launch it with weft::device::launch_collective, or "
@@ -168,9 +174,21 @@ TEST_F(Watched, ARefusedCommandEndsThemToo) {
   EXPECT_EQ(watch_.failure_status(), Status::InvalidArgument);
 }
 
-// A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion when one changes.
+TEST_F(Watched, ALostPeerIsToldOnceAndNotForEachCommand) {
+  watch_.note_failed(Pe(3), device::CommandKind::Nop, Status::PeerLost);
+  for (int i = 0; i < 100; ++i) {
+    watch_.note_failed(Pe(3), device::CommandKind::Put, Status::PeerLost);
+  }
+  const std::string said = logged();
+  EXPECT_EQ(count(said, "PE 3 is lost"), 1U) << said;
+  EXPECT_EQ(count(said, "\n"), 1U) << said;
+  EXPECT_EQ(watch_.failure_status(), Status::Ok) << "the watch ends kernels itself";
+}
+
+// A file of device code that was compiled with other numbers must be refused: raise kLayoutVersion
+// when one changes.
 TEST(DeviceLayout, AChangeOfSizesIsAnotherVersion) {
-  EXPECT_EQ(device::kLayoutVersion, 10U);
+  EXPECT_EQ(device::kLayoutVersion, 11U);
   EXPECT_EQ(sizeof(device::HotState), 88U);
   EXPECT_EQ(sizeof(device::DeviceState), 192U);
   EXPECT_EQ(sizeof(device::TeamState), 40U);

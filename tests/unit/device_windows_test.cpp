@@ -1,5 +1,5 @@
-// GPU memory of the program that is registered with the rails: what can be a window, and what is said about memory that
-// cannot. Host memory stands for the GPU's.
+// GPU memory of the program that is registered with the rails: what can be a window, and what is
+// said about memory that cannot. Host memory stands for the GPU's.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-using gpu::UserMemory;
+using gpu::UserMemoryInfo;
 using gpu::UserMemoryKind;
 using runtime::DeviceWindows;
 
@@ -41,7 +41,7 @@ class DeviceWindowsTest : public ::testing::Test {
   }
 
   // All of the arena is one allocation on `gpu_`.
-  UserMemory look(std::span<const std::byte> memory) {
+  UserMemoryInfo look(std::span<const std::byte> memory) {
     const auto offset = static_cast<std::uint64_t>(memory.data() - arena_.data());
     if (offset >= arena_.size()) {
       return {};

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "src/fabric/libfabric.hpp"
@@ -27,6 +30,23 @@ TEST(QueueSize, IsLargeWhereNobodyGuardsTheQueue) {
   EXPECT_GE(unguarded.wanted, 32768U);
   EXPECT_GE(unguarded.least, 12288U) << "what this side posts itself";
   EXPECT_GE(queue_size_for(*info_with(FI_RM_DISABLED, 65536, 65536)).wanted, 131072U);
+}
+
+// From libfabric 2.1 on it says FI_RM_ENABLED all the same.
+TEST(QueueSize, IsLargeOnEfaDirectWhateverItClaims) {
+  const InfoHandle info = info_with(FI_RM_ENABLED, 4096, 8192);
+  info->fabric_attr->prov_name = ::strdup("efa");
+  info->fabric_attr->name = ::strdup("efa");
+  EXPECT_EQ(queue_size_for(*info).wanted, 4096U) << "the provider has a list behind its queue";
+  std::free(std::exchange(info->fabric_attr->name, ::strdup("efa-direct")));
+  EXPECT_EQ(queue_size_for(*info).wanted, 32768U);
+  EXPECT_EQ(queue_size_for(*info).least, 12288U);
+}
+
+TEST(QueueSize, IsTheProvidersOwnOnSlingshotWhichAnswersAgainBeforeItIsFull) {
+  const InfoHandle info = info_with(FI_RM_ENABLED, 1024, 1024);
+  info->fabric_attr->prov_name = ::strdup("cxi");
+  EXPECT_EQ(queue_size_for(*info).wanted, 131072U);
 }
 
 TEST(QueueSize, IsHalvedUntilTheProviderTakesIt) {

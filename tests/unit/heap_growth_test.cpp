@@ -1,5 +1,5 @@
-// A device heap that grows: which chunks it takes and gives back, and that all PEs do the same or nothing. PEs are
-// threads; their GPUs' memory is the host's.
+// A device heap that grows: which chunks it takes and gives back, and that all PEs do the same or
+// nothing. PEs are threads; their GPUs' memory is the host's.
 #include "src/runtime/device/heap_growth.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Which kind of handle the PEs of a job end up with, when some of them refuse some kinds. GPUs are host memory.
+// Which kind of handle the PEs of a job end up with, when some of them refuse some kinds. GPUs are
+// host memory.
 #include "src/runtime/device/heap_sharing.hpp"
 
 #include <gtest/gtest.h>
@@ -56,14 +57,14 @@ class KindSegments final : public gpu::Segments {
 
   [[nodiscard]] std::uint64_t reserved() const override { return memory_.reserved(); }
 
-  [[nodiscard]] gpu::SegmentOffer offer() const override {
-    gpu::SegmentOffer offer = memory_.offer();
+  [[nodiscard]] gpu::DeviceSegmentOffer offer() const override {
+    gpu::DeviceSegmentOffer offer = memory_.offer();
     offer.kind = kind_;
     return offer;
   }
 
   std::byte* map(std::uint32_t slot,
-                 const gpu::SegmentOffer& offer,
+                 const gpu::DeviceSegmentOffer& offer,
                  std::string_view whose) override {
     if (refuses(true)) {
       fail(refusal_->status, "the fake GPU does not map {}", whose);
@@ -73,17 +74,17 @@ class KindSegments final : public gpu::Segments {
 
   void close_offer() override { memory_.close_offer(); }
 
-  gpu::SegmentOffer add_part(const gpu::SegmentPart& part) override {
+  gpu::DeviceSegmentOffer add_part(const gpu::SegmentPart& part) override {
     return memory_.add_part(part);
   }
 
-  gpu::SegmentOffer adopt_part(const gpu::SegmentPart& part, std::byte* memory) override {
+  gpu::DeviceSegmentOffer adopt_part(const gpu::SegmentPart& part, std::byte* memory) override {
     return memory_.adopt_part(part, memory);
   }
 
   void map_part(std::uint32_t slot,
                 const gpu::SegmentPart& part,
-                const gpu::SegmentOffer& offer,
+                const gpu::DeviceSegmentOffer& offer,
                 std::string_view whose) override {
     memory_.map_part(slot, part, offer, whose);
   }
@@ -115,6 +116,7 @@ class HeapSharings : public ::testing::Test {
     config_.device_heap_max = std::uint64_t{16} << 20U;
     for (std::uint32_t pe = 0; pe < kPes; ++pe) {
       devices_[pe].uuid[0] = static_cast<std::uint8_t>(1 + pe);
+      devices_[pe].pci = "0000:0" + std::to_string(1 + pe) + ":00.0";
       devices_[pe].has_posix_handles = true;
       devices_[pe].bytes = std::uint64_t{1} << 30U;
     }
@@ -135,19 +137,29 @@ class HeapSharings : public ::testing::Test {
   Config config_ = load_config([](std::string_view) { return std::nullopt; });
   std::array<gpu::Device, kPes> devices_;
   std::vector<Refusal> refusals_;
+  std::string without_atomics_;  // the PCI address of a GPU whose link carries none
 
  private:
   Outcome share_as(std::uint32_t pe, bootstrap::Bootstrap& bootstrap) {
     Outcome outcome;
-    const HeapSharing with{.config = config_,
-                           .bootstrap = bootstrap,
-                           .slots = {0, 1, 2},
-                           .make_segments = [&](const gpu::Device&, const gpu::SegmentPlan& plan) {
-                             ++outcome.tries;
-                             outcome.kind = kind_of(plan);
-                             return std::make_unique<KindSegments>(plan,
-                                                                   refusal_of(pe, kind_of(plan)));
-                           }};
+    const HeapSharing with{
+        .config = config_,
+        .bootstrap = bootstrap,
+        .slots = {0, 1, 2},
+        .make_segments =
+            [&](const gpu::Device&, const gpu::SegmentPlan& plan) {
+              ++outcome.tries;
+              outcome.kind = kind_of(plan);
+              return std::make_unique<KindSegments>(plan, refusal_of(pe, kind_of(plan)));
+            },
+        .have_atomics =
+            [&](const gpu::Device& from, std::span<const std::string> peers) {
+              std::vector<bool> found;
+              for (const std::string& pci : peers) {
+                found.push_back(from.pci != without_atomics_ && pci != without_atomics_);
+              }
+              return found;
+            }};
     try {
       const SharedHeap shared =
           share_heaps(with, [&]() -> const gpu::Device& { return devices_[pe]; });
@@ -186,6 +198,21 @@ TEST_F(HeapSharings, TheFirstKindThatServesAllIsTaken) {
   EXPECT_THAT(each(outcomes, &Outcome::kind), Each(HandleKind::Fabric));
   EXPECT_THAT(each(outcomes, &Outcome::mapped), Each(kPes));
   EXPECT_THAT(each(outcomes, &Outcome::tries), Each(1U));
+}
+
+TEST_F(HeapSharings, AGpuBehindALinkWithoutAtomicsIsNamedByAllThatMapIt) {
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(each(share(), &Outcome::error), Each(""));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  without_atomics_ = devices_[2].pci;
+  testing::internal::CaptureStderr();
+  const auto outcomes = share();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(each(outcomes, &Outcome::mapped), Each(kPes));
+  EXPECT_THAT(said, HasSubstr("(0000:01:00.0) reaches the memory of PE 2 over PCIe"));
+  EXPECT_THAT(said, HasSubstr("(0000:02:00.0) reaches the memory of PE 2 over PCIe"));
+  EXPECT_THAT(said, HasSubstr("(0000:03:00.0) reaches the memory of PE 0, 1 over PCIe"));
+  EXPECT_THAT(said, HasSubstr("WEFT_NODE_SIZE=1"));
 }
 
 TEST_F(HeapSharings, AFabricThatDoesNotReachGivesWayToDescriptors) {

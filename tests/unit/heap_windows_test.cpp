@@ -1,4 +1,5 @@
-// Numbers of windows: the lowest that is free, so that all PEs choose the same; bounded; used again.
+// Numbers of windows: the lowest that is free, so that all PEs choose the same; bounded; used
+// again.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The consumer side of an inbox: what the GPU runs, with a thread as a group of one, and with threads in step as the
-// lanes of a warp.
+// The consumer side of an inbox: what the GPU runs, with a thread as a group of one, and with
+// threads in step as the lanes of a warp.
 #include <weft/device/inbox.hpp>
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ using device::SlotWords;
 using proxy::HostMemory;
 using Producer = device::RingProducer<HostMemory>;
 
-// The operand of command i is i, its payload i + 7 in each word, `dest` the words that the data goes to.
+// The operand of command i is i, its payload i + 7 in each word, `dest` the words that the data
+// goes to.
 struct Order {
   std::uint64_t next = 0;  // guarded by the inbox's lock
 };
@@ -137,8 +138,9 @@ class ThreadLanes {
   std::uint32_t number_;
 };
 
-// Data and words in "GPU" memory: a word is stored by release, as a GPU's fence and store are. `latest` is a plain
-// variable that every command after a fence overwrites: only an order between batches makes that no data race.
+// Data and words in "GPU" memory: a word is stored by release, as a GPU's fence and store are.
+// `latest` is a plain variable that every command after a fence overwrites: only an order between
+// batches makes that no data race.
 struct Memory {
   std::vector<std::uint64_t> data;
   std::vector<std::uint64_t> words;

@@ -1,4 +1,5 @@
-// The parts of weft-info that read the system, on trees of files made here, and the doctor's lines and words.
+// The parts of weft-info that read the system, on trees of files made here, and the doctor's lines
+// and words.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -167,7 +167,7 @@ TEST(Info, ReportRefusesFilesThatAreNoMachine) {
 TEST(Info, ReportRefusesSettingsThatFitNothingHere) {
   Config config = default_config();
   config.nics = "no_such_nic0";
-  EXPECT_THAT(report_error(config), HasSubstr("no NIC or address 'no_such_nic0' here"));
+  EXPECT_THAT(report_error(config), HasSubstr("no NIC, address or network 'no_such_nic0' here"));
   config = default_config();
   config.provider = "carrier_pigeon";
   EXPECT_THAT(report_error(config), HasSubstr("WEFT_PROVIDER=carrier_pigeon"));

@@ -72,7 +72,7 @@ TEST(NvshmemEnvironment, MemoryOfTheHostHasTheSameSize) {
 
 TEST(NvshmemEnvironment, AWrongSizeIsAnErrorAndNothingElseIs) {
   EXPECT_EQ(read_environment({"NVSHMEM_SYMMETRIC_SIZE=much"}).error,
-            "NVSHMEM_SYMMETRIC_SIZE=much is no size; write a number of bytes, with K, M, G or T");
+            "NVSHMEM_SYMMETRIC_SIZE=much is not a size; give a number of bytes, with K, M, G or T");
   const Environment made = read_environment(
       {"NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_DEBUG=nonsense", "NVSHMEM_BOOTSTRAP=UID"});
   EXPECT_EQ(made.error, "");
@@ -88,7 +88,7 @@ TEST(NvshmemEnvironment, WhereIdsAndTheLogGo) {
       ElementsAre(Pair("WEFT_BOOTSTRAP_INTERFACES", "^docker"),
                   Pair("WEFT_BOOTSTRAP_FAMILY", "ipv6"), Pair("WEFT_LOG_FILE", "/tmp/%h.%p")));
   EXPECT_EQ(read_environment({"NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=IPX"}).error,
-            "NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=IPX is no family of addresses; write AF_INET or "
+            "NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=IPX is not an address family; use AF_INET or "
             "AF_INET6");
 }
 

@@ -1,5 +1,5 @@
-// weft-perf's collectives without a job: what a row's size means, and that --verify of reductions finds
-// what is wrong.
+// weft-perf's collectives without a job: what a row's size means, and that --verify of reductions
+// finds what is wrong.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 
 #include "tools/perf/counter_sampler.hpp"
-#include "tools/perf/device_files.hpp"
 #include "tools/perf/intervals.hpp"
 #include "tools/perf/library_intervals.hpp"
 #include "tools/perf/nic_groups.hpp"

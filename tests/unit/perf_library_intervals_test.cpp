@@ -1,4 +1,5 @@
-// max/mean by the library's counters: what each PE says of an interval or a step, and what comes of it together.
+// max/mean by the library's counters: what each PE says of an interval or a step, and what comes of
+// it together.
 #include <gtest/gtest.h>
 
 #include <gmock/gmock.h>

@@ -16,9 +16,9 @@ World world_of(std::uint32_t pe_count) {
   return {.pe_count = pe_count, .first = 0, .second = pe_count - 1, .seed = 5};
 }
 
-constexpr std::array kPatterns{Pattern::AllToAll, Pattern::AllOthers, Pattern::Incast,
-                               Pattern::Pairs,    Pattern::Random,    Pattern::OneWay,
-                               Pattern::BothWays};
+constexpr std::array kPatterns{Pattern::AllToAll, Pattern::Shuffled, Pattern::AllOthers,
+                               Pattern::Incast,   Pattern::Pairs,    Pattern::Random,
+                               Pattern::OneWay,   Pattern::BothWays};
 
 TEST(PerfPatterns, BothEndsOfEveryPatternAgree) {
   for (const Pattern pattern : kPatterns) {
@@ -43,6 +43,18 @@ TEST(PerfPatterns, BothEndsOfEveryPatternAgree) {
 
 TEST(PerfPatterns, AllToAllBeginsWithTheNextNeighbourAndEndsAtHome) {
   EXPECT_EQ(targets_of(Pattern::AllToAll, world_of(4), 1, 0), (Pes{2, 3, 0, 1}));
+}
+
+TEST(PerfPatterns, ShuffledNamesEveryPeOnceInAnOrderOfEachPesOwn) {
+  std::set<Pes> orders;
+  for (std::uint32_t pe = 0; pe < 8; ++pe) {
+    Pes order = targets_of(Pattern::Shuffled, world_of(8), pe, 0);
+    EXPECT_EQ(order, targets_of(Pattern::Shuffled, world_of(8), pe, 7)) << "the same in each step";
+    orders.insert(order);
+    std::ranges::sort(order);
+    EXPECT_EQ(order, (Pes{0, 1, 2, 3, 4, 5, 6, 7}));
+  }
+  EXPECT_GE(orders.size(), 7U);
 }
 
 TEST(PerfPatterns, AllOthersLeavesOutOnlyItself) {

@@ -1,8 +1,10 @@
-// weft-perf's tables and the balance of NICs: the layout that scripts read, and what max/mean is of.
+// weft-perf's tables and the balance of NICs: the layout that scripts read, and what max/mean is
+// of.
 #include <gtest/gtest.h>
 
 #include <gmock/gmock.h>
 
+#include "tools/balance/max_over_mean.hpp"
 #include "tools/perf/balance.hpp"
 #include "tools/perf/kernel_counters.hpp"
 #include "tools/perf/statistics.hpp"
@@ -69,10 +71,18 @@ TEST(PerfStatistics, RowIsTheRepeatWhoseSlowestPeIsTheMedian) {
 }
 
 TEST(PerfBalance, MaxOverMean) {
-  EXPECT_EQ(max_over_mean({}), std::nullopt);
-  EXPECT_EQ(max_over_mean({0, 0}), std::nullopt);
-  EXPECT_DOUBLE_EQ(*max_over_mean({7, 7, 7}), 1);
-  EXPECT_DOUBLE_EQ(*max_over_mean({8, 0, 0, 0}), 4);
+  using Bytes = std::vector<std::uint64_t>;
+  EXPECT_EQ(max_over_mean(Bytes{}), std::nullopt);
+  EXPECT_EQ(max_over_mean(Bytes{0, 0}), std::nullopt);
+  EXPECT_DOUBLE_EQ(*max_over_mean(Bytes{7, 7, 7}), 1);
+  EXPECT_DOUBLE_EQ(*max_over_mean(Bytes{8, 0, 0, 0}), 4);
+}
+
+TEST(PerfBalance, MaxOverMeanRelativeToCapacities) {
+  EXPECT_EQ(max_over_mean({}, {}), std::nullopt);
+  EXPECT_EQ(max_over_mean({0, 0}, {1, 2}), std::nullopt);
+  EXPECT_DOUBLE_EQ(*max_over_mean({5, 10, 10}, {1, 2, 2}), 1);
+  EXPECT_DOUBLE_EQ(*max_over_mean({10, 10, 10}, {1, 2, 2}), 5.0 / 3);
 }
 
 PeReport pe_on(std::uint32_t node, std::vector<RailReport> rails) {
@@ -128,18 +138,19 @@ TEST(PerfBalance, KernelIsSilentWhereRowsShareADevice) {
 }
 
 TEST(PerfKernelCounters, ReadsProcNetDev) {
-  const auto devices = parse_net_dev(
+  constexpr const char* kText =
       "Inter-|   Receive                                                |  Transmit\n"
       " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n"
       "    lo:     100       1    0    0    0     0          0         0      200       1    0    "
       "0\n"
-      "  nic0:4294967297       1    0    0    0     0          0         0 99 1 0 0 0 0 0 0\n");
-  ASSERT_EQ(devices.size(), 2U);
-  EXPECT_EQ(devices[0].name, "lo");
-  EXPECT_EQ(devices[0].rx_bytes, 100U);
-  EXPECT_EQ(devices[0].tx_bytes, 200U);
-  EXPECT_EQ(devices[1].name, "nic0");
-  EXPECT_EQ(devices[1].rx_bytes, 4294967297U);
+      "  nic0:4294967297       1    0    0    0     0          0         0 99 1 0 0 0 0 0 0\n";
+  const std::vector<std::string> names = interfaces_in(kText);
+  ASSERT_THAT(names, testing::ElementsAre("lo", "nic0"));
+  std::vector<NicSample> samples(names.size());
+  read_net_dev(kText, names, samples);
+  EXPECT_EQ(samples[0].rx_bytes, 100U);
+  EXPECT_EQ(samples[0].tx_bytes, 200U);
+  EXPECT_EQ(samples[1].rx_bytes, 4294967297U);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// What policies cost in time, by the discrete model of tests/support/rail_model.hpp: the real planner and its
-// bookkeeping over whole small domains. The bytes of a run say little: a policy can be even over the run and use
-// one NIC of four at each moment.
+// What policies cost in time, by the discrete model of tests/support/rail_model.hpp: the real
+// planner and its bookkeeping over whole small domains. The bytes of a run say little: a policy can
+// be even over the run and use one NIC of four at each moment.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string>
 
 #include <fmt/format.h>
@@ -40,6 +41,10 @@ struct Shape {
   std::uint32_t hosts;
   std::uint32_t pes_per_host;
 };
+
+// In which a NIC carries 4 KiB: 4 MB/s, the model's usual rate, and 100 Gbit/s.
+constexpr std::uint64_t kSlowTickNs = 1'000'000;
+constexpr std::uint64_t kFastTickNs = 327;
 
 constexpr std::array kShapes{Shape{2, 1}, Shape{2, 2}, Shape{2, 4}, Shape{3, 1},
                              Shape{3, 2}, Shape{4, 1}, Shape{4, 2}, Shape{8, 1}};
@@ -148,6 +153,97 @@ TEST(PlannerInTime, PeersAreToldOfASlowNic) {
       EXPECT_GE(run(options, find_policy("balanced")).share, 0.90) << text;
       EXPECT_LT(run(options, find_policy("offset")).share, 0.60) << text << ": evenly loaded";
     }
+  }
+}
+
+// Every PE's NIC 0 is slow: what leaves and what arrives are divided by the weights of both sides
+// at once.
+TEST(PlannerInTime, ASlowPlaneCostsNoMoreThanItCarriesLess) {
+  for (const Shape shape : {Shape{2, 4}, Shape{3, 1}, Shape{3, 2}, Shape{4, 2}, Shape{8, 1}}) {
+    for (const std::uint64_t kib : {64U, 256U}) {
+      const ModelOptions options{.hosts = shape.hosts,
+                                 .pes_per_host = shape.pes_per_host,
+                                 .bytes = kib << 10U,
+                                 .steps = 4,
+                                 .windows = 40,
+                                 .slow_nic_of_pe = kAllPes};
+      EXPECT_GE(run(options, find_policy("balanced")).share, 0.92)
+          << shape.hosts << " x " << shape.pes_per_host << ", " << kib << " KiB";
+    }
+  }
+}
+
+void expect_slow_plane_found(ModelOptions options, std::initializer_list<Shape> shapes) {
+  options.slow_nic_of_pe = kAllPes;
+  for (const std::uint32_t slowness : {2U, 4U}) {
+    for (const Shape shape : shapes) {
+      options.slowness = slowness;
+      options.hosts = shape.hosts;
+      options.pes_per_host = shape.pes_per_host;
+      EXPECT_GE(run(options, find_policy("balanced")).share, slowness == 2 ? 0.92 : 0.88)
+          << shape.hosts << " x " << shape.pes_per_host << ", 1/" << slowness;
+    }
+  }
+}
+
+// Bursts of NICs of 100 Gbit/s are short, so it takes up to 30 of them until all weights are known.
+TEST(PlannerInTime, ASlowPlaneIsFoundAtTheRateOfRealNics) {
+  expect_slow_plane_found({.bytes = 256U << 10U, .steps = 4, .windows = 80, .tick_ns = kFastTickNs},
+                          {Shape{2, 4}, Shape{3, 2}});
+}
+
+TEST(PlannerInTime, ASlowPlaneIsFoundInLongBurstsToo) {
+  expect_slow_plane_found({.bytes = 256U << 10U, .steps = 16, .windows = 20},
+                          {Shape{2, 2}, Shape{4, 1}});
+}
+
+// With few messages the slow rail sends to one peer only, in every burst.
+TEST(PlannerInTime, TwoPeersAreToldOfASlowNic) {
+  for (const Shape shape : {Shape{2, 2}, Shape{3, 1}}) {
+    for (const std::uint64_t tick_ns : {kSlowTickNs, kFastTickNs}) {
+      const ModelOptions options{.hosts = shape.hosts,
+                                 .pes_per_host = shape.pes_per_host,
+                                 .bytes = 256U << 10U,
+                                 .steps = 4,
+                                 .windows = 80,
+                                 .slow_nic_of_pe = 1,
+                                 .tick_ns = tick_ns};
+      EXPECT_GE(run(options, find_policy("balanced")).share, 0.92)
+          << shape.hosts << " x " << shape.pes_per_host << ", " << tick_ns;
+    }
+  }
+}
+
+TEST(PlannerInTime, OrderStartAndLeavesOfTheNetworkFavourNoOtherPolicy) {
+  for (const Shape shape : {Shape{2, 4}, Shape{4, 2}, Shape{8, 1}}) {
+    ModelOptions options{.hosts = shape.hosts,
+                         .pes_per_host = shape.pes_per_host,
+                         .bytes = 64U << 10U,
+                         .steps = 4,
+                         .windows = 8};
+    const std::string text = fmt::format("{} x {}", shape.hosts, shape.pes_per_host);
+    options.oversubscription = 2;
+    EXPECT_LE(regret(options), 1.05) << text << ", leaves";
+    options.oversubscription = 0;
+    options.shuffled_peers = true;
+    EXPECT_LE(regret(options), 1.05) << text << ", shuffled";
+    options.shuffled_peers = false;
+    options.skew_ticks = 150;  // 50 us of a NIC of 100 Gbit/s
+    EXPECT_LE(regret(options), 1.05) << text << ", started apart";
+  }
+}
+
+// One message to each peer, larger than the windows: it goes over a rail of its own, although
+// others are idle when it is posted.
+TEST(PlannerInTime, MessagesLargerThanTheWindowsLeaveTheirRailsToOthers) {
+  for (const Shape shape : {Shape{2, 4}, Shape{3, 2}, Shape{4, 1}}) {
+    const ModelOptions options{.hosts = shape.hosts,
+                               .pes_per_host = shape.pes_per_host,
+                               .bytes = 32U << 20U,
+                               .windows = 2,
+                               .tick_ns = kFastTickNs};
+    EXPECT_GE(run(options, find_policy("balanced")).share, 0.97)
+        << shape.hosts << " x " << shape.pes_per_host;
   }
 }
 

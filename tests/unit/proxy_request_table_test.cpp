@@ -1,4 +1,5 @@
-// Tokens of outstanding requests: only the answer to an open request, which fits into it, finds one.
+// Tokens of outstanding requests: only the answer to an open request, which fits into it, finds
+// one.
 #include <gtest/gtest.h>
 
 #include <vector>

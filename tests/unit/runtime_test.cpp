@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/api/contexts.hpp"
+#include "src/api/context_table.hpp"
 #include "src/base/error.hpp"
 #include "src/base/process.hpp"
 #include "src/runtime/agreement.hpp"
@@ -33,7 +33,7 @@ TEST(Context, NumbersThePesOfATeamThatAreNotEvenlySpaced) {
 }
 
 TEST(Contexts, KnowTheirTeamUntilTheyAreTaken) {
-  api::Contexts contexts;
+  api::ContextTable contexts;
   auto* team = reinterpret_cast<weft_team_t>(std::uintptr_t{8});
   const weft_ctx_t first = contexts.adopt(std::make_unique<rma::Context>(2), team);
   const weft_ctx_t second = contexts.adopt(std::make_unique<rma::Context>(2), WEFT_TEAM_WORLD);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -103,6 +104,17 @@ TEST(Segment, AnAddressSpaceLimitIsNamed) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve more than 1 GiB
   EXPECT_EQ(status, 0);
 #endif
+}
+
+TEST(MemoryFile, ThatTheKernelRefusesHasAHintForEachReason) {
+  for (const auto& [error, words] : {std::pair{EMFILE, "open files"},
+                                     {ENFILE, "open files"},
+                                     {EPERM, "seccomp"},
+                                     {ENOSYS, "seccomp"},
+                                     {EACCES, "vm.memfd_noexec"},
+                                     {ENOMEM, "no memory"}}) {
+    EXPECT_NE(memfd_hint(error).find(words), std::string_view::npos) << error;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Where everything lies in the staging region: nothing overlaps, everything is inside, sizes shrink.
+// Where everything lies in the staging region: nothing overlaps, everything is inside, sizes
+// shrink.
 #include <gtest/gtest.h>
 
 #include <algorithm>

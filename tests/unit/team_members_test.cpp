@@ -1,4 +1,5 @@
-// The members of a team as one of them sees them: nodes, mates and lanes, for every PE of small jobs.
+// The members of a team as one of them sees them: nodes, mates and slices, for every PE of small
+// jobs.
 #include "src/collectives/team_members.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +22,8 @@ TEST(TeamMembers, OfABlockAndOfARoundRobinJobAreGroupedByNode) {
   EXPECT_THAT(block.others(), ElementsAre(Pe(2), Pe(1), Pe(0), Pe(4)));
   const TeamMembers turns(Pe(3), pes, std::vector<std::uint32_t>{0, 1, 0, 1, 0});
   EXPECT_THAT(turns.mates(), ElementsAre(1, 3));
-  EXPECT_EQ(turns.lane(), 1U);
-  EXPECT_EQ(turns.lane_count(), 2U);
+  EXPECT_EQ(turns.mate_index(), 1U);
+  EXPECT_EQ(turns.slice_count(), 2U);
 }
 
 TEST(TeamMembers, AgreeOnEveryPeAboutNodesAndLanes) {
@@ -43,8 +44,8 @@ TEST(TeamMembers, AgreeOnEveryPeAboutNodesAndLanes) {
         EXPECT_EQ(mine.index(), i);
         EXPECT_EQ(mine.index_of(pes[i]), i);
         EXPECT_EQ(mine.nodes(), first.nodes());
-        EXPECT_EQ(mine.lane_count(), first.lane_count());
-        EXPECT_EQ(mine.mates()[mine.lane()], i);
+        EXPECT_EQ(mine.slice_count(), first.slice_count());
+        EXPECT_EQ(mine.mates()[mine.mate_index()], i);
         EXPECT_EQ(mine.is_on_one_node(), nodes == 1);
       }
       EXPECT_EQ(first.index_of(Pe(count)), count) << "no member";

@@ -1,4 +1,5 @@
-// Which GPU a PE is taken to use when its NICs are chosen, and what follows on the shapes of real machines.
+// Which GPU a PE is taken to use when its NICs are chosen, and what follows on the shapes of real
+// machines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +78,8 @@ TEST(GpuGuess, ThenTheOneOfTheLocalRank) {
   }
 }
 
-// One PE on eight GPUs may be a program for CPUs, and then wants all NICs; so may one on a single GPU.
+// One PE on eight GPUs may be a program for CPUs, and then wants all NICs; so may one on a single
+// GPU.
 TEST(GpuGuess, WithAsManyPesAsGpusEachHasItsOwnAndOtherwiseNobody) {
   for (std::uint32_t gpus = 0; gpus <= 9; ++gpus) {
     for (std::uint32_t pes = 1; pes <= 9; ++pes) {

@@ -1,6 +1,7 @@
 // Machines read from the hwloc fixtures: counts, places, distances.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 
 #include "src/base/error.hpp"
 #include "src/topology/interfaces.hpp"
+#include "src/topology/links.hpp"
 #include "tests/unit/topology_fixtures.hpp"
 
 namespace weft::topology {
@@ -137,6 +139,32 @@ TEST(Machine, RdmaPortsStateAndRateComeFromSysfs) {
   EXPECT_EQ(nics[0].rate_bits_per_s, 400'000'000'000U);
   EXPECT_FALSE(nics[1].up);
   EXPECT_EQ(nics[1].rate_bits_per_s, 0U);
+}
+
+TEST(Links, OfABridgeLeadToANetworkIfOneIsNotOfAContainer) {
+  const std::vector<Link> links{{.index = 1, .name = "lo"},
+                                {.index = 2, .bridge = 5, .name = "eth0"},
+                                {.index = 3, .bridge = 6, .name = "veth7c1", .kind = "veth"},
+                                {.index = 4, .bridge = 7, .name = "vnet0", .kind = "tun"},
+                                {.index = 5, .name = "br0", .kind = "bridge"},
+                                {.index = 6, .name = "docker0", .kind = "bridge"},
+                                {.index = 7, .name = "virbr0", .kind = "bridge"},
+                                {.index = 8, .bridge = 9, .name = "bond0.7", .kind = "vlan"},
+                                {.index = 9, .name = "br7", .kind = "bridge"},
+                                {.index = 10, .name = "br8", .kind = "bridge"}};
+  EXPECT_TRUE(leads_to_a_network(links, "br0"));
+  EXPECT_TRUE(leads_to_a_network(links, "br7"));
+  for (const char* name : {"docker0", "virbr0", "br8", "br9"}) {
+    EXPECT_FALSE(leads_to_a_network(links, name)) << name;
+  }
+}
+
+TEST(Links, AreThoseOfTheKernel) {
+  const std::vector<Link> links = list_links();
+  const std::vector<Nic> nics = list_interfaces();
+  for (const Nic& nic : nics) {
+    EXPECT_NE(std::ranges::find(links, nic.name, &Link::name), links.end()) << nic.name;
+  }
 }
 
 TEST(Machine, AssumedPlacesSpreadPesOverTheGpus) {

@@ -93,7 +93,8 @@ TEST(NicChoice, OnePeWithoutAGpuTakesAllThirtyTwo) {
   EXPECT_EQ(choose(machine, nics, on_numa_nodes({1}), 0).chosen.size(), 32U);
 }
 
-// Each PE computes alone, from what all have told: two on one machine whose GPUs are at its two ends.
+// Each PE computes alone, from what all have told: two on one machine whose GPUs are at its two
+// ends.
 TEST(NicChoice, AGpuCountsMoreThanTheCores) {
   const Machine machine = fixture("p5_48xlarge");
   const auto nics = candidates_of(machine, NicKind::Rdma);
@@ -288,12 +289,52 @@ TEST(NicChoice, LoopbackIsUsedOnlyWhenNamedOrAlone) {
 
 TEST(NicChoice, BridgeToContainersIsUsedOnlyWhenNamedOrAlone) {
   Machine machine;
-  machine.nics.push_back({"docker0", NicKind::Bridge});
+  machine.nics.push_back({"docker0", NicKind::Internal});
   std::vector<NicCandidate> nics{{"docker0", "172.17.0.1"}, {"eth0", "10.0.0.1"}};
   EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).chosen, ElementsAre(1));
   EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).verdicts[0].reason, HasSubstr("bridge"));
   nics.pop_back();
   EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).chosen, ElementsAre(0));
+}
+
+TEST(NicChoice, BridgeOverANicGoesBeforeBridgesToContainers) {
+  Machine machine;
+  machine.nics.push_back({"docker0", NicKind::Internal});
+  machine.nics.push_back({"br0", NicKind::Bridge});
+  machine.nics.push_back({"virbr0", NicKind::Internal});
+  std::vector<NicCandidate> nics{
+      {"docker0", "172.17.0.1"}, {"br0", "10.77.0.1"}, {"virbr0", "192.168.122.1"}};
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).chosen, ElementsAre(1));
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0, including({"virbr0"})).chosen, ElementsAre(2));
+  nics.push_back({"eth0", "10.0.0.1"});
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).chosen, ElementsAre(3));
+}
+
+TEST(NicChoice, AddressOnLoopbackThatOthersReachGoesBeforeBridgesToContainers) {
+  Machine machine;
+  machine.nics.push_back({"lo", NicKind::Loopback});
+  machine.nics.push_back({"docker0", NicKind::Internal});
+  std::vector<NicCandidate> nics{
+      {"docker0", "172.17.0.1"}, {"lo", "127.0.0.1"}, {"lo", "10.200.0.1"}};
+  nics[1].loopback = true;
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).chosen, ElementsAre(2));
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).verdicts[1].reason, HasSubstr("loopback"));
+  nics.push_back({"eth0", "10.0.0.1"});
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0).chosen, ElementsAre(3));
+  EXPECT_THAT(choose(machine, nics, {PePlace{}}, 0, including({"10.200.0.1"})).chosen,
+              ElementsAre(2));
+}
+
+TEST(NicChoice, NetworksNameTheNicsThatHaveAnAddressInThem) {
+  std::vector<NicCandidate> nics{
+      {"eth0", "10.200.0.1"}, {"eth1", "10.201.0.1"}, {"eth2", "10.200.0.2"}};
+  EXPECT_THAT(choose({}, nics, {PePlace{}}, 0, including({"10.200.0.0/24"})).chosen,
+              ElementsAre(0, 2));
+  EXPECT_THAT(choose({}, nics, {PePlace{}}, 0, including({"10.200.0.0/24", "eth1"})).chosen,
+              ElementsAre(0, 1, 2));
+  EXPECT_THAT(message_of(including({"10.202.0.0/24"}), nics),
+              HasSubstr("WEFT_NICS=10.202.0.0/24: no NIC, address or network '10.202.0.0/24' here; "
+                        "there are: eth0 (10.200.0.1)"));
 }
 
 TEST(NicChoice, WithoutAnyUsableNicNothingIsChosenAndTheReasonIsSaid) {

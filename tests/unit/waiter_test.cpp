@@ -13,6 +13,7 @@
 
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
+#include "src/rma/yields.hpp"
 
 namespace weft::rma {
 namespace {
@@ -20,6 +21,19 @@ namespace {
 constexpr WaitPolicy kQuick{.spin_us = 10, .yield_us = 10, .sleep_us = 100, .report_ms = 20};
 
 constexpr auto kNobody = [] { return std::string("waiting for nobody"); };
+
+TEST(Yields, PauseAfterASlowOneAndOnlyThen) {
+  Yields yields;
+  constexpr std::uint64_t kStart = 1'000'000'000;
+  EXPECT_TRUE(yields.is_worth(kStart));
+  yields.note(kStart, kStart + Yields::kSlowNs);
+  EXPECT_TRUE(yields.is_worth(kStart + Yields::kSlowNs));
+  const std::uint64_t end = kStart + Yields::kSlowNs + 1;
+  yields.note(kStart, end);
+  EXPECT_FALSE(yields.is_worth(end));
+  EXPECT_FALSE(yields.is_worth(end + Yields::kPauseNs - 1));
+  EXPECT_TRUE(yields.is_worth(end + Yields::kPauseNs));
+}
 
 TEST(Waiter, ReturnsAtOnceWhatIsDoneAlready) {
   const transport::Routes none(64);
@@ -68,6 +82,76 @@ TEST(Waiter, GivesUpAfterItsTimeoutAndSaysWhatForOnce) {
       [] { return false; }, [] { return std::string("waiting for PE 3 in barrier_all"); }, {});
   EXPECT_EQ(status, Status::Timeout);
   EXPECT_EQ(told, std::vector<std::string>{"waiting for PE 3 in barrier_all"});
+}
+
+// Data moves to and from PE 0 until `moves_for_ns` after the start.
+class Mover final : public transport::Transport {
+ public:
+  explicit Mover(std::uint64_t moves_for_ns) : end_ns_(now_ns() + moves_for_ns) {}
+
+  [[nodiscard]] bootstrap::Blob describe() const override { return {}; }
+
+  void connect(const std::vector<bootstrap::Blob>& /*data*/,
+               const std::vector<bool>& /*reached*/) override {}
+
+  [[nodiscard]] bootstrap::Blob add_region(RegionIndex /*index*/,
+                                           std::span<std::byte> /*memory*/) override {
+    return {};
+  }
+
+  void connect_region(RegionIndex /*index*/,
+                      const std::vector<bootstrap::Blob>& /*data*/) override {}
+
+  void remove_region(RegionIndex /*index*/) override {}
+
+  Status post(const transport::Operation& /*operation*/) noexcept override { return Status::Ok; }
+
+  void flush(Pe /*peer*/) noexcept override {}
+
+  bool progress() noexcept override { return false; }
+
+  bool wait_for_event(std::uint32_t timeout_us) noexcept override {
+    std::this_thread::sleep_for(std::chrono::microseconds(timeout_us));
+    return false;
+  }
+
+  [[nodiscard]] std::uint64_t moved(Pe /*peer*/) const noexcept override {
+    return std::min(now_ns(), end_ns_);
+  }
+
+  [[nodiscard]] Status peer_status(Pe /*peer*/) const noexcept override { return Status::Ok; }
+
+ private:
+  std::uint64_t end_ns_;
+};
+
+// What a wait of this long, during which data moves for so long, prints.
+std::string report_of(std::uint64_t wait_ms, std::uint64_t moves_for_ms, std::uint32_t report_ms) {
+  Mover mover(moves_for_ms * 1'000'000);
+  transport::Routes routes(1);
+  routes.add(mover, {true});
+  WaitPolicy policy = kQuick;
+  policy.report_ms = report_ms;
+  Waiter waiter(policy, routes, nullptr);
+  const std::uint64_t start_ns = now_ns();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(waiter.wait_for_transfer([&] { return now_ns() > start_ns + wait_ms * 1'000'000; },
+                                     kNobody, Pe(0)),
+            Status::Ok);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Waiter, DoesNotReportATransferThatMoves) {
+  EXPECT_EQ(report_of(1500, 1500, 500), "");
+}
+
+TEST(Waiter, ReportsATransferThatHasStopped) {
+  EXPECT_THAT(report_of(1500, 200, 500), ::testing::HasSubstr("waiting for nobody for "));
+}
+
+// What moves may be something else, while what is waited for never comes.
+TEST(Waiter, ReportsAlsoWhileDataMovesIfThatLastsLong) {
+  EXPECT_THAT(report_of(1500, 1500, 100), ::testing::HasSubstr(" s, while data moves; "));
 }
 
 TEST(Waiter, ADeadPeEndsTheWaitForIt) {

@@ -77,7 +77,7 @@ TEST(WordPlace, TheSameWordOfEightMatesHasEightInEveryTeam) {
   for (std::uint64_t team = 0; team < collectives::kTeamCountMax; ++team) {
     std::set<std::uint32_t> places;
     for (std::uint32_t owner = 0; owner < 8; ++owner) {
-      const std::uint64_t offset = collectives::kTeamBytes * (team + 1);
+      const std::uint64_t offset = offsetof(HeapControl, teams) + collectives::kTeamBytes * team;
       places.insert(place_of_control_word(offset, Pe(owner)).value);
     }
     EXPECT_EQ(places.size(), 8U);
@@ -201,8 +201,9 @@ TEST(WordBell, AllWhoSleepForAWordAreWoken) {
   EXPECT_EQ(missed, 0U);
 }
 
-// Sleepers at words of their own, one at all of them, and one at anything. A writer waits until its sleeper has
-// seen the last store: no later ring makes up for one that was missed, so its sleeper would sleep out.
+// Sleepers at words of their own, one at all of them, and one at anything. A writer waits until its
+// sleeper has seen the last store: no later ring makes up for one that was missed, so its sleeper
+// would sleep out.
 class Crowd {
  public:
   static constexpr std::uint32_t kWords = 3;

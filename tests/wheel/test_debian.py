@@ -1,6 +1,7 @@
 """The Debian packages: what they ask for, and that jobs and programs work out of them, unpacked beside the system."""
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -35,7 +36,15 @@ def test_what_they_ask_for(packages, run):
 
 
 def test_they_have_no_file_of_openmpi(usr):
-    assert not [path.name for path in (usr / "bin").iterdir() if path.name.startswith("osh")]
+    assert not [path.name for path in (usr / "bin").iterdir() if path.name.startswith(("osh", "shmem"))]
+
+
+def test_the_folder_beside_has_every_name_of_openmpi(usr):
+    theirs = {f"{family}{kind}" for family in ("osh", "shmem") for kind in ("cc", "c++", "cxx", "CC", "fort", "run")}
+    names = usr / "lib" / "weft" / "bin"
+    assert theirs <= {path.name for path in names.iterdir() if path.exists()}
+    done = subprocess.run([names / "oshfort", "a.f90"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stderr.startswith("oshfort: Weft has no Fortran interface")
 
 
 def test_the_tools_run(usr, run):

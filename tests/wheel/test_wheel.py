@@ -40,8 +40,11 @@ def test_it_brings_no_library_but_its_own(wheel):
     libraries = {name for name in names if ".so" in pathlib.PurePath(name).name}
     backends = {name for name in libraries if name.startswith("weft/_nb_backend_v1.")}
     free_threaded = {name for name in libraries if name.startswith("weft/_weft.cpython-")}
-    nvshmem = {f"weft/lib/weft/nvshmem/lib/{name}.so{end}" for name in ("libnvshmem_host", "nvshmem_bootstrap_uid") for end in ("", ".3")}
-    assert libraries - backends - free_threaded == {"weft/lib/libweft.so", "weft/lib/libweft.so.0", "weft/_weft.abi3.so"} | nvshmem
+    nvshmem = {f"weft/lib/weft/nvshmem/lib/{name}" for name in (
+        "libnvshmem_host.so", "libnvshmem_host.so.3", "libweft_nvshmem_host.so.3",
+        "nvshmem_bootstrap_uid.so", "nvshmem_bootstrap_uid.so.3", "weft_nvshmem_bootstrap_uid.so.3")}
+    assert libraries - backends - free_threaded == {"weft/lib/libweft.so", "weft/lib/libweft.so.0", "weft/lib/libweft_moe.so", "weft/lib/libweft_moe.so.0",
+                                                            "weft/_weft.abi3.so"} | nvshmem
     assert len(backends) == 5, "nanobind's backend for Python 3.11 to 3.15: scripts/nanobind_backends"
 
 
@@ -111,8 +114,20 @@ def test_an_nvshmem_program_builds_on_its_prefix_alone(environment, nvshmem, run
     assert run(nvshmem / "bin" / "nvshmrun", "-np", 2, tmp_path / "tour", env=os.environ | ON_HOST) == "all well\n"
     for library in ("libnvshmem_host.so", "libnvshmem.a"):
         run("g++", "-std=c++17", f"-I{nvshmem}/include", TOUR, nvshmem / "lib" / library, "-o", tmp_path / "by_path")
+    assert "[libweft_nvshmem_host.so.3]" in run("readelf", "-d", tmp_path / "tour")
     assert "NVSHMEM v3.6.5" in run(nvshmem / "bin" / "nvshmem-info")
     assert run(nvshmem / "bin" / "nvshmrun.hydra", "-n", 1, tmp_path / "tour", env=os.environ | ON_HOST) == "all well\n"
+
+
+def test_who_opens_nvshmems_name_gets_the_library_that_programs_link(environment, nvshmem, run):
+    text = """
+import ctypes
+name, linked = (ctypes.CDLL(file) for file in ("libnvshmem_host.so.3", "libweft_nvshmem_host.so.3"))
+name.nvshmem_init()
+print(linked.nvshmemx_init_status() == name.nvshmemx_init_status() != 0)
+name.nvshmem_finalize()
+"""
+    assert run(environment / "python", "-c", text, env=os.environ | ON_HOST | {"LD_LIBRARY_PATH": f"{nvshmem}/lib"}) == "True\n"
 
 
 @pytest.mark.parametrize("variable", ["NVSHMEM_DIR", "NVSHMEM_ROOT", "CMAKE_PREFIX_PATH"])

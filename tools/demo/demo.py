@@ -53,11 +53,11 @@ def parse_size(text):
     shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
     digits = text if shift is None else text[:-1]
     if not digits.isdigit() or int(digits) == 0:
-        raise Failure(f"--size {text} is no size; write 64K or 1M")
+        raise Failure(f"--size {text} is not a size; write 64K or 1M")
     return int(digits) << (shift or 0)
 
 
-# ---- Where it runs -----------------------------------------------------------------------------------
+# ---- Where it runs -------------------------------------------------------------------------------
 
 
 class LabPlace:
@@ -114,7 +114,7 @@ def take_down(name, keep):
         print(f"demo: the lab did not go down: {down.stderr.strip()}", file=sys.stderr)
 
 
-# ---- What it runs ------------------------------------------------------------------------------------
+# ---- What it runs --------------------------------------------------------------------------------
 
 
 def run_policy(place, policy, arguments):

@@ -1,5 +1,5 @@
-// How a program started like this one would join its job, and by which variables it knows; and which libpmix it would
-// open under a launcher with PMIx. Any thread.
+// How a program started like this one would join its job, and by which variables it knows; and
+// which libpmix it would open under a launcher with PMIx. Any thread.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// What heaps a PE would get, and whether this machine's limits allow them. Pure but for its arguments.
+// What heaps a PE would get, and whether this machine's limits allow them. Pure but for its
+// arguments.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ struct KernelVersion {
 // Of "6.18.44-fc-v445"; zeros for what has no such beginning. Pure.
 [[nodiscard]] KernelVersion parse_kernel_version(const std::string& release);
 
-// Network namespaces, taking over descriptors, dma-buf, peermem, gdrcopy, IOMMU. `root` is "" but in tests,
-// and `release` what uname(2) says.
+// Network namespaces, taking over descriptors, dma-buf, peermem, gdrcopy, IOMMU. `root` is "" but
+// in tests, and `release` what uname(2) says.
 [[nodiscard]] std::vector<Permission> kernel_features(const std::string& root,
                                                       const std::string& release);
 

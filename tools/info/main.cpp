@@ -1,8 +1,8 @@
 // weft-info: what was found on this machine, which NICs a PE would use and why the others not; with
 // --doctor, whether it works.
 //
-// Changes nothing and needs no job. Status 0, 1 if the doctor finds a problem, or 2 with one line on stderr
-// for bad input.
+// Changes nothing and needs no job. Status 0, 1 if the doctor finds a problem, or 2 with one line
+// on stderr for bad input.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +18,7 @@
 
 #include "src/base/config.hpp"
 #include "src/base/error.hpp"
+#include "src/base/open_files.hpp"
 #include "src/topology/node.hpp"
 #include "tools/info/bootstrap_found.hpp"
 #include "tools/info/doctor/doctor.hpp"
@@ -154,7 +155,15 @@ int run_doctor(const Options& options) {
   return diagnosis.is_ready() ? EXIT_SUCCESS : kNotReady;
 }
 
+// Not by fmt::print, which throws where standard error cannot be written.
+void say(const std::string& sentence) {
+  static_cast<void>(std::fputs(("weft-info: " + sentence + "\n").c_str(), stderr));
+}
+
 int run(int argc, char** argv) {
+  // As inherited, either would hide how the doctor's steps end.
+  open_standard_streams();
+  ::signal(SIGCHLD, SIG_DFL);
   CLI::App app("What Weft finds on this machine, which NICs it would use, and why.", "weft-info");
   Options options;
   declare(app, options);
@@ -163,7 +172,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "weft-info: {}; weft-info --help lists the options\n", error.what());
+    say(fmt::format("{}; weft-info --help lists the options", error.what()));
     return kBadInput;
   }
   if (!options.doctor_step.empty()) {
@@ -184,7 +193,7 @@ int main(int argc, char** argv) {
     return weft::info::run(argc, argv);
   } catch (const std::exception& error) {
     std::fflush(stdout);
-    fmt::print(stderr, "weft-info: {}\n", error.what());
+    weft::info::say(error.what());
     return weft::info::kBadInput;
   }
 }

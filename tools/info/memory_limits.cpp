@@ -7,14 +7,10 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "src/base/control_groups.hpp"
+
 namespace weft::info {
 namespace {
-
-std::optional<std::uint64_t> read_number(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t number = 0;
-  return file >> number ? std::optional(number) : std::nullopt;  // "max" is no number
-}
 
 // proc_meminfo(5): "MemAvailable:   23368 kB"
 std::optional<std::uint64_t> meminfo(const std::string& path, const std::string& name) {
@@ -31,34 +27,16 @@ std::optional<std::uint64_t> meminfo(const std::string& path, const std::string&
   return std::nullopt;
 }
 
-// "0::/user.slice" of a process in a unified hierarchy (cgroups(7)).
-std::string group_of_this_process(const std::string& path) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::")) {
-      return line.substr(3);
-    }
-  }
-  return "";
-}
-
 // The tightest of the groups from this one up to the root.
 std::optional<std::uint64_t> group_room(const std::string& root) {
   std::optional<std::uint64_t> room;
-  std::string group = group_of_this_process(root + "/proc/self/cgroup");
-  for (;;) {
-    const std::string folder = root + "/sys/fs/cgroup" + (group == "/" ? "" : group);
-    const auto limit = read_number(folder + "/memory.max");
-    const auto used = read_number(folder + "/memory.current");
-    if (limit && used) {
-      const std::uint64_t left = *limit - std::min(*limit, *used);
+  for (const GroupMemory& group : group_memory(root)) {
+    if (group.used) {
+      const std::uint64_t left = group.limit - std::min(group.limit, *group.used);
       room = room ? std::min(*room, left) : left;
     }
-    if (group.empty() || group == "/") {
-      return room;
-    }
-    group = group.substr(0, group.find_last_of('/'));
   }
+  return room;
 }
 
 // "always within_size [advise] never": the word in brackets.

@@ -1,5 +1,5 @@
-// What memory the heaps of a node's PEs may take: what is free, what a control group allows, huge pages.
-// Read once; changes nothing. One thread.
+// What memory the heaps of a node's PEs may take: what is free, what a control group allows, huge
+// pages. Read once; changes nothing. One thread.
 #pragma once
 
 #include <cstdint>

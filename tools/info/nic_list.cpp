@@ -8,6 +8,7 @@
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
 #include "src/fabric/trial.hpp"
+#include "src/fabric/user_filters.hpp"
 
 namespace weft::info {
 
@@ -32,6 +33,7 @@ FabricNics usable_nics(const Config& config) {
   }
   found.library_version = fabric::library_version();
   found.providers = fabric::available_providers();
+  found.filters = fabric::user_filter_hint();
   const std::vector<fabric::NicInfo> nics = fabric::discover(config);
   found.provider = nics.empty() ? "" : nics.front().provider;
   found.nics = nic_candidates(nics);

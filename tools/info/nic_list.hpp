@@ -1,5 +1,5 @@
-// The NICs that rails could be opened on. The one place that asks: a Weft program and weft-info must
-// see the same list. One thread.
+// The NICs that rails could be opened on. The one place that asks: a Weft program and weft-info
+// must see the same list. One thread.
 #pragma once
 
 #include <string>
@@ -17,7 +17,8 @@ struct FabricNics {
   LibrarySearch library;
   std::string library_version;         // "1.17"; empty if no library serves, and the rest is too
   std::vector<std::string> providers;  // all that are here
-  std::string provider;                // the one whose NICs follow; empty without any NIC
+  std::string filters;   // what of the user's limits them; see src/fabric/user_filters.hpp
+  std::string provider;  // the one whose NICs follow; empty without any NIC
   std::vector<topology::NicCandidate> nics;
 };
 

@@ -62,10 +62,10 @@ std::string fabric_text(const FabricNics& fabric) {
         refused_lines(fabric.library));
   }
   return fmt::format(
-      "libfabric {}: rails use {}; it offers {}\n  opened: {}\n{}", fabric.library_version,
+      "libfabric {}: rails use {}; it offers {}{}\n  opened: {}\n{}", fabric.library_version,
       fabric.provider.empty() ? "no provider" : fabric.provider,
       fabric.providers.empty() ? "none" : fmt::format("{}", fmt::join(fabric.providers, ", ")),
-      fabric.library.file, refused_lines(fabric.library));
+      fabric.filters, fabric.library.file, refused_lines(fabric.library));
 }
 
 // One letter for each GPU, then one for each NUMA node.

@@ -1,5 +1,5 @@
-// alltoall_latency: one step of the chosen pattern, all PEs at once. A step's time is the longest of
-// all PEs'. For all-to-all the row's size is what one PE has for all PEs together, its own block
+// alltoall_latency: one step of the chosen pattern, all PEs at once. A step's time is the longest
+// of all PEs'. For all-to-all the row's size is what one PE has for all PEs together, its own block
 // included; for other patterns it is the size of one message.
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ void print_row(const Run& run, const Row& row, const Timing& timing) {
   const auto remote_bytes = static_cast<double>(run.job.sum(timing.remote_bytes));
   const double algorithm =
       gigabytes_per_s(bytes / steps / static_cast<double>(run.job.pe_count()), step.max);
-  const double bus = run.options.pattern == Pattern::AllToAll
+  const double bus = is_to_all(run.options.pattern)
                          ? alltoall_bus_bandwidth(algorithm, run.job.pe_count())
                          : algorithm;
   run.report.row(
@@ -51,7 +51,7 @@ void run_alltoall_latency(const Run& run) {
   const Options& options = run.options;
   run.report.header("alltoall_latency", alltoall_columns());
   for (const std::size_t size : size_sequence(options.sizes)) {
-    const std::size_t parts = options.pattern == Pattern::AllToAll ? run.job.pe_count() : 1;
+    const std::size_t parts = is_to_all(options.pattern) ? run.job.pe_count() : 1;
     const std::size_t count = size / (parts * options.type.bytes);
     if (count == 0) {
       continue;  // less than an element for each PE: no row

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/balance/max_over_mean.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -201,15 +203,6 @@ void MomentReport::Directions::add(const Directions& other) {
 void MomentReport::Groups::add(const Groups& other) {
   of_pe.add(other.of_pe);
   of_node.add(other.of_node);
-}
-
-std::optional<double> max_over_mean(const std::vector<std::uint64_t>& values) {
-  const std::uint64_t sum = std::accumulate(values.begin(), values.end(), std::uint64_t{0});
-  if (sum == 0) {
-    return std::nullopt;
-  }
-  const auto most = static_cast<double>(*std::ranges::max_element(values));
-  return most * static_cast<double>(values.size()) / static_cast<double>(sum);
 }
 
 BalanceReport make_balance_report(const std::vector<PeReport>& pes) {

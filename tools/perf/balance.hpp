@@ -1,8 +1,8 @@
 // Bytes per host and NIC after a run, the library's figures beside the kernel's, and how even they
 // are. Pure: reports of the PEs in, table and ratios out.
 //
-// A put leaves no trace at its target, so the RX of a NIC is what all PEs put to its rails, plus what
-// its own PEs got; its TX is what its PEs put, plus what others got from it.
+// A put leaves no trace at its target, so the RX of a NIC is what all PEs put to its rails, plus
+// what its own PEs got; its TX is what its PEs put, plus what others got from it.
 #pragma once
 
 #include <array>
@@ -111,9 +111,6 @@ struct BalanceReport {
   std::string share_unknown_because;  // words, where there is no share
   MomentReport moments;
 };
-
-// max / mean; none for no values or only zeros.
-[[nodiscard]] std::optional<double> max_over_mean(const std::vector<std::uint64_t>& values);
 
 // A PE takes part in a direction if it moved at least a twentieth of what the busiest PE moved;
 // acknowledgements and barriers alone do not count.

@@ -1,5 +1,5 @@
-// put_bw and get_bw: what one PE moves to or from another, windows of nbi operations and a quiet each.
-// Only data that a quiet has completed counts.
+// put_bw and get_bw: what one PE moves to or from another, windows of nbi operations and a quiet
+// each. Only data that a quiet has completed counts.
 #include <fmt/format.h>
 
 #include "tools/perf/measure.hpp"

@@ -1,5 +1,6 @@
-// The registry of weft-perf's benchmarks: a name, a sentence, what it does unless told otherwise, and a function.
-// `weft-perf device` and `weft-perf stream` have theirs in gpu/benchmark.hpp, with the same command line, tables and JSON.
+// The registry of weft-perf's benchmarks: a name, a sentence, what it does unless told otherwise,
+// and a function. `weft-perf device` and `weft-perf stream` have theirs in gpu/benchmark.hpp, with
+// the same command line, tables and JSON.
 //
 // To add one: docs/DEVELOPING.md, "A benchmark of weft-perf".
 #pragma once

@@ -1,9 +1,10 @@
-// cold_start: the first puts after init to each peer on another node (any peer if there is none), one
-// at a time, against the same put in the steady state. PE 0 measures.
+// cold_start: the first puts after init to each peer on another node (any peer if there is none),
+// one at a time, against the same put in the steady state. PE 0 measures.
 //
-// The memory that is put to must be allocated first, and allocation speaks to every peer: it may open
-// all connections that the policy uses. So a second table shows the first allocation after init against
-// later ones, and the column "opened" how many of the peer's rails had been written to before the puts.
+// The memory that is put to must be allocated first, and allocation speaks to every peer: it may
+// open all connections that the policy uses. So a second table shows the first allocation after
+// init against later ones, and the column "opened" how many of the peer's rails had been written to
+// before the puts.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// One collective over WEFT_TEAM_WORLD with its buffers: what collectives.cpp times. Used by the main
-// thread of each PE; making and destroying one is collective.
+// One collective over WEFT_TEAM_WORLD with its buffers: what collectives.cpp times. Used by the
+// main thread of each PE; making and destroying one is collective.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class CollectiveCall {
   std::uint64_t reported_ = 0;
 };
 
-// A barrier or sync of all PEs. A round of --verify: each PE writes a word to every other before it, and
-// finds those of all after it.
+// A barrier or sync of all PEs. A round of --verify: each PE writes a word to every other before
+// it, and finds those of all after it.
 class BarrierCall {
  public:
   static constexpr bool kNeedsBarrier =

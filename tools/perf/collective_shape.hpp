@@ -28,14 +28,15 @@ struct CollectiveShape {
   [[nodiscard]] std::size_t source_bytes(std::uint32_t pe) const;
   [[nodiscard]] std::size_t dest_bytes() const;
 
-  // Where the data of PE `from` lies in the dest of every PE (alltoall, fcollect, collect). In collect
-  // even PEs give one element more than `count`, the odd ones after them one less: lengths differ, and
-  // the load of the PEs hardly does.
+  // Where the data of PE `from` lies in the dest of every PE (alltoall, fcollect, collect). In
+  // collect even PEs give one element more than `count`, the odd ones after them one less: lengths
+  // differ, and the load of the PEs hardly does.
   [[nodiscard]] Block block_from(std::uint32_t from) const;
 };
 
-// The size of a row is that of the larger buffer: for alltoall, fcollect and collect the blocks of all
-// PEs together, for broadcast and reduction the one block. No elements if it is too small for a row.
+// The size of a row is that of the larger buffer: for alltoall, fcollect and collect the blocks of
+// all PEs together, for broadcast and reduction the one block. No elements if it is too small for a
+// row.
 [[nodiscard]] CollectiveShape shape_for(Collective collective,
                                         std::uint32_t pe_count,
                                         std::size_t element_bytes,

@@ -1,6 +1,7 @@
-// alltoall, broadcast, fcollect, collect, reduction, barrier, sync: calls back to back, from a barrier
-// on. A PE's time is that of its calls divided by their number; a row is the repeat whose slowest PE is
-// the median. PEs that give and do not wait, such as the root of a broadcast, may run ahead of the others.
+// alltoall, broadcast, fcollect, collect, reduction, barrier, sync: calls back to back, from a
+// barrier on. A PE's time is that of its calls divided by their number; a row is the repeat whose
+// slowest PE is the median. PEs that give and do not wait, such as the root of a broadcast, may run
+// ahead of the others.
 //
 // Under --verify a call with data of its own comes before each repeat and is looked at; so is what
 // stands there after the last call. Neither is timed.

@@ -31,7 +31,7 @@ bool parse_choice(std::string_view option,
   return text == yes;
 }
 
-// ---- What all benchmarks understand -----------------------------------------------------------------
+// ---- What all benchmarks understand -------------------------------------------------------------
 
 // What is parsed further after CLI11 has taken the words apart.
 struct CommonTexts {
@@ -114,7 +114,7 @@ void check_common(const CommonOptions& options) {
   }
 }
 
-// ---- The host's ----------------------------------------------------------------------------------------
+// ---- The host's ---------------------------------------------------------------------------------
 
 struct HostParser {
   Options options;
@@ -130,9 +130,12 @@ void add_traffic_options(CLI::App& app, HostParser& parser) {
                  "Of each row of collectives and of exchanges; the median counts (default 5)");
   app.add_option("--window", options.window, "Steps between two quiets");
   app.add_option("--sizes", parser.sizes, "fixed, or pareto:ALPHA:SEED");
-  app.add_option("--pattern", parser.pattern, "alltoall, incast, pairs or random");
+  app.add_option("--pattern", parser.pattern, "alltoall, shuffled, incast, pairs or random");
+  app.add_option("--start-apart", options.start_apart_us,
+                 "In patterns: us that a PE waits at most, drawn, before each window");
   app.add_option("--count-per-step", options.count_per_step, "Operations to one peer in a step");
-  app.add_option("--seed", options.seed, "Of --pattern random and of paged_write's pages");
+  app.add_option("--seed", options.seed,
+                 "Of --pattern random and shuffled, and of paged_write's pages");
   app.add_option("--total", parser.total, "Size of paged_write's buffer (default 16M)");
   app.add_option("--interval", options.interval_ms, "ms between two lines of paged_write");
   app.add_option("--clients", options.clients,
@@ -207,6 +210,9 @@ void check(const Options& options) {
   if (options.window == 0 || options.count_per_step == 0 || options.repeats == 0) {
     refuse("--window, --count-per-step and --repeats are at least 1");
   }
+  if (!(options.start_apart_us >= 0) || options.start_apart_us > 1e6) {
+    refuse("--start-apart is in us, from 0 to 1000000");
+  }
   if (options.clients == 0) {
     refuse("--clients is at least 1");
   }
@@ -222,7 +228,7 @@ void check(const Options& options) {
   }
 }
 
-// ---- GPUs' ----------------------------------------------------------------------------------------------
+// ---- GPUs' --------------------------------------------------------------------------------------
 
 struct GpuParser {
   gpu::Options options;
@@ -315,7 +321,7 @@ void check(const gpu::Options& options) {
   }
 }
 
-// ---- All of it --------------------------------------------------------------------------------------------
+// ---- All of it ----------------------------------------------------------------------------------
 
 constexpr std::string_view kHelp =
     "Measures Weft. Start it with weft-run, for example:\n"

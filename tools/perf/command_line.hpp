@@ -1,5 +1,6 @@
-// Reads weft-perf's command line: `weft-perf NAME`, `weft-perf device NAME`, `weft-perf stream NAME`, with the options that
-// all have and their own. Pure; the same with and without CUDA.
+// Reads weft-perf's command line: `weft-perf NAME`, `weft-perf device NAME`,
+// `weft-perf stream NAME`, with the options that all have and their own. Pure; the same with and
+// without CUDA.
 #pragma once
 
 #include <optional>

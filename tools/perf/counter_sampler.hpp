@@ -1,9 +1,10 @@
-// Looks at cumulative counters again and again while something is measured: by time from a thread of its own
-// (CounterSampler), or at the end of each step from the thread that runs the steps (StepSampler).
+// Looks at cumulative counters again and again while something is measured: by time from a thread
+// of its own (CounterSampler), or at the end of each step from the thread that runs the steps
+// (StepSampler).
 //
-// The main thread calls everything. Between CounterSampler's begin and end its samples are the thread's,
-// otherwise the main thread's. Looking never takes more than a twentieth of the time: the interval is
-// stretched, and steps that are too short are not looked at.
+// The main thread calls everything. Between CounterSampler's begin and end its samples are the
+// thread's, otherwise the main thread's. Looking never takes more than a twentieth of the time: the
+// interval is stretched, and steps that are too short are not looked at.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +63,8 @@ class SampleLog {
   std::size_t looks_ = 0;
 };
 
-// Looks whenever the job's clock comes to a multiple of the interval, so that PEs look at the same moments.
+// Looks whenever the job's clock comes to a multiple of the interval, so that PEs look at the same
+// moments.
 class CounterSampler {
  public:
   CounterSampler(CounterLook look, std::chrono::nanoseconds interval, const SamplePlan& plan);
@@ -106,7 +108,8 @@ class StepSampler {
   // The next step begins; what lies before it is not looked at.
   void begin_step();
 
-  // Forgets the steps of this part; the sample of its beginning stays, so that parts keep their numbers.
+  // Forgets the steps of this part; the sample of its beginning stays, so that parts keep their
+  // numbers.
   void forget_part() { log_.keep(samples_before_ + 1); }
 
   // Whether the steps of this part have been as long, on average, as 20 looks or longer.

@@ -1,8 +1,8 @@
 // The traffic of a run: in each step every PE puts to, or gets from, the PEs that a pattern names.
 // Used by the main thread of each PE; making and destroying one is collective.
 //
-// Under --verify each message of a window has a place of its own at both ends, so that every byte of
-// every message can be looked at before the next window begins.
+// Under --verify each message of a window has a place of its own at both ends, so that every byte
+// of every message can be looked at before the next window begins.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct ExchangePlan {
   std::size_t message_bytes = 0;  // of the largest
   std::uint64_t window = 1;
   std::uint64_t count_per_step = 1;
+  double start_apart_us = 0;  // the most that a PE waits before a window
   SizeRule size_rule;
   bool reads = false;
   bool alternates_signal = false;
@@ -52,8 +53,8 @@ class Exchange {
   // Begins this PE's part of the steps; complete after quiet.
   void post(Steps steps);
 
-  // Under --verify, between the barrier that ends the steps and the next prepare: looks at every byte
-  // that came here and reports what is wrong on stderr.
+  // Under --verify, between the barrier that ends the steps and the next prepare: looks at every
+  // byte that came here and reports what is wrong on stderr.
   void check(Steps steps);
 
   // Payload that this PE has posted, and the part of it that went to other nodes.

@@ -1,6 +1,10 @@
 #include "tools/perf/intervals.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "tools/balance/max_over_mean.hpp"
 
 namespace weft::perf {
 namespace {
@@ -39,14 +43,6 @@ Interval interval_of(const NicChange& change,
   return interval;
 }
 
-double sum_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) {
-    sum += value;
-  }
-  return sum;
-}
-
 // The busiest NIC's bytes as a part of its rate, or bare where rates are not known.
 double busiest(const Interval& interval) {
   double most = 0;
@@ -59,7 +55,8 @@ double busiest(const Interval& interval) {
 bool counts(const Interval& interval, const IntervalRule& rule) {
   const auto piece = static_cast<double>(rule.piece_bytes);
   if (rule.by_step) {
-    return sum_of(interval.bytes) >= piece * static_cast<double>(interval.bytes.size());
+    const double bytes = std::accumulate(interval.bytes.begin(), interval.bytes.end(), 0.0);
+    return bytes >= piece * static_cast<double>(interval.bytes.size());
   }
   if (interval.seconds * 1e9 > static_cast<double>(rule.longest_ns)) {
     return false;
@@ -90,9 +87,9 @@ void add_interval(const NicChange& change,
     return;
   }
   const Interval interval = interval_of(change, group, direction, rule);
-  const double bytes = sum_of(interval.bytes);
-  if (bytes > 0 && counts(interval, rule)) {
-    evenness.add(busiest(interval) * sum_of(interval.rates) / bytes);
+  const std::optional<double> ratio = max_over_mean(interval.bytes, interval.rates);
+  if (ratio && counts(interval, rule)) {
+    evenness.add(*ratio);
   }
 }
 

@@ -1,11 +1,13 @@
-// How even NICs are at each moment: max/mean over short intervals, from samples of their counters. Pure.
+// How even NICs are at each moment: max/mean over short intervals, from samples of their counters.
+// Pure.
 //
-// An interval lies between two samples that follow each other. max/mean of a group of NICs in one direction is
-// the busiest one's bytes divided by the mean; where rates are known the time that the bytes need takes their
-// place, so that a slow NIC that carries little is even. Intervals in which nobody was held up say nothing and
-// do not count:
-//   - by time: unless the busiest NIC carried at least half of what its rate allows (one piece of 64 KiB where
-//     the rate is not known), or if it is longer than twice the chosen interval, since the sampler came late;
+// An interval lies between two samples that follow each other. max/mean of a group of NICs in one
+// direction is the busiest one's bytes divided by the mean; where rates are known the time that the
+// bytes need takes their place, so that a slow NIC that carries little is even. Intervals in which
+// nobody was held up say nothing and do not count:
+//   - by time: unless the busiest NIC carried at least half of what its rate allows (one piece of
+//     64 KiB where the rate is not known), or if it is longer than twice the chosen interval, since
+//     the sampler came late;
 //   - by step: unless the group carried at least one piece for each of its NICs.
 // A group has at least two NICs.
 #pragma once
@@ -35,8 +37,8 @@ struct NicChange {
 };
 
 inline constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 10U;
-// The smallest piece into which an operation is cut, by default: with fewer bytes in a step than one of these for
-// each NIC, no policy could be even.
+// The smallest piece into which an operation is cut, by default: with fewer bytes in a step than
+// one of these for each NIC, no policy could be even.
 inline constexpr std::uint64_t kStepPieceBytes = std::uint64_t{16} << 10U;
 
 struct IntervalRule {

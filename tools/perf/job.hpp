@@ -1,5 +1,5 @@
-// One weft-perf process as a PE: joins the job, knows who plays which part, and carries small values
-// between PEs through symmetric memory. Used by the main thread only. Everything here throws
+// One weft-perf process as a PE: joins the job, knows who plays which part, and carries small
+// values between PEs through symmetric memory. Used by the main thread only. Everything here throws
 // JobError when the library says no; the message is the library's sentence.
 #pragma once
 
@@ -86,8 +86,8 @@ class Job {
   static void barrier();
 
   // Each PE's `mine` on PE 0, in order; empty on the others. Collective. Numbers travel as signals,
-  // because puts and gets advance the counters by which some policies choose rails: a gather between
-  // two rows would change what is measured.
+  // because puts and gets advance the counters by which some policies choose rails: a gather
+  // between two rows would change what is measured.
   [[nodiscard]] std::vector<double> gather(double mine) const;
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine);
 
@@ -97,9 +97,10 @@ class Job {
   // The sum over all PEs, on every PE. Collective.
   [[nodiscard]] std::uint64_t sum(std::uint64_t mine);
 
-  // How PE 0 ends a loop of all PEs, whose rounds each have a barrier: all call begin_loop; PE 0 may
-  // call stop_loop before a round's barrier; after that barrier is_stopped says the same on every PE.
-  // The round is part of it because the word may arrive while others still look at the round before.
+  // How PE 0 ends a loop of all PEs, whose rounds each have a barrier: all call begin_loop; PE 0
+  // may call stop_loop before a round's barrier; after that barrier is_stopped says the same on
+  // every PE. The round is part of it because the word may arrive while others still look at the
+  // round before.
   void begin_loop() { ++loop_; }
 
   void stop_loop(std::uint64_t round) const;

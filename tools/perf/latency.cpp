@@ -1,4 +1,5 @@
-// put_latency (a put and its quiet) and get_latency (a get), one at a time, from PE 0 to its partner.
+// put_latency (a put and its quiet) and get_latency (a get), one at a time, from PE 0 to its
+// partner.
 #include <fmt/format.h>
 
 #include "tools/perf/measure.hpp"
@@ -29,8 +30,8 @@ void repeat_get(const SymmetricBuffer& source,
   }
 }
 
-// With --verify each message is looked at, and so the loop of the bandwidth tests is taken, a message
-// at a time; a barrier's time is in it then.
+// With --verify each message is looked at, and so the loop of the bandwidth tests is taken, a
+// message at a time; a barrier's time is in it then.
 double verified_latency(const Run& run, std::size_t size) {
   ExchangePlan plan = plan_exchange(run.job, run.options, Pattern::OneWay, size);
   plan.window = 1;

@@ -1,5 +1,5 @@
-// The library's counters of this PE as columns of samples: its own rails, then those of its peers. Any thread
-// may look; one at a time for each object.
+// The library's counters of this PE as columns of samples: its own rails, then those of its peers.
+// Any thread may look; one at a time for each object.
 #pragma once
 
 #include <weft/weft.h>

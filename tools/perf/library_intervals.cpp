@@ -12,8 +12,8 @@ std::uint64_t moved(std::uint64_t before, std::uint64_t after) {
   return after > before ? after - before : 0;
 }
 
-// Messages that a rail received stand in their senders' puts, too. What was got is known from the peers'
-// side over all rails; it is shared out over this PE's rails as their rx is.
+// Messages that a rail received stand in their senders' puts, too. What was got is known from the
+// peers' side over all rails; it is shared out over this PE's rails as their rx is.
 void leave_out_messages(LibraryInterval& interval, std::uint32_t me) {
   std::uint64_t got = 0;
   std::uint64_t received = 0;

@@ -1,8 +1,9 @@
 // How even NICs are by the library's counters, in each interval and in each step. Pure.
 //
-// A put is counted where it is posted, so what a NIC received in an interval is known to its senders: each PE
-// says what it moved over its own rails and to or from the rails of its peers, and PE 0 adds up what carries
-// the same number. A number is a multiple of the interval on the job's clock, or that of a step.
+// A put is counted where it is posted, so what a NIC received in an interval is known to its
+// senders: each PE says what it moved over its own rails and to or from the rails of its peers, and
+// PE 0 adds up what carries the same number. A number is a multiple of the interval on the job's
+// clock, or that of a step.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,8 @@ struct RailPlace {
   std::uint32_t rail = 0;
 };
 
-// What a PE moved over a rail of its own: tx put, rx got. Of a peer's rail: tx put to it, rx got from it.
+// What a PE moved over a rail of its own: tx put, rx got. Of a peer's rail: tx put to it, rx got
+// from it.
 struct RailChange {
   RailPlace rail;
   NicSample bytes;
@@ -51,7 +53,8 @@ struct LibraryColumns {
 [[nodiscard]] std::vector<LibraryInterval> intervals_by_step(
     const std::vector<CounterSample>& samples, const LibraryColumns& columns);
 
-// For the way to PE 0: as many as fit into `bytes`, at least one, beginning at `next`, which is moved on.
+// For the way to PE 0: as many as fit into `bytes`, at least one, beginning at `next`, which is
+// moved on.
 [[nodiscard]] std::string format_intervals(const std::vector<LibraryInterval>& intervals,
                                            std::size_t bytes,
                                            std::size_t& next);
@@ -63,8 +66,8 @@ class LibraryTotals {
   // By PE, then by its rail: the row of BalanceReport::nics.
   using Rows = std::vector<std::vector<std::size_t>>;
 
-  // If steps end with a barrier, and in intervals, one that some PE says nothing of does not count. Else each
-  // PE's steps stand alone, with what it put and got over rails of its own.
+  // If steps end with a barrier, and in intervals, one that some PE says nothing of does not count.
+  // Else each PE's steps stand alone, with what it put and got over rails of its own.
   LibraryTotals(Rows rows, std::size_t row_count, StepEnd step_end);
 
   void add(std::uint32_t pe, const LibraryInterval& interval);

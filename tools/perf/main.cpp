@@ -32,7 +32,8 @@ void run_job(const Options& options) {
 
 void print_error(const char* sentence) {
   if (*sentence != '\0') {
-    fmt::print(stderr, "weft-perf: {}\n", sentence);
+    // Not by fmt::print, which throws where standard error cannot be written.
+    static_cast<void>(std::fputs(fmt::format("weft-perf: {}\n", sentence).c_str(), stderr));
   }
 }
 
@@ -64,7 +65,8 @@ int run_main(std::span<const char* const> arguments) {
 int main(int argc, char** argv) {
   const int status = weft::perf::run_main({argv, static_cast<std::size_t>(argc)});
   if (status != 0) {
-    // Without the destructors of a library that other PEs may still talk to: the launcher ends them.
+    // Without the destructors of a library that other PEs may still talk to: the launcher ends
+    // them.
     static_cast<void>(std::fflush(nullptr));
     std::_Exit(status);
   }

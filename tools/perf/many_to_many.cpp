@@ -1,6 +1,6 @@
-// all_get_all and all_put_all: each PE with every other; exchange_get: pairs. All PEs at once, from a
-// barrier on. Aggregated: a window of steps, then one quiet; otherwise each operation waits until it is
-// complete. A step's time is the longest of all PEs'; its bandwidth is that of one PE.
+// all_get_all and all_put_all: each PE with every other; exchange_get: pairs. All PEs at once, from
+// a barrier on. Aggregated: a window of steps, then one quiet; otherwise each operation waits until
+// it is complete. A step's time is the longest of all PEs'; its bandwidth is that of one PE.
 #include <fmt/format.h>
 
 #include "tools/perf/measure.hpp"

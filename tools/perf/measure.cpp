@@ -55,6 +55,19 @@ void run_free(const Loop& loop, Timing& timing) {
   timing.seconds = seconds_since(start) - looked_s;
 }
 
+// A time of this PE's own, different in each window.
+void wait_apart(const Loop& loop, std::uint64_t round) {
+  const ExchangePlan& plan = loop.exchange.plan();
+  if (plan.start_apart_us <= 0) {
+    return;
+  }
+  const std::uint64_t draw =
+      key_of({.source = loop.job.me(), .dest = 0, .iteration = round}, plan.world.seed);
+  const double wait_s = plan.start_apart_us * 1e-6 * static_cast<double>(draw % 1024) / 1024;
+  for (const Clock::time_point start = Clock::now(); seconds_since(start) < wait_s;) {
+  }
+}
+
 // Adds the steps done, and the time of each window.
 void run_in_step(const Loop& loop, Timing& timing) {
   auto& [job, exchange, limit, counters] = loop;
@@ -68,6 +81,7 @@ void run_in_step(const Loop& loop, Timing& timing) {
       Job::barrier();
     }
     const Clock::time_point window_start = Clock::now();
+    wait_apart(loop, round);
     exchange.post(steps);
     timing.steps += steps.count;
     if (job.me() == 0 && has_reached(limit, timing.steps, start)) {

@@ -1,8 +1,8 @@
 // The loops in which an Exchange is timed.
 //
 // A loop runs free when a PE decides alone how long it goes on and nobody has to look at the data;
-// otherwise all PEs meet in a barrier after each window. Time is taken from the first post of a window
-// to the end of its quiet (free) or barrier; filling and checking are not timed.
+// otherwise all PEs meet in a barrier after each window. Time is taken from the first post of a
+// window to the end of its quiet (free) or barrier; filling and checking are not timed.
 #pragma once
 
 #include <cstdint>

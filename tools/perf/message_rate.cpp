@@ -1,6 +1,6 @@
-// message_rate: small messages by all PEs at once, to a partner or as --pattern says, windows of them
-// and a quiet each. The rate of a PE is that of the slowest; all together reach at least so much times
-// their number.
+// message_rate: small messages by all PEs at once, to a partner or as --pattern says, windows of
+// them and a quiet each. The rate of a PE is that of the slowest; all together reach at least so
+// much times their number.
 #include <fmt/format.h>
 
 #include "tools/perf/measure.hpp"

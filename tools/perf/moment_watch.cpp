@@ -10,7 +10,8 @@ namespace {
 using std::chrono::nanoseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// 40 bytes a NIC and sample: an hour of 32 NICs at 10 ms is 460 MB, so what comes later is left out.
+// 40 bytes a NIC and sample: an hour of 32 NICs at 10 ms is 460 MB, so what comes later is left
+// out.
 constexpr std::size_t kDeviceBytesMax = std::size_t{64} << 20U;
 // Most of what these hold travels to PE 0.
 constexpr std::size_t kLibraryBytesMax = std::size_t{16} << 20U;
@@ -19,12 +20,14 @@ constexpr std::size_t kChunkBytes = std::size_t{32} << 10U;
 constexpr int kClockBarriers = 5;
 // After so many steps of a part PEs ask whether looks are worth their time.
 constexpr std::uint64_t kTrialSteps = 4;
-// Beyond them the kernel is asked about one step in so many. Its looks make all PEs wait, which is not timed, and
-// the buckets of a lab's rates fill meanwhile: with looks at every step of 14 ms NICs carried 1.6 % more.
+// Beyond them the kernel is asked about one step in so many. Its looks make all PEs wait, which is
+// not timed, and the buckets of a lab's rates fill meanwhile: with looks at every step of 14 ms
+// NICs carried 1.6 % more.
 constexpr std::uint64_t kKernelPeriod = 16;
 
-// How far this machine's clock is ahead of PE 0's: the median over barriers of the times at which both left
-// them. PEs of one machine share a clock, and what they differ by is when they were woken. Collective.
+// How far this machine's clock is ahead of PE 0's: the median over barriers of the times at which
+// both left them. PEs of one machine share a clock, and what they differ by is when they were
+// woken. Collective.
 nanoseconds clock_offset_of(Job& job, nanoseconds interval) {
   std::vector<std::int64_t> differences;
   for (int i = 0; i < kClockBarriers; ++i) {

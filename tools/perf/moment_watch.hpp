@@ -1,6 +1,7 @@
-// Looks at the kernel's and the library's counters while loops are timed, each few ms and at the end of each
-// step, and says at the end how even the NICs were. One PE of each node looks at the kernel's, every PE at its
-// own library's. Called by the main thread; the looks by time come from threads of CounterSampler.
+// Looks at the kernel's and the library's counters while loops are timed, each few ms and at the
+// end of each step, and says at the end how even the NICs were. One PE of each node looks at the
+// kernel's, every PE at its own library's. Called by the main thread; the looks by time come from
+// threads of CounterSampler.
 #pragma once
 
 #include <chrono>
@@ -10,8 +11,8 @@
 
 #include "tools/perf/balance.hpp"
 #include "tools/perf/counter_sampler.hpp"
-#include "tools/perf/device_files.hpp"
 #include "tools/perf/job.hpp"
+#include "tools/perf/kernel_counters.hpp"
 #include "tools/perf/library_counters.hpp"
 #include "tools/perf/nic_groups.hpp"
 
@@ -22,14 +23,14 @@ class MomentWatch {
   // Collective. `interval`: by time.
   MomentWatch(Job& job, std::chrono::milliseconds interval);
 
-  // A measured part begins, a step of it ends, it ends. All parts of a run have steps of one kind; where these
-  // end with a barrier, end_step is collective.
+  // A measured part begins, a step of it ends, it ends. All parts of a run have steps of one kind;
+  // where these end with a barrier, end_step is collective.
   void begin(StepEnd step_end);
   void end_step();
   void end();
 
-  // Collective; `report` and `rows` (each PE's rails among its NICs) are those of PE 0, and so is what it
-  // returns. Everything must be quiet.
+  // Collective; `report` and `rows` (each PE's rails among its NICs) are those of PE 0, and so is
+  // what it returns. Everything must be quiet.
   [[nodiscard]] MomentReport judge(const BalanceReport& report,
                                    const LibraryTotals::Rows& rows) const;
 

@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-// PEs with the same key see the same devices: one machine (its boot), one network namespace, and one folder
-// /sys/class, in whose place emulated nodes have folders of their own.
+// PEs with the same key see the same devices: one machine (its boot), one network namespace, and
+// one folder /sys/class, in whose place emulated nodes have folders of their own.
 std::string host_key() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -39,9 +39,9 @@ json describe_devices(const std::vector<DeviceBytes>& begin, const std::vector<D
   return devices;
 }
 
-// The library counts what a rail received by gets and by messages as one number, but messages stand in
-// their senders' put_bytes too. What was got is known over all rails, from the peers' side, and is
-// shared out over the rails as their RX is: exact unless gets and messages meet in one run.
+// The library counts what a rail received by gets and by messages as one number, but messages stand
+// in their senders' put_bytes too. What was got is known over all rails, from the peers' side, and
+// is shared out over the rails as their RX is: exact unless gets and messages meet in one run.
 void turn_into_got_bytes(std::vector<RailReport>& rails, std::uint64_t got_bytes) {
   const auto received =
       std::accumulate(rails.begin(), rails.end(), std::uint64_t{0},

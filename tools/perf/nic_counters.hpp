@@ -1,6 +1,7 @@
 // The bytes of each NIC over a part of the run: what every PE's library and kernel counted when it
-// began, taken away from what they count when it ends, put together on PE 0. Within it the loops that are
-// timed are told apart: the share of the rails and what happened at each moment are of these alone.
+// began, taken away from what they count when it ends, put together on PE 0. Within it the loops
+// that are timed are told apart: the share of the rails and what happened at each moment are of
+// these alone.
 #pragma once
 
 #include <weft/weft.h>
@@ -18,13 +19,14 @@ namespace weft::perf {
 
 class NicCounters {
  public:
-  // Begins that part. Collective. `sample_interval_ms`: between two looks at each moment, 0 for none.
+  // Begins that part. Collective. `sample_interval_ms`: between two looks at each moment, 0 for
+  // none.
   explicit NicCounters(Job& job,
                        std::uint64_t sample_interval_ms = 0,
                        std::uint64_t nic_rate_bits_per_s = 0);
 
-  // Around a loop that was timed: `seconds` of this PE. Not collective, but all PEs do so between the
-  // same barriers.
+  // Around a loop that was timed: `seconds` of this PE. Not collective, but all PEs do so between
+  // the same barriers.
   void begin_measured(StepEnd step_end);
   // After each step of it. Returns the seconds that this took, which are not the loop's.
   double end_step();

@@ -1,6 +1,6 @@
-// Which NICs are judged together at each moment: those of each PE, and all of a node. PE 0 makes the groups
-// from the reports of all, and tells them to the PE of each node that has looked at its devices; what the
-// library counted it judges itself (library_intervals.hpp). Pure.
+// Which NICs are judged together at each moment: those of each PE, and all of a node. PE 0 makes
+// the groups from the reports of all, and tells them to the PE of each node that has looked at its
+// devices; what the library counted it judges itself (library_intervals.hpp). Pure.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ struct NicGroup {
 // Only groups of two or more NICs.
 [[nodiscard]] std::vector<NicGroup> groups_of(const BalanceReport& report, CountedBy counter);
 
-// Whether a step that `pe` saw end says something of the group. What a PE ended alone tells what its own
-// operations did to its own NICs, no more.
+// Whether a step that `pe` saw end says something of the group. What a PE ended alone tells what
+// its own operations did to its own NICs, no more.
 [[nodiscard]] bool is_judged(const NicGroup& group,
                              std::uint64_t NicSample::* direction,
                              StepEnd end,

@@ -28,8 +28,8 @@ constexpr double kEthernetHeaderBytes = 14;
 constexpr std::array kUnits{std::pair{"gbit"sv, 1e9}, std::pair{"mbit"sv, 1e6},
                             std::pair{"kbit"sv, 1e3}, std::pair{"bit"sv, 1.0}};
 
-// Empty where it cannot be read: a device without a rate answers EINVAL, which a stream's own buffer throws
-// and getline does not.
+// Empty where it cannot be read: a device without a rate answers EINVAL, which a stream's own
+// buffer throws and getline does not.
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   std::string text;

@@ -1,6 +1,7 @@
-// What a NIC can carry: what --nic-rate says, else the limit of the lab it belongs to, else what the
-// kernel says of it. The lab comes before the kernel because its virtual NICs claim a rate of their own.
-// Called by the main thread at the end of a run, when a lab's limits are those that were in force last.
+// What a NIC can carry: what --nic-rate says, else the limit of the lab it belongs to, else what
+// the kernel says of it. The lab comes before the kernel because its virtual NICs claim a rate of
+// their own. Called by the main thread at the end of a run, when a lab's limits are those that were
+// in force last.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,12 @@ struct NicRate {
 // std::invalid_argument with a sentence.
 [[nodiscard]] std::uint64_t parse_rate(std::string_view text);
 
-// Of full frames of TCP/IPv4 with time stamps: 12 + 20 + 20 bytes of the MTU, and 14 of Ethernet's header
-// beside it (RFC 9293, RFC 7323). 1448 of 1514 bytes at an MTU of 1500.
+// Of full frames of TCP/IPv4 with time stamps: 12 + 20 + 20 bytes of the MTU, and 14 of Ethernet's
+// header beside it (RFC 9293, RFC 7323). 1448 of 1514 bytes at an MTU of 1500.
 [[nodiscard]] double tcp_payload_share(std::uint64_t mtu_bytes);
 
-// Address -> bits per second, of a lab's state file (tools/lab/README.md); 0 for no limit. Pure. Empty if
-// the text is not one.
+// Address -> bits per second, of a lab's state file (tools/lab/README.md); 0 for no limit. Pure.
+// Empty if the text is not one.
 [[nodiscard]] std::map<std::string, std::uint64_t> parse_lab_rates(const std::string& text);
 
 class NicRates {

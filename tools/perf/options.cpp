@@ -22,7 +22,7 @@ std::size_t slots_bytes(const Options& options, std::size_t pe_count) {
   const bool all_peers = room != Room::OnePeer;
   std::size_t most = 0;
   for (const std::size_t size : size_sequence(options.sizes)) {
-    const bool is_divided = room == Room::Divided && options.pattern == Pattern::AllToAll;
+    const bool is_divided = room == Room::Divided && is_to_all(options.pattern);
     const std::size_t message = is_divided ? size / pe_count + 64 : size + 64;
     // Messages have places of their own only where each is looked at.
     const std::size_t slots =

@@ -1,4 +1,5 @@
-// What the user asked weft-perf for (command_line.hpp reads it), and what the library is told of it. Pure.
+// What the user asked weft-perf for (command_line.hpp reads it), and what the library is told of
+// it. Pure.
 #pragma once
 
 #include <weft/collectives.h>
@@ -66,6 +67,7 @@ struct Options : CommonOptions {
   std::uint64_t window = 1;
   std::uint64_t count_per_step = 1;
   Pattern pattern = Pattern::AllToAll;
+  double start_apart_us = 0;  // the most that a PE waits before a window
   SizeRule size_rule;
   std::uint64_t seed = 1;
   std::uint64_t repeats = 5;       // of a row; the median counts
@@ -84,8 +86,8 @@ struct Options : CommonOptions {
   std::uint64_t nic_rate_bits_per_s = 0;  // 0: as the lab or the kernel says
 };
 
-// The variables that carry the options to the library, for weft_init; `pe_count` is a guess from the
-// launcher's variables. The heap is made large enough for the run unless WEFT_HEAP_SIZE is set.
+// The variables that carry the options to the library, for weft_init; `pe_count` is a guess from
+// the launcher's variables. The heap is made large enough for the run unless WEFT_HEAP_SIZE is set.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment_of(
     const Options& options, std::size_t pe_count);
 

@@ -1,8 +1,9 @@
-// paged_write: clients (--clients PEs of the first node, by default PE 0 alone) ask servers (the PEs of other nodes,
-// else all that are no clients) to fill their buffers with random data. A server serves one client; each page comes
-// from one server, in an order that is drawn anew for each pass.
-// After facts of "Harnessing 3200 Gbps Network" (libfabric-efa-demo). Every page comes with a signal,
-// so that the client sees what has arrived, not what was sent, and prints it over time.
+// paged_write: clients (--clients PEs of the first node, by default PE 0 alone) ask servers (the
+// PEs of other nodes, else all that are no clients) to fill their buffers with random data. A
+// server serves one client; each page comes from one server, in an order that is drawn anew for
+// each pass.
+// After facts of "Harnessing 3200 Gbps Network" (libfabric-efa-demo). Every page comes with a
+// signal, so that the client sees what has arrived, not what was sent, and prints it over time.
 #include <algorithm>
 #include <thread>
 
@@ -77,7 +78,7 @@ void shuffle(std::vector<std::uint64_t>& pages, std::uint64_t seed) {
   }
 }
 
-// ---- The server --------------------------------------------------------------------------------------
+// ---- The server ---------------------------------------------------------------------------------
 
 void serve_pass(const PagedWrite& work, const std::vector<std::uint64_t>& pages) {
   const weft_signal arrived{.word = work.arrived_word(), .value = 1, .operation = WEFT_SIGNAL_ADD};
@@ -104,7 +105,7 @@ void serve(const PagedWrite& work) {
   }
 }
 
-// ---- The client --------------------------------------------------------------------------------------
+// ---- The client ---------------------------------------------------------------------------------
 
 using Requests =
     std::vector<std::vector<std::uint64_t>>;  // of each server; kept until all pages are here
@@ -194,7 +195,8 @@ void print_total(const PagedWrite& work, const std::vector<double>& seconds_of_p
                 {"verified", true}}});
 }
 
-// The group of `me`; without servers if it belongs to none. Server i serves client i modulo their number.
+// The group of `me`; without servers if it belongs to none. Server i serves client i modulo their
+// number.
 Group group_of(const Job& job, std::uint64_t client_count) {
   const std::uint32_t me = job.me();
   const bool is_one_node = job.node_count() == 1;

@@ -1,6 +1,7 @@
 #include "tools/perf/patterns.hpp"
 
 #include <algorithm>
+#include <random>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -38,6 +39,13 @@ std::vector<std::uint32_t> drawn(const World& world, std::uint32_t pe, std::uint
   return {(pe + distance) % world.pe_count};
 }
 
+std::vector<std::uint32_t> shuffled(const World& world, std::uint32_t pe) {
+  std::vector<std::uint32_t> targets = neighbours_of(pe, world.pe_count, world.pe_count);
+  std::mt19937_64 random(key_of({.source = pe, .dest = 0, .iteration = 0}, world.seed));
+  std::ranges::shuffle(targets, random);
+  return targets;
+}
+
 }  // namespace
 
 Pattern parse_pattern(std::string_view name) {
@@ -53,8 +61,11 @@ Pattern parse_pattern(std::string_view name) {
   if (name == "random") {
     return Pattern::Random;
   }
+  if (name == "shuffled") {
+    return Pattern::Shuffled;
+  }
   throw std::invalid_argument(
-      fmt::format("--pattern {}: use alltoall, incast, pairs or random", name));
+      fmt::format("--pattern {}: use alltoall, shuffled, incast, pairs or random", name));
 }
 
 std::vector<std::uint32_t> targets_of(Pattern pattern,
@@ -64,6 +75,8 @@ std::vector<std::uint32_t> targets_of(Pattern pattern,
   switch (pattern) {
     case Pattern::AllToAll:
       return neighbours_of(pe, world.pe_count, world.pe_count);
+    case Pattern::Shuffled:
+      return shuffled(world, pe);
     case Pattern::AllOthers:
       return neighbours_of(pe, world.pe_count, world.pe_count - 1);
     case Pattern::Incast:

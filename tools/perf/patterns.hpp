@@ -10,6 +10,7 @@ namespace weft::perf {
 
 enum class Pattern : std::uint8_t {
   AllToAll,   // everybody with everybody, itself included
+  Shuffled,   // the same, each PE in an order of its own
   AllOthers,  // everybody with every other
   Incast,     // all others with PE 0
   Pairs,      // PE i with PE i + n/2 and back; with an odd n the last one rests
@@ -18,6 +19,11 @@ enum class Pattern : std::uint8_t {
   BothWays,   // the same in both directions at once
 };
 
+// Whether the sizes of a row are divided among all PEs.
+[[nodiscard]] constexpr bool is_to_all(Pattern pattern) {
+  return pattern == Pattern::AllToAll || pattern == Pattern::Shuffled;
+}
+
 // Throws std::invalid_argument with a sentence; knows those that --pattern offers.
 [[nodiscard]] Pattern parse_pattern(std::string_view name);
 
@@ -25,7 +31,7 @@ struct World {
   std::uint32_t pe_count = 1;
   std::uint32_t first = 0;  // of the tests for two PEs
   std::uint32_t second = 0;
-  std::uint64_t seed = 1;  // of Random
+  std::uint64_t seed = 1;  // of Random and Shuffled
 };
 
 // In the order in which `pe` begins them: with its next neighbour first, as libraries do, so that

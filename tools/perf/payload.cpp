@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
-// Two rounds of multiply and shift: neighbouring words share no byte, and a compiler can vectorise it.
+// Two rounds of multiply and shift: neighbouring words share no byte, and a compiler can vectorise
+// it.
 std::uint64_t word_at(std::uint64_t key, std::size_t index) {
   std::uint64_t word = key + (index + 1) * 0x9E3779B97F4A7C15U;
   word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93U;

@@ -1,6 +1,7 @@
-// put_signal_rate: put_signals a second to one peer, or with --pattern alltoall to all of them in turn, against what a program does without them: put,
-// quiet, put of the signal word, quiet. Both alternate in one run, so that a change of the machine's
-// mood meets both. put_signal_ping_pong: the round trip of a put_signal and its answer.
+// put_signal_rate: put_signals a second to one peer, or with --pattern alltoall to all of them in
+// turn, against what a program does without them: put, quiet, put of the signal word, quiet. Both
+// alternate in one run, so that a change of the machine's mood meets both. put_signal_ping_pong:
+// the round trip of a put_signal and its answer.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -76,13 +77,13 @@ double put_quiet_puts(const SignalBuffers& buffers,
   return seconds_since(start);
 }
 
-struct Rates {
+struct SignalRates {
   double put_signal = 0;
   double put_quiet_put = 0;
   std::uint64_t sent = 0;  // put_signals
 };
 
-Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
+SignalRates measure_rates(const Run& run, const SignalBuffers& buffers) {
   const Options& options = run.options;
   const std::vector<int> targets = receivers_of(run);
   // Each of the targets gets as many as the others.
@@ -105,8 +106,8 @@ Rates measure_rates(const Run& run, const SignalBuffers& buffers) {
           .sent = rounds * count};
 }
 
-// After a quiet every signal has been applied; the word counts them. `sent` is PE 0's number; the others
-// learn it here.
+// After a quiet every signal has been applied; the word counts them. `sent` is PE 0's number; the
+// others learn it here.
 void check_word(const Run& run, const SignalBuffers& buffers, std::uint64_t sent) {
   const std::vector<int> targets = receivers_of(run);
   const std::uint64_t wanted = run.job.sum(sent) / targets.size();
@@ -130,7 +131,7 @@ void run_rate_of(const Run& run, std::size_t size) {
     static_cast<void>(put_signals(buffers, warmup, run.options.window, targets));
   }
   Job::barrier();
-  const Rates rates = run.job.me() == 0 ? measure_rates(run, buffers) : Rates{};
+  const SignalRates rates = run.job.me() == 0 ? measure_rates(run, buffers) : SignalRates{};
   Job::barrier();
   check_word(run, buffers, run.job.me() == 0 ? warmup + rates.sent : 0);
   if (run.options.verifies && run.job.me() == run.job.partner()) {

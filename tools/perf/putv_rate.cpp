@@ -1,6 +1,7 @@
-// putv_rate: rows a second from PE 0 to its partner in lists of --window rows, each list with one signal, against the two
-// ways without lists: a put_signal for each row, and bare puts, which nobody is told of. All three alternate in one run.
-// Rows lie apart at the target, as pages of a cache do.
+// putv_rate: rows a second from PE 0 to its partner in lists of --window rows, each list with one
+// signal, against the two ways without lists: a put_signal for each row, and bare puts, which
+// nobody is told of. All three alternate in one run. Rows lie apart at the target, as pages of a
+// cache do.
 #include <algorithm>
 #include <vector>
 
@@ -69,14 +70,14 @@ double seconds_of(Way way, const Rows& rows, std::uint64_t count, int pe) {
   return seconds_since(start);
 }
 
-struct Rates {  // of rows
+struct PutvRates {  // of rows
   double list = 0;
   double put_signal = 0;
   double put = 0;
   std::uint64_t signals = 0;
 };
 
-Rates measure_rates(const Run& run, const Rows& rows) {
+PutvRates measure_rates(const Run& run, const Rows& rows) {
   const int pe = static_cast<int>(run.job.partner());
   const std::uint64_t count =
       std::max<std::uint64_t>(run.options.iterations / kRounds / rows.list.size(), 1);
@@ -121,7 +122,7 @@ void run_size(const Run& run, std::size_t size) {
     seconds_of(&put_list, rows, warmup, partner);
   }
   Job::barrier();
-  const Rates rates = sends ? measure_rates(run, rows) : Rates{};
+  const PutvRates rates = sends ? measure_rates(run, rows) : PutvRates{};
   Job::barrier();
   const std::uint64_t signals = run.job.sum(sends ? warmup + rates.signals : 0);
   require_right(run.job, run.job.me() == run.job.partner() ? count_wrong(rows, signals) : 0);

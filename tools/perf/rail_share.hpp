@@ -1,9 +1,9 @@
-// The share of the rails: how much of the time that a measured part took its NICs would have needed, had
-// each PE's bytes been spread over its NICs as their rates are. Pure.
+// The share of the rails: how much of the time that a measured part took its NICs would have
+// needed, had each PE's bytes been spread over its NICs as their rates are. Pure.
 //
-// 1 is the best that any choice of rails can reach. A NIC's need, in one direction, is the sum over the PEs
-// that use it of (the PE's bytes) / (the sum of the rates of the PE's NICs); the greatest need of all NICs and
-// directions is the time needed.
+// 1 is the best that any choice of rails can reach. A NIC's need, in one direction, is the sum over
+// the PEs that use it of (the PE's bytes) / (the sum of the rates of the PE's NICs); the greatest
+// need of all NICs and directions is the time needed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where results go: tables on stdout, JSON lines on stdout or in a file. Only PE 0 writes; the other
-// PEs hold a Report that is silent, so that subcommands need not ask which PE they are.
+// Where results go: tables on stdout, JSON lines on stdout or in a file. Only PE 0 writes; the
+// other PEs hold a Report that is silent, so that subcommands need not ask which PE they are.
 #pragma once
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// The functions of the benchmarks (benchmarks.cpp), each collective over all PEs. Each prints its table as it goes.
+// The functions of the benchmarks (benchmarks.cpp), each collective over all PEs. Each prints its
+// table as it goes.
 //
 // Threads: the main one of each PE. Errors: JobError.
 #pragma once

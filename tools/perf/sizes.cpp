@@ -31,7 +31,7 @@ std::size_t parse_size(std::string_view text) {
   }
   std::size_t number = 0;
   if (!parse_number(digits, number) || (number << shift) >> shift != number) {
-    throw std::invalid_argument(fmt::format("'{}' is no size; write 8, 64K, 1M or 1G", text));
+    throw std::invalid_argument(fmt::format("'{}' is not a size; write 8, 64K, 1M or 1G", text));
   }
   return number << shift;
 }

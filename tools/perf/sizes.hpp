@@ -34,8 +34,9 @@ struct MessageId {
 [[nodiscard]] std::uint64_t mix(std::uint64_t value);
 [[nodiscard]] std::uint64_t key_of(const MessageId& id, std::uint64_t seed);
 
-// fixed: every message has the row's size. pareto: sizes follow a Pareto distribution that begins at
-// 1/64 of the row's size and is cut off at the row's size, so that the buffers have a known size.
+// fixed: every message has the row's size. pareto: sizes follow a Pareto distribution that begins
+// at 1/64 of the row's size and is cut off at the row's size, so that the buffers have a known
+// size.
 struct SizeRule {
   static constexpr std::size_t kParetoSpan = 64;
 

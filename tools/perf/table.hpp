@@ -1,6 +1,6 @@
-// The tables that people and scripts read: the layout of NVSHMEM's perftest, so that scripts written
-// for it read these too. A table is a title line "#name", a line of column names, and rows; columns
-// are padded to a fixed width, except the last.
+// The tables that people and scripts read: the layout of NVSHMEM's perftest, so that scripts
+// written for it read these too. A table is a title line "#name", a line of column names, and rows;
+// columns are padded to a fixed width, except the last.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ using Columns = std::vector<Column>;
 [[nodiscard]] Columns latency_columns();
 [[nodiscard]] Columns alltoall_columns();
 
-// The columns, and after them the mean, the shortest and the longest time of all PEs, so that what reads
-// the columns before them still does.
+// The columns, and after them the mean, the shortest and the longest time of all PEs, so that what
+// reads the columns before them still does.
 [[nodiscard]] Columns with_spread(Columns columns);
 // The cells of these three; the spread is in seconds.
 [[nodiscard]] std::vector<std::string> spread_cells(const Spread& seconds);

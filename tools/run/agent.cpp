@@ -20,16 +20,17 @@
 #include "src/bootstrap/socket.hpp"
 #include "tools/run/leftover_pages.hpp"
 #include "tools/run/options.hpp"
+#include "tools/run/output.hpp"
 #include "tools/run/processes.hpp"
 #include "tools/run/spawn.hpp"
 
 namespace weft::run {
 namespace {
 
+using bootstrap::BootstrapFrame;
 using bootstrap::Connection;
 using bootstrap::FieldReader;
 using bootstrap::FieldWriter;
-using bootstrap::Frame;
 
 // What a PE left running in the background may take to end by itself once all PEs have ended.
 constexpr std::chrono::milliseconds kLeftoverGrace{500};
@@ -38,7 +39,7 @@ constexpr std::size_t kOutputChunkBytes = std::size_t{16} << 10U;
 
 class Agent {
  public:
-  Agent(Connection link, const sigset_t& signal_mask);
+  Agent(Connection link, const Inherited& inherited);
   int run();
 
  private:
@@ -50,7 +51,7 @@ class Agent {
 
   void report(AgentMessage type, const FieldWriter& fields);
   void handle_link();
-  void handle_frame(const Frame& frame);
+  void handle_frame(const BootstrapFrame& frame);
   void start_job(const Job& job);
   void add_streams(StartedPe started, std::uint32_t pe);
   void handle_signals();
@@ -65,12 +66,13 @@ class Agent {
   void finish();
 
   Connection link_;
-  sigset_t signal_mask_;
+  Inherited inherited_;
   FileDescriptor signals_;
   std::optional<Job> job_;
   std::map<pid_t, std::uint32_t> running_;  // PEs by pid
   std::vector<Stream> streams_;
   bool is_link_open_ = true;
+  bool has_terminated_ = false;  // the PEs' groups have got SIGTERM, which weft-run passed on
   std::optional<Clock::time_point> kill_deadline_;      // SIGTERM has been sent
   std::optional<Clock::time_point> leftover_deadline_;  // all PEs have ended
 };
@@ -84,11 +86,10 @@ sigset_t agent_signals() {
   return set;
 }
 
-Agent::Agent(Connection link, const sigset_t& signal_mask)
-    : link_(std::move(link)), signal_mask_(signal_mask) {
+Agent::Agent(Connection link, const Inherited& inherited)
+    : link_(std::move(link)), inherited_(inherited) {
   const sigset_t set = agent_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
   signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.is_open() || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     fail("signalfd or PR_SET_CHILD_SUBREAPER failed: {}", errno_words(errno));
@@ -137,12 +138,12 @@ void Agent::wait_for_events() {
 
 void Agent::handle_link() {
   is_link_open_ = link_.receive();
-  while (const std::optional<Frame> frame = link_.next_frame()) {
+  while (const std::optional<BootstrapFrame> frame = link_.next_frame()) {
     handle_frame(*frame);
   }
 }
 
-void Agent::handle_frame(const Frame& frame) {
+void Agent::handle_frame(const BootstrapFrame& frame) {
   FieldReader fields(frame.payload);
   if (frame.type == static_cast<std::uint16_t>(AgentMessage::Job)) {
     start_job(decode_job(frame.payload));
@@ -160,7 +161,7 @@ void Agent::start_job(const Job& job) {
   try {
     const CoreBinder binder(job.binding, static_cast<std::uint32_t>(job.tasks.size()));
     for (std::uint32_t i = 0; i < job.tasks.size(); ++i) {
-      StartedPe started = start_pe(job, i, binder, signal_mask_);
+      StartedPe started = start_pe(job, i, binder, inherited_);
       const std::uint32_t pe = job.tasks[i].pe;
       running_.emplace(started.pid, pe);
       report(AgentMessage::Started,
@@ -231,6 +232,7 @@ bool Agent::read_stream(const Stream& stream) {
 }
 
 void Agent::signal_pes(int signal_number) {
+  has_terminated_ = has_terminated_ || signal_number == SIGTERM;
   for (const auto& [pid, pe] : running_) {
     ::kill(-pid, signal_number);
   }
@@ -242,7 +244,12 @@ void Agent::begin_end() {
   }
   const std::uint32_t grace_ms = job_ ? job_->grace_ms : 0;
   kill_deadline_ = Clock::now() + std::chrono::milliseconds(grace_ms);
-  signal_descendants(SIGTERM);
+  for (const pid_t pid : descendants()) {
+    // One SIGTERM each: a program may take the second one for an order to end at once.
+    if (!has_terminated_ || !running_.contains(::getpgid(pid))) {
+      ::kill(pid, SIGTERM);
+    }
+  }
   signal_descendants(SIGCONT);  // a stopped process sees SIGTERM only then
 }
 
@@ -283,11 +290,11 @@ void Agent::finish() {
 
 }  // namespace
 
-int run_agent(Connection link, const sigset_t& signal_mask) {
+int run_agent(Connection link, const Inherited& inherited) {
   try {
-    return Agent(std::move(link), signal_mask).run();
+    return Agent(std::move(link), inherited).run();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-run: the agent stops: {}\n", error.what());
+    say_now(fmt::format("the agent stops: {}", error.what()));
     kill_descendants(kKillLimit);
     return kStatusFailure;
   }
@@ -295,12 +302,12 @@ int run_agent(Connection link, const sigset_t& signal_mask) {
 
 namespace {
 
-// Does for an agent on another host what weft-run does for its own: what a killed agent leaves behind
-// falls to this process.
-int guard(pid_t agent, const sigset_t& signal_mask) {
+// Does for an agent on another host what weft-run does for its own: what a killed agent leaves
+// behind falls to this process.
+int guard(pid_t agent, const Inherited& inherited) {
   ::close(STDIN_FILENO);  // the link is the agent's alone
   ::close(STDOUT_FILENO);
-  ::pthread_sigmask(SIG_SETMASK, &signal_mask, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &inherited.signal_mask, nullptr);
   int wait_status = 0;
   while (::waitpid(agent, &wait_status, 0) < 0 && errno == EINTR) {
   }
@@ -312,14 +319,14 @@ int guard(pid_t agent, const sigset_t& signal_mask) {
 
 }  // namespace
 
-int run_remote_agent(const sigset_t& signal_mask) {
+int run_remote_agent(const Inherited& inherited) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t agent = ::fork();
   if (agent < 0) {
     fail("fork of the agent failed: {}", errno_words(errno));
   }
   if (agent > 0) {
-    return guard(agent, signal_mask);
+    return guard(agent, inherited);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   FileDescriptor input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -330,8 +337,7 @@ int run_remote_agent(const sigset_t& signal_mask) {
       ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
     fail("the agent cannot set up its streams: {}", errno_words(errno));
   }
-  return run_agent(Connection(std::move(input), std::move(output), kAgentFrameBytesMax),
-                   signal_mask);
+  return run_agent(Connection(std::move(input), std::move(output), kAgentFrameBytesMax), inherited);
 }
 
 }  // namespace weft::run

@@ -2,14 +2,18 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/open_files.hpp"
 #include "tools/run/agent.hpp"
 #include "tools/run/options.hpp"
+#include "tools/run/output.hpp"
+#include "tools/run/shell_words.hpp"
 
 namespace weft::run {
 namespace {
@@ -24,7 +28,7 @@ struct Ends {
 Ends make_link() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    fail("socketpair failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
+    fail("socketpair failed: {}; {}", errno_words(errno), open_files_hint(2));
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
@@ -38,23 +42,22 @@ pid_t checked_fork() {
   return pid;
 }
 
-[[noreturn]] void run_local_agent(Ends ends, const sigset_t& signal_mask) {
+[[noreturn]] void run_local_agent(Ends ends, const Inherited& inherited) {
   // Its own group: the terminal's signals come to weft-run, which passes them on.
   ::setpgid(0, 0);
   ends.ours.reset();
-  ::_exit(run_agent(Connection(std::move(ends.theirs), kAgentFrameBytesMax), signal_mask));
+  ::_exit(run_agent(Connection(std::move(ends.theirs), kAgentFrameBytesMax), inherited));
 }
 
-[[noreturn]] void exec_ssh(const Ends& ends,
-                           const std::vector<std::string>& words,
-                           const sigset_t& signal_mask) {
+[[noreturn]] void exec_remote_shell(const Ends& ends,
+                                    const std::vector<std::string>& words,
+                                    const Inherited& inherited) {
   ::setpgid(0, 0);
   // Its end closes the connection, by which the agent over there notices that weft-run is dead.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::dup2(ends.theirs.get(), STDIN_FILENO);
   ::dup2(ends.theirs.get(), STDOUT_FILENO);
-  ::signal(SIGPIPE, SIG_DFL);
-  ::pthread_sigmask(SIG_SETMASK, &signal_mask, nullptr);
+  give_back(inherited);
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) {
@@ -62,17 +65,17 @@ pid_t checked_fork() {
   }
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());
-  fmt::print(stderr, "weft-run: cannot run '{}': {}\n", words[0], errno_words(errno));
+  say_now(fmt::format("cannot run '{}': {}", words[0], errno_words(errno)));
   ::_exit(kStatusNotFound);
 }
 
 }  // namespace
 
-AgentLink start_local_agent(const sigset_t& signal_mask) {
+AgentLink start_local_agent(const Inherited& inherited) {
   Ends ends = make_link();
   const pid_t pid = checked_fork();
   if (pid == 0) {
-    run_local_agent(std::move(ends), signal_mask);
+    run_local_agent(std::move(ends), inherited);
   }
   ::setpgid(pid, pid);
   return {.host = "this machine",
@@ -82,16 +85,18 @@ AgentLink start_local_agent(const sigset_t& signal_mask) {
           .pes = {}};
 }
 
-AgentLink start_ssh_agent(const std::vector<std::string>& ssh_command,
-                          const std::string& host,
-                          const std::string& agent_path,
-                          const sigset_t& signal_mask) {
-  std::vector<std::string> words = ssh_command;
-  words.insert(words.end(), {host, agent_path, "--agent"});
+AgentLink start_remote_agent(const std::vector<std::string>& remote_shell,
+                             const std::string& host,
+                             const std::string& agent_path,
+                             const Inherited& inherited) {
+  std::vector<std::string> words = remote_shell;
+  // ssh joins what follows the host for the shell there; srun starts it as it is.
+  const bool is_srun = std::filesystem::path(words.front()).filename() == "srun";
+  words.insert(words.end(), {host, is_srun ? agent_path : quote_for_shell(agent_path), "--agent"});
   Ends ends = make_link();
   const pid_t pid = checked_fork();
   if (pid == 0) {
-    exec_ssh(ends, words, signal_mask);
+    exec_remote_shell(ends, words, inherited);
   }
   return {.host = host,
           .is_local = false,

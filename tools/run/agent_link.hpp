@@ -2,7 +2,6 @@
 // ended. One owner thread.
 #pragma once
 
-#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <sys/types.h>
 
 #include "src/bootstrap/connection.hpp"
+#include "tools/run/inherited.hpp"
 #include "tools/run/job.hpp"
 
 namespace weft::run {
@@ -25,14 +25,14 @@ struct AgentLink {
 };
 
 // Forks the agent of this machine. Call it before the process has other descriptors or threads.
-[[nodiscard]] AgentLink start_local_agent(const sigset_t& signal_mask);
+[[nodiscard]] AgentLink start_local_agent(const Inherited& inherited);
 
-// `ssh_command` words, then the host, then weft-run's path and --agent. The agent has ended if ssh
-// fails, so that an unreachable host shows as a closed link. Throws Error.
-[[nodiscard]] AgentLink start_ssh_agent(const std::vector<std::string>& ssh_command,
-                                        const std::string& host,
-                                        const std::string& agent_path,
-                                        const sigset_t& signal_mask);
+// Runs the words of `remote_shell`, the host, weft-run's path and --agent. The agent has ended if
+// ssh or srun fails, so that an unreachable host shows as a closed link. Throws Error.
+[[nodiscard]] AgentLink start_remote_agent(const std::vector<std::string>& remote_shell,
+                                           const std::string& host,
+                                           const std::string& agent_path,
+                                           const Inherited& inherited);
 
 void send(AgentLink& link, AgentMessage type, std::span<const std::byte> payload);
 

@@ -56,8 +56,10 @@ bool CoreBinder::bind(std::uint32_t index) const {
       ::hwloc_bitmap_or(cores, cores, object->cpuset);
     }
   }
+  // The child's only thread. For the process hwloc would look for its threads in /proc, which may
+  // be of another namespace.
   const bool is_bound = ::hwloc_bitmap_iszero(cores) != 0 ||
-                        ::hwloc_set_cpubind(topology_.get(), cores, HWLOC_CPUBIND_PROCESS) == 0;
+                        ::hwloc_set_cpubind(topology_.get(), cores, HWLOC_CPUBIND_THREAD) == 0;
   ::hwloc_bitmap_free(cores);
   return is_bound;
 }

@@ -1,5 +1,5 @@
-// What weft-run and its agents say to each other: one agent per machine starts, watches and ends the
-// PEs there. Frames are those of the bootstrap layer, payloads its fields. Pure.
+// What weft-run and its agents say to each other: one agent per machine starts, watches and ends
+// the PEs there. Frames are those of the bootstrap layer, payloads its fields. Pure.
 //
 // The job's secret travels in the Job frame only, never on a command line.
 #pragma once

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <sstream>
+#include <iterator>
 
 #include <poll.h>
 #include <sys/prctl.h>
@@ -17,6 +17,7 @@
 #include "src/bootstrap/frame.hpp"
 #include "tools/run/leftover_pages.hpp"
 #include "tools/run/processes.hpp"
+#include "tools/run/shell_words.hpp"
 
 namespace weft::run {
 namespace {
@@ -25,26 +26,11 @@ using bootstrap::FieldReader;
 using bootstrap::FieldWriter;
 
 constexpr std::chrono::milliseconds kKillLimit{2000};
-
-template <typename... Values>
-void say(fmt::format_string<Values...> format, Values&&... values) {
-  fmt::print(stderr, "weft-run: {}\n", fmt::format(format, std::forward<Values>(values)...));
-}
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(fd, text.data(), text.size());
-    if (count < 0 && errno != EINTR && errno != EAGAIN) {
-      return;  // nobody reads any more; the job goes on
-    }
-    text.remove_prefix(count > 0 ? static_cast<std::size_t>(count) : 0);
-  }
-}
-
-std::vector<std::string> split_words(const std::string& text) {
-  std::istringstream stream(text);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
+// What an agent may take, beyond the grace, to end its PEs and itself.
+constexpr std::chrono::milliseconds kEndLimit{5000};
+// timeout(1) signals its child and then its group, sshd and systemd send two signals in a row: one
+// request. A user who asks again does so later.
+constexpr std::chrono::milliseconds kSameRequest{500};
 
 std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
@@ -73,14 +59,13 @@ sigset_t Launcher::signals() {
   return set;
 }
 
-Launcher::Launcher(const Options& options, const sigset_t& signal_mask)
+Launcher::Launcher(const Options& options, const Inherited& inherited)
     : options_(options),
-      signal_mask_(signal_mask),
+      inherited_(inherited),
       plan_(make_plan(options)),
       pes_(plan_.pe_count),
-      prefixer_([](std::uint32_t stream, std::string_view text) {
-        write_all(static_cast<int>(stream), text);
-      }) {}
+      output_(options.prefixes_output),
+      unjoined_(options, plan_.pe_count) {}
 
 Launcher::~Launcher() {
   for (AgentLink& link : links_) {
@@ -100,6 +85,7 @@ Launcher::~Launcher() {
 }
 
 int Launcher::run() {
+  const auto start = Clock::now();
   // An agent that is killed leaves its processes to this one.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   start_agents();
@@ -110,24 +96,36 @@ int Launcher::run() {
   }
   start_rendezvous();
   send_jobs();
-  deadline_ = Clock::now() + std::chrono::milliseconds(std::int64_t(options_.timeout_s * 1000));
-  while (has_open_link()) {
-    wait_for_events();
-    check_timeout();
+  if (options_.timeout_s > 0) {
+    deadline_ = start + std::chrono::milliseconds(std::int64_t(options_.timeout_s * 1000));
   }
-  prefixer_.flush();
+  while (std::ranges::any_of(links_, &AgentLink::is_open)) {
+    wait_for_events();
+    check_deadlines();
+    check_unjoined(false);
+  }
+  check_unjoined(true);
   report_culprit(true);
+  // Once the job is ended early, nobody is waited for who does not read.
+  output_.finish(is_ending_ ? Clock::now() + kKillLimit : deadline_);
+  check_output();
   return final_status();
 }
 
 // Before everything else that opens a descriptor: an agent is a fork of this process.
 void Launcher::start_agents() {
   const auto remote_shell = split_words(plan_.remote_shell);
-  const std::string path = options_.agent_path.empty() ? own_path() : options_.agent_path;
+  const bool has_others = std::ranges::any_of(
+      plan_.machines, [](const MachinePlan& machine) { return !machine.host.empty(); });
+  if (has_others && remote_shell.empty()) {
+    fail(Status::InvalidArgument, "--ssh-command '{}': it names no program", plan_.remote_shell);
+  }
+  const std::string path =
+      options_.agent_path.empty() && has_others ? own_path() : options_.agent_path;
   for (const MachinePlan& machine : plan_.machines) {
     links_.push_back(machine.host.empty()
-                         ? start_local_agent(signal_mask_)
-                         : start_ssh_agent(remote_shell, machine.host, path, signal_mask_));
+                         ? start_local_agent(inherited_)
+                         : start_remote_agent(remote_shell, machine.host, path, inherited_));
     for (const PeTask& task : machine.job.tasks) {
       links_.back().pes.push_back(task.pe);
     }
@@ -136,6 +134,7 @@ void Launcher::start_agents() {
 
 void Launcher::start_rendezvous() {
   const Config config = load_config_from_environment();
+  start_deadline_ = Clock::now() + std::chrono::seconds(config.bootstrap_timeout_s);
   log::set_level(log::parse_level(config.log));
   server_.emplace(plan_.rendezvous, bootstrap::RendezvousServer::Options{
                                         .pe_count = plan_.pe_count,
@@ -154,25 +153,34 @@ void Launcher::send_jobs() {
 void Launcher::wait_for_events() {
   std::vector<pollfd> entries{{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                               {.fd = server_->event_fd(), .events = POLLIN, .revents = 0}};
+  // A negative descriptor is skipped by poll(2), and keeps the indices equal.
+  std::ranges::copy(output_.interest(), std::back_inserter(entries));
+  const std::size_t first = entries.size();
   for (const AgentLink& link : links_) {
-    // A negative descriptor is skipped by poll(2), and keeps the indices equal.
-    const short events = link.connection.has_unsent() ? POLLIN | POLLOUT : POLLIN;
-    entries.push_back(
-        {.fd = link.is_open ? link.connection.input() : -1, .events = events, .revents = 0});
+    const int events =
+        (output_.is_full() ? 0 : POLLIN) | (link.connection.has_unsent() ? POLLOUT : 0);
+    entries.push_back({.fd = link.is_open && events != 0 ? link.connection.input() : -1,
+                       .events = static_cast<short>(events),
+                       .revents = 0});
   }
-  const bool has_deadline = options_.timeout_s > 0 && !is_ending_;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
-  const int wait_ms =
-      has_deadline ? static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)) : -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(next_deadline() - Clock::now()).count();
+  const int wait_ms = next_deadline() == Clock::time_point::max()
+                          ? -1
+                          : static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
   if (::poll(entries.data(), entries.size(), wait_ms) < 0 && errno != EINTR) {
     fail("poll failed: {}", errno_words(errno));
   }
   if (entries[1].revents != 0) {
     server_->serve(std::chrono::milliseconds(0));
-    check_end();
+    if (server_->job().end_status()) {
+      end_job();  // a PE has called weft_global_exit: that is no failure, whatever the status
+    }
   }
+  output_.write();
+  check_output();
   for (std::size_t i = 0; i < links_.size(); ++i) {
-    if (entries[i + 2].revents != 0) {
+    if (entries[i + first].revents != 0) {
       links_[i].connection.flush();
       handle_link(links_[i]);
     }
@@ -182,11 +190,8 @@ void Launcher::wait_for_events() {
   }
 }
 
-// A PE has called weft_global_exit: that is no failure, whatever the status.
-void Launcher::check_end() {
-  if (server_->job().end_status()) {
-    end_job();
-  }
+Clock::time_point Launcher::next_deadline() const {
+  return is_ending_ ? end_deadline_ : std::min({deadline_, start_deadline_, unjoined_.deadline()});
 }
 
 void Launcher::handle_signals() {
@@ -200,8 +205,11 @@ void Launcher::handle_signals() {
 }
 
 void Launcher::handle_user_signal(int number) {
+  if (is_ending_ && ends_job(number) && Clock::now() < asked_at_ + kSameRequest) {
+    return;
+  }
   if (is_ending_ && ends_job(number)) {
-    say("asked twice to end; killing all PEs");
+    output_.say("asked twice to end; killing all PEs");
     kill_descendants(kKillLimit);
     for (AgentLink& link : links_) {
       link.is_open = link.is_open && !link.is_local;
@@ -215,6 +223,7 @@ void Launcher::handle_user_signal(int number) {
     ::raise(SIGSTOP);  // the shell sees weft-run stop, as it would any program
   } else if (ends_job(number)) {
     user_signal_ = number;
+    asked_at_ = Clock::now();
     // What they do about it is the PEs' business, for the time of the grace.
     end_job();
   }
@@ -231,13 +240,13 @@ void Launcher::handle_link(AgentLink& link) {
   }
 }
 
-void Launcher::handle_frame(AgentLink& link, const bootstrap::Frame& frame) {
+void Launcher::handle_frame(AgentLink& link, const bootstrap::BootstrapFrame& frame) {
   FieldReader fields(frame.payload);
   if (frame.type == static_cast<std::uint16_t>(AgentMessage::Output)) {
     handle_output(frame.payload);
   } else if (frame.type == static_cast<std::uint16_t>(AgentMessage::Started)) {
     const std::uint32_t pe = fields.u32();
-    pes_.at(pe).pid = fields.u32();
+    pes_.note_start(pe, fields.u32());
   } else if (frame.type == static_cast<std::uint16_t>(AgentMessage::Exited)) {
     const std::uint32_t pe = fields.u32();
     static_cast<void>(fields.u32());
@@ -253,16 +262,26 @@ void Launcher::handle_output(std::span<const std::byte> payload) {
   const std::uint32_t pe = fields.u32();
   const std::uint32_t stream = fields.u32();
   const auto* text = reinterpret_cast<const char*>(fields.rest().data());
-  const std::string_view bytes(text, fields.rest().size());
-  if (options_.prefixes_output) {
-    prefixer_.append(pe, stream, bytes);
+  output_.append(pe, stream, {text, fields.rest().size()});
+  check_output();
+}
+
+// As in a shell's pipeline, a job whose output nobody reads any more ends.
+void Launcher::check_output() {
+  if (output_.error() == 0 || has_lost_output_) {
+    return;
+  }
+  has_lost_output_ = true;
+  if (output_.error() == EPIPE) {
+    fail_job(128 + SIGPIPE, "nobody reads the job's output any more (SIGPIPE)");
   } else {
-    write_all(static_cast<int>(stream), bytes);
+    output_.say(fmt::format("cannot write the job's output: {}; it is lost from here on",
+                            errno_words(output_.error())));
   }
 }
 
 void Launcher::handle_exit(std::uint32_t pe, int wait_status) {
-  pes_.at(pe).wait_status = wait_status;
+  pes_.note_end(pe, wait_status);
   const bool has_failed = exit_status_of(wait_status) != 0;
   server_->job().note_exit(Pe(pe), describe_wait_status(wait_status));
   if (has_failed && !is_ending_) {
@@ -275,11 +294,13 @@ void Launcher::handle_exit(std::uint32_t pe, int wait_status) {
 }
 
 void Launcher::handle_lost_agent(AgentLink& link) {
-  int wait_status = 0;
-  ::waitpid(link.pid, &wait_status, 0);
-  const bool is_over = std::ranges::all_of(
-      link.pes, [this](std::uint32_t pe) { return pes_[pe].wait_status.has_value(); });
-  if (is_over || (is_ending_ && !is_culprit(link))) {
+  const int wait_status = end_child(link.pid, kKillLimit);
+  // A PE elsewhere failed because this host's were lost, and that was heard first.
+  const auto lost = server_->job().first_lost();
+  const bool is_culprit = first_failed_ && user_signal_ == 0 && lost &&
+                          !pes_.wait_status(lost->value) &&
+                          std::ranges::find(link.pes, lost->value) != link.pes.end();
+  if (pes_.running_of(link).empty() || (is_ending_ && !is_culprit)) {
     return;
   }
   const bool is_srun = plan_.remote_shell.starts_with("srun ");
@@ -296,32 +317,56 @@ void Launcher::handle_lost_agent(AgentLink& link) {
   }
 }
 
-// A PE elsewhere failed because this host's were lost, and that was heard first.
-bool Launcher::is_culprit(const AgentLink& link) const {
-  const auto lost = server_->job().first_lost();
-  return first_failed_ && user_signal_ == 0 && lost && !pes_[lost->value].wait_status &&
-         std::ranges::find(link.pes, lost->value) != link.pes.end();
-}
-
-void Launcher::check_timeout() {
-  if (options_.timeout_s <= 0 || is_ending_ || Clock::now() < deadline_) {
-    return;
-  }
-  std::vector<Pe> running;
-  for (std::uint32_t pe = 0; pe < pes_.size(); ++pe) {
-    if (!pes_[pe].wait_status) {
-      running.emplace_back(pe);
+void Launcher::check_deadlines() {
+  const auto now = Clock::now();
+  if (is_ending_ && now >= end_deadline_) {
+    give_up_agents();
+  } else if (!is_ending_ && now >= deadline_) {
+    fail_job(kStatusTimeout, fmt::format("the job did not end within {} s (--timeout); {}",
+                                         options_.timeout_s, pes_.describe_running(links_)));
+  } else if (!is_ending_ && now >= start_deadline_) {
+    start_deadline_ = Clock::time_point::max();
+    if (const std::string hosts = pes_.describe_unstarted(links_); !hosts.empty()) {
+      fail_job(kStatusFailure,
+               fmt::format("{} within WEFT_BOOTSTRAP_TIMEOUT; does a login there end, and does "
+                           "weft-run start there?",
+                           hosts));
     }
   }
-  fail_job(kStatusTimeout, fmt::format("the job did not end within {} s (--timeout); {} still ran",
-                                       options_.timeout_s, bootstrap::format_pes(running)));
+}
+
+void Launcher::check_unjoined(bool is_over) {
+  if (status_ != 0 || user_signal_ != 0) {
+    return;  // whatever was said about that is the cause
+  }
+  if (const auto warning = unjoined_.check(server_->job().has_any_joined(), is_over)) {
+    output_.say(*warning);
+  }
+}
+
+// They did not end their PEs in time: stopped, or on a host that does not answer.
+void Launcher::give_up_agents() {
+  for (AgentLink& link : links_) {
+    if (!link.is_open) {
+      continue;
+    }
+    const std::vector<Pe> running = pes_.running_of(link);
+    if (!running.empty()) {
+      output_.say(fmt::format("{} did not end {} within {} s{}", name_of(link),
+                              bootstrap::format_pes(running),
+                              std::chrono::duration<double>(kEndLimit).count() + options_.grace_s,
+                              link.is_local ? "; they are killed" : "; they may still run there"));
+    }
+    link.is_open = false;
+    static_cast<void>(end_child(link.pid, std::chrono::milliseconds(0)));
+  }
 }
 
 void Launcher::fail_job(int status, const std::string& why) {
   if (status_ == 0 && !has_reported_) {
     status_ = status;
     has_reported_ = true;
-    say("{}", why);
+    output_.say(why);
   }
   end_job();
 }
@@ -331,6 +376,8 @@ void Launcher::end_job() {
     return;
   }
   is_ending_ = true;
+  end_deadline_ = Clock::now() + kEndLimit +
+                  std::chrono::milliseconds(static_cast<std::int64_t>(options_.grace_s * 1000));
   for (AgentLink& link : links_) {
     send(link, AgentMessage::End, {});
   }
@@ -339,13 +386,8 @@ void Launcher::end_job() {
 // Who is to blame: the PE whose loss the rendezvous saw first, if it failed; others fail because of
 // it, and over ssh their ends may be reported before its own.
 std::optional<std::uint32_t> Launcher::culprit() const {
-  if (const auto lost = server_->job().first_lost()) {
-    const auto& wait_status = pes_[lost->value].wait_status;
-    if (wait_status && exit_status_of(*wait_status) != 0) {
-      return lost->value;
-    }
-  }
-  return first_failed_;
+  const auto lost = server_->job().first_lost();
+  return lost && pes_.has_failed(lost->value) ? lost->value : first_failed_;
 }
 
 void Launcher::report_culprit(bool is_last_chance) {
@@ -353,17 +395,14 @@ void Launcher::report_culprit(bool is_last_chance) {
     return;
   }
   const auto lost = server_->job().first_lost();
-  if (lost && !pes_[lost->value].wait_status && !is_last_chance) {
+  if (lost && !pes_.wait_status(lost->value) && !is_last_chance) {
     return;  // its own end has still to come
   }
   const std::uint32_t pe = *culprit();
-  say("PE {} (pid {}) {}", pe, pes_[pe].pid, describe_wait_status(*pes_[pe].wait_status));
+  output_.say(fmt::format("PE {} (pid {}) {}", pe, pes_.pid(pe),
+                          describe_wait_status(*pes_.wait_status(pe))));
   reported_ = pe;
   has_reported_ = true;
-}
-
-bool Launcher::has_open_link() const {
-  return std::ranges::any_of(links_, &AgentLink::is_open);
 }
 
 int Launcher::final_status() {
@@ -374,14 +413,13 @@ int Launcher::final_status() {
     return *server_->job().end_status();
   }
   if (user_signal_ != 0) {
-    const bool all_well = std::ranges::all_of(pes_, [](const PeState& pe) {
-      return pe.wait_status && exit_status_of(*pe.wait_status) == 0;
-    });
-    return all_well ? 0 : 128 + user_signal_;
+    return pes_.have_ended_well() ? 0 : 128 + user_signal_;
   }
   // The one that was named, whatever is known of others since.
-  const auto blamed = reported_ ? reported_ : culprit();
-  return first_failed_ ? exit_status_of(*pes_[*blamed].wait_status) : 0;
+  if (const auto blamed = reported_ ? reported_ : culprit(); first_failed_) {
+    return exit_status_of(*pes_.wait_status(*blamed));
+  }
+  return has_lost_output_ ? kStatusFailure : 0;
 }
 
 }  // namespace weft::run

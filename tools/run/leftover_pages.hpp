@@ -1,6 +1,8 @@
-// The counter pages that killed PEs leave in shared memory: whoever ends a job's processes removes them.
+// The counter pages that killed PEs leave in shared memory: whoever ends a job's processes removes
+// them.
 //
-// One thread. Only pages of this user whose process is gone; of any job, since their file says no more.
+// One thread. Only pages of this user whose process is gone; of any job, since their file says no
+// more.
 #pragma once
 
 #include "tools/run/job.hpp"

@@ -1,5 +1,5 @@
-// weft-run: starts the PEs of a job, here, on other hosts or in a lab. README.md tells what it does;
-// launcher.hpp is the place to begin reading.
+// weft-run: starts the PEs of a job, here, on other hosts or in a lab. README.md tells what it
+// does; launcher.hpp is the place to begin reading.
 #include <csignal>
 #include <exception>
 #include <string>
@@ -9,6 +9,7 @@
 #include "tools/run/agent.hpp"
 #include "tools/run/launcher.hpp"
 #include "tools/run/options.hpp"
+#include "tools/run/output.hpp"
 
 namespace {
 
@@ -19,14 +20,11 @@ int run(const std::vector<std::string>& arguments) {
     return 0;
   }
   // Blocked before any process is started, so that none is missed.
-  sigset_t signal_mask;
-  const sigset_t signals = weft::run::Launcher::signals();
-  ::pthread_sigmask(SIG_BLOCK, &signals, &signal_mask);
+  const weft::run::Inherited inherited = weft::run::take_over(weft::run::Launcher::signals());
   if (options.is_agent) {
-    return weft::run::run_remote_agent(signal_mask);
+    return weft::run::run_remote_agent(inherited);
   }
-  ::signal(SIGPIPE, SIG_IGN);
-  return weft::run::Launcher(options, signal_mask).run();
+  return weft::run::Launcher(options, inherited).run();
 }
 
 }  // namespace
@@ -35,11 +33,11 @@ int main(int argc, char** argv) {
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const weft::Error& error) {
-    fmt::print(stderr, "weft-run: {}\n", error.what());
+    weft::run::say_now(error.what());
     return error.status() == weft::Status::InvalidArgument ? weft::run::kStatusUsage
                                                            : weft::run::kStatusFailure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-run: {}\n", error.what());
+    weft::run::say_now(error.what());
     return weft::run::kStatusFailure;
   }
 }

@@ -1,6 +1,7 @@
 #include "tools/run/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
 #include <system_error>
@@ -22,7 +23,8 @@ constexpr const char* kFooter =
     "  weft-run -n 8 --lab default -- ./program\n"
     "The job ends when a PE fails; weft-run says which and returns its status (128 + signal).";
 
-// What an option for a number of PEs takes; CLI11 says of a wrong one only that it cannot convert it.
+// What an option for a number of PEs takes; CLI11 says of a wrong one only that it cannot convert
+// it.
 struct PeNumber {
   std::string_view option;
   std::string_view owner;
@@ -41,10 +43,10 @@ struct PeNumber {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option(
-         "-n,--pe-count", options.pe_count,
-         "How many PEs to start (default: 1; in a Slurm allocation its tasks, or, if it was "
-         "made without a number of tasks, one for each node)")
+  app.add_option("-n,--pe-count", options.pe_count,
+                 "How many PEs to start, also as -np (default: 1; in a Slurm allocation its tasks, "
+                 "or, if it was "
+                 "made without a number of tasks, one for each node)")
       ->check(PeNumber{"-n", "a job", 1});
   app.add_option(
       "--hosts", options.hosts,
@@ -54,6 +56,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--lab", options.lab, "Run inside this weft-lab's hosts; 'none' ignores WEFT_LAB");
   app.add_option("--ppn", options.pes_per_host, "PEs on each host (default: an equal share)")
       ->check(PeNumber{"--ppn", "a host", 0});
+  app.add_flag("--oversubscribe", options.oversubscribes,
+               "Start however many PEs; without it, at most 64 a core of this machine, or 1,024 if "
+               "that is more");
   app.add_flag("--prefix-output", options.prefixes_output, "Begin each line of output with [PE]");
   app.add_option("--bind", options.bind, "Bind each PE to its share of: core, numa, none")
       ->check(CLI::IsMember({"auto", "core", "numa", "none"}))
@@ -74,9 +79,11 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--rendezvous", options.rendezvous,
                  "Where PEs meet: host:port or unix:/path (default: chosen)");
-  app.add_option("--ssh-command", options.ssh_command, "Instead of 'ssh -T -o BatchMode=yes ...'");
+  app.add_option("--ssh-command", options.ssh_command,
+                 "Instead of 'ssh -T -o BatchMode=yes ...'; words, quoted as in a shell");
   app.add_option("--agent-path", options.agent_path, "weft-run on the other hosts");
   app.add_flag("--agent", options.is_agent)->group("");
+  app.add_flag("--openshmem", options.is_openshmem)->group("");
 }
 
 void check(const Options& options) {
@@ -95,17 +102,35 @@ void check(const Options& options) {
   }
 }
 
+// mpirun's spelling. CLI11 would read it as -n with the number "p".
+std::vector<std::string> with_own_spelling(std::vector<std::string> arguments) {
+  constexpr std::array<std::string_view, 6> kFlags{
+      "--agent", "--help", "-h", "--version", "--oversubscribe", "--prefix-output"};
+  for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
+    if (arguments[i] == "--") {
+      break;
+    }
+    arguments[i] = arguments[i] == "-np" || arguments[i] == "--np" ? "-n" : arguments[i];
+    const bool has_value_inside = arguments[i].find('=') != std::string::npos ||
+                                  (arguments[i].starts_with("-n") && arguments[i] != "-n");
+    const bool is_flag = std::ranges::find(kFlags, arguments[i]) != kFlags.end();
+    i += has_value_inside || is_flag ? 0 : 1;
+  }
+  return arguments;
+}
+
 }  // namespace
 
-Options parse_options(const std::vector<std::string>& arguments, bool& exits) {
+Options parse_options(const std::vector<std::string>& given, bool& exits) {
+  const std::vector<std::string> arguments = with_own_spelling(given);
   Options options;
   CLI::App app("Starts the PEs of a Weft job, here, on other hosts or in a weft-lab.", "weft-run");
   app.footer(kFooter);
   app.prefix_command();
   app.set_version_flag("--version", "weft-run " WEFT_VERSION);
   add_options(app, options);
-  // Everything behind the first "--" is the command's; without one, the first word that is no option
-  // begins it.
+  // Everything behind the first "--" is the command's; without one, the first word that is no
+  // option begins it.
   const auto dashes = std::ranges::find(arguments, "--");
   std::vector<std::string> reversed(std::make_reverse_iterator(dashes), arguments.rend());
   exits = false;

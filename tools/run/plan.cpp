@@ -25,8 +25,12 @@ namespace {
 
 using bootstrap::Address;
 
-constexpr const char* kSshCommand = "ssh -T -o BatchMode=yes -o ConnectTimeout=10";
-// A step of one task on one node, beside other steps. Without --exact it has all cores and GPUs that the job has there.
+// The connection breaks 30 to 40 s after the host has vanished.
+constexpr const char* kSshCommand =
+    "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -o "
+    "ServerAliveCountMax=3";
+// A step of one task on one node, beside other steps. Without --exact it has all cores and GPUs
+// that the job has there.
 constexpr const char* kSrunCommand =
     "srun --quiet --overlap --mpi=none --nodes=1 --ntasks=1 --nodelist";
 
@@ -106,8 +110,8 @@ std::vector<Host> read_hosts(const Options& options) {
   return hosts;
 }
 
-// A Slurm allocation is around this process (salloc, sbatch, or a step). A lab that is named, or that this process was
-// started in, is inside of it.
+// A Slurm allocation is around this process (salloc, sbatch, or a step). A lab that is named, or
+// that this process was started in, is inside of it.
 bool has_allocation() {
   return variable("SLURM_JOB_ID") && variable("SLURM_JOB_NODELIST");
 }
@@ -161,8 +165,9 @@ void plan_hosts(Plan& plan, const Options& options, const std::vector<Host>& hos
   }
 }
 
-// The number of PEs where the user has not said it: the allocation's tasks, as they lie on its nodes. Slurm sets
-// SLURM_TASKS_PER_NODE also where nobody asked for tasks, and it is then the number of cores.
+// The number of PEs where the user has not said it: the allocation's tasks, as they lie on its
+// nodes. Slurm sets SLURM_TASKS_PER_NODE also where nobody asked for tasks, and it is then the
+// number of cores.
 void take_allocated_tasks(std::vector<Host>& hosts, const Options& options, Plan& plan) {
   if (options.pes_per_host != 0 || !variable("SLURM_NTASKS")) {
     plan.pe_count = static_cast<std::uint32_t>(hosts.size()) * std::max(options.pes_per_host, 1U);
@@ -207,6 +212,23 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
     fail(Status::InvalidArgument, "--env {}: it is not set here; write {}=VALUE", name, name);
   }
   return {std::move(name), *value};
+}
+
+// A typing error in a number would otherwise be thousands of processes.
+void check_size(const Plan& plan, const Options& options) {
+  constexpr std::size_t kPesPerCore = 64;
+  constexpr std::size_t kPesAlways = 1024;
+  const auto cores = static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  const std::size_t most = std::max(kPesPerCore * cores, kPesAlways);
+  for (const MachinePlan& machine : plan.machines) {
+    const std::size_t count = machine.job.tasks.size();
+    if (machine.host.empty() && count > most && !options.oversubscribes) {
+      fail(Status::InvalidArgument,
+           "{} PEs on this machine, which has {} cores, are more than {}; if you want that, say "
+           "--oversubscribe",
+           count, cores, most);
+    }
+  }
 }
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -283,6 +305,7 @@ Plan make_plan(const Options& options) {
   } else {
     plan_here(plan);
   }
+  check_size(plan, options);
   if (!options.rendezvous.empty()) {
     plan.rendezvous = chosen;
   }

@@ -31,8 +31,8 @@ struct Plan {
 // Throws Error with one line for each thing that a user can get wrong.
 [[nodiscard]] Plan make_plan(const Options& options);
 
-// The variables that every PE gets, once the rendezvous listens at `rendezvous`; WEFT_PE is added by
-// the agent.
+// The variables that every PE gets, once the rendezvous listens at `rendezvous`; WEFT_PE is added
+// by the agent.
 void set_job_environment(Plan& plan, const Options& options, const bootstrap::Address& rendezvous);
 
 }  // namespace weft::run

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/base/open_files.hpp"
 #include "tools/run/options.hpp"
 
 namespace weft::run {
@@ -27,7 +28,7 @@ struct Pipe {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    fail("pipe2 failed: {}; raise the limit of open files (ulimit -n)", errno_words(errno));
+    fail("pipe2 failed: {}; {}", errno_words(errno), open_files_hint(2));
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
@@ -99,11 +100,6 @@ void die_with_parent(pid_t parent) {
   }
 }
 
-void reset_signals(const sigset_t& signal_mask) {
-  ::signal(SIGPIPE, SIG_DFL);
-  ::pthread_sigmask(SIG_SETMASK, &signal_mask, nullptr);
-}
-
 [[noreturn]] void report(int fd, char kind, const std::string& text) {
   const std::string message = kind + text;
   static_cast<void>(!::write(fd, message.data(), message.size()));
@@ -136,7 +132,7 @@ struct Child {
   const PeTask& task;
   std::uint32_t index;
   const CoreBinder& binder;
-  const sigset_t& signal_mask;
+  const Inherited& inherited;
   pid_t parent;
 };
 
@@ -153,7 +149,7 @@ struct Child {
     enter_directory(child.job.directory);
     set_environment(child.job, child.task);
     redirect(child.job, child.task, out, err);
-    reset_signals(child.signal_mask);
+    give_back(child.inherited);
   } catch (const std::exception& error) {
     report(report_fd, 'f', error.what());
   }
@@ -179,7 +175,7 @@ std::string read_report(int fd) {
 StartedPe start_pe(const Job& job,
                    std::uint32_t index,
                    const CoreBinder& binder,
-                   const sigset_t& signal_mask) {
+                   const Inherited& inherited) {
   const PeTask& task = job.tasks[index];
   Pipe reports = make_pipe();
   Pipe out = job.captures_output ? make_pipe() : Pipe{};
@@ -187,11 +183,11 @@ StartedPe start_pe(const Job& job,
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
-    fail("fork of PE {} failed: {}; raise the limit of processes (ulimit -u)", task.pe,
-         errno_words(errno));
+    fail("fork of PE {} failed: {}; raise the limit of processes (ulimit -u, pids.max of a cgroup)",
+         task.pe, errno_words(errno));
   }
   if (pid == 0) {
-    run_child({job, task, index, binder, signal_mask, parent}, out, err, reports.write.get());
+    run_child({job, task, index, binder, inherited, parent}, out, err, reports.write.get());
   }
   ::setpgid(pid, pid);  // both do it, so that it is done whoever runs first
   reports.write.reset();

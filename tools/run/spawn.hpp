@@ -4,7 +4,6 @@
 // The child dies with the agent (PR_SET_PDEATHSIG), and leads a process group of its own.
 #pragma once
 
-#include <csignal>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "src/base/file_descriptor.hpp"
 #include "tools/run/binding.hpp"
+#include "tools/run/inherited.hpp"
 #include "tools/run/job.hpp"
 
 namespace weft::run {
@@ -35,11 +35,11 @@ struct StartedPe {
   FileDescriptor err;
 };
 
-// `index` counts the PEs of this agent; `signal_mask` is what weft-run itself was started with.
+// `index` counts the PEs of this agent; `inherited` is what weft-run itself was started with.
 // Throws StartError if the command cannot be run.
 [[nodiscard]] StartedPe start_pe(const Job& job,
                                  std::uint32_t index,
                                  const CoreBinder& binder,
-                                 const sigset_t& signal_mask);
+                                 const Inherited& inherited);
 
 }  // namespace weft::run

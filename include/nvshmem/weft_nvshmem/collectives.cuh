@@ -1,5 +1,5 @@
-// Synchronization, exchanges and reductions by a thread, a warp or a block of each PE of a team. They return 0: what
-// goes wrong in a kernel ends it (weft/device/failure.cuh).
+// Synchronization, exchanges and reductions by a thread, a warp or a block of each PE of a team.
+// They return 0: what goes wrong in a kernel ends it (weft/device/failure.cuh).
 //
 // Order and completion: as weft::device's, which begin with a synchronization of the scope.
 #ifndef WEFT_NVSHMEM_COLLECTIVES_CUH
@@ -91,8 +91,8 @@ struct Collectives {
     weft::device::OperationName operation;
   };
 
-  // Names of several types share it, but in programs with -rdc=true: it has more registers than a kernel of 1,024 threads, which
-  // then would not link.
+  // Names of several types share it, but in programs with -rdc=true: it has more registers than a
+  // kernel of 1,024 threads, which then would not link.
   template <typename Op, typename T>
   static WEFT_NVSHMEM_SHARED_CODE int run(nvshmem_team_t team,
                                           void* dest,

@@ -1,8 +1,9 @@
-// What the generated functions for kernels call: NVSHMEM's meanings on weft::device. Sizes are in bytes, and types are
-// reduced to words of their size, so that few templates serve all names.
+// What the generated functions for kernels call: NVSHMEM's meanings on weft::device. Sizes are in
+// bytes, and types are reduced to words of their size, so that few templates serve all names.
 //
-// Scopes: what a warp or a block calls begins with its synchronization, because NVSHMEM's programs rely on that: other
-// threads of the scope may have written `source`. Blocking calls also end with one.
+// Scopes: what a warp or a block calls begins with its synchronization, because NVSHMEM's programs
+// rely on that: other threads of the scope may have written `source`. Blocking calls also end with
+// one.
 // Errors: as weft::device's.
 #ifndef WEFT_NVSHMEM_CORE_CUH
 #define WEFT_NVSHMEM_CORE_CUH
@@ -178,9 +179,14 @@ struct Rma {
                               bytes, signal_of(signal), pe);
   }
 
+  // One thread's fence is that of all that it has synchronized with. One by each would be a command
+  // by each.
   static __device__ void fence() {
     Scope::sync();
-    wd::fence();
+    if (wd::is_leader<Scope>()) {
+      wd::fence();
+    }
+    Scope::sync();
   }
 
   static __device__ void quiet() {

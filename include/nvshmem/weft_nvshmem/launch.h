@@ -1,5 +1,5 @@
-/* Collective launches. They are compiled into the program, because a kernel is known to the CUDA runtime that the
- * program was linked with alone.
+/* Collective launches. They are compiled into the program, because a kernel is known to the CUDA
+ * runtime that the program was linked with alone.
  *
  * Source: NVSHMEM's documentation, api/launch. Threads: any. */
 #ifndef WEFT_NVSHMEM_LAUNCH_H

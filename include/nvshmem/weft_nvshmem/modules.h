@@ -1,5 +1,5 @@
-/* Files with kernels register through libnvshmem_host, so that programs need to link nothing else. To be included before
- * <weft/device.cuh>.
+/* Files with kernels register through libnvshmem_host, so that programs need to link nothing else.
+ * To be included before <weft/device.cuh>.
  *
  * Threads: any. */
 #ifndef WEFT_NVSHMEM_MODULES_H

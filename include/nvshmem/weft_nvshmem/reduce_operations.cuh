@@ -1,5 +1,6 @@
-// The operations of reductions: weft::device's, and for half and __nv_bfloat16 CUDA's intrinsics. Their operators are
-// not there with -D__CUDA_NO_HALF_OPERATORS__ and its like, with which PyTorch's extensions are compiled.
+// The operations of reductions: weft::device's, and for half and __nv_bfloat16 CUDA's intrinsics.
+// Their operators are not there with -D__CUDA_NO_HALF_OPERATORS__ and its like, with which
+// PyTorch's extensions are compiled.
 //
 // Constant; no state.
 #ifndef WEFT_NVSHMEM_REDUCE_OPERATIONS_CUH

@@ -1,10 +1,12 @@
-/* NVSHMEM's types and constants, for C, C++ and CUDA, and how the generated headers declare functions.
+/* NVSHMEM's types and constants, for C, C++ and CUDA, and how the generated headers declare
+ * functions.
  *
- * Sources: NVSHMEM's documentation, "Library Constants", "Library Handles" and the pages of each family. Values that
- * programs hard-code (comparisons, signal operations, teams, statuses, errors) are those that they expect.
+ * Sources: NVSHMEM's documentation, "Library Constants", "Library Handles" and the pages of each
+ * family. Values that programs hard-code (comparisons, signal operations, teams, statuses, errors)
+ * are those that they expect.
  *
- * CUDA's own headers are used where the compiler finds them. Without them streams and modules are declared here, and
- * half and __nv_bfloat16 are 16 bits. */
+ * CUDA's own headers are used where the compiler finds them. Without them streams and modules are
+ * declared here, and half and __nv_bfloat16 are 16 bits. */
 #ifndef WEFT_NVSHMEM_TYPES_H
 #define WEFT_NVSHMEM_TYPES_H
 
@@ -39,6 +41,7 @@ using std::uint8_t;
 #endif
 
 #ifdef WEFT_NVSHMEM_CUDA_HEADERS
+#include <cuda.h>
 #include <cuda_runtime.h>
 #else
 typedef struct CUstream_st* cudaStream_t;
@@ -71,10 +74,12 @@ typedef struct CUlib_st* CUlibrary;
 #define WEFT_NVSHMEM_BEGIN_HOST WEFT_NVSHMEM_BEGIN_C
 #define WEFT_NVSHMEM_END_HOST WEFT_NVSHMEM_END_C
 
-/* Functions that kernels have too. CUDA has one function of a name for both sides: where kernels are compiled, the
- * name is an inline function of both, and the host's, in a namespace, is what its host side calls. */
+/* Functions that kernels have too. CUDA has one function of a name for both sides: where kernels
+ * are compiled, the name is an inline function of both, and the host's, in a namespace, is what its
+ * host side calls. */
 #if defined(WEFT_NVSHMEM_DEVICE_LIBRARY) || defined(__CUDACC_RTC__)
-/* No host sees the file: for the device library functions of kernels have their C names, and for NVRTC are inline. */
+/* No host sees the file: for the device library functions of kernels have their C names, and for
+   NVRTC are inline. */
 #define WEFT_NVSHMEM_KERNELS 1
 #define WEFT_NVSHMEM_NO_HOST 1
 #ifdef WEFT_NVSHMEM_DEVICE_LIBRARY
@@ -106,7 +111,7 @@ typedef struct CUlib_st* CUlibrary;
 #define WEFT_NVSHMEM_END_BOTH WEFT_NVSHMEM_END_C
 #endif
 
-/* ---- Constants ----------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 enum {
   NVSHMEM_THREAD_SINGLE = 0,
@@ -126,11 +131,14 @@ enum {
 
 enum { NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10 };
 
-enum {
+enum nvshmemx_status {
   NVSHMEMX_SUCCESS = 0,
   NVSHMEMX_ERROR_INVALID_VALUE = 1,
   NVSHMEMX_ERROR_OUT_OF_MEMORY = 2,
   NVSHMEMX_ERROR_NOT_SUPPORTED = 3,
+  NVSHMEMX_ERROR_SYMMETRY = 4,
+  NVSHMEMX_ERROR_GPU_NOT_SELECTED = 5,
+  NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED = 6,
   NVSHMEMX_ERROR_INTERNAL = 7
 };
 
@@ -149,7 +157,7 @@ enum {
   NVSHMEMX_INIT_WITH_UNIQUEID = 1 << 3
 };
 
-/* ---- Teams --------------------------------------------------------------------------------------- */
+/* ---- Teams ----------------------------------------------------------------------------------- */
 
 typedef int32_t nvshmem_team_t;
 
@@ -175,7 +183,7 @@ enum { NVSHMEM_TEAM_NUM_CONTEXTS = 1, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID = 2 };
 
 #define NVSHMEM_TEAM_CONFIG_INITIALIZER {1, 0, 0, {0}}
 
-/* ---- Queue pairs --------------------------------------------------------------------------------- */
+/* ---- Queue pairs ----------------------------------------------------------------------------- */
 
 typedef int32_t nvshmemx_qp_handle_t;
 
@@ -183,7 +191,7 @@ enum { NVSHMEMX_QP_DEFAULT = 0, NVSHMEMX_QP_ANY = 1, NVSHMEMX_QP_ALL = NVSHMEMX_
 
 enum { NVSHMEMX_PE_ANY = -1, NVSHMEMX_PE_ALL = NVSHMEMX_PE_ANY };
 
-/* ---- Set-up -------------------------------------------------------------------------------------- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 /* 128 plain bytes: pass all of them on. */
 typedef struct nvshmemx_uniqueid_v1 {
@@ -209,7 +217,7 @@ typedef struct nvshmemx_init_args_v1 {
 typedef struct nvshmemx_init_attr_v1 {
   int version;
   void* mpi_comm; /* points to the communicator */
-  nvshmemx_init_args_t init_args;
+  nvshmemx_init_args_t args;
 } nvshmemx_init_attr_t;
 
 #define NVSHMEMX_INIT_ATTR_INITIALIZER \

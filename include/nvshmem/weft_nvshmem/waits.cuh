@@ -1,6 +1,8 @@
-// Waits and tests, of words of 2, 4 and 8 bytes, compared with one value or with one each. By one thread.
+// Waits and tests, of words of 2, 4 and 8 bytes, compared with one value or with one each. By one
+// thread.
 //
-// Order: what a peer made visible before it wrote the word is visible after the wait, and after a test that is true.
+// Order: what a peer made visible before it wrote the word is visible after the wait, and after a
+// test that is true.
 #ifndef WEFT_NVSHMEM_WAITS_CUH
 #define WEFT_NVSHMEM_WAITS_CUH
 
@@ -122,7 +124,8 @@ __device__ Search<Canonical<T>> search(const WaitSet<T>& set, const T* values) {
 
 // What was read is followed by what the writer did before it.
 inline __device__ void acquire() {
-  // SYNC device-signal (pairs with include/weft/device/signal.cuh): after the words, what their writers did before
+  // SYNC device-signal (pairs with include/weft/device/signal.cuh): after the words, what their
+  // writers did before
   wd::fence_acquire();
 }
 

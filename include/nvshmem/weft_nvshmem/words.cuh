@@ -1,5 +1,5 @@
-// Types as words: the unsigned word of a size, the integer that stands for all integers of its size and sign, and
-// NVSHMEM's comparisons as Weft's.
+// Types as words: the unsigned word of a size, the integer that stands for all integers of its size
+// and sign, and NVSHMEM's comparisons as Weft's.
 //
 // Constant; no state.
 #ifndef WEFT_NVSHMEM_WORDS_CUH

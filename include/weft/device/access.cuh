@@ -1,15 +1,21 @@
-// Loads, stores and fences with their memory order and scope, named as in PTX (PTX ISA, "Memory Consistency
-// Model"). This is the only device file with memory instructions; everything above it is C++. All accesses
-// have system scope, since the other side is another GPU or the CPU.
+// Loads, stores and fences with their memory order and scope, named as in PTX (PTX ISA, "Memory
+// Consistency Model"). This is the only device file with memory instructions; everything above it
+// is C++. All accesses have system scope, since the other side is another GPU or the CPU.
 //
-// Relaxed loads and stores of whole words are never torn. The vector forms are for data, not for words.
+// Relaxed loads and stores of whole words are never torn. The vector forms are for data, not for
+// words.
 #ifndef WEFT_DEVICE_ACCESS_CUH
 #define WEFT_DEVICE_ACCESS_CUH
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#error \
+    "Weft's device code needs a GPU of sm_80 or later: compile with -arch=sm_80, or with CMAKE_CUDA_ARCHITECTURES of 80 and more"
+#endif
+
 #include <weft/device/standard.hpp>
 
-// PTX 8.6 has one-directional fences, for sm_90 and later. An acquire fence alone takes 0.02 us on an H200; a
-// fence in both directions takes 0.6 us, because it also waits for stores.
+// PTX 8.6 has one-directional fences, for sm_90 and later. An acquire fence alone takes 0.02 us on
+// an H200; a fence in both directions takes 0.6 us, because it also waits for stores.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && \
     (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
 #define WEFT_DEVICE_HALF_FENCES 1
@@ -64,8 +70,8 @@ inline __device__ void store_release_on_gpu(std::uint64_t* word, std::uint64_t v
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-// A thread that observes a later store of this thread also observes what this thread did and saw before the
-// fence. After a scope's sync, that includes what the whole scope did.
+// A thread that observes a later store of this thread also observes what this thread did and saw
+// before the fence. After a scope's sync, that includes what the whole scope did.
 inline __device__ void fence_release() {
 #if WEFT_DEVICE_HALF_FENCES
   asm volatile("fence.release.sys;" ::: "memory");
@@ -111,8 +117,8 @@ struct alignas(16) Vector16 {
   std::uint32_t x, y, z, w;
 };
 
-// For memory that only this kernel writes, or whose last writes it has acquired. Cached: what is put is often what this SM has
-// just read, or reads again.
+// For memory that only this kernel writes, or whose last writes it has acquired. Cached: what is
+// put is often what this SM has just read, or reads again.
 inline __device__ Vector16 load_data(const Vector16* from) {
   Vector16 v;
   asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];"

@@ -1,7 +1,7 @@
-// Atomics on words of 4 or 8 bytes of any PE. Fetching atomics return the old value; the others are complete
-// after quiet. All atomics on a word are atomic with respect to each other, whichever PE issues them. Peers of
-// the node use native GPU atomics over NVLink; a thread of the target's GPU executes those from other nodes.
-// Atomics order no other accesses.
+// Atomics on words of 4 or 8 bytes of any PE. Fetching atomics return the old value; the others are
+// complete after quiet. All atomics on a word are atomic with respect to each other, whichever PE
+// issues them. Peers of the node use native GPU atomics over NVLink; a thread of the target's GPU
+// executes those from other nodes. Atomics order no other accesses.
 #ifndef WEFT_DEVICE_ATOMICS_CUH
 #define WEFT_DEVICE_ATOMICS_CUH
 

@@ -1,13 +1,15 @@
 // broadcast: `dest` of every member, including the root, receives the root's `source`.
 //
-// Algorithm by size. Small: the root stores parcels to all members (as low_latency.cuh, with separate buffers). Where there are
-// many, a grid's members forward a share of them. Large: by shares, between entering and leaving: each member reads its share from the
-// root and stores it to all others, so the root's links carry the data once. With two members, and for a block of medium
+// Algorithm by size. Small: the root stores parcels to all members (as low_latency.cuh, with
+// separate buffers). Where there are many, a grid's members forward a share of them. Large: by
+// shares, between entering and leaving: each member reads its share from the root and stores it to
+// all others, so the root's links carry the data once. With two members, and for a block of medium
 // size, the others read all of it from the root.
 //
-// Parcels: only the root sends, and receives no acknowledgement of the reads. So each member, when it has left
-// broadcast e, notifies all members that its buffer e is free; every block of a grid does so for its part. A root that
-// starts e + 2 checks that first. In a sequence of broadcasts the notification arrives long before it is needed.
+// Parcels: only the root sends, and receives no acknowledgement of the reads. So each member, when
+// it has left broadcast e, notifies all members that its buffer e is free; every block of a grid
+// does so for its part. A root that starts e + 2 checks that first. In a sequence of broadcasts the
+// notification arrives long before it is needed.
 #ifndef WEFT_DEVICE_BROADCAST_CUH
 #define WEFT_DEVICE_BROADCAST_CUH
 
@@ -18,8 +20,9 @@ namespace weft::device {
 
 namespace detail {
 
-// The largest size for parcels of a scope that is no grid, at most 32 KiB; from how many for all members together a grid
-// forwards parcels; and for shares the least number of members, and of bytes of a scope that is no grid (docs/PERFORMANCE.md).
+// The largest size for parcels of a scope that is no grid, at most 32 KiB; from how many for all
+// members together a grid forwards parcels; and for shares the least number of members, and of
+// bytes of a scope that is no grid (docs/PERFORMANCE.md).
 inline constexpr std::size_t kBroadcastParcelBytesMax = std::size_t{16} << 10U;
 inline constexpr std::uint32_t kForwardedParcelsMin = 98304;
 inline constexpr std::uint32_t kBroadcastShareMembersMin = 3;
@@ -50,12 +53,13 @@ inline __device__ Parcel* broadcast_buffer(const TeamState& team,
                                                      : wide_buffers_of(team)->broadcast[epoch & 1U];
 }
 
-// Every member has left the call before the last, whose buffer this one uses.
+// Every member has left the call before the last, whose buffer this one uses. The first two calls
+// find it so.
 template <typename Scope>
 __device__ void await_buffers(const TeamState& team, TeamControl* control, std::uint64_t epoch) {
   using Local = LocalOf<Scope>;
   for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
-    if (i != team.me && epoch > 2) {
+    if (i != team.me) {
       await_at_least(&control->broadcast_done[i].value, whole(epoch - 2), OperationName::Broadcast,
                      pe_of(team, i));
     }
@@ -91,7 +95,8 @@ __device__ void send_broadcast(const TeamState& team,
   }
 }
 
-// Receives `parcels` from member `from`, kUnroll at once, and sends them on to the others, if it forwards.
+// Receives `parcels` from member `from`, kUnroll at once, and sends them on to the others, if it
+// forwards.
 template <typename Scope, std::uint32_t kUnroll, bool kForwards>
 __device__ void receive_broadcast(const TeamState& team,
                                   const BroadcastCall& call,
@@ -131,8 +136,9 @@ __device__ void receive_broadcast(const TeamState& team,
   }
 }
 
-// ---- Forwarded parcels: the root sends each to one member, which stores it to the others, too. One more trip, but the root's
-// links carry the data once. A member's buffer is free when the root has seen so: a forwarder's parcels follow the root's.
+// ---- Forwarded parcels: the root sends each to one member, which stores it to the others, too.
+// One more trip, but the root's links carry the data once. A member's buffer is free when the root
+// has seen so: a forwarder's parcels follow the root's.
 
 // Which parcels the k-th member after the root forwards, 1 .. size - 1.
 inline __device__ Range forwarded_by(const TeamState& team, std::uint32_t count, std::uint32_t k) {
@@ -200,8 +206,8 @@ __device__ void broadcast_parcels(const TeamState& team,
   count_call<Scope>(control->broadcasts, epoch);  // read after the next call's sync
 }
 
-// Copies the root's data for itself, by a quarter of a grid's blocks: with all of them the others' loads are slower, and 256 MiB
-// took 812 us instead of 764 on four H100.
+// Copies the root's data for itself, by a quarter of a grid's blocks: with all of them the others'
+// loads are slower, and 256 MiB took 812 us instead of 764 on four H100.
 template <typename Scope>
 __device__ void copy_of_root(const Blocks& blocks) {
   if constexpr (kIsGrid<Scope>) {
@@ -246,8 +252,8 @@ inline __device__ ByteRange broadcast_share(std::size_t bytes,
   return {begin, bytes - begin < each ? bytes - begin : each};
 }
 
-// kCount units of the root, `step` apart: all loads are in flight before the first store, and each is stored to every member
-// but the root.
+// kCount units of the root, `step` apart: all loads are in flight before the first store, and each
+// is stored to every member but the root.
 template <std::uint32_t kCount, typename Unit>
 __device__ void spread_together(
     const TeamState& team, std::uint32_t root, Unit* dest, const Unit* source, std::size_t step) {
@@ -361,8 +367,8 @@ __device__ void broadcast(Team team, const Blocks& blocks, std::uint32_t root) {
 
 }  // namespace detail
 
-// Copies the `count` elements at `source` of member `root` to `dest` on all members. `source` is symmetric and
-// is read only on the root, where it may equal `dest`.
+// Copies the `count` elements at `source` of member `root` to `dest` on all members. `source` is
+// symmetric and is read only on the root, where it may equal `dest`.
 template <typename Scope = Block, typename T>
 __device__ void broadcast(Team team, T* dest, const T* source, std::size_t count, int root) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");

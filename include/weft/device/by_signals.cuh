@@ -1,8 +1,10 @@
-// Collectives on teams with members that are not mapped: put with signal, then a wait for as many signals
-// as there are senders. For scopes other than a grid; a grid delegates the call to its first block.
+// Collectives on teams with members that are not mapped: put with signal, then a wait for as many
+// signals as there are senders. For scopes other than a grid; a grid delegates the call to its
+// first block.
 //
-// Every call, or round of a call, starts with a sync: no member writes to a dest or scratch memory before its PE has
-// entered, so one count never mixes signals of two rounds. Ends with quiet: the source may be changed.
+// Every call, or round of a call, starts with a sync: no member writes to a dest or scratch memory
+// before its PE has entered, so one count never mixes signals of two rounds. Ends with quiet: the
+// source may be changed.
 #ifndef WEFT_DEVICE_BY_SIGNALS_CUH
 #define WEFT_DEVICE_BY_SIGNALS_CUH
 

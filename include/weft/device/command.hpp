@@ -1,9 +1,9 @@
-// A request of a GPU to its proxy, or of a proxy to its GPU: one Command in a slot of 64 bytes. This file
-// is the only definition of the wire format; both sides include it.
+// A request of a GPU to its proxy, or of a proxy to its GPU: one Command in a slot of 64 bytes.
+// This file is the only definition of the wire format; both sides include it.
 //
-// The highest bit of every word of a slot carries the parity of the ring's lap. A slot is valid when all eight
-// words have the parity of the expected lap. So the stores of a slot need no order among themselves, and no
-// flag follows them. A ring starts zeroed; the first lap has parity 1.
+// The highest bit of every word of a slot carries the parity of the ring's lap. A slot is valid
+// when all eight words have the parity of the expected lap. So the stores of a slot need no order
+// among themselves, and no flag follows them. A ring starts zeroed; the first lap has parity 1.
 //
 // The meaning of the fields, from the GPU to the proxy (offsets are in the symmetric device heap):
 //
@@ -13,11 +13,13 @@
 //   PutSignal  offset           local address    offset           Set or Add with operand
 //   Signal     -                -                offset           Set or Add with operand
 //   Atomic     -                -                offset           of `op`
-//   PutList    number of entries in the payload (list.hpp)   offset   with kSignalAfter: Set or Add with operand
-//   Await      positions in the rings `bytes`, `bytes` + 1, ... (dest, source, word, operand, compare); 0: in none
+//   PutList    number of entries in the payload (list.hpp)   offset   with kSignalAfter: Set or Add
+//                                                                     with operand
+//   Await      positions in the rings `bytes`, `bytes` + 1, ... (dest, source, word, operand,
+//              compare); 0: in none
 //
-// From the proxy to the GPU, in the inbox: `dest` and `word` are local addresses, there is no Get and no
-// Fence, and every command with bytes has its payload in the slot's payload area.
+// From the proxy to the GPU, in the inbox: `dest` and `word` are local addresses, there is no Get
+// and no Fence, and every command with bytes has its payload in the slot's payload area.
 #ifndef WEFT_DEVICE_COMMAND_HPP
 #define WEFT_DEVICE_COMMAND_HPP
 
@@ -34,7 +36,8 @@ enum class CommandKind : std::uint8_t {
   PutSignal,  // a PE that observes the signal observes the data
   Signal,
   Atomic,  // with kReplyWanted it fetches: the reply's value is the old value
-  Fence,  // later commands of this ring become visible, at each peer, after all that were taken before
+  // Later commands of this ring become visible, at each peer, after all that were taken before.
+  Fence,
   Await,    // the ring's next command is taken after those of other rings that are named here
   PutList,  // puts of many segments, which the slot's payload lists
 };
@@ -96,7 +99,8 @@ constexpr unsigned kWideShift = 60;
 constexpr unsigned kOperandTopShift = 32;
 constexpr unsigned kCompareTopShift = 33;
 
-// The parity bit of the lap that contains `position`, in a ring of `capacity` slots (a power of two).
+// The parity bit of the lap that contains `position`, in a ring of `capacity` slots (a power of
+// two).
 WEFT_HOST_DEVICE constexpr std::uint64_t parity_of(std::uint64_t position, std::uint64_t capacity) {
   return (position & capacity) == 0 ? kParityBit : 0;
 }

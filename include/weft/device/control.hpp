@@ -1,11 +1,18 @@
-// The control bytes at the start of each device heap: the words and buffers that Weft's own device code uses, one block
-// per team. Peers address them like any symmetric memory.
+// The control bytes at the start of each device heap: the words and buffers that Weft's own device
+// code uses, one block per team. Peers address them like any symmetric memory.
 //
-// A team's number tells how large its buffers are. The first 64 have whole ones, which hold what parcels are faster for;
-// all later ones have narrow ones, so that many teams cost little memory: their larger calls go another way.
+// A team's number tells how large its buffers are. The first 64 have whole ones, which hold what
+// parcels are faster for; all later ones have narrow ones, so that many teams cost little memory:
+// larger calls use the non-parcel path.
 //
-// No word is ever reset. Counts only grow, so a late reader sees a larger number than it waits for, never a
-// smaller one. When a team number is reused, counting continues from the block's current values.
+// No word is ever reset. Counts only grow, so a late reader sees a later number than it waits for,
+// never an earlier one. When a team number is reused, counting continues from the block's current
+// values.
+//
+// Counts have 64 bits and wrap: whether a call has been reached is decided by the distance to it
+// (grid.cuh `has_reached`). Parcels alone compare for equality: a stale one could be taken for one
+// of this call only after exactly 2^48 calls, in which no other was stored in its place: years of
+// nothing but calls of a team.
 #ifndef WEFT_DEVICE_CONTROL_HPP
 #define WEFT_DEVICE_CONTROL_HPP
 
@@ -24,26 +31,32 @@ struct alignas(32) Flag {
   std::uint64_t value;
 };
 
-// Data and the number of its call, in one access of 16 bytes: a reader that sees the epoch has the data.
+// Data and the number of its call, in one access of 16 bytes: a reader that sees the epoch has the
+// data.
 struct alignas(16) Parcel {
   std::uint64_t data;
   std::uint64_t epoch;
 };
 
-// A counter of a PE's blocks. The upper half counts calls that all blocks have made, so that any number of
-// blocks adds up to one step (grid.cuh). Calls of smaller scopes make the whole step at once.
+// A counter of a PE's blocks. The upper 48 bits count calls that all blocks have made; the lower 16
+// are for the steps of the blocks of a grid, which add up to one call (grid.cuh). Calls of smaller
+// scopes make the whole step at once.
+inline constexpr std::uint32_t kTallyShift = 16;
+
 struct alignas(128) Tally {
   std::uint64_t value;
 };
 
-// Signals that follow data. A member that is ahead may send those of its next call, or of the next part of a call, before
-// another has sent those of this one: a sync stands between, or the next ones are counted apart.
+// Signals that follow data. A member that is ahead may send those of its next call, or of the next
+// part of a call, before another has sent those of this one: a sync stands between, or the next
+// ones are counted apart.
 struct alignas(128) Arrivals {
   Flag signals;            // added to by any member
   std::uint64_t expected;  // written by this PE only: how many its calls so far wait for
 };
 
-// For collectives in which members access each other's memory (meeting.cuh). [i]: written by member i.
+// For collectives in which members access each other's memory (meeting.cuh). [i]: written by member
+// i. All are tallies.
 struct Meeting {
   Tally entered;  // by this PE's own scope
   alignas(128) Flag ready[kFlatMembersMax];
@@ -60,7 +73,8 @@ enum MeetingKind : std::uint32_t {
 // Parcels in one of the two buffers of exchanges: 16 bytes for 8 of data.
 inline constexpr std::uint32_t kExchangeParcels = 16384;
 inline constexpr std::uint32_t kNarrowParcels = 1024;
-// The teams with the first numbers (the world, the node, and the first that are made) have larger buffers besides.
+// The teams with the first numbers (the world, the node, and the first that are made) have larger
+// buffers besides.
 inline constexpr std::uint32_t kWideTeams = 8;
 inline constexpr std::uint32_t kWideParcels = 131072;
 
@@ -77,10 +91,11 @@ struct alignas(1024) TeamControl {
   Tally broadcasts;
   // Written by the blocks of this PE's grid.
   Tally gate;
-  alignas(128) std::uint64_t gate_opened;
+  alignas(128) std::uint64_t gate_opened;  // the tally of the last call whose work is done
   // Written by member i, in flat meetings: the epoch that it has entered.
   alignas(128) Flag entered[kFlatMembersMax];
-  // Written by the member that signals in this round of a dissemination barrier: the number of signals so far.
+  // Written by the member that signals in this round of a dissemination barrier: the number of
+  // signals so far.
   alignas(128) Flag rounds[kRoundsMax];
   Arrivals arrivals;
   Arrivals uneven_arrivals;  // of alltoallv's blocks, which follow its counts without a sync

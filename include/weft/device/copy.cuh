@@ -1,9 +1,9 @@
-// Copies between memories that this GPU maps, by all threads of a scope. They use the widest unit that both
-// addresses allow, with several loads in flight before the first store. The peer's side is global memory; the local one
-// may also be shared or local memory.
+// Copies between memories that this GPU maps, by all threads of a scope. They use the widest unit
+// that both addresses allow, with several loads in flight before the first store. The peer's side
+// is global memory; the local one may also be shared or local memory.
 //
-// Completion: when the call returns, this thread's part is stored (not yet visible to others) and its part
-// of the source has been read.
+// Completion: when the call returns, this thread's part is stored (not yet visible to others) and
+// its part of the source has been read.
 #ifndef WEFT_DEVICE_COPY_CUH
 #define WEFT_DEVICE_COPY_CUH
 
@@ -33,7 +33,8 @@ __device__ Unit load_unit(const Unit* from) {
   return kSource == Source::Peers ? *const_cast<const volatile Unit*>(from) : *from;
 }
 
-// For small copies, where latency dominates: data that this SM has just written or read is in its L1 cache.
+// For small copies, where latency dominates: data that this SM has just written or read is in its
+// L1 cache.
 template <Source kSource, typename Unit>
 __device__ Unit load_few(const Unit* from) {
   if constexpr (kSource == Source::Peers) {
@@ -58,8 +59,8 @@ struct Crew {
   std::uint32_t size;
 };
 
-// kCount units, `step` apart; moves both addresses on. All loads are in flight before the first store. One address is
-// alive at a time, not one for each unit: this saves registers.
+// kCount units, `step` apart; moves both addresses on. All loads are in flight before the first
+// store. One address is alive at a time, not one for each unit: this saves registers.
 template <Source kSource, std::uint32_t kCount, typename Unit>
 __device__ void copy_together(Unit*& dest, const Unit*& source, std::size_t step) {
   Unit values[kCount];
@@ -76,8 +77,9 @@ __device__ void copy_together(Unit*& dest, const Unit*& source, std::size_t step
 }
 
 #ifdef __CUDACC_RDC__
-// Functions that are linked later know nothing of their kernel: they may change half of the registers below 64 without
-// saving them, and take higher ones if those are too few. A kernel of 1024 threads has no higher ones.
+// Functions that are linked later know nothing of their kernel: they may change half of the
+// registers below 64 without saving them, and take higher ones if those are too few. A kernel of
+// 1024 threads has no higher ones.
 inline constexpr std::uint32_t kUnrollMost = 4;
 
 template <Source kSource, std::uint32_t kCount, typename Unit>
@@ -101,8 +103,8 @@ __device__ void copy_batch(Unit*& dest, const Unit*& source, std::size_t step) {
 }
 #endif
 
-// kUnroll units at a time, then 4, 2 and 1: what is left at the end costs three round trips. A predicated tail would
-// cost one, and twice the registers.
+// kUnroll units at a time, then 4, 2 and 1: what is left at the end costs three round trips. A
+// predicated tail would cost one, and twice the registers.
 template <Source kSource, std::uint32_t kUnroll, typename Unit>
 __device__ void copy_units(Unit* dest, const Unit* source, std::size_t count, Crew crew) {
   const std::size_t step = crew.size;
@@ -145,9 +147,9 @@ __device__ void copy_by(std::byte* dest, const std::byte* source, std::size_t by
   }
 }
 
-// Copies data that is not a multiple of whole units, or whose local side is not global memory: the widest unit that both
-// addresses share, after a head and before a tail of single bytes. Never inlined: the common path of a kernel stays short
-// and in the instruction cache.
+// Copies data that is not a multiple of whole units, or whose local side is not global memory: the
+// widest unit that both addresses share, after a head and before a tail of single bytes. Never
+// inlined: the common path of a kernel stays short and in the instruction cache.
 template <Source kSource>
 __device__ __noinline__ void copy_ragged(std::byte* to,
                                          const std::byte* from,
@@ -170,8 +172,9 @@ __device__ __noinline__ void copy_ragged(std::byte* to,
   }
 }
 
-// More than one unit per thread. Never inlined, so that its registers are its own: a kernel that inlines it spills its
-// loop state to memory, which costs 0.3 us more for each put of a few bytes on an H200.
+// More than one unit per thread. Never inlined, so that its registers are its own: a kernel that
+// inlines it spills its loop state to memory, which costs 0.3 us more for each put of a few bytes
+// on an H200.
 template <Source kSource, std::uint32_t kUnroll>
 __device__ __noinline__ void copy_many(void* dest,
                                        const void* source,

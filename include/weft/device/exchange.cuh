@@ -1,8 +1,9 @@
-// alltoall and fcollect: each member has a block for every member, in team order. For fcollect it is the
-// same block for all.
+// alltoall and fcollect: each member has a block for every member, in team order. For fcollect it
+// is the same block for all.
 //
-// Algorithm by size. Small: parcels (low_latency.cuh). Larger: every member stores into the dest of all others
-// at once, between entering and leaving (meeting.cuh). Put with signal if a member is not mapped.
+// Algorithm by size. Small: parcels (low_latency.cuh). Larger: every member stores into the dest of
+// all others at once, between entering and leaving (meeting.cuh). Put with signal if a member is
+// not mapped.
 #ifndef WEFT_DEVICE_EXCHANGE_CUH
 #define WEFT_DEVICE_EXCHANGE_CUH
 
@@ -70,7 +71,8 @@ __device__ void exchange(Team team, const Blocks& blocks, OperationName operatio
 
 }  // namespace detail
 
-// Block k of `source` is copied to block `me` of `dest` on member k; blocks have `count_per_pe` elements.
+// Block k of `source` is copied to block `me` of `dest` on member k; blocks have `count_per_pe`
+// elements.
 template <typename Scope = Block, typename T>
 __device__ void alltoall(Team team, T* dest, const T* source, std::size_t count_per_pe) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");

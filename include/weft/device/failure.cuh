@@ -1,5 +1,6 @@
-// How a kernel aborts on an error: it writes one record for the host and traps. The CUDA context is then lost,
-// as after any fault in a kernel; weft_device_check and the library's own log report the cause.
+// How a kernel aborts on an error: it writes one record for the host and traps. The CUDA context is
+// then lost, as after any fault in a kernel; weft_device_check and the library's own log report the
+// cause.
 //
 // Threads: any; the first one to fail writes the record.
 #ifndef WEFT_DEVICE_FAILURE_CUH
@@ -26,8 +27,9 @@ struct Failure {
 // How long later failing threads give the first one to write its record.
 inline constexpr std::uint64_t kRecordNs = 1'000'000;
 
-// FailureKind and OperationName in 8 bits each, and the bytes of the word in 16. Passed in registers, as the rest of a Failure: a
-// structure in memory would cost callers a stack even if they never fail.
+// FailureKind and OperationName in 8 bits each, and the bytes of the word in 16. Passed in
+// registers, as the rest of a Failure: a structure in memory would cost callers a stack even if
+// they never fail.
 inline __device__ std::uint32_t packed(const Failure& failure) {
   return static_cast<std::uint32_t>(failure.kind) |
          static_cast<std::uint32_t>(failure.operation) << 8U | failure.word_bytes << 16U;
@@ -72,8 +74,9 @@ inline __device__ __noinline__ void end_kernel(std::uint32_t what,
   __trap();
 }
 
-// Does not return: said to the compiler, so that callers keep nothing across it. Not where functions are linked later: there
-// it takes more than the 64 registers that a kernel of 1024 threads has (80 and 74 in tests/nvshmem/programs/full_blocks.cu).
+// Does not return: said to the compiler, so that callers keep nothing across it. Not where
+// functions are linked later: there it takes more than the 64 registers that a kernel of 1024
+// threads has (80 and 74 in tests/nvshmem/programs/full_blocks.cu).
 inline __device__ void fail(const Failure& failure) {
   end_kernel(packed(failure), failure.pe, failure.address, failure.expected);
 #ifndef __CUDACC_RDC__

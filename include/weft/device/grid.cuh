@@ -1,8 +1,9 @@
-// What the blocks of one grid need to make a call together. The blocks are co-resident (launch_collective), all
-// make the same calls in the same order, and at most one grid of a PE is in a call of a team at a time.
+// What the blocks of one grid need to make a call together. The blocks are co-resident
+// (launch_collective), all make the same calls in the same order, and at most one grid of a PE is
+// in a call of a team at a time.
 //
-// No block leaves a call before all have entered it. So no block can be a call ahead, and a block's own step of
-// a tally tells which call this is.
+// No block leaves a call before all have entered it. So no block can be a call ahead, and a block's
+// own step of a tally tells which call this is.
 #ifndef WEFT_DEVICE_GRID_CUH
 #define WEFT_DEVICE_GRID_CUH
 
@@ -26,13 +27,19 @@ inline constexpr bool kIsWholeKernel = std::is_same<Scope, WholeKernel>::value;
 template <typename Scope>
 using LocalOf = std::conditional_t<kIsGrid<Scope>, Block, Scope>;
 
-inline constexpr std::uint32_t kTallyShift = 32;
-
+// The tally of a call that all blocks have made.
 inline __device__ std::uint64_t whole(std::uint64_t epoch) {
   return epoch << kTallyShift;
 }
 
-// This block's step of a tally. The steps of all blocks add up to one whole, for any number of blocks.
+// Whether a count is at `value` or beyond it, also where it has wrapped since: the two are never
+// 2^63 apart.
+inline __device__ bool has_reached(std::uint64_t count, std::uint64_t value) {
+  return static_cast<std::int64_t>(count - value) >= 0;
+}
+
+// This block's step of a tally. The steps of all blocks add up to one whole, for up to 2^16 blocks:
+// co-resident ones are at most 32 for each multiprocessor, of which GPUs have some hundreds.
 inline __device__ std::uint64_t grid_step() {
   return Grid::block() == 0 ? whole(1) - (Grid::block_count() - 1) : 1;
 }
@@ -43,7 +50,8 @@ __device__ std::uint64_t tally_step() {
   return kIsGrid<Scope> ? grid_step() : whole(1);
 }
 
-// The thread that adds the block's step. It is not in the leader's warp, which waits for fences meanwhile.
+// The thread that adds the block's step. It is not in the leader's warp, which waits for fences
+// meanwhile.
 inline __device__ bool is_teller() {
   return Block::rank() == Block::size() - 1;
 }
@@ -74,15 +82,17 @@ inline __device__ void await_at_least(const std::uint64_t* word,
                                       OperationName operation,
                                       int pe) {
   spin_until({FailureKind::None, operation, pe, word, value},
-             [&] { return load_relaxed(word) >= value; });
+             [&] { return has_reached(load_relaxed(word), value); });
 }
 
-// The number of the next call that a tally counts; the same in all threads until the last block counts itself.
+// The number of the next call that a tally counts; the same in all threads until the last block
+// counts itself.
 inline __device__ std::uint64_t next_call(const Tally& tally) {
   return (load_relaxed(&tally.value) >> kTallyShift) + 1;
 }
 
-// This scope, or this block of a grid, has made its part of call `number`. All its threads are past it.
+// This scope, or this block of a grid, has made its part of call `number`. All its threads are past
+// it.
 template <typename Scope>
 __device__ void count_call(Tally& tally, std::uint64_t number) {
   if constexpr (kIsGrid<Scope>) {
@@ -95,7 +105,8 @@ __device__ void count_call(Tally& tally, std::uint64_t number) {
   }
 }
 
-// Every block waits for all others; what they did before is visible to all threads of this GPU after.
+// Every block waits for all others; what they did before is visible to all threads of this GPU
+// after.
 inline __device__ void meet_in_grid(TeamControl* control, OperationName operation) {
   Block::sync();
   if (is_teller()) {
@@ -109,8 +120,8 @@ inline __device__ void meet_in_grid(TeamControl* control, OperationName operatio
   Block::sync();
 }
 
-// Runs `work()` by the scope, of which each block of a grid does a part. The blocks meet after it: each then sees all parts,
-// and none begins the next call before all have left this one.
+// Runs `work()` by the scope, of which each block of a grid does a part. The blocks meet after it:
+// each then sees all parts, and none begins the next call before all have left this one.
 template <typename Scope, typename Work>
 __device__ void by_all(TeamControl* control, OperationName operation, Work&& work) {
   if constexpr (std::is_same<Scope, Grid>::value) {
@@ -124,7 +135,8 @@ __device__ void by_all(TeamControl* control, OperationName operation, Work&& wor
   }
 }
 
-// All blocks enter, the first one does `work`, all return. So the grid is synchronized before and after it.
+// All blocks enter, the first one does `work`, all return. So the grid is synchronized before and
+// after it.
 template <typename Work>
 __device__ void by_first_block(TeamControl* control, OperationName operation, Work&& work) {
   Block::sync();
@@ -143,10 +155,10 @@ __device__ void by_first_block(TeamControl* control, OperationName operation, Wo
     Block::sync();
     if (is_leader<Block>()) {
       fence_release_on_gpu();  // SYNC grid-opened: the work, for the other blocks
-      store_relaxed(&control->gate_opened, epoch);
+      store_relaxed(&control->gate_opened, whole(epoch));
     }
   } else if (is_leader<Block>()) {
-    await_at_least(&control->gate_opened, epoch, operation, me);
+    await_at_least(&control->gate_opened, whole(epoch), operation, me);
     fence_acquire_on_gpu();  // SYNC grid-opened: pairs with the first block's release
   }
   Block::sync();

@@ -1,5 +1,6 @@
-// Marks a function that runs on the host and on the GPU; APART, one that is not inlined with -rdc, where a function's
-// registers count alone, but without its kernel's being known (copy.cuh); OWN_REGISTERS, one that is not inlined without it. Headers with it compile with any C++17
+// Marks a function that runs on the host and on the GPU; APART, one that is not inlined with -rdc,
+// where a function's registers count alone, but without its kernel's being known (copy.cuh);
+// OWN_REGISTERS, one that is not inlined without it. Headers with it compile with any C++17
 // compiler, and with nvcc for both sides.
 //
 // Constant; no state.
@@ -20,8 +21,8 @@
 #define WEFT_DEVICE_APART __device__
 #endif
 
-// Where a kernel would spill what it inlines. Linked later, such a function takes more registers than a kernel of 1,024 threads
-// has, and the program does not link.
+// Where a kernel would spill what it inlines. Linked later, such a function takes more registers
+// than a kernel of 1,024 threads has, and the program does not link.
 #if defined(__CUDACC__) && !defined(__CUDACC_RDC__)
 #define WEFT_DEVICE_OWN_REGISTERS __device__ __noinline__
 #else

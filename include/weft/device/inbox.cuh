@@ -1,6 +1,6 @@
-// Small operations from other nodes (puts, signals, atomics) stay in the inbox until a thread of this GPU
-// applies them: a thread that waits, or a kernel that the proxy starts if no thread waits. Only threads of this
-// GPU access the words, so all updates are atomic with its own atomics.
+// Small operations from other nodes (puts, signals, atomics) stay in the inbox until a thread of
+// this GPU applies them: a thread that waits, or a kernel that the proxy starts if no thread waits.
+// Only threads of this GPU access the words, so all updates are atomic with its own atomics.
 #ifndef WEFT_DEVICE_INBOX_CUH
 #define WEFT_DEVICE_INBOX_CUH
 
@@ -20,8 +20,9 @@ __device__ std::uint64_t update_word(const Command& command) {
                 static_cast<Word>(command.operand), static_cast<Word>(command.compare));
 }
 
-// What a command does to this GPU's memory. Never inlined: that keeps what was read from the slot in memory, and every
-// loop that waits, which is where commands are applied, within the registers that a kernel of 1024 threads has.
+// What a command does to this GPU's memory. Never inlined: that keeps what was read from the slot
+// in memory, and every loop that waits, which is where commands are applied, within the registers
+// that a kernel of 1024 threads has.
 inline __device__ __noinline__ void apply_data(const SlotWords& arrived, const std::byte* payload) {
   copy_payload(reinterpret_cast<void*>(dest_in(arrived)), payload,
                static_cast<std::uint32_t>(bytes_in(arrived)));
@@ -41,8 +42,9 @@ inline constexpr std::uint32_t kPayloadsTogether = 1;  // for registers, see kUn
 inline constexpr std::uint32_t kPayloadsTogether = 4;
 #endif
 
-// By a whole warp; each lane has its own command's data, 0 bytes if none. A payload is read by few large loads, and
-// kPayloadsTogether of them in one round trip: a lane alone needs eight for 512 bytes.
+// By a whole warp; each lane has its own command's data, 0 bytes if none. A payload is read by few
+// large loads, and kPayloadsTogether of them in one round trip: a lane alone needs eight for 512
+// bytes.
 inline __device__ __noinline__ void apply_data_by_warp(void* dest,
                                                        const std::byte* payload,
                                                        std::uint32_t bytes) {
@@ -64,7 +66,8 @@ inline __device__ __noinline__ void apply_data_by_warp(void* dest,
   }
 }
 
-// Whether that takes no more round trips than if each lane copies its own, 64 bytes at a time. The same for all lanes.
+// Whether that takes no more round trips than if each lane copies its own, 64 bytes at a time. The
+// same for all lanes.
 inline __device__ bool is_faster_by_warp(std::uint32_t bytes) {
   const auto payloads = static_cast<std::uint32_t>(__popc(__ballot_sync(~0U, bytes != 0)));
   const std::uint32_t longest = __reduce_max_sync(~0U, bytes);
@@ -131,8 +134,9 @@ inline __device__ Lanes warp_lanes() {
   return {~0U, Warp::rank(), 32};
 }
 
-// The most commands that each thread applies in a row, so that it also makes progress with its own work, and a thread
-// that is alone leaves the inbox to the warp that the proxy sends where many commands wait.
+// The most commands that each thread applies in a row, so that it also makes progress with its own
+// work, and a thread that is alone leaves the inbox to the warp that the proxy sends where many
+// commands wait.
 inline constexpr std::uint32_t kApplyEachMax = 4;
 
 // Returns the number of commands applied.

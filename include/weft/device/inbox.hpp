@@ -1,15 +1,18 @@
-// The consumer side of an inbox: a group of threads applies commands, up to one a thread at once. The same code runs on
-// the GPU (lanes of a warp, inbox.cuh) and in tests, with one thread and with several in step.
+// The consumer side of an inbox: a group of threads applies commands, up to one a thread at once.
+// The same code runs on the GPU (lanes of a warp, inbox.cuh) and in tests, with one thread and with
+// several in step.
 //
-// The owner of the lock applies commands in batches, in order: the data of a batch, then its words. Commands between two
-// fences of their sender may become visible in any order, but none of their words before its own data. A consumed
-// command is an applied one: the proxy counts commands as visible once they are released.
+// The owner of the lock applies commands in batches, in order: the data of a batch, then its words.
+// Commands between two fences of their sender may become visible in any order, but none of their
+// words before its own data. A consumed command is an applied one: the proxy counts commands as
+// visible once they are released.
 //
-// Memory: as in ring.hpp, and fence_release(), after which a thread's stores are seen with all that the thread has done
-// and seen. Apply: copy(lanes, words, payload, bytes) stores the data of a batch, called by all threads of the group, each
-// with its own command, and with 0 bytes if that has none; update(words) changes a command's word and returns the old value.
-// Lanes, the group, whose threads make each call together: number() and count(), is_first(), from_first(value) for all,
-// leading(yes): how many threads in a row, from number 0, say yes; sync().
+// Memory: as in ring.hpp, and fence_release(), after which a thread's stores are seen with all that
+// the thread has done and seen. Apply: copy(lanes, words, payload, bytes) stores the data of a
+// batch, called by all threads of the group, each with its own command, and with 0 bytes if that
+// has none; update(words) changes a command's word and returns the old value. Lanes, the group,
+// whose threads make each call together: number() and count(), is_first(), from_first(value) for
+// all, leading(yes): how many threads in a row, from number 0, say yes; sync().
 #ifndef WEFT_DEVICE_INBOX_HPP
 #define WEFT_DEVICE_INBOX_HPP
 
@@ -44,9 +47,9 @@ class InboxConsumer {
   WEFT_HOST_DEVICE explicit InboxConsumer(const RingView& ring, Apply apply = Apply())
       : ring_(ring), apply_(apply) {}
 
-  // Applies what is there, unless others already do; ends after the batch that makes it `count_max`. Returns the number
-  // of commands that this group has applied. Only the owner of the lock polls the inbox: see
-  // RingProducer::look_at_completed.
+  // Applies what is there, unless others already do; ends after the batch that makes it
+  // `count_max`. Returns the number of commands that this group has applied. Only the owner of the
+  // lock polls the inbox: see RingProducer::look_at_completed.
   template <typename Lanes>
   WEFT_HOST_DEVICE std::uint32_t drain(const Lanes& lanes, std::uint32_t count_max) {
     // SYNC inbox-lock: pairs with unlock below, by the previous owner.
@@ -88,7 +91,8 @@ class InboxConsumer {
     const std::uint32_t count = lanes.leading(is_there && (lanes.is_first() || !is_fenced));
     const bool is_mine = lanes.number() < count;
     if (lanes.is_first() && is_there && is_fenced) {
-      // SYNC device-signal (pairs with include/weft/device/wait.cuh): earlier words, before later data.
+      // SYNC device-signal (pairs with include/weft/device/wait.cuh): earlier words, before later
+      // data.
       Memory::fence_release();
     }
     lanes.sync();
@@ -96,8 +100,9 @@ class InboxConsumer {
     apply_.copy(lanes, arrived, inbox.payload(position), static_cast<std::uint32_t>(bytes));
     lanes.sync();
     if (count != 0) {
-      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the batch's data, and what was applied earlier. By each
-      // thread, as any of them may have stored data; a warp issues it once.
+      // SYNC device-signal (pairs with include/weft/device/wait.cuh): the batch's data, and what
+      // was applied earlier. By each thread, as any of them may have stored data; a warp issues it
+      // once.
       Memory::fence_release();
       lanes.sync();
     }

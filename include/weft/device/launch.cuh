@@ -34,7 +34,8 @@ cudaError_t launch_collective(void (*kernel)(Parameters...),
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// The largest grid, in blocks of `threads`, that launch_collective can start on the current GPU; 0 on a CUDA error.
+// The largest grid, in blocks of `threads`, that launch_collective can start on the current GPU; 0
+// on a CUDA error.
 template <typename... Parameters>
 int collective_grid_max(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
   int gpu = 0;

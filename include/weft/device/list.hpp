@@ -1,6 +1,6 @@
-// The list of segments in the payload of a PutList: entries from its begin on, and from its end downwards the data of
-// those that are short enough to be carried, which the proxy then need not fetch. Written by the GPU, read by the proxy;
-// both sides walk it alike.
+// The list of segments in the payload of a PutList: entries from its begin on, and from its end
+// downwards the data of those that are short enough to be carried, which the proxy then need not
+// fetch. Written by the GPU, read by the proxy; both sides walk it alike.
 #ifndef WEFT_DEVICE_LIST_HPP
 #define WEFT_DEVICE_LIST_HPP
 

@@ -1,13 +1,14 @@
-// The low-latency protocol for small data: parcels of 8 bytes of data and the call's number, stored into the
-// receiver's buffer and polled there until the number is this call's. One trip, no fence, no entry, and no
-// peer writes to dest. For teams whose members are all mapped.
+// The low-latency protocol for small data: parcels of 8 bytes of data and the call's number, stored
+// into the receiver's buffer and polled there until the number is this call's. One trip, no fence,
+// no entry, and no peer writes to dest. For teams whose members are all mapped.
 //
-// Two buffers are enough if every member sends to every other in every call that counts. A member that writes in
-// call e has left e - 1, so it has received a parcel of e - 1 from the receiver. The receiver had left e - 2
-// (after its scope's sync) when it sent that. Numbers have 64 bits, so a stale parcel is never mistaken for a
-// new one. All kinds of calls, of any length, share one count and the buffers, so one argument covers them.
-// A grid leaves as a whole: its blocks meet at the end of the call (grid.cuh `by_all`), or their kernel ends with it, and
-// the next call's begins later. The last block to be through makes the count.
+// Two buffers are enough if every member sends to every other in every call that counts. A member
+// that writes in call e has left e - 1, so it has received a parcel of e - 1 from the receiver. The
+// receiver had left e - 2 (after its scope's sync) when it sent that. Numbers have 64 bits, so a
+// stale parcel is never mistaken for a new one. All kinds of calls, of any length, share one count
+// and the buffers, so one argument covers them. A grid leaves as a whole: its blocks meet at the
+// end of the call (grid.cuh `by_all`), or their kernel ends with it, and the next call's begins
+// later. The last block to be through makes the count.
 #ifndef WEFT_DEVICE_LOW_LATENCY_CUH
 #define WEFT_DEVICE_LOW_LATENCY_CUH
 
@@ -18,8 +19,9 @@ namespace weft::device::detail {
 
 inline constexpr std::uint32_t kParcelBytes = 8;  // of data
 
-// The most bytes of all members together, this one's own included, for which parcels are faster than stores into dest. A
-// grid's are faster as long as the buffers hold them (docs/PERFORMANCE.md).
+// The most bytes of all members together, this one's own included, for which parcels are faster
+// than stores into dest. A grid's are faster as long as the buffers hold them
+// (docs/PERFORMANCE.md).
 template <typename Scope>
 inline constexpr std::size_t kLowLatencyBytesMax = std::size_t{64} << 10U;
 template <>
@@ -157,16 +159,16 @@ struct Blocks {
   std::size_t source_stride;
 };
 
-// State shared by the loops of one call. A member's buffer has a run of `per_member` parcels for each other member: first
-// for the one before it in the team, at last for the one after it.
+// State shared by the loops of one call. A member's buffer has a run of `per_member` parcels for
+// each other member: first for the one before it in the team, at last for the one after it.
 struct ParcelCall {
   Parcel* buffer;  // this PE's; the same address names the other members'
   std::uint64_t epoch;
   std::uint32_t per_member;  // parcels of one block
   OperationName operation;
 
-  // The run at the member `step` after this PE, 1 .. size - 1, for what this PE sends it; and, with the roles changed, the run
-  // here for the member `size - step` after this PE.
+  // The run at the member `step` after this PE, 1 .. size - 1, for what this PE sends it; and, with
+  // the roles changed, the run here for the member `size - step` after this PE.
   __device__ std::uint32_t run_of(const TeamState& team, std::uint32_t step) const {
     return (team.size - 1 - step) * per_member;
   }

@@ -1,12 +1,13 @@
-// The frame of collectives in which members access each other's memory: enter, work, leave. Between a
-// member's enter and its leave, all members may read its source and write its dest.
+// The frame of collectives in which members access each other's memory: enter, work, leave. Between
+// a member's enter and its leave, all members may read its source and write its dest.
 //
-// Successive calls: what a PE does to another PE's memory in call e happens after that PE's entry into e. A PE
-// enters only when it has left all earlier calls, of any kind and scope. It leaves when all PEs are done with
-// its memory and it is done with theirs. So no two calls overlap on any memory, and no `done` of call e + 1 is
-// added to a word before all of call e have arrived.
-// Grid scope: a block counts into every member's word, including its own PE's. So a block that leaves knows
-// that all blocks of all PEs are done, and that all blocks of its own PE have entered (as grid.cuh requires).
+// Successive calls: what a PE does to another PE's memory in call e happens after that PE's entry
+// into e. A PE enters only when it has left all earlier calls, of any kind and scope. It leaves
+// when all PEs are done with its memory and it is done with theirs. So no two calls overlap on any
+// memory, and no `done` of call e + 1 is added to a word before all of call e have arrived.
+// Grid scope: a block counts into every member's word, including its own PE's. So a block that
+// leaves knows that all blocks of all PEs are done, and that all blocks of its own PE have entered
+// (as grid.cuh requires).
 #ifndef WEFT_DEVICE_MEETING_CUH
 #define WEFT_DEVICE_MEETING_CUH
 
@@ -18,7 +19,8 @@
 
 namespace weft::device::detail {
 
-// The offset from here to member `index`; 0 for this PE itself, so that its own cache stays coherent.
+// The offset from here to member `index`; 0 for this PE itself, so that its own cache stays
+// coherent.
 inline __device__ std::int64_t delta_of_member(const TeamState& team, std::uint32_t index) {
   return index == team.me ? 0 : delta_of(pe_of(team, index));
 }
@@ -46,8 +48,9 @@ __device__ Meeting* meeting_of(TeamControl* control) {
   return &control->meetings[kIsGrid<Scope> ? kMeetGrids : kMeetBlocks];
 }
 
-// The accesses that follow the entry. Stores need no acquire: they are issued after the polls of the words have
-// returned, and the members' own accesses were complete before these words were written.
+// The accesses that follow the entry. Stores need no acquire: they are issued after the polls of
+// the words have returned, and the members' own accesses were complete before these words were
+// written.
 enum class Access : bool { Stores, LoadsToo };
 
 // Notifies all members that this scope has entered; returns this scope's number of the call.
@@ -68,7 +71,7 @@ __device__ std::uint64_t announce(const TeamState& team, Meeting* words, Operati
   if (tells) {
     for (std::uint32_t k = Local::rank(); k < team.size; k += Local::size()) {
       const std::uint32_t i = member_after(team, k);
-      store_relaxed(&moved(words, delta_of_member(team, i))->ready[team.me].value, epoch);
+      store_relaxed(&moved(words, delta_of_member(team, i))->ready[team.me].value, whole(epoch));
     }
   }
   return epoch;
@@ -81,7 +84,7 @@ __device__ MeetingCall enter(const TeamState& team, Meeting* words, OperationNam
   const std::uint64_t epoch = announce<Scope>(team, words, operation);
   if (Local::rank() < team.size) {
     for (std::uint32_t i = Local::rank(); i < team.size; i += Local::size()) {
-      await_at_least(&words->ready[i].value, epoch, operation, pe_of(team, i));
+      await_at_least(&words->ready[i].value, whole(epoch), operation, pe_of(team, i));
     }
     if constexpr (kAccess == Access::LoadsToo) {
       fence_acquire();  // SYNC meeting-ready: of all members
@@ -121,8 +124,8 @@ __device__ void leave(const TeamState& team, const MeetingCall& call) {
 
 // ---- Work distribution between enter and leave
 
-// This thread's crew for work on `parts` parts at once, and the first part of that crew. Warps take parts in
-// turn, so that the scope accesses all members from the start.
+// This thread's crew for work on `parts` parts at once, and the first part of that crew. Warps take
+// parts in turn, so that the scope accesses all members from the start.
 struct Share {
   std::uint32_t part;
   std::uint32_t part_step;

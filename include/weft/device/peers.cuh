@@ -1,8 +1,8 @@
 // PE numbers, and where a symmetric address is mapped at a peer.
 //
-// A symmetric address is an address in memory of weft_device_malloc, as this PE sees it; it names the same
-// object on every PE. Errors: an address that is not symmetric, or a PE that does not exist, aborts the kernel
-// (failure.cuh). -DWEFT_DEVICE_CHECKS=0 removes these checks.
+// A symmetric address is an address in memory of weft_device_malloc, as this PE sees it; it names
+// the same object on every PE. Errors: an address that is not symmetric, or a PE that does not
+// exist, aborts the kernel (failure.cuh). -DWEFT_DEVICE_CHECKS=0 removes these checks.
 #ifndef WEFT_DEVICE_PEERS_CUH
 #define WEFT_DEVICE_PEERS_CUH
 
@@ -31,7 +31,8 @@ inline __device__ int pe_count() {
 
 namespace detail {
 
-// The offset to add to a symmetric address to access it at `pe`; kNotMapped if loads cannot reach it.
+// The offset to add to a symmetric address to access it at `pe`; kNotMapped if loads cannot reach
+// it.
 inline __device__ std::int64_t delta_of(int pe) {
   const HotState& s = state();
   if (s.deltas != nullptr) {
@@ -71,8 +72,8 @@ __device__ T* moved(T* address, std::int64_t delta) {
 
 }  // namespace detail
 
-// The local address at which `address` of `pe` is mapped, for loads, stores and atomics; null if `pe` is reached
-// only by command.
+// The local address at which `address` of `pe` is mapped, for loads, stores and atomics; null if
+// `pe` is reached only by command.
 template <typename T>
 __device__ T* ptr(T* address, int pe) {
   if (static_cast<std::uint32_t>(pe) >= state().pe_count ||

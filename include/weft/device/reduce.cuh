@@ -1,8 +1,8 @@
 // reduce and reduce_scatter: elementwise over all members, with an operation of reduction.cuh.
 //
-// Algorithm by size. Small and medium: parcels (reduce_parcels.cuh). Larger: each member combines its share of
-// the elements, reading them on all members, and (reduce) stores the results to all, between entering and
-// leaving. Rounds through the scratch memory if a member is not mapped.
+// Algorithm by size. Small and medium: parcels (reduce_parcels.cuh). Larger: each member combines
+// its share of the elements, reading them on all members, and (reduce) stores the results to all,
+// between entering and leaving. Rounds through the scratch memory if a member is not mapped.
 #ifndef WEFT_DEVICE_REDUCE_CUH
 #define WEFT_DEVICE_REDUCE_CUH
 
@@ -33,7 +33,8 @@ __device__ void reduce_by_loads(const TeamState& team,
   leave<Scope>(team, meeting);
 }
 
-// Chunk by chunk: every member's part of this PE's block is put into its scratch memory and combined from there.
+// Chunk by chunk: every member's part of this PE's block is put into its scratch memory and
+// combined from there.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_by_signals(Team team, TeamControl* control, const ReduceCall<T>& call) {
   const TeamState& members = members_of(team);
@@ -99,8 +100,8 @@ __device__ void reduce(Team team, const ReduceCall<T>& call) {
 
 }  // namespace detail
 
-// Combines the `count` elements at `source` of all members into `dest` on all members. `dest` may equal
-// `source`; other overlap is not allowed. Both are symmetric.
+// Combines the `count` elements at `source` of all members into `dest` on all members. `dest` may
+// equal `source`; other overlap is not allowed. Both are symmetric.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce(Team team, T* dest, const T* source, std::size_t count) {
   detail::reduce<Scope, Op, T>(team, {dest, source, count, 0, OperationName::Reduce});

@@ -1,11 +1,12 @@
 // Reductions of small and medium data, by parcels (low_latency.cuh).
 //
-// Two members: each thread sends parcels and combines those that come for the same places. Few of more members: a group of lanes
-// has a lane for each member, which sends one parcel and waits for one; the lanes then combine them. More: each thread sends its
-// parcels to all members and combines what comes for the same place. So all members combine all data, in one trip. Medium (a
-// grid's reduce): each member combines a share and sends the results, in two trips, with less on the links. All write the same
-// buffers under the same count of calls, and those of one trip in the same places, so that members need not choose alike
-// between these.
+// Two members: each thread sends parcels and combines those that come for the same places. Few of
+// more members: a group of lanes has a lane for each member, which sends one parcel and waits for
+// one; the lanes then combine them. More: each thread sends its parcels to all members and combines
+// what comes for the same place. So all members combine all data, in one trip. Medium (a grid's
+// reduce): each member combines a share and sends the results, in two trips, with less on the
+// links. All write the same buffers under the same count of calls, and those of one trip in the
+// same places, so that members need not choose alike between these.
 #ifndef WEFT_DEVICE_REDUCE_PARCELS_CUH
 #define WEFT_DEVICE_REDUCE_PARCELS_CUH
 
@@ -21,8 +22,8 @@ __device__ Blocks blocks_of(const ReduceCall<T>& call) {
           call.count * sizeof(T), call.source_stride * sizeof(T)};
 }
 
-// Parcels `first`, `first` + `step`, ... of each member, combined, at most kPlaces below the call's number; `results` has this
-// PE's own. So many are waited for at once.
+// Parcels `first`, `first` + `step`, ... of each member, combined, at most kPlaces below the call's
+// number; `results` has this PE's own. So many are waited for at once.
 template <typename Op, typename T, std::uint32_t kMembers, std::uint32_t kPlaces>
 __device__ void gather_parcels(const TeamState& team,
                                const ParcelCall& call,
@@ -62,8 +63,8 @@ __device__ void gather_parcels(const TeamState& team,
   }
 }
 
-// Sends each parcel to all members, by the thread that will combine it: it is then read before dest, which may be the same
-// memory, is written.
+// Sends each parcel to all members, by the thread that will combine it: it is then read before
+// dest, which may be the same memory, is written.
 template <typename Scope>
 __device__ void send_to_all(const TeamState& team, const Blocks& blocks, const ParcelCall& call) {
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
@@ -116,7 +117,8 @@ inline WEFT_HOST_DEVICE std::uint32_t lane_bits_of(std::uint32_t members) {
   return members <= 2 ? 1 : members <= 4 ? 2 : 3;
 }
 
-// A parcel for each group of lanes. A group's lanes read a parcel before one of them writes it, so dest may equal the source.
+// A parcel for each group of lanes. A group's lanes read a parcel before one of them writes it, so
+// dest may equal the source.
 template <typename Scope, typename Op, typename T>
 __device__ void combine_by_lanes(const TeamState& team,
                                  const Blocks& blocks,
@@ -153,7 +155,8 @@ __device__ void combine_by_lanes(const TeamState& team,
   }
 }
 
-// Two members need no groups. In loops that are not unrolled: a small call waits for each line of code that it runs.
+// Two members need no groups. In loops that are not unrolled: a small call waits for each line of
+// code that it runs.
 template <typename Scope, typename Op, typename T>
 __device__ void combine_of_two(const TeamState& team,
                                const Blocks& blocks,
@@ -191,7 +194,8 @@ __device__ bool are_few(const TeamState& team, const ParcelCall& call) {
 }
 
 // How many parcels for all members together are few enough for one trip. More take two, or,
-// with two members, loads: reduce-scatter of 1 MiB for each took 14.3 us in a kernel by parcels, 11.5 by loads.
+// with two members, loads: reduce-scatter of 1 MiB for each took 14.3 us in a kernel by parcels,
+// 11.5 by loads.
 inline constexpr std::uint32_t kOneTripParcelsMax = 65536;
 
 // Whether a reduction takes one trip. The same on all members.
@@ -201,8 +205,8 @@ __device__ bool goes_by_parcels(const TeamState& team, std::size_t bytes) {
          (team.size > 2 || parcels_of(bytes) <= kOneTripParcelsMax);
 }
 
-// Combines block k of all members into dest on member k; stride 0: the same block for all. A thread writes
-// only elements of dest that it alone has read, so dest may equal the source.
+// Combines block k of all members into dest on member k; stride 0: the same block for all. A thread
+// writes only elements of dest that it alone has read, so dest may equal the source.
 template <typename Scope, typename Op, typename T>
 __device__ void reduce_parcels(const TeamState& team,
                                TeamControl* control,
@@ -224,8 +228,8 @@ __device__ void reduce_parcels(const TeamState& team,
   close_parcels<Scope>(control, call);
 }
 
-// The same where the caller knows that they are few for this grid and that all members are mapped: a kernel of its own has
-// little code, which each launch waits for.
+// The same where the caller knows that they are few for this grid and that all members are mapped:
+// a kernel of its own has little code, which each launch waits for.
 template <typename Op, typename T>
 __device__ void reduce_few(const TeamState& team,
                            TeamControl* control,
@@ -236,7 +240,8 @@ __device__ void reduce_few(const TeamState& team,
   close_parcels<WholeKernel>(control, call);
 }
 
-// ---- In two trips. In the first every member sends to every other, so that two buffers are enough (low_latency.cuh)
+// ---- In two trips. In the first every member sends to every other, so that two buffers are enough
+// (low_latency.cuh)
 
 // The share of each member, in parcels; the last ones may have fewer.
 inline __device__ std::uint32_t owned_share(const TeamState& team, std::uint32_t count) {
@@ -322,7 +327,8 @@ __device__ void receive_results(const TeamState& team,
   }
 }
 
-// The members own shares of the parcels: each sends the others' to them, combines its own, and sends the results.
+// The members own shares of the parcels: each sends the others' to them, combines its own, and
+// sends the results.
 template <typename Scope, typename Op, typename T>
 WEFT_DEVICE_OWN_REGISTERS void reduce_in_two_trips(const TeamState& team,
                                                    TeamControl* control,

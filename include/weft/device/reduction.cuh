@@ -1,6 +1,6 @@
-// The parts of reductions: operations on elements and on words of several elements, and sums of one element
-// over all members. The member that owns an element combines it, always from member 0 upwards. So the bits
-// are the same on every PE and in every run.
+// The parts of reductions: operations on elements and on words of several elements, and sums of one
+// element over all members. The member that owns an element combines it, always from member 0
+// upwards. So the bits are the same on every PE and in every run.
 #ifndef WEFT_DEVICE_REDUCTION_CUH
 #define WEFT_DEVICE_REDUCTION_CUH
 
@@ -116,8 +116,9 @@ __device__ Unit load_from(const Unit* from) {
 // The members that receive the results.
 enum class Receivers : bool { Me, All };
 
-// Where the memory of up to kMembers members is, from this PE's; looked up once for all units. To load: from member 0 on; to
-// store: from the one after this PE on, so that not all PEs store to the same one.
+// Where the memory of up to kMembers members is, from this PE's; looked up once for all units. To
+// load: from member 0 on; to store: from the one after this PE on, so that not all PEs store to the
+// same one.
 template <std::uint32_t kMembers>
 struct MemberDeltas {
   std::int64_t from[kMembers];
@@ -227,12 +228,13 @@ WEFT_DEVICE_OWN_REGISTERS void reduce_units_of_any(
   }
 }
 
-// Combines `count` elements at the same place of all members, by the whole scope: in units of 16 bytes where
-// both addresses allow it, the rest one by one. The thread that stores an element has read it on all members,
-// so `to` may equal `from`.
+// Combines `count` elements at the same place of all members, by the whole scope: in units of 16
+// bytes where both addresses allow it, the rest one by one. The thread that stores an element has
+// read it on all members, so `to` may equal `from`.
 template <typename Scope, typename Op, typename T, Receivers kTo>
 __device__ void reduce_range(const TeamState& team, T* to, const T* from, std::size_t count) {
-  // A grid has loads enough in flight with one place for each thread; more of them collide with its stores.
+  // A grid has loads enough in flight with one place for each thread; more of them collide with its
+  // stores.
   constexpr std::uint32_t kPlaces = std::is_base_of<Grid, Scope>::value ? 1 : 2;
   const Crew crew{Scope::rank(), Scope::size()};
   const auto address = reinterpret_cast<std::uint64_t>(to);

@@ -1,9 +1,11 @@
-// The path to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU thread,
-// drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by programs, and by
-// cold_call.cuh with values for arguments: a kernel whose PEs are all mapped spends neither registers nor stack on it.
+// The path to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU
+// thread, drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by
+// programs, and by cold_call.cuh with values for arguments: a kernel whose PEs are all mapped
+// spends neither registers nor stack on it.
 //
-// The threads of a block share a ring, chosen by the block's number. A fence orders one ring; what other blocks have
-// posted before it, as far as the calling thread has synchronized with them, it has the proxy take first.
+// The threads of a block share a ring, chosen by the block's number. A fence orders one ring; what
+// other blocks have posted before it, as far as the calling thread has synchronized with them, it
+// has the proxy take first.
 #ifndef WEFT_DEVICE_REMOTE_CUH
 #define WEFT_DEVICE_REMOTE_CUH
 
@@ -33,7 +35,8 @@ struct AtomicUpdate {
 
 using Producer = RingProducer<GpuMemory>;
 
-// Rings are passed by index: their views are read from constant memory, which a reference would hide.
+// Rings are passed by index: their views are read from constant memory, which a reference would
+// hide.
 inline __device__ std::uint32_t own_ring() {
   return Grid::block() & (state().ring_count - 1);
 }
@@ -115,10 +118,12 @@ struct Carriers {
     }
   }
 
-  // What any of them has stored is visible before what the leader stores next. Each fences its own; a warp issues it once.
+  // What any of them has stored is visible before what the leader stores next. Each fences its own;
+  // a warp issues it once.
   static __device__ void release() {
     sync();
-    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): payloads, for the consumer of the commands
+    // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): payloads, for the consumer of the
+    // commands
     fence_release();
     sync();
   }
@@ -133,8 +138,8 @@ inline WEFT_DEVICE_APART void publish_with_payload(std::uint32_t ring,
   Producer(state().ring(ring)).publish(position, published);
 }
 
-// A put or put_signal of at most kPayloadBytes: the data is copied into the slot's payload, so the source may
-// be reused at once.
+// A put or put_signal of at most kPayloadBytes: the data is copied into the slot's payload, so the
+// source may be reused at once.
 template <typename Scope>
 __device__ void post_with_payload(const Command& command, const void* source) {
   using Crew = Carriers<Scope>;
@@ -164,15 +169,18 @@ __device__ void post_by_address(Command command,
   }
   command.source = reinterpret_cast<std::uint64_t>(source);
   command.flags |= wait == Wait::Yes ? kReplyWanted : 0;
-  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the source, for the consumer of the command
+  // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the source, for the consumer of the
+  // command
   fence_release();
   post(command, operation);
 }
 
-// The payloads of one fence: enough that its time counts little, few enough to leave room for others in the ring.
+// The payloads of one fence: enough that its time counts little, few enough to leave room for
+// others in the ring.
 inline constexpr std::uint32_t kPiecesTogether = 8;
 
-// A piece of a put, `offset` bytes from its start. A word comes with the last piece, after the others.
+// A piece of a put, `offset` bytes from its start. A word comes with the last piece, after the
+// others.
 inline __device__ __noinline__ void publish_piece(std::uint32_t ring,
                                                   std::uint64_t position,
                                                   const Command& whole,
@@ -206,8 +214,8 @@ __device__ __noinline__ void fill_payloads(std::uint32_t ring,
   }
 }
 
-// By payloads: where a warp fills them, a few at once are faster than a copy engine, and they also carry shared and local
-// memory, which the proxy cannot reach.
+// By payloads: where a warp fills them, a few at once are faster than a copy engine, and they also
+// carry shared and local memory, which the proxy cannot reach.
 template <typename Scope>
 __device__ __noinline__ void post_in_pieces(const Command& whole, const void* source) {
   using Crew = Carriers<Scope>;
@@ -282,17 +290,18 @@ __device__ __noinline__ void put_signal(
   }
 }
 
-// With Order::AfterPuts it becomes visible after what this block's threads have posted to the PE before.
-enum class Order : bool { None, AfterPuts };
+// With SignalOrder::AfterPuts it becomes visible after what this block's threads have posted to the
+// PE before.
+enum class SignalOrder : bool { None, AfterPuts };
 
-inline __device__ __noinline__ void signal(SignalUpdate update, int pe, Order order) {
+inline __device__ __noinline__ void signal(SignalUpdate update, int pe, SignalOrder order) {
   Command command;
   command.kind = CommandKind::Signal;
   command.pe = static_cast<std::uint32_t>(pe);
   command.word = offset(update.word);
   command.operand = update.value;
   command.op = update.op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
-  command.flags = order == Order::AfterPuts ? kFenceBefore : 0;
+  command.flags = order == SignalOrder::AfterPuts ? kFenceBefore : 0;
   post(command, OperationName::Signal);
 }
 
@@ -317,26 +326,40 @@ inline __device__ __noinline__ void put_value(void* dest,
                                               std::uint64_t bits,
                                               std::uint32_t bytes,
                                               int pe) {
-  if (bytes < 4) {
+  const bool is_word =
+      bytes == 4 || bytes == 8;  // a structure may have other sizes, or lie across words
+  if (!is_word || reinterpret_cast<std::uint64_t>(dest) % bytes != 0) {
     put<Thread>(dest, &bits, bytes, pe, Wait::No);
   } else {
     atomic(dest, {AtomicOp::Set, bytes, bits, 0}, pe, false);
   }
 }
 
-// Values of less than 4 bytes are extracted from the word that contains them.
+// Values that are no words are extracted from the word that contains them, or from two.
 inline __device__ __noinline__ std::uint64_t get_value(const void* source,
                                                        std::uint32_t bytes,
                                                        int pe) {
   const auto address = reinterpret_cast<std::uint64_t>(source);
   const std::uint32_t word_bytes = bytes == 8 ? 8 : 4;
   const std::uint64_t inside = address & (word_bytes - 1);
+  if (inside + bytes > word_bytes) {
+    const std::uint64_t skipped = address & 7;
+    std::uint64_t bits = 0;
+#pragma unroll 1
+    for (std::uint64_t at = address - skipped; at < address + bytes; at += 8) {
+      const std::uint64_t word =
+          atomic(reinterpret_cast<void*>(at), {AtomicOp::Fetch, 8, 0, 0}, pe, true);
+      bits |= at < address ? word >> (8 * skipped) : word << (8 * (at - address));
+    }
+    return bits;
+  }
   return atomic(reinterpret_cast<void*>(address - inside), {AtomicOp::Fetch, word_bytes, 0, 0}, pe,
                 true) >>
          (8 * inside);
 }
 
-// Into memory that the proxy cannot reach, shared or a thread's own: a round trip for each word, complete when this returns.
+// Into memory that the proxy cannot reach, shared or a thread's own: a round trip for each word,
+// complete when this returns.
 inline __device__ __noinline__ void get_by_values(std::byte* dest,
                                                   const std::byte* source,
                                                   std::size_t bytes,
@@ -388,8 +411,9 @@ inline __device__ void wait_complete(std::uint32_t ring) {
   }
 }
 
-// How many commands each of some rings has, and how many of them are known to be complete. All loads are in flight
-// together, as each takes as long as all of them. Beyond the last ring: the last one again.
+// How many commands each of some rings has, and how many of them are known to be complete. All
+// loads are in flight together, as each takes as long as all of them. Beyond the last ring: the
+// last one again.
 template <std::uint32_t kCount>
 __device__ void load_heads(std::uint32_t first,
                            std::uint64_t (&head)[kCount],    // NOLINT(modernize-avoid-c-arrays)
@@ -424,13 +448,14 @@ inline __device__ __noinline__ void quiet() {
   for (std::uint32_t left = incomplete_rings(); left != 0; left &= left - 1) {
     wait_complete(static_cast<std::uint32_t>(__ffs(static_cast<int>(left)) - 1));
   }
-  // SYNC ring-near (pairs with include/weft/device/ring_memory.cuh): also if another thread saw it; gets have arrived.
+  // SYNC ring-near (pairs with include/weft/device/ring_memory.cuh): also if another thread saw it;
+  // gets have arrived.
   fence_acquire();
 }
 
-// Has the proxy take what other blocks have posted before it takes the own ring's next command. Posts nothing if all of
-// it is known to be complete. The heads are read before a position in the own ring is claimed: so fences that await each
-// other's rings never do so in a circle.
+// Has the proxy take what other blocks have posted before it takes the own ring's next command.
+// Posts nothing if all of it is known to be complete. The heads are read before a position in the
+// own ring is claimed: so fences that await each other's rings never do so in a circle.
 inline __device__ void await_other_rings() {
   const std::uint32_t own = own_ring();
   const std::uint32_t count = state().ring_count;
@@ -458,8 +483,8 @@ inline __device__ void await_other_rings() {
   }
 }
 
-// Commands that this PE's threads posted earlier become visible, at each peer, before those that this block posts
-// later.
+// Commands that this PE's threads posted earlier become visible, at each peer, before those that
+// this block posts later.
 inline __device__ __noinline__ void fence() {
   await_other_rings();
   Command command;

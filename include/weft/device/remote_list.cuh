@@ -1,5 +1,6 @@
-// Lists of segments on the path to PEs whose memory is not mapped here: a command for as many as its payload has room for
-// (list.hpp). The commands of a list follow each other in one ring, so the last one's signal and reply stand for all.
+// Lists of segments on the path to PEs whose memory is not mapped here: a command for as many as
+// its payload has room for (list.hpp). The commands of a list follow each other in one ring, so the
+// last one's signal and reply stand for all.
 #ifndef WEFT_DEVICE_REMOTE_LIST_CUH
 #define WEFT_DEVICE_REMOTE_LIST_CUH
 
@@ -41,8 +42,8 @@ struct List {
   std::size_t count;
 };
 
-// Fills a payload with the list's next segments, from number `first` on; returns how many. All threads of the crew walk
-// the list, and share what is to be written.
+// Fills a payload with the list's next segments, from number `first` on; returns how many. All
+// threads of the crew walk the list, and share what is to be written.
 inline __device__ std::uint32_t fill_list(std::byte* payload,
                                           const List& list,
                                           std::size_t first,

@@ -1,28 +1,31 @@
-// The ring of commands between a GPU and its proxy: many producers, one consumer at a time, bounded.
-// The same code runs on the GPU, in the proxy, and host to host in tests; a policy defines how memory is
-// accessed. Two uses:
+// The ring of commands between a GPU and its proxy: many producers, one consumer at a time,
+// bounded. The same code runs on the GPU, in the proxy, and host to host in tests; a policy defines
+// how memory is accessed. Two uses:
 //
 //   command ring: GPU threads produce (RingProducer), the proxy's thread consumes (RingConsumer)
 //   inbox:        the proxy's thread produces, GPU threads consume under a try-lock (inbox.hpp)
 //
-// A position only grows; its slot is position % capacity. Three numbers describe the progress: `head` (claimed),
-// `consumed` (everything below has been taken: its slot and payload may be overwritten) and `completed`
-// (everything below is visible at its target).
+// A position only grows, in 64 bits: at 10^9 commands a second for 580 years. Its slot is position
+// % capacity. Three numbers describe the progress: `head` (claimed), `consumed` (everything below
+// has been taken: its slot and payload may be overwritten) and `completed` (everything below is
+// visible at its target).
 //
-// A Memory policy has these static functions. "Far" words are shared by GPU and CPU, "near" words by the
-// producers (or by the consumers) of one side only.
-//   load_far(const uint64_t*)           acquire        load_near(const uint64_t*)          acquire, once its
-//   store_far(uint64_t*, value)         release        store_near(uint64_t*, value)        release   user fences
-//   add_near(uint64_t*, n)              old value, no order
-//   try_lock(uint64_t*) -> bool         acquire        unlock(uint64_t*)                   release
-//   load_far_pair(const uint64_t*, first&, second&)    acquire; if the writer of the second word wrote the first
-//                                                      before it, that value is read
+// A Memory policy has these static functions. "Far" words are shared by GPU and CPU, "near" words
+// by the producers (or by the consumers) of one side only.
+//   load_far(const uint64_t*)        acquire     load_near(const uint64_t*)     acquire [1]
+//   store_far(uint64_t*, value)      release     store_near(uint64_t*, value)   release [1]
+//   add_near(uint64_t*, n)           old value, no order
+//   try_lock(uint64_t*) -> bool      acquire     unlock(uint64_t*)              release
+//   load_far_pair(const uint64_t*, first&, second&)    acquire; if the second word's writer
+//                                                      wrote the first before it, that is read
 //   store_far_after_load(uint64_t*, value)             after a load whose value led to this store
-//   store_slot(uint64_t* to, const uint64_t* words)    eight words in any order, each after all earlier
-//                                                      accesses of the thread (release)
-//   load_slot(const uint64_t* from, uint64_t* words)   eight words in any order, each before all later
-//                                                      accesses of the thread (acquire)
+//   store_slot(uint64_t* to, const uint64_t* words)    eight words in any order, each after all
+//                                                      earlier accesses of the thread (release)
+//   load_slot(const uint64_t* from, uint64_t* words)   eight words in any order, each before
+//                                                      all later accesses of the thread
+//                                                      (acquire)
 //   pause()
+// [1] Once its user fences.
 #ifndef WEFT_DEVICE_RING_HPP
 #define WEFT_DEVICE_RING_HPP
 
@@ -44,14 +47,15 @@ struct alignas(16) Reply {
 static_assert(offsetof(Reply, position_plus_one) == sizeof(std::uint64_t), "see load_far_pair");
 #endif
 
-// Where a ring lies: three words, from which everything else is computed, so that a GPU thread needs no table of
-// addresses. All of it starts zeroed. `far` is shared by GPU and CPU:
+// Where a ring lies: three words, from which everything else is computed, so that a GPU thread
+// needs no table of addresses. All of it starts zeroed. `far` is shared by GPU and CPU:
 //
-//   slots [capacity]   payload [capacity][kPayloadBytes]   replies [capacity]   consumed   completed
+//   slots [capacity]  payload [capacity][kPayloadBytes]  replies [capacity]  consumed  completed
 //
-// and `near` belongs to the side that produces, or for an inbox to the side that consumes. Words that different sides
-// write, and those that many threads poll, lie in lines of their own. An inbox needs no head, no *_seen and no
-// completed: its single producer keeps its own counts, and a consumed command is an applied one.
+// and `near` belongs to the side that produces, or for an inbox to the side that consumes. Words
+// that different sides write, and those that many threads poll, lie in lines of their own. An inbox
+// needs no head, no *_seen and no completed: its single producer keeps its own counts, and a
+// consumed command is an applied one.
 struct RingView {
   std::byte* far = nullptr;
   std::byte* near = nullptr;
@@ -136,22 +140,24 @@ class RingProducer {
 
   // True if the slot of `position` may be written.
   WEFT_HOST_DEVICE bool has_room(std::uint64_t position) {
-    // SYNC ring-seen: pairs with the store below, by a thread that saw ring-progress for us. The load comes first, so
-    // that it and the claim may be in flight together.
+    // SYNC ring-seen: pairs with the store below, by a thread that saw ring-progress for us. The
+    // load comes first, so that it and the claim may be in flight together.
     const std::uint64_t seen = Memory::load_near(ring_.consumed_seen());
     if (position - seen < ring_.capacity) {
       return true;
     }
-    // Each thread polls for itself, unlike in look_at_completed: with a lock only a fifth of the commands get through.
+    // Each thread polls for itself, unlike in look_at_completed: with a lock only a fifth of the
+    // commands get through.
     // SYNC ring-progress: pairs with RingConsumer::release_below: the slot has been read.
     const std::uint64_t consumed = Memory::load_far(ring_.consumed());
-    // SYNC ring-seen: what this thread saw. A stale value from another thread may replace it: that costs one more poll.
+    // SYNC ring-seen: what this thread saw. A stale value from another thread may replace it: that
+    // costs one more poll.
     Memory::store_near(ring_.consumed_seen(), consumed);
     return position - consumed < ring_.capacity;
   }
 
-  // `idle` is called in the wait loop. A GPU drains its inbox there to avoid deadlock: the peer that has to take
-  // our commands may be waiting for this GPU to take its own.
+  // `idle` is called in the wait loop. A GPU drains its inbox there to avoid deadlock: the peer
+  // that has to take our commands may be waiting for this GPU to take its own.
   template <typename Idle>
   WEFT_HOST_DEVICE void wait_for_room(std::uint64_t position, Idle&& idle) {
     while (!has_room(position)) {
@@ -164,7 +170,8 @@ class RingProducer {
     return ring_.payload(position);
   }
 
-  // The calling thread's earlier stores, including those to the payload, are visible to the consumer.
+  // The calling thread's earlier stores, including those to the payload, are visible to the
+  // consumer.
   WEFT_HOST_DEVICE void publish(std::uint64_t position, const Command& command) {
     std::uint64_t words[kSlotWords];  // NOLINT(modernize-avoid-c-arrays)
     encode(command, parity_of(position, ring_.capacity), words);
@@ -178,14 +185,15 @@ class RingProducer {
     return seen > position || look_at_completed(seen) > position;
   }
 
-  // The position after the last claimed command, if commands before it may be incomplete; 0 if all are known to
-  // be complete. Does not access far memory.
+  // The position after the last claimed command, if commands before it may be incomplete; 0 if all
+  // are known to be complete. Does not access far memory.
   WEFT_HOST_DEVICE std::uint64_t incomplete_below() const {
     const std::uint64_t head = Memory::load_near(ring_.head());
     return Memory::load_near(ring_.completed_seen()) < head ? head : 0;
   }
 
-  // Waits for the reply to a command that was published with kReplyWanted. Call it once, from one thread.
+  // Waits for the reply to a command that was published with kReplyWanted. Call it once, from one
+  // thread.
   template <typename Idle>
   WEFT_HOST_DEVICE std::uint64_t wait_reply(std::uint64_t position, Idle&& idle) {
     Reply& reply = *ring_.reply(position);
@@ -206,9 +214,10 @@ class RingProducer {
   }
 
  private:
-  // Reads `completed` and updates `completed_seen`; returns `seen` if another thread is already polling. Only one
-  // thread polls at a time, because loads of one word of host memory are serialized, and all other traffic between
-  // GPU and host queues behind them: with 32 blocks polling, a copy takes 150 us instead of 4 (docs/decisions/0012).
+  // Reads `completed` and updates `completed_seen`; returns `seen` if another thread is already
+  // polling. Only one thread polls at a time, because loads of one word of host memory are
+  // serialized, and all other traffic between GPU and host queues behind them: with 32 blocks
+  // polling, a copy takes 150 us instead of 4 (docs/decisions/0012).
   WEFT_HOST_DEVICE std::uint64_t look_at_completed(std::uint64_t seen) const {
     // SYNC ring-looking: pairs with unlock below, so that completed_seen only grows.
     if (!Memory::try_lock(ring_.looking())) {

@@ -1,8 +1,9 @@
-// The GPU's access to a ring's memory (ring.hpp specifies each function). Far words are in pinned host memory,
-// where a load takes 0.9 us; near words are in this GPU's own memory.
+// The GPU's access to a ring's memory (ring.hpp specifies each function). Far words are in pinned
+// host memory, where a load takes 0.9 us; near words are in this GPU's own memory.
 //
-// store_slot itself orders nothing. A thread whose command refers to data that the CPU or a copy engine will
-// read calls fence_release before it. Most commands do not, and save the microsecond that the fence takes.
+// store_slot itself orders nothing. A thread whose command refers to data that the CPU or a copy
+// engine will read calls fence_release before it. Most commands do not, and save the microsecond
+// that the fence takes.
 #ifndef WEFT_DEVICE_RING_MEMORY_CUH
 #define WEFT_DEVICE_RING_MEMORY_CUH
 
@@ -33,13 +34,14 @@ struct GpuMemory {
     fence_acquire();
   }
 
-  // Relaxed: this store depends on the value of the load, so it is issued after the load has returned.
+  // Relaxed: this store depends on the value of the load, so it is issued after the load has
+  // returned.
   static __device__ void store_far_after_load(std::uint64_t* word, std::uint64_t value) {
     store_relaxed(word, value);
   }
 
-  // Relaxed: the value only decides whether a thread may claim or must poll. A thread that then reads data
-  // calls fence_acquire after it (quiet).
+  // Relaxed: the value only decides whether a thread may claim or must poll. A thread that then
+  // reads data calls fence_acquire after it (quiet).
   static __device__ std::uint64_t load_near(const std::uint64_t* word) {
     return load_relaxed(word);
   }
@@ -53,7 +55,8 @@ struct GpuMemory {
     return atomicAdd(reinterpret_cast<unsigned long long*>(word), count);
   }
 
-  // One thread per converged group of a warp tries; otherwise thousands of threads would contend for one word.
+  // One thread per converged group of a warp tries; otherwise thousands of threads would contend
+  // for one word.
   static __device__ bool try_lock(std::uint64_t* lock) {
     const bool is_first =
         static_cast<int>(Warp::rank()) == __ffs(static_cast<int>(__activemask())) - 1;

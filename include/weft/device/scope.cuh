@@ -1,5 +1,5 @@
-// The threads that make a call together: one thread, a warp (all 32 lanes), or a block (all its threads). All
-// threads of the scope make the call with the same arguments and share the work.
+// The threads that make a call together: one thread, a warp (all 32 lanes), or a block (all its
+// threads). All threads of the scope make the call with the same arguments and share the work.
 //
 //   weft::device::put<weft::device::Block>(dest, source, count, pe);
 #ifndef WEFT_DEVICE_SCOPE_CUH
@@ -61,8 +61,8 @@ struct Grid {
 
 namespace detail {
 
-// All blocks of a kernel whose one call this is: what they need of each other before and after it, the kernel's begin and
-// end give them. For the library's kernels on streams.
+// All blocks of a kernel whose one call this is: what they need of each other before and after it,
+// the kernel's begin and end give them. For the library's kernels on streams.
 struct WholeKernel : Grid {};
 
 }  // namespace detail

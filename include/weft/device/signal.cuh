@@ -1,5 +1,6 @@
-// put_signal: data, then a word of the target, in one trip. A PE that observes the word's new value observes the
-// data. Signals of two calls to the same peer may be reordered unless a fence separates them.
+// put_signal: data, then a word of the target, in one trip. A PE that observes the word's new value
+// observes the data. Signals of two calls to the same peer may be reordered unless a fence
+// separates them.
 #ifndef WEFT_DEVICE_SIGNAL_CUH
 #define WEFT_DEVICE_SIGNAL_CUH
 
@@ -25,7 +26,7 @@ inline __device__ void signal(const Signal& signal, int pe) {
     detail::apply_signal(detail::moved(signal.word, delta), signal.value, signal.op);
   } else {
     detail::cold_call<&remote::signal>(remote::SignalUpdate{signal.word, signal.value, signal.op},
-                                       pe, remote::Order::None);
+                                       pe, remote::SignalOrder::None);
   }
 }
 
@@ -80,10 +81,11 @@ struct Notice {
   int pe = 0;
 };
 
-// Many puts, one release, one flag for each peer: gives `count` notices, notice_of(0), notice_of(1), ..., to PEs that
-// may differ. A PE that observes its signal also observes all that threads of the scope have put to it before the call,
-// with put_nbi or p, however many puts those were. `source` of these puts must not change before quiet. Every thread of
-// the scope gives notices, so notice_of is called once for each number, by any of them.
+// Many puts, one release, one flag for each peer: gives `count` notices, notice_of(0),
+// notice_of(1), ..., to PEs that may differ. A PE that observes its signal also observes all that
+// threads of the scope have put to it before the call, with put_nbi or p, however many puts those
+// were. `source` of these puts must not change before quiet. Every thread of the scope gives
+// notices, so notice_of is called once for each number, by any of them.
 template <typename Scope = Block, typename NoticeOf>
 __device__ void signal_each(std::uint32_t count, NoticeOf&& notice_of) {
   Scope::sync();
@@ -102,7 +104,7 @@ __device__ void signal_each(std::uint32_t count, NoticeOf&& notice_of) {
     } else {
       detail::cold_call<&remote::signal>(
           remote::SignalUpdate{notice.signal.word, notice.signal.value, notice.signal.op},
-          notice.pe, remote::Order::AfterPuts);
+          notice.pe, remote::SignalOrder::AfterPuts);
     }
   }
 }
@@ -114,7 +116,8 @@ inline __device__ std::uint64_t signal_fetch(const std::uint64_t* word) {
   return load_acquire(word);
 }
 
-// Waits until `*word` compares true with `value`; returns the value seen (in the leader; in other threads `value`).
+// Waits until `*word` compares true with `value`; returns the value seen (in the leader; in other
+// threads `value`).
 template <typename Scope = Thread>
 __device__ std::uint64_t signal_wait_until(const std::uint64_t* word,
                                            Comparison comparison,

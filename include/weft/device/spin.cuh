@@ -1,6 +1,7 @@
-// How a GPU thread waits: it polls, applies operations from other nodes (inbox.cuh), and now and then checks whether it
-// should go on. If a peer is lost or WEFT_TIMEOUT_S has passed, the kernel aborts with a record. After WEFT_WAIT_REPORT
-// one of the waiting threads tells the host where it waits, for what, and what it has seen.
+// How a GPU thread waits: it polls, applies operations from other nodes (inbox.cuh), and now and
+// then checks whether it should go on. If a peer is lost or WEFT_TIMEOUT_S has passed, the kernel
+// aborts with a record. After WEFT_WAIT_REPORT one of the waiting threads tells the host where it
+// waits, for what, and what it has seen.
 #ifndef WEFT_DEVICE_SPIN_CUH
 #define WEFT_DEVICE_SPIN_CUH
 
@@ -57,7 +58,8 @@ inline __device__ void report_wait(std::uint32_t what,
   store_relaxed(&record.number, ++whole_state().wait_reports->number);
 }
 
-// Returns the time since which the thread has been waiting, which `since_ms` is from the second check on.
+// Returns the time since which the thread has been waiting, which `since_ms` is from the second
+// check on.
 inline __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
                                                         std::uint32_t what,
                                                         std::int32_t pe,
@@ -89,7 +91,8 @@ inline __device__ __noinline__ std::uint32_t check_wait(std::uint32_t since_ms,
 // What a waiting thread counts.
 class Patience {
  public:
-  // Call after each poll. `weight`, a power of two: how many polls of this GPU's memory take as long.
+  // Call after each poll. `weight`, a power of two: how many polls of this GPU's memory take as
+  // long.
   __device__ void poll(const Failure& waiting, std::uint32_t weight = 1) {
     looks_ += weight;
     if ((looks_ & (kLooksPerCheck - 1)) == 0) {

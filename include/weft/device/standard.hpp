@@ -1,4 +1,5 @@
-// The standard headers that device code uses. NVRTC has none of them: there CUDA's (libcu++) stand in for them.
+// The standard headers that device code uses. NVRTC has none of them: there CUDA's (libcu++) stand
+// in for them.
 //
 // Constant; no state.
 #ifndef WEFT_DEVICE_STANDARD_HPP

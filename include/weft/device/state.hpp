@@ -1,8 +1,9 @@
-// What a kernel needs to know about the job: where the heaps of this node's GPUs are mapped, the teams, and
-// the rings to the CPU. The library fills one DeviceState in weft_device_init and copies it into the constant
-// memory of every .cu file that includes <weft/device.cuh>.
+// What a kernel needs to know about the job: where the heaps of this node's GPUs are mapped, the
+// teams, and the rings to the CPU. The library fills one DeviceState in weft_device_init and copies
+// it into the constant memory of every .cu file that includes <weft/device.cuh>.
 //
-// Threads: constant between weft_device_init and weft_finalize, except the memory that the pointers refer to.
+// Threads: constant between weft_device_init and weft_finalize, except the memory that the pointers
+// refer to.
 #ifndef WEFT_DEVICE_STATE_HPP
 #define WEFT_DEVICE_STATE_HPP
 
@@ -11,8 +12,8 @@
 
 namespace weft::device {
 
-// A team's members, as one of its PEs sees them. PE i of the team is PE first + i * stride of the job, or
-// pes[i] if pes is not null. Team 0 has all PEs, team 1 those of the node.
+// A team's members, as one of its PEs sees them. PE i of the team is PE first + i * stride of the
+// job, or pes[i] if pes is not null. Team 0 has all PEs, team 1 those of the node.
 struct TeamState {
   std::uint32_t size = 0;
   std::uint32_t me = 0;
@@ -40,6 +41,7 @@ enum class FailureKind : std::uint32_t {
   SegmentNotSymmetric,  // of a list
   SegmentNotGlobal,  // the source of a long one over rails, in memory that the proxy cannot reach
   CommandRefused,    // by the proxy: it names no PE, or memory that is not the heap's
+  RankMissing,       // from a call of weft::moe in a graph
 };
 
 // What a kernel was doing; the host maps it to a name.
@@ -80,7 +82,8 @@ struct FailureRecord {
   std::uint32_t waited_ms = 0;
 };
 
-// Tells the host that a thread has been waiting for long. In pinned memory; a later report overwrites it.
+// Tells the host that a thread has been waiting for long. In pinned memory; a later report
+// overwrites it.
 struct WaitRecord {
   std::uint32_t number = 0;  // of reports; written last
   FailureRecord wait;        // without a kind
@@ -102,8 +105,8 @@ inline constexpr std::uint32_t kRingCountMax = 16;
 
 struct DeviceState;
 
-// What every call needs. Files that are compiled with -rdc share the GPU's constant memory, 64 KiB, with all others of
-// their program, so each has no more than this there: 700 files fit.
+// What every call needs. Files that are compiled with -rdc share the GPU's constant memory, 64 KiB,
+// with all others of their program, so each has no more than this there: 700 files fit.
 struct HotState {
   std::byte* heap = nullptr;  // this PE's, as mapped here; control bytes first. Null before init
   std::uint64_t heap_bytes = 0;
@@ -140,14 +143,16 @@ struct DeviceState : HotState {
   WaitReports* wait_reports = nullptr;
   std::uint32_t wait_report_ms = 0;   // 0: never
   std::uint32_t wait_timeout_ms = 0;  // 0: never
-  // Puts to other nodes up to this size travel in payloads of commands; longer ones are fetched by address. Read it in
-  // `whole`: the library learns it after the state has gone into constant memory.
+  // Puts to other nodes up to this size travel in payloads of commands; longer ones are fetched by
+  // address. Read it in `whole`: the library learns it after the state has gone into constant
+  // memory.
   std::uint32_t carried_bytes_max = kPayloadBytes;
 };
 
-// Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl, RingView, the records, the
-// commands. libweft refuses files of device code that were compiled with another.
-inline constexpr std::uint64_t kLayoutVersion = 10;
+// Raise it when DeviceState or anything that it points to changes: TeamState, TeamControl,
+// RingView, the records, the commands. libweft refuses files of device code that were compiled with
+// another.
+inline constexpr std::uint64_t kLayoutVersion = 11;
 inline constexpr std::uint64_t kLayout = kLayoutVersion << 32U | sizeof(DeviceState);
 
 inline constexpr std::int64_t kNotMapped = INT64_MIN;

@@ -1,9 +1,10 @@
-// sync and barrier of a team, by a thread, a warp, a block or a grid of each member. A PE has at most one of them
-// in progress per team, and all members make the same calls in the same order.
+// sync and barrier of a team, by a thread, a warp, a block or a grid of each member. A PE has at
+// most one of them in progress per team, and all members make the same calls in the same order.
 //
-// Order: if peers are mapped, what the calling scope did before sync is visible to every member that returns from
-// it. barrier is quiet followed by sync, and so guarantees it for all PEs. With Order::None sync only tells that all are
-// there, and orders nothing; it saves the fence, most of its time.
+// Order: if peers are mapped, what the calling scope did before sync is visible to every member
+// that returns from it. barrier is quiet followed by sync, and so guarantees it for all PEs. With
+// Order::None sync only tells that all are there, and orders nothing; it saves the fence, most of
+// its time.
 #ifndef WEFT_DEVICE_SYNC_CUH
 #define WEFT_DEVICE_SYNC_CUH
 
@@ -40,15 +41,15 @@ __device__ void meet_flat(const TeamState& team, TeamControl* control, std::uint
       continue;
     }
     const std::uint64_t* flag = &control->entered[i].value;
-    spin_until({FailureKind::None, OperationName::Sync, pe_of(team, i), flag, epoch},
-               [&] { return load_relaxed(flag) >= epoch; });
+    await_at_least(flag, epoch, OperationName::Sync, pe_of(team, i));
   }
   if constexpr (kOrder == Order::AcquireRelease) {
     fence_acquire();  // SYNC device-sync: pairs with the release above
   }
 }
 
-// Dissemination barrier: log2(size) rounds, in each a signal to the member 2^round further on. By one thread.
+// Dissemination barrier: log2(size) rounds, in each a signal to the member 2^round further on. By
+// one thread.
 inline __device__ void meet_by_rounds(const TeamState& team,
                                       TeamControl* control,
                                       std::uint64_t epoch) {
@@ -59,8 +60,7 @@ inline __device__ void meet_by_rounds(const TeamState& team,
     std::uint64_t* flag = &control->rounds[round].value;
     fence();
     signal({flag, 1, SignalOp::Add}, to);
-    spin_until({FailureKind::None, OperationName::Sync, from, flag, epoch},
-               [&] { return load_relaxed(flag) >= epoch; });
+    await_at_least(flag, epoch, OperationName::Sync, from);
     fence_acquire();  // SYNC device-sync: pairs with the sender's fence above
   }
 }
@@ -96,7 +96,8 @@ __device__ void sync(Team team) {
   }
 }
 
-// Returns when all blocks of this PE's grid have entered; no other PE takes part. Uses the control words of `team`.
+// Returns when all blocks of this PE's grid have entered; no other PE takes part. Uses the control
+// words of `team`.
 inline __device__ void grid_sync(Team team) {
   detail::by_first_block(detail::control_of(detail::members_of(team)), OperationName::Sync, [] {});
 }

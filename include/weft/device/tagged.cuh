@@ -1,6 +1,7 @@
-// Data and flag in one: 8 bytes of data with a number that tells that they are there, stored as one access of 16 bytes. So
-// a receiver that sees the number has the data, and the sender needs no fence, which is most of what a small put_signal
-// costs over NVLink. For words of one sender at a time.
+// Data and flag in one: 8 bytes of data with a number that tells that they are there, stored as one
+// access of 16 bytes. So a receiver that sees the number has the data, and the sender needs no
+// fence, which is most of what a small put_signal costs over NVLink. For words of one sender at a
+// time.
 #ifndef WEFT_DEVICE_TAGGED_CUH
 #define WEFT_DEVICE_TAGGED_CUH
 
@@ -15,8 +16,9 @@ struct alignas(16) Tagged {
   std::uint64_t tag;
 };
 
-// Stores `value`, of at most 8 bytes, with `tag` into `word` of `pe`. By one thread. Orders nothing else: neither earlier puts
-// nor another word. Complete after quiet. To a PE that is not mapped it is a put_signal.
+// Stores `value`, of at most 8 bytes, with `tag` into `word` of `pe`. By one thread. Orders nothing
+// else: neither earlier puts nor another word. Complete after quiet. To a PE that is not mapped it
+// is a put_signal.
 template <typename T>
 __device__ void put_tagged(Tagged* word, const T& value, std::uint64_t tag, int pe) {
   static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= sizeof(std::uint64_t),
@@ -45,8 +47,8 @@ __device__ T tagged_wait(const Tagged* word, std::uint64_t tag) {
         return seen == tag;
       });
   if (state().ring_count != 0) {
-    // SYNC device-signal (pairs with include/weft/device/signal.cuh): another node's data was stored before its tag, and
-    // not with it
+    // SYNC device-signal (pairs with include/weft/device/signal.cuh): another node's data was
+    // stored before its tag, and not with it
     fence_acquire();
     data = load_relaxed(&word->data);
   }

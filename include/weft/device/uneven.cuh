@@ -1,7 +1,8 @@
 // alltoallv: as alltoall, with blocks whose sizes differ and are known only on the GPU.
 //
-// The members exchange their counts first, so that each knows where its blocks belong in everyone's dest; then every
-// member stores into all others at once, or puts with signal if a member is not mapped.
+// The members exchange their counts first, so that each knows where its blocks belong in everyone's
+// dest; then every member stores into all others at once, or puts with signal if a member is not
+// mapped.
 #ifndef WEFT_DEVICE_UNEVEN_CUH
 #define WEFT_DEVICE_UNEVEN_CUH
 
@@ -85,8 +86,8 @@ __device__ void scatter_by_stores(const TeamState& team,
   leave<Scope>(team, call);
 }
 
-// The exchange of counts was the sync that a call by signals begins with. A member that has all counts sends blocks while
-// another still waits for counts, so their signals are counted apart.
+// The exchange of counts was the sync that a call by signals begins with. A member that has all
+// counts sends blocks while another still waits for counts, so their signals are counted apart.
 template <typename Scope>
 __device__ void scatter_by_signals(const TeamState& team,
                                    TeamControl* control,
@@ -108,9 +109,9 @@ __device__ void scatter_by_signals(const TeamState& team,
 
 }  // namespace detail
 
-// Block k of `source` goes to member k, behind the blocks of the members before this one. What member i sent here has
-// counts_of_all[i * n + me] elements. False, on all members and with nothing moved but the counts, if the blocks for any
-// of them exceed `capacity`.
+// Block k of `source` goes to member k, behind the blocks of the members before this one. What
+// member i sent here has counts_of_all[i * n + me] elements. False, on all members and with nothing
+// moved but the counts, if the blocks for any of them exceed `capacity`.
 template <typename Scope = Block, typename T>
 __device__ bool alltoallv(Team team, const UnevenBlocks<T>& blocks) {
   static_assert(std::is_trivially_copyable<T>::value, "PEs exchange bytes");

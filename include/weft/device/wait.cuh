@@ -1,8 +1,10 @@
-// Waits for words of this PE's own heap that peers write: wait_until and test, of one word or of several.
-// What a peer made visible before it wrote the word is visible after the wait (after test if it returns true).
+// Waits for words of this PE's own heap that peers write: wait_until and test, of one word or of
+// several. What a peer made visible before it wrote the word is visible after the wait (after test
+// if it returns true).
 //
-// Scope: the leader waits, and the other threads wait for the leader; all threads may use the data that arrived.
-// The word is read past all caches. A lost peer aborts the kernel with a record of the wait (failure.cuh).
+// Scope: the leader waits, and the other threads wait for the leader; all threads may use the data
+// that arrived. The word is read past all caches. A lost peer aborts the kernel with a record of
+// the wait (failure.cuh).
 #ifndef WEFT_DEVICE_WAIT_CUH
 #define WEFT_DEVICE_WAIT_CUH
 
@@ -57,8 +59,8 @@ __device__ T wait_word(OperationName operation, const T* word, Comparison compar
   return seen;
 }
 
-// As wait_word, by a whole warp, whose lanes apply operations from other nodes together. The first lane decides: what other
-// lanes have read of the word may be another value.
+// As wait_word, by a whole warp, whose lanes apply operations from other nodes together. The first
+// lane decides: what other lanes have read of the word may be another value.
 template <typename T>
 __device__ T
 wait_word_by_warp(OperationName operation, const T* word, Comparison comparison, T value) {
@@ -112,8 +114,8 @@ __device__ bool test(const T* word, Comparison comparison, Value<T> value) {
   return true;
 }
 
-// ---- For `count` words at `words`; words whose `status` is not 0 are skipped (null: none is). Thread
-// scope.
+// ---- For `count` words at `words`; words whose `status` is not 0 are skipped (null: none is).
+// Thread scope.
 
 inline constexpr std::size_t kNone = SIZE_MAX;
 

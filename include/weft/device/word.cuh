@@ -1,6 +1,6 @@
-// Updates of a word of 4 or 8 bytes in memory that this GPU maps, on behalf of its own threads, of peers over
-// NVLink, or of the inbox. All are native GPU atomics of system scope, so all are atomic with respect to each
-// other. They order nothing else.
+// Updates of a word of 4 or 8 bytes in memory that this GPU maps, on behalf of its own threads, of
+// peers over NVLink, or of the inbox. All are native GPU atomics of system scope, so all are atomic
+// with respect to each other. They order nothing else.
 #ifndef WEFT_DEVICE_WORD_CUH
 #define WEFT_DEVICE_WORD_CUH
 

@@ -8,6 +8,8 @@ from .workspace import team_number
 
 TYPE_CHECKING = False  # true for type checkers
 if TYPE_CHECKING:
+    from torch.distributed import ReduceOp
+
     from .._weft import Reduction, Team
 
 
@@ -28,13 +30,25 @@ def all_gather(source: torch.Tensor, team: Team | None = None) -> torch.Tensor:
     return torch.ops.weft.all_gather(source, team_number(team))
 
 
-def all_reduce(source: torch.Tensor, operation: Reduction = "sum", team: Team | None = None) -> torch.Tensor:
+def all_reduce(source: torch.Tensor, operation: Reduction = "sum", team: Team | None = None, *,
+               op: Reduction | ReduceOp | None = None) -> torch.Tensor:
     """Elementwise over all PEs: sum, prod, min, max, and, or, xor. Collective over the team.
+
+    `op` is `operation` under the name that torch.distributed has for it, and takes its ReduceOp too.
 
     The result is bitwise the same on all PEs and in every run. Integers, float32 and float64; complex numbers on the CPU.
     "sum" has a gradient: the sum of the PEs' gradients.
     """
-    return torch.ops.weft.all_reduce(source, operation, team_number(team))
+    return torch.ops.weft.all_reduce(source, operation if op is None else _reduction_of(op), team_number(team))
+
+
+def _reduction_of(op: Reduction | ReduceOp) -> str:
+    """"sum" for "sum", and for torch.distributed.ReduceOp.SUM."""
+    if isinstance(op, str):
+        return op
+    name = str(op).rpartition(".")[2].lower()  # "RedOpType.SUM", or "<RedOpType.SUM: 0>" of some versions
+    name = name.partition(":")[0].strip("<>")
+    return {"product": "prod", "band": "and", "bor": "or", "bxor": "xor"}.get(name, name)
 
 
 def all_to_all_vdev(input: torch.Tensor, out: torch.Tensor, in_splits: torch.Tensor, out_splits_offsets: torch.Tensor, team: Team | None = None) -> None:

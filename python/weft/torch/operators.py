@@ -28,7 +28,7 @@ def nothing(*arguments):
     """The fake kernel of an operator that returns nothing."""
 
 
-# ---- One-sided ---------------------------------------------------------------------------------------------------------
+# ---- One-sided -----------------------------------------------------------------------------------
 
 def _put(dest, source, pe):
     core.put(dest, source, pe)
@@ -58,7 +58,7 @@ define("signal_wait_until(Tensor(a!) signal, str comparison, int value) -> ()", 
 define("barrier_all(Tensor(a!) tensor) -> ()", _barrier, nothing)
 
 
-# ---- Collectives that return new tensors ---------------------------------------------------------------------------------
+# ---- Collectives that return new tensors ---------------------------------------------------------
 
 def _staged(source, result_shape, team, call):
     """Runs call(dest, source) on the workspace, and returns the result as a new tensor."""
@@ -104,7 +104,7 @@ define("all_reduce(Tensor source, str operation='sum', int team=0) -> Tensor", _
         lambda source, operation="sum", team=0: torch.empty_like(source, memory_format=torch.contiguous_format))
 
 
-# ---- Gradients -------------------------------------------------------------------------------------------------------------
+# ---- Gradients -----------------------------------------------------------------------------------
 
 def _keep(ctx, inputs, output):  # torch gives these by name
     ctx.inputs = inputs[1:]

@@ -14,7 +14,8 @@ namespace {
 
 // Enough rounds to empty a full inbox.
 constexpr std::uint32_t kRounds = 16;
-// How long it looks at an inbox that is empty, or that a slow thread holds: that one lets go after 4 commands.
+// How long it looks at an inbox that is empty, or that a slow thread holds: that one lets go after
+// 4 commands.
 constexpr std::uint64_t kIdleNs = 40'000;
 constexpr std::uint32_t kNapNs = 300;
 
@@ -29,7 +30,8 @@ __global__ void apply_inbox() {
       last_ns = weft::device::now_ns();
       continue;
     }
-    // Each lane reads the time itself. If one left before the others, these would go on without it, and drain_inbox needs all.
+    // Each lane reads the time itself. If one left before the others, these would go on without it,
+    // and drain_inbox needs all.
     if (__any_sync(~0U, weft::device::now_ns() - last_ns >= kIdleNs ? 1 : 0) != 0) {
       return;
     }
@@ -51,6 +53,7 @@ struct Applier::Stream {
   std::thread thread;
 
   void run() {
+    ignore_captures();
     std::unique_lock lock(mutex);
     for (;;) {
       asked.wait(lock, [this] { return is_wanted || stops; });
@@ -68,7 +71,7 @@ struct Applier::Stream {
   void launch() noexcept {
     use_device_once(device);
     if (cudaEventQuery(last) == cudaErrorNotReady) {
-      return;
+      return;  // any other answer is no reason to leave the inbox alone
     }
     apply_inbox<<<1, 32, 0, stream>>>();
     cudaEventRecord(last, stream);

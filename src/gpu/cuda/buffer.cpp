@@ -6,12 +6,13 @@
 
 #include "src/base/units.hpp"
 #include "src/gpu/cuda/driver.hpp"
+#include "src/gpu/device.hpp"
 
 namespace weft::gpu {
 namespace {
 
-// A stream of its own for each call: the work neither waits for kernels of the program, which may themselves wait for a
-// peer, nor makes them wait.
+// A stream of its own for each call: the work neither waits for kernels of the program, which may
+// themselves wait for a peer, nor makes them wait.
 class OwnStream {
  public:
   OwnStream() {
@@ -28,6 +29,7 @@ class OwnStream {
   void finish() const { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
 
  private:
+  BorrowedThread borrowed_;  // first: to wait for a stream is forbidden while a graph is captured
   cudaStream_t stream_ = nullptr;
 };
 

@@ -13,21 +13,30 @@
 namespace weft::gpu {
 namespace {
 
-// The most copies that are started and not known to be complete; a further one waits for the oldest.
+// The most copies that are started and not known to be complete; a further one waits for the
+// oldest.
 constexpr std::size_t kInFlightMax = 256;
+
+// A query that CUDA refused because a graph is being captured says nothing about the copy.
+bool is_of_capture(CUresult error) {
+  return error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
 
 // CUDA maps memory in pages of this size at least.
 constexpr unsigned kPageShift = 21;
 
-// Shorter copies to the GPU may be carried out by its compute engine, which does not serve two contexts at once: beside a
-// kernel that runs they took 2.4 ms, and copies of two rows 8 us (H100, CUDA 13.0).
+// Shorter copies to the GPU may be carried out by its compute engine, which does not serve two
+// contexts at once: beside a kernel that runs they took 2.4 ms, and copies of two rows 8 us (H100,
+// CUDA 13.0).
 constexpr std::size_t kPlainBytesMin = 64 << 10;
 
-// A context of our own. CUDA calls of the program that wait for its kernels also hold back the copies of its context: the
-// first launch of a kernel, cudaFree, cudaMemcpy of pageable memory. Kernels that wait for such copies would never end.
-class Context {
+// A context of our own. CUDA calls of the program that wait for its kernels also hold back the
+// copies of its context: the first launch of a kernel, cudaFree, cudaMemcpy of pageable memory.
+// Kernels that wait for such copies would never end.
+class CopyContext {
  public:
-  explicit Context(const Device& device) {
+  explicit CopyContext(const Device& device) {
     use_device(device);
     const Driver& d = driver();
     CUcontext before = nullptr;
@@ -50,10 +59,10 @@ class Context {
     d.ctx_set_current(before);
   }
 
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  CopyContext(const CopyContext&) = delete;
+  CopyContext& operator=(const CopyContext&) = delete;
 
-  ~Context() {
+  ~CopyContext() {
     if (is_own_) {
       driver().ctx_destroy(context_);
     }
@@ -83,7 +92,7 @@ class Current {
   CUcontext before_ = nullptr;
 };
 
-struct Lane {
+struct CopyStream {
   CUstream stream = nullptr;
   std::array<CUevent, kInFlightMax> events{};
   std::uint64_t started = 0;
@@ -110,7 +119,8 @@ CUresult copy_rows(CUstream stream, void* dest, const void* source, std::size_t 
   return driver().memcpy_2d_async(&rows, stream);
 }
 
-// From host memory, as two rows of equal length; of an odd number of bytes the last but one is copied twice.
+// From host memory, as two rows of equal length; of an odd number of bytes the last but one is
+// copied twice.
 CUresult copy_short(CUstream stream, void* dest, const void* source, std::size_t bytes) {
   const std::size_t even = bytes & ~std::size_t{1};
   CUresult error = copy_rows(stream, dest, source, even / 2);
@@ -128,17 +138,17 @@ struct Copier::Streams {
       : device(of), context(of), is_heap(std::move(is_heap_memory)) {}
 
   Device device;
-  Context context;
+  CopyContext context;
   std::function<bool(const void*)> is_heap;
-  std::array<Lane, 2> lanes;
+  std::array<CopyStream, 2> by_direction;
   std::string failure;  // empty: none
 
   bool takes_any_address = false;  // the GPU reads all memory of the process
 
   // CUDA takes an address that it does not know for memory of the process, and reads there.
-  bool is_known(Lane& lane, const void* address) const {
+  bool is_known(CopyStream& copies, const void* address) const {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> kPageShift;
-    std::uintptr_t& known = lane.known_pages[page % lane.known_pages.size()];
+    std::uintptr_t& known = copies.known_pages[page % copies.known_pages.size()];
     if (page != known && !takes_any_address && !(is_heap && is_heap(address))) {
       cudaPointerAttributes found{};
       if (cudaPointerGetAttributes(&found, address) != cudaSuccess ||
@@ -150,39 +160,41 @@ struct Copier::Streams {
     return true;
   }
 
-  CUresult start(Direction direction, void* dest, const void* source, std::size_t bytes) {
+  CUresult start(CopyDirection direction, void* dest, const void* source, std::size_t bytes) {
     const Current current(context.get());
-    Lane& lane = this->lane(direction);
-    const bool is_short = direction == Direction::ToGpu && bytes > 1 && bytes < kPlainBytesMin;
-    const CUresult error =
-        is_short ? copy_short(lane.stream, dest, source, bytes)
-                 : driver().memcpy_async(address_of(dest), address_of(source), bytes, lane.stream);
+    CopyStream& copies = this->stream_of(direction);
+    const bool is_short = direction == CopyDirection::ToGpu && bytes > 1 && bytes < kPlainBytesMin;
+    const CUresult error = is_short ? copy_short(copies.stream, dest, source, bytes)
+                                    : driver().memcpy_async(address_of(dest), address_of(source),
+                                                            bytes, copies.stream);
     return error != CUDA_SUCCESS
                ? error
-               : driver().event_record(lane.events[lane.started % kInFlightMax], lane.stream);
+               : driver().event_record(copies.events[copies.started % kInFlightMax], copies.stream);
   }
 
-  Lane& lane(Direction direction) { return lanes[static_cast<std::size_t>(direction)]; }
+  CopyStream& stream_of(CopyDirection direction) {
+    return by_direction[static_cast<std::size_t>(direction)];
+  }
 
   // Checks which of the oldest copies have completed.
-  void advance(Lane& lane) {
+  void advance(CopyStream& copies) {
     const Current current(context.get());
-    while (failure.empty() && lane.done < lane.started) {
-      const CUresult error = driver().event_query(lane.events[lane.done % kInFlightMax]);
-      if (error == CUDA_ERROR_NOT_READY) {
-        report_long_wait(lane);
+    while (failure.empty() && copies.done < copies.started) {
+      const CUresult error = driver().event_query(copies.events[copies.done % kInFlightMax]);
+      if (error == CUDA_ERROR_NOT_READY || is_of_capture(error)) {
+        report_long_wait(copies);
         return;
       }
       if (error != CUDA_SUCCESS) {
         failure = fmt::format("a copy between the GPU and host memory failed: {}", words(error));
         return;
       }
-      ++lane.done;
+      ++copies.done;
     }
   }
 
-  static void report_long_wait(Lane& lane) {
-    if (lane.longest_wait.is_too_long(lane.done, now_ns())) {
+  static void report_long_wait(CopyStream& copies) {
+    if (copies.longest_wait.is_too_long(copies.done, now_ns())) {
       log::warn(
           "a copy of the proxy between GPU and host memory has not completed for {} s, and blocks "
           "kernels that wait for other nodes. Probably a CUDA call of this process that waits for "
@@ -204,10 +216,10 @@ Copier::Copier(const Device& device, std::function<bool(const void* address)> is
   int lowest = 0;
   int highest = 0;
   check(d.ctx_get_stream_priority_range(&lowest, &highest), "querying stream priorities");
-  for (Lane& lane : streams_->lanes) {
-    check(d.stream_create_with_priority(&lane.stream, CU_STREAM_NON_BLOCKING, highest),
+  for (CopyStream& copies : streams_->by_direction) {
+    check(d.stream_create_with_priority(&copies.stream, CU_STREAM_NON_BLOCKING, highest),
           "creating a stream for copies");
-    for (CUevent& event : lane.events) {
+    for (CUevent& event : copies.events) {
       check(d.event_create(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
     }
   }
@@ -215,45 +227,45 @@ Copier::Copier(const Device& device, std::function<bool(const void* address)> is
 
 Copier::~Copier() {
   const Current current(streams_->context.get());
-  for (Lane& lane : streams_->lanes) {
-    driver().stream_synchronize(lane.stream);
-    for (CUevent event : lane.events) {
+  for (CopyStream& copies : streams_->by_direction) {
+    driver().stream_synchronize(copies.stream);
+    for (CUevent event : copies.events) {
       driver().event_destroy(event);
     }
-    driver().stream_destroy(lane.stream);
+    driver().stream_destroy(copies.stream);
   }
 }
 
-std::uint64_t Copier::start(Direction direction,
+std::uint64_t Copier::start(CopyDirection direction,
                             void* dest,
                             const void* source,
                             std::size_t bytes) noexcept {
   use_device_once(streams_->device);
-  Lane& lane = streams_->lane(direction);
-  while (streams_->failure.empty() && lane.started - lane.done == kInFlightMax) {
-    streams_->advance(lane);
+  CopyStream& copies = streams_->stream_of(direction);
+  while (streams_->failure.empty() && copies.started - copies.done == kInFlightMax) {
+    streams_->advance(copies);
   }
-  const void* of_gpu = direction == Direction::ToGpu ? dest : source;
+  const void* of_gpu = direction == CopyDirection::ToGpu ? dest : source;
   if (streams_->failure.empty()) {
-    const CUresult error = streams_->is_known(lane, of_gpu)
+    const CUresult error = streams_->is_known(copies, of_gpu)
                                ? streams_->start(direction, dest, source, bytes)
                                : CUDA_ERROR_INVALID_VALUE;
     if (error != CUDA_SUCCESS) {
       streams_->failure = fmt::format(
           "copying {} bytes {} {} failed: {}; the local side of a put or get in a kernel must be "
           "memory of this GPU, or host memory that it maps",
-          bytes, direction == Direction::ToGpu ? "to" : "from", of_gpu, words(error));
+          bytes, direction == CopyDirection::ToGpu ? "to" : "from", of_gpu, words(error));
     }
   }
-  return ++lane.started;
+  return ++copies.started;
 }
 
-bool Copier::is_done(Direction direction, std::uint64_t number) noexcept {
-  Lane& lane = streams_->lane(direction);
-  if (lane.done < number) {
-    streams_->advance(lane);
+bool Copier::is_done(CopyDirection direction, std::uint64_t number) noexcept {
+  CopyStream& copies = streams_->stream_of(direction);
+  if (copies.done < number) {
+    streams_->advance(copies);
   }
-  return lane.done >= number;
+  return copies.done >= number;
 }
 
 const std::string* Copier::failure() const noexcept {

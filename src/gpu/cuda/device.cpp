@@ -100,6 +100,41 @@ void use_device_once(const Device& device) noexcept {
 
 namespace {
 
+// The mode that the calling thread had; -1 if it cannot be changed.
+int exchange_mode(CUstreamCaptureMode mode) noexcept {
+  return driver().thread_exchange_stream_capture_mode(&mode) == CUDA_SUCCESS ? mode : -1;
+}
+
+}  // namespace
+
+void ignore_captures() noexcept {
+  exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+BorrowedThread::BorrowedThread() noexcept {
+  try {
+    CUcontext current = nullptr;
+    driver().ctx_get_current(&current);
+    context_ = current;
+    mode_ = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+  } catch (const Error&) {  // no driver, or one that is too old: weft_device_init says so
+  }
+}
+
+BorrowedThread::~BorrowedThread() {
+  if (mode_ == -1) {
+    return;
+  }
+  exchange_mode(static_cast<CUstreamCaptureMode>(mode_));
+  CUcontext current = nullptr;
+  driver().ctx_get_current(&current);
+  if (context_ != nullptr && current != context_) {
+    driver().ctx_set_current(static_cast<CUcontext>(context_));
+  }
+}
+
+namespace {
+
 cudaPointerAttributes attributes_of(const void* address) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {

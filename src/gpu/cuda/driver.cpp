@@ -57,6 +57,7 @@ Driver load() {
   find(d.event_query, "cuEventQuery");
   find(d.memcpy_async, "cuMemcpyAsync");
   find(d.memcpy_2d_async, "cuMemcpy2DAsync");
+  find(d.thread_exchange_stream_capture_mode, "cuThreadExchangeStreamCaptureMode");
   find(d.get_error_string, "cuGetErrorString");
   return d;
 }

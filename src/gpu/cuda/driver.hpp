@@ -1,5 +1,5 @@
-// CUDA's driver functions by their entry points, and the texts of CUDA's errors. Resolved at run time, so that libweft
-// loads on a machine without a driver.
+// CUDA's driver functions by their entry points, and the texts of CUDA's errors. Resolved at run
+// time, so that libweft loads on a machine without a driver.
 //
 // Threads: any.
 #pragma once
@@ -48,6 +48,7 @@ struct Driver {
   decltype(&::cuEventQuery) event_query;
   decltype(&::cuMemcpyAsync) memcpy_async;
   decltype(&::cuMemcpy2DAsync) memcpy_2d_async;
+  decltype(&::cuThreadExchangeStreamCaptureMode) thread_exchange_stream_capture_mode;
   decltype(&::cuGetErrorString) get_error_string;
 };
 

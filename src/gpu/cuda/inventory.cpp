@@ -1,7 +1,13 @@
 #include "src/gpu/inventory.hpp"
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "src/base/service_thread.hpp"
 #include "src/gpu/cuda/driver.hpp"
 #include "src/gpu/cuda/nvlink.hpp"
 #include "src/gpu/nic_access.hpp"
@@ -70,6 +76,7 @@ bool has_context() {
 }  // namespace
 
 VisibleGpus find_visible_gpus() {
+  const ServiceSignals signals;  // the driver starts threads when it is initialized
   VisibleGpus visible;
   int count = 0;
   if (!has_driver() || cudaGetDeviceCount(&count) != cudaSuccess) {
@@ -87,6 +94,25 @@ VisibleGpus find_visible_gpus() {
     visible.current = static_cast<std::size_t>(current);
   }
   return visible;
+}
+
+std::vector<bool> have_atomics(const Device& device, std::span<const std::string> peers) {
+  const VisibleGpus visible = find_visible_gpus();
+  std::optional<Nvml> nvml;  // takes time to start
+  std::vector<bool> found;
+  for (const std::string& pci : peers) {
+    const auto peer = std::ranges::find(visible.pci, pci);
+    if (peer != visible.pci.end()) {
+      found.push_back(peer_attribute(cudaDevP2PAttrNativeAtomicSupported, device.index,
+                                     static_cast<std::int32_t>(peer - visible.pci.begin())));
+      continue;
+    }
+    if (!nvml) {
+      nvml.emplace();
+    }
+    found.push_back(nvml->has_atomics(device.pci, pci));
+  }
+  return found;
 }
 
 }  // namespace weft::gpu

@@ -36,8 +36,8 @@ class IpcSegments final : public Segments {
 
   [[nodiscard]] std::uint64_t stride() const override { return 0; }
 
-  [[nodiscard]] SegmentOffer offer() const override {
-    SegmentOffer offer{.kind = HandleKind::Ipc, .pid = ::getpid(), .bytes = plan_.bytes};
+  [[nodiscard]] DeviceSegmentOffer offer() const override {
+    DeviceSegmentOffer offer{.kind = HandleKind::Ipc, .pid = ::getpid(), .bytes = plan_.bytes};
     cudaIpcMemHandle_t handle{};
     static_assert(sizeof(handle) == sizeof(offer.handle));
     check(cudaIpcGetMemHandle(&handle, base_), "exporting the device heap as an IPC handle");
@@ -46,7 +46,7 @@ class IpcSegments final : public Segments {
   }
 
   std::byte* map(std::uint32_t /*slot*/,
-                 const SegmentOffer& offer,
+                 const DeviceSegmentOffer& offer,
                  std::string_view whose) override {
     cudaIpcMemHandle_t handle{};
     std::memcpy(&handle, offer.handle.data(), sizeof(handle));
@@ -62,18 +62,18 @@ class IpcSegments final : public Segments {
 
   void close_offer() override {}
 
-  SegmentOffer add_part(const SegmentPart& part) override {
+  DeviceSegmentOffer add_part(const SegmentPart& part) override {
     fail("cudaMalloc gives no memory at a chosen address ({} bytes at {})", part.bytes,
          part.offset);
   }
 
-  SegmentOffer adopt_part(const SegmentPart& /*part*/, std::byte* memory) override {
+  DeviceSegmentOffer adopt_part(const SegmentPart& /*part*/, std::byte* memory) override {
     fail("cudaMalloc's heap maps no memory of the program ({})", static_cast<void*>(memory));
   }
 
   void map_part(std::uint32_t /*slot*/,
                 const SegmentPart& part,
-                const SegmentOffer& /*offer*/,
+                const DeviceSegmentOffer& /*offer*/,
                 std::string_view whose) override {
     fail("IPC handles map no memory of {} at a chosen address ({})", whose, part.offset);
   }

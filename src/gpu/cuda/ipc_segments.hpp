@@ -1,5 +1,5 @@
-// The memory of a PE by cudaMalloc, which peers map by CUDA's IPC handles; and what is said where a GPU is full, with
-// either kind of memory.
+// The memory of a PE by cudaMalloc, which peers map by CUDA's IPC handles; and what is said where a
+// GPU is full, with either kind of memory.
 //
 // Threads: as Segments. Errors: Error.
 #pragma once

@@ -1,6 +1,6 @@
-// The interface is NVML's C API ("NVML API Reference Guide", docs.nvidia.com/deploy/nvml-api). It is declared here,
-// because its header is in a different package than CUDA's compiler. Types and constants of that API are stable:
-// changed functions get a new name.
+// The interface is NVML's C API ("NVML API Reference Guide", docs.nvidia.com/deploy/nvml-api). It
+// is declared here, because its header is in a different package than CUDA's compiler. Types and
+// constants of that API are stable: changed functions get a new name.
 #include "src/gpu/cuda/nvlink.hpp"
 
 #include <algorithm>
@@ -20,6 +20,7 @@ using DeviceHandle = struct NvmlDevice*;
 constexpr int kSuccess = 0;
 constexpr unsigned int kLinksMax = 36;            // NVML_NVLINK_MAX_LINKS
 constexpr int kP2pNvlink = 2;                     // NVML_P2P_CAPS_INDEX_NVLINK
+constexpr int kP2pAtomics = 3;                    // NVML_P2P_CAPS_INDEX_ATOMICS
 constexpr int kP2pOk = 0;                         // NVML_P2P_STATUS_OK
 constexpr unsigned int kSpeedMegabytesPerS = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
 
@@ -76,10 +77,12 @@ struct Nvml::Functions {
            find(library, field_values, "nvmlDeviceGetFieldValues") && init() == kSuccess;
   }
 
-  [[nodiscard]] DeviceHandle handle_of(const Device& device) const {
+  [[nodiscard]] DeviceHandle handle_at(const std::string& pci) const {
     DeviceHandle handle = nullptr;
-    return handle_by_pci(device.pci.c_str(), &handle) == kSuccess ? handle : nullptr;
+    return handle_by_pci(pci.c_str(), &handle) == kSuccess ? handle : nullptr;
   }
+
+  [[nodiscard]] DeviceHandle handle_of(const Device& device) const { return handle_at(device.pci); }
 
   [[nodiscard]] bool is_nvlink(DeviceHandle from, DeviceHandle to) const {
     int status = -1;
@@ -123,6 +126,17 @@ Nvml::~Nvml() {
   if (functions_ != nullptr) {
     functions_->shutdown();
   }
+}
+
+bool Nvml::has_atomics(const std::string& from, const std::string& to) const {
+  if (functions_ == nullptr) {
+    return true;
+  }
+  const DeviceHandle one = functions_->handle_at(from);
+  const DeviceHandle other = functions_->handle_at(to);
+  int status = kP2pOk;
+  return one == nullptr || other == nullptr ||
+         functions_->p2p_status(one, other, kP2pAtomics, &status) != kSuccess || status == kP2pOk;
 }
 
 void Nvml::complete(Inventory& inventory) const {

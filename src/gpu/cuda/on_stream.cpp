@@ -36,7 +36,7 @@ bool can_reduce(weft_type type, weft_reduction reduction) {
   return is_known && (is_integer || ((type == WEFT_FLOAT || type == WEFT_DOUBLE) && !is_of_bits));
 }
 
-int reduce(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int reduce(const StreamCollective& call, const ReduceOptions& options, weft_stream_t stream) {
   const weft_type type = options.type;
   if (type == WEFT_FLOAT) {
     return reduce_float().launch(call, options, stream);

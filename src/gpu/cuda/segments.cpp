@@ -33,18 +33,18 @@ constexpr std::uint64_t kAlignmentMax = std::uint64_t{4} << 30U;
 }
 
 // A name of 32 characters, in the bytes that handles of other kinds use.
-void write_name(SegmentOffer& offer, const std::string& name) {
+void write_name(DeviceSegmentOffer& offer, const std::string& name) {
   std::ranges::copy(name, offer.handle.begin());
 }
 
-std::string name_in(const SegmentOffer& offer) {
+std::string name_in(const DeviceSegmentOffer& offer) {
   const auto end = std::ranges::find(offer.handle, std::uint8_t{0});
   return {offer.handle.begin(), end};
 }
 
-// Duplicates the descriptor that another process offers: by its socket, or, where that is in another network namespace,
-// as a debugger would.
-FileDescriptor take_descriptor(const SegmentOffer& offer, std::string_view whose) {
+// Duplicates the descriptor that another process offers: by its socket, or, where that is in
+// another network namespace, as a debugger would.
+FileDescriptor take_descriptor(const DeviceSegmentOffer& offer, std::string_view whose) {
   if (FileDescriptor taken = take_offered(name_in(offer)); taken.is_open()) {
     return taken;
   }
@@ -64,7 +64,7 @@ FileDescriptor take_descriptor(const SegmentOffer& offer, std::string_view whose
   return copy;
 }
 
-// ---- Virtual memory management ----------------------------------------------------------------------
+// ---- Virtual memory management ------------------------------------------------------------------
 
 CUmemAllocationProp properties_of(const Device& device, CUmemAllocationHandleType handles) {
   CUmemAllocationProp properties{};
@@ -111,9 +111,11 @@ class VirtualSegments final : public Segments {
 
   [[nodiscard]] std::uint64_t reserved() const override { return reserved_; }
 
-  [[nodiscard]] SegmentOffer offer() const override { return offer_of(first_); }
+  [[nodiscard]] DeviceSegmentOffer offer() const override { return offer_of(first_); }
 
-  std::byte* map(std::uint32_t slot, const SegmentOffer& offer, std::string_view whose) override {
+  std::byte* map(std::uint32_t slot,
+                 const DeviceSegmentOffer& offer,
+                 std::string_view whose) override {
     import(first_, slot, offer, whose);
     return at(slot);
   }
@@ -123,7 +125,7 @@ class VirtualSegments final : public Segments {
     std::ranges::for_each(later_, &VirtualSegments::close);
   }
 
-  SegmentOffer add_part(const SegmentPart& part) override {
+  DeviceSegmentOffer add_part(const SegmentPart& part) override {
     enter_context();
     MappedPart& added = later_.emplace_back();
     added.part = part;
@@ -140,7 +142,7 @@ class VirtualSegments final : public Segments {
     }
   }
 
-  SegmentOffer adopt_part(const SegmentPart& part, std::byte* memory) override {
+  DeviceSegmentOffer adopt_part(const SegmentPart& part, std::byte* memory) override {
     enter_context();
     MappedPart& added = later_.emplace_back();
     added.part = part;
@@ -157,7 +159,7 @@ class VirtualSegments final : public Segments {
 
   void map_part(std::uint32_t slot,
                 const SegmentPart& part,
-                const SegmentOffer& offer,
+                const DeviceSegmentOffer& offer,
                 std::string_view whose) override {
     enter_context();
     const auto found = std::ranges::find(later_, part, &MappedPart::part);
@@ -209,7 +211,8 @@ class VirtualSegments final : public Segments {
     }
   }
 
-  // Addresses cost no memory, but a limit of the process (RLIMIT_AS) counts them: then there are fewer.
+  // Addresses cost no memory, but a limit of the process (RLIMIT_AS) counts them: then there are
+  // fewer.
   void reserve() {
     reserved_ = first_.part.bytes;
     const bool can_add = kPartUnit % granularity_ == 0 && reserved_ % kPartUnit == 0;
@@ -224,8 +227,8 @@ class VirtualSegments final : public Segments {
           fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
   }
 
-  // All slots begin at a multiple of the largest alignment that a block may have. If the driver has no such range, at
-  // what it gives.
+  // All slots begin at a multiple of the largest alignment that a block may have. If the driver has
+  // no such range, at what it gives.
   CUresult reserve_slots() {
     const std::uint64_t alignment =
         std::max<std::uint64_t>(std::min(std::bit_floor(reserved_), kAlignmentMax), granularity_);
@@ -321,8 +324,8 @@ class VirtualSegments final : public Segments {
     part.descriptor = FileDescriptor();
   }
 
-  [[nodiscard]] SegmentOffer offer_of(const MappedPart& part) const {
-    SegmentOffer offer{
+  [[nodiscard]] DeviceSegmentOffer offer_of(const MappedPart& part) const {
+    DeviceSegmentOffer offer{
         .descriptor = part.descriptor.get(), .pid = ::getpid(), .bytes = part.part.bytes};
     if (part.is_fabric) {
       offer.kind = HandleKind::Fabric;
@@ -337,10 +340,10 @@ class VirtualSegments final : public Segments {
 
   void import(MappedPart& part,
               std::uint32_t slot,
-              const SegmentOffer& offer,
+              const DeviceSegmentOffer& offer,
               std::string_view whose) {
     CUmemGenericAllocationHandle handle{};
-    SegmentOffer copy = offer;
+    DeviceSegmentOffer copy = offer;
     if (offer.kind == HandleKind::Fabric) {
       check(driver().mem_import_from_shareable_handle(&handle, copy.handle.data(),
                                                       CU_MEM_HANDLE_TYPE_FABRIC),
@@ -362,7 +365,8 @@ class VirtualSegments final : public Segments {
     }
   }
 
-  // Maps `handle` at `slot` for this GPU; takes ownership of it. Own memory is released with the part.
+  // Maps `handle` at `slot` for this GPU; takes ownership of it. Own memory is released with the
+  // part.
   void place(MappedPart& part, std::uint32_t slot, CUmemGenericAllocationHandle handle) {
     const std::uint64_t bytes = part.part.bytes;
     const CUdeviceptr address = address_of(part, slot);

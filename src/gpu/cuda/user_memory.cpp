@@ -47,8 +47,8 @@ const std::byte* end_around(const std::byte* memory) {
 
 }  // namespace
 
-UserMemory find_user_memory(std::span<const std::byte> memory) {
-  UserMemory found;
+UserMemoryInfo find_user_memory(std::span<const std::byte> memory) {
+  UserMemoryInfo found;
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, memory.data()) != cudaSuccess) {
     cudaGetLastError();

@@ -5,7 +5,6 @@
 #include "src/gpu/copier.hpp"
 #include "src/gpu/device.hpp"
 #include "src/gpu/inventory.hpp"
-#include "src/gpu/moe.hpp"
 #include "src/gpu/nic_access.hpp"
 #include "src/gpu/on_stream.hpp"
 #include "src/gpu/segments.hpp"
@@ -42,6 +41,10 @@ Inventory take_inventory() {
   return {.absence = "this Weft was built without CUDA"};
 }
 
+std::vector<bool> have_atomics(const Device& /*device*/, std::span<const std::string> peers) {
+  return std::vector<bool>(peers.size(), true);
+}
+
 VisibleGpus find_visible_gpus() {
   return {};
 }
@@ -52,6 +55,12 @@ void use_device(const Device& /*device*/) {
 
 void use_device_once(const Device& /*device*/) noexcept {}
 
+void ignore_captures() noexcept {}
+
+BorrowedThread::BorrowedThread() noexcept = default;
+
+BorrowedThread::~BorrowedThread() = default;
+
 bool is_reached_by_kernels(const void* /*address*/) {
   return false;
 }
@@ -60,7 +69,7 @@ bool is_device_memory(const void* /*address*/) {
   return false;
 }
 
-UserMemory find_user_memory(std::span<const std::byte> /*memory*/) {
+UserMemoryInfo find_user_memory(std::span<const std::byte> /*memory*/) {
   return {};
 }
 
@@ -130,14 +139,14 @@ Copier::Copier(const Device& /*device*/, std::function<bool(const void* address)
 
 Copier::~Copier() = default;
 
-std::uint64_t Copier::start(Direction /*direction*/,
+std::uint64_t Copier::start(CopyDirection /*direction*/,
                             void* /*dest*/,
                             const void* /*source*/,
                             std::size_t /*bytes*/) noexcept {
   return 0;
 }
 
-bool Copier::is_done(Direction /*direction*/, std::uint64_t /*number*/) noexcept {
+bool Copier::is_done(CopyDirection /*direction*/, std::uint64_t /*number*/) noexcept {
   return false;
 }
 
@@ -157,21 +166,21 @@ void preload_kernels() {
   fail_absent();
 }
 
-int put(const Transfer& /*transfer*/, weft_stream_t /*stream*/) {
+int put(const StreamTransfer& /*transfer*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
-int get(const Transfer& /*transfer*/, weft_stream_t /*stream*/) {
+int get(const StreamTransfer& /*transfer*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
-int put_signal(const Transfer& /*transfer*/,
+int put_signal(const StreamTransfer& /*transfer*/,
                const weft_signal& /*signal*/,
                weft_stream_t /*stream*/) {
   fail_absent();
 }
 
-int putv(const List& /*list*/, const weft_signal* /*signal*/, weft_stream_t /*stream*/) {
+int putv(const StreamList& /*list*/, const weft_signal* /*signal*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
@@ -198,15 +207,15 @@ int sync(int /*number*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
-int alltoall(const Collective& /*call*/, weft_stream_t /*stream*/) {
+int alltoall(const StreamCollective& /*call*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
-int broadcast(const Collective& /*call*/, int /*root*/, weft_stream_t /*stream*/) {
+int broadcast(const StreamCollective& /*call*/, int /*root*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
-int fcollect(const Collective& /*call*/, weft_stream_t /*stream*/) {
+int fcollect(const StreamCollective& /*call*/, weft_stream_t /*stream*/) {
   fail_absent();
 }
 
@@ -214,49 +223,11 @@ bool can_reduce(weft_type /*type*/, weft_reduction /*reduction*/) {
   return false;
 }
 
-int reduce(const Collective& /*call*/, const ReduceOptions& /*options*/, weft_stream_t /*stream*/) {
+int reduce(const StreamCollective& /*call*/,
+           const ReduceOptions& /*options*/,
+           weft_stream_t /*stream*/) {
   fail_absent();
 }
 
 }  // namespace on_stream
-
-namespace moe {
-
-Residency residency() {
-  fail_absent();
-}
-
-int dispatch(const Exchange& /*exchange*/,
-             const Dispatch& /*call*/,
-             Grid /*grid*/,
-             weft_stream_t /*stream*/) {
-  fail_absent();
-}
-
-int combine(const Exchange& /*exchange*/,
-            const Combine& /*call*/,
-            Grid /*grid*/,
-            weft_stream_t /*stream*/) {
-  fail_absent();
-}
-
-int find_sources(const Exchange& /*exchange*/, const Sources& /*call*/, weft_stream_t /*stream*/) {
-  fail_absent();
-}
-
-int count_destinations(const Destinations& /*call*/,
-                       std::int32_t /*ranks*/,
-                       weft_stream_t /*stream*/) {
-  fail_absent();
-}
-
-int show_row_routes(const RowRoutes& /*call*/, weft_stream_t /*stream*/) {
-  fail_absent();
-}
-
-int refuse(const Exchange& /*exchange*/, weft_moe_step /*step*/, weft_stream_t /*stream*/) {
-  fail_absent();
-}
-
-}  // namespace moe
 }  // namespace weft::gpu

@@ -4,21 +4,21 @@
 namespace weft::gpu::on_stream {
 namespace {
 
-// From this size on a copy engine transfers data to or from a mapped peer. It takes no SM from the program's kernels
-// and has higher NVLink throughput (397 against 371 GB/s on an H200), but starts some microseconds later: it is ahead from
-// about 24 MiB on (docs/PERFORMANCE.md).
+// From this size on a copy engine transfers data to or from a mapped peer. It takes no SM from the
+// program's kernels and has higher NVLink throughput (397 against 371 GB/s on an H200), but starts
+// some microseconds later: it is ahead from about 24 MiB on (docs/PERFORMANCE.md).
 constexpr std::size_t kCopyEngineBytesMin = std::size_t{32} << 20U;
 // Up to this size one block puts with a signal; one kernel is faster than two.
 constexpr std::size_t kOneBlockBytes = std::size_t{64} << 10U;
 
-struct Part {
+struct CopyPart {
   std::byte* dest;
   const std::byte* source;
   std::size_t bytes;
 };
 
 // This block's share, in multiples of the widest copy unit.
-__device__ Part part_of_block(void* dest, const void* source, std::size_t bytes) {
+__device__ CopyPart part_of_block(void* dest, const void* source, std::size_t bytes) {
   constexpr std::size_t kUnit = 128;
   const std::size_t each = ((bytes + gridDim.x - 1) / gridDim.x + kUnit - 1) / kUnit * kUnit;
   const std::size_t begin = min(each * blockIdx.x, bytes);
@@ -28,7 +28,7 @@ __device__ Part part_of_block(void* dest, const void* source, std::size_t bytes)
 
 __global__ void __launch_bounds__(kThreads, 1)
     put_kernel(void* dest, const void* source, std::size_t bytes, int pe) {
-  const Part part = part_of_block(dest, source, bytes);
+  const CopyPart part = part_of_block(dest, source, bytes);
   if (part.bytes != 0) {
     device::put<device::Block>(part.dest, part.source, part.bytes, pe);
   }
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 __global__ void __launch_bounds__(kThreads, 1)
     get_kernel(void* dest, const void* source, std::size_t bytes, int pe) {
-  const Part part = part_of_block(dest, source, bytes);
+  const CopyPart part = part_of_block(dest, source, bytes);
   if (part.bytes != 0) {
     device::get<device::Block>(part.dest, part.source, part.bytes, pe);
   }
@@ -69,11 +69,11 @@ __global__ void quiet_kernel() {
 }
 
 // Commands carry any size: one block posts the whole transfer as one command.
-unsigned blocks_of(const Transfer& transfer) {
+unsigned blocks_of(const StreamTransfer& transfer) {
   return transfer.mapped == nullptr ? 1 : blocks_for(transfer.bytes);
 }
 
-bool takes_copy_engine(const Transfer& transfer) {
+bool takes_copy_engine(const StreamTransfer& transfer) {
   return transfer.mapped != nullptr && transfer.bytes >= kCopyEngineBytesMin;
 }
 
@@ -89,7 +89,7 @@ static_assert(static_cast<int>(device::SignalOp::Set) == WEFT_SIGNAL_SET &&
 
 }  // namespace
 
-int put(const Transfer& transfer, weft_stream_t stream) {
+int put(const StreamTransfer& transfer, weft_stream_t stream) {
   if (transfer.bytes == 0) {
     return cudaSuccess;
   }
@@ -101,7 +101,7 @@ int put(const Transfer& transfer, weft_stream_t stream) {
                 transfer.bytes, transfer.pe);
 }
 
-int get(const Transfer& transfer, weft_stream_t stream) {
+int get(const StreamTransfer& transfer, weft_stream_t stream) {
   if (transfer.bytes == 0) {
     return cudaSuccess;
   }
@@ -113,7 +113,7 @@ int get(const Transfer& transfer, weft_stream_t stream) {
                 transfer.bytes, transfer.pe);
 }
 
-int put_signal(const Transfer& transfer, const weft_signal& signal, weft_stream_t stream) {
+int put_signal(const StreamTransfer& transfer, const weft_signal& signal, weft_stream_t stream) {
   if (transfer.mapped == nullptr || transfer.bytes <= kOneBlockBytes) {
     return launch(&put_signal_kernel, 1, kThreads, stream, transfer.dest, transfer.source,
                   transfer.bytes, signal_of(signal), transfer.pe);

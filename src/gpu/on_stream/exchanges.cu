@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads, 1) broadcast_kernel(
 template <typename Kernel, typename... More>
 int launch_bytes(Kernel kernel,
                  std::size_t received,
-                 const Collective& call,
+                 const StreamCollective& call,
                  weft_stream_t stream,
                  More... more) {
   return launch_together(kernel, blocks_for(received), stream, device::Team{call.number},
@@ -54,7 +54,7 @@ int launch_bytes(Kernel kernel,
 }
 
 // Of a call in which every other member sends this PE `call.bytes`.
-std::size_t received_from_all(const Collective& call) {
+std::size_t received_from_all(const StreamCollective& call) {
   return call.bytes * (std::max<std::size_t>(call.size, 1) - 1);
 }
 
@@ -70,15 +70,15 @@ int sync(int number, weft_stream_t stream) {
              : launch(&sync_kernel, 1, kMeetingThreads, stream, device::Team{number});
 }
 
-int alltoall(const Collective& call, weft_stream_t stream) {
+int alltoall(const StreamCollective& call, weft_stream_t stream) {
   return launch_bytes(&alltoall_kernel, received_from_all(call), call, stream);
 }
 
-int broadcast(const Collective& call, int root, weft_stream_t stream) {
+int broadcast(const StreamCollective& call, int root, weft_stream_t stream) {
   return launch_bytes(&broadcast_kernel, call.bytes, call, stream, root);
 }
 
-int fcollect(const Collective& call, weft_stream_t stream) {
+int fcollect(const StreamCollective& call, weft_stream_t stream) {
   return launch_bytes(&fcollect_kernel, received_from_all(call), call, stream);
 }
 

@@ -1,4 +1,5 @@
-// The interface of this folder's kernel files to gpu/cuda/on_stream.cpp: loading of kernels, and reductions by type.
+// The interface of this folder's kernel files to gpu/cuda/on_stream.cpp: loading of kernels, and
+// reductions by type.
 //
 // Threads: any.
 // Errors: CUDA's as a number, 0 for none.
@@ -14,7 +15,9 @@ namespace weft::gpu::on_stream {
 
 // ---- Reductions: one file per type, all of the same form (reduce.cuh).
 
-using Reduce = int (*)(const Collective& call, const ReduceOptions& options, weft_stream_t stream);
+using Reduce = int (*)(const StreamCollective& call,
+                       const ReduceOptions& options,
+                       weft_stream_t stream);
 
 struct ReduceOfType {
   Reduce launch;

@@ -1,8 +1,8 @@
 // The number of blocks of a call on a stream, and how they are launched.
 //
-// A collective has a block for each kBytesPerBlock that a PE receives: as parcels, that is one for each thread. At most
-// half of an H200's SMs, which already saturate NVLink (docs/PERFORMANCE.md); the others stay available to the program's
-// own kernels.
+// A collective has a block for each kBytesPerBlock that a PE receives: as parcels, that is one for
+// each thread. At most half of an H200's SMs, which already saturate NVLink (docs/PERFORMANCE.md);
+// the others stay available to the program's own kernels.
 #pragma once
 
 #include <weft/device.cuh>
@@ -52,7 +52,8 @@ int launch(void (*kernel)(Parameters...),
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// For blocks that wait for each other, which must be co-resident. An ordinary launch of one block costs 0.2 us less.
+// For blocks that wait for each other, which must be co-resident. An ordinary launch of one block
+// costs 0.2 us less.
 template <typename... Parameters, typename... Arguments>
 int launch_together(void (*kernel)(Parameters...),
                     unsigned blocks,

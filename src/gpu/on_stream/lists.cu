@@ -1,4 +1,5 @@
-// Lists of segments on a stream. A kernel's parameters hold a part of the list, so nothing of the host is read later.
+// Lists of segments on a stream. A kernel's parameters hold a part of the list, so nothing of the
+// host is read later.
 #include <algorithm>
 
 #include "src/gpu/on_stream/launch.cuh"
@@ -9,14 +10,14 @@ namespace {
 // As many as a kernel's parameters of 4 KiB have room for, with the rest.
 constexpr std::uint32_t kPartSegments = 160;
 
-struct Part {
+struct ListPart {
   std::uint32_t count;
   device::Segment segments[kPartSegments];
 };
 
 // Blocks share the segments. With a signal there is one block.
 __global__ void __launch_bounds__(kThreads, 1)
-    putv_kernel(const __grid_constant__ Part part, device::Signal signal, int pe) {
+    putv_kernel(const __grid_constant__ ListPart part, device::Signal signal, int pe) {
   const std::uint32_t each = (part.count + gridDim.x - 1) / gridDim.x;
   const std::uint32_t begin = min(each * blockIdx.x, part.count);
   const std::uint32_t count = min(each, part.count - begin);
@@ -27,17 +28,17 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-// Commands follow each other in one ring: one block posts them all, and the last one has the signal. Where blocks store,
-// a signal follows in a kernel of its own.
-bool is_one_block(const List& list) {
+// Commands follow each other in one ring: one block posts them all, and the last one has the
+// signal. Where blocks store, a signal follows in a kernel of its own.
+bool is_one_block(const StreamList& list) {
   return !list.is_mapped || list.bytes <= kBytesPerBlock;
 }
 
-int put_part(const List& list,
+int put_part(const StreamList& list,
              std::size_t first,
              const device::Signal& signal,
              weft_stream_t stream) {
-  Part part{};
+  ListPart part{};
   part.count = static_cast<std::uint32_t>(std::min<std::size_t>(list.count - first, kPartSegments));
   for (std::uint32_t i = 0; i < part.count; ++i) {
     const weft_segment& segment = list.segments[first + i];
@@ -50,7 +51,7 @@ int put_part(const List& list,
 
 }  // namespace
 
-int putv(const List& list, const weft_signal* signal, weft_stream_t stream) {
+int putv(const StreamList& list, const weft_signal* signal, weft_stream_t stream) {
   const bool is_last_with_signal = signal != nullptr && is_one_block(list);
   for (std::size_t first = 0; first < list.count; first += kPartSegments) {
     const bool is_last = list.count - first <= kPartSegments;

@@ -1,10 +1,11 @@
-// Reductions on a stream for one type, instantiated by the files reduce_*.cu. One file per type, since each kernel
-// takes seconds to compile.
+// Reductions on a stream for one type, instantiated by the files reduce_*.cu. One file per type,
+// since each kernel takes seconds to compile.
 //
 // Threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
-// A reduction keeps more in registers than cold calls preserve: 4 KiB in a graph took 4.9 us with them, 4.3 us without.
+// A reduction keeps more in registers than cold calls preserve: 4 KiB in a graph took 4.9 us with
+// them, 4.3 us without.
 #define WEFT_DEVICE_DIRECT_CALLS
 
 #include "src/gpu/on_stream/launch.cuh"
@@ -27,7 +28,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                                     device::detail::blocks_of(call), call.operation);
 }
 
-// Threads that combine a parcel: a group of lanes, or, of more members, as many as would receive them.
+// Threads that combine a parcel: a group of lanes, or, of more members, as many as would receive
+// them.
 inline std::size_t threads_for_parcel(std::uint32_t members) {
   return members <= device::detail::kLaneMembersMax
              ? std::size_t{1} << device::detail::lane_bits_of(members)
@@ -35,7 +37,7 @@ inline std::size_t threads_for_parcel(std::uint32_t members) {
 }
 
 // Whether each parcel has its group in one pass, and the buffers hold what every member sends.
-inline bool are_few(const Collective& call, bool is_mapped, unsigned blocks) {
+inline bool are_few(const StreamCollective& call, bool is_mapped, unsigned blocks) {
   if (!is_mapped || call.size > device::detail::kLaneMembersMax || call.bytes == 0 ||
       call.bytes > kBytesPerBlock * blocks) {
     return false;
@@ -49,7 +51,9 @@ inline bool are_few(const Collective& call, bool is_mapped, unsigned blocks) {
 }
 
 template <typename Op, typename T>
-int launch_reduce(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int launch_reduce(const StreamCollective& call,
+                  const ReduceOptions& options,
+                  weft_stream_t stream) {
   const device::Team team{call.number};
   const std::size_t count = call.bytes / sizeof(T);
   const device::detail::ReduceCall<T> what{
@@ -72,7 +76,9 @@ int preload_reduce() {
 
 // The operations that all types support.
 template <typename T>
-int launch_arithmetic(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int launch_arithmetic(const StreamCollective& call,
+                      const ReduceOptions& options,
+                      weft_stream_t stream) {
   switch (options.reduction) {
     case WEFT_MIN:
       return launch_reduce<device::Min, T>(call, options, stream);
@@ -91,7 +97,9 @@ int launch_arithmetic(const Collective& call, const ReduceOptions& options, weft
 }
 
 template <typename T>
-int launch_integer(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int launch_integer(const StreamCollective& call,
+                   const ReduceOptions& options,
+                   weft_stream_t stream) {
   switch (options.reduction) {
     case WEFT_AND:
       return launch_reduce<device::And, T>(call, options, stream);

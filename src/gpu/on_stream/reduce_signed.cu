@@ -5,12 +5,16 @@ namespace weft::gpu::on_stream {
 namespace {
 
 template <typename T>
-int launch_extreme(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int launch_extreme(const StreamCollective& call,
+                   const ReduceOptions& options,
+                   weft_stream_t stream) {
   return options.reduction == WEFT_MIN ? launch_reduce<device::Min, T>(call, options, stream)
                                        : launch_reduce<device::Max, T>(call, options, stream);
 }
 
-int launch_signed(const Collective& call, const ReduceOptions& options, weft_stream_t stream) {
+int launch_signed(const StreamCollective& call,
+                  const ReduceOptions& options,
+                  weft_stream_t stream) {
   return options.type == WEFT_INT32 ? launch_extreme<std::int32_t>(call, options, stream)
                                     : launch_extreme<std::int64_t>(call, options, stream);
 }

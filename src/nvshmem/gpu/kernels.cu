@@ -1,4 +1,5 @@
-// Kernels for what Weft's functions on a stream lack: values, strided transfers, and waits of all widths.
+// Kernels for what Weft's functions on a stream lack: values, strided transfers, and waits of all
+// widths.
 #include <weft/device.cuh>
 
 #include <weft_nvshmem/core.cuh>

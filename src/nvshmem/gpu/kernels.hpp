@@ -1,5 +1,5 @@
-// Between the files of this folder: what of gpu.hpp takes more than a launch, and the kernels to load before others
-// run.
+// Between the files of this folder: what of gpu.hpp takes more than a launch, and the kernels to
+// load before others run.
 //
 // Threads: any. Errors: CUDA's as a number.
 #pragma once

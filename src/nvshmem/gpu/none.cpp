@@ -1,5 +1,5 @@
-// The part of libnvshmem_host that needs CUDA, where Weft was built without: symmetric memory is then the host's
-// (NVSHMEM_HEAP_KIND=SYSMEM), and nothing here is called.
+// The part of libnvshmem_host that needs CUDA, where Weft was built without: symmetric memory is
+// then the host's (NVSHMEM_HEAP_KIND=SYSMEM), and nothing here is called.
 #include "src/nvshmem/gpu.hpp"
 
 namespace weft::nvshmem::gpu {

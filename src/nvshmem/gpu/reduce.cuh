@@ -1,5 +1,6 @@
-// Reductions of elements of 1 and 2 bytes on a stream, by one block: what weft_team_reduce_on_stream does not have. One
-// file for each type instantiates them, since each kernel takes seconds to compile.
+// Reductions of elements of 1 and 2 bytes on a stream, by one block: what
+// weft_team_reduce_on_stream does not have. One file for each type instantiates them, since each
+// kernel takes seconds to compile.
 //
 // Threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once

@@ -1,5 +1,6 @@
-// The reductions of this folder by type: one file each, all of the same form (reduce.cuh). Signed integers have files of
-// their own for the extremes alone, because the other operations do not depend on the sign.
+// The reductions of this folder by type: one file each, all of the same form (reduce.cuh). Signed
+// integers have files of their own for the extremes alone, because the other operations do not
+// depend on the sign.
 //
 // Threads: any. Errors: CUDA's as a number.
 #pragma once

@@ -1,5 +1,5 @@
-// Decides whether the NICs carry data from GPU to GPU. The device heap is offered to all rails of all PEs. A pair
-// of PEs whose rails have all registered it bypasses staging (docs/decisions/0011).
+// Decides whether the NICs carry data from GPU to GPU. The device heap is offered to all rails of
+// all PEs. A pair of PEs whose rails have all registered it bypasses staging (docs/decisions/0011).
 //
 // Threads: as the runtime's setup. Collective.
 #pragma once
@@ -28,7 +28,8 @@ struct GpuDirectHeap {
   bool is_used =
       false;  // there is a PE whose rails have all registered its heap; the same on all PEs
 
-  // All rails of this PE have registered the heap. Then they must register each chunk that it grows by.
+  // All rails of this PE have registered the heap. Then they must register each chunk that it grows
+  // by.
   [[nodiscard]] bool is_registered() const;
   // Why they have not; else empty.
   [[nodiscard]] std::string why_not() const;
@@ -47,8 +48,8 @@ struct GpuDirectOffer {
                                                    gpu::MemoryKind kind,
                                                    std::span<std::byte> heap);
 
-// All PEs exchange their results. `region` is the next region number. Throws Error, the same on all PEs, if any PE's
-// mode is "on" and a PE does not support it.
+// All PEs exchange their results. `region` is the next region number. Throws Error, the same on all
+// PEs, if any PE's mode is "on" and a PE does not support it.
 [[nodiscard]] GpuDirectHeap connect_device_heap(transport::rails::RailsTransport& rails,
                                                 bootstrap::Bootstrap& bootstrap,
                                                 RegionIndex region,
@@ -62,8 +63,8 @@ struct GpuDirectChunk {
   bool is_offered = false;  // this PE's rails have registered the heap
 };
 
-// As connect_device_heap, for a chunk. Throws Error (OutOfMemory), the same on all PEs, if a rail does not register what
-// its PE offers; then no rail of any PE keeps the chunk.
+// As connect_device_heap, for a chunk. Throws Error (OutOfMemory), the same on all PEs, if a rail
+// does not register what its PE offers; then no rail of any PE keeps the chunk.
 void connect_device_chunk(transport::rails::RailsTransport& rails,
                           bootstrap::Bootstrap& bootstrap,
                           const GpuDirectChunk& chunk);
@@ -73,8 +74,8 @@ void disconnect_device_chunk(transport::rails::RailsTransport& rails,
                              RegionIndex region,
                              std::span<std::byte> memory) noexcept;
 
-// Registers GPU memory of this PE alone with its rails, as the local side of direct transfers. Not collective. Returns the
-// first rail that refuses, and why; then none keeps it. Empty if all have.
+// Registers GPU memory of this PE alone with its rails, as the local side of direct transfers. Not
+// collective. Returns the first rail that refuses, and why; then none keeps it. Empty if all have.
 [[nodiscard]] std::string connect_device_window(transport::rails::RailsTransport& rails,
                                                 const fabric::DeviceMemory& memory);
 

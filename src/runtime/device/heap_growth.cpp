@@ -16,7 +16,7 @@ namespace {
 struct Step {
   std::string error;
   std::uint32_t status = 0;
-  gpu::SegmentOffer offer;
+  gpu::DeviceSegmentOffer offer;
 };
 
 bootstrap::Blob encode(const Step& step) {
@@ -33,9 +33,10 @@ Step decode(const bootstrap::Blob& blob) {
   return step;
 }
 
-// Runs `action` here, then exchanges its result. Throws the error of the first PE that has one, the same on all PEs.
-std::vector<gpu::SegmentOffer> together(bootstrap::Bootstrap& bootstrap,
-                                        const std::function<gpu::SegmentOffer()>& action) {
+// Runs `action` here, then exchanges its result. Throws the error of the first PE that has one, the
+// same on all PEs.
+std::vector<gpu::DeviceSegmentOffer> together(
+    bootstrap::Bootstrap& bootstrap, const std::function<gpu::DeviceSegmentOffer()>& action) {
   Step mine;
   try {
     mine.offer = action();
@@ -43,7 +44,7 @@ std::vector<gpu::SegmentOffer> together(bootstrap::Bootstrap& bootstrap,
     mine.error = error.what();
     mine.status = static_cast<std::uint32_t>(error.status());
   }
-  std::vector<gpu::SegmentOffer> offers;
+  std::vector<gpu::DeviceSegmentOffer> offers;
   std::string error;
   std::uint32_t status = 0;
   for (const bootstrap::Blob& blob : bootstrap.allgather(encode(mine))) {
@@ -130,7 +131,7 @@ void HeapGrowth::connect_all(const heap::Chunk& chunk, const Take& take) {
 
 void HeapGrowth::map_own_and_peers(const gpu::SegmentPart& part, const Take& take) {
   gpu::Segments& segments = with_.heap.segments();
-  const std::vector<gpu::SegmentOffer> offers =
+  const std::vector<gpu::DeviceSegmentOffer> offers =
       together(with_.bootstrap, [&] { return take(part); });
   static_cast<void>(together(with_.bootstrap, [&] {
     for (std::uint32_t pe = 0; pe < offers.size(); ++pe) {
@@ -138,7 +139,7 @@ void HeapGrowth::map_own_and_peers(const gpu::SegmentPart& part, const Take& tak
         segments.map_part(with_.slots[pe], part, offers[pe], fmt::format("PE {}", pe));
       }
     }
-    return gpu::SegmentOffer{};
+    return gpu::DeviceSegmentOffer{};
   }));
 }
 

@@ -45,18 +45,19 @@ Way way_of(gpu::HandleKind kind) {
 }
 
 // What a PE tells the others about its GPU: an error, or its memory.
-struct Description {
+struct GpuDescription {
   std::string error;
   std::uint32_t status = 0;
   bool is_refused = false;  // the error is of this way: another one may work
   Way way = Way::Fabric;
   Way last_way = Way::Ipc;  // that its settings allow
   std::array<std::uint8_t, 16> uuid{};
+  std::string pci;
   std::uint32_t index = 0;
   std::uint64_t heap_size = 0;
   std::uint64_t heap_limit = 0;      // how far its heap could grow
   std::uint64_t heap_alignment = 0;  // of the address where it starts
-  gpu::SegmentOffer offer;
+  gpu::DeviceSegmentOffer offer;
 };
 
 template <typename Value>
@@ -64,12 +65,12 @@ std::span<const std::byte> bytes_of(const Value& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-bootstrap::Blob encode(const Description& description) {
+bootstrap::Blob encode(const GpuDescription& description) {
   bootstrap::FieldWriter writer;
   writer.text(description.error).u32(description.status).u32(description.is_refused ? 1 : 0);
   writer.u32(static_cast<std::uint32_t>(description.way))
       .u32(static_cast<std::uint32_t>(description.last_way));
-  writer.raw(bytes_of(description.uuid)).u32(description.index);
+  writer.raw(bytes_of(description.uuid)).text(description.pci).u32(description.index);
   writer.u64(description.heap_size).u64(description.heap_limit).u64(description.heap_alignment);
   writer.raw(bytes_of(description.offer));
   return writer.bytes();
@@ -81,15 +82,16 @@ void read(bootstrap::FieldReader& reader, Value& value) {
   std::ranges::copy(reader.raw(to.size()), to.begin());
 }
 
-Description decode(const bootstrap::Blob& blob) {
+GpuDescription decode(const bootstrap::Blob& blob) {
   bootstrap::FieldReader reader(blob);
-  Description description;
+  GpuDescription description;
   description.error = reader.text();
   description.status = reader.u32();
   description.is_refused = reader.u32() != 0;
   description.way = static_cast<Way>(reader.u32());
   description.last_way = static_cast<Way>(reader.u32());
   read(reader, description.uuid);
+  description.pci = reader.text();
   description.index = reader.u32();
   description.heap_size = reader.u64();
   description.heap_limit = reader.u64();
@@ -98,7 +100,7 @@ Description decode(const bootstrap::Blob& blob) {
   return description;
 }
 
-using Descriptions = std::vector<Description>;
+using GpuDescriptions = std::vector<GpuDescription>;
 
 class Sharing {
  public:
@@ -114,6 +116,7 @@ class Sharing {
     });
     if (device_ != nullptr) {
       mine_.uuid = device_->uuid;
+      mine_.pci = device_->pci;
       mine_.index = static_cast<std::uint32_t>(device_->index);
       mine_.way = is_ipc() ? Way::Ipc : Way::Fabric;
     }
@@ -167,7 +170,7 @@ class Sharing {
     }
     attempt([&] { check_peers(); });
     attempt([&] { map_peers(); }, true);
-    const Descriptions results = gather();
+    const GpuDescriptions results = gather();
     for (std::uint32_t pe = 0; pe < results.size(); ++pe) {
       descriptions_[pe].error = results[pe].error;
       descriptions_[pe].status = results[pe].status;
@@ -176,23 +179,23 @@ class Sharing {
     return !turn_to_next();
   }
 
-  [[nodiscard]] Descriptions gather() {
-    Descriptions all;
+  [[nodiscard]] GpuDescriptions gather() {
+    GpuDescriptions all;
     for (const bootstrap::Blob& blob : with_.bootstrap.allgather(encode(mine_))) {
       all.push_back(decode(blob));
     }
     return all;
   }
 
-  // Decides alike on all PEs. True: mine_.way is the next to try. Throws if there is none, or for errors that no way
-  // avoids.
+  // Decides alike on all PEs. True: mine_.way is the next to try. Throws if there is none, or for
+  // errors that no way avoids.
   bool turn_to_next() {
     Way furthest = Way::Fabric;
     Way last = Way::Ipc;
     std::optional<std::uint32_t> refused;
     bool differ = false;
     for (std::uint32_t pe = 0; pe < descriptions_.size(); ++pe) {
-      const Description& other = descriptions_[pe];
+      const GpuDescription& other = descriptions_[pe];
       if (!other.error.empty() && !other.is_refused) {
         fail_for(pe);
       }
@@ -286,10 +289,41 @@ class Sharing {
     }
   }
 
+  // A kernel's update of a word there may be lost beside an update by another GPU, and nothing
+  // tells.
+  void report_missing_atomics() const {
+    std::vector<std::uint32_t> mapped;
+    std::vector<std::string> addresses;
+    for (std::uint32_t pe = 0; pe < descriptions_.size(); ++pe) {
+      if (with_.slots[pe] && descriptions_[pe].uuid != mine_.uuid) {
+        mapped.push_back(pe);
+        addresses.push_back(descriptions_[pe].pci);
+      }
+    }
+    const std::vector<bool> have_atomics = with_.have_atomics(*device_, addresses);
+    std::vector<std::uint32_t> without;
+    for (std::size_t i = 0; i < mapped.size(); ++i) {
+      if (!have_atomics[i]) {
+        without.push_back(mapped[i]);
+      }
+    }
+    if (!without.empty()) {
+      log::warn(
+          "device: GPU {} ({}) reaches the memory of PE {} over PCIe, which carries no atomics of "
+          "GPUs: atomics, signals "
+          "that add, reductions and barriers in kernels may lose updates there. Puts, gets and "
+          "signals that set a word are "
+          "not affected. Set WEFT_NODE_SIZE=1: the PEs then use the rails, where all of these are "
+          "exact",
+          device_->index, device_->pci, fmt::join(without, ", "));
+    }
+  }
+
   SharedHeap finish() {
+    report_missing_atomics();
     heap_->segments().close_offer();
     std::uint64_t alignment_max = mine_.heap_alignment;
-    for (const Description& description : descriptions_) {
+    for (const GpuDescription& description : descriptions_) {
       heap_->limit_to(description.heap_limit);
       alignment_max = std::min(alignment_max, description.heap_alignment);
     }
@@ -301,8 +335,8 @@ class Sharing {
   FunctionRef<const gpu::Device&()> take_device_;
   Pe me_;
   const gpu::Device* device_ = nullptr;
-  Description mine_;
-  Descriptions descriptions_;  // by PE, of the way that is tried
+  GpuDescription mine_;
+  GpuDescriptions descriptions_;  // by PE, of the way that is tried
   std::unique_ptr<heap::DeviceHeap> heap_;
 };
 

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/base/units.hpp"
@@ -75,17 +76,6 @@ DeviceWindows::Parts window_parts(const DeviceDependencies& with,
           .disconnect = with.drop_memory,
           .staged_because = direct == nullptr ? "all PEs are mapped here" : direct->why_not(),
           .must = direct != nullptr && with.config.device_direct == "on"};
-}
-
-// What a kernel waits for cannot come if its command was refused. Losing a PE has a message of its own.
-void note_failed(DeviceWatch& watch, Pe pe, device::CommandKind kind, Status status) {
-  const std::string text = fmt::format("a command ({}) to PE {} failed: {}", static_cast<int>(kind),
-                                       pe.value, to_string(status));
-  if (status == Status::InvalidArgument) {
-    watch.give_up(device::FailureKind::CommandRefused, text);
-  } else {
-    log::warn("device: {}", text);
-  }
 }
 
 }  // namespace
@@ -171,7 +161,8 @@ std::uint32_t DeviceJob::enter(collectives::Team& team) {
     const std::lock_guard lock(teams_mutex_);
     return std::ranges::find(teams_, &team) != teams_.end();
   };
-  // The lock is not held while the members meet: their threads may enter several teams in another order.
+  // The lock is not held while the members meet: their threads may enter several teams in another
+  // order.
   if (!is_entered()) {
     const TeamState state = team_state(team);
     clear_control_of(heap_->base(), state.id);
@@ -252,7 +243,7 @@ std::byte* DeviceJob::take_block(const Request& request, std::string_view name) 
 
 void DeviceJob::release(void* address) {
   constexpr std::string_view kName = "weft_device_free";
-  quiet();  // commands name addresses in the block
+  quiet(kName);  // commands name addresses in the block
   with_.calls.sync(kName);
   with_.calls.agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::DeviceRelease),
                             .offset = address == nullptr ? 0 : heap_->offset_of(address)});
@@ -322,7 +313,8 @@ void DeviceJob::start() {
     connect_heap();
     prepare_memory();
     with_.take_over_progress();
-    // No proxy may send before the staging of all PEs exists; make_staging has synchronized all PEs.
+    // No proxy may send before the staging of all PEs exists; make_staging has synchronized all
+    // PEs.
     proxy_->start({.me = me_,
                    .is_remote = is_remote,
                    .transport = *with_.rails,
@@ -337,7 +329,7 @@ void DeviceJob::start() {
                    .thread = proxy_thread_,
                    .wake_us = microseconds(with_.config.proxy_wake_us),
                    .on_failed = [this](Pe pe, device::CommandKind kind,
-                                       Status status) { note_failed(*watch_, pe, kind, status); },
+                                       Status status) { watch_->note_failed(pe, kind, status); },
                    .on_copy_failed =
                        [this](const std::string& why) {
                          watch_->give_up(device::FailureKind::CopyFailed, why);
@@ -387,8 +379,10 @@ void DeviceJob::prepare_memory() {
   user_memory_.emplace(
       window_parts(with_, device_, {heap_->base(), heap_->limit()},
                    proxy_ == nullptr ? nullptr : &gpu_direct_),
-      AdoptedMemory::Parts{
-          .heap = *heap_, .growth = *growth_, .calls = with_.calls, .quiet = [this] { quiet(); }});
+      AdoptedMemory::Parts{.heap = *heap_,
+                           .growth = *growth_,
+                           .calls = with_.calls,
+                           .quiet = [this](std::string_view name) { quiet(name); }});
 }
 
 void DeviceJob::connect_chunk(const heap::Chunk& chunk) {
@@ -403,10 +397,10 @@ void DeviceJob::connect_chunk(const heap::Chunk& chunk) {
                        .is_offered = is_offered});
 }
 
-void DeviceJob::quiet() {
-  constexpr std::uint32_t kPatienceMs = 5000;
+void DeviceJob::quiet(std::string_view name, std::uint32_t patience_ms) {
+  const std::uint64_t end_ns = now_ns() + std::uint64_t{patience_ms} * 1'000'000;
   if (proxy_ != nullptr && !failure()) {
-    proxy_->quiet(kPatienceMs);
+    proxy_->quiet(name, [&] { return failure() || (patience_ms != 0 && now_ns() > end_ns); });
   }
 }
 

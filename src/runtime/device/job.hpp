@@ -1,8 +1,9 @@
-// The state of a PE that has opened a GPU: the device heap with those of its node's peers, and the state that
-// kernels get (weft::device::DeviceState). Created by weft_device_init, destroyed by weft_finalize.
+// The state of a PE that has opened a GPU: the device heap with those of its node's peers, and the
+// state that kernels get (weft::device::DeviceState). Created by weft_device_init, destroyed by
+// weft_finalize.
 //
-// Threads: constructor and destructor as the runtime's; allocate and release by one thread at a time; the rest by
-// any thread.
+// Threads: constructor and destructor as the runtime's; allocate and release by one thread at a
+// time; the rest by any thread.
 #pragma once
 
 #include <weft/device/control.hpp>
@@ -41,14 +42,17 @@ struct DeviceDependencies {
   const Membership& membership;
   collectives::Collectives& collectives;
   transport::Transport* rails;  // to other nodes; null if there are none
-  // Pinned memory of the given size that peers of other nodes can reach. It lives until the rails are destroyed.
+  // Pinned memory of the given size that peers of other nodes can reach. It lives until the rails
+  // are destroyed.
   std::function<proxy::RegionMemory(std::uint64_t bytes)> make_staging;
-  // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_memory ends the
-  // registration.
-  // Keeps `chunk_count` region numbers for chunks that the heap grows by, if the rails are used for it.
+  // Offers the device heap to the rails. Collective; throws the same Error on all PEs. drop_memory
+  // ends the registration.
+  // Keeps `chunk_count` region numbers for chunks that the heap grows by, if the rails are used for
+  // it.
   std::function<GpuDirectHeap(const GpuDirectOffer& offer, std::uint32_t chunk_count)> connect_heap;
   std::function<void(std::span<std::byte> memory)> drop_memory;
-  // Registers other memory of this PE's GPU. Not collective. Returns why not; empty if all rails have. drop_memory ends it.
+  // Registers other memory of this PE's GPU. Not collective. Returns why not; empty if all rails
+  // have. drop_memory ends it.
   std::function<std::string(const fabric::DeviceMemory& memory)> connect_window;
   // The same for such a chunk. All PEs succeed, or all throw the same Error.
   std::function<void(const GpuDirectChunk& chunk)> connect_chunk;
@@ -73,15 +77,17 @@ class DeviceJob {
   // The device modules have received `state`: commands may be accepted. Collective.
   void start();
 
-  // Waits a limited time for what kernels have posted. No kernel may be running.
-  void quiet();
+  // For the function `name`: waits for what kernels have posted before. Kernels may go on. Ends
+  // early if a kernel has failed, or after `patience_ms`, if that is not 0.
+  void quiet(std::string_view name, std::uint32_t patience_ms = 0);
 
   // Stops all progress. Only at process exit.
   void stop_proxy();
 
   [[nodiscard]] heap::DeviceHeap& heap() { return *heap_; }
 
-  // How the rails have registered the device heap, and which peers are reached directly. Valid after start.
+  // How the rails have registered the device heap, and which peers are reached directly. Valid
+  // after start.
   [[nodiscard]] const GpuDirectHeap& gpu_direct() const { return gpu_direct_; }
 
   [[nodiscard]] const gpu::Device& device() const { return device_; }
@@ -95,11 +101,13 @@ class DeviceJob {
     bool zeroed = false;
   };
 
-  // Collective, as Runtime::allocate and release. The heap grows if it must, and gives back the chunks that are empty.
+  // Collective, as Runtime::allocate and release. The heap grows if it must, and gives back the
+  // chunks that are empty.
   [[nodiscard]] void* allocate(const Request& request, std::string_view name);
   void release(void* address);
 
-  // The team's number in kernels. Collective over the team the first time. Any thread; different teams at once.
+  // The team's number in kernels. Collective over the team the first time. Any thread; different
+  // teams at once.
   [[nodiscard]] std::uint32_t enter(collectives::Team& team);
   // Call before the team is destroyed.
   void leave(const collectives::Team& team);

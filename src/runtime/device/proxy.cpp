@@ -9,22 +9,12 @@
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
-#include "src/proxy/ring_memory.hpp"
+#include "src/proxy/posted.hpp"
 
 namespace weft::runtime {
 namespace {
 
 using device::RingView;
-
-// True if the engine has taken all commands and completed them. Makes no CUDA call: a synchronous copy would wait for
-// kernels of the program.
-bool is_quiet(const RingView& ring) {
-  using proxy::HostMemory;
-  const std::uint64_t consumed = HostMemory::load_far(ring.consumed());
-  device::Command next;
-  return HostMemory::load_far(ring.completed()) == consumed &&
-         !device::RingConsumer<HostMemory>(ring).peek(consumed, next);
-}
 
 // Of the proxy's thread. True for mapped memory of the heap.
 struct HeapAddresses {
@@ -66,17 +56,34 @@ void DeviceProxy::start(Parts parts) {
                          std::move(parts.on_copy_failed)},
       proxy::EngineMemory{parts.staging, parts.heap, inbox_, rings_, parts.is_direct, parts.chunks,
                           parts.windows});
+  parts.thread.on_start = &gpu::ignore_captures;
   thread_ = std::make_unique<proxy::ProxyThread>(*engine_, parts.transport, parts.thread);
 }
 
-void DeviceProxy::quiet(std::uint32_t timeout_ms) {
-  const std::uint64_t end_ns = now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
+void DeviceProxy::quiet(std::string_view name, FunctionRef<bool()> is_hopeless) {
+  constexpr std::uint64_t kReportNs = 5'000'000'000;
+  std::vector<std::uint64_t> posted;
   for (const RingView& ring : rings_) {
-    while (!is_quiet(ring)) {
-      if (now_ns() > end_ns) {
-        log::warn("commands posted by kernels were not complete after {} ms; they are abandoned",
-                  timeout_ms);
+    posted.push_back(proxy::posted_below(ring));
+  }
+  const std::uint64_t start_ns = now_ns();
+  std::uint64_t report_ns = start_ns + kReportNs;
+  for (std::size_t i = 0; i < rings_.size(); ++i) {
+    while (!proxy::is_complete_below(rings_[i], posted[i])) {
+      if (is_hopeless()) {
+        log::warn(
+            "{}: operations that kernels posted for other nodes are not complete; they are "
+            "abandoned",
+            name);
         return;
+      }
+      if (now_ns() > report_ns) {
+        report_ns += kReportNs;
+        log::warn(
+            "{} has been waiting for {} s for operations that kernels posted for other nodes "
+            "before "
+            "it; the memory stays until they are complete",
+            name, (now_ns() - start_ns) / 1'000'000'000);
       }
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

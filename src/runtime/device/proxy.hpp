@@ -1,7 +1,7 @@
-// The path from this PE's kernels to the GPUs of other nodes: the command rings and the inbox in pinned memory,
-// the engine that drains them, and its thread.
+// The path from this PE's kernels to the GPUs of other nodes: the command rings and the inbox in
+// pinned memory, the engine that drains them, and its thread.
 //
-// Threads: constructor and destructor as the runtime's; quiet by one thread, while no kernel runs.
+// Threads: constructor and destructor as the runtime's; quiet by any thread.
 #pragma once
 
 #include <weft/device/ring.hpp>
@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "src/base/function_ref.hpp"
 #include "src/gpu/buffer.hpp"
 #include "src/proxy/engine.hpp"
 #include "src/proxy/gpu_seams.hpp"
@@ -52,8 +54,10 @@ class DeviceProxy {
   // Call when the device modules have the state, and all PEs have created their rings and staging.
   void start(Parts parts);
 
-  // Waits until everything that kernels have posted is visible, or until `timeout_ms` has passed.
-  void quiet(std::uint32_t timeout_ms);
+  // Waits until everything that kernels posted before the call is visible, whatever they post
+  // meanwhile, or until `is_hopeless` says so. Long waits are reported, as those of the function
+  // `name`.
+  void quiet(std::string_view name, FunctionRef<bool()> is_hopeless);
 
   void stop() { thread_.reset(); }
 

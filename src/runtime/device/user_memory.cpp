@@ -50,13 +50,14 @@ void AdoptedMemory::check(std::span<const std::byte> memory) const {
 
 void AdoptedMemory::remove(void* address) {
   constexpr std::string_view kName = "weft_device_unregister_symmetric";
-  with_.quiet();  // commands name addresses in it
+  with_.quiet(kName);  // commands name addresses in it
   with_.calls.sync(kName);
   const auto found =
       std::ranges::find_if(entries_, [offset = with_.heap.offset_of(address)](const Entry& one) {
         return one.chunk.offset == offset;
       });
-  // Addresses that are none of these differ between PEs, and are all alike here: 0, where no such memory is.
+  // Addresses that are none of these differ between PEs, and are all alike here: 0, where no such
+  // memory is.
   with_.calls.agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::AdoptEnd),
                             .offset = found == entries_.end() ? 0 : found->chunk.offset});
   if (found == entries_.end()) {

@@ -1,5 +1,5 @@
-// GPU memory that the program has allocated itself: windows, which are registered with this PE's rails, and memory that
-// all PEs have made symmetric, which is in the heap.
+// GPU memory that the program has allocated itself: windows, which are registered with this PE's
+// rails, and memory that all PEs have made symmetric, which is in the heap.
 //
 // Threads: windows as windows.hpp; adopted memory by one thread at a time, as a collective call.
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,13 +24,14 @@ class AdoptedMemory {
     heap::DeviceHeap& heap;
     HeapGrowth& growth;
     const CollectiveCalls& calls;
-    std::function<void()> quiet;  // waits for what kernels have posted
+    // Waits for what kernels have posted before it, on behalf of the function that it is given.
+    std::function<void(std::string_view)> quiet;
   };
 
   explicit AdoptedMemory(Parts parts) : with_(std::move(parts)) {}
 
-  // Makes memory of the program a chunk of the heap. Collective. Returns its symmetric address: another mapping of it.
-  // Throws Error, on all PEs; nothing has then changed.
+  // Makes memory of the program a chunk of the heap. Collective. Returns its symmetric address:
+  // another mapping of it. Throws Error, on all PEs; nothing has then changed.
   [[nodiscard]] void* add(std::span<std::byte> memory);
   // Ends that. Collective; no kernel uses it any more. Throws Error.
   void remove(void* address);

@@ -12,6 +12,8 @@
 #include "src/base/atomic.hpp"
 #include "src/base/clock.hpp"
 #include "src/base/log.hpp"
+#include "src/base/service_thread.hpp"
+#include "src/base/watch_list.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -105,6 +107,12 @@ std::string describe_failure(const device::FailureRecord& record) {
           "{}: a command of this GPU has been refused (see the error before), so what the kernel "
           "waited for cannot come",
           where);
+    case FailureKind::RankMissing:
+      return fmt::format(
+          "{}: nothing came from PE {} to call {} in time, and in a graph its exchange ends "
+          "kernels "
+          "then (on_timeout \"error\"); look at what that PE does, or raise the timeout",
+          where, record.pe, record.expected);
     case FailureKind::NotCooperative:
       return fmt::format(
           "{}: a call of grid scope in a kernel of {} blocks that was not launched cooperatively; "
@@ -151,7 +159,7 @@ DeviceWatch::DeviceWatch(KernelPage& page,
       lost_pe_(std::move(lost_pe)),
       end_job_(std::move(end_job)),
       proxy_pass_ns_(proxy_pass_ns),
-      thread_([this] { run(); }) {
+      thread_(start_service_thread([this] { run(); })) {
   ::pthread_setname_np(thread_.native_handle(), "weft-watch");
 }
 
@@ -188,6 +196,7 @@ Status DeviceWatch::failure_status() const {
     case FailureKind::PeerLost:
       return Status::PeerLost;
     case FailureKind::TimedOut:
+    case FailureKind::RankMissing:
       return Status::Timeout;
     default:
       return Status::InvalidArgument;
@@ -197,6 +206,17 @@ Status DeviceWatch::failure_status() const {
 void DeviceWatch::give_up(FailureKind kind, const std::string& why) {
   if (end_kernels(kind, -1, why)) {
     log::error("device: {}", why);
+  }
+}
+
+void DeviceWatch::note_failed(Pe pe, device::CommandKind kind, Status status) {
+  if (status == Status::InvalidArgument) {  // what a kernel waits for then cannot come
+    give_up(FailureKind::CommandRefused,
+            fmt::format("a command ({}) to PE {} failed: {}", static_cast<int>(kind), pe.value,
+                        to_string(status)));
+  } else if (kind == device::CommandKind::Nop) {
+    log::warn("device: PE {} is lost: what kernels of this PE put to it or get from it fails",
+              pe.value);
   }
 }
 
@@ -225,8 +245,9 @@ void DeviceWatch::run() {
   }
 }
 
-// A CUDA call of the proxy blocks while another thread of the process is in a synchronous copy that waits for a kernel.
-// Measured on an H200; launches and copies of other threads proceed in every other case.
+// A CUDA call of the proxy blocks while another thread of the process is in a synchronous copy that
+// waits for a kernel. Measured on an H200; launches and copies of other threads proceed in every
+// other case.
 void DeviceWatch::look_at_proxy() {
   // relaxed: a number that is only compared with the clock
   const std::uint64_t pass_ns =
@@ -255,15 +276,27 @@ void DeviceWatch::look_at_waits() {
   }
 }
 
+void DeviceWatch::say_of_ended(const std::string& text) {
+  switch (static_cast<FailureKind>(page_.failure.kind)) {
+    case FailureKind::RankMissing:  // its exchange has said so, and the program goes on
+      return;
+    case FailureKind::TimedOut:
+      log::error("{}", text);
+      end_job_();
+      return;
+    default:
+      log::error("{}", text);
+  }
+}
+
 void DeviceWatch::look() {
   look_at_proxy();
   look_at_waits();
-  if (const auto text = ended_kernel(); text && !has_said_) {
+  const auto text = ended_kernel();
+  look_at_watched();  // after it: an exchange says who is missing before its kernel ends
+  if (text && !has_said_) {
     has_said_ = true;
-    log::error("{}", *text);
-    if (failure_status() == Status::Timeout) {
-      end_job_();
-    }
+    say_of_ended(*text);
   }
   // relaxed: only whether there is anything left to do
   if (AtomicRef(page_.abort.kind).load(std::memory_order_relaxed) != 0) {

@@ -1,9 +1,11 @@
-// Monitors kernels from the host: tells waiting kernels that a PE is lost, so that they abort, and reports why a
-// kernel has aborted. A thread that sleeps between polls.
+// Monitors kernels from the host: tells waiting kernels that a PE is lost, so that they abort, and
+// reports why a kernel has aborted. A thread that sleeps between polls; it also looks at what other
+// layers have it watch (base/watch_list.hpp).
 //
 // Threads: its own, and any thread for `failure`.
 #pragma once
 
+#include <weft/device/command.hpp>
 #include <weft/device/state.hpp>
 
 #include <condition_variable>
@@ -27,8 +29,9 @@ struct KernelPage {
 
 class DeviceWatch {
  public:
-  // `lost_pe` returns a lost PE. `end_job` is called after a wait that took longer than WEFT_TIMEOUT_S. `proxy_pass_ns`
-  // is the time at which the proxy's thread began its current pass, 0 if there is none.
+  // `lost_pe` returns a lost PE. `end_job` is called after a wait that took longer than
+  // WEFT_TIMEOUT_S. `proxy_pass_ns` is the time at which the proxy's thread began its current pass,
+  // 0 if there is none.
   DeviceWatch(KernelPage& page,
               std::function<std::optional<Pe>()> lost_pe,
               std::function<void()> end_job,
@@ -37,20 +40,28 @@ class DeviceWatch {
   DeviceWatch& operator=(const DeviceWatch&) = delete;
   ~DeviceWatch();
 
-  // Why a kernel ended, or why the library gave up what a kernel had asked for, even if none waited for it.
+  // Why a kernel ended, or why the library gave up what a kernel had asked for, even if none waited
+  // for it.
   [[nodiscard]] std::optional<std::string> failure() const;
   [[nodiscard]] Status failure_status() const;
 
-  // Logs `why`, and has kernels that wait abort, as `kind`: what they wait for cannot come. Once. Any thread.
+  // Logs `why`, and has kernels that wait abort, as `kind`: what they wait for cannot come. Once.
+  // Any thread.
   void give_up(device::FailureKind kind, const std::string& why);
+
+  // A command of a kernel could not be done: see proxy::FailureHook. Of a lost peer it tells once,
+  // however many commands were for it.
+  void note_failed(Pe pe, device::CommandKind kind, Status status);
 
  private:
   void run();
   void look();
   void look_at_proxy();
   void look_at_waits();
+  void say_of_ended(const std::string& text);
   [[nodiscard]] std::optional<std::string> ended_kernel() const;
-  // False: they were told to end before. `given_up` is what failure() says from then on, if no kernel ends.
+  // False: they were told to end before. `given_up` is what failure() says from then on, if no
+  // kernel ends.
   bool end_kernels(device::FailureKind kind, std::int32_t pe, std::optional<std::string> given_up);
 
   KernelPage& page_;

@@ -33,7 +33,7 @@ void DeviceWindows::add(std::string_view name, std::span<std::byte> memory) {
   const std::lock_guard lock(mutex_);
   check_place(name, memory);
   check_windows(name, memory);
-  const gpu::UserMemory found = with_.look(memory);
+  const gpu::UserMemoryInfo found = with_.look(memory);
   std::string refusal = with_.staged_because;
   if (refusal.empty()) {
     refusal = found.admits_nics ? with_.connect(memory)
@@ -91,7 +91,7 @@ void DeviceWindows::check_place(std::string_view name, std::span<std::byte> memo
          "{}: {} bytes at {} are in the device heap, which is registered already", name,
          memory.size(), start);
   }
-  const gpu::UserMemory found = with_.look(memory);
+  const gpu::UserMemoryInfo found = with_.look(memory);
   switch (found.kind) {
     case gpu::UserMemoryKind::Host:
       fail(Status::InvalidArgument, "{}: {} is not GPU memory", name, start);
@@ -139,7 +139,7 @@ void DeviceWindows::check_windows(std::string_view name, std::span<std::byte> me
 
 // CUDA never uses an allocation's number again.
 bool DeviceWindows::is_freed(std::uint64_t address, const Window& window) const {
-  const gpu::UserMemory now = with_.look({pointer_to(address), window.bytes});
+  const gpu::UserMemoryInfo now = with_.look({pointer_to(address), window.bytes});
   return now.kind != gpu::UserMemoryKind::Gpu || now.id != window.id;
 }
 

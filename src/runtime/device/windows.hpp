@@ -1,5 +1,6 @@
-// GPU memory of the program that is registered with the rails: the local side of puts and gets, outside the device heap.
-// Where a rail does not register it, transfers are staged as those of any other memory.
+// GPU memory of the program that is registered with the rails: the local side of puts and gets,
+// outside the device heap. Where a rail does not register it, transfers are staged as those of any
+// other memory.
 //
 // Threads: any. Not collective.
 // Invariant: windows do not overlap, and lie outside the addresses of the heap.
@@ -23,11 +24,12 @@ class DeviceWindows {
   struct Parts {
     std::int32_t gpu = -1;            // this PE's
     std::span<const std::byte> heap;  // all addresses that it may grow into
-    std::function<gpu::UserMemory(std::span<const std::byte>)> look = gpu::find_user_memory;
+    std::function<gpu::UserMemoryInfo(std::span<const std::byte>)> look = gpu::find_user_memory;
     // Registers memory with all rails or none. Returns why not; empty if they have.
     std::function<std::string(std::span<std::byte>)> connect;
     std::function<void(std::span<std::byte>)> disconnect;
-    // Why all windows are staged here, for example because no NIC reaches the GPU; `connect` is then not called.
+    // Why all windows are staged here, for example because no NIC reaches the GPU; `connect` is
+    // then not called.
     std::string staged_because;
     bool must = false;  // WEFT_DEVICE_DIRECT=on
   };
@@ -39,8 +41,8 @@ class DeviceWindows {
   // Ends the registrations.
   ~DeviceWindows();
 
-  // Throws Error (InvalidArgument) for memory that cannot be a window; nothing has then changed. `name` is the function
-  // that the user called.
+  // Throws Error (InvalidArgument) for memory that cannot be a window; nothing has then changed.
+  // `name` is the function that the user called.
   void add(std::string_view name, std::span<std::byte> memory);
   // The window that starts at `address`; no operation uses it any more. Throws Error.
   void remove(std::string_view name, const void* address);

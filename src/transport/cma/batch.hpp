@@ -1,5 +1,5 @@
-// Small copies to or from one peer, batched so that one system call serves all of them. process_vm_readv costs
-// 1.25 us regardless of size, on a virtual machine with two cores.
+// Small copies to or from one peer, batched so that one system call serves all of them.
+// process_vm_readv costs 1.25 us regardless of size, on a virtual machine with two cores.
 //
 // Threads: any; a thread that adds or takes holds `mutex`. has_items() needs no lock.
 #pragma once
@@ -23,7 +23,7 @@ struct BatchItem {
   OperationCounter* counter = nullptr;
 };
 
-class Batch {
+class CopyBatch {
  public:
   static constexpr std::uint32_t kItemsMax = 64;
   static constexpr std::size_t kBytesMax = std::size_t{64} * 1024;

@@ -5,15 +5,15 @@
 namespace weft::transport::cma {
 namespace {
 
-void complete_oldest(Batch& batch, std::size_t count, bool failed) {
+void complete_oldest(CopyBatch& batch, std::size_t count, bool failed) {
   for (std::size_t i = 0; i < count; ++i) {
     batch.items()[i].counter->complete(failed);
   }
   batch.drop(count);
 }
 
-Operation operation_of(const BatchItem& item, Pe peer, Direction direction) {
-  return {.kind = direction == Direction::ToPeer ? OperationKind::Put : OperationKind::Get,
+Operation operation_of(const BatchItem& item, Pe peer, CmaDirection direction) {
+  return {.kind = direction == CmaDirection::ToPeer ? OperationKind::Put : OperationKind::Get,
           .peer = peer,
           .remote = item.remote,
           .local = item.local,
@@ -23,9 +23,9 @@ Operation operation_of(const BatchItem& item, Pe peer, Direction direction) {
 }
 
 // Copies the items of the batch.
-Copied copy_batch(Peer& peer, Direction direction) {
-  std::array<iovec, Batch::kItemsMax> local;
-  std::array<iovec, Batch::kItemsMax> remote;
+Copied copy_batch(NodePeer& peer, CmaDirection direction) {
+  std::array<iovec, CopyBatch::kItemsMax> local;
+  std::array<iovec, CopyBatch::kItemsMax> remote;
   std::size_t count = 0;
   for (const BatchItem& item : peer.batch(direction).items()) {
     local[count] = {.iov_base = item.local, .iov_len = item.bytes};
@@ -40,10 +40,10 @@ Copied copy_batch(Peer& peer, Direction direction) {
 
 }  // namespace
 
-Status BatchedCopies::add(Peer& peer, const Operation& operation) {
-  const Direction direction =
-      operation.kind == OperationKind::Get ? Direction::FromPeer : Direction::ToPeer;
-  Batch& batch = peer.batch(direction);
+Status BatchedCopies::add(NodePeer& peer, const Operation& operation) {
+  const CmaDirection direction =
+      operation.kind == OperationKind::Get ? CmaDirection::FromPeer : CmaDirection::ToPeer;
+  CopyBatch& batch = peer.batch(direction);
   const std::lock_guard lock(batch.mutex);
   if (!batch.has_room(operation.bytes)) {
     issue(peer, direction);
@@ -63,8 +63,8 @@ Status BatchedCopies::add(Peer& peer, const Operation& operation) {
   return Status::Ok;
 }
 
-bool BatchedCopies::issue(Peer& peer, Direction direction) {
-  Batch& batch = peer.batch(direction);
+bool BatchedCopies::issue(NodePeer& peer, CmaDirection direction) {
+  CopyBatch& batch = peer.batch(direction);
   if (!batch.has_items()) {
     return false;
   }
@@ -83,9 +83,10 @@ bool BatchedCopies::issue(Peer& peer, Direction direction) {
   return true;
 }
 
-// Copies as many items as the kernel accepts. Afterwards fewer items wait, or the peer is lost or forbidden.
-void BatchedCopies::copy_oldest(Peer& peer, Direction direction) {
-  Batch& batch = peer.batch(direction);
+// Copies as many items as the kernel accepts. Afterwards fewer items wait, or the peer is lost or
+// forbidden.
+void BatchedCopies::copy_oldest(NodePeer& peer, CmaDirection direction) {
+  CopyBatch& batch = peer.batch(direction);
   const Copied copied = copy_batch(peer, direction);
   complete_oldest(batch, copied.count, false);
   switch (copied.result) {
@@ -101,8 +102,8 @@ void BatchedCopies::copy_oldest(Peer& peer, Direction direction) {
   }
 }
 
-bool BatchedCopies::bounce_oldest(Peer& peer, Direction direction) {
-  Batch& batch = peer.batch(direction);
+bool BatchedCopies::bounce_oldest(NodePeer& peer, CmaDirection direction) {
+  CopyBatch& batch = peer.batch(direction);
   if (!sender_.bounce_later(operation_of(batch.items().front(), peer.pe, direction))) {
     return false;
   }
@@ -110,8 +111,8 @@ bool BatchedCopies::bounce_oldest(Peer& peer, Direction direction) {
   return true;
 }
 
-void BatchedCopies::flush(Peer& peer) {
-  for (const Direction direction : {Direction::ToPeer, Direction::FromPeer}) {
+void BatchedCopies::flush(NodePeer& peer) {
+  for (const CmaDirection direction : {CmaDirection::ToPeer, CmaDirection::FromPeer}) {
     if (peer.batch(direction).has_items()) {
       const std::lock_guard lock(peer.batch(direction).mutex);
       issue(peer, direction);
@@ -124,8 +125,8 @@ bool BatchedCopies::flush_all() {
     return false;
   }
   bool moved = false;
-  for (const std::unique_ptr<Peer>& peer : peers_) {
-    for (const Direction direction : {Direction::ToPeer, Direction::FromPeer}) {
+  for (const std::unique_ptr<NodePeer>& peer : peers_) {
+    for (const CmaDirection direction : {CmaDirection::ToPeer, CmaDirection::FromPeer}) {
       if (peer == nullptr || !peer->batch(direction).has_items()) {
         continue;
       }

@@ -1,5 +1,5 @@
-// Small copies of this PE, several at once: they wait in a batch per peer and direction until the batch is full, until
-// the caller flushes, or until the progress thread finds them.
+// Small copies of this PE, several at once: they wait in a batch per peer and direction until the
+// batch is full, until the caller flushes, or until the progress thread finds them.
 //
 // Threads: any. Each batch has a lock of its own, taken before CommandSender's.
 #pragma once
@@ -17,13 +17,13 @@ namespace weft::transport::cma {
 class BatchedCopies {
  public:
   // Both outlive it. `sender` takes the copies that the kernel forbids.
-  BatchedCopies(const Peers& peers, CommandSender& sender) : peers_(peers), sender_(sender) {}
+  BatchedCopies(const NodePeers& peers, CommandSender& sender) : peers_(peers), sender_(sender) {}
 
   // Adds a small put or get. Again: the batch is full, and the chunks are as well.
-  [[nodiscard]] Status add(Peer& peer, const Operation& operation);
+  [[nodiscard]] Status add(NodePeer& peer, const Operation& operation);
 
   // Copies what waits for the peer.
-  void flush(Peer& peer);
+  void flush(NodePeer& peer);
   // The same for all peers, except batches that another thread is handling. True if anything moved.
   bool flush_all();
 
@@ -34,11 +34,11 @@ class BatchedCopies {
 
  private:
   // Called under the batch's lock. True if there were items.
-  bool issue(Peer& peer, Direction direction);
-  static void copy_oldest(Peer& peer, Direction direction);
-  [[nodiscard]] bool bounce_oldest(Peer& peer, Direction direction);
+  bool issue(NodePeer& peer, CmaDirection direction);
+  static void copy_oldest(NodePeer& peer, CmaDirection direction);
+  [[nodiscard]] bool bounce_oldest(NodePeer& peer, CmaDirection direction);
 
-  const Peers& peers_;
+  const NodePeers& peers_;
   CommandSender& sender_;
   mutable std::uint32_t open_count_ = 0;
 };

@@ -8,7 +8,8 @@
 namespace weft::transport::cma {
 namespace {
 
-// The longest time that batched operations wait for their caller's flush before the progress thread sends them.
+// The longest time that batched operations wait for their caller's flush before the progress thread
+// sends them.
 constexpr std::uint32_t kBatchLookUs = 1000;
 // A peer that frees room in its ring rings no bell, so waiters poll for it.
 constexpr std::uint32_t kRoomLookUs = 1000;
@@ -66,15 +67,15 @@ bool CmaTransport::leaves_copy_to_target(const Operation& operation) {
          now.is_wide();
 }
 
-CopyResult CmaTransport::copy_now(const Peer& peer, const Operation& operation) const {
+CopyResult CmaTransport::copy_now(const NodePeer& peer, const Operation& operation) const {
   const bool reads = operation.kind == OperationKind::Get;
-  return copy_piece({.pid = peer.pid, .direction = reads ? Direction::FromPeer : Direction::ToPeer},
-                    operation.local, peer.regions.address_of(operation.remote, operation.bytes),
-                    operation.bytes);
+  return copy_piece(
+      {.pid = peer.pid, .direction = reads ? CmaDirection::FromPeer : CmaDirection::ToPeer},
+      operation.local, peer.regions.address_of(operation.remote, operation.bytes), operation.bytes);
 }
 
 Status CmaTransport::post(const Operation& operation) noexcept {
-  Peer* peer = find(peers_, operation.peer);
+  NodePeer* peer = find(peers_, operation.peer);
   if (peer == nullptr || !peer->has(operation)) {
     return Status::InvalidArgument;
   }
@@ -92,21 +93,21 @@ Status CmaTransport::post(const Operation& operation) noexcept {
   }
   batches_.flush(*peer);
   return has_copy ? post_copy(*peer, operation)
-                  : sender_.post(*peer, operation, CommandKind::Update);
+                  : sender_.post(*peer, operation, NodeCommandKind::Update);
 }
 
-Status CmaTransport::post_copy(Peer& peer, const Operation& operation) {
+Status CmaTransport::post_copy(NodePeer& peer, const Operation& operation) {
   if (peer.is_forbidden()) {
     return sender_.bounce(peer, operation);
   }
   if (leaves_copy_to_target(operation)) {
     const bool reads = operation.kind == OperationKind::Get;
-    return sender_.post(peer, operation, reads ? CommandKind::Read : CommandKind::Write);
+    return sender_.post(peer, operation, reads ? NodeCommandKind::Read : NodeCommandKind::Write);
   }
   switch (copy_now(peer, operation)) {
     case CopyResult::Done:  // Again repeats the copy, which is idempotent
       return operation.kind == OperationKind::PutSignal
-                 ? sender_.post(peer, operation, CommandKind::Update)
+                 ? sender_.post(peer, operation, NodeCommandKind::Update)
                  : complete_now(operation, false);
     case CopyResult::Forbidden:
       peer.forbid();
@@ -122,7 +123,7 @@ Status CmaTransport::post_copy(Peer& peer, const Operation& operation) {
 }
 
 void CmaTransport::flush(Pe peer) noexcept {
-  if (Peer* known = find(peers_, peer); known != nullptr) {
+  if (NodePeer* known = find(peers_, peer); known != nullptr) {
     batches_.flush(*known);
   }
 }
@@ -170,7 +171,7 @@ void CmaTransport::wake() noexcept {
 }
 
 Status CmaTransport::peer_status(Pe peer) const noexcept {
-  const Peer* known = find(peers_, peer);
+  const NodePeer* known = find(peers_, peer);
   return known != nullptr && known->is_lost() ? Status::PeerLost : Status::Ok;
 }
 

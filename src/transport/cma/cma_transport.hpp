@@ -1,9 +1,10 @@
-// The Transport to PEs of the same node whose memory cannot be mapped. The caller copies through cross-memory
-// attach, or leaves the copy to the target if the sender fans out. The target always executes atomics and
-// signals, exactly once.
+// The Transport to PEs of the same node whose memory cannot be mapped. The caller copies through
+// cross-memory attach, or leaves the copy to the target if the sender fans out. The target always
+// executes atomics and signals, exactly once.
 //
-// Threads: any. One lock guards the commands that this PE has sent (command_sender.hpp), another the draining of its
-// ring (command_server.hpp). Small copies are batched under a lock per peer (batched_copies.hpp).
+// Threads: any. One lock guards the commands that this PE has sent (command_sender.hpp), another
+// the draining of its ring (command_server.hpp). Small copies are batched under a lock per peer
+// (batched_copies.hpp).
 #pragma once
 
 #include <cstddef>
@@ -50,8 +51,8 @@ class CmaTransport final : public Transport {
                const std::vector<bool>& reached) override;
   [[nodiscard]] bootstrap::Blob add_region(RegionIndex index, std::span<std::byte> memory) override;
   void connect_region(RegionIndex index, const std::vector<bootstrap::Blob>& region_data) override;
-  // After it returns, no peer's command accesses this PE's part any more. Direct copies by peers may still access
-  // it until those peers have called it too.
+  // After it returns, no peer's command accesses this PE's part any more. Direct copies by peers
+  // may still access it until those peers have called it too.
   void remove_region(RegionIndex index) override;
 
   Status post(const Operation& operation) noexcept override;
@@ -68,15 +69,15 @@ class CmaTransport final : public Transport {
   void enter(Pe pe, const bootstrap::Blob& blob);
   FanOut note_peer(Pe peer);
   [[nodiscard]] bool leaves_copy_to_target(const Operation& operation);
-  [[nodiscard]] CopyResult copy_now(const Peer& peer, const Operation& operation) const;
-  [[nodiscard]] Status post_copy(Peer& peer, const Operation& operation);
+  [[nodiscard]] CopyResult copy_now(const NodePeer& peer, const Operation& operation) const;
+  [[nodiscard]] Status post_copy(NodePeer& peer, const Operation& operation);
   [[nodiscard]] bool has_news();
 
   CmaOptions options_;
   Mailbox own_;
   RegionTable regions_;
   std::vector<std::span<std::byte>> local_regions_;
-  Peers peers_;
+  NodePeers peers_;
   CommandSender sender_;
   BatchedCopies batches_;
   CommandServer server_;

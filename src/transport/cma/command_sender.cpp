@@ -12,7 +12,7 @@ namespace {
 // Asking whether a process is alive is a system call, so peers are checked only this often.
 constexpr std::uint64_t kDeathCheckNs = 10'000'000;
 
-Command command_of(const Operation& operation, CommandKind kind, Pe me) {
+NodeCommand command_of(const Operation& operation, NodeCommandKind kind, Pe me) {
   return {
       .sender = me.value,
       .status_slot = 0,
@@ -34,13 +34,13 @@ Command command_of(const Operation& operation, CommandKind kind, Pe me) {
 
 }  // namespace
 
-Status CommandSender::post(Peer& peer, const Operation& operation, CommandKind kind) {
+Status CommandSender::post(NodePeer& peer, const Operation& operation, NodeCommandKind kind) {
   const std::lock_guard lock(mutex_);
   const std::optional<std::uint32_t> slot = board_.reserve();
   if (!slot) {
     return again(peer, operation);
   }
-  Command command = command_of(operation, kind, me_);
+  NodeCommand command = command_of(operation, kind, me_);
   command.status_slot = static_cast<std::uint16_t>(*slot);
   if (!push(peer.mailbox.memory().ring, me_.value, command)) {
     board_.release(*slot);
@@ -52,7 +52,7 @@ Status CommandSender::post(Peer& peer, const Operation& operation, CommandKind k
   return Status::Ok;
 }
 
-Status CommandSender::again(Peer& peer, const Operation& operation) {
+Status CommandSender::again(NodePeer& peer, const Operation& operation) {
   if (is_dead_ && now_ns() >= peer.next_check_ns) {
     peer.next_check_ns = now_ns() + kDeathCheckNs;
     if (is_dead_(peer.pe)) {
@@ -137,7 +137,7 @@ bool CommandSender::bounce_later(const Operation& operation) {
   return start_transfer(operation, TransferTable::kNewMax).has_value();
 }
 
-Status CommandSender::bounce(Peer& peer, const Operation& operation) {
+Status CommandSender::bounce(NodePeer& peer, const Operation& operation) {
   if (operation.copy_source && operation.bytes > kChunkBytes) {
     return Status::InvalidArgument;
   }
@@ -173,7 +173,7 @@ void CommandSender::release_transfer(std::uint32_t index) {
   AtomicRef(open_transfers_).store(transfers_.count(), std::memory_order_relaxed);
 }
 
-bool CommandSender::send_pieces(Peer& peer, std::uint32_t index) {
+bool CommandSender::send_pieces(NodePeer& peer, std::uint32_t index) {
   bool moved = false;
   while (!transfers_[index].is_all_sent() &&
          transfers_[index].open_pieces < Transfer::kOpenPiecesMax && send_piece(peer, index)) {
@@ -182,7 +182,7 @@ bool CommandSender::send_pieces(Peer& peer, std::uint32_t index) {
   return moved;
 }
 
-bool CommandSender::send_piece(Peer& peer, std::uint32_t index) {
+bool CommandSender::send_piece(NodePeer& peer, std::uint32_t index) {
   Transfer& transfer = transfers_[index];
   const Operation& operation = transfer.operation;
   const std::optional<std::uint16_t> chunk = chunks_.reserve();
@@ -200,8 +200,8 @@ bool CommandSender::send_piece(Peer& peer, std::uint32_t index) {
     std::memcpy(own_.memory().chunks[*chunk].data(), here, bytes);
   }
   const bool is_last = transfer.sent_bytes + bytes == operation.bytes;
-  Command command =
-      command_of(operation, reads ? CommandKind::ReadChunk : CommandKind::WriteChunk, me_);
+  NodeCommand command =
+      command_of(operation, reads ? NodeCommandKind::ReadChunk : NodeCommandKind::WriteChunk, me_);
   command.status_slot = static_cast<std::uint16_t>(*slot);
   command.chunk = *chunk;
   command.offset += transfer.sent_bytes;
@@ -248,7 +248,7 @@ bool CommandSender::send_rest() {
   bool moved = false;
   for (std::uint32_t i = 0; transfers_.count() > 0 && i < TransferTable::kTransfersMax; ++i) {
     if (transfers_[i].is_used) {
-      Peer& peer = *find(peers_, transfers_[i].operation.peer);
+      NodePeer& peer = *find(peers_, transfers_[i].operation.peer);
       if (send_pieces(peer, i)) {
         ring(peer.mailbox.memory().bell);
         moved = true;

@@ -1,7 +1,7 @@
-// The sender's side of cma's commands: the operations that targets execute for this PE. A status slot waits for each
-// answer. If the kernel forbids cross-memory attach, an operation is copied in pieces through chunks of this PE's
-// mailbox (bounce buffers), and the target copies them out; the target's ring keeps the order, so the last piece carries
-// the signal.
+// The sender's side of cma's commands: the operations that targets execute for this PE. A status
+// slot waits for each answer. If the kernel forbids cross-memory attach, an operation is copied in
+// pieces through chunks of this PE's mailbox (bounce buffers), and the target copies them out; the
+// target's ring keeps the order, so the last piece carries the signal.
 //
 // Threads: any. One lock guards everything here.
 #pragma once
@@ -27,14 +27,14 @@ class CommandSender {
   // All references outlive it. An empty `is_dead`: no peer dies.
   CommandSender(Pe me,
                 const Mailbox& own,
-                const Peers& peers,
+                const NodePeers& peers,
                 const std::function<bool(Pe)>& is_dead)
       : me_(me), own_(own), peers_(peers), is_dead_(is_dead), board_(own.memory().statuses) {}
 
   // Again: no slot is free, or the target's ring is full.
-  Status post(Peer& peer, const Operation& operation, CommandKind kind);
+  Status post(NodePeer& peer, const Operation& operation, NodeCommandKind kind);
   // The same through chunks.
-  [[nodiscard]] Status bounce(Peer& peer, const Operation& operation);
+  [[nodiscard]] Status bounce(NodePeer& peer, const Operation& operation);
   // For an operation that has been issued already: collect sends it. False: there is no room.
   [[nodiscard]] bool bounce_later(const Operation& operation);
 
@@ -53,23 +53,24 @@ class CommandSender {
   }
 
  private:
-  // The functions below are called under the lock. Returns Again, or fails the operation because the peer is dead.
-  [[nodiscard]] Status again(Peer& peer, const Operation& operation);
+  // The functions below are called under the lock. Returns Again, or fails the operation because
+  // the peer is dead.
+  [[nodiscard]] Status again(NodePeer& peer, const Operation& operation);
   void on_answer(Sent& sent, const Answer& given);
   void fail_sent(Sent& sent);
 
   [[nodiscard]] std::optional<std::uint32_t> start_transfer(const Operation& operation,
                                                             std::uint32_t count_max);
   void release_transfer(std::uint32_t index);
-  bool send_pieces(Peer& peer, std::uint32_t index);
-  [[nodiscard]] bool send_piece(Peer& peer, std::uint32_t index);
+  bool send_pieces(NodePeer& peer, std::uint32_t index);
+  [[nodiscard]] bool send_piece(NodePeer& peer, std::uint32_t index);
   void end_piece(const Sent& piece, bool failed);
   void end_transfer_if_done(std::uint32_t index);
   bool send_rest();
 
   Pe me_;
   const Mailbox& own_;
-  const Peers& peers_;
+  const NodePeers& peers_;
   const std::function<bool(Pe)>& is_dead_;
   std::mutex mutex_;
   StatusBoard<kStatusSlots> board_;

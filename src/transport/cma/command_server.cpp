@@ -12,10 +12,10 @@ bool CommandServer::drain() {
     return false;
   }
   bool moved = false;
-  Command command{};
+  NodeCommand command{};
   for (std::uint32_t i = 0; i < kRingSlots && commands_.pop(command); ++i) {
     moved = true;
-    const Peer* sender = find(peers_, Pe(command.sender));
+    const NodePeer* sender = find(peers_, Pe(command.sender));
     if (sender != nullptr && command.status_slot < kStatusSlots) {
       MailboxMemory& theirs = sender->mailbox.memory();
       answer(theirs.statuses, command.status_slot, execute(command, *sender));
@@ -34,35 +34,35 @@ bool CommandServer::has_news() {
   return !lock.owns_lock() || commands_.has_ready();
 }
 
-SlotState CommandServer::copy_for(const Command& command, const Peer& sender) {
+SlotState CommandServer::copy_for(const NodeCommand& command, const NodePeer& sender) {
   auto* here = reinterpret_cast<std::byte*>(regions_.address_of(
       {.region = RegionIndex(command.region), .offset = HeapOffset(command.offset)},
       command.bytes));
   if (here == nullptr) {
     return SlotState::Failed;
   }
-  if (command.kind == CommandKind::Write || command.kind == CommandKind::Read) {
+  if (command.kind == NodeCommandKind::Write || command.kind == NodeCommandKind::Read) {
     return copy_by_attach(command, here, sender);
   }
   if (command.chunk >= kChunkCount || command.bytes > kChunkBytes) {
     return SlotState::Failed;
   }
   std::byte* chunk = sender.mailbox.memory().chunks[command.chunk].data();
-  const bool writes = command.kind == CommandKind::WriteChunk;
+  const bool writes = command.kind == NodeCommandKind::WriteChunk;
   std::memcpy(writes ? here : chunk, writes ? chunk : here, command.bytes);
   return SlotState::Done;
 }
 
-SlotState CommandServer::copy_by_attach(const Command& command,
+SlotState CommandServer::copy_by_attach(const NodeCommand& command,
                                         std::byte* here,
-                                        const Peer& sender) {
-  const bool writes = command.kind == CommandKind::Write;
+                                        const NodePeer& sender) {
+  const bool writes = command.kind == NodeCommandKind::Write;
   const CopyResult result =
       sender.is_forbidden()
           ? CopyResult::Forbidden
-          : copy_piece(
-                {.pid = sender.pid, .direction = writes ? Direction::FromPeer : Direction::ToPeer},
-                here, command.local, command.bytes);
+          : copy_piece({.pid = sender.pid,
+                        .direction = writes ? CmaDirection::FromPeer : CmaDirection::ToPeer},
+                       here, command.local, command.bytes);
   switch (result) {
     case CopyResult::Done:
       return SlotState::Done;
@@ -76,8 +76,8 @@ SlotState CommandServer::copy_by_attach(const Command& command,
   return SlotState::Failed;
 }
 
-Answer CommandServer::execute(const Command& command, const Peer& sender) {
-  if (command.kind != CommandKind::Update) {
+Answer CommandServer::execute(const NodeCommand& command, const NodePeer& sender) {
+  if (command.kind != NodeCommandKind::Update) {
     const SlotState copied = copy_for(command, sender);
     if (copied != SlotState::Done || command.has_update == 0) {
       return {.state = copied, .result = 0};

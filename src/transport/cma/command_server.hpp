@@ -1,7 +1,8 @@
-// The target's side of cma: executes the commands that peers wrote into this PE's mailbox, and answers them, each
-// exactly once.
+// The target's side of cma: executes the commands that peers wrote into this PE's mailbox, and
+// answers them, each exactly once.
 //
-// Threads: any. One lock guards the ring's consumer; a thread that finds it taken leaves the commands to its owner.
+// Threads: any. One lock guards the ring's consumer; a thread that finds it taken leaves the
+// commands to its owner.
 #pragma once
 
 #include <functional>
@@ -20,32 +21,32 @@ class CommandServer {
   // `regions` is this PE's memory. All arguments outlive it.
   CommandServer(const Mailbox& own,
                 const RegionTable& regions,
-                const Peers& peers,
+                const NodePeers& peers,
                 const std::function<bool(Pe)>& is_dead)
       : regions_(regions), peers_(peers), is_dead_(is_dead), commands_(own.memory().ring) {}
 
   // Executes what has arrived, at most one ring full. True if there was a command.
   bool drain();
 
-  // Never blocks. A thread that holds the lock is making progress and may miss a command that arrives just then, so the
-  // answer is true.
+  // Never blocks. A thread that holds the lock is making progress and may miss a command that
+  // arrives just then, so the answer is true.
   [[nodiscard]] bool has_news();
 
   // Returns when no command that has already been taken is being executed any more.
   void wait_for_executions() { const std::lock_guard drained(mutex_); }
 
  private:
-  [[nodiscard]] Answer execute(const Command& command, const Peer& sender);
-  [[nodiscard]] SlotState copy_for(const Command& command, const Peer& sender);
-  [[nodiscard]] static SlotState copy_by_attach(const Command& command,
+  [[nodiscard]] Answer execute(const NodeCommand& command, const NodePeer& sender);
+  [[nodiscard]] SlotState copy_for(const NodeCommand& command, const NodePeer& sender);
+  [[nodiscard]] static SlotState copy_by_attach(const NodeCommand& command,
                                                 std::byte* here,
-                                                const Peer& sender);
+                                                const NodePeer& sender);
 
   const RegionTable& regions_;
-  const Peers& peers_;
+  const NodePeers& peers_;
   const std::function<bool(Pe)>& is_dead_;
   std::mutex mutex_;
-  MpscConsumer<Command, kRingSlots> commands_;
+  MpscConsumer<NodeCommand, kRingSlots> commands_;
 };
 
 }  // namespace weft::transport::cma

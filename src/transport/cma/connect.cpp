@@ -47,7 +47,7 @@ void CmaTransport::enter(Pe pe, const bootstrap::Blob& blob) {
       fail(Status::Mismatch, "it has {} regions, more than {}", region_count, kRegionCountMax);
     }
   }
-  auto peer = std::make_unique<Peer>(pe, pid, Mailbox::open(pid, descriptor), regions);
+  auto peer = std::make_unique<NodePeer>(pe, pid, Mailbox::open(pid, descriptor), regions);
   std::uint64_t magic = 0;
   const CopyResult trial = copy_piece({.pid = peer->pid}, &magic, magic_address, sizeof magic);
   if (options_.pretend_forbidden || trial != CopyResult::Done || magic != kMailboxMagic) {
@@ -70,7 +70,7 @@ void CmaTransport::connect_region(RegionIndex index,
                                   const std::vector<bootstrap::Blob>& region_data) {
   const std::lock_guard lock(region_mutex_);
   for (std::uint32_t pe = 0; pe < region_data.size(); ++pe) {
-    if (Peer* peer = find(peers_, Pe(pe)); peer != nullptr) {
+    if (NodePeer* peer = find(peers_, Pe(pe)); peer != nullptr) {
       bootstrap::FieldReader reader(region_data[pe]);
       const std::uint64_t base = reader.u64();
       WEFT_CHECK(peer->regions.set(index, {.base = base, .bytes = reader.u64()}), "region {}",
@@ -81,7 +81,7 @@ void CmaTransport::connect_region(RegionIndex index,
 
 void CmaTransport::remove_region(RegionIndex index) {
   const std::lock_guard lock(region_mutex_);
-  for (const std::unique_ptr<Peer>& peer : peers_) {
+  for (const std::unique_ptr<NodePeer>& peer : peers_) {
     if (peer != nullptr) {
       peer->regions.clear(index);
     }

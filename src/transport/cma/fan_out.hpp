@@ -1,8 +1,9 @@
-// Tracks whether a PE addresses many peers in turn or the same peer repeatedly. The score increases when an
-// operation goes to another peer than the previous one, and decreases when it goes to the same. Pure.
+// Tracks whether a PE addresses many peers in turn or the same peer repeatedly. The score increases
+// when an operation goes to another peer than the previous one, and decreases when it goes to the
+// same. Pure.
 //
-// A PE that fans out leaves bulk copies to the targets, which work in parallel. A PE that repeats copies itself,
-// without the extra hop.
+// A PE that fans out leaves bulk copies to the targets, which work in parallel. A PE that repeats
+// copies itself, without the extra hop.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// The memory that a PE shares with the peers of its node so that they can ask it to copy: a command ring that
-// all peers write, status slots that it owns as a sender, chunks (bounce buffers) for copies if the kernel forbids
-// cross-memory attach, and a bell. Layout: plain structs, the same in all processes.
+// The memory that a PE shares with the peers of its node so that they can ask it to copy: a command
+// ring that all peers write, status slots that it owns as a sender, chunks (bounce buffers) for
+// copies if the kernel forbids cross-memory attach, and a bell. Layout: plain structs, the same in
+// all processes.
 //
 // A mailbox belongs to one PE and is mapped by the node's peers; it lives as long as its transport.
 #pragma once
@@ -23,7 +24,7 @@ inline constexpr std::uint32_t kStatusSlots = 256;
 inline constexpr std::uint32_t kChunkCount = 64;
 inline constexpr std::size_t kChunkBytes = 16384;  // a source with copy_source fits in one
 
-enum class CommandKind : std::uint8_t {
+enum class NodeCommandKind : std::uint8_t {
   Write,       // the target reads the sender's memory into its region
   Read,        // the target writes its region into the sender's memory
   WriteChunk,  // as above, through the sender's chunk
@@ -31,11 +32,11 @@ enum class CommandKind : std::uint8_t {
   Update,  // the atomic alone
 };
 
-struct Command {
+struct NodeCommand {
   std::uint32_t sender;  // PE
   std::uint16_t status_slot;
   std::uint16_t chunk;
-  CommandKind kind;
+  NodeCommandKind kind;
   std::uint8_t has_update;  // Write, WriteChunk: the signal is applied after the copy
   AtomicCode code;
   std::uint8_t element_bytes;
@@ -50,7 +51,7 @@ struct Command {
   std::uint64_t compare;
 };
 
-using CommandRing = MpscRing<Command, kRingSlots>;
+using CommandRing = MpscRing<NodeCommand, kRingSlots>;
 using Statuses = StatusMemory<kStatusSlots>;
 using Chunk = std::array<std::byte, kChunkBytes>;
 
@@ -62,7 +63,7 @@ struct MailboxMemory {
   alignas(kCacheLineBytes) std::array<Chunk, kChunkCount> chunks;
 };
 
-static_assert(sizeof(Command) == 72);
+static_assert(sizeof(NodeCommand) == 72);
 static_assert(sizeof(CommandRing::Slot) == 2 * kCacheLineBytes);
 static_assert(sizeof(StatusSlot) == kCacheLineBytes);
 static_assert(sizeof(Bell) == kCacheLineBytes);

@@ -1,13 +1,14 @@
 // A ring of fixed-size commands in shared memory: many producers in many processes, one consumer.
-// Zeroed memory is an empty ring. A slot's commit word holds lap, owner and state. A producer claims the slot
-// itself and only then advances the tail, which any producer may do for it. So no producer waits for another.
-// The consumer sees the owner of a slot that never becomes ready, and can skip a dead owner's slot.
+// Zeroed memory is an empty ring. A slot's commit word holds lap, owner and state. A producer
+// claims the slot itself and only then advances the tail, which any producer may do for it. So no
+// producer waits for another. The consumer sees the owner of a slot that never becomes ready, and
+// can skip a dead owner's slot.
 //
-// Threads: push from any thread of any process; MpscConsumer by one thread at a time. A template over the
-// payload, so that the same ring runs between host threads under ThreadSanitizer.
+// Threads: push from any thread of any process; MpscConsumer by one thread at a time. A template
+// over the payload, so that the same ring runs between host threads under ThreadSanitizer.
 //
-// Rejected design: claim by the tail (fetch_add, then commit). If a producer dies in between, its slot has no
-// known owner, and the ring blocks forever.
+// Rejected design: claim by the tail (fetch_add, then commit). If a producer dies in between, its
+// slot has no known owner, and the ring blocks forever.
 #pragma once
 
 #include <array>

@@ -4,7 +4,7 @@
 
 namespace weft::transport::cma {
 
-bool Peer::has(const Operation& operation) const {
+bool NodePeer::has(const Operation& operation) const {
   const bool has_copy = operation.kind != OperationKind::Atomic;
   const bool has_update = !has_copy || operation.kind == OperationKind::PutSignal;
   return (!has_copy || regions.address_of(operation.remote, operation.bytes) != 0) &&
@@ -12,7 +12,7 @@ bool Peer::has(const Operation& operation) const {
           regions.address_of(operation.update.word, operation.update.element_bytes) != 0);
 }
 
-void Peer::forbid() const {
+void NodePeer::forbid() const {
   static std::uint32_t has_said = 0;
   // relaxed: sticky; publishes no other data. The same holds for the flag below.
   AtomicRef(is_forbidden_).store(1, std::memory_order_relaxed);
@@ -26,7 +26,7 @@ void Peer::forbid() const {
   }
 }
 
-void Peer::log_fault(const Operation& operation) const {
+void NodePeer::log_fault(const Operation& operation) const {
   // relaxed: a duplicate line does no harm.
   if (AtomicRef(has_faulted_).exchange(1, std::memory_order_relaxed) == 0) {
     log::error(

@@ -1,7 +1,8 @@
-// A PE of the same node as cma knows it: its process, its mailbox and regions, the small copies that wait for it, and
-// what was found out about it. Peers lists those of a job by PE.
+// A PE of the same node as cma knows it: its process, its mailbox and regions, the small copies
+// that wait for it, and what was found out about it. NodePeers lists those of a job by PE.
 //
-// Threads: any. The list changes only in connect. Flags are sticky; batches have locks of their own.
+// Threads: any. The list changes only in connect. Flags are sticky; batches have locks of their
+// own.
 #pragma once
 
 #include <array>
@@ -20,19 +21,19 @@
 
 namespace weft::transport::cma {
 
-class Peer {
+class NodePeer {
  public:
-  Peer(Pe number, std::int64_t process, Mailbox its_mailbox, const RegionTable& its_regions)
+  NodePeer(Pe number, std::int64_t process, Mailbox its_mailbox, const RegionTable& its_regions)
       : pe(number), pid(process), mailbox(std::move(its_mailbox)), regions(its_regions) {}
 
   Pe pe;
   std::int64_t pid;
   Mailbox mailbox;
   RegionTable regions;
-  std::array<Batch, 2> batches;     // by direction
-  std::uint64_t next_check_ns = 0;  // whether it is alive; guarded by CommandSender's lock
+  std::array<CopyBatch, 2> batches;  // by direction
+  std::uint64_t next_check_ns = 0;   // whether it is alive; guarded by CommandSender's lock
 
-  [[nodiscard]] Batch& batch(Direction direction) {
+  [[nodiscard]] CopyBatch& batch(CmaDirection direction) {
     return batches[static_cast<std::size_t>(direction)];
   }
 
@@ -56,7 +57,8 @@ class Peer {
   // Warns at the first peer of this process.
   void forbid() const;
 
-  // Logs that a copy accessed unmapped memory; once per peer, because one bad address often affects many operations.
+  // Logs that a copy accessed unmapped memory; once per peer, because one bad address often affects
+  // many operations.
   void log_fault(const Operation& operation) const;
 
  private:
@@ -66,9 +68,9 @@ class Peer {
 };
 
 // By PE; null: not reached by cma.
-using Peers = std::vector<std::unique_ptr<Peer>>;
+using NodePeers = std::vector<std::unique_ptr<NodePeer>>;
 
-[[nodiscard]] inline Peer* find(const Peers& peers, Pe pe) {
+[[nodiscard]] inline NodePeer* find(const NodePeers& peers, Pe pe) {
   return pe.value < peers.size() ? peers[pe.value].get() : nullptr;
 }
 

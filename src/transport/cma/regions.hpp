@@ -1,7 +1,8 @@
-// The address and size of each region of one PE in that PE's address space. A region of zero bytes is absent:
-// no lookup finds it. At most kRegionCountMax.
+// The address and size of each region of one PE in that PE's address space. A region of zero bytes
+// is absent: no lookup finds it. At most kRegionCountMax.
 //
-// Threads: any thread may look up, also while another sets; `set` and `clear` by one thread at a time.
+// Threads: any thread may look up, also while another sets; `set` and `clear` by one thread at a
+// time.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// How a target notifies a sender that a command is complete: it writes the sender's slot and increments the
-// sender's single counter. Slots are answered in any order, targets write different cache lines, and the
-// sender polls only one word until it changes. Zeroed memory is a board without answers.
+// How a target notifies a sender that a command is complete: it writes the sender's slot and
+// increments the sender's single counter. Slots are answered in any order, targets write different
+// cache lines, and the sender polls only one word until it changes. Zeroed memory is a board
+// without answers.
 //
 // Threads: answer from any thread of any process, once per reserved slot; the sender's lock guards
 // StatusBoard.
@@ -82,7 +83,8 @@ class StatusBoard {
     return AtomicRef(memory_->answers).load(std::memory_order_acquire) != seen_;
   }
 
-  // Calls on_answer(slot index, Answer) for each answered slot and releases the slot. True if there was one.
+  // Calls on_answer(slot index, Answer) for each answered slot and releases the slot. True if there
+  // was one.
   template <typename OnAnswer>
   bool collect(OnAnswer&& on_answer) {
     // SYNC answers-moved: pairs with answer.

@@ -1,5 +1,5 @@
-// The sender's state of operations that go through its chunks in pieces, if the kernel forbids cross-memory
-// attach: the progress of each, and the free chunks. Plain values.
+// The sender's state of operations that go through its chunks in pieces, if the kernel forbids
+// cross-memory attach: the progress of each, and the free chunks. Plain values.
 //
 // Threads: one at a time; CmaTransport holds its send lock.
 #pragma once
@@ -28,7 +28,8 @@ struct Transfer {
 
 class TransferTable {
  public:
-  // The limit for new operations. A direct operation that came back Forbidden always finds room beyond it.
+  // The limit for new operations. A direct operation that came back Forbidden always finds room
+  // beyond it.
   static constexpr std::uint32_t kNewMax = 64;
   static constexpr std::uint32_t kTransfersMax = kNewMax + kStatusSlots;
 

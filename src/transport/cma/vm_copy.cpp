@@ -20,7 +20,7 @@ CopyResult result_of(int error) {
 
 ssize_t call(const VmCopy& copy, std::span<const iovec> local, std::span<const iovec> remote) {
   const auto pid = static_cast<pid_t>(copy.pid);
-  return copy.direction == Direction::ToPeer
+  return copy.direction == CmaDirection::ToPeer
              ? ::process_vm_writev(pid, local.data(), local.size(), remote.data(), remote.size(), 0)
              : ::process_vm_readv(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
 }

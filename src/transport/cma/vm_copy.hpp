@@ -1,5 +1,6 @@
-// Copies between this process and another: process_vm_readv(2) and process_vm_writev(2), and the meaning of
-// their errors here. A call costs 1.25 us on a virtual machine with two cores, so calls are batched.
+// Copies between this process and another: process_vm_readv(2) and process_vm_writev(2), and the
+// meaning of their errors here. A call costs 1.25 us on a virtual machine with two cores, so calls
+// are batched.
 //
 // Threads: any; no state.
 #pragma once
@@ -19,11 +20,11 @@ enum class CopyResult : std::uint8_t {
   Fault,      // an address of either side is not mapped
 };
 
-enum class Direction : std::uint8_t { ToPeer, FromPeer };
+enum class CmaDirection : std::uint8_t { ToPeer, FromPeer };
 
 struct VmCopy {
   std::int64_t pid = 0;
-  Direction direction = Direction::FromPeer;
+  CmaDirection direction = CmaDirection::FromPeer;
 };
 
 struct Copied {

@@ -111,7 +111,8 @@ void FaultyRail::count_post() noexcept {
   }
 }
 
-// The owner may reuse the memory of an injected operation when we return, so a held operation needs a copy.
+// The owner may reuse the memory of an injected operation when we return, so a held operation needs
+// a copy.
 fabric::PostResult FaultyRail::accept(Held operation) noexcept {
   if (chance(plan_.refuse) || held_.size() >= kHeldMax) {
     return fabric::PostResult::Full;

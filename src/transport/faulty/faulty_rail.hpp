@@ -1,8 +1,8 @@
-// A rail with seeded fault injection: rejects posts, delays and reorders operations and events, and dies
-// temporarily. A decorator of any Rail, so that whole programs can run on it: WEFT_FAULTS.
+// A rail with seeded fault injection: rejects posts, delays and reorders operations and events, and
+// dies temporarily. A decorator of any Rail, so that whole programs can run on it: WEFT_FAULTS.
 //
-// Owner and threads: as Rail. poll releases what was held back, so nothing is lost. An operation that dies here
-// fails like one that the NIC gave up on: in some cases its bytes have arrived.
+// Owner and threads: as Rail. poll releases what was held back, so nothing is lost. An operation
+// that dies here fails like one that the NIC gave up on: in some cases its bytes have arrived.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct FaultPlan {
   [[nodiscard]] bool is_active() const { return seed != 0; }
 };
 
-// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000,no_inject=1"; "" means no faults. Throws Error.
+// "seed=7,reorder=0.3,delay=0.1,refuse=0.05,kill=1000,no_inject=1"; "" means no faults. Throws
+// Error.
 [[nodiscard]] FaultPlan parse_faults(std::string_view text);
 
 class FaultyRail final : public fabric::Rail {
@@ -50,6 +51,8 @@ class FaultyRail final : public fabric::Rail {
   [[nodiscard]] const std::string& address_text() const override { return inner_->address_text(); }
 
   [[nodiscard]] const std::string& provider() const override { return inner_->provider(); }
+
+  [[nodiscard]] std::string protocol() const override { return inner_->protocol(); }
 
   [[nodiscard]] std::span<const std::byte> address() const override { return inner_->address(); }
 
@@ -93,6 +96,10 @@ class FaultyRail final : public fabric::Rail {
 
   [[nodiscard]] const char* last_action() const noexcept override {
     return refusal_ != 0 ? refused_action_ : inner_->last_action();
+  }
+
+  [[nodiscard]] std::string words_of(const fabric::Event& event) const override {
+    return inner_->words_of(event);
   }
 
   [[nodiscard]] int wait_descriptor() const noexcept override { return -1; }  // held work has none

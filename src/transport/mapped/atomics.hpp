@@ -1,6 +1,6 @@
-// Single words of mapped memory that peers poll: the building blocks of signals, p and wait, both on the fast path
-// (api/fast_path.hpp) and in mapped_transport.hpp. Fetching atomics are in transport/atomic_update.hpp, which
-// serves all transports.
+// Single words of mapped memory that peers poll: the building blocks of signals, p and wait, both
+// on the fast path (api/fast_path.hpp) and in mapped_transport.hpp. Fetching atomics are in
+// transport/atomic_update.hpp, which serves all transports.
 //
 // Threads: any. Words are aligned to their size.
 #pragma once

@@ -7,9 +7,10 @@
 //   16 MiB      15          15           14           20
 //   64 MiB       9           8           11           15
 //
-// glibc uses rep movsb from 2 KiB on, which on this CPU is slower than plain vector moves while the data fits in
-// the first-level cache. At 64 KiB both vary from 27 to 48, so that size is left to glibc. Beyond the last-level
-// cache, non-temporal stores win because they do not read the line first.
+// glibc uses rep movsb from 2 KiB on, which on this CPU is slower than plain vector moves while the
+// data fits in the first-level cache. At 64 KiB both vary from 27 to 48, so that size is left to
+// glibc. Beyond the last-level cache, non-temporal stores win because they do not read the line
+// first.
 #include "src/transport/mapped/copy.hpp"
 
 #if defined(__x86_64__)

@@ -1,8 +1,9 @@
-// Copies between mapped memories; the size selects the method. The CPU's part of every node-local put
-// and get.
+// Copies between mapped memories; the size selects the method. The CPU's part of every node-local
+// put and get.
 //
-// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary loads and stores: a later release publishes
-// them (non-temporal stores are fenced inside), and nothing else orders them, see fetch_bytes.
+// Threads: any. When copy_bytes returns, the bytes are ordered like ordinary loads and stores: a
+// later release publishes them (non-temporal stores are fenced inside), and nothing else orders
+// them, see fetch_bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@
 
 namespace weft::transport {
 
-// For more than 64 bytes: memcpy, or non-temporal stores where measurements showed them to be faster.
+// For more than 64 bytes: memcpy, or non-temporal stores where measurements showed them to be
+// faster.
 void copy_large(void* dest, const void* source, std::size_t bytes) noexcept;
 
 namespace internal {
@@ -49,9 +51,9 @@ inline void copy_bytes(void* dest, const void* source, std::size_t bytes) noexce
   }
 }
 
-// The copy of a blocking get: whoever hears of its end, also by a relaxed store of p, may overwrite the source. A CPU that
-// lets stores overtake loads, as ARM may, could otherwise show the p before it has read the source. On x86 it is no
-// instruction.
+// The copy of a blocking get: whoever hears of its end, also by a relaxed store of p, may overwrite
+// the source. A CPU that lets stores overtake loads, as ARM may, could otherwise show the p before
+// it has read the source. On x86 it is no instruction.
 inline void fetch_bytes(void* dest, const void* source, std::size_t bytes) noexcept {
   copy_bytes(dest, source, bytes);
   ordering_fence();

@@ -1,8 +1,9 @@
-// The Transport to memory that is mapped here: loads, stores and CPU atomics, complete when post returns. rma posts
-// here the operations that the fast path of the C interface (api/fast_path.hpp) did not handle; both call the same
-// functions of copy.hpp and atomics.hpp.
+// The Transport to memory that is mapped here: loads, stores and CPU atomics, complete when post
+// returns. rma posts here the operations that the fast path of the C interface (api/fast_path.hpp)
+// did not handle; both call the same functions of copy.hpp and atomics.hpp.
 //
-// Threads: any. The heap knows the mappings; peers exchange no data, and regions are added and removed with the heap's.
+// Threads: any. The heap knows the mappings; peers exchange no data, and regions are added and
+// removed with the heap's.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// Shared by all choosers: which rails may carry data to a peer. The policy must allow the link, and it must be up.
+// Shared by all choosers: which rails may carry data to a peer. The policy must allow the link, and
+// it must be up.
 //
 // Pure, like planner.hpp: any thread, no clock, no state.
 // A local rail and a peer's rail are each identified by their index on their own side.

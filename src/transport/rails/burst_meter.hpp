@@ -1,7 +1,8 @@
-// A burst: what a PE posts from one moment at which nothing is in flight to the next. If everything completes while
-// the PE is still posting, the burst continues; that happens on an oversubscribed machine, where the PE loses its core.
-// The length of past bursts predicts the length of this one. The planner needs that to decide whether one operation is
-// split over all rails, or shares the rails with operations that are still to come.
+// A burst: what a PE posts from one moment at which nothing is in flight to the next. If everything
+// completes while the PE is still posting, the burst continues; that happens on an oversubscribed
+// machine, where the PE loses its core. The length of past bursts predicts the length of this one.
+// The planner needs that to decide whether one operation is split over all rails, or shares the
+// rails with operations that are still to come.
 //
 // Pure apart from its own state. Called under the transport's lock.
 #pragma once
@@ -23,8 +24,8 @@ struct PostMoment {
 
 class BurstMeter {
  public:
-  // Call when an operation was accepted, whether it is planned at once or queued. `large_bytes`: its size if it is
-  // large enough to be split, else 0.
+  // Call when an operation was accepted, whether it is planned at once or queued. `large_bytes`:
+  // its size if it is large enough to be split, else 0.
   void on_accepted(std::uint64_t large_bytes, PostMoment moment) {
     if (open_operations_ == 0) {
       if (!goes_on(moment)) {
@@ -56,20 +57,24 @@ class BurstMeter {
   // The number of bursts so far, which identifies the current one.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
-  // Whether all large operations of this burst, and all of the previous one, have the same size. If a burst is a single
-  // operation, it is compared with the previous burst's.
+  // Whether all large operations of this burst, and all of the previous one, have the same size. If
+  // a burst is a single operation, it is compared with the previous burst's.
   [[nodiscard]] bool is_regular() const { return !is_mixed_ && !was_mixed_; }
 
-  // The bytes of the shortest of the last four bursts that had large operations; 0 if there was none.
+  // The bytes of the shortest of the last four bursts that had large operations; 0 if there was
+  // none.
   [[nodiscard]] std::uint64_t usual_bytes() const {
     const auto known = std::span(lengths_).first(std::min(count_, kRemembered));
     return known.empty() ? 0 : *std::ranges::min_element(known);
   }
 
-  // An estimate of the bytes of this burst that are not posted yet. It uses the shortest of the last bursts: to
-  // mistake a lone operation for the first of many leaves rails idle, while the opposite mistake costs little. The
-  // first burst, and one that already exceeds the previous ones, is expected to continue for long, so its operations
-  // are not split.
+  // Whether operations of this burst wait for room on a rail.
+  [[nodiscard]] bool has_unplanned() const { return planned_bytes_ < accepted_bytes_; }
+
+  // An estimate of the bytes of this burst that are not posted yet. It uses the shortest of the
+  // last bursts: to mistake a lone operation for the first of many leaves rails idle, while the
+  // opposite mistake costs little. The first burst, and one that already exceeds the previous ones,
+  // is expected to continue for long, so its operations are not split.
   [[nodiscard]] std::uint64_t expected_bytes() const {
     const std::uint64_t usual = usual_bytes();
     const std::uint64_t total = accepted_bytes_ <= usual ? usual : kLonger * accepted_bytes_;
@@ -79,11 +84,13 @@ class BurstMeter {
  private:
   static constexpr std::size_t kRemembered = 4;
   static constexpr std::uint64_t kPauseMax = 2;
-  // Large enough that each of 32 rails could take a whole operation as large as all of those so far.
+  // Large enough that each of 32 rails could take a whole operation as large as all of those so
+  // far.
   static constexpr std::uint64_t kLonger = 32;
 
-  // True if nobody has waited since the last operation, and the pause is at most kPauseMax times as long as the time
-  // before it in which something was in flight. (With 8 PEs on 2 cores, pauses of up to 1.0 times that were measured.)
+  // True if nobody has waited since the last operation, and the pause is at most kPauseMax times as
+  // long as the time before it in which something was in flight. (With 8 PEs on 2 cores, pauses of
+  // up to 1.0 times that were measured.)
   [[nodiscard]] bool goes_on(PostMoment moment) const {
     return accepted_bytes_ > 0 && moment.caller_polls == caller_polls_ &&
            moment.now_ns - idle_since_ns_ <= kPauseMax * (idle_since_ns_ - busy_since_ns_);

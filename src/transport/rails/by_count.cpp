@@ -1,4 +1,5 @@
-// The chooser of the policies that count operations: each policy names a link for the n-th operation.
+// The chooser of the policies that count operations: each policy names a link for the n-th
+// operation.
 #include "src/transport/rails/allowed_rails.hpp"
 #include "src/transport/rails/choosers.hpp"
 

@@ -1,6 +1,6 @@
-// How the rails of a piece are chosen. There are two ways: by the bytes that the rails of both sides have carried,
-// and by the number of the operation. A policy (policies.cpp) uses one of them, or its own functions with these
-// signatures.
+// How the rails of a piece are chosen. There are two ways: by the bytes that the rails of both
+// sides have carried, and by the number of the operation. A policy (policies.cpp) uses one of them,
+// or its own functions with these signatures.
 //
 // Pure, like planner.hpp.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace weft::transport::rails {
 
-// ---- By bytes: the rail that would finish first, with different senders on different rails at each moment.
+// ---- By bytes: the rail that would finish first, with different senders on different rails at
+// each moment.
 
 [[nodiscard]] std::optional<Piece> next_by_bytes(const PlanInput& input, Rest rest);
 [[nodiscard]] std::optional<Piece> message_by_bytes(const PlanInput& input, std::uint64_t bytes);
@@ -34,7 +35,7 @@ template <RailPair (*kLink)(const PlanInput&)>
 
 template <RailPair (*kLink)(const PlanInput&)>
 [[nodiscard]] std::optional<Piece> message_by_count(const PlanInput& input, std::uint64_t bytes) {
-  return whole_on(input, kLink(input), {.total = bytes, .offset = 0, .lane = {}});
+  return whole_on(input, kLink(input), {.total = bytes, .offset = 0, .span = {}});
 }
 
 // For policies whose operations wait for no rail in particular.

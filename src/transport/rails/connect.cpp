@@ -1,11 +1,8 @@
-// The control path of RailsTransport: PEs exchange the addresses of their rails and the keys of their regions, and
-// warm-up opens connections before the first operation needs them.
+// The control path of RailsTransport: PEs exchange the addresses of their rails and the keys of
+// their regions.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
-#include "src/base/clock.hpp"
 #include "src/base/error.hpp"
 #include "src/bootstrap/frame.hpp"
 #include "src/transport/rails/rails_transport.hpp"
@@ -16,20 +13,23 @@ namespace {
 struct RailEndpoint {
   std::vector<std::byte> address;
   std::string address_text;
-  bool has_immediate = true;
+  std::uint64_t immediates_max = 0;  // of all PEs together
   std::vector<fabric::RegionKey> regions;
 };
 
 // The decoded result of a peer's describe().
 struct PeerEndpoints {
-  std::string provider;
+  std::string protocol;
+  std::vector<std::byte> nonce;  // empty if it signs no messages
   std::vector<RailEndpoint> rails;
 };
 
 PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
   try {
     bootstrap::FieldReader reader(blob);
-    PeerEndpoints endpoints{.provider = reader.text(), .rails = {}};
+    PeerEndpoints endpoints{.protocol = reader.text(), .nonce = {}, .rails = {}};
+    const auto nonce = reader.blob();
+    endpoints.nonce.assign(nonce.begin(), nonce.end());
     const std::uint32_t rail_count = reader.u32();
     if (rail_count > kRailCountMax) {
       fail("{} rails are more than {}", rail_count, kRailCountMax);
@@ -39,7 +39,7 @@ PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
       const auto address = reader.blob();
       rail.address.assign(address.begin(), address.end());
       rail.address_text = reader.text();
-      rail.has_immediate = reader.u32() != 0;
+      rail.immediates_max = reader.u64();
       for (std::uint32_t regions = reader.u32(); regions > 0; --regions) {
         rail.regions.push_back({.key = RemoteKey(reader.u64()), .base = reader.u64()});
       }
@@ -56,16 +56,23 @@ PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
 
 bootstrap::Blob RailsTransport::describe() const {
   bootstrap::FieldWriter writer;
-  writer.text(state_.rails.empty() ? "" : state_.rails.front().rail->provider());
+  writer.text(state_.rails.empty() ? "" : state_.rails.front().rail->protocol());
+  writer.blob(state_.options.secret ? std::span<const std::byte>(nonce_)
+                                    : std::span<const std::byte>());
   writer.u32(static_cast<std::uint32_t>(state_.rails.size()));
   for (const LocalRail& local : state_.rails) {
     writer.blob(local.rail->address());
     writer.text(local.rail->address_text());
-    writer.u32(local.rail->limits().has_immediate ? 1 : 0);
+    const fabric::RailLimits& limits = local.rail->limits();
+    writer.u64(limits.has_immediate ? limits.immediates_max : 0);
     writer.u32(static_cast<std::uint32_t>(state_.regions.size()));
+    std::uint64_t skipped =
+        state_.options.unregistered_bytes;  // of the heap, which is the first region
     for (const std::span<std::byte> region : state_.regions) {
-      const fabric::RegionKey key = local.rail->add_region(region);
-      writer.u64(key.key.value).u64(key.base);
+      const fabric::RegionKey key = local.rail->add_region(region.subspan(skipped));
+      writer.u64(key.key.value)
+          .u64(key.base - skipped);  // may wrap around: offsets are added to it
+      skipped = 0;
     }
   }
   return writer.bytes();
@@ -90,9 +97,11 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data
            peer->rails.empty() ? fmt::format("PE {}", pe)
                                : fmt::format("this PE ({})", state_.me.value));
     }
-    if (endpoints.provider != state_.rails.front().rail->provider()) {
-      fail(Status::Mismatch, "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all", pe,
-           endpoints.provider, state_.rails.front().rail->provider());
+    if (endpoints.protocol != state_.rails.front().rail->protocol()) {
+      fail(Status::Mismatch,
+           "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all, and use the same "
+           "libfabric and drivers on all nodes",
+           pe, endpoints.protocol, state_.rails.front().rail->protocol());
     }
     for (const RailEndpoint& rail : endpoints.rails) {
       if (rail.regions.size() != state_.regions.size()) {
@@ -100,6 +109,15 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data
              rail.regions.size(), state_.regions.size());
       }
     }
+    // Which of its queues a piece will reach is not known in advance, and each PE may send at the
+    // same time.
+    for (const RailEndpoint& rail : endpoints.rails) {
+      if (rail.immediates_max > 0) {
+        peer->immediates_max =
+            std::min(peer->immediates_max, rail.immediates_max / (state_.pe_count - 1));
+      }
+    }
+    peer->seal = make_seal(Pe(pe), endpoints.nonce);
     for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
       peer->rails[remote].address = std::move(endpoints.rails[remote].address);
       peer->rails[remote].address_text = std::move(endpoints.rails[remote].address_text);
@@ -114,7 +132,7 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data
              .regions = {endpoints.rails[remote].regions.begin(),
                          endpoints.rails[remote].regions.end()},
              .has_immediate = state_.rails[local].rail->limits().has_immediate &&
-                              endpoints.rails[remote].has_immediate});
+                              endpoints.rails[remote].immediates_max > 0});
         mask |= LinkMask{1} << remote;
       }
       peer->masks.push_back(mask);
@@ -123,6 +141,25 @@ void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data
     state_.peers[pe] = std::move(peer);
   }
   selector_.place_senders();
+}
+
+std::unique_ptr<Seal> RailsTransport::make_seal(Pe peer,
+                                                std::span<const std::byte> peer_nonce) const {
+  const auto& secret = state_.options.secret;
+  if (peer_nonce.empty() != !secret.has_value()) {
+    fail(Status::Mismatch, "PE {} has WEFT_AUTHENTICATE={}, this PE {}; set it alike on all PEs",
+         peer.value, peer_nonce.empty() ? "none" : "frames", secret ? "frames" : "none");
+  }
+  if (!secret) {
+    return nullptr;
+  }
+  SealParty theirs{.pe = peer};
+  if (peer_nonce.size() != theirs.nonce.size()) {
+    fail(Status::Mismatch, "the random number of PE {} has {} bytes, not {}", peer.value,
+         peer_nonce.size(), theirs.nonce.size());
+  }
+  std::ranges::copy(peer_nonce, theirs.nonce.begin());
+  return std::make_unique<Seal>(*secret, SealParty{.pe = state_.me, .nonce = nonce_}, theirs);
 }
 
 RailDescriptions RailsTransport::rails() const {
@@ -206,6 +243,7 @@ void RailsTransport::connect_region(RegionIndex index,
 bootstrap::Blob RailsTransport::add_device_region(RegionIndex index,
                                                   const fabric::DeviceMemory* memory) {
   const std::lock_guard lock(mutex_);
+  wake();  // a rail that tries a region may take events from its queue, which it then has for poll
   bootstrap::FieldWriter writer;
   device_rails_.clear();
   for (const LocalRail& local : state_.rails) {
@@ -246,6 +284,7 @@ std::vector<bool> RailsTransport::connect_device_region(RegionIndex index,
 
 std::vector<DeviceRail> RailsTransport::register_device_memory(const fabric::DeviceMemory& memory) {
   const std::lock_guard lock(mutex_);
+  wake();  // as above
   std::vector<DeviceRail> results;
   for (const LocalRail& local : state_.rails) {
     const fabric::DeviceRegion region = local.rail->add_device_region(memory);
@@ -282,62 +321,6 @@ void RailsTransport::remove_region(RegionIndex index) {
   for (const auto& peer : state_.peers) {
     for (std::size_t i = 0; peer != nullptr && i < peer->links.size(); ++i) {
       peer->links[i].regions[index.value].reset();
-    }
-  }
-}
-
-// Removes from `cold` the links that need no probe any more: warm, being probed, or found to be down.
-void RailsTransport::start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold) {
-  const std::lock_guard lock(mutex_);
-  state_.now_ns = now_ns();
-  std::erase_if(cold, [this](const auto& entry) {
-    const auto& [peer, link] = entry;
-    return link->warm || link->probing || !link->up || recovery_.probe(*peer, *link);
-  });
-}
-
-void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s) {
-  std::vector<std::pair<Peer*, RailLink*>> wanted;
-  for (const Pe pe : peers) {
-    Peer* peer = state_.peers[pe.value].get();
-    if (peer == nullptr) {
-      continue;
-    }
-    for (RailLink& link : peer->links) {
-      // Connections that the policy would leave idle are not opened.
-      if (state_.options.policy->is_first_choice(link.pair(), peer->rails.size())) {
-        wanted.emplace_back(peer, &link);
-      }
-    }
-  }
-  auto cold = wanted;
-  const auto is_settled = [this, &wanted] {
-    const std::lock_guard lock(mutex_);
-    // A link that is down is tried again and again, which is not waited for.
-    return std::ranges::none_of(
-        wanted, [](const auto& entry) { return entry.second->probing && entry.second->up; });
-  };
-  const std::uint64_t deadline_ns = now_ns() + std::uint64_t{timeout_s} * 1'000'000'000;
-  while (!cold.empty() || !is_settled()) {
-    start_probes(cold);
-    if (!progress()) {
-      wait_for_event(1000);
-    }
-    if (now_ns() > deadline_ns) {
-      break;
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  for (const auto& [peer, link] : wanted) {
-    const bool reached = std::ranges::any_of(peer->links, &RailLink::warm);
-    if (!reached) {
-      fail(Status::PeerLost,
-           "PE {} was not reached over any of {} x {} rails (ours: {} {}, its: {}); check the "
-           "routes and "
-           "firewalls between the NICs",
-           peer->pe.value, state_.rails.size(), peer->rails.size(),
-           state_.rails.front().rail->nic(), state_.rails.front().rail->address_text(),
-           peer->rails.front().address_text);
     }
   }
 }

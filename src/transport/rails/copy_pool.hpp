@@ -1,6 +1,6 @@
-// Buffers for copies of sources. They are parts of slabs that stay registered with every rail, so a copied source
-// needs no registration where the provider requires one (FI_MR_LOCAL). docs/decisions/0013 explains why callers'
-// memory is not kept registered in the same way.
+// Buffers for copies of sources. They are parts of slabs that stay registered with every rail, so a
+// copied source needs no registration where the provider requires one (FI_MR_LOCAL).
+// docs/decisions/0013 explains why callers' memory is not kept registered in the same way.
 //
 // Guarded by RailsTransport's lock. Slabs live as long as the pool.
 #pragma once
@@ -35,8 +35,8 @@ class SourceCopy {
 
 class CopyPool {
  public:
-  // A buffer of at least `bytes`: 256 bytes, or at most four times as much as asked. Allocates only while the pool
-  // grows.
+  // A buffer of at least `bytes`: 256 bytes, or at most four times as much as asked. Allocates only
+  // while the pool grows.
   [[nodiscard]] SourceCopy* take(std::size_t bytes) {
     const std::uint32_t size_class = class_of(bytes);
     std::vector<SourceCopy*>& free = free_[size_class];

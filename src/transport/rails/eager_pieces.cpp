@@ -1,5 +1,5 @@
-// Sender's part for the short segments of a list: each is a frame with its data, and many frames are one message. The
-// target counts them as it counts pieces that were written.
+// Sender's part for the short segments of a list: each is a frame with its data, and many frames
+// are one message. The target counts them as it counts pieces that were written.
 #include <algorithm>
 
 #include "src/transport/rails/pieces.hpp"
@@ -11,7 +11,7 @@ namespace weft::transport::rails {
 // A put that takes messages.
 bool Sender::has_short_segments(const Operation& operation) const {
   return operation.kind == OperationKind::Put && !operation.on_device &&
-         std::ranges::any_of(operation.segments, [&](const Segment& segment) {
+         std::ranges::any_of(operation.segments, [&](const GatherSegment& segment) {
            return segment.bytes <= state_.options.eager_bytes_max;
          });
 }

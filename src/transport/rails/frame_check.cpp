@@ -5,7 +5,8 @@
 namespace weft::transport::rails {
 namespace {
 
-// A region that was removed is not an error: a late operation may name it, and then finds no memory.
+// A region that was removed is not an error: a late operation may name it, and then finds no
+// memory.
 bool is_possible(const FrameBounds& bounds,
                  std::uint32_t region,
                  std::uint64_t offset,
@@ -31,7 +32,8 @@ std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bo
   if (!is_possible(bounds, frame.region, frame.offset, frame.element_bytes)) {
     return "the word lies outside of all regions";
   }
-  // In a window the address at the target decides, which the offset does not tell: checked when it is applied.
+  // In a window the address at the target decides, which the offset does not tell: checked when it
+  // is applied.
   if (frame.region == 0 && frame.offset % frame.element_bytes != 0) {
     return "the word is not aligned";
   }

@@ -1,5 +1,5 @@
-// Validates messages from peers. The whole message is validated before any of its frames is applied. So a message
-// that fails these checks changes no memory. Its sender is lost.
+// Validates messages from peers. The whole message is validated before any of its frames is
+// applied. So a message that fails these checks changes no memory. Its sender is lost.
 //
 // Pure functions. Any thread.
 #pragma once
@@ -49,7 +49,8 @@ struct FrameBounds {
                                         const BatchHeader& header,
                                         const FrameBounds& bounds);
 
-// The address of `bytes` at (region, offset) of this PE. Null if they are not inside the region, or it was removed.
+// The address of `bytes` at (region, offset) of this PE. Null if they are not inside the region, or
+// it was removed.
 [[nodiscard]] std::byte* memory_at(std::span<const std::span<std::byte>> regions,
                                    std::uint32_t region,
                                    std::uint64_t offset,

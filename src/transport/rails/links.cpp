@@ -47,6 +47,7 @@ void Links::on_posted(
   link.posts.push_back(&posted);
   ++local.outstanding;
   ++state_.outstanding;
+  state_.watch(peer);
   const bool is_write = direction == Direction::Write;
   PeerRailCounters& theirs = *peer.rails[link.remote.value].counters;
   add_to(is_write ? theirs.put_bytes : theirs.get_bytes, bytes);
@@ -80,6 +81,7 @@ void Links::take_back(Peer& peer, const Posted& posted, bool completed) {
 void Links::on_completed(Peer& peer, const Posted& posted) {
   take_back(peer, posted, true);
   if (posted.kind == PostedKind::Piece) {
+    ++peer.moved;
     const RailLink& link = peer.links[posted.link];
     state_.rails[link.local.value].paces[index_of(posted.direction)].on_complete(state_.now_ns,
                                                                                  posted.bytes);
@@ -96,10 +98,19 @@ void Links::on_failed(Peer& peer, const Posted& posted) {
   }
 }
 
-void Links::on_full(LocalRail& local, RailLink& link) {
-  link.await_opening(state_.now_ns);
+void Links::on_full(Peer& peer, RailLink& link) {
+  LocalRail& local = state_.rails[link.local.value];
+  await_opening(peer, link);
   local.full = true;
   add_to(local.counters->retries, 1);
+}
+
+void Links::await_opening(Peer& peer, RailLink& link) {
+  if (!link.warm && !link.opening) {
+    link.opening = true;
+    link.progress_ns = state_.now_ns;
+    state_.watch(peer);
+  }
 }
 
 void Links::on_refused(Peer& peer, RailLink& link) {
@@ -167,6 +178,7 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   if (!link.up) {
     return;
   }
+  state_.watch(peer);
   link.up = false;
   link.opening = false;
   change_links_up(peer, link, -1);

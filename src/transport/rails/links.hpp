@@ -1,5 +1,5 @@
-// The state of rails and links: the counts at post, completion and failure, and which links are up. Only this class
-// changes these numbers; RailSelector reads them.
+// The state of rails and links: the counts at post, completion and failure, and which links are up.
+// Only this class changes these numbers; RailSelector reads them.
 //
 // Called under the transport's lock.
 #pragma once
@@ -30,12 +30,17 @@ class Links {
       Peer& peer, RailLink& link, Direction direction, std::uint64_t bytes, Posted& posted);
   void on_completed(Peer& peer, const Posted& posted);
   void on_failed(Peer& peer, const Posted& posted);
-  // The rail did not accept a post: its queue is full, its connection is being opened, or the link failed.
-  void on_full(LocalRail& local, RailLink& link);
+  // The rail did not accept a post: its queue is full, its connection is being opened, or the link
+  // failed.
+  void on_full(Peer& peer, RailLink& link);
+  // A post found no room on a link that has not delivered anything yet: its connection is being
+  // opened.
+  void await_opening(Peer& peer, RailLink& link);
   void on_refused(Peer& peer, RailLink& link);
 
   void set_up(Peer& peer, RailLink& link);
-  // Logs when a link that was up goes down. If it was down already, this only postpones its next probe.
+  // Logs when a link that was up goes down. If it was down already, this only postpones its next
+  // probe.
   void set_down(Peer& peer, RailLink& link, const std::string& reason);
 
   [[nodiscard]] Rates& rates() { return rates_; }

@@ -12,6 +12,7 @@ namespace weft::transport::rails {
 void Outbox::open_batch(Peer& peer) {
   peer.open = state_.batches.take();
   peer.open->signals = 0;
+  peer.open->faults = 0;
   *peer.open->header() = {.source_pe = state_.me.value, .bytes = sizeof(BatchHeader)};
 }
 
@@ -80,13 +81,16 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
     header.applied_floor = peer.arrivals->applied.floor();
     header.batch_floor = peer.arrivals->batches.floor();
   }
-  while (const auto piece = selector_.choose_for_message(peer, header.bytes)) {
+  const std::size_t bytes =
+      peer.seal == nullptr ? header.bytes
+                           : peer.seal->sign(batch->memory, header.bytes, peer.seal_position());
+  while (const auto piece = selector_.choose_for_message(peer, bytes)) {
     RailLink& link = peer.link(piece->local, piece->remote);
     LocalRail& local = state_.rails[link.local.value];
-    const fabric::LocalMemory message{batch->memory.data(), header.bytes};
+    const fabric::LocalMemory message{batch->memory.data(), bytes};
     switch (local.rail->post_send(message, link.address, batch)) {
       case fabric::PostResult::Posted:
-        links_.on_posted(peer, link, Direction::Write, header.bytes, *batch);
+        links_.on_posted(peer, link, Direction::Write, bytes, *batch);
         add_to(local.counters->tx_signals, batch->signals);
         ++peer.batches_in_flight;
         peer.announce_floor = false;
@@ -97,7 +101,7 @@ bool Outbox::post_one(Peer& peer, Batch* batch) {
         }
         return true;
       case fabric::PostResult::Full:
-        links_.on_full(local, link);
+        links_.on_full(peer, link);
         break;
       case fabric::PostResult::Refused:  // memory and size are valid, so the link is at fault
       case fabric::PostResult::Failed:
@@ -152,7 +156,8 @@ bool Outbox::has_kept(const Peer& peer, const RailLink& link) const {
 void Outbox::check_kept(Peer& peer) {
   const std::uint64_t patience_ns = std::uint64_t{state_.options.rail_stall_ms} * 1'000'000 / 2;
   for (auto batch = peer.kept.rbegin(); batch != peer.kept.rend(); ++batch) {
-    // Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall the peer forever.
+    // Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall
+    // the peer forever.
     const bool is_old = state_.now_ns - (*batch)->posted_ns > 4 * patience_ns;
     if ((*batch)->delivered && (is_old || !peer.links[(*batch)->link].up)) {
       (*batch)->delivered = false;
@@ -168,18 +173,32 @@ void Outbox::check_kept(Peer& peer) {
 }
 
 void Outbox::tell_rates() {
-  const RatesFrame frame = links_.rates().frame();
-  for (const auto& peer : state_.peers) {
-    if (peer != nullptr && peer->rates_told != state_.rates_version && !peer->is_gone() &&
-        (peer->arrivals != nullptr || peer->turns[0].burst + peer->turns[1].burst > 0)) {
-      peer->rates_told = state_.rates_version;
-      append(*peer, frame);
+  if (state_.rates_offered != state_.rates_version) {
+    state_.rates_offered = state_.rates_version;
+    for (const auto& peer : state_.peers) {
+      if (peer != nullptr) {
+        tell_rates(*peer);
+      }
     }
+    return;
+  }
+  for (const std::uint32_t pe : state_.watched) {  // those whose traffic began later
+    tell_rates(*state_.peers[pe]);
+  }
+}
+
+void Outbox::tell_rates(Peer& peer) {
+  const bool has_traffic =
+      peer.arrivals != nullptr || peer.turns[0].burst + peer.turns[1].burst > 0;
+  if (has_traffic && peer.rates_told != state_.rates_version && !peer.is_gone()) {
+    peer.rates_told = state_.rates_version;
+    append(peer, links_.rates().frame());
   }
 }
 
 void Outbox::drop(Peer& peer) {
-  // A delivered batch is in `kept` only. The others are in `closed`, or their completion is still to come.
+  // A delivered batch is in `kept` only. The others are in `closed`, or their completion is still
+  // to come.
   for (Batch* batch : peer.kept) {
     if (batch->delivered) {
       state_.batches.give(batch);

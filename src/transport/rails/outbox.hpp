@@ -1,7 +1,7 @@
-// Messages to peers. Frames are aggregated into batches; a batch is one send on one rail. The first frame is sent at
-// once. While two batches are in flight to a peer, later frames are aggregated, so that the rate of frames is not
-// limited by the rate of sends. A batch whose send fails is retransmitted on another rail. The receiver drops
-// duplicates.
+// Messages to peers. Frames are aggregated into batches; a batch is one send on one rail. The first
+// frame is sent at once. While two batches are in flight to a peer, later frames are aggregated, so
+// that the rate of frames is not limited by the rate of sends. A batch whose send fails is
+// retransmitted on another rail. The receiver drops duplicates.
 //
 // Called under the transport's lock.
 #pragma once
@@ -21,17 +21,20 @@ class Outbox {
   Outbox(State& state, Links& links, const RailSelector& selector)
       : state_(state), links_(links), selector_(selector) {}
 
-  // Appends a frame, followed by its data if there is any (at most RailsOptions::eager_bytes_max). Always succeeds.
+  // Appends a frame, followed by its data if there is any (at most RailsOptions::eager_bytes_max).
+  // Always succeeds.
   template <FrameView View>
   void append(Peer& peer, const View& frame, std::span<const std::byte> data = {}) {
     append_frame(peer, std::bit_cast<Frame>(frame), data);
   }
 
-  // As append, for a frame that is filled in where it lies in the message; valid until the next call. What is copied just after it
-  // was written field by field costs more than all the rest of appending it.
+  // As append, for a frame that is filled in where it lies in the message; valid until the next
+  // call. What is copied just after it was written field by field costs more than all the rest of
+  // appending it.
   UpdateFrame& append_update(Peer& peer, FrameKind kind, std::span<const std::byte> data);
 
-  // Posts what may be posted now. `urgent`: also the open batch, if it would be held for aggregation.
+  // Posts what may be posted now. `urgent`: also the open batch, if it would be held for
+  // aggregation.
   void post(Peer& peer, bool urgent);
 
   [[nodiscard]] bool has_work(const Peer& peer) const {
@@ -41,9 +44,9 @@ class Outbox {
   // The peer acknowledged all batches below `floor`.
   void on_arrived(Peer& peer, std::uint32_t floor);
 
-  // Retransmits unacknowledged batches that went over a link that is down, or that are old. Their completion proves
-  // nothing: some providers report a send as complete when it is in the socket. Asks the peer for an acknowledgement if
-  // the oldest one is overdue.
+  // Retransmits unacknowledged batches that went over a link that is down, or that are old. Their
+  // completion proves nothing: some providers report a send as complete when it is in the socket.
+  // Asks the peer for an acknowledgement if the oldest one is overdue.
   void check_kept(Peer& peer);
 
   // True if a batch that completed on the link is not acknowledged yet.
@@ -74,6 +77,7 @@ class Outbox {
   void open_batch(Peer& peer);
   void close_batch(Peer& peer);
   bool post_one(Peer& peer, Batch* batch);
+  void tell_rates(Peer& peer);
 
   State& state_;
   Links& links_;

@@ -1,8 +1,8 @@
-// Counts the pieces of one put_signal at its target: those that have arrived and, once the signal has arrived, those
-// that are missing. The last arrival, piece or signal, completes it.
+// Counts the pieces of one put_signal at its target: those that have arrived and, once the signal
+// has arrived, those that are missing. The last arrival, piece or signal, completes it.
 //
-// After a rail has failed, a piece may arrive twice, so the count is useless. Then the sender tells when all pieces
-// have been delivered (Force). Guarded by the transport's lock.
+// After a rail has failed, a piece may arrive twice, so the count is useless. Then the sender tells
+// when all pieces have been delivered (Force). Guarded by the transport's lock.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Where the pieces of an operation lie: in one range, or in the segments of an operation that gathers. A piece lies in one
-// segment. While the operation has a copy of its source, the segments lie there one behind the other.
+// Where the pieces of an operation lie: in one range, or in the segments of an operation that
+// gathers. A piece lies in one segment. While the operation has a copy of its source, the segments
+// lie there one behind the other.
 //
 // Pure functions, called under the transport's lock.
 #pragma once

@@ -73,7 +73,7 @@ std::vector<Piece> plan(const PlanInput& input, std::uint64_t total) {
       rail->outstanding_bytes += piece->bytes;
     }
     rest.offset += piece->bytes;
-    rest.lane = piece->lane;
+    rest.span = piece->span;
   } while (rest.offset < total);
   return pieces;
 }

@@ -1,6 +1,6 @@
-// Load balancing: decides which rail of ours and which rail of the peer carry the next piece of an operation.
-// Declares the input of a plan and the functions that the transport calls. Each policy (policies.hpp) implements them
-// in its own way.
+// Load balancing: decides which rail of ours and which rail of the peer carry the next piece of an
+// operation. Declares the input of a plan and the functions that the transport calls. Each policy
+// (policies.hpp) implements them in its own way.
 //
 // Pure functions of their arguments: no clock, no state, no communication.
 #pragma once
@@ -57,13 +57,15 @@ struct PlanInput {
   Pairing last_pairing;            // in the previous burst
   bool is_regular = true;          // all operations have one size, and the peer has no slow rail
   bool is_even = true;             // the peer has as many rails as this PE
+  bool has_other_peers = false;    // the previous burst had several
   // Estimate of the bytes still to be planned in this burst, including this operation.
   std::uint64_t expected_bytes = 0;
 };
 
-// The arguments of first_remote, which returns the peer's rail with which bursts from `me` begin. PEs that send to
-// one peer at the same moment get different rails. Such PEs are neighbours: PEs of one node, or PEs that each
-// send to the PEs after them in turn. If there are fewer senders than rails, they begin rails / senders apart.
+// The arguments of first_remote, which returns the peer's rail with which bursts from `me` begin.
+// PEs that send to one peer at the same moment get different rails. Such PEs are neighbours: PEs of
+// one node, or PEs that each send to the PEs after them in turn. If there are fewer senders than
+// rails, they begin rails / senders apart.
 struct FirstRemote {
   Pe me;
   Pe peer;
@@ -72,24 +74,25 @@ struct FirstRemote {
 };
 
 [[nodiscard]] std::uint32_t first_remote(const FirstRemote& of, std::uint32_t remote_count);
-// True if senders and rails of the peer divide evenly: each rail has as many senders, or each sender as many rails.
+// True if senders and rails of the peer divide evenly: each rail has as many senders, or each
+// sender as many rails.
 [[nodiscard]] bool covers(const FirstRemote& of, std::uint32_t remote_count);
 
 // A part of an operation that goes over one pair of rails, in pieces of at most piece_bytes_max.
-struct Lane {
+struct RailSpan {
   RailIndex local;
   RailIndex remote;
   std::uint64_t end = 0;    // offset in the operation
   bool is_striped = false;  // the operation is striped over all rails
 
-  friend bool operator==(const Lane&, const Lane&) = default;
+  friend bool operator==(const RailSpan&, const RailSpan&) = default;
 };
 
 // The rest of an operation of `total` bytes: [offset, total) is not planned yet.
 struct Rest {
   std::uint64_t total = 0;
   std::uint64_t offset = 0;
-  Lane lane;  // of the previous piece
+  RailSpan span;  // of the previous piece
 };
 
 struct Piece {
@@ -97,23 +100,24 @@ struct Piece {
   RailIndex remote;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  Lane lane;
+  RailSpan span;
 
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-// The next piece. Empty if the operation has to wait: no allowed rail is usable, or there is no room in the window of
-// the rail that the policy chooses. Operations below stripe_bytes_min ignore the windows, so that they do not wait
-// behind bulk data.
+// The next piece. Empty if the operation has to wait: no allowed rail is usable, or there is no
+// room in the window of the rail that the policy chooses. Operations below stripe_bytes_min ignore
+// the windows, so that they do not wait behind bulk data.
 [[nodiscard]] std::optional<Piece> next_piece(const PlanInput& input, Rest rest);
 
-// The rails for one of Weft's own messages. These carry signals, atomics and acknowledgements, for which somebody
-// waits. The policies that balance bytes use the rails with the fewest outstanding bytes of this PE. While nothing is
-// outstanding, that is the peer's rail with which this PE begins; other senders are using the other rails.
+// The rails for one of Weft's own messages. These carry signals, atomics and acknowledgements, for
+// which somebody waits. The policies that balance bytes use the rails with the fewest outstanding
+// bytes of this PE. While nothing is outstanding, that is the peer's rail with which this PE
+// begins; other senders are using the other rails.
 [[nodiscard]] std::optional<Piece> next_message(const PlanInput& input, std::uint64_t bytes);
 
-// The local rail for which the rest waits after next_piece was empty. Empty if no rail is usable, or if the policy
-// waits for no rail in particular.
+// The local rail for which the rest waits after next_piece was empty. Empty if no rail is usable,
+// or if the policy waits for no rail in particular.
 [[nodiscard]] std::optional<RailIndex> awaited_rail(const PlanInput& input, Rest rest);
 
 // True if a link that the policy may use is up. If not, waiting is useless.

@@ -1,9 +1,10 @@
-// A pool of records that are reused, so that nothing is allocated in the steady state. Addresses are stable, and a
-// record that is given back is not destroyed.
+// A pool of records that are reused, so that nothing is allocated in the steady state. Addresses
+// are stable, and a record that is given back is not destroyed.
 //
-// A record that peers name in their answers is `Tokened`. Its token has the index of its place in the pool and a
-// generation count, which changes with each use of the place. So a stale answer, or an answer to no request of ours,
-// finds no record. Not thread-safe: guarded by the transport's lock.
+// A record that peers name in their answers is `Tokened`. Its token has the index of its place in
+// the pool and a generation count, which changes with each use of the place. So a stale answer, or
+// an answer to no request of ours, finds no record. Not thread-safe: guarded by the transport's
+// lock.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,6 @@
-// Finds out how fast a rail of ours is, relative to the others. The measure is the best average rate in a burst, from
-// its first piece to any completion. Pieces that complete late because a peer's NIC is busy do not lower it.
+// Finds out how fast a rail of ours is, relative to the others. The measure is the best average
+// rate in a burst, from its first piece to any completion. Pieces that complete late because a
+// peer's NIC is busy do not lower it.
 //
 // Pure apart from their own state; time is an argument. Called under the transport's lock.
 #pragma once
@@ -22,6 +23,7 @@ class RailPace {
     began_ns_ = posted_bytes_ == 0 ? now_ns : began_ns_;
     busy_since_ns_ = done_bytes_ == posted_bytes_ ? now_ns : busy_since_ns_;
     posted_bytes_ += bytes;
+    is_tail_ = false;
   }
 
   void on_complete(std::uint64_t now_ns, std::uint64_t bytes) {
@@ -30,8 +32,8 @@ class RailPace {
     remember({.done_bytes = done_bytes_, .busy_ns = busy_ns_});
   }
 
-  // Starts a new measurement at the last completion while the burst continues. The rest, when the burst ends, is not
-  // judged.
+  // Starts a new measurement at the last completion while the burst continues. The rest, when the
+  // burst ends, is not judged.
   void restart() {
     posted_bytes_ -= std::min(done_bytes_, posted_bytes_);
     done_bytes_ = 0;
@@ -40,6 +42,7 @@ class RailPace {
     busy_ns_ = 0;
     began_ns_ = busy_since_ns_;
     is_rest_ = true;
+    is_tail_ = true;
   }
 
   [[nodiscard]] std::uint32_t peers() const { return peers_; }
@@ -50,14 +53,17 @@ class RailPace {
 
   [[nodiscard]] bool is_rest() const { return is_rest_; }
 
+  // Whether nothing was posted since restart(): what is left depends on where the peers are slow.
+  [[nodiscard]] bool is_tail() const { return is_tail_; }
+
   [[nodiscard]] std::uint64_t began_ns() const { return began_ns_; }
 
   // The time in which something was outstanding.
   [[nodiscard]] std::uint64_t busy_ns() const { return busy_ns_; }
 
-  // The best average up to any completion at which at least half of `bytes` were done, until all of them were. 0 if
-  // there is none. Rails are compared at the same bytes: the initial burst that a NIC lets through counts less and
-  // less.
+  // The best average up to any completion at which at least half of `bytes` were done, until all of
+  // them were. 0 if there is none. Rails are compared at the same bytes: the initial burst that a
+  // NIC lets through counts less and less.
   [[nodiscard]] double best_average(std::uint64_t bytes) const {
     double best = 0;
     for (const Moment& moment : std::span(moments_).first(count_)) {
@@ -120,13 +126,14 @@ class RailPace {
   std::uint64_t busy_since_ns_ = 0;
   std::uint64_t busy_ns_ = 0;
   bool is_rest_ = false;
+  bool is_tail_ = false;
   std::array<Moment, 16> moments_{};
   std::size_t count_ = 0;          // of them
   std::uint64_t apart_bytes_ = 0;  // the least distance of two of them
 };
 
-// A rail is late in a burst if its rate is below kSlowBelow of the fastest rail's, and slow if that persists. From
-// kEqualAbove on it is as fast.
+// A rail is late in a burst if its rate is below kSlowBelow of the fastest rail's, and slow if that
+// persists. From kEqualAbove on it is as fast.
 inline constexpr double kSlowBelow = 0.65;
 inline constexpr double kEqualAbove = 0.80;
 inline constexpr double kWeightMin = 0.02;
@@ -155,9 +162,10 @@ class Lateness {
   double seen_ = 0;
 };
 
-// The number of late bursts in a row that cannot be chance: a rail that is late as often as `others`, none of which
-// is slow, hardly ever has so many. 4 at first and where rails are never late. 11 to 13 where each of 1 to 7 others
-// is late in every second burst, as on an oversubscribed machine. At most 42.
+// The number of late bursts in a row that cannot be chance: a rail that is late as often as
+// `others`, none of which is slow, hardly ever has so many. 4 at first and where rails are never
+// late. 11 to 13 where each of 1 to 7 others is late in every second burst, as on an oversubscribed
+// machine. At most 42.
 [[nodiscard]] inline std::uint32_t late_bursts_that_tell(const Lateness& others) {
   constexpr double kChance = 1e-4;
   constexpr double kPriorLate = 1;
@@ -174,21 +182,24 @@ class Lateness {
 // The weight of a rail: its rate relative to the fastest rail of its side.
 class RailWeight {
  public:
-  // A burst is over. `share` is the rail's rate in it, divided by the fastest rail's. `needed` late bursts in a row
-  // make it a slow rail. Chance makes rails slower, never faster, so the best of several bursts counts.
+  // A burst is over. `share` is the rail's rate in it, divided by the fastest rail's. `needed` late
+  // bursts in a row make it a slow rail. Chance makes rails slower, never faster, so the best of
+  // several bursts counts.
   void update(double share, const RailPace& pace, std::uint32_t needed) {
     count_lateness(share);
-    if (share >= kEqualAbove) {
+    if (share >= kEqualAbove && (!is_slow() || is_equal_again(share, pace))) {
       become(1.0);
     } else if (is_slow()) {
       follow(share, pace);
     } else if (row_.goes_on_with(share, pace, needed)) {
       become(row_.best);
     }
+    is_ours_ = is_slow() && (is_ours_ || pace.peers() > 1);
   }
 
-  // The same for a burst in which the rail sent to only one of several peers; that peer may be the slow one. So the
-  // rail is only suspected, until the rails have been shifted and it is late with another peer as well.
+  // The same for a burst in which the rail sent to only one of several peers; that peer may be the
+  // slow one. So the rail is only suspected, until the rails have been shifted and it is late with
+  // another peer as well.
   void update_lone(double share, const RailPace& pace, std::uint32_t needed) {
     if (share >= kEqualAbove || is_slow()) {
       shifts_ = 0;
@@ -201,6 +212,7 @@ class RailWeight {
       is_suspected_ = is_suspected_ && share < kSlowBelow;
     } else if (shifts_ > 0) {
       become(lone_row_.best);
+      is_ours_ = true;
     } else {
       is_suspected_ = true;
     }
@@ -214,10 +226,15 @@ class RailWeight {
     lone_row_ = {};
   }
 
+  // Whether it was slow with several peers, in one burst or one after the other. With one peer
+  // alone, that peer's rail may be the slow one.
+  [[nodiscard]] bool is_ours() const { return is_ours_; }
+
   // For a peer's rail: sets the value that the peer sent.
   void set(double value) { value_ = std::clamp(value, kWeightMin, 1.0); }
 
-  // A slow rail was not judged for a while because it carries too little. Its weight is raised, to try it again.
+  // A slow rail was not judged for a while because it carries too little. Its weight is raised, to
+  // try it again.
   void forget() { value_ = std::min(1.0, value_ * kForgetting); }
 
   // 1 for a rail that is as fast as the others, or of which too little is known.
@@ -252,6 +269,13 @@ class RailWeight {
     }
   };
 
+  // Whether a slow rail has kept up with the others in several bursts in a row. One is not enough:
+  // the others may have waited for busy peers.
+  bool is_equal_again(double share, const RailPace& pace) {
+    equal_row_.add(share, pace);
+    return equal_row_.count >= kEqualBursts;
+  }
+
   void count_lateness(double share) {
     if (!is_slow()) {
       lateness_.add(share < kSlowBelow);
@@ -264,11 +288,13 @@ class RailWeight {
     now_ = {};
     row_ = {};
     lone_row_ = {};
+    equal_row_ = {};
   }
 
   // A slow rail follows the best share of its last four to seven bursts.
   void follow(double share, const RailPace& pace) {
-    now_.add(share, pace);
+    equal_row_ = share < kEqualAbove ? Evidence{} : equal_row_;
+    now_.add(std::min(share, value_ * kRiseMax), pace);
     if (now_.count >= kFollowed) {
       best_before_ = now_.best;
       now_ = {};
@@ -278,10 +304,12 @@ class RailWeight {
   }
 
   static constexpr std::uint32_t kFollowed = 4;
+  static constexpr std::uint32_t kEqualBursts = 3;
   static constexpr double kSmoothing = 0.5;
-  // Rails that are loaded by their weights all finish together, whatever their real rates are. A slightly higher weight
-  // each time shows whether the rail can carry more.
-  static constexpr double kGrowth = 1.002;
+  static constexpr double kRiseMax = 1.25;
+  // Rails that are loaded by their weights all finish together, whatever their real rates are. A
+  // slightly higher weight each time shows whether the rail can carry more.
+  static constexpr double kGrowth = 1.001;
   static constexpr double kForgetting = 2.0;
 
   double value_ = 1.0;
@@ -289,9 +317,11 @@ class RailWeight {
   Evidence row_;       // late bursts in a row, up to the last burst
   Evidence lone_row_;  // the same of bursts in which the rail sent to one of several peers
   Evidence now_;       // of a slow rail: see follow
+  Evidence equal_row_;
   double best_before_ = 0;
   std::uint32_t shifts_ = 0;  // since it was first suspected
   bool is_suspected_ = false;
+  bool is_ours_ = false;
 };
 
 }  // namespace weft::transport::rails

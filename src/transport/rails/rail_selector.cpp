@@ -9,19 +9,21 @@
 namespace weft::transport::rails {
 namespace {
 
-// A window holds what a rail transfers in this time. A PE that shares its core with others sees completions late, and
-// the rail must not become idle meanwhile (30 ms gave half the rate with 8 PEs on 2 cores).
+// A window holds what a rail transfers in this time. A PE that shares its core with others sees
+// completions late, and the rail must not become idle meanwhile (30 ms gave half the rate with 8
+// PEs on 2 cores).
 constexpr double kWindowSeconds = 0.250;
-// A full window breaks the order in which PEs send to each other: with windows of 1 MiB, 0.60 of the rails' rate
-// instead of 0.94.
+// A full window breaks the order in which PEs send to each other: with windows of 1 MiB, 0.60 of
+// the rails' rate instead of 0.94.
 constexpr std::uint64_t kWindowBytesMin = 16U << 20U;
 constexpr std::uint64_t kWindowBytesMax = 32U << 20U;
 constexpr std::uint64_t kWindowBytesUnknown = 16U << 20U;
 constexpr std::uint64_t kPieceBytesMax = 1U << 20U;
-// Prevents head-of-line blocking: a peer with less than 1 / kPeerShare of a rail's window outstanding may use the
-// rail even if other peers, whose NICs are busy, have filled the window.
+// Prevents head-of-line blocking: a peer with less than 1 / kPeerShare of a rail's window
+// outstanding may use the rail even if other peers, whose NICs are busy, have filled the window.
 constexpr std::uint64_t kPeerShare = 4;
-// With a single peer, the rail with which bursts begin changes once it is this many bursts ahead of the others.
+// With a single peer, the rail with which bursts begin changes once it is this many bursts ahead of
+// the others.
 constexpr std::uint64_t kLeadBursts = 32;
 
 }  // namespace
@@ -36,11 +38,13 @@ std::uint64_t RailSelector::window_of(const LocalRail& rail) const {
                     kWindowBytesMax);
 }
 
-// At the begin of a burst the bytes of the last one are forgotten. Bursts to a peer always begin with the same one of
-// its rails, except with a single peer (first_of). So PEs that begin together use different rails, whatever they sent
-// before. (If a burst began with the rail that has carried the fewest bytes, PEs would drift until they collide: half
-// the rate.) A burst also begins with the same rail of ours, so that connections are reused, until that rail is far
-// ahead of the others. (Another rail for each burst: 0.62 of the rails' rate instead of 0.93.) docs/decisions/0002.
+// At the begin of a burst the bytes of the last one are forgotten. Bursts to a peer always begin
+// with the same one of its rails, except with a single peer (first_of). So PEs that begin together
+// use different rails, whatever they sent before. (If a burst began with the rail that has carried
+// the fewest bytes, PEs would drift until they collide: half the rate.) A burst also begins with
+// the same rail of ours, so that connections are reused, until that rail is far ahead of the
+// others. (Another rail for each burst: 0.62 of the rails' rate instead of 0.93.)
+// docs/decisions/0002.
 void RailSelector::begin_burst(Peer& peer, Direction direction) {
   const std::size_t index = index_of(direction);
   Turn& ours = state_.turns[index];
@@ -72,10 +76,11 @@ void RailSelector::begin_burst(Peer& peer, Direction direction) {
   }
 }
 
-// Whether each rail of ours stays paired with one rail of the peer during a burst. With several peers all senders
-// must do so, since each uses what the others leave free. So it needs operations of one size, senders that cover the
-// peer's rails evenly, and no slow rail that is known in the job. With a single peer it is always right, as it does
-// not matter which rail of a pair is the slow one. Both sides need the same number of rails.
+// Whether each rail of ours stays paired with one rail of the peer during a burst. With several
+// peers all senders must do so, since each uses what the others leave free. So it needs operations
+// of one size, senders that cover the peer's rails evenly, and no slow rail that is known in the
+// job. With a single peer it is always right, as it does not matter which rail of a pair is the
+// slow one. Both sides need the same number of rails.
 bool RailSelector::may_keep_pairs(const Peer& peer, Direction direction) const {
   const bool is_even =
       peer.is_covered && state_.bursts[index_of(direction)].is_regular() && state_.is_job_even;
@@ -83,14 +88,15 @@ bool RailSelector::may_keep_pairs(const Peer& peer, Direction direction) const {
          (state_.turns[index_of(direction)].last_peer_count <= 1 || is_even);
 }
 
-// With a single peer, its first rail changes with ours. Then bursts too short to use all rails do not always use a
-// slow one.
+// With a single peer, its first rail changes with ours. Then bursts too short to use all rails do
+// not always use a slow one.
 std::uint32_t RailSelector::first_of(const Peer& peer, Direction direction) const {
   const Turn& ours = state_.turns[index_of(direction)];
   return peer.turns[index_of(direction)].start + (ours.last_peer_count <= 1 ? ours.start : 0);
 }
 
-// True if all operations have one size and the peer has no slow rail: whole operations can then fill rails evenly.
+// True if all operations have one size and the peer has no slow rail: whole operations can then
+// fill rails evenly.
 bool RailSelector::is_regular(Direction direction, const PlanInput& input) const {
   const auto is_slow = [](const RailState& rail) { return rail.weight < 1; };
   return state_.bursts[index_of(direction)].is_regular() &&
@@ -141,6 +147,7 @@ PlanInput RailSelector::describe(const Peer& peer, Direction direction, Sides& s
       .keeps_pairs = keeps_pairs,
       .pairing = peer.pairings[index],
       .last_pairing = peer.last_pairings[index],
+      .has_other_peers = state_.turns[index].last_peer_count > 1,
       .expected_bytes = state_.bursts[index].expected_bytes()};
   input.is_regular = is_regular(direction, input);
   input.is_even = peer.rails.size() == state_.rails.size();
@@ -166,8 +173,8 @@ std::optional<Piece> RailSelector::choose(Peer& peer,
   return piece;
 }
 
-// Small operations use the rails round-robin across bursts, since a burst's number of them is seldom a multiple of the
-// number of rails.
+// Small operations use the rails round-robin across bursts, since a burst's number of them is
+// seldom a multiple of the number of rails.
 std::optional<Piece> RailSelector::choose_small(Peer& peer,
                                                 Direction direction,
                                                 Rest rest,

@@ -1,5 +1,6 @@
-// Selects the rails of each piece and message: it follows the bursts of operations, describes both sides to the planner,
-// and keeps what the planner shall know of the burst so far. Links has the numbers that it reads.
+// Selects the rails of each piece and message: it follows the bursts of operations, describes both
+// sides to the planner, and keeps what the planner shall know of the burst so far. Links has the
+// numbers that it reads.
 //
 // Called under the transport's lock.
 #pragma once
@@ -18,8 +19,8 @@ class RailSelector {
  public:
   RailSelector(State& state, Rates& rates) : state_(state), rates_(rates) {}
 
-  // Computes for each peer the rail with which bursts to it begin. Call when all peers are known, before the first
-  // post.
+  // Computes for each peer the rail with which bursts to it begin. Call when all peers are known,
+  // before the first post.
   void place_senders();
 
   // The next piece of the rest of an operation to `peer`. Empty if the operation has to wait.
@@ -32,12 +33,13 @@ class RailSelector {
   [[nodiscard]] std::optional<Piece> choose_for_message(const Peer& peer,
                                                         std::uint64_t bytes) const;
 
-  // Call when `choose` was empty for the oldest operation to `peer`. Its bytes then count on the rail that it waits for
-  // when later operations are planned, until look_again().
+  // Call when `choose` was empty for the oldest operation to `peer`. Its bytes then count on the
+  // rail that it waits for when later operations are planned, until look_again().
   void wait_for_room(Peer& peer, Direction direction, Rest rest);
   void look_again();
 
-  // Call when an operation of `total` bytes was accepted; when `bytes` of it were posted; when it completed or failed.
+  // Call when an operation of `total` bytes was accepted; when `bytes` of it were posted; when it
+  // completed or failed.
   void on_accepted(Direction direction, std::uint64_t total);
   void on_planned(Direction direction, std::uint64_t total, std::uint64_t bytes);
   void on_finished(Direction direction);

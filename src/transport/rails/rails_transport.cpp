@@ -12,23 +12,26 @@
 
 #include "src/base/clock.hpp"
 #include "src/base/error.hpp"
+#include "src/bootstrap/sha256.hpp"
 #include "src/fabric/start.hpp"
+#include "src/transport/rails/warm_up.hpp"
 
 namespace weft::transport::rails {
 namespace {
 
 constexpr std::uint64_t kTickNs = 25'000'000;
-constexpr std::size_t kReceivesPerRail = 64;
 constexpr std::size_t kEventsPerPoll = 32;
 constexpr int kPollsPerPass = 4;
 
 static_assert(kBatchBytes <= fabric::kMessageBytesMax);
 
-// A caller that posts small operations without a pause makes one pass itself after so many, so that the progress thread can leave
-// it the lock, and what it guards in its core's cache. Large ones leave in pieces, which the progress thread looks after.
+// A caller that posts small operations without a pause makes one pass itself after so many, so that
+// the progress thread can leave it the lock, and what it guards in its core's cache. Large ones
+// leave in pieces, which the progress thread looks after.
 constexpr std::uint32_t kMessagesPerPass = 64;
 
-// The progress thread holds the lock for one pass, some microseconds; to sleep and be woken takes longer.
+// The progress thread holds the lock for one pass, some microseconds; to sleep and be woken takes
+// longer.
 std::unique_lock<std::mutex> lock_after_spinning(std::mutex& mutex, bool may_spin) noexcept {
   constexpr int kTries = 200;
   std::unique_lock lock(mutex, std::try_to_lock);
@@ -62,9 +65,11 @@ RailsTransport::RailsTransport(RailsOptions options,
     has_unpollable_rail_ = has_unpollable_rail_ || wait_descriptors_.back().fd < 0;
     state_.rails.push_back(
         {.trial = std::make_unique<fabric::TrialMemory>(), .rail = std::move(rails[i])});
-    fabric::try_claims(*state_.rails.back().rail, *state_.rails.back().trial);
   }
   fit_to_rails();
+  if (state_.options.secret) {
+    nonce_ = bootstrap::random_digest();
+  }
   wait_descriptors_.push_back({.fd = wake_, .events = POLLIN});
   state_.batches.on_new([this](Batch& batch) {
     for (const LocalRail& local : state_.rails) {
@@ -77,6 +82,11 @@ RailsTransport::RailsTransport(RailsOptions options,
     }
   });
   make_receives();
+  for (std::uint32_t i = 0; i < state_.rails.size(); ++i) {
+    LocalRail& local = state_.rails[i];
+    fabric::try_claims(*local.rail, *local.trial);
+    take_back_receive(local.trial->used_receive, i);
+  }
 }
 
 RailsTransport::~RailsTransport() {
@@ -85,7 +95,8 @@ RailsTransport::~RailsTransport() {
   ::close(wake_);
 }
 
-// Takes the smallest limits of all rails, because any message and any piece may be posted on any rail.
+// Takes the smallest limits of all rails, because any message and any piece may be posted on any
+// rail.
 void RailsTransport::fit_to_rails() {
   for (const LocalRail& local : state_.rails) {
     const fabric::RailLimits& limits = local.rail->limits();
@@ -101,48 +112,29 @@ void RailsTransport::fit_to_rails() {
           kBatchBytesMin);
     }
   }
+  state_.batch_bytes -= state_.options.secret ? kTagBytes : 0;
   state_.options.eager_bytes_max = std::min<std::uint64_t>(
       state_.options.eager_bytes_max,
       (state_.batch_bytes - sizeof(BatchHeader) - sizeof(Frame)) & ~std::uint64_t{7});
 }
 
-void RailsTransport::make_receives() {
-  for (std::uint32_t index = 0; index < state_.rails.size(); ++index) {
-    LocalRail& local = state_.rails[index];
-    fabric::Rail& rail = *local.rail;
-    const std::size_t count = std::min(kReceivesPerRail, rail.limits().receive_depth);
-    local.unposted.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      state_.receives.push_back(std::make_unique<ReceiveBuffer>());
-      ReceiveBuffer& buffer = *state_.receives.back();
-      rail.keep_registered(buffer.memory);
-      local.unposted.push_back(&buffer);
+void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s) {
+  const std::uint64_t start_ns = now_ns();
+  std::unique_lock lock(mutex_);
+  WarmUp warm_up(state_, links_, recovery_, peers);
+  state_.is_starting = !std::exchange(has_warmed_up_, true);
+  for (std::uint64_t waited_ns = 0;
+       warm_up.open_links(waited_ns) && waited_ns / 1'000'000'000 < timeout_s;
+       waited_ns = now_ns() - start_ns) {
+    warm_up.report(waited_ns, timeout_s);
+    lock.unlock();
+    if (!progress()) {
+      wait_for_event(1000);
     }
-    post_receives(local);
-    if (local.refuses_receives) {
-      fail("fi_recv failed on rail {} ({}): {}", index, rail.nic(),
-           fabric::error_words(rail.last_error()));
-    }
+    lock.lock();
   }
-}
-
-// Buffers for which the NIC has no room now stay in the list. A buffer that is not reposted is lost for good, and a
-// rail without receive buffers receives nothing.
-void RailsTransport::post_receives(LocalRail& local) {
-  while (!local.unposted.empty() && !local.refuses_receives) {
-    ReceiveBuffer& buffer = *local.unposted.back();
-    switch (local.rail->post_receive({buffer.memory.data(), buffer.memory.size()}, &buffer)) {
-      case fabric::PostResult::Posted:
-        local.unposted.pop_back();
-        break;
-      case fabric::PostResult::Full:
-        return;
-      case fabric::PostResult::Refused:
-      case fabric::PostResult::Failed:
-        local.refuses_receives = true;
-        break;
-    }
-  }
+  state_.is_starting = false;
+  warm_up.require_all();
 }
 
 Status RailsTransport::post(const Operation& operation) noexcept {
@@ -262,10 +254,12 @@ bool RailsTransport::poll_rail(std::uint32_t local) {
 void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
   if (event.kind == fabric::EventKind::RemoteWrite) {
     receiver_.on_immediate(event.immediate);
+    take_back_receive(event.context, local);
     return;
   }
   if (event.context == nullptr || state_.rails[local].trial->owns(event.context)) {
-    return;  // an error of a connection, whose operations fail one by one; or a late event of the trial
+    // An error of a connection, whose operations fail one by one; or a late event of the trial.
+    return;
   }
   auto& posted = static_cast<Posted&>(*event.context);
   if (posted.kind == PostedKind::Receive) {
@@ -282,7 +276,7 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
     return;
   }
   if (event.kind == fabric::EventKind::Failed) {
-    recovery_.on_failed(posted, event.error);
+    recovery_.on_failed(posted, event);
     return;
   }
   Peer& peer = *state_.peers[posted.peer];
@@ -306,8 +300,8 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
   }
 }
 
-// The oldest operation goes first, whichever peer it is for. So data leaves in the order in which the program posted
-// it, and PEs that send to their peers in a coordinated order do not collide.
+// The oldest operation goes first, whichever peer it is for. So data leaves in the order in which
+// the program posted it, and PEs that send to their peers in a coordinated order do not collide.
 bool RailsTransport::post_queues() {
   bool moved = false;
   selector_.look_again();
@@ -370,6 +364,12 @@ void RailsTransport::lose(Pe peer) noexcept {
   }
 }
 
+std::uint64_t RailsTransport::moved(Pe peer) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const Peer* target = state_.peers[peer.value].get();
+  return target == nullptr ? 0 : target->moved;
+}
+
 Status RailsTransport::peer_status(Pe peer) const noexcept {
   const std::lock_guard lock(mutex_);
   const Peer* target = state_.peers[peer.value].get();
@@ -406,7 +406,8 @@ void RailsTransport::next_duty() noexcept {
 }
 
 void RailsTransport::stand_by() noexcept {
-  // SYNC duty: pairs with next_duty. The epoch is read first, so an end_wait() after this ends the wait.
+  // SYNC duty: pairs with next_duty. The epoch is read first, so an end_wait() after this ends the
+  // wait.
   const std::uint32_t epoch = AtomicRef(duty_epoch_).load(std::memory_order_acquire);
   // SYNC duty: pairs with end_wait.
   if (AtomicRef(waiting_callers_).load(std::memory_order_acquire) > 0) {
@@ -455,6 +456,11 @@ void RailsTransport::wake() noexcept {
 Dropped RailsTransport::dropped() const {
   const std::lock_guard lock(mutex_);
   return state_.dropped;
+}
+
+std::size_t RailsTransport::watched_peer_count() const {
+  const std::lock_guard lock(mutex_);
+  return state_.watched.size();
 }
 
 std::vector<PeerRailCounters> RailsTransport::peer_counters(Pe peer) const {

@@ -1,8 +1,10 @@
-// The transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the state of the peers, and the
-// one lock that guards both. Links, RailSelector, Outbox, Sender, Receiver and Recovery do the work.
+// The transport to other nodes: libfabric over all NICs of this PE. Owns the rails, the state of
+// the peers, and the one lock that guards both. Links, RailSelector, Outbox, Sender, Receiver and
+// Recovery do the work.
 //
-// Threads: any. Callers post under the lock from their own thread. Waiting callers make progress; the progress thread
-// does so when no caller has. docs/LIFE_OF_A_PUT.md explains the path of an operation.
+// Threads: any. Callers post under the lock from their own thread. Waiting callers make progress;
+// the progress thread does so when no caller has. docs/LIFE_OF_A_PUT.md explains the path of an
+// operation.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,8 @@ class RailsTransport final : public Transport {
  public:
   using Rails = std::vector<std::unique_ptr<fabric::Rail>>;
 
-  // `regions`: the memory that peers may access, the same list on every PE. Throws Error if a rail cannot be used.
+  // `regions`: the memory that peers may access, the same list on every PE. Throws Error if a rail
+  // cannot be used.
   RailsTransport(RailsOptions options,
                  Pe me,
                  Rails rails,
@@ -47,7 +50,8 @@ class RailsTransport final : public Transport {
   RailsTransport& operator=(const RailsTransport&) = delete;
   ~RailsTransport() override;
 
-  // The addresses of the rails and the keys of the regions. Throws Error if memory cannot be registered.
+  // The addresses of the rails and the keys of the regions. Throws Error if memory cannot be
+  // registered.
   [[nodiscard]] bootstrap::Blob describe() const override;
   // Throws Error if a peer has no rails, rails of another provider, or another number of regions.
   void connect(const std::vector<bootstrap::Blob>& connection_data,
@@ -63,20 +67,22 @@ class RailsTransport final : public Transport {
   void count_in(const CounterBlocks& blocks) override;
   [[nodiscard]] std::vector<PeerRailCounters> peer_counters(Pe peer) const override;
 
-  // Like add_region, for GPU memory. A rail may refuse it, which throws no Error. The region can be used by puts,
-  // gets and the data of put_signals with `on_device`. This transport never updates a word of it. Null: this PE
-  // offers no memory, but takes part in the collective call.
+  // Like add_region, for GPU memory. A rail may refuse it, which throws no Error. The region can be
+  // used by puts, gets and the data of put_signals with `on_device`. This transport never updates a
+  // word of it. Null: this PE offers no memory, but takes part in the collective call.
   [[nodiscard]] bootstrap::Blob add_device_region(RegionIndex index,
                                                   const fabric::DeviceMemory* memory);
-  // By PE: whether all rails of this PE and all of that PE have registered it, so that it may be used.
+  // By PE: whether all rails of this PE and all of that PE have registered it, so that it may be
+  // used.
   [[nodiscard]] std::vector<bool> connect_device_region(RegionIndex index,
                                                         const std::vector<bootstrap::Blob>& blobs);
   // By rail: how it registered the last device region, and why. Empty before add_device_region.
   [[nodiscard]] std::vector<DeviceRail> device_rails() const;
-  // Registers GPU memory of this PE alone, as the local side of operations with `on_device`: on all rails, or, if one
-  // refuses, on none. The refusals are in the result.
+  // Registers GPU memory of this PE alone, as the local side of operations with `on_device`: on all
+  // rails, or, if one refuses, on none. The refusals are in the result.
   [[nodiscard]] std::vector<DeviceRail> register_device_memory(const fabric::DeviceMemory& memory);
-  // Deregisters either. Call before the memory is freed, when no operation of any PE accesses it any more.
+  // Deregisters either. Call before the memory is freed, when no operation of any PE accesses it
+  // any more.
   void drop_device_region(std::span<std::byte> memory) noexcept;
   Status post(const Operation& operation) noexcept override;
 
@@ -89,6 +95,7 @@ class RailsTransport final : public Transport {
   void end_wait() noexcept override;
   void blame(Pe peer, std::string_view fault) noexcept override;
   void lose(Pe peer) noexcept override;
+  [[nodiscard]] std::uint64_t moved(Pe peer) const noexcept override;
   [[nodiscard]] Status peer_status(Pe peer) const noexcept override;
 
   bool advance() noexcept override;
@@ -105,13 +112,20 @@ class RailsTransport final : public Transport {
   // What was received and not carried out.
   [[nodiscard]] Dropped dropped() const;
 
+  // The peers that the next tick looks at: those with something in flight or a fault.
+  [[nodiscard]] std::size_t watched_peer_count() const;
+
  private:
   void fit_to_rails();
+  // Throws Error if only one of the two signs its messages.
+  [[nodiscard]] std::unique_ptr<Seal> make_seal(Pe peer,
+                                                std::span<const std::byte> peer_nonce) const;
   void make_receives();
   static void post_receives(LocalRail& local);
   bool poll_rails();
   bool poll_rail(std::uint32_t local);
   void handle(const fabric::Event& event, std::uint32_t local);
+  void take_back_receive(const fabric::PostContext* context, std::uint32_t local);
   bool post_work();
   bool post_queues();
   bool advance_locked();
@@ -119,7 +133,6 @@ class RailsTransport final : public Transport {
   void next_duty() noexcept;
   void enter_region(RegionIndex index, std::span<std::byte> memory);
   static void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
-  void start_probes(std::vector<std::pair<Peer*, RailLink*>>& cold);
 
   mutable std::mutex mutex_;
   State state_;
@@ -130,6 +143,7 @@ class RailsTransport final : public Transport {
   Receiver receiver_{state_, links_, outbox_, sender_};
   Recovery recovery_{state_, links_, outbox_, sender_, receiver_};
   std::vector<DeviceRail> device_rails_;
+  SealNonce nonce_{};  // if messages are signed
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
   std::uint64_t caller_posts_ = 0;
@@ -145,6 +159,8 @@ class RailsTransport final : public Transport {
   std::vector<pollfd> wait_descriptors_;  // of rail i at i; wake_ is the last. Constant
   int wake_ = -1;
   bool has_unpollable_rail_ = false;
+  bool has_warmed_up_ = false;
+  bool has_taken_receives_ = false;  // and the warning was given
 };
 
 }  // namespace weft::transport::rails

@@ -1,6 +1,7 @@
-// Measures the rate at which a rail completes while it has a backlog. Idle time does not count. Neither does the time
-// of small messages, which is only latency. Otherwise a rail that is seldom used, or used for barriers only, would
-// look slow (measured: 0.3 of its rate, and an all-to-all at half of its throughput).
+// Measures the rate at which a rail completes while it has a backlog. Idle time does not count.
+// Neither does the time of small messages, which is only latency. Otherwise a rail that is seldom
+// used, or used for barriers only, would look slow (measured: 0.3 of its rate, and an all-to-all at
+// half of its throughput).
 //
 // Pure apart from its own state; time is an argument. Called under the transport's lock.
 #pragma once
@@ -31,7 +32,8 @@ class RateMeter {
     }
   }
 
-  // The operation failed. Its bytes are no longer outstanding, and its time says nothing about the rate.
+  // The operation failed. Its bytes are no longer outstanding, and its time says nothing about the
+  // rate.
   void on_failure(std::uint64_t bytes) {
     outstanding_bytes_ -= std::min(bytes, outstanding_bytes_);
   }

@@ -1,5 +1,5 @@
-// Judges from bursts how fast our rails are relative to each other, sends that to peers, and receives theirs. Sets the
-// weights by which the planner divides data among the rails.
+// Judges from bursts how fast our rails are relative to each other, sends that to peers, and
+// receives theirs. Sets the weights by which the planner divides data among the rails.
 //
 // Called under the transport's lock.
 #pragma once

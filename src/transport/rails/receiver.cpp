@@ -9,8 +9,8 @@
 namespace weft::transport::rails {
 namespace {
 
-// Acknowledgements travel in the headers of our own batches. Without such traffic, one is sent after this many
-// operations or batches.
+// Acknowledgements travel in the headers of our own batches. Without such traffic, one is sent
+// after this many operations or batches.
 constexpr std::uint32_t kAnnounceEvery = SequenceWindow::kSpan / 4;
 constexpr std::uint32_t kAnnounceBatches = 64;
 
@@ -27,6 +27,7 @@ bool is_ahead(std::uint32_t floor, std::uint32_t next) {
 
 Arrivals& Receiver::arrivals_of(Peer& peer) {
   if (peer.arrivals == nullptr) {
+    state_.watch(peer);
     peer.arrivals = std::make_unique<Arrivals>();
     peer.arrivals->tallies.resize(SequenceWindow::kSpan);
     peer.arrivals->eager_pieces.resize(SequenceWindow::kSpan);
@@ -42,7 +43,7 @@ Peer* Receiver::sender_of(std::span<const std::byte> message, RailIndex local) {
   if (header.magic != kBatchMagic || header.source_pe >= state_.pe_count ||
       state_.peers[header.source_pe] == nullptr) {
     if (++state_.dropped.strangers == 1) {
-      log::warn("dropped a message of {} bytes on rail {}: its sender is no PE of this job",
+      log::warn("dropped a message of {} bytes on rail {}: its sender is not a PE of this job",
                 message.size(), local.value);
     }
     return nullptr;
@@ -53,6 +54,26 @@ Peer* Receiver::sender_of(std::span<const std::byte> message, RailIndex local) {
     return nullptr;
   }
   return &peer;
+}
+
+std::optional<std::span<const std::byte>> Receiver::open(const Peer& peer,
+                                                         std::span<std::byte> message,
+                                                         RailIndex local) {
+  if (peer.seal == nullptr) {
+    return message;
+  }
+  const auto signed_part = peer.seal->open(message, peer.seal_position());
+  if (!signed_part && ++state_.dropped.forged == 1) {
+    log::warn(
+        "refused a message of {} bytes on rail {} in the name of PE {}: its signature is wrong, so "
+        "another program sent or changed it (WEFT_AUTHENTICATE=frames); the job goes on, and "
+        "further ones are only counted",
+        message.size(), local.value, peer.pe.value);
+  }
+  if (!signed_part) {
+    add_to(state_.rails[local.value].counters->refused, 1);
+  }
+  return signed_part;
 }
 
 std::string_view Receiver::fault_of_message(const Peer& peer,
@@ -78,12 +99,17 @@ void Receiver::blame(Peer& peer, std::string_view fault) {
   }
 }
 
-void Receiver::on_message(std::span<const std::byte> message, RailIndex local) {
-  Peer* const sender = sender_of(message, local);
+void Receiver::on_message(std::span<std::byte> whole, RailIndex local) {
+  Peer* const sender = sender_of(whole, local);
   if (sender == nullptr) {
     return;
   }
   Peer& peer = *sender;
+  const auto signed_part = open(peer, whole, local);
+  if (!signed_part) {
+    return;
+  }
+  const std::span<const std::byte> message = *signed_part;
   BatchHeader header;
   std::memcpy(&header, message.data(), sizeof(header));
   Arrivals& arrivals = arrivals_of(peer);
@@ -102,8 +128,8 @@ void Receiver::on_message(std::span<const std::byte> message, RailIndex local) {
     state_.activate(peer);
   }
   RailCounters& counters = *state_.rails[local.value].counters;
-  add_to(counters.rx_bytes, message.size());
-  add_to(counters.rx_message_bytes, message.size());
+  add_to(counters.rx_bytes, whole.size());
+  add_to(counters.rx_message_bytes, whole.size());
   add_to(counters.rx_operations, 1);
   BatchReader reader(message.subspan(sizeof(header)));
   while (const auto received = reader.next()) {
@@ -186,6 +212,7 @@ void Receiver::on_immediate(std::uint32_t immediate) {
     ++state_.dropped.late;  // of a lost peer, or of an operation that is done after a recovery
     return;
   }
+  ++peer.moved;
   if (tally_of(arrivals, sequence).on_piece()) {
     apply_waiting(peer, sequence);
   }

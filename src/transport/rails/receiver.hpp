@@ -1,8 +1,9 @@
-// Receives what peers send: batches of frames, and immediate data of pieces. Applies a signal when all of its data has
-// arrived, and an atomic at once. Each is applied exactly once, whatever is retransmitted.
+// Receives what peers send: batches of frames, and immediate data of pieces. Applies a signal when
+// all of its data has arrived, and an atomic at once. Each is applied exactly once, whatever is
+// retransmitted.
 //
-// This is the target's progress engine for atomics. It uses the same CPU instructions as PEs of the same node.
-// Called under the transport's lock, by whichever thread makes progress.
+// This is the target's progress engine for atomics. It uses the same CPU instructions as PEs of the
+// same node. Called under the transport's lock, by whichever thread makes progress.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +25,21 @@ class Receiver {
   Receiver(State& state, Links& links, Outbox& outbox, Sender& sender)
       : state_(state), links_(links), outbox_(outbox), sender_(sender) {}
 
-  // A message arrived on local rail `local`. If it fails the checks of frame_check.hpp, none of it is applied. The
-  // sender of an invalid message is added to State::faulty.
-  void on_message(std::span<const std::byte> message, RailIndex local);
+  // A message arrived on local rail `local`. If it fails the checks of frame_check.hpp, none of it
+  // is applied. The sender of an invalid message is added to State::faulty. One whose tag is wrong
+  // is dropped, since anybody may have sent it.
+  void on_message(std::span<std::byte> whole, RailIndex local);
 
   // A piece of a put with signal arrived.
   void on_immediate(std::uint32_t immediate);
 
-  // A piece of the put_signal `sequence` will be retransmitted. From now on only Force applies its signal, because a
-  // duplicate could complete the count before that piece has arrived. False if the signal was applied already.
+  // A piece of the put_signal `sequence` will be retransmitted. From now on only Force applies its
+  // signal, because a duplicate could complete the count before that piece has arrived. False if
+  // the signal was applied already.
   bool refuse_until_forced(Peer& peer, std::uint32_t sequence);
 
-  // The peer sent an invalid message. It is lost once the rails have been polled, when nothing iterates over its
-  // queues.
+  // The peer sent an invalid message. It is lost once the rails have been polled, when nothing
+  // iterates over its queues.
   void blame(Peer& peer, std::string_view fault);
 
   struct RecoverReply {
@@ -48,9 +51,13 @@ class Receiver {
   std::vector<RecoverReply> recover_replies;
 
  private:
-  static Arrivals& arrivals_of(Peer& peer);
+  Arrivals& arrivals_of(Peer& peer);
   // The sender. Null if it is no peer of this transport, or is lost.
   [[nodiscard]] Peer* sender_of(std::span<const std::byte> message, RailIndex local);
+  // The message without its tag, if messages are signed. Empty if the tag is wrong.
+  [[nodiscard]] std::optional<std::span<const std::byte>> open(const Peer& peer,
+                                                               std::span<std::byte> message,
+                                                               RailIndex local);
   [[nodiscard]] std::string_view fault_of_message(const Peer& peer,
                                                   std::span<const std::byte> message,
                                                   const BatchHeader& header) const;

@@ -13,29 +13,48 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kAbandonNs = 60 * kNsPerMs;
 constexpr std::uint64_t kOpeningNs = 1000 * kNsPerMs;
 
-// As a provider reports a NIC that does not answer, ours or the peer's: after a timeout, which for EFA is long.
+// As a provider reports a NIC that does not answer, ours or the peer's: after a timeout, which for
+// EFA is long.
 bool tells_of_a_nic(int error) {
   return error == EHOSTUNREACH || error == EHOSTDOWN || error == ENETUNREACH || error == ENETDOWN ||
-         error == ETIMEDOUT;
+         error == ETIMEDOUT || error == ECONNABORTED;  // the last: EFA from libfabric 2.0 on
+}
+
+// As a provider reports an operation that it cannot carry out: memory that is gone, a key that is
+// not valid. EFA calls a bad key EINVAL, cxi EIO, which can also be the link.
+bool tells_of_an_operation(int error) {
+  return error == EINVAL || error == EIO || error == EFAULT || error == EACCES || error == EPERM ||
+         error == EMSGSIZE || error == ENOKEY;
 }
 
 }  // namespace
 
-void Recovery::on_failed(Posted& posted, int error) {
+void Recovery::on_failed(Posted& posted, const fabric::Event& event) {
   Peer& peer = *state_.peers[posted.peer];
   RailLink& link = peer.links[posted.link];
+  const auto words = [&] { return state_.rails[link.local.value].rail->words_of(event); };
   links_.on_failed(peer, posted);
   const bool is_news = link.up;
-  links_.set_down(peer, link, fabric::error_words(error));
-  if (is_news && tells_of_a_nic(error)) {
+  links_.set_down(peer, link, is_news ? words() : std::string());
+  if (is_news && tells_of_a_nic(event.error)) {
     suspect_neighbours(peer, link);
   }
+  const bool is_hopeless = is_given_up(peer, posted, event.error);
   switch (posted.kind) {
     case PostedKind::Piece:
-      recover_piece(peer, static_cast<PieceRecord*>(&posted));
+      if (is_hopeless) {
+        sender_.give_up(static_cast<PieceRecord*>(&posted), words());
+      } else {
+        recover_piece(peer, static_cast<PieceRecord*>(&posted));
+      }
       break;
     case PostedKind::Batch:
       outbox_.on_failed(peer, static_cast<Batch*>(&posted));
+      if (is_hopeless && !peer.is_gone()) {
+        peer.fault = words();
+        peer.refuses_messages = true;
+        state_.faulty.push_back(peer.pe.value);
+      }
       break;
     case PostedKind::Probe:
       link.probing = false;
@@ -46,9 +65,20 @@ void Recovery::on_failed(Posted& posted, int error) {
   }
 }
 
-// One of the two NICs may be gone, which of them is not known. If the other links of both were tried one after the
-// other, each would take its timeout (a cut NIC of four on emulated EFA: 2.0 s until the rate was back, now 0.5 s). So
-// they are down until a probe says otherwise, which those that work do at the next tick. One link is kept.
+// A link that fails is not used until a write over it has been delivered. So if an operation fails
+// more often than there are links, and each time with an error about itself, the fault is its own.
+bool Recovery::is_given_up(const Peer& peer, Posted& posted, int error) {
+  constexpr std::size_t kFaultsMin = 8;
+  if (!tells_of_an_operation(error)) {
+    return false;
+  }
+  return ++posted.faults > std::max(peer.links.size(), kFaultsMin);
+}
+
+// One of the two NICs may be gone, which of them is not known. If the other links of both were
+// tried one after the other, each would take its timeout (a cut NIC of four on emulated EFA: 2.0 s
+// until the rate was back, now 0.5 s). So they are down until a probe says otherwise, which those
+// that work do at the next tick. One link is kept.
 void Recovery::suspect_neighbours(Peer& peer, const RailLink& dead) {
   auto left = std::ranges::count_if(peer.links, &RailLink::up);
   for (RailLink& link : peer.links) {
@@ -60,7 +90,8 @@ void Recovery::suspect_neighbours(Peer& peer, const RailLink& dead) {
   }
 }
 
-// A get is simply repeated. Before a piece of a put is retransmitted, the target closes the connection from its side.
+// A get is simply repeated. Before a piece of a put is retransmitted, the target closes the
+// connection from its side.
 void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
   OperationRecord& record = *piece->operation;
   if (peer.status != Status::Ok) {
@@ -86,8 +117,8 @@ void Recovery::recover_piece(Peer& peer, PieceRecord* piece) {
                    .is_nic_down = static_cast<std::uint8_t>(is_nic_down(link.local) ? 1 : 0)});
 }
 
-// Our own data on the connection is lost as well, so our link is down, too, until a probe succeeds. If the peer's NIC
-// is down, all links to it are.
+// Our own data on the connection is lost as well, so our link is down, too, until a probe succeeds.
+// If the peer's NIC is down, all links to it are.
 void Recovery::end_connection(Peer& peer, const RecoverFrame& frame) {
   const RailIndex ours(frame.target_rail);
   const RailIndex theirs(frame.sender_rail);
@@ -152,7 +183,7 @@ bool Recovery::probe(Peer& peer, RailLink& link) {
   }
   state_.probes.give(probe);
   if (result == fabric::PostResult::Full) {
-    link.await_opening(state_.now_ns);
+    links_.await_opening(peer, link);
     return false;
   }
   links_.set_down(peer, link, fabric::error_words(local.rail->last_error()));
@@ -216,8 +247,9 @@ void Recovery::on_abandoned(Posted& posted) {
   }
 }
 
-// One connection to the peer's rail is dead although our NIC has its carrier, or the peer reports that its NIC is down.
-// All links to that rail are set down. Probes bring back those that work within 250 ms.
+// One connection to the peer's rail is dead although our NIC has its carrier, or the peer reports
+// that its NIC is down. All links to that rail are set down. Probes bring back those that work
+// within 250 ms.
 void Recovery::set_peer_rail_down(Peer& peer, RailIndex remote, const std::string& reason) {
   for (RailLink& link : peer.links) {
     if (link.remote == remote) {
@@ -230,21 +262,33 @@ bool Recovery::is_nic_down(RailIndex local) const {
   return state_.rails[local.value].rail->examine({}, 0) == fabric::LinkHealth::NicDown;
 }
 
+void Recovery::set_local_rail_down(Peer& peer, RailIndex local) {
+  for (std::uint32_t remote = 0; remote < peer.rails.size(); ++remote) {
+    links_.set_down(peer, peer.link(local, RailIndex(remote)), "the NIC is down");
+  }
+}
+
+// Peers with a link that is down are watched: after the first tick, these are all.
 void Recovery::check_nics() {
   for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
-    if (!is_nic_down(RailIndex(local))) {
+    const bool was_down =
+        std::exchange(state_.rails[local].nic_down, is_nic_down(RailIndex(local)));
+    if (!state_.rails[local].nic_down) {
       continue;
     }
-    for (const auto& peer : state_.peers) {
-      for (std::uint32_t remote = 0; peer != nullptr && remote < peer->rails.size(); ++remote) {
-        links_.set_down(*peer, peer->link(RailIndex(local), RailIndex(remote)), "the NIC is down");
+    for (std::size_t i = 0; was_down && i < state_.watched.size(); ++i) {
+      set_local_rail_down(*state_.peers[state_.watched[i]], RailIndex(local));
+    }
+    for (std::size_t i = 0; !was_down && i < state_.peers.size(); ++i) {
+      if (state_.peers[i] != nullptr) {
+        set_local_rail_down(*state_.peers[i], RailIndex(local));
       }
     }
   }
 }
 
-// Each look is a walk over all descriptors: one a pass for connections that are being opened, of which thousands may
-// be at the same time.
+// Each look is a walk over all descriptors: one a pass for connections that are being opened, of
+// which thousands may be at the same time.
 bool Recovery::is_suspect(const Peer& peer, const RailLink& link) {
   const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
   if (!link.posts.empty() || outbox_.has_kept(peer, link)) {
@@ -267,8 +311,9 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
     }
     link.progress_ns = state_.now_ns;  // examine it again after the same time
   }
-  // When a connection is lost, tcp;ofi_rxm of libfabric 1.17 reports some of its operations as failed, but not those
-  // that waited for an acknowledgement. After a while the rest is recovered without their events.
+  // When a connection is lost, tcp;ofi_rxm of libfabric 1.17 reports some of its operations as
+  // failed, but not those that waited for an acknowledgement. After a while the rest is recovered
+  // without their events.
   if (!link.up && !link.posts.empty() && state_.now_ns - link.down_ns > kAbandonNs &&
       rail.cut(address)) {
     abandon_posts(peer, link);
@@ -282,36 +327,65 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
   }
 }
 
+// A tick costs what the peers cost that have something in flight or a fault; thousands of idle ones
+// cost nothing.
 void Recovery::tick() {
   has_seen_opening_ = false;
   check_nics();
-  for (const auto& peer : state_.peers) {
-    if (peer == nullptr || peer->status != Status::Ok) {
-      continue;
+  for (std::size_t i = 0; i < state_.watched.size();) {
+    Peer& peer = *state_.peers[state_.watched[i]];
+    if (peer.status == Status::Ok) {
+      check_peer(peer);
     }
-    for (RailLink& link : peer->links) {
-      check_link(*peer, link);
-    }
-    outbox_.check_kept(*peer);
-    const bool unreachable = peer->unreachable_since_ns != 0;
-    if (unreachable &&
-        state_.now_ns - peer->unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
-      log::error("PE {} is lost: none of its {} rails was reached for {} ms; operations to it fail",
-                 peer->pe.value, peer->rails.size(), state_.options.peer_lost_ms);
-      lose(*peer);
+    if (needs_watch(peer)) {
+      ++i;
+    } else {
+      peer.watched = false;
+      state_.watched[i] = state_.watched.back();
+      state_.watched.pop_back();
     }
   }
+}
+
+void Recovery::check_peer(Peer& peer) {
+  for (RailLink& link : peer.links) {
+    check_link(peer, link);
+  }
+  outbox_.check_kept(peer);
+  const bool unreachable = peer.unreachable_since_ns != 0 && !state_.is_starting;
+  if (unreachable &&
+      state_.now_ns - peer.unreachable_since_ns > state_.options.peer_lost_ms * kNsPerMs) {
+    log::error("PE {} is lost: none of its {} rails was reached for {} ms; operations to it fail",
+               peer.pe.value, peer.rails.size(), state_.options.peer_lost_ms);
+    lose(peer);
+  }
+}
+
+// Links::on_posted, set_down and await_opening watch a peer again.
+bool Recovery::needs_watch(const Peer& peer) {
+  const auto is_busy = [](const RailLink& link) {
+    return !link.up || link.opening || !link.posts.empty();
+  };
+  return peer.status == Status::Ok &&
+         (!peer.kept.empty() || std::ranges::any_of(peer.links, is_busy));
 }
 
 void Recovery::lose_faulty() {
   for (const std::uint32_t pe : state_.faulty) {
     Peer& peer = *state_.peers[pe];
     if (peer.status == Status::Ok) {
-      log::warn(
-          "PE {} is lost: it sent an invalid message ({}); operations to it fail. Run the same "
-          "version "
-          "of Weft on all PEs; if it is the same, look for memory corruption in PE {}",
-          pe, peer.fault, pe);
+      if (peer.refuses_messages) {
+        log::error(
+            "PE {} is lost: messages to it fail on all rails ({}); operations to it fail. "
+            "weft-info --doctor tests the NICs; WEFT_NICS and WEFT_PROVIDER choose others",
+            pe, peer.fault);
+      } else {
+        log::warn(
+            "PE {} is lost: it sent an invalid message ({}); operations to it fail. Run the same "
+            "version "
+            "of Weft on all PEs; if it is the same, look for memory corruption in PE {}",
+            pe, peer.fault, pe);
+      }
       lose(peer);
     }
   }

@@ -1,5 +1,5 @@
-// The segments of an operation that gathers, kept as long as a piece of it may be posted: its bytes are those of one
-// segment after the other.
+// The segments of an operation that gathers, kept as long as a piece of it may be posted: its bytes
+// are those of one segment after the other.
 //
 // Guarded by RailsTransport's lock.
 #pragma once
@@ -17,21 +17,21 @@ namespace weft::transport::rails {
 class SegmentList {
  public:
   struct Place {
-    const Segment* segment = nullptr;
+    const GatherSegment* segment = nullptr;
     std::uint64_t inside = 0;  // from its begin
   };
 
-  void assign(std::span<const Segment> segments) {
+  void assign(std::span<const GatherSegment> segments) {
     segments_.assign(segments.begin(), segments.end());
     ends_.clear();
     std::uint64_t end = 0;
-    for (const Segment& segment : segments_) {
+    for (const GatherSegment& segment : segments_) {
       end += segment.bytes;
       ends_.push_back(end);
     }
   }
 
-  [[nodiscard]] std::span<const Segment> all() const { return segments_; }
+  [[nodiscard]] std::span<const GatherSegment> all() const { return segments_; }
 
   // The segment with the byte at `offset`, which is below the sum of all.
   [[nodiscard]] Place at(std::uint64_t offset) const {
@@ -41,7 +41,7 @@ class SegmentList {
   }
 
  private:
-  std::vector<Segment> segments_;
+  std::vector<GatherSegment> segments_;
   std::vector<std::uint64_t> ends_;
 };
 

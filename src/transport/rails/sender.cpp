@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
@@ -13,11 +14,11 @@ namespace weft::transport::rails {
 namespace {
 
 constexpr std::size_t kQueuedOperationsMax = 1024;
-// The most sequence numbers that are not acknowledged. The rest of the target's window is slack for late arrivals.
+// The most sequence numbers that are not acknowledged. The rest of the target's window is slack for
+// late arrivals.
 constexpr std::uint32_t kUnackedMax = SequenceWindow::kSpan - 512;
 // The largest operation that is copied because its memory cannot be registered.
 constexpr std::size_t kRescuedBytesMax = std::size_t{4} << 20U;
-constexpr std::uint64_t kRefusedIntervalNs = 1'000'000'000;
 constexpr std::uint32_t kUnackedFlush = SequenceWindow::kSpan / 2;
 
 bool is_sequenced(OperationKind kind) {
@@ -30,7 +31,7 @@ bool has_regions(const Peer& peer, const Operation& operation) {
     return false;
   }
   if (!operation.segments.empty()) {
-    return std::ranges::all_of(operation.segments, [&](const Segment& segment) {
+    return std::ranges::all_of(operation.segments, [&](const GatherSegment& segment) {
       return peer.has_region(segment.remote.region);
     });
   }
@@ -39,6 +40,21 @@ bool has_regions(const Peer& peer, const Operation& operation) {
 
 Direction direction_of(const Operation& operation) {
   return operation.kind == OperationKind::Get ? Direction::Read : Direction::Write;
+}
+
+// For all pieces or for none, because the signal of an operation that mixes them is acknowledged by
+// Force, which may overtake immediate data in the target's queues. If there are none left, the
+// signal waits for the data, as on NICs without them.
+void take_immediates(const State& state, Peer& peer, OperationRecord& record) {
+  const Operation& operation = record.operation;
+  const std::uint64_t shortest =
+      std::max<std::uint64_t>(std::min(state.options.stripe_bytes_min, state.rma_bytes_max), 1);
+  const std::uint64_t pieces = operation.bytes / shortest + 1 +
+                               (record.segments != nullptr ? record.segments->all().size() : 0);
+  if (pieces <= kPiecesMax && pieces <= peer.immediates_max - peer.immediates_taken) {
+    record.immediates = static_cast<std::uint32_t>(pieces);
+    peer.immediates_taken += pieces;
+  }
 }
 
 }  // namespace
@@ -69,7 +85,8 @@ OperationRecord* Sender::make_record(const Operation& operation) {
   if (state_.registers_local && !operation.copy_source) {
     record->operation.copy_source = sources_.is_better_copied(operation);
   }
-  // Atomics travel in Weft's own messages, so they do not advance the operation counter of the policies.
+  // Atomics travel in Weft's own messages, so they do not advance the operation counter of the
+  // policies.
   record->number = state_.operation_count;
   state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
   record->parts = 1;  // until it is planned in full
@@ -91,7 +108,9 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   if (is_counted) {
     const std::uint32_t unacked = peer.next_sequence - peer.acked_floor;
     const bool has_asked = static_cast<std::int32_t>(peer.flush_asked - peer.acked_floor) > 0;
-    if (unacked >= kUnackedFlush && !has_asked) {
+    const bool is_short =
+        unacked >= kUnackedFlush || peer.immediates_taken > peer.immediates_max / 2;
+    if (is_short && !has_asked) {
       request_flush(peer);
     }
     if (unacked >= kUnackedMax) {
@@ -125,13 +144,15 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   return Status::Ok;
 }
 
-// No record is needed: its batch is kept until it has arrived, and only its counter is told of the acknowledgement.
+// No record is needed: its batch is kept until it has arrived, and only its counter is told of the
+// acknowledgement.
 void Sender::accept_message(Peer& peer, const Operation& operation) {
   operation.counter->issue_locked();
   // Atomics do not advance the operation counter of the policies.
   state_.operation_count += operation.kind == OperationKind::Atomic ? 0 : 1;
   peer.unacked.push_back({.counter = operation.counter});
   const std::uint32_t sequence = peer.next_sequence++;
+  peer.flush_needed = peer.next_sequence;
   if (operation.kind == OperationKind::Atomic) {
     outbox_.append(peer, frame_of(operation.update, FrameKind::Atomic, sequence));
   } else {
@@ -152,6 +173,7 @@ Status Sender::accept_sequenced(Peer& peer, OperationRecord& record) {
   record.sequenced = true;
   record.sequence = peer.next_sequence++;
   record.wants_reply = operation.kind == OperationKind::Atomic;
+  peer.flush_needed = record.wants_reply ? peer.flush_needed : peer.next_sequence;
   ++record.parts;  // the acknowledgement, or the reply
   peer.unacked.push_back({.record = &record});
   if (record.wants_reply) {
@@ -185,7 +207,7 @@ bool Sender::dispatch_oldest(Peer& peer) {
     const Operation& operation = record.operation;
     selector_.wait_for_room(
         peer, direction_of(operation),
-        {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane});
+        {.total = operation.bytes, .offset = record.planned_bytes, .span = record.span});
     return record.planned_bytes != before;
   }
   peer.queue.pop_front();
@@ -197,7 +219,8 @@ bool Sender::dispatch_retries(Peer& peer) {
   while (!peer.retry.empty()) {
     PieceRecord& piece = *peer.retry.front();
     const Direction direction = direction_of(piece.operation->operation);
-    // A retransmitted piece is posted whole. The planner is told a size of 1, so that no window holds it back.
+    // A retransmitted piece is posted whole. The planner is told a size of 1, so that no window
+    // holds it back.
     auto where = selector_.choose(peer, direction, {.total = 1}, piece.operation->number);
     if (!where) {
       break;
@@ -206,7 +229,7 @@ bool Sender::dispatch_retries(Peer& peer) {
     where->bytes = piece.bytes;
     const fabric::PostResult result = post_piece(peer, piece, *where);
     if (result == fabric::PostResult::Refused) {
-      refuse(*piece.operation, *state_.rails[where->local.value].rail);
+      failures_.end_refused(*piece.operation, *state_.rails[where->local.value].rail);
       peer.retry.pop_front();
       on_piece_delivered(&piece);
       moved = true;
@@ -220,6 +243,9 @@ bool Sender::dispatch_retries(Peer& peer) {
 
 bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
+  if (record.sequenced && !std::exchange(record.has_begun, true)) {
+    take_immediates(state_, peer, record);
+  }
   while (record.planned_bytes < operation.bytes) {
     if (is_eager_next(record)) {
       if (!send_piece(peer, record)) {
@@ -229,7 +255,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     }
     auto where = selector_.choose(
         peer, direction_of(operation),
-        {.total = operation.bytes, .offset = record.planned_bytes, .lane = record.lane},
+        {.total = operation.bytes, .offset = record.planned_bytes, .span = record.span},
         record.number);
     if (!where) {
       return false;
@@ -242,15 +268,16 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     const fabric::Rail& rail = *state_.rails[where->local.value].rail;
     PieceRecord* piece = state_.pieces.take();
     piece->operation = &record;
+    piece->faults = 0;
     piece->with_immediate = operation.kind == OperationKind::PutSignal &&
                             peer.link(where->local, where->remote).has_immediate &&
-                            record.pieces < kPiecesMax;
+                            record.pieces < record.immediates;
     const fabric::PostResult result = post_piece(peer, *piece, *where);
     if (result != fabric::PostResult::Posted) {
       state_.pieces.give(piece);
     }
     if (result == fabric::PostResult::Refused && !go_on_from_copy(record, rail)) {
-      refuse(record, rail);
+      failures_.end_refused(record, rail);
       record.planned_bytes = operation.bytes;
       record.planned = true;
       finish_part(record);
@@ -259,7 +286,7 @@ bool Sender::dispatch_one(Peer& peer, OperationRecord& record) {
     if (result != fabric::PostResult::Posted) {
       continue;  // the rail is now marked as full or down; or the source is now a copy
     }
-    record.lane = where->lane;
+    record.span = where->span;
     selector_.on_planned(direction_of(operation), operation.bytes, where->bytes);
     record.planned_bytes += where->bytes;
     ++record.parts;
@@ -294,7 +321,7 @@ fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piec
       links_.on_posted(peer, link, direction_of(operation), where.bytes, piece);
       break;
     case fabric::PostResult::Full:
-      links_.on_full(local, link);
+      links_.on_full(peer, link);
       break;
     case fabric::PostResult::Refused:
       add_to(local.counters->errors, 1);
@@ -306,8 +333,8 @@ fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piec
   return result;
 }
 
-// Some providers register every source with write access (EFA), which fails for read-only pages. Those are then sent
-// from a copy, unless they are too large.
+// Some providers register every source with write access (EFA), which fails for read-only pages.
+// Those are then sent from a copy, unless they are too large.
 bool Sender::go_on_from_copy(OperationRecord& record, const fabric::Rail& rail) {
   const Operation& operation = record.operation;
   const bool may_help = operation.kind != OperationKind::Get && !operation.on_device &&
@@ -316,24 +343,9 @@ bool Sender::go_on_from_copy(OperationRecord& record, const fabric::Rail& rail) 
   return may_help && sources_.copy_readable(record);
 }
 
-void Sender::refuse(OperationRecord& record, const fabric::Rail& rail) {
-  record.failed = true;
-  record.refused = record.sequenced;
-  if (state_.now_ns - state_.refused_ns < kRefusedIntervalNs && state_.refused_ns != 0) {
-    return;
-  }
-  state_.refused_ns = state_.now_ns;
-  const Operation& operation = record.operation;
-  const std::string_view action = rail.last_action();
-  log::error(
-      "{} of {} bytes at {} for PE {} failed: {} on rail {} ({}) says {}; {}",
-      operation.kind == OperationKind::Get ? "get" : "put", operation.bytes, operation.local,
-      operation.peer.value, action, rail.nic(), rail.address_text(),
-      fabric::error_words(rail.last_error()),
-      action == fabric::kRegisterAction
-          ? "check that all of it is mapped; raise RLIMIT_MEMLOCK (ulimit -l), or use memory "
-            "of the symmetric heap, which is already registered"
-          : "the provider does not support this operation; WEFT_PROVIDER selects another");
+void Sender::give_up(PieceRecord* piece, std::string_view words) {
+  failures_.end_repeated(*piece, words);
+  on_piece_delivered(piece);
 }
 
 // All pieces are posted. The signal may overtake them, so it names their number.
@@ -347,12 +359,16 @@ void Sender::on_planned(Peer& peer, OperationRecord& record) {
   finish_part(record);
 }
 
+// Atomics with a result need none: the target replies as soon as it has applied them.
 void Sender::request_flush(Peer& peer) {
-  if (peer.acked_floor == peer.next_sequence || peer.flush_asked == peer.next_sequence) {
+  const auto is_behind = [&](std::uint32_t sequence) {
+    return static_cast<std::int32_t>(peer.flush_needed - sequence) <= 0;
+  };
+  if (is_behind(peer.acked_floor) || is_behind(peer.flush_asked)) {
     return;
   }
-  peer.flush_asked = peer.next_sequence;
-  outbox_.append(peer, FlushFrame{.sequence = peer.next_sequence});
+  peer.flush_asked = peer.flush_needed;
+  outbox_.append(peer, FlushFrame{.sequence = peer.flush_needed});
 }
 
 void Sender::on_piece_delivered(PieceRecord* piece) {
@@ -421,6 +437,9 @@ void Sender::on_acked(Peer& peer, std::uint32_t floor) {
       count = 0;
     }
     count += oldest.counter != nullptr ? 1 : 0;
+    if (oldest.record != nullptr) {
+      peer.immediates_taken -= std::exchange(oldest.record->immediates, 0);
+    }
     if (oldest.record != nullptr && oldest.record->wants_reply) {
       peer.late_replies.push_back(oldest.record);
     } else if (oldest.record != nullptr) {
@@ -430,8 +449,8 @@ void Sender::on_acked(Peer& peer, std::uint32_t floor) {
   tell();
 }
 
-// A reply is processed once, while the record waits for it. A stale one finds no record, or one that waits for no
-// reply.
+// A reply is processed once, while the record waits for it. A stale one finds no record, or one
+// that waits for no reply.
 bool Sender::on_reply(Peer& peer, std::uint64_t token, std::uint64_t value) {
   OperationRecord* record = state_.operations.find(token);
   if (record == nullptr || !record->wants_reply || record->operation.peer != peer.pe) {

@@ -1,5 +1,6 @@
-// A sliding window over 32-bit sequence numbers that arrive in any order. It knows which are done, and below which
-// number all are. Used to drop duplicate messages, and to know which operations are visible.
+// A sliding window over 32-bit sequence numbers that arrive in any order. It knows which are done,
+// and below which number all are. Used to drop duplicate messages, and to know which operations are
+// visible.
 //
 // Invariant: everything below floor() is done; nothing at or above floor() + kSpan has been seen.
 // Sequence numbers wrap; the window is far smaller than half of their range. One thread at a time.

@@ -1,4 +1,5 @@
-// Compares the rails of one side, ours or a peer's: which has carried the least, and whether one of them is slow.
+// Compares the rails of one side, ours or a peer's: which has carried the least, and whether one of
+// them is slow.
 //
 // Functions of their arguments: no state, no clock.
 // Called under the transport's lock.
@@ -19,7 +20,8 @@ using Side = std::span<RailLoad* const>;
   return static_cast<std::size_t>(direction);
 }
 
-// Resets the counts of the rails of this side, so that a rail that carried less so far does not have to catch up.
+// Resets the counts of the rails of this side, so that a rail that carried less so far does not
+// have to catch up.
 template <typename Rails>
 void start_even(Rails& rails) {
   for (auto& rail : rails) {

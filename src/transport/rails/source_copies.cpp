@@ -14,11 +14,12 @@ namespace {
 constexpr std::size_t kCopiedBytesMax = std::size_t{16} << 10U;
 
 // All that is copied: the segments, or the whole.
-std::span<const Segment> sources_of(const OperationRecord& record, const Segment& whole) {
+std::span<const GatherSegment> sources_of(const OperationRecord& record,
+                                          const GatherSegment& whole) {
   return record.segments == nullptr ? std::span(&whole, 1) : record.segments->all();
 }
 
-Segment whole_of(const Operation& operation) {
+GatherSegment whole_of(const Operation& operation) {
   return {.remote = operation.remote, .local = operation.local, .bytes = operation.bytes};
 }
 
@@ -34,7 +35,7 @@ bool SourceCopies::is_better_copied(const Operation& operation) const {
   if (operation.segments.empty()) {
     return !is_registered(operation.local, operation.bytes);
   }
-  return !std::ranges::all_of(operation.segments, [&](const Segment& segment) {
+  return !std::ranges::all_of(operation.segments, [&](const GatherSegment& segment) {
     return is_registered(segment.local, segment.bytes);
   });
 }
@@ -52,8 +53,8 @@ void SourceCopies::copy(OperationRecord& record) {
   }
   record.copy = state_.copies.take(record.operation.bytes);
   std::byte* to = record.copy->data();
-  const Segment whole = whole_of(record.operation);
-  for (const Segment& segment : sources_of(record, whole)) {
+  const GatherSegment whole = whole_of(record.operation);
+  for (const GatherSegment& segment : sources_of(record, whole)) {
     std::memcpy(to, segment.local, segment.bytes);
     to += segment.bytes;
   }
@@ -63,8 +64,8 @@ void SourceCopies::copy(OperationRecord& record) {
 bool SourceCopies::copy_readable(OperationRecord& record) {
   SourceCopy* copy = state_.copies.take(record.operation.bytes);
   std::byte* to = copy->data();
-  const Segment whole = whole_of(record.operation);
-  for (const Segment& segment : sources_of(record, whole)) {
+  const GatherSegment whole = whole_of(record.operation);
+  for (const GatherSegment& segment : sources_of(record, whole)) {
     const iovec here{to, segment.bytes};
     const iovec there{segment.local, segment.bytes};
     if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) !=

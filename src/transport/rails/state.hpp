@@ -1,8 +1,8 @@
-// The state of the rails transport: its rails, its peers, and the operations in flight. Plain data. Links,
-// RailSelector, Outbox, Sender, Receiver and Recovery act on it.
+// The state of the rails transport: its rails, its peers, and the operations in flight. Plain data.
+// Links, RailSelector, Outbox, Sender, Receiver and Recovery act on it.
 //
-// RailsTransport's lock guards everything here. A Pool owns each record; pointers to it stay valid until it is given
-// back.
+// RailsTransport's lock guards everything here. A Pool owns each record; pointers to it stay valid
+// until it is given back.
 #pragma once
 
 #include <array>
@@ -31,6 +31,7 @@
 #include "src/transport/rails/pool.hpp"
 #include "src/transport/rails/rail_pace.hpp"
 #include "src/transport/rails/rate_meter.hpp"
+#include "src/transport/rails/seal.hpp"
 #include "src/transport/rails/segment_list.hpp"
 #include "src/transport/rails/sequence_window.hpp"
 #include "src/transport/rails/wire.hpp"
@@ -46,6 +47,11 @@ struct RailsOptions {
   std::uint32_t rail_stall_ms = 650;
   std::uint32_t peer_lost_ms = 5000;
   bool may_spin = true;  // for the lock; not where PEs outnumber the cores
+  // Messages are signed, with keys made from this secret of the job, which may be empty: see
+  // seal.hpp.
+  std::optional<std::string> secret = std::nullopt;
+  std::uint64_t unregistered_bytes =
+      0;  // at the start of region 0: no PE of another node accesses them
 };
 
 inline constexpr std::uint64_t kPieceBytesUnbounded = std::numeric_limits<std::uint64_t>::max();
@@ -59,7 +65,8 @@ struct Turn {
   std::uint32_t start = 0;
   std::uint32_t small_count =
       0;  // operations too small to be split, so far: they use rails round-robin
-  // Ours: the number of peers in this burst, and in the last burst that was not too small to be judged.
+  // Ours: the number of peers in this burst, and in the last burst that was not too small to be
+  // judged.
   std::uint32_t peer_count = 0;
   std::uint32_t last_peer_count = 0;
   // Ours: the burst from which on rails may be shifted again, to identify a slow one.
@@ -67,8 +74,8 @@ struct Turn {
   std::uint64_t shift_interval = 4;
 };
 
-// One local rail with one rail of a peer: all that is needed to post an operation there. It is one value instead of
-// parallel arrays, so that an operation cannot use the key of another rail.
+// One local rail with one rail of a peer: all that is needed to post an operation there. It is one
+// value instead of parallel arrays, so that an operation cannot use the key of another rail.
 struct RailLink {
   RailIndex local;
   RailIndex remote;
@@ -83,14 +90,6 @@ struct RailLink {
   bool opening = false;  // cold, and a post found no room: its connection is being opened
 
   [[nodiscard]] RailPair pair() const { return {local, remote}; }
-
-  // A post found no room.
-  void await_opening(std::uint64_t now_ns) {
-    if (!warm && !opening) {
-      opening = true;
-      progress_ns = now_ns;
-    }
-  }
 
   std::vector<Posted*> posts;  // outstanding, in no order
   std::uint64_t progress_ns =
@@ -117,9 +116,11 @@ struct LocalRail {
   std::uint64_t weighed_ns = 0;        // when it was last judged
   std::uint8_t told_rate = kFullRate;  // its weight as peers are told: see RatesFrame
   RailCounters* counters = nullptr;    // null until Links::count_in
-  // Bytes of the peers' oldest operations that wait for room on this rail. Later operations prefer other rails.
+  // Bytes of the peers' oldest operations that wait for room on this rail. Later operations prefer
+  // other rails.
   std::array<std::uint64_t, 2> awaited_bytes{};  // by direction
-  bool full = false;  // refused a post in this pass; cleared by the next completion or pass
+  bool full = false;      // refused a post in this pass; cleared by the next completion or pass
+  bool nic_down = false;  // at the last tick
   std::vector<ReceiveBuffer*> unposted;  // receive buffers to be posted
   bool refuses_receives = false;  // the provider refused one for good; tried again at the next tick
   std::uint32_t outstanding = 0;
@@ -134,24 +135,27 @@ struct PeerRail {
   RailLoad load;
 };
 
-// An accepted operation, until its counter is completed. `parts` counts what it still waits for: pieces in flight, the
-// acknowledgement or reply, and its planning.
+// An accepted operation, until its counter is completed. `parts` counts what it still waits for:
+// pieces in flight, the acknowledgement or reply, and its planning.
 struct OperationRecord : Tokened {
   Operation operation;
   std::uint64_t number = 0;  // operations that this PE accepted before, without atomics
   std::uint64_t planned_bytes = 0;
   std::uint32_t parts = 0;
-  std::uint32_t pieces = 0;        // posted with immediate data
+  std::uint32_t pieces = 0;  // posted with immediate data
+  std::uint32_t immediates =
+      0;  // of Peer::immediates_max, taken for all its pieces until it is acknowledged
   std::uint32_t eager_pieces = 0;  // sent in messages
   std::uint32_t sequence = 0;
   bool sequenced = false;    // has a sequence number: PutSignal, Atomic
   bool wants_reply = false;  // done when the old value arrives, not when it is acknowledged
   bool planned = false;      // all pieces are posted
+  bool has_begun = false;    // its first piece was planned
   bool forced = false;  // the target cannot count its pieces: send Force when all are delivered
   bool failed = false;
   bool refused = false;        // a rail refused it for good: the target must Skip its sequence
   bool in_burst = false;       // counted by State::bursts
-  Lane lane;                   // of its last piece
+  RailSpan span;               // of its last piece
   SourceCopy* copy = nullptr;  // of the source, from State::copies
   SegmentList* segments =
       nullptr;  // from State::segment_lists; null if it has one source and destination
@@ -172,6 +176,8 @@ struct Posted : fabric::PostContext {
   PostedKind kind;
   Direction direction = Direction::Write;
   bool abandoned = false;  // its work continues elsewhere; only the provider still uses this record
+  std::uint32_t faults =
+      0;  // attempts that failed with an error about the operation itself, for pieces and batches
   std::uint32_t peer = 0;
   std::uint32_t slot = 0;  // in RailLink::posts
   std::uint32_t link = 0;  // index into Peer::links
@@ -229,6 +235,7 @@ struct Peer {
   Pe pe;
   Status status = Status::Ok;
   std::string fault;  // why its message was invalid; it is lost once the rails have been polled
+  bool refuses_messages = false;  // `fault` is instead the provider's error of all messages to it
   std::vector<PeerRail> rails;
   std::vector<RailLink> links;                        // local * rails.size() + remote
   std::vector<LinkMask> masks;                        // links that are up, by local rail
@@ -249,7 +256,12 @@ struct Peer {
   std::vector<OperationRecord*> late_replies;  // acknowledged, but the reply has not arrived
   std::uint32_t next_sequence = 0;
   std::uint32_t acked_floor = 0;
-  std::uint32_t flush_asked = 0;  // the sequence that request_flush last named
+  std::uint32_t flush_asked = 0;   // the sequence that request_flush last named
+  std::uint32_t flush_needed = 0;  // behind the last operation that no reply acknowledges
+  // Immediate data that the peer's completion queues may hold from this PE, and what operations
+  // have taken of it.
+  std::uint64_t immediates_max = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t immediates_taken = 0;
 
   // Messages to this peer.
   Batch* open = nullptr;      // being filled
@@ -263,7 +275,10 @@ struct Peer {
   std::uint64_t kept_asked_ns = 0;  // when the peer was last asked to acknowledge batches
 
   std::unique_ptr<Arrivals> arrivals;  // created when the peer first sends something
+  std::unique_ptr<Seal> seal;          // null if messages are not signed
   bool active = false;                 // is in State::active
+  bool watched = false;                // is in State::watched
+  std::uint64_t moved = 0;             // pieces of data to it and from it, counted in any unit
 
   [[nodiscard]] RailLink& link(RailIndex local, RailIndex remote) {
     return links[local.value * rails.size() + remote.value];
@@ -275,11 +290,19 @@ struct Peer {
     return index.value < known.size() && known[index.value].has_value();
   }
 
+  [[nodiscard]] SealPosition seal_position() const {
+    return {.next_batch = next_batch,
+            .next_sequence = next_sequence,
+            .batches_floor = arrivals == nullptr ? 0 : arrivals->batches.floor(),
+            .operation_floor = arrivals == nullptr ? 0 : arrivals->applied.floor()};
+  }
+
   // True if everything that arrives from it is dropped.
   [[nodiscard]] bool is_gone() const { return status != Status::Ok || !fault.empty(); }
 };
 
-// A peer's request to close a connection. It is answered after the rails have been polled several times.
+// A peer's request to close a connection. It is answered after the rails have been polled several
+// times.
 struct RecoverRequest {
   std::uint32_t peer = 0;
   std::uint32_t passes_left = 8;  // passes between closing the connection and the answer
@@ -292,6 +315,7 @@ struct Dropped {
   std::uint64_t late = 0;  // of lost peers; duplicate batches; pieces of operations that are done
   std::uint64_t answers = 0;  // stale, or to no request of this PE
   std::uint64_t updates = 0;  // of memory that was removed, or of words that are not aligned here
+  std::uint64_t forged = 0;   // messages whose tag is wrong
 };
 
 // A peer with operations in its queue, and the number of the oldest.
@@ -309,21 +333,25 @@ struct State {
   std::uint32_t near_count = 1;               // PEs that rails do not reach, this one included
   std::vector<std::span<std::byte>> regions;  // memory that peers may access: region 0 is the heap
   std::uint64_t probe_offset = 0;             // of 8 bytes in region 0 that nobody reads
-  std::size_t batch_bytes = kBatchBytes;      // the largest batch that all rails can send
+  std::size_t batch_bytes =
+      kBatchBytes;  // the largest batch that all rails can send, its tag not counted
   std::uint64_t rma_bytes_max = kPieceBytesUnbounded;  // the largest piece that all rails can post
   bool registers_local = false;  // a rail requires local memory to be registered
 
   std::vector<LocalRail> rails;
   std::vector<std::unique_ptr<Peer>> peers;  // by PE; null for those that rails do not reach
   std::vector<std::uint32_t> active;         // peers with work to post
-  std::vector<Waiting> waiting;              // used in post_work: a heap, the oldest first
-  std::vector<std::uint32_t> faulty;         // peers that sent an invalid message in this pass
+  std::vector<std::uint32_t> watched;  // peers that may need attention at a tick: see Recovery
+  std::vector<Waiting> waiting;        // used in post_work: a heap, the oldest first
+  std::vector<std::uint32_t> faulty;   // peers that sent an invalid message in this pass
   std::vector<RecoverRequest> recover_requests;
   Dropped dropped;
   std::uint64_t operation_count = 0;
   std::array<BurstMeter, 2> bursts;  // by direction
   std::array<Turn, 2> turns;         // for our rails, by direction
   std::uint32_t rates_version = 0;   // incremented when the content of RatesFrame changes
+  std::uint32_t rates_offered = 0;   // the version that all peers with traffic have been told
+  bool is_starting = false;          // warm-up: peers that no link reaches yet are not lost
   bool has_slow_peer = false;        // a peer reported a slow rail of its own
   bool is_job_even = true;           // neither this PE nor any peer has reported a slow rail
   std::uint64_t outstanding = 0;     // posts without a completion yet, receives not counted
@@ -344,6 +372,13 @@ struct State {
     if (!peer.active) {
       peer.active = true;
       active.push_back(peer.pe.value);
+    }
+  }
+
+  void watch(Peer& peer) {
+    if (!peer.watched) {
+      peer.watched = true;
+      watched.push_back(peer.pe.value);
     }
   }
 };

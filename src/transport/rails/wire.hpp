@@ -1,8 +1,8 @@
-// The wire format of messages between rails. A batch is a header and frames of one fixed size, some of them followed by
-// data. Both sides use these structs. Only little-endian hosts are supported.
+// The wire format of messages between rails. A batch is a header and frames of one fixed size, some
+// of them followed by data. Both sides use these structs. Only little-endian hosts are supported.
 //
-// The immediate data of a write names the put_signal that the piece belongs to: 16 bits of the source PE and 16 bits
-// of the sequence number. EFA carries 32 bits.
+// The immediate data of a write names the put_signal that the piece belongs to: 16 bits of the
+// source PE and 16 bits of the sequence number. EFA carries 32 bits.
 #pragma once
 
 #include <array>
@@ -43,9 +43,11 @@ enum class FrameKind : std::uint8_t {
   Atomic,       // UpdateFrame: apply it to the word; answer with Reply if token != 0
   Signal,       // UpdateFrame: the same, once `count` pieces of this sequence have arrived
   EagerSignal,  // UpdateFrame: the data follows the frame: copy it, then apply the update
-  Force,  // UpdateFrame: apply the signal of `sequence`, whose written pieces are delivered, once `count` EagerPieces are here
-  Flush,  // FlushFrame
-  Reply,  // ReplyFrame
+  // UpdateFrame: apply the signal of `sequence`, whose written pieces are delivered, once `count`
+  // EagerPieces are here.
+  Force,
+  Flush,         // FlushFrame
+  Reply,         // ReplyFrame
   Recover,       // RecoverFrame
   RecoverReply,  // RecoverReplyFrame
   Skip,          // UpdateFrame: never apply the signal of `sequence`: its operation has failed

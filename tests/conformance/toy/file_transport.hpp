@@ -1,7 +1,9 @@
-// An example of a transport, as small as one can be: PEs write their operations into a file of the target, which carries
-// them out when it makes progress, and answers in the sender's file. For tests and for who writes a transport.
+// An example of a transport, as small as one can be: PEs write their operations into a file of the
+// target, which carries them out when it makes progress, and answers in the sender's file. For
+// tests and for who writes a transport.
 //
-// Threads: any; one lock. All PEs see the same folder. Regions: every number that add_region was told.
+// Threads: any; one lock. All PEs see the same folder. Regions: every number that add_region was
+// told.
 #pragma once
 
 #include <cstdint>

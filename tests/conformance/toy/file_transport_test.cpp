@@ -1,4 +1,5 @@
-// What adding a transport takes: the conformance suite in one line, and a job whose PEs reach each other by it alone.
+// What adding a transport takes: the conformance suite in one line, and a job whose PEs reach each
+// other by it alone.
 #include "tests/conformance/toy/file_transport.hpp"
 
 #include <gtest/gtest.h>

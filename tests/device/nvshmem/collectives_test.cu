@@ -1,5 +1,5 @@
-// Collectives and reductions by NVSHMEM's names: of every type, operation and scope, in kernels, from the host and on
-// streams.
+// Collectives and reductions by NVSHMEM's names: of every type, operation and scope, in kernels,
+// from the host and on streams.
 #include "tests/device/nvshmem/tools.cuh"
 
 namespace {
@@ -85,7 +85,8 @@ __device__ void check(const T* dest, Op op, int first, int count, Wrong* wrong) 
   X(size, size_t)            \
   X(ptrdiff, ptrdiff_t)
 
-// In kernels a few types stand for all: each of these takes seconds to compile for each scope and operation.
+// In kernels a few types stand for all: each of these takes seconds to compile for each scope and
+// operation.
 // clang-format off
 #define EACH_KERNEL_TYPE(X) \
   X(float, float) X(half, half) X(bfloat16, __nv_bfloat16) X(schar, signed char) X(int, int) X(uint64, uint64_t)

@@ -1,5 +1,5 @@
-// The programs that NVSHMEM's documentation explains, told anew: reductions and broadcasts around a ring, partial sums on
-// a stream, blocks that put their parts.
+// The programs that NVSHMEM's documentation explains, told anew: reductions and broadcasts around a
+// ring, partial sums on a stream, blocks that put their parts.
 #include "tests/device/nvshmem/tools.cuh"
 
 namespace {
@@ -96,7 +96,8 @@ DEVICE_TEST(put_block, "blocks put their parts, and a barrier on the stream foll
   }
 }
 
-// Data, a fence, and the word that announces it, from PE to PE. Everybody but the last passes it on.
+// Data, a fence, and the word that announces it, from PE to PE. Everybody but the last passes it
+// on.
 __global__ void broadcast_by_ring(int* data, int count, uint64_t* arrived, Wrong* wrong) {
   const int me = nvshmem_my_pe();
   const int pes = nvshmem_n_pes();

@@ -1,4 +1,5 @@
-// Kernels that say nothing of their threads, with 1,024 of them in a block: each starts, and does what it should.
+// Kernels that say nothing of their threads, with 1,024 of them in a block: each starts, and does
+// what it should.
 #include "tests/device/nvshmem/tools.cuh"
 
 namespace {

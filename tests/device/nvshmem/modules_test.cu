@@ -1,5 +1,6 @@
-// Machine code that a program loads itself: with headers, with and without relocatable device code, and linked with the
-// device library. Each gets its state by nvshmemx_cumodule_init or nvshmemx_culibrary_init. The files are beside the program.
+// Machine code that a program loads itself: with headers, with and without relocatable device code,
+// and linked with the device library. Each gets its state by nvshmemx_cumodule_init or
+// nvshmemx_culibrary_init. The files are beside the program.
 #include <cuda.h>
 
 #include <string>

@@ -1,5 +1,6 @@
-// The OpenSHMEM suite by NVSHMEM's names (tests/nvshmem/renamed_suite.py) as cases of the device suite, on memory of the GPU,
-// which its tests reach by shadows. This file stands for tests/openshmem/suite.c and main.c.
+// The OpenSHMEM suite by NVSHMEM's names (tests/nvshmem/renamed_suite.py) as cases of the device
+// suite, on memory of the GPU, which its tests reach by shadows. This file stands for
+// tests/openshmem/suite.c and main.c.
 //
 // Threads: the main thread alone.
 #include <cstdio>

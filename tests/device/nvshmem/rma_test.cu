@@ -1,4 +1,5 @@
-// put, get, p, g, iput, iget, put_signal and atomics by NVSHMEM's names: of every type, size and scope, between neighbours.
+// put, get, p, g, iput, iget, put_signal and atomics by NVSHMEM's names: of every type, size and
+// scope, between neighbours.
 #include "tests/device/nvshmem/tools.cuh"
 
 namespace {
@@ -31,14 +32,16 @@ __device__ bool holds(const T* data, int pe, int first, int count) {
   return is_so;
 }
 
-// One name for each size and kind: all names of a size are the same call. half and bfloat16 are in reductions.
+// One name for each size and kind: all names of a size are the same call. half and bfloat16 are in
+// reductions.
 // clang-format off
 #define EACH_TYPE(X) \
   X(float, float) X(double, double) X(schar, signed char) X(short, short) X(int, int) X(long, long) \
   X(uchar, unsigned char) X(uint16, uint16_t) X(uint64, uint64_t) X(ptrdiff, ptrdiff_t)
 // clang-format on
 
-// All threads write the source just before a block's call: the call begins with their synchronization.
+// All threads write the source just before a block's call: the call begins with their
+// synchronization.
 #define TYPED_KERNEL(name, T)                                                                 \
   __global__ void __launch_bounds__(kThreads, 1)                                              \
       typed_##name(T* dest, T* source, uint64_t* word, Wrong* wrong) {                        \
@@ -189,6 +192,43 @@ DEVICE_TEST(bitwise, "bitwise atomics") {
   Symmetric<unsigned int> word(1);
   suite::finish("memory");
   suite::run_kernel("bits", &bits, 1, checks, word.get(), checks.get());
+}
+
+// The commands that this PE has posted to other nodes.
+__device__ unsigned long long commands() {
+  unsigned long long count = 0;
+  for (unsigned ring = 0; ring < weft::device::state().ring_count; ++ring) {
+    count +=
+        *reinterpret_cast<volatile unsigned long long*>(weft::device::state().ring(ring).head());
+  }
+  return count;
+}
+
+__global__ void __launch_bounds__(kThreads, 1) fences_of_queue_pairs(Wrong* wrong) {
+  const int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
+  const unsigned long long one = weft::device::state().ring_count != 0 ? 1 : 0;
+  const unsigned long long before = commands();
+  __syncthreads();
+  nvshmemx_qp_fence_block(next, nullptr, 0);
+  __syncthreads();
+  WELL(wrong, commands() - before == one);
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    nvshmemx_qp_fence_warp(next, nullptr, 0);
+  }
+  __syncthreads();
+  WELL(wrong, commands() - before == 2 * one);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    nvshmemx_qp_fence(next, nullptr, 0);
+  }
+  __syncthreads();
+  WELL(wrong, commands() - before == 3 * one);
+}
+
+DEVICE_TEST(queue_pairs, "a fence of a queue pair is one command, also of a warp or block") {
+  Checks checks;
+  suite::run_kernel("fences", &fences_of_queue_pairs, 1, checks, checks.get());
 }
 
 DEVICE_TEST(host_calls, "host calls act on memory of the GPU") {

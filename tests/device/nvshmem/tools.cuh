@@ -1,4 +1,5 @@
-// What the programs of NVSHMEM share: symmetric memory by NVSHMEM's calls, and how a kernel says that something is not so.
+// What the programs of NVSHMEM share: symmetric memory by NVSHMEM's calls, and how a kernel says
+// that something is not so.
 #pragma once
 
 #include <cstdint>

@@ -109,7 +109,8 @@ __global__ void split(int team, int* dest, int* source, Wrong* wrong) {
 
 constexpr std::size_t kManyCount = 20000;
 
-// Of a block's calls the small ones go by the team's buffers, which later teams have less of; 80 KB fit nowhere.
+// Of a block's calls the small ones go by the team's buffers, which later teams have less of; 80 KB
+// fit nowhere.
 __global__ void use_team(int team, int* dest, int* source, Wrong* wrong) {
   const int size = nvshmem_team_n_pes(team);
   const int me = nvshmem_team_my_pe(team);

@@ -1,4 +1,5 @@
-// The functions of CUDA's half numbers that Weft's kernels call, by CUDA's own for the host (numbers.cpp).
+// The functions of CUDA's half numbers that Weft's kernels call, by CUDA's own for the host
+// (numbers.cpp).
 #pragma once
 
 #include <cstdint>

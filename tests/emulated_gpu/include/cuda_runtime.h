@@ -1,4 +1,5 @@
-// CUDA's runtime for translated sources: its own declarations of the host's functions, and what the compiler of CUDA knows by itself.
+// CUDA's runtime for translated sources: its own declarations of the host's functions, and what the
+// compiler of CUDA knows by itself.
 //
 // Threads and errors: as CUDA's documentation says of each name.
 #pragma once

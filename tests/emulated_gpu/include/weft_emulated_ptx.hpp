@@ -1,7 +1,8 @@
-// The instructions of PTX that Weft writes out, by the names that translate.py makes of them: operands in the order of the text.
+// The instructions of PTX that Weft writes out, by the names that translate.py makes of them:
+// operands in the order of the text.
 //
-// Loads that others' stores may answer are where a thread lets others go on. The order of memory is that of this machine's CPU.
-// Threads of kernels only. Errors: none.
+// Loads that others' stores may answer are where a thread lets others go on. The order of memory is
+// that of this machine's CPU. Threads of kernels only. Errors: none.
 #pragma once
 
 #include <chrono>
@@ -180,7 +181,8 @@ inline void setp_ne_s32_0_barrier_red_and_pred_selp_s32_1_0(
 
 inline void griddepcontrol_wait() {}
 
-// ---- The copy engine, and barriers that count its bytes. Addresses in shared memory are distances from dynamic_memory.
+// ---- The copy engine, and barriers that count its bytes. Addresses in shared memory are distances
+// from dynamic_memory.
 
 inline std::byte* shared_at(u32 address) {
   return dynamic_memory + static_cast<std::int32_t>(address);

@@ -1,4 +1,5 @@
-// again COUNT: initializes Weft COUNT times one after the other; each time every PE reads what its neighbour wrote.
+// again COUNT: initializes Weft COUNT times one after the other; each time every PE reads what its
+// neighbour wrote.
 #include <weft/weft.h>
 
 #include <cstdio>

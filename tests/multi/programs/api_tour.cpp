@@ -1,5 +1,5 @@
-// Calls every function of weft.h and checks what it does: PE k works on PE k + 1. Any number of PEs,
-// any mixture of nodes. Prints one line on PE 0.
+// Calls every function of weft.h and checks what it does: PE k works on PE k + 1. Any number of
+// PEs, any mixture of nodes. Prints one line on PE 0.
 #include <weft/typed.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// counted FILE: PEs put, get and signal to each other, then print what weft_counters and weft_peer_counters
-// say, as JSON lines, again and again until FILE is there.
+// counted FILE: PEs put, get and signal to each other, then print what weft_counters and
+// weft_peer_counters say, as JSON lines, again and again until FILE is there.
 #include <weft/weft.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-/* EXPECT for the programs that tests start as PEs: says what failed where, on which PE, and ends the
- * program, so that weft-run ends the job. Plain C, like weft.h. */
+/* EXPECT for the programs that tests start as PEs: says what failed where, on which PE, and ends
+ * the program, so that weft-run ends the job. Plain C, like weft.h. */
 #ifndef WEFT_TESTS_EXPECT_H
 #define WEFT_TESTS_EXPECT_H
 

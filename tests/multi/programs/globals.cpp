@@ -1,6 +1,6 @@
-// Global and static variables of the program as symmetric objects (WEFT_SYMMETRIC_GLOBALS=yes): put, get,
-// atomics, signals and collectives on .data and .bss, initial values kept, and a clear word for stack
-// memory. Prints "globals ok" from PE 0.
+// Global and static variables of the program as symmetric objects (WEFT_SYMMETRIC_GLOBALS=yes):
+// put, get, atomics, signals and collectives on .data and .bss, initial values kept, and a clear
+// word for stack memory. Prints "globals ok" from PE 0.
 #include <weft/weft.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Every PE sends numbered put_signals to every other, small and large ones in turn, and checks that a signal is never
-// seen before all of its data, and that none is lost or seen twice:
+// Every PE sends numbered put_signals to every other, small and large ones in turn, and checks that
+// a signal is never seen before all of its data, and that none is lost or seen twice:
 //   signal_order MESSAGES      to each peer
 // For fabrics that deliver in any order and lose NICs meanwhile.
 #include <weft/weft.hpp>

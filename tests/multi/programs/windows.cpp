@@ -1,6 +1,6 @@
-// Memory of the program's own as a window: put, get, atomics, put_signal and collectives, blocking and
-// not, in sizes of every path; what is refused; that it is private again afterwards; and many windows, at
-// once and one after the other. Prints "windows ok" from PE 0.
+// Memory of the program's own as a window: put, get, atomics, put_signal and collectives, blocking
+// and not, in sizes of every path; what is refused; that it is private again afterwards; and many
+// windows, at once and one after the other. Prints "windows ok" from PE 0.
 #include <weft/weft.h>
 
 #include <cstdint>
@@ -68,7 +68,8 @@ void check_collectives(std::vector<std::int64_t>& window) {
   require(dest[99] == count - 1 + 99, "what was broadcast");
 }
 
-// More than a byte tells apart, and each of them another one: what reaches the wrong window is seen.
+// More than a byte tells apart, and each of them another one: what reaches the wrong window is
+// seen.
 void check_many(int next, int previous) {
   constexpr std::size_t kCount = 280;
   std::vector<std::vector<std::int64_t>> windows(kCount, std::vector<std::int64_t>(2));

@@ -1,5 +1,6 @@
-// worlds COUNT: a program that starts its PEs itself, by fork, and tells them who they are. They meet in one world after
-// the other: all of them by the C interface; in reverse order by the C++ interface; all but the last one.
+// worlds COUNT: a program that starts its PEs itself, by fork, and tells them who they are. They
+// meet in one world after the other: all of them by the C interface; in reverse order by the C++
+// interface; all but the last one.
 #include <weft/weft.hpp>
 
 #include <array>
@@ -16,7 +17,8 @@ namespace {
 
 using Pipe = std::array<int, 2>;
 
-// Who this process is in a world, and how the processes pass an id on: each reads from its own pipe.
+// Who this process is in a world, and how the processes pass an id on: each reads from its own
+// pipe.
 struct Worker {
   int index;
   int count;

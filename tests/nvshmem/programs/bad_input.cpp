@@ -1,4 +1,5 @@
-// What programs do wrong, one case a run: bad_input CASE. Each ends with one sentence on stderr and status 1.
+// What programs do wrong, one case a run: bad_input CASE. Each ends with one sentence on stderr and
+// status 1.
 #include <cstdint>
 #include <cstring>
 

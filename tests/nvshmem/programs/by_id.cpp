@@ -1,5 +1,6 @@
-// Jobs by unique id: PEs are processes of one parent, structs are uninitialized, every PE asks for an id and one is used.
-// Runs WORLDS worlds of PES PEs at once, ROUNDS times: by_id WORLDS PES ROUNDS. Prints "all well".
+// Jobs by unique id: PEs are processes of one parent, structs are uninitialized, every PE asks for
+// an id and one is used. Runs WORLDS worlds of PES PEs at once, ROUNDS times: by_id WORLDS PES
+// ROUNDS. Prints "all well".
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
-// A job by an MPI communicator, of an MPI library that the program opens: by_mpi LIBRARY. With a library whose
-// communicators are pointers (Open MPI) or ints (MPICH). PE 0 prints "all well".
+// A job by an MPI communicator, of an MPI library that the program opens: by_mpi LIBRARY. With a
+// library whose communicators are pointers (Open MPI) or ints (MPICH). PE 0 prints "all well".
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

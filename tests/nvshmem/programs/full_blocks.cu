@@ -1,4 +1,5 @@
-// A kernel that says nothing of its threads, so that it starts with 1,024 only if it takes no more than 64 registers.
+// A kernel that says nothing of its threads, so that it starts with 1,024 only if it takes no more
+// than 64 registers.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 

@@ -1,5 +1,5 @@
-// Every family of host calls, on symmetric memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which needs no GPU. PE 0 prints
-// "all well" at the end.
+// Every family of host calls, on symmetric memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which
+// needs no GPU. PE 0 prints "all well" at the end.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

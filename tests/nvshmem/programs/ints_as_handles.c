@@ -1,4 +1,5 @@
-/* A stand-in for an MPI library whose handles are ints, as MPICH's: one rank. A wrong handle is an error.
+/* A stand-in for an MPI library whose handles are ints, as MPICH's: one rank. A wrong handle is an
+ * error.
  *
  * No state. */
 int MPI_Init(int* count, char*** arguments) {

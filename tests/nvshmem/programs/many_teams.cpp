@@ -1,5 +1,6 @@
-// 128 teams of each PE at a time, by splits of the world in which PEs name different ranges: each is used, with blocks that
-// are larger than any buffer of a team too; one more is refused; all are destroyed, and it begins again. Prints "all well".
+// 128 teams of each PE at a time, by splits of the world in which PEs name different ranges: each
+// is used, with blocks that are larger than any buffer of a team too; one more is refused; all are
+// destroyed, and it begins again. Prints "all well".
 #include <cstdio>
 #include <vector>
 

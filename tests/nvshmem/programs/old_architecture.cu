@@ -1,5 +1,6 @@
-// Kernels for some architectures alone, as torch builds its extension: where one is not supported, that pass of the compiler
-// sees the host's functions only, and the program has a function of the same name in its namespace.
+// Kernels for some architectures alone, as torch builds its extension: where one is not supported,
+// that pass of the compiler sees the host's functions only, and the program has a function of the
+// same name in its namespace.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 800
 #define NVSHMEM_HOSTLIB_ONLY
 #endif

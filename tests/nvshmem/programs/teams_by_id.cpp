@@ -1,5 +1,5 @@
-// Teams made by nvshmemx_team_init: of all PEs in reverse order, of those with an odd number while the others make a team
-// of theirs, and one in two; what is wrong is refused. Prints "all well".
+// Teams made by nvshmemx_team_init: of all PEs in reverse order, of those with an odd number while
+// the others make a team of theirs, and one in two; what is wrong is refused. Prints "all well".
 #include <cstdint>
 #include <cstdio>
 #include <vector>

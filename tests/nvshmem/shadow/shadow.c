@@ -48,7 +48,7 @@ void shadow_die(const char* why) {
   exit(4);
 }
 
-/* ---- Blocks -------------------------------------------------------------------------------------- */
+/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 static char* mapped_like(const void* real, size_t bytes) {
   const uintptr_t offset = (uintptr_t)real % kSlot;
@@ -185,7 +185,7 @@ void shadow_pull(void) {
   }
 }
 
-/* ---- Local operands ------------------------------------------------------------------------------ */
+/* ---- Local operands -------------------------------------------------------------------------- */
 
 static void* lend(void* local, const void* from, size_t bytes) {
   if (!staging) {

@@ -1,16 +1,21 @@
-/* Symmetric memory that the CPU may not reach, for tests that load and store it: each block has a *shadow* in memory of
- * the host, and tests get addresses of shadows alone. The calls of the suite (renamed_suite.py makes a function for each)
- * give what the CPU has stored to the real memory first, call NVSHMEM with real addresses, and then read all real
- * memory again. So what a PE stores is there for peers from its next call on, and it sees what peers stored in its last
- * one: more is promised to nobody, for a PE reads its symmetric memory after a wait, a barrier or a quiet, which are calls.
+/* Symmetric memory that the CPU may not reach, for tests that load and store it: each block has a
+ * *shadow* in memory of the host, and tests get addresses of shadows alone. The calls of the suite
+ * (renamed_suite.py makes a function for each) give what the CPU has stored to the real memory
+ * first, call NVSHMEM with real addresses, and then read all real memory again. So what a PE stores
+ * is there for peers from its next call on, and it sees what peers stored in its last one: more is
+ * promised to nobody, for a PE reads its symmetric memory after a wait, a barrier or a quiet, which
+ * are calls.
  *
- * Giving compares with what was read last, byte by byte, and writes what differs: bytes that only peers write stay as
- * these wrote them. A shadow has the address of its block modulo 1 GiB, so that alignments can be tested.
+ * Giving compares with what was read last, byte by byte, and writes what differs: bytes that only
+ * peers write stay as these wrote them. A shadow has the address of its block modulo 1 GiB, so that
+ * alignments can be tested.
  *
- * Local operands that are not symmetric are staged in a registered buffer, for NVSHMEM asks for one or the other.
+ * Local operands that are not symmetric are staged in a registered buffer, for NVSHMEM asks for one
+ * or the other.
  *
- * Where the real memory is, a backend knows: shadow_host.c (NVSHMEM_HEAP_KIND=SYSMEM) or shadow_cuda.cu (a GPU's).
- * An error ends the process with a line. Threads: the main thread alone. */
+ * Where the real memory is, a backend knows: shadow_host.c (NVSHMEM_HEAP_KIND=SYSMEM) or
+ * shadow_cuda.cu (a GPU's). An error ends the process with a line. Threads: the main thread
+ * alone. */
 #ifndef WEFT_NVSHMEM_SHADOW_H
 #define WEFT_NVSHMEM_SHADOW_H
 
@@ -20,7 +25,7 @@
 extern "C" {
 #endif
 
-/* ---- For the calls ------------------------------------------------------------------------------- */
+/* ---- For the calls --------------------------------------------------------------------------- */
 
 /* Gives what the CPU has stored; reads all again. */
 void shadow_push(void);
@@ -35,17 +40,20 @@ void* shadow_removed(void* shadow);
 void* shadow_real(const void* shadow);
 /* The same, but other memory keeps its address. */
 void* shadow_real_or_same(const void* address);
-/* A shadow of the same block at a peer, of which nvshmem_ptr said that it is mapped at `real`; NULL of NULL. */
+/* A shadow of the same block at a peer, of which nvshmem_ptr said that it is mapped at `real`; NULL
+   of NULL. */
 void* shadow_of_peer(const void* shadow, void* real);
 
-/* The address to give for a local operand of `bytes`: real, or staged. What is lent out comes back by shadow_return. */
+/* The address to give for a local operand of `bytes`: real, or staged. What is lent out comes back
+   by shadow_return. */
 void* shadow_in(const void* local, size_t bytes);
 void* shadow_out(void* local, size_t bytes);
-/* Ends the use of what was staged since `mark`: after a blocking call, or of all (0) after one that completes others. */
+/* Ends the use of what was staged since `mark`: after a blocking call, or of all (0) after one that
+   completes others. */
 size_t shadow_mark(void);
 void shadow_return(size_t mark);
 
-/* ---- Of the backend ------------------------------------------------------------------------------ */
+/* ---- Of the backend -------------------------------------------------------------------------- */
 
 void shadow_read(void* host, const void* real, size_t bytes);
 void shadow_write(void* real, const void* host, size_t bytes);

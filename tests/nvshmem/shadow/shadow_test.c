@@ -1,5 +1,6 @@
-/* What shadow.h promises, over real memory that the CPU cannot reach: its pages have no access, and the backend goes by another
- * mapping of them, as peers do. Prints `ok`; the first thing that is not so ends the program. */
+/* What shadow.h promises, over real memory that the CPU cannot reach: its pages have no access, and
+ * the backend goes by another mapping of them, as peers do. Prints `ok`; the first thing that is
+ * not so ends the program. */
 #define _GNU_SOURCE
 #include "shadow.h"
 
@@ -25,7 +26,7 @@ static char* peers; /* the same memory */
     }                                                                   \
   } while (0)
 
-/* ---- The backend --------------------------------------------------------------------------------- */
+/* ---- The backend ----------------------------------------------------------------------------- */
 
 static char* reachable(const void* address) {
   const char* at = address;
@@ -52,7 +53,7 @@ void* shadow_buffer(size_t bytes) {
   return aligned_alloc(4096, bytes);
 }
 
-/* ---- Tests --------------------------------------------------------------------------------------- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void map_real(void) {
   const int file = memfd_create("real", 0);

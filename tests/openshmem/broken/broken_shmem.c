@@ -1,5 +1,5 @@
-/* A front door with one fault, chosen by BROKEN, laid over the library by LD_PRELOAD: the suite must notice
- * each of them. All else goes on to the library by its pshmem_ names. */
+/* A front door with one fault, chosen by BROKEN, laid over the library by LD_PRELOAD: the suite
+ * must notice each of them. All else goes on to the library by its pshmem_ names. */
 #define _POSIX_C_SOURCE 200809L
 #include <pshmem.h>
 #include <shmem.h>

@@ -1,6 +1,7 @@
-/* All PEs send PE 0 a block and raise a flag there. PE 0 starts when all flags are up, and takes the blocks in the
- * order in which the searches name them, with no mask: a search that always begins at the first word never comes to
- * the second. Prints "taken by any, test_any, some, test_some" once everything was taken four times. */
+/* All PEs send PE 0 a block and raise a flag there. PE 0 starts when all flags are up, and takes
+ * the blocks in the order in which the searches name them, with no mask: a search that always
+ * begins at the first word never comes to the second. Prints "taken by any, test_any, some,
+ * test_some" once everything was taken four times. */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Makes one mistake that OpenSHMEM calls undefined and that Weft notices: one sentence, and the job ends
- * with an error. The first argument names the mistake. */
+/* Makes one mistake that OpenSHMEM calls undefined and that Weft notices: one sentence, and the job
+ * ends with an error. The first argument names the mistake. */
 #include <shmem.h>
 #include <stdio.h>
 #include <string.h>

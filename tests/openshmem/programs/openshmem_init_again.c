@@ -1,5 +1,5 @@
-/* Joins and leaves the job several times, each time with nested calls of init; with the argument "once" only
- * nested, once. Prints "again" on PE 0 if everything was as it should be each time. */
+/* Joins and leaves the job several times, each time with nested calls of init; with the argument
+ * "once" only nested, once. Prints "again" on PE 0 if everything was as it should be each time. */
 #include <shmem.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* 10: a program that puts itself between the user and the library: its shmem_barrier_all, shmem_long_put
- * and shmem_malloc count the calls and go on to the pshmem_ names. */
+/* 10: a program that puts itself between the user and the library: its shmem_barrier_all,
+ * shmem_long_put and shmem_malloc count the calls and go on to the pshmem_ names. */
 #include <pshmem.h>
 #include <shmem.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Annex F: start_pes, a second call of it, the deprecated names of the numbers, and an end without finalize. */
+/* Annex F: start_pes, a second call of it, the deprecated names of the numbers, and an end without
+   finalize. */
 #include <shmem.h>
 #include <stdio.h>
 

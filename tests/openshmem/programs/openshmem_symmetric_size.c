@@ -1,4 +1,5 @@
-/* 8 environment variables: whether a block of 10 MiB fits into the symmetric heap that the user asked for. */
+/* 8 environment variables: whether a block of 10 MiB fits into the symmetric heap that the user
+   asked for. */
 #include <shmem.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-// The step "attach": cross-memory attach between two processes that are nothing to each other but of one
-// user, as PEs of a node are. Neither is the other's parent: a kernel with ptrace_scope 1 allows a parent
-// what it forbids a sister.
+// The step "attach": cross-memory attach between two processes that are nothing to each other but
+// of one user, as PEs of a node are. Neither is the other's parent: a kernel with ptrace_scope 1
+// allows a parent what it forbids a sister.
 #include <algorithm>
 #include <array>
 #include <cerrno>

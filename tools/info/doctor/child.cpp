@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <sstream>
 
 #include <fcntl.h>
@@ -121,7 +122,7 @@ void print_errors(const FileDescriptor& errors, bool with_info) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (with_info || !line.starts_with("weft: ") || line.find(": info: ") == std::string::npos) {
-      fmt::print(stderr, "{}\n", line);
+      static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
     }
   }
 }

@@ -1,5 +1,5 @@
-// A step in a process of its own: this program again, with --doctor-step. What it writes comes back line by
-// line; when its time is up it is ended with all that it has started.
+// A step in a process of its own: this program again, with --doctor-step. What it writes comes back
+// line by line; when its time is up it is ended with all that it has started.
 //
 // Threads: one.
 #pragma once
@@ -24,8 +24,8 @@ struct ChildEnd {
   int signal = 0;
 };
 
-// Runs it and gives each line of its standard output to `on_line`. Its standard error is a file, which it may read,
-// and which is printed at its end. Throws Error if it cannot be started.
+// Runs it and gives each line of its standard output to `on_line`. Its standard error is a file,
+// which it may read, and which is printed at its end. Throws Error if it cannot be started.
 [[nodiscard]] ChildEnd run_child(const ChildPlan& plan,
                                  const std::function<void(const std::string&)>& on_line);
 

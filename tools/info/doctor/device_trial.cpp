@@ -1,8 +1,8 @@
-// The step "device": on every GPU a device heap as a PE would have it, and every GPU's mapping of every
-// other's, through which bytes are copied and looked at.
+// The step "device": on every GPU a device heap as a PE would have it, and every GPU's mapping of
+// every other's, through which bytes are copied and looked at.
 //
-// All GPUs are taken by this one process. Work on a GPU is done by a thread of its own, since CUDA's
-// current GPU is the thread's.
+// All GPUs are taken by this one process. Work on a GPU is done by a thread of its own, since
+// CUDA's current GPU is the thread's.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -59,9 +59,9 @@ std::uint64_t copy(gpu::Copier& copier,
   const std::uint64_t start = now_ns();
   std::uint64_t last = 0;
   for (std::uint32_t i = 0; i < times; ++i) {
-    last = copier.start(gpu::Direction::ToGpu, dest, source, bytes);
+    last = copier.start(gpu::CopyDirection::ToGpu, dest, source, bytes);
   }
-  while (!copier.is_done(gpu::Direction::ToGpu, last)) {
+  while (!copier.is_done(gpu::CopyDirection::ToGpu, last)) {
     if (const std::string* why = copier.failure(); why != nullptr) {
       fail("{}", *why);
     }

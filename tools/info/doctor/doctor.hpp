@@ -1,5 +1,5 @@
-// weft-info --doctor: tries what a PE needs and ends with a verdict: the machine is ready, or what to
-// change. One thread.
+// weft-info --doctor: tries what a PE needs and ends with a verdict: the machine is ready, or what
+// to change. One thread.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ struct Diagnosis {
   [[nodiscard]] bool is_ready() const;  // no problem; notes may be there
 };
 
-// Runs all steps, each in a process of its own; `on_step` sees each as it ends. Throws Error if no process
-// can be started.
+// Runs all steps, each in a process of its own; `on_step` sees each as it ends. Throws Error if no
+// process can be started.
 [[nodiscard]] Diagnosis diagnose(const DoctorOptions& options,
                                  bool is_job,
                                  const std::function<void(const StepResult&)>& on_step);

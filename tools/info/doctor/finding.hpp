@@ -1,5 +1,6 @@
-// What a step of the doctor found, and how it travels from the process that tried to the one that reports:
-// one line of JSON for each thing, written at once, so that nothing is lost when the step never ends.
+// What a step of the doctor found, and how it travels from the process that tried to the one that
+// reports: one line of JSON for each thing, written at once, so that nothing is lost when the step
+// never ends.
 //
 // Threads: a Reporter belongs to one at a time.
 #pragma once

@@ -1,4 +1,5 @@
-// The doctor as one PE of a job, through the public interface: how it joins, and bringing together what all found.
+// The doctor as one PE of a job, through the public interface: how it joins, and bringing together
+// what all found.
 //
 // Threads: one.
 #pragma once
@@ -28,7 +29,8 @@ struct Notice {
   std::array<char, 32768> findings{};  // of this PE, as JSON
 };
 
-// Collective. PE 0 adds what the others found, with their names. `notice` is symmetric. Throws Error.
+// Collective. PE 0 adds what the others found, with their names. `notice` is symmetric. Throws
+// Error.
 void tell_findings(Notice& notice, const std::vector<Finding>& earlier, const Reporter& reporter);
 
 }  // namespace weft::info

@@ -1,5 +1,6 @@
-// The step "memory": the heap as a PE would make it, mapped by another process as a PE of its node would,
-// and what limits it: memory, locked memory, descriptors, and the place of the counter pages.
+// The step "memory": the heap as a PE would make it, mapped by another process as a PE of its node
+// would, and what limits it: memory, locked memory, descriptors, and the place of the counter
+// pages.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -48,8 +49,8 @@ bool is_marked(const std::byte* memory, std::size_t bytes, unsigned int round) {
   return true;
 }
 
-// In a child: maps the parent's heap, looks at its marks and makes others. The exit status: 0 good, 1 it
-// cannot be mapped, 2 the bytes are others.
+// In a child: maps the parent's heap, looks at its marks and makes others. The exit status: 0 good,
+// 1 it cannot be mapped, 2 the bytes are others.
 int be_the_peer(pid_t owner, int descriptor, std::size_t bytes, std::size_t touched) {
   try {
     const heap::Segment peer = heap::Segment::open(owner, descriptor, bytes);

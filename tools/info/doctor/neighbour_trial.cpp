@@ -57,7 +57,8 @@ void NeighbourTrial::connect() {
   connect_ms_ = static_cast<double>(now_ns() - start) / 1e6;
   const auto after = read_rails();
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
-    // Each connection is opened by a put of 8 bytes (docs/COUNTERS.md), and nothing else has gone yet.
+    // Each connection is opened by a put of 8 bytes (docs/COUNTERS.md), and nothing else has gone
+    // yet.
     figures_[rail].connections = after[rail].tx_operations - rails_[rail].tx_operations;
   }
 }

@@ -1,4 +1,5 @@
-// Writes to another PE through the public interface, as a program would, and what the rails' counters say of it.
+// Writes to another PE through the public interface, as a program would, and what the rails'
+// counters say of it.
 //
 // Threads: one.
 #pragma once
@@ -27,7 +28,8 @@ class NeighbourTrial {
  public:
   NeighbourTrial(int neighbour, const Reporter& reporter);
 
-  // Opens the connections of all rails to the neighbour. Before anything else is written. Throws Error.
+  // Opens the connections of all rails to the neighbour. Before anything else is written. Throws
+  // Error.
   void connect();
   // Writes over all rails, reads back, compares and measures; each rail is a finding. Throws Error.
   void write(const std::string& who, TrialMemory memory);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.hpp"
+#include "src/fabric/user_filters.hpp"
 #include "tools/info/nic_list.hpp"
 
 namespace weft::info {
@@ -11,8 +12,12 @@ namespace {
 using topology::Machine;
 using topology::NicCandidate;
 
-bool is_named(const topology::NicLimits& limits, const std::string& nic) {
-  return std::ranges::find(limits.include, nic) != limits.include.end();
+// It may have addresses though it is down.
+bool is_named(const topology::NicLimits& limits, const topology::Nic& nic) {
+  return topology::is_named({.name = nic.name, .address = ""}, limits) ||
+         std::ranges::any_of(nic.addresses, [&](const std::string& address) {
+           return topology::is_named({.name = nic.name, .address = address}, limits);
+         });
 }
 
 std::string up_command(const std::string& nic) {
@@ -34,7 +39,7 @@ void report_down_nics(const Config& config, const Reporter& reporter) {
       continue;
     }
     // libfabric may not list it at all.
-    if (is_named(limits, nic.name)) {
+    if (is_named(limits, nic)) {
       reporter.problem(fmt::format("{}, named in WEFT_NICS, is down", nic.name),
                        up_command(nic.name) + ", or take it out of WEFT_NICS");
     } else if (nic.pci && limits.include.empty()) {
@@ -63,7 +68,7 @@ std::vector<std::string> plan_rails(const Config& config,
   } catch (const Error& error) {
     // A NIC that is down may be missing from libfabric's list, and is told of already.
     if (std::ranges::none_of(machine.nics, [&limits](const topology::Nic& nic) {
-          return !nic.up && is_named(limits, nic.name);
+          return !nic.up && is_named(limits, nic);
         })) {
       reporter.problem(error.what(),
                        "unset WEFT_PROVIDER and WEFT_NICS, or set them to what weft-info lists; or "
@@ -73,9 +78,10 @@ std::vector<std::string> plan_rails(const Config& config,
   }
   if (choice.chosen.empty()) {
     reporter.problem(
-        fmt::format("no NIC can be a rail: {}", candidates.empty()
-                                                    ? "libfabric finds none"
-                                                    : topology::explain(candidates, choice)),
+        fmt::format(
+            "no NIC can be a rail: {}{}",
+            candidates.empty() ? "libfabric finds none" : topology::explain(candidates, choice),
+            fabric::user_filter_hint()),
         "bring a NIC up and give it an address (ip link, ip address), or name one in WEFT_NICS");
   }
   std::vector<std::string> planned;

@@ -1,9 +1,11 @@
-// The step "rails": joins a job as a program does, and writes to a PE of another node through the public interface.
-// What it opens is what a program would get, and what it says of failures are the library's own sentences.
+// The step "rails": joins a job as a program does, and writes to a PE of another node through the
+// public interface. What it opens is what a program would get, and what it says of failures are the
+// library's own sentences.
 //
-// Started by a launcher (weft-run, mpirun, srun, torchrun), it is one PE of that job, and its neighbour is a PE of
-// another node: that tries the cables. Started alone, it becomes a job of two PEs of this machine, each as a node of
-// its own: that tries provider and addresses, but over TCP the kernel keeps such traffic in the machine.
+// Started by a launcher (weft-run, mpirun, srun, torchrun), it is one PE of that job, and its
+// neighbour is a PE of another node: that tries the cables. Started alone, it becomes a job of two
+// PEs of this machine, each as a node of its own: that tries provider and addresses, but over TCP
+// the kernel keeps such traffic in the machine.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -91,8 +93,8 @@ void try_alone(const Config& config, const DoctorOptions& options, const Reporte
   }
 }
 
-// Lines about single connections are wanted, connections are opened in the trial, and whoever is missing is to be
-// named before this step's time is up.
+// Lines about single connections are wanted, connections are opened in the trial, and whoever is
+// missing is to be named before this step's time is up.
 void set_environment(const Config& config, const DoctorOptions& options, const Reporter& reporter) {
   if (config.log != "debug") {
     set("WEFT_LOG", "info");
@@ -111,8 +113,8 @@ void set_environment(const Config& config, const DoctorOptions& options, const R
   }
 }
 
-// Whom this PE writes to: at the distance at which PE 0 finds another node, so that every PE is the neighbour of
-// exactly one.
+// Whom this PE writes to: at the distance at which PE 0 finds another node, so that every PE is the
+// neighbour of exactly one.
 int find_neighbour() {
   int distance = 1;
   while (weft_node_of(distance) == weft_node_of(0)) {

@@ -1,5 +1,5 @@
-// The steps of the doctor. Each runs in a process of its own: what hangs or crashes there (a NIC that does
-// not answer, a driver) ends that step and is told, and the others still run.
+// The steps of the doctor. Each runs in a process of its own: what hangs or crashes there (a NIC
+// that does not answer, a driver) ends that step and is told, and the others still run.
 //
 // Threads: one; a step may make its own and ends them.
 #pragma once

@@ -1,5 +1,5 @@
-// Which rails of peers the rails of this PE did not reach, from the library's own lines on standard error. One
-// thread.
+// Which rails of peers the rails of this PE did not reach, from the library's own lines on standard
+// error. One thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace weft::info {
 
-// "rail 0 (nic0, 10.0.0.1) does not reach rail 1 of PE 1 (10.0.0.2): Connection refused; continuing on the other rails"
+// "rail 0 (nic0, 10.0.0.1) does not reach rail 1 of PE 1 (10.0.0.2): Connection refused; continuing
+// on the other rails"
 struct Unreached {
   unsigned int rail = 0;
   std::string nic;  // "nic0"
@@ -24,11 +25,12 @@ struct Unreached {
 // Those that PE `pe` has named in `log` and not reached again since. Pure.
 [[nodiscard]] std::vector<Unreached> find_unreached(std::string_view log, int pe);
 
-// The library's lines so far: the doctor keeps each step's standard error in a file. Empty if it is none.
+// The library's lines so far: the doctor keeps each step's standard error in a file. Empty if it is
+// none.
 [[nodiscard]] std::string read_own_log();
 
-// One problem for each rail of a peer that none of `rail_count` rails reaches, and one for each rail that does not
-// reach some others.
+// One problem for each rail of a peer that none of `rail_count` rails reaches, and one for each
+// rail that does not reach some others.
 void report_unreached(std::vector<Unreached> unreached,
                       std::size_t rail_count,
                       const Reporter& reporter);

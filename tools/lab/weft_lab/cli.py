@@ -34,6 +34,7 @@ def main(arguments=None):
 def parser():
     top = argparse.ArgumentParser(prog="weft-lab", description="A virtual cluster on one machine.")
     top.add_argument("--version", action="version", version=f"weft-lab {__version__}")
+    top.add_argument("--name", default="default", help="the lab's name, also behind the command (default: default)")
     # That there is one is checked later: argparse would not say which option it does not know.
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     _add_up(commands)
@@ -49,7 +50,8 @@ def parser():
 
 def _add_command(commands, name, text, action):
     command = commands.add_parser(name, help=text)
-    command.add_argument("--name", default="default", help="the lab's name (default: default)")
+    # Without a default of its own, which would replace what stands before the command.
+    command.add_argument("--name", default=argparse.SUPPRESS, help="the lab's name (default: default)")
     command.set_defaults(action=action)
     return command
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import List
 
+from .max_over_mean import max_over_mean
 from .network import open_netlink
 
 
@@ -108,12 +109,6 @@ def _nic_counters(nic, link, tx_queue_drops, rx_queue_drops):
         tx_drops=stats["tx_dropped"] + tx_queue_drops,
         rx_drops=stats["rx_dropped"] + rx_queue_drops,
     )
-
-
-def max_over_mean(values):
-    """1.0 is perfect balance; None where nothing was counted."""
-    total = sum(values)
-    return max(values) * len(values) / total if total else None
 
 
 def to_document(lab, counters):

@@ -82,7 +82,8 @@ def _become(lab, build, report_fd):
     except FileExistsError:
         raise UserError(_name_taken(lab)) from None
     try:
-        # Without a reader this is an EPIPE (Python ignores SIGPIPE): the caller died, so nobody wants the lab.
+        # Without a reader this is an EPIPE (Python ignores SIGPIPE): the caller died, so nobody
+        # wants the lab.
         _report(report_fd, "ready")
     except OSError:
         state.remove(lab)
@@ -97,7 +98,8 @@ def _wait_for_ever(lab, kept):
     try:
         os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", WAIT_FOR_EVER, "weft-lab-holder", lab.name])
     except OSError:
-        # The interpreter is gone, or was started through rights that are gone: wait here, only larger.
+        # The interpreter is gone, or was started through rights that are gone: wait here, only
+        # larger.
         while True:
             signal.pause()
 

@@ -93,7 +93,8 @@ def build(lab, make_namespace):
 
 
 def make_switch(netlink):
-    # STP would block each port for 30 s; snooping would send queries of its own (bridge in ip-link(8)).
+    # STP would block each port for 30 s; snooping would send queries of its own (bridge in
+    # ip-link(8)).
     netlink.link("add", ifname=BRIDGE, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
     index = link_index(netlink, BRIDGE)
     _silence_ipv6(netlink, index)
@@ -102,8 +103,8 @@ def make_switch(netlink):
 
 
 def _silence_ipv6(netlink, index):
-    # Without link-local addresses there are no router solicitations and reports in the NICs' counters.
-    # IN6_ADDR_GEN_MODE_NONE is 1 (linux/if_link.h).
+    # Without link-local addresses there are no router solicitations and reports in the NICs'
+    # counters. IN6_ADDR_GEN_MODE_NONE is 1 (linux/if_link.h).
     setting = ("AF_INET6", {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", 1)]})
     _ignoring(errno.EAFNOSUPPORT, _send_settings, netlink, index, setting)
 
@@ -115,18 +116,19 @@ def make_nic(switch, bridge_index, nic, host_fd):
     port = link_index(switch, nic.port_name)
     _silence_ipv6(switch, port)
     switch.link("set", index=port, master=bridge_index, state="up")
-    # A forwarding table that is complete from the start: nothing is learnt, and nothing unknown is flooded
-    # to all ports, where it would count as received (bridge(8)).
+    # A forwarding table that is complete from the start: nothing is learnt, and nothing unknown is
+    # flooded to all ports, where it would count as received (bridge(8)).
     switch.brport("set", index=port, learning=0, unicast_flood=0)
-    # A "permanent" entry would mean "this switch itself"; "static", which never ages, is NUD_NOARP (bridge(8)).
+    # A "permanent" entry would mean "this switch itself"; "static", which never ages, is NUD_NOARP
+    # (bridge(8)).
     switch.fdb("replace", ifindex=port, lladdr=nic.mac, master=bridge_index, state=NEIGHBOUR_NOARP)
 
 
 def configure_nic(netlink, lab, nic):
     """Everything that the host must know about one of its NICs. Restores what a link that went down lost."""
     index = link_index(netlink, nic.name)
-    # The kernel takes the larger of the interface's value and conf/all's (ip-sysctl): 2, 2 and 1 hold
-    # whatever `all` says.
+    # The kernel takes the larger of the interface's value and conf/all's (ip-sysctl): 2, 2 and 1
+    # hold whatever `all` says.
     settings = [("ARP_IGNORE", 1), ("ARP_ANNOUNCE", 2), ("ARP_FILTER", 1), ("RP_FILTER", 2)]
     _send_settings(netlink, index, ("AF_INET", {"attrs": [("IFLA_INET_CONF", {"attrs": settings})]}))
     _silence_ipv6(netlink, index)
@@ -155,7 +157,8 @@ def add_route(netlink, nic, index):
         "table": nic.route_table,
     }
     try:
-        # BBR, some systems' default, retransmits 300 times as much as CUBIC over these queues (README.md).
+        # BBR, some systems' default, retransmits 300 times as much as CUBIC over these queues
+        # (README.md).
         netlink.route("replace", **route, metrics={"cc_algo": "cubic"})
     except NetlinkError as error:
         if error.code != errno.EINVAL:

@@ -39,7 +39,8 @@ class Nic:
 
     @property
     def mac(self):
-        # The bit 0x02 of the first byte marks a locally administered address (IEEE 802); "WEF" follows.
+        # The bit 0x02 of the first byte marks a locally administered address (IEEE 802); "WEF"
+        # follows.
         return f"02:57:45:46:{self.host_index:02x}:{self.index:02x}"
 
     @property

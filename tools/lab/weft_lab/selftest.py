@@ -20,13 +20,14 @@ from .rates import format_rate
 
 DATAGRAM_COUNT = 10
 DATAGRAM_BYTES = 1000
-# Room on the other NICs for the odd packet of somebody else's; the traffic itself is ten times as much.
+# Room on the other NICs for the odd packet of somebody else's; the traffic itself is ten times as
+# much.
 NOISE_BYTES = 1000
 ARRIVAL_TIMEOUT_S = 2.0
 
 SETTLE_S = 0.2
-# What misses its rate is measured again, longer: on a busy machine a process may get no core for 100 ms,
-# whereas a limit that does not hold fails every time.
+# What misses its rate is measured again, longer: on a busy machine a process may get no core for
+# 100 ms, whereas a limit that does not hold fails every time.
 MEASURE_S = (0.4, 1.0, 2.0, 4.0)
 ROUND_RATE_MAX_BITS_PER_S = 1_000_000_000
 SHARE_MIN, SHARE_MAX = 0.88, 1.06
@@ -166,7 +167,8 @@ def all_probes(alive):
         others = alive[(host_index + 1) % len(alive)]
         for nic in nics:
             if nic.rate_bits_per_s is not None and others:
-                # In pairs (0,1), (2,3), ..., so that NICs of equal parity can be tested at the same time.
+                # In pairs (0,1), (2,3), ..., so that NICs of equal parity can be tested at the same
+                # time.
                 indices = {nic.index % len(others), (nic.index ^ 1) % len(others)}
                 partners = tuple(others[index] for index in sorted(indices))
                 probes += [Probe(nic, partners, "tx"), Probe(nic, partners, "rx")]

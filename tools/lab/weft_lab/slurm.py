@@ -138,7 +138,8 @@ def _write_files(lab):
     with open(lab.slurm.configuration, "w", encoding="utf-8") as file:
         file.write(
             _CONFIGURATION.format(
-                # slurmctld compares this name with gethostname's, of which a lab's hosts have one together.
+                # slurmctld compares this name with gethostname's, of which a lab's hosts have one
+                # together.
                 hostname=socket.gethostname().partition(".")[0],
                 controller=lab.hosts[0].nics[0].address,
                 uid=lab.slurm.uid,
@@ -154,7 +155,8 @@ def enter(lab, host):
     os.environ["SLURM_CONF"] = lab.slurm.configuration
     namespaces.bind_file(lab.slurm.hosts_file, "/etc/hosts")
     if lab.user_namespace:
-        # slurmctld, as root of a user namespace, dies in setgroups; as its real user it does not call it.
+        # slurmctld, as root of a user namespace, dies in setgroups; as its real user it does not
+        # call it.
         namespaces.unshare_user(lab.slurm.uid, lab.slurm.gid)
 
 

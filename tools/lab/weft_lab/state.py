@@ -30,7 +30,8 @@ def state_directory():
         status = os.lstat(path)
     except OSError as error:
         raise UserError(f"cannot use the state directory {path} ({error.strerror}); set WEFT_LAB_DIR") from error
-    # In /tmp anybody may have made it first; following their link or trusting their file would be theirs to use.
+    # In /tmp anybody may have made it first; following their link or trusting their file would be
+    # theirs to use.
     if not stat.S_ISDIR(status.st_mode) or (status.st_uid != os.geteuid() and os.geteuid() != 0):
         raise UserError(f"the state directory {path} is not yours; set WEFT_LAB_DIR to one that is")
     return path

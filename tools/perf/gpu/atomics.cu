@@ -1,5 +1,6 @@
-// atomic_latency and atomic_bw: atomics of PE 0 on words of its partner. Latency: one thread, one word;
-// what returns nothing has a quiet each time. Bandwidth: all threads, each on words of its own, one quiet.
+// atomic_latency and atomic_bw: atomics of PE 0 on words of its partner. Latency: one thread, one
+// word; what returns nothing has a quiet each time. Bandwidth: all threads, each on words of its
+// own, one quiet.
 #include <utility>
 
 #include "tools/perf/gpu/memory.cuh"
@@ -70,7 +71,7 @@ std::uint64_t after(AtomicKind kind, std::uint64_t count) {
   return 1;
 }
 
-struct Words {
+struct AtomicWords {
   void* first;  // of the target
   void* result;
   std::size_t count;
@@ -78,7 +79,7 @@ struct Words {
 };
 
 template <AtomicKind kKind, typename T>
-__global__ void time_one(Words words, Loop loop, Span* spans) {
+__global__ void time_one(AtomicWords words, Loop loop, Span* spans) {
   for (int i = -loop.warmup; i < loop.iterations; ++i) {
     if (i == 0) {
       begin_span(spans);
@@ -94,7 +95,8 @@ __global__ void time_one(Words words, Loop loop, Span* spans) {
 }
 
 template <AtomicKind kKind, typename T>
-__global__ void __launch_bounds__(kThreadsMax, 1) time_many(Words words, Loop loop, Span* spans) {
+__global__ void __launch_bounds__(kThreadsMax, 1)
+    time_many(AtomicWords words, Loop loop, Span* spans) {
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   T sum{0};
   begin_span(spans);
@@ -114,7 +116,7 @@ __global__ void __launch_bounds__(kThreadsMax, 1) time_many(Words words, Loop lo
   end_span(spans);
 }
 
-using Kernel = void (*)(Words, Loop, Span*);
+using Kernel = void (*)(AtomicWords, Loop, Span*);
 
 struct Kernels {
   Kernel one, many;
@@ -140,7 +142,7 @@ std::uint64_t count_wrong_words(const Session& session, std::uint64_t expected) 
   if (!session.options().verifies || session.me() != session.partner()) {
     return 0;
   }
-  // Words begin as zeros, so the lower half says it for both widths.
+  // AtomicWords begin as zeros, so the lower half says it for both widths.
   const auto* word = static_cast<const std::uint32_t*>(session.dest());
   return read_word(word) == static_cast<std::uint32_t>(expected) ? 0 : 1;
 }

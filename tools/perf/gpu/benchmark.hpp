@@ -1,5 +1,5 @@
-// The registry of `weft-perf device NAME` and `weft-perf stream NAME`: benchmarks of kernels that call Weft, and of what the
-// host puts on a CUDA stream.
+// The registry of `weft-perf device NAME` and `weft-perf stream NAME`: benchmarks of kernels that
+// call Weft, and of what the host puts on a CUDA stream.
 //
 // To add one: docs/DEVELOPING.md, "A benchmark of weft-perf".
 #pragma once

@@ -1,5 +1,5 @@
-// One collective in a loop inside one kernel, in each scope: what exchanges.cu and the files of reductions
-// measure. Launched by all PEs; the longest of their times is the row's.
+// One collective in a loop inside one kernel, in each scope: what exchanges.cu and the files of
+// reductions measure. Launched by all PEs; the longest of their times is the row's.
 #pragma once
 
 #include <weft/device/collectives.cuh>

@@ -1,4 +1,5 @@
-// What a row's size means to each collective on GPUs, and its data: the same for kernels and streams.
+// What a row's size means to each collective on GPUs, and its data: the same for kernels and
+// streams.
 //
 // Threads: the main one of each PE.
 #pragma once

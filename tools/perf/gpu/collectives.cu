@@ -1,5 +1,5 @@
-// alltoall, barrier, sync, bcast, fcollect, reduction, reducescatter of kernels: all PEs, in each scope.
-// Data is moved as bytes; types count for reductions alone.
+// alltoall, barrier, sync, bcast, fcollect, reduction, reducescatter of kernels: all PEs, in each
+// scope. Data is moved as bytes; types count for reductions alone.
 #include "tools/perf/gpu/collective.cuh"
 
 namespace weft::perf::gpu {

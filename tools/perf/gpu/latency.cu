@@ -1,6 +1,6 @@
-// shmem_put_latency, shmem_get_latency: a put and quiet, or a get, again and again, by PE 0 or by both of a pair.
-// In a file of its own: functions of the device API that are not inlined are compiled once for all kernels of a file, with
-// the registers of the one that has the fewest.
+// shmem_put_latency, shmem_get_latency: a put and quiet, or a get, again and again, by PE 0 or by
+// both of a pair. In a file of its own: functions of the device API that are not inlined are
+// compiled once for all kernels of a file, with the registers of the one that has the fewest.
 #include "tools/perf/gpu/memory.cuh"
 #include "tools/perf/gpu/transfer.cuh"
 

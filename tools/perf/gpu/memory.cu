@@ -1,4 +1,5 @@
-// The GPU of the process: errors, clocks, launches, and data that is filled and compared. See memory.cuh.
+// The GPU of the process: errors, clocks, launches, and data that is filled and compared. See
+// memory.cuh.
 #include <cmath>
 #include <string>
 #include <vector>

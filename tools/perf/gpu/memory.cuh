@@ -1,5 +1,6 @@
-// What the files with kernels share: CUDA's errors as JobError, the GPU's clock around a loop, launches, and
-// the data that is moved: an element says which PE made it, for which PE, and its place.
+// What the files with kernels share: CUDA's errors as JobError, the GPU's clock around a loop,
+// launches, and the data that is moved: an element says which PE made it, for which PE, and its
+// place.
 //
 // Threads: the main one of each PE.
 #pragma once
@@ -18,8 +19,8 @@
 namespace weft::perf::gpu {
 
 inline constexpr std::uint32_t kThreadsMax = 1024;
-// Of kernels that time single calls: with registers for all, as docs/GPU.md advises. A loop's state that lies in memory
-// costs 0.15 us after each fence.
+// Of kernels that time single calls: with registers for all, as docs/GPU.md advises. A loop's state
+// that lies in memory costs 0.15 us after each fence.
 inline constexpr std::uint32_t kTimedThreadsMax = 512;
 inline constexpr std::uint32_t kCtasMax = 1024;
 
@@ -64,8 +65,8 @@ struct Shape {
   std::uint32_t threads = 1;
 };
 
-// The threads, or what this kernel's registers allow. Also loads the kernel: CUDA loads at the first use,
-// and may wait with that for kernels that wait for this PE.
+// The threads, or what this kernel's registers allow. Also loads the kernel: CUDA loads at the
+// first use, and may wait with that for kernels that wait for this PE.
 [[nodiscard]] std::uint32_t threads_for(const void* kernel, std::uint32_t wanted);
 // CTAs that run at once, at most as many as wanted.
 [[nodiscard]] std::uint32_t ctas_for(const void* kernel, Shape wanted);

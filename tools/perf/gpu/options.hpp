@@ -1,5 +1,5 @@
-// What the user asked `weft-perf device NAME` or `weft-perf stream NAME` for (../command_line.hpp reads it), and what the
-// library is told of it. Pure; the same with and without CUDA.
+// What the user asked `weft-perf device NAME` or `weft-perf stream NAME` for (../command_line.hpp
+// reads it), and what the library is told of it. Pure; the same with and without CUDA.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
-// paged_write: PE 0, the client, asks its partner to fill a buffer in its GPU's memory. The partner's kernel puts the pages out of its
-// own GPU's memory, each with a signal, in an order that is drawn anew for each pass; the client notes each 10 ms how
-// many have arrived since it asked. Every pass writes the same bytes. As paged_write of the host (../paged_write.cpp).
+// paged_write: PE 0, the client, asks its partner to fill a buffer in its GPU's memory. The
+// partner's kernel puts the pages out of its own GPU's memory, each with a signal, in an order that
+// is drawn anew for each pass; the client notes each 10 ms how many have arrived since it asked.
+// Every pass writes the same bytes. As paged_write of the host (../paged_write.cpp).
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -18,7 +19,7 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 20U;
 constexpr std::chrono::milliseconds kInterval{10};
 
 // Symmetric words: the first is the server's, the second the client's.
-struct Words {
+struct PagedWords {
   std::uint64_t* asked;
   std::uint64_t* arrived;
 };
@@ -44,7 +45,7 @@ inline __device__ std::uint64_t page_of(std::uint64_t index,
 }
 
 __global__ void __launch_bounds__(kTimedThreadsMax, 1)
-    serve(Pages pages, Words words, int client, std::uint64_t passes) {
+    serve(Pages pages, PagedWords words, int client, std::uint64_t passes) {
   if (threadIdx.x == 0) {
     wd::signal_wait_until<wd::Thread>(words.asked, wd::Comparison::Ge, 1);
   }
@@ -63,13 +64,13 @@ __global__ void __launch_bounds__(kTimedThreadsMax, 1)
   }
 }
 
-__global__ void ask(Words words, int server) {
+__global__ void ask(PagedWords words, int server) {
   wd::signal({words.asked, 1, wd::SignalOp::Add}, server);
 }
 
-// Looks each interval until all pages have arrived. From the host: a kernel of the client that waits would take turns with the
-// server's where PEs share a GPU.
-std::vector<Look> watch(Words words, std::uint64_t pages) {
+// Looks each interval until all pages have arrived. From the host: a kernel of the client that
+// waits would take turns with the server's where PEs share a GPU.
+std::vector<Look> watch(PagedWords words, std::uint64_t pages) {
   std::vector<Look> looks;
   const Clock::time_point start = Clock::now();
   for (std::uint64_t arrived = 0; arrived < pages;) {
@@ -102,7 +103,7 @@ void run_size(Session& session, const DeviceBlock& buffer, std::size_t page_byte
       std::clamp<std::uint64_t>(options.paged_bytes / bytes, 1, options.iterations);
   const bool is_client = session.me() == 0;
   const bool is_server = session.me() == session.partner();
-  const Words words{session.words(), session.words() + 1};
+  const PagedWords words{session.words(), session.words() + 1};
   check(cudaMemset(words.asked, 0, sizeof(std::uint64_t)), "clearing a word");
   check(cudaMemset(words.arrived, 0, sizeof(std::uint64_t)), "clearing a word");
   fill<std::uint8_t>(pages.memory, 1, bytes, session.me());

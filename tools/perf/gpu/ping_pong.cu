@@ -1,5 +1,6 @@
-// put_ping_pong, put_signal_ping_pong, signal_ping_pong, tagged_ping_pong: PE 0 and its partner answer each other; a
-// round trip. The word that is waited for grows from one kernel to the next and is never reset.
+// put_ping_pong, put_signal_ping_pong, signal_ping_pong, tagged_ping_pong: PE 0 and its partner
+// answer each other; a round trip. The word that is waited for grows from one kernel to the next
+// and is never reset.
 #include "tools/perf/gpu/memory.cuh"
 
 namespace weft::perf::gpu {
@@ -56,7 +57,8 @@ struct SignalPing : WordPing {
   }
 };
 
-// Data and flag in one word, which lies where the others' data do. The data is the number too: a wrong one ends the kernel.
+// Data and flag in one word, which lies where the others' data do. The data is the number too: a
+// wrong one ends the kernel.
 struct TaggedPing {
   template <typename Scope>
   static __device__ void send(const Half& side, std::uint64_t value) {

@@ -1,5 +1,5 @@
-// shmem_put_bw, shmem_get_bw, shmem_p_bw: between PE 0 and its partner, in the pattern of bench/peers. The other
-// PEs wait.
+// shmem_put_bw, shmem_get_bw, shmem_p_bw: between PE 0 and its partner, in the pattern of
+// bench/peers. The other PEs wait.
 #include "tools/perf/gpu/memory.cuh"
 #include "tools/perf/gpu/transfer.cuh"
 

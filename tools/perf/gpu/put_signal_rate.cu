@@ -1,5 +1,6 @@
-// put_signal_rate: put_signals a second from PE 0 to its partner, each by a thread of its own, over whatever lies between
-// them. A warp of the partner waits, as a kernel that is sent to does, or a thread that is alone; each signal adds 1.
+// put_signal_rate: put_signals a second from PE 0 to its partner, each by a thread of its own, over
+// whatever lies between them. A warp of the partner waits, as a kernel that is sent to does, or a
+// thread that is alone; each signal adds 1.
 #include "tools/perf/gpu/signal_rate.cuh"
 
 namespace weft::perf::gpu {

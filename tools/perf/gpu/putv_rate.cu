@@ -1,6 +1,7 @@
-// putv_rate: rows a second from PE 0 to its partner, over whatever lies between them. Each warp sends lists of 64 rows, each
-// list with one signal; and in a second row of the table every thread sends rows with a signal each. 64 rows are what a rank
-// has for a peer of 128 tokens that go to 8 of 128 experts on 16 ranks.
+// putv_rate: rows a second from PE 0 to its partner, over whatever lies between them. Each warp
+// sends lists of 64 rows, each list with one signal; and in a second row of the table every thread
+// sends rows with a signal each. 64 rows are what a rank has for a peer of 128 tokens that go to 8
+// of 128 experts on 16 ranks.
 #include "tools/perf/gpu/signal_rate.cuh"
 
 namespace weft::perf::gpu {

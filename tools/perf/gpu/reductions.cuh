@@ -1,6 +1,6 @@
-// The kernels of reductions, one type a file, since each takes the compiler seconds: hence sums alone, and the
-// maximum of int32 to see that nothing hangs on the operation. `weft-perf stream reduction` has all of
-// them.
+// The kernels of reductions, one type a file, since each takes the compiler seconds: hence sums
+// alone, and the maximum of int32 to see that nothing hangs on the operation.
+// `weft-perf stream reduction` has all of them.
 #pragma once
 
 #include "tools/perf/gpu/collective.cuh"

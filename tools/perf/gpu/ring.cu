@@ -1,7 +1,7 @@
-// ring_rate: commands that do nothing, by PE 0, through the rings to its proxy. Rate: all threads post, and the
-// time ends when the proxy has taken all. Latency: one thread, from before it posts until the proxy has the command:
-// the time until its answer is here, less half of what a word and a bare answer take in the same run, as GPU and
-// CPU have no clock in common.
+// ring_rate: commands that do nothing, by PE 0, through the rings to its proxy. Rate: all threads
+// post, and the time ends when the proxy has taken all. Latency: one thread, from before it posts
+// until the proxy has the command: the time until its answer is here, less half of what a word and
+// a bare answer take in the same run, as GPU and CPU have no clock in common.
 // Needs rings: a job of several nodes (WEFT_NODE_SIZE=1 makes some).
 #include <atomic>
 #include <vector>
@@ -47,14 +47,15 @@ __global__ void post_one(Loop loop, std::uint64_t* cycles, Span* spans) {
 }
 
 // Two words in pinned memory, one for each direction.
-struct Words {
+struct RingWords {
   std::uint64_t* there;
   std::uint64_t* back;
-  // In GPU memory: each question first takes its number from here, as a command takes its place in a ring. Null: it knows it.
+  // In GPU memory: each question first takes its number from here, as a command takes its place in
+  // a ring. Null: it knows it.
   std::uint64_t* numbers;
 };
 
-__global__ void ask(Words words, Loop loop, std::uint64_t* cycles, Span* spans) {
+__global__ void ask(RingWords words, Loop loop, std::uint64_t* cycles, Span* spans) {
   std::uint64_t value = 0;
   for (int i = -loop.warmup; i < loop.iterations; ++i) {
     if (i == 0) {
@@ -120,7 +121,7 @@ Percentiles time_bare_answers(const Session& session, Number number) {
   std::uint64_t* pinned = nullptr;
   check(cudaHostAlloc(&pinned, 2 * kApart * sizeof(std::uint64_t), cudaHostAllocMapped),
         "allocating pinned memory");
-  Words words{pinned, pinned + kApart, nullptr};
+  RingWords words{pinned, pinned + kApart, nullptr};
   *words.there = *words.back = 0;
   if (number == Number::Taken) {
     constexpr std::uint64_t kFirst = 1;

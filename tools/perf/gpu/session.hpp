@@ -1,8 +1,8 @@
-// One PE of a benchmark on GPUs: its symmetric device memory, agreement with the other PEs, and the rows.
-// No CUDA type and no heavy header, since the files with kernels include it.
+// One PE of a benchmark on GPUs: its symmetric device memory, agreement with the other PEs, and the
+// rows. No CUDA type and no heavy header, since the files with kernels include it.
 //
-// Threads: the main one of each PE. What is said to be collective is called by all PEs in the same order.
-// Errors: JobError.
+// Threads: the main one of each PE. What is said to be collective is called by all PEs in the same
+// order. Errors: JobError.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,8 @@ struct Row {
   std::uint64_t iterations = 0;
   std::uint32_t ctas = 1;
   std::uint32_t threads = 1;
-  // Of Rate: until the proxy has a command, until its answer is here, and an answer without a proxy.
+  // Of Rate: until the proxy has a command, until its answer is here, and an answer without a
+  // proxy.
   double p50_us = 0;
   double p99_us = 0;
   double answer_p50_us = 0;

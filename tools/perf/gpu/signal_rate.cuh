@@ -1,5 +1,6 @@
-// What the rates of puts with signals share: PE 0 sends to its partner, where a kernel waits until a word has counted all signals.
-// Time: from the first call until all of them are at the target, which quiet says. None may be missing.
+// What the rates of puts with signals share: PE 0 sends to its partner, where a kernel waits until
+// a word has counted all signals. Time: from the first call until all of them are at the target,
+// which quiet says. None may be missing.
 #pragma once
 
 #include <type_traits>
@@ -37,8 +38,8 @@ void load_await_signals() {
   static_cast<void>(threads_for(reinterpret_cast<const void*>(&await_signals<Waiting>), 32));
 }
 
-// `row` has title, scope, bytes and shape; launch(flow, iterations) starts the sender. The word has counted `before` signals;
-// returns how many it has counted then.
+// `row` has title, scope, bytes and shape; launch(flow, iterations) starts the sender. The word has
+// counted `before` signals; returns how many it has counted then.
 template <typename Waiting, typename Launch>
 std::uint64_t measure_rate(
     Session& session, Row row, const Sent& sent, std::uint64_t before, Launch&& launch) {

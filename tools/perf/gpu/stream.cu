@@ -1,6 +1,6 @@
-// weft-perf stream: what the host puts on a CUDA stream, call after call between two events; with --graph also
-// replayed from a CUDA graph, so that the CPU's part is gone. A row has the shortest and the longest time
-// of all PEs.
+// weft-perf stream: what the host puts on a CUDA stream, call after call between two events; with
+// --graph also replayed from a CUDA graph, so that the CPU's part is gone. A row has the shortest
+// and the longest time of all PEs.
 #include <weft/device.h>
 
 #include <functional>
@@ -34,7 +34,8 @@ struct Times {
     cudaStreamDestroy(stream);
   }
 
-  // Microseconds on the stream from the first to the last of what `work` puts there. All PEs start at once.
+  // Microseconds on the stream from the first to the last of what `work` puts there. All PEs start
+  // at once.
   template <typename Work>
   double of(const Work& work) const {
     float milliseconds = 0;
@@ -95,8 +96,8 @@ double time_graph(const Times& times, const Call& call, std::uint64_t count) {
   return all / static_cast<double>(launches * static_cast<std::uint64_t>(nodes));
 }
 
-// A row by calls, and one by the graph if it is wanted. `prepare` is collective; `count_wrong` looks at
-// what the last call left.
+// A row by calls, and one by the graph if it is wanted. `prepare` is collective; `count_wrong`
+// looks at what the last call left.
 struct Measurement {
   Row row;
   Call call;
@@ -219,8 +220,8 @@ void run_transfer(Session& session, const Times& times, std::size_t size) {
            [&] { return count_wrong_bytes(session, receives, size); }, acts});
 }
 
-// Each adds 1 to the other's word, and waits until its own is not 0, and takes the 1 away again: so a
-// graph, whose arguments are always the same, can be replayed.
+// Each adds 1 to the other's word, and waits until its own is not 0, and takes the 1 away again: so
+// a graph, whose arguments are always the same, can be replayed.
 void run_answers(Session& session, const Times& times, std::size_t size) {
   std::uint64_t* word = session.words();
   const auto send = [&](cudaStream_t stream) {

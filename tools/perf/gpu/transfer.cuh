@@ -1,5 +1,5 @@
-// What bandwidths and latencies of puts and gets share: the transfer between PE 0 and its partner, its row of the
-// table, and whether the data came.
+// What bandwidths and latencies of puts and gets share: the transfer between PE 0 and its partner,
+// its row of the table, and whether the data came.
 #pragma once
 
 #include <cstddef>

@@ -7,10 +7,13 @@ median of its NIC's bytes.
 from matplotlib.ticker import MaxNLocator
 
 from . import style
+from .max_over_mean import max_over_mean
 from .series import spread_of
 
 FAR_ABOVE_MEAN = 1.1
 NODES_NAMED = 3  # with their number of NICs; more have only a number
+RATIO_LETTERS = 18  # "max/mean 12.34" and what is between it and a title
+AXIS_INCHES = 0.75  # of a panel's part of the width: numbers, names, gaps
 SAME_SCALE = 1.5  # rows whose means differ by no more share their scale
 
 
@@ -18,12 +21,12 @@ class Direction:
     """TX or RX of all runs of one series."""
 
     def __init__(self, series, name):
-        self.name = name
+        self.name, self.label = name, series.label
         runs = [{(nic.node, nic.name): nic for nic in loads.nics} for loads in series.records]
         self.keys = sorted({key for run in runs for key in run}, key=lambda key: (key[0], natural(key[1])))
         self.spreads = [spread_of([self.bytes_of(run[key]) for run in runs if key in run]) for key in self.keys]
         self.takes_part = [any(self.is_in(run[key]) for run in runs if key in run) for key in self.keys]
-        ratios = [ratio for run in runs if (ratio := self.max_over_mean(run.values())) is not None]
+        ratios = [ratio for run in runs if (ratio := self.ratio_of(run.values())) is not None]
         self.ratio = spread_of(ratios).median if ratios else None
 
     def bytes_of(self, nic):
@@ -32,9 +35,8 @@ class Direction:
     def is_in(self, nic):
         return nic.sends if self.name == "TX" else nic.receives
 
-    def max_over_mean(self, nics):
-        values = [self.bytes_of(nic) for nic in nics if self.is_in(nic)]
-        return max(values) * len(values) / sum(values) if sum(values) else None
+    def ratio_of(self, nics):
+        return max_over_mean([self.bytes_of(nic) for nic in nics if self.is_in(nic)])
 
     def mean(self):
         values = [spread.median for spread, counts in zip(self.spreads, self.takes_part) if counts]
@@ -56,18 +58,29 @@ def draw(series, look):
     largest = [max(direction.largest() for direction in row) for row in rows]
     means = [max(direction.mean() for direction in row) for row in rows]
     together = max(means) <= SAME_SCALE * min(means)
-    figure = style.new_figure(look, style.PAGE_INCHES, 0.5 + 1.45 * len(series))
+    titles = [[title_of(direction, look) for direction in row] for row in rows]
+    title_lines = sum(max(title.count("\n") for title in row) for row in titles)
+    figure = style.new_figure(look, style.PAGE_INCHES, 0.5 + 1.45 * len(series) + style.TITLE_LINE_INCHES * title_lines)
     grid = figure.subplots(len(series), 2, squeeze=False, sharex=True, sharey=True if together else "row")
     divisor, unit = style.byte_scale(max(largest))
-    for each, row, panels, most in zip(series, rows, grid, largest):
+    for row, names, panels, most in zip(rows, titles, grid, largest):
         panels[0].set_ylim(0, 1.08 * (max(largest) if together else most) / divisor or 1)
-        for direction, axes in zip(row, panels):
+        for direction, title, axes in zip(row, names, panels):
             draw_panel(axes, direction, divisor)
-            axes.set_title(f"{direction.name}, {each.label}" if each.label else direction.name, loc="left")
+            axes.set_title(title, loc="left")
         panels[0].set_ylabel(f"bytes ({unit})")
     for axes in grid[-1]:
         name_nodes(axes, rows[-1][0].keys)
     return figure
+
+
+def title_of(direction, look):
+    """On the line of the ratio where both have room there, else above it."""
+    label = direction.label
+    inches = (look.width or style.PAGE_INCHES) / 2 - AXIS_INCHES
+    lines = style.lines_of(f"{direction.name}, {label}" if label else direction.name, inches)
+    has_room = len(lines) == 1 and (len(lines[0]) + RATIO_LETTERS) * style.INCHES_OF_A_LETTER < inches
+    return "\n".join(lines if has_room else [*lines, ""])
 
 
 def places(keys):

@@ -11,6 +11,7 @@ NUMBERS_UP_TO = 10  # PEs
 SHAPES_UP_TO = 64  # PEs; the cells of more are pixels also in an SVG, which would be huge
 TICKS_MAX = 12  # PEs with a number at an axis: each, or each second, fourth, ...
 COLOUR_MAP = "Blues"
+AXIS_INCHES = 0.7  # of a panel's part of the width: numbers, colour bar, gaps
 
 
 def mean_matrix(series):
@@ -28,12 +29,14 @@ def draw(series, look):
     per_second = series[0].records[0].unit == "bytes/s"
     divisor, unit = style.byte_scale(largest, per_second)
     width = style.COLUMN_INCHES if len(series) == 1 else style.PAGE_INCHES
-    figure = style.new_figure(look, width, 2.9)
+    inches = (look.width or width) / len(series) - AXIS_INCHES
+    titles = [style.lines_of(each.label, inches) for each in series]
+    figure = style.new_figure(look, width, 2.9 + style.TITLE_LINE_INCHES * max(max(map(len, titles)) - 1, 0))
     grid = figure.subplots(1, len(series), squeeze=False, sharey=True)
-    for each, matrix, axes in zip(series, matrices, grid[0]):
+    for title, matrix, axes in zip(titles, matrices, grid[0]):
         image = draw_panel(axes, matrix, largest, divisor)
-        if each.label:
-            axes.set_title(each.label)
+        if title:
+            axes.set_title("\n".join(title))
     grid[0][0].set_ylabel("from PE")
     bar = figure.colorbar(image, ax=list(grid[0]), shrink=0.85, pad=0.02)
     bar.set_label(f"sent ({unit})")

@@ -15,7 +15,8 @@ SUFFIXES = ("_device", "_on_stream")
 PLAIN_FIELDS = ("policy", "scope", "mode", "pattern", "type", "reduction", "warmup", "pes", "nodes", "window",
                 "ctas", "threads", "gpu")
 BUS_BANDWIDTHS = ("bus_gb_per_s", "busbw")
-# Options of a command that say nothing about what is measured, or are fields of their own; with the words they take.
+# Options of a command that say nothing about what is measured, or are fields of their own; with the
+# words they take.
 OUTPUT_OPTIONS = {"--output": 1, "--policy": 1, "--warmup": 1, "--json": 0, "--verify": 0, "--no-verify": 0, "--no-counters": 0}
 # Those that say how much and how long; to values at one size they do not matter.
 AMOUNT_OPTIONS = {"-b": 1, "-e": 1, "-f": 1, "-n": 1, "-w": 1, "--duration": 1, "--repeats": 1}
@@ -65,7 +66,7 @@ def metric_of(unit):
     return UNITS[unit]
 
 
-# ---- Circumstances ---------------------------------------------------------------------------------
+# ---- Circumstances -------------------------------------------------------------------------------
 
 
 def options_of(command, dropped):
@@ -136,7 +137,7 @@ def benchmark_of(line):
     return name
 
 
-# ---- weft-perf -------------------------------------------------------------------------------------
+# ---- weft-perf -----------------------------------------------------------------------------------
 
 
 def perf_row(line):
@@ -210,7 +211,7 @@ def balance(line):
     return [loads, *(peers(line) if "peers" in line else [])]
 
 
-# ---- Peers -----------------------------------------------------------------------------------------
+# ---- Peers ---------------------------------------------------------------------------------------
 
 
 def matrix_of(rows):
@@ -258,7 +259,7 @@ def add_exchanged(matrix, pe):
         matrix[peer][me] += number(other, "get_bytes")
 
 
-# ---- scripts/bench ---------------------------------------------------------------------------------
+# ---- scripts/bench -------------------------------------------------------------------------------
 
 
 def sides_of(line):
@@ -288,7 +289,7 @@ def median(values):
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-# ---- Which form it is ------------------------------------------------------------------------------
+# ---- Which form it is ----------------------------------------------------------------------------
 
 
 FORMS = (

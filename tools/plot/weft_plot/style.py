@@ -6,6 +6,7 @@ matplotlibrc does not count.
 """
 import contextlib
 import math
+import textwrap
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -25,6 +26,9 @@ LIBRARY_COLOURS = {
 COLOURS = (BLUE, VERMILLION, GREEN, BLACK, ORANGE, SKY, PURPLE, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (1, 3)))
+
+INCHES_OF_A_LETTER = 0.058  # of legends and titles, on average
+TITLE_LINE_INCHES = 0.14
 
 SETTINGS = {
     "font.family": "DejaVu Sans", "font.size": 8, "axes.labelsize": 8, "legend.fontsize": 7.5,
@@ -63,9 +67,14 @@ def colours_of(series):
     return colours
 
 
+def lines_of(text, inches):
+    """The text of a title in lines of at most so many inches."""
+    return textwrap.wrap(text, max(12, int(inches / INCHES_OF_A_LETTER)))
+
+
 def legend_columns(labels, width):
     """As many as the width allows, spread evenly over the rows that this needs."""
-    inches_of_widest = 0.55 + 0.058 * max(map(len, labels))
+    inches_of_widest = 0.55 + INCHES_OF_A_LETTER * max(map(len, labels))
     columns = max(1, min(len(labels), int(width / inches_of_widest)))
     return -(-len(labels) // -(-len(labels) // columns))
 
@@ -82,7 +91,7 @@ def legend(figure, handles, labels):
         figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
-# ---- Ticks -------------------------------------------------------------------------------------------
+# ---- Ticks ---------------------------------------------------------------------------------------
 
 
 def size_text(size):

@@ -1,68 +1,68 @@
 """How evenly a PE's rails are used, as a figure and as a sentence. Pure.
 
-Invariants: a balance is max/mean over the rails that are up or carry something, never below 1.0; a verdict
-names the direction that is worse, and says what would help only where that follows from the page. What is even
-over a second may be uneven at each moment (moments.py); that is said only of what is even otherwise.
+Invariants: a rail's load is the time that its bytes need at its NIC's line rate, relative to the mean of the rails that
+are up or carry something; where line rates are not all known, or are equal, bytes are compared. A balance is the largest
+load, never below 1.0. A verdict names the direction that is worse, and says what would help only where that follows from
+the page. What is even over a second may be uneven at each moment (moments.py); that is said only of what is even otherwise.
 """
 
 from . import rail_policies
+from .max_over_mean import over_mean
 
 # Below this nobody's time is lost, and a few control messages would look like an imbalance.
 QUIET_BITS_PER_S = 100_000
 UNEVEN = 1.1
-# In 10 ms: the last pieces of a step are never even, and a quarter of the rails' time is worth a word.
+# In 10 ms: the last pieces of a step are never even, and a quarter of the rails' time is worth a
+# word.
 UNEVEN_IN_TIME = 1.33
 
 
-def max_over_mean(values):
-    """1.0 is even; None where there is next to nothing, or one value only."""
-    total = sum(values)
-    if len(values) < 2 or total < QUIET_BITS_PER_S:
-        return None
-    return max(values) * len(values) / total
+def loads(rails, direction):
+    """The load of each of a PE's RailRates, 1.0 is even; () where there is next to nothing, or one rail only. A policy that
+    gives a slow rail less is not to blame, and one that gives it as much as the others is."""
+    rates = [getattr(rail, f"{direction}_bits_per_s") or 0.0 for rail in rails]
+    used = [bool(rate) or rail.rail.up for rail, rate in zip(rails, rates)]
+    total = sum(rates)
+    if sum(used) < 2 or total < QUIET_BITS_PER_S:
+        return ()
+    lines = [rail.line_bits_per_s for rail, counts in zip(rails, used) if counts]
+    is_by_line = all(lines) and len(set(lines)) > 1
+    found = iter(over_mean([rate for rate, counts in zip(rates, used) if counts], lines if is_by_line else None))
+    return tuple(next(found) if counts else 0.0 for counts in used)
 
 
 def balances(rails):
-    """(tx balance, rx balance, busiest rail in TX, in RX) of a PE's RailRates; None where that says nothing."""
-    tx, worst_tx = _balance(rails, [rail.tx_bits_per_s or 0.0 for rail in rails])
-    rx, worst_rx = _balance(rails, [rail.rx_bits_per_s or 0.0 for rail in rails])
+    """(tx balance, rx balance, worst rail in TX, in RX) of a PE's RailRates; None where that says nothing."""
+    tx, worst_tx = _balance(rails, "tx")
+    rx, worst_rx = _balance(rails, "rx")
     return tx, rx, worst_tx, worst_rx
 
 
-def _balance(rails, rates):
-    """(max/mean over the rails that are up or carry something, index of the first that carries most)."""
-    used = [rate for rail, rate in zip(rails, rates) if rate or rail.rail.up]
-    balance = max_over_mean(used)
-    return (None, None) if balance is None else (balance, rails[rates.index(max(rates))].rail.index)
-
-
-def _rates(rails, direction):
-    return [getattr(rail, f"{direction}_bits_per_s") or 0.0 for rail in rails]
-
-
-def _excess(rails, direction):
-    """How much longer than the average rail the busiest one needs, where all line rates are known and differ;
-    else something uneven. A policy that gives a slow rail less is not to blame."""
-    rates = _rates(rails, direction)
-    lines = [rail.rail.rate_bits_per_s for rail in rails]
-    if not all(lines) or len(set(lines)) < 2:
-        return UNEVEN + 1
-    whole = sum(rates) / sum(lines)
-    return max(rate / line for rate, line in zip(rates, lines)) / whole if whole else 0.0
+def _balance(rails, direction):
+    """(the largest load, index of the first rail that has it)."""
+    found = loads(rails, direction)
+    return (max(found), rails[found.index(max(found))].rail.index) if found else (None, None)
 
 
 def verdict(pe):
     """One sentence on a PeRates whose balances are set; "" where there is nothing to say."""
     sides = [("tx", pe.tx_balance, pe.worst_tx_rail), ("rx", pe.rx_balance, pe.worst_rx_rail)]
-    uneven = [side for side in sides if side[1] and side[1] > UNEVEN and _excess(pe.rails, side[0]) > UNEVEN]
+    uneven = [side for side in sides if side[1] and side[1] > UNEVEN]
     if not uneven:
         return _verdict_in_time(pe)
     direction, _, worst = max(uneven, key=lambda side: side[1])
-    rates = _rates(pe.rails, direction)
-    share = 100 * max(rates) / sum(rates)
-    moves = f"RX of PE {pe.page.pe} arrives {share:.0f} % on rail {worst}" if direction == "rx" else (
-        f"TX of PE {pe.page.pe} leaves {share:.0f} % by rail {worst}")
-    return f"{moves}; {_advice(pe)}"
+    verb, way = ("arrives", "on") if direction == "rx" else ("leaves", "by")
+    share, line = _shares(pe.rails, direction, worst)
+    of_line = f", which has {100 * line:.0f} % of the line rate" if line else ""
+    return f"{direction.upper()} of PE {pe.page.pe} {verb} {100 * share:.0f} % {way} rail {worst}{of_line}; {_advice(pe)}"
+
+
+def _shares(rails, direction, worst):
+    """Of that rail: (its share of the bits, its share of the line rate where line rates are all known and differ)."""
+    rates = {rail.rail.index: getattr(rail, f"{direction}_bits_per_s") or 0.0 for rail in rails}
+    lines = {rail.rail.index: rail.line_bits_per_s for rail in rails if rail.rail.up or rates[rail.rail.index]}
+    known = all(lines.values()) and len(set(lines.values())) > 1
+    return rates[worst] / sum(rates.values()), lines[worst] / sum(lines.values()) if known else None
 
 
 def _verdict_in_time(pe):

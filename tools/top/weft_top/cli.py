@@ -130,14 +130,16 @@ def _run(source, options):
 
 
 def _show(source, options):
-    try:
+    try:  # around all of it: the screen imports its packages once it knows that there is a terminal
         from .screen import ScreenOptions, run_screen
+
+        return run_screen(source, ScreenOptions(options.interval, options.unit, options.theme, options.duration))
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("textual", "rich"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("textual", "rich"):
             raise
-        text = f"the screen needs the Python package {error.name}: {install_hint()}; or use --once"
+        text = f"the screen needs the Python package {package}: {install_hint()}; or use --once"
         raise UsageError(text) from error
-    return run_screen(source, ScreenOptions(options.interval, options.unit, options.theme, options.duration))
 
 
 class _Ending:
@@ -199,7 +201,8 @@ def _print_all(source, options):
             continue
         if due >= end:
             break
-        # A look that took too long costs those it ran into; the last look is at the end, and none just before it.
+        # A look that took too long costs those it ran into; the last look is at the end, and none
+        # just before it.
         due = max(due + options.interval, time.monotonic())
         due = end if due > end - options.interval / 2 else due
         ending.wait_until(due)

@@ -19,7 +19,8 @@ from .sources.rdma import DEFAULT_ROOT, RDMA, RdmaSource
 from .sources.rdma_netlink import RdmaHolders
 
 REST_NS = 5_000_000_000
-# Pages are read five times a second at most: rates are averages of a second, and a table of peers is long.
+# Pages are read five times a second at most: rates are averages of a second, and a table of peers
+# is long.
 PAGES_NS = 180_000_000
 
 

@@ -17,7 +17,10 @@ NIC_TROUBLE = {
     "tx_drops": ("warning", "packets dropped in TX"), "rx_drops": ("warning", "packets dropped in RX"),
     "retransmits": ("warning", "retransmits"), "link_downed": ("error", "times the link went down"),
 }  # fmt: skip
-RAIL_TROUBLE = {"errors": ("error", "failed operations"), "retries": ("info", "retries")}
+RAIL_TROUBLE = {
+    "errors": ("error", "failed operations"), "retries": ("info", "retries"),
+    "refused": ("warning", "messages with a wrong signature"),
+}  # fmt: skip
 
 
 class Repeats:

@@ -37,22 +37,24 @@ class RailRates:
     rates: Mapping[str, float] = field(default_factory=lambda: NO_RATES)
     tx_bits_per_s: Optional[float] = None
     rx_bits_per_s: Optional[float] = None
+    line_bits_per_s: Optional[int] = None  # of its NIC, or as its page says
 
 
 @dataclass(slots=True)
 class PeRates:
-    """One PE. A balance is max/mean over its rails, 1.0 is even; None where next to nothing moves."""
+    """One PE. A balance is max/mean over its rails (balance.py), 1.0 is even; None where next to nothing moves."""
 
     page: PePage
     rails: Tuple[RailRates, ...] = ()
     tx_balance: Optional[float] = None
     rx_balance: Optional[float] = None
-    worst_tx_rail: Optional[int] = None  # the rail that carries most
+    worst_tx_rail: Optional[int] = None  # the rail with the largest load
     worst_rx_rail: Optional[int] = None
     # (peer, peer's rail) -> bytes put and got per second.
     traffic: Mapping[Tuple[int, int], float] = field(default_factory=lambda: NO_RATES)
     verdict: str = ""  # one sentence, or nothing
-    # The mean max/mean of its NICs in 10 ms over the last ten seconds; None where too little is known.
+    # The mean max/mean of its NICs in 10 ms over the last ten seconds; None where too little is
+    # known.
     tx_balance_in_time: Optional[float] = None
     rx_balance_in_time: Optional[float] = None
 

@@ -53,7 +53,8 @@ class Rail(NamedTuple):
     warm: bool
     rate_bits_per_s: Optional[int]
     outstanding_bytes: int
-    # tx_bytes rx_bytes tx_operations rx_operations tx_signals rx_signals retries errors rx_message_bytes
+    # tx_bytes rx_bytes tx_operations rx_operations tx_signals rx_signals retries errors
+    # rx_message_bytes refused
     counters: Mapping[str, int]
 
 
@@ -80,7 +81,8 @@ class PePage:
     namespace: str  # as in Nic
     rails: Tuple[Rail, ...]
     peers: Tuple[PeerTraffic, ...] = ()  # in the order of (peer, rail)
-    # When it was read, by the clock of Snapshot.time_ns; 0: with the Snapshot. The same time twice: not read again.
+    # When it was read, by the clock of Snapshot.time_ns; 0: with the Snapshot. The same time twice:
+    # not read again.
     read_ns: int = 0
 
 

@@ -9,6 +9,8 @@ weft-perf judges by the same rule (tools/perf/README.md).
 
 from collections import deque
 
+from .max_over_mean import max_over_mean
+
 STEP_NS = 10_000_000
 LATE_NS = 2 * STEP_NS
 PIECE_BYTES = 64 << 10
@@ -20,14 +22,13 @@ COUNT_MIN = 10
 def ratio(steps, lines, seconds):
     """max/mean of one interval in one direction; None if it says nothing. `steps`: bytes of each NIC; `lines`:
     their line rates in bits per second."""
-    total = sum(steps)
-    if len(steps) < 2 or total <= 0:
+    if len(steps) < 2:
         return None
     if all(lines):
-        most = max(step * 8 / line for step, line in zip(steps, lines))  # seconds
-        return most * sum(lines) / (total * 8) if most >= seconds / 2 else None
-    most = max(steps)
-    return most * len(steps) / total if most >= PIECE_BYTES else None
+        bits = [step * 8 for step in steps]
+        is_busy = max(step / line for step, line in zip(bits, lines)) >= seconds / 2
+        return max_over_mean(bits, lines) if is_busy else None
+    return max_over_mean(steps) if max(steps) >= PIECE_BYTES else None
 
 
 class MomentTrack:
@@ -75,14 +76,20 @@ class NicFinder:
             # A device with several ports is one rail's by its first.
             self._nics.setdefault((nic.namespace, nic.name.partition(":")[0] if nic.kind == "rdma" else nic.name), nic)
 
+    def of_rail(self, page, rail):
+        """The Nic of a rail of a page; None if it is not known."""
+        # libfabric calls the domain of an EFA device NAME-rdm.
+        places = [(where, name) for name in (rail.nic, rail.nic.removesuffix("-rdm")) for where in (page.namespace, "")]
+        return next((self._nics[place] for place in places if place in self._nics), None)
+
     def of_page(self, page):
         """One Nic for each rail that is up; () unless all are known and different."""
-        found = []
-        for rail in page.rails:
-            if rail.up:
-                # libfabric calls the domain of an EFA device NAME-rdm.
-                places = [(where, name) for name in (rail.nic, rail.nic.removesuffix("-rdm"))
-                          for where in (page.namespace, "")]
-                found.append(next((self._nics[place] for place in places if place in self._nics), None))
+        found = [self.of_rail(page, rail) for rail in page.rails if rail.up]
         keys = {nic.key for nic in found if nic is not None}
         return tuple(found) if len(found) > 1 and len(keys) == len(found) else ()
+
+    def line_of(self, page, rail):
+        """The line rate of a rail's NIC in bits per second. What the NIC says now goes before what the page says; a provider
+        that works over any interface, such as tcp, knows no rate. None where neither is known."""
+        nic = self.of_rail(page, rail)
+        return (nic.rate_bits_per_s if nic is not None else None) or rail.rate_bits_per_s

@@ -54,6 +54,7 @@ RAIL_COUNTERS = {
     "rx_signals": _of_rail("receive_signals", "Signals received."),
     "retries": _of_rail("retries", "Posts that had to be tried again."),
     "errors": _of_rail("errors", "Operations that failed."),
+    "refused": _of_rail("refused", "Messages whose signature is wrong."),
 }
 RAIL_OUTSTANDING = _of_rail("outstanding_bytes", "Bytes that are posted and not complete.")
 RAIL_UP = _of_rail("up", "1 if the rail is in use, 0 if it is down.")

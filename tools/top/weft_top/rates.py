@@ -18,7 +18,8 @@ __all__ = ["Event", "Frame", "NicRates", "PeRates", "RailRates", "RateHistory"]
 WINDOW_S = 1.0
 HISTORY_S = 60
 HISTORY_STEP_NS = 1_000_000_000
-# How far above its line rate a step of a NIC is still believed, and for how long a step is at least.
+# How far above its line rate a step of a NIC is still believed, and for how long a step is at
+# least.
 LINE_RATE_SLACK = 2.0
 STEP_S_MIN = 1.0
 
@@ -112,19 +113,19 @@ class RateHistory:
             _add_up(places, puts, put_to.setdefault(page.job, {}))
             _add_up(places, gets, got_from.setdefault(page.job, {}))
             traffic.append(dict(zip(places, map(add, puts, gets) if puts and gets else puts or gets)))
+        finder = NicFinder(snapshot.nics)
         pes = tuple(
-            _pe_rates(page, track, (put_to[page.job], got_from[page.job]), mine)
+            _pe_rates(page, _rail_rates(page, track, (put_to[page.job], got_from[page.job]), finder), mine)
             for page, track, mine in zip(snapshot.pes, tracks, traffic)
         )
-        self._judge(snapshot, pes, tracks)
+        self._judge(snapshot, pes, tracks, finder)
         return pes
 
     @staticmethod
-    def _judge(snapshot, pes, tracks):
+    def _judge(snapshot, pes, tracks, finder):
         """Set each PE's balance in time, and its verdict."""
-        finder = NicFinder(snapshot.nics) if snapshot.looks else None
         for pe, track in zip(pes, tracks):
-            nics = finder.of_page(pe.page) if finder else ()
+            nics = finder.of_page(pe.page) if snapshot.looks else ()
             if nics:
                 track.moments.add(snapshot.looks, nics)
             pe.tx_balance_in_time, pe.rx_balance_in_time = track.moments.balances(snapshot.time_ns)
@@ -164,20 +165,26 @@ def _add_up(places, rates, sums):
         sums[place] = sums[place] + rate if place in sums else rate
 
 
-def _pe_rates(page, track, by_peers, traffic):
-    rails = tuple(_rail_rates(page, rail, counters, by_peers) for rail, counters in zip(page.rails, track.rails))
+def _pe_rates(page, rails, traffic):
     return PeRates(page, rails, *balances(rails), traffic)
 
 
-def _rail_rates(page, rail, counters, by_peers):
+def _rail_rates(page, track, by_peers, finder):
+    """The RailRates of a PE."""
+    return tuple(_rates_of(page, rail, (counters.rates(), by_peers), finder.line_of(page, rail))
+                 for rail, counters in zip(page.rails, track.rails))  # fmt: skip
+
+
+def _rates_of(page, rail, known, line):
     """A put leaves no trace at its target and a get none at its source: those bytes are in the peers' pages."""
-    rates = counters.rates()
+    rates, by_peers = known
     tx, rx = rates.value("tx_bytes"), rates.value("rx_bytes")
     if tx is None or rx is None:
-        return RailRates(rail, rates)
+        return RailRates(rail, rates, line_bits_per_s=line)
     place = (page.pe, rail.index)
     by_puts, by_gets = by_peers[0].get(place, 0.0), by_peers[1].get(place, 0.0)
-    # Messages stand in the senders' put_bytes as well as here; where no page of theirs is here, only here.
+    # Messages stand in the senders' put_bytes as well as here; where no page of theirs is here,
+    # only here.
     by_puts = max(by_puts - (rates.value("rx_message_bytes") or 0.0), 0.0)
     rates.extra = (("rx_bytes_by_puts", by_puts), ("tx_bytes_by_gets", by_gets))
-    return RailRates(rail, rates, (tx + by_gets) * 8, (rx + by_puts) * 8)
+    return RailRates(rail, rates, (tx + by_gets) * 8, (rx + by_puts) * 8, line)

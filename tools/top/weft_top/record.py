@@ -19,7 +19,8 @@ _BLOCK = Struct("<II")
 # No sane frame is larger: 1,000 NICs with 100 counters each take 2 MB.
 BLOCK_BYTES_MAX = 64 << 20
 HEADER_BYTES_MAX = 4096
-# Level 6 makes files a fifth smaller and takes five times as long (32 NICs, 8 PEs, random steps: 84 and 437 us a look).
+# Level 6 makes files a fifth smaller and takes five times as long (32 NICs, 8 PEs, random steps: 84
+# and 437 us a look).
 LEVEL = 1
 
 

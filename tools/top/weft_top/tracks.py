@@ -13,7 +13,8 @@ from itertools import repeat
 from operator import ge, mul, sub
 
 BYTES = ("tx_bytes", "rx_bytes")
-# Counters that drivers keep in 32 bits; and those in words of 4 bytes, which a source has made into bytes.
+# Counters that drivers keep in 32 bits; and those in words of 4 bytes, which a source has made into
+# bytes.
 _WRAPS = (1 << 32, 1 << 34)
 
 

@@ -11,7 +11,7 @@ _library = None
 def begin():
     """Collective. Does nothing where the prefix for NVSHMEM programs is not there."""
     global _library
-    path = prefix.library("libnvshmem_host.so.3")
+    path = prefix.library("libweft_nvshmem_host.so.3")
     if path is not None:
         _library = ctypes.CDLL(path)
         _library.nvshmem_init()

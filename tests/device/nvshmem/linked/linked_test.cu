@@ -1,5 +1,5 @@
-// One program of many links: files of one device link, a static and a shared library that are device-linked apart, and a
-// shared library without -rdc that is opened late. Each sees the job.
+// One program of many links: files of one device link, a static and a shared library that are
+// device-linked apart, and a shared library without -rdc that is opened late. Each sees the job.
 #include <dlfcn.h>
 
 #include "tests/device/nvshmem/tools.cuh"

@@ -1,5 +1,6 @@
-// A part of a program, as several libraries have it: a kernel that calls NVSHMEM. Compiled once for each part, whose
-// function PART returns this PE's number as a kernel sees it, after a put to itself; -1 on an error.
+// A part of a program, as several libraries have it: a kernel that calls NVSHMEM. Compiled once for
+// each part, whose function PART returns this PE's number as a kernel sees it, after a put to
+// itself; -1 on an error.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 

@@ -1,5 +1,6 @@
-// A kernel whose machine code a program loads itself: each PE writes its number to the next, and all meet. With
-// BY_DECLARATIONS it sees no header, as what a compiler links with the device library.
+// A kernel whose machine code a program loads itself: each PE writes its number to the next, and
+// all meet. With BY_DECLARATIONS it sees no header, as what a compiler links with the device
+// library.
 #ifdef BY_DECLARATIONS
 extern "C" {
 __device__ int nvshmem_my_pe();

@@ -15,7 +15,8 @@ from .palette import Palette, choose_theme
 from .picture import paint
 from .state import ScreenState
 
-# Rates are means of the last second, so more paints would show little more; at 200 x 50 each takes 5 ms of a core.
+# Rates are means of the last second, so more paints would show little more; at 200 x 50 each takes
+# 5 ms of a core.
 PAINT_INTERVAL_S = 1.0
 # A replay with long gaps still moves.
 REPLAY_STEP_S_MAX = 10.0
@@ -82,7 +83,7 @@ class TopApp(App, inherit_bindings=False):
             self.failure = error
             self.stop(1)
 
-    # ---- Sampling ------------------------------------------------------------------------------------
+    # ---- Sampling --------------------------------------------------------------------------------
 
     def _sample(self):
         self._guarded(self._take_frame)
@@ -108,7 +109,8 @@ class TopApp(App, inherit_bindings=False):
         if frame is None:
             return 0.1
         before, self._replay_ns = self._replay_ns, frame.time_ns
-        # How far the next frame is away is not known before it is read; frames come evenly, so the last step serves.
+        # How far the next frame is away is not known before it is read; frames come evenly, so the
+        # last step serves.
         step_s = (frame.time_ns - before) / 1e9 if before is not None else frame.interval_s or 0.1
         return min(max(step_s, 0.001), REPLAY_STEP_S_MAX) / self.state.speed
 
@@ -125,7 +127,7 @@ class TopApp(App, inherit_bindings=False):
         self._sample_due = self.loop.time()
         self._schedule(self.state.interval_s)
 
-    # ---- Painting ------------------------------------------------------------------------------------
+    # ---- Painting --------------------------------------------------------------------------------
 
     def _paint_soon(self):
         """Paint now if the last paint is long enough ago, else as soon as it is."""
@@ -151,7 +153,7 @@ class TopApp(App, inherit_bindings=False):
         """Paint what `state` says now; for those who change it from outside."""
         self._guarded(self._paint)
 
-    # ---- What the canvas hears -----------------------------------------------------------------------
+    # ---- What the canvas hears -------------------------------------------------------------------
 
     def resized(self, width, height):
         """The terminal's size, first and after each change."""

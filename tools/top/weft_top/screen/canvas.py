@@ -54,7 +54,7 @@ class Canvas(Widget, can_focus=True):
         """The painted lines as plain text, without spaces at their ends."""
         return [strip.text.rstrip() for strip in self._strips]
 
-    # ---- What Textual calls --------------------------------------------------------------------------
+    # ---- What Textual calls ----------------------------------------------------------------------
 
     def render_lines(self, crop):
         lines = []

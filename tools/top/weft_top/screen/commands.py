@@ -12,7 +12,8 @@ QUIT = "quit"
 SUSPEND = "suspend"
 WHEEL_LINES = 3
 FILTER_MAX = 60
-# Keyboards that report a key and its modifiers name these in several ways; what they type is the same.
+# Keyboards that report a key and its modifiers name these in several ways; what they type is the
+# same.
 CHARACTERS = {"?": "question_mark", "/": "slash", "+": "plus", "-": "minus", "=": "equals_sign", " ": "space"}
 
 
@@ -38,7 +39,7 @@ class Commands:
         for index, view in enumerate(TABS):
             self._keys[str(index + 1)] = lambda name=view.name: self.show(name)
 
-    # ---- Keys ----------------------------------------------------------------------------------------
+    # ---- Keys ------------------------------------------------------------------------------------
 
     def press(self, key, character):
         """Apply a key: its name as Textual spells it, and the character it types (or None). May return
@@ -71,7 +72,7 @@ class Commands:
     def quit(self):
         return QUIT
 
-    # ---- Views ---------------------------------------------------------------------------------------
+    # ---- Views -----------------------------------------------------------------------------------
 
     def show(self, name):
         if self.state.view in (view.name for view in TABS):
@@ -126,7 +127,7 @@ class Commands:
         if self.state.view == "peers" and jobs:
             self.state.message = f"job {self.state.job or jobs[0]}" + ("" if len(jobs) > 1 else ": there is no other one")
 
-    # ---- What is shown -------------------------------------------------------------------------------
+    # ---- What is shown ---------------------------------------------------------------------------
 
     def open_filter(self):
         self.state.filter_open = True
@@ -172,7 +173,7 @@ class Commands:
         title = next((column.title for column in self.picture.page.columns if column.name == sort[0]), sort[0])
         self.state.message = f"sorted by {title}" + (", largest first" if sort[1] else ", smallest first")
 
-    # ---- Moving --------------------------------------------------------------------------------------
+    # ---- Moving ----------------------------------------------------------------------------------
 
     def move(self, amount):
         picture.move(self.state, self.picture, amount)
@@ -184,7 +185,7 @@ class Commands:
         place = self.state.place()
         place.left = min(max(place.left + direction, 0), self.picture.page.left_max)
 
-    # ---- Mouse ---------------------------------------------------------------------------------------
+    # ---- Mouse -----------------------------------------------------------------------------------
 
     def wheel(self, direction):
         """Three lines; the cursor moves along, so that it stays in sight."""

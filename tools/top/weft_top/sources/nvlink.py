@@ -9,7 +9,8 @@ import os
 from ..model import Nic, Notice
 from .printable import printable
 
-# nvml.h: data moved in KiB over all links of a GPU when the scope is UINT_MAX; the common speed in Mbyte/s.
+# nvml.h: data moved in KiB over all links of a GPU when the scope is UINT_MAX; the common speed in
+# Mbyte/s.
 FIELD_DATA_TX = 138
 FIELD_DATA_RX = 139
 ALL_LINKS = 0xFFFFFFFF
@@ -111,7 +112,8 @@ class NvlinkSource:
         return [_number(answer) if answer.nvmlReturn == 0 else None for answer in answers]
 
 
-# nvml.h, nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, signed long long, signed int.
+# nvml.h, nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, signed long
+# long, signed int.
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal")
 
 

@@ -19,14 +19,16 @@ PEER_BYTES = 16
 FILE_BYTES_MAX = 256 << 20
 RAIL_COUNT_MAX = 4096
 
-# magic version header_bytes rail_bytes rail_count peer_rail_bytes stride pe pe_count pid start_ticks file_bytes
-# rails_offset peers_offset network_namespace started_ns uid node heartbeat job policy host version_text
+# magic version header_bytes rail_bytes rail_count peer_rail_bytes stride pe pe_count pid
+# start_ticks file_bytes rails_offset peers_offset network_namespace started_ns uid node heartbeat
+# job policy host version_text
 HEADER = Struct("<9Ii6Q2IQ64s16s64s16s")
-# A rail: nic, address; then tx and rx of bytes, operations, signals, then outstanding retries errors up warm rate.
+# A rail: nic, address; then tx and rx of bytes, operations, signals, then outstanding retries
+# errors up warm rate.
 RAIL_TEXTS = Struct("<32s64s")
 RAIL_TEXT_BYTES = RAIL_TEXTS.size
 # Behind the numbers comes the provider, 32 bytes, which nothing shows.
-RAIL_NUMBERS = Struct("<9QIIQ32xQ")
+RAIL_NUMBERS = Struct("<9QIIQ32x2Q")
 
 
 class PageError(Exception):
@@ -94,13 +96,13 @@ def _check_sizes(header, size):
 def parse_rail(index, data, offset, texts=None):
     """One rail block; `texts` is (nic, address) where they are known to be what they were."""
     (tx_bytes, rx_bytes, tx_operations, rx_operations, tx_signals, rx_signals, outstanding, retries, errors, up, warm,
-     rate, rx_message_bytes) = RAIL_NUMBERS.unpack_from(data, offset + RAIL_TEXT_BYTES)
+     rate, rx_message_bytes, refused) = RAIL_NUMBERS.unpack_from(data, offset + RAIL_TEXT_BYTES)
     if texts is None:
         texts = [printable(text) for text in RAIL_TEXTS.unpack_from(data, offset)]
     counters = {
         "tx_bytes": tx_bytes, "rx_bytes": rx_bytes, "tx_operations": tx_operations, "rx_operations": rx_operations,
         "tx_signals": tx_signals, "rx_signals": rx_signals, "retries": retries, "errors": errors,
-        "rx_message_bytes": rx_message_bytes,
+        "rx_message_bytes": rx_message_bytes, "refused": refused,
     }  # fmt: skip
     return Rail(index, *texts, up != 0, warm != 0, rate or None, outstanding, counters)
 

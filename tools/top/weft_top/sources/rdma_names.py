@@ -24,9 +24,11 @@ _MEANINGS = {
     "retrans_pkts": ("retransmits", 1),  # efa
 }
 
-# Driver -> what is the sum of several of its counters. The parts stay visible under their own names.
+# Driver -> what is the sum of several of its counters. The parts stay visible under their own
+# names.
 SUMS = {
-    # A NAK for a gap or a timer that ran out: either way the requester sends again; receivers without a buffer drop.
+    # A NAK for a gap or a timer that ran out: either way the requester sends again; receivers
+    # without a buffer drop.
     "mlx5_core": {"retransmits": ("packet_seq_err", "local_ack_timeout_err"), "rx_drops": ("out_of_buffer",)},
 }
 

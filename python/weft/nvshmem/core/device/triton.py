@@ -79,7 +79,8 @@ getmem_nbi_block = _call("nvshmemx_getmem_nbi_block", "dest source size pe")
 # Operation 9 sets the signal of `pe`, 10 adds to it, after the data: who sees it sees them.
 putmem_signal_block = _call("nvshmemx_putmem_signal_block", "dest source size signal value operation pe")
 putmem_signal_nbi_block = _call("nvshmemx_putmem_signal_nbi_block", "dest source size signal value operation pe")
-# Until this PE's signal and the value compare so: EQ 0, NE 1, GT 2, LE 3, LT 4, GE 5. The signal as it was then.
+# Until this PE's signal and the value compare so: EQ 0, NE 1, GT 2, LE 3, LT 4, GE 5. The signal as
+# it was then.
 signal_wait_until = _call("nvshmem_signal_wait_until", "signal comparison value", returns=_LONG)
 fence = _call("nvshmem_fence")
 quiet = _call("nvshmem_quiet")

@@ -1,5 +1,6 @@
-// Stands in for src/base/atomic.hpp in the model tests, whose include path begins with this folder. So the project's
-// own code runs there unchanged, and each of its atomic accesses goes to the memory of tests/model/memory.hpp.
+// Stands in for src/base/atomic.hpp in the model tests, whose include path begins with this folder.
+// So the project's own code runs there unchanged, and each of its atomic accesses goes to the
+// memory of tests/model/memory.hpp.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Stands in for src/collectives/control_words.hpp in the model tests: the members' words lie in one array, a wait is the
-// model's, and nobody rings. `wait` and `show` access words as there.
+// Stands in for src/collectives/control_words.hpp in the model tests: the members' words lie in one
+// array, a wait is the model's, and nobody rings. `wait` and `show` access words as there.
 #pragma once
 
 #include <cstdint>

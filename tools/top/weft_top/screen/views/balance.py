@@ -6,6 +6,7 @@ A PE is one line, and one more for its verdict; its rails are unfolded below it 
 import textwrap
 from dataclasses import dataclass
 
+from ...balance import loads
 from .. import lines, numbers
 from ..table import Column, Table, order
 from .nics import natural
@@ -140,13 +141,8 @@ def rail_columns(figures):
         attribute = f"{direction}_bits_per_s"
 
         def times_mean(row, width):
-            # As in the balance: a rail that is down and idle does not lower the mean.
-            used = [rail for rail in row.pe.rails if rail.rail.up or getattr(rail, attribute)]
-            whole = total(used, direction)
-            value = getattr(row.rail, attribute)
-            ratio = value * len(used) / whole if whole and value is not None else None
-            # A balance of None says that next to nothing moves.
-            return _ratio_cell(ratio if getattr(row.pe, f"{direction}_balance") else None, width)
+            load = next((load for rail, load in zip(row.pe.rails, loads(row.pe.rails, direction)) if rail is row.rail), None)
+            return _ratio_cell(load if getattr(row.rail, attribute) is not None else None, width)
 
         def draw_bar(row, width):
             value = getattr(row.rail, attribute)

@@ -66,7 +66,8 @@ class _Sparks:
 
     def text(self, item, width, phase):
         kept = self._kept.get(item.nic.key)
-        # The same object is the same history; comparing its values would cost as much as drawing them.
+        # The same object is the same history; comparing its values would cost as much as drawing
+        # them.
         if kept is not None and kept[0] is item.history and kept[1] == (width, phase):
             return kept[2]
         text = self._draw(item, width, phase)

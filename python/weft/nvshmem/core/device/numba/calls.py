@@ -24,7 +24,8 @@ INT = types.int32
 SIZE = types.uint64
 NOTHING = types.void
 
-# Elements as NVSHMEM's names spell them. Half-precision ones pass as words of the same bits, which is how numba keeps them.
+# Elements as NVSHMEM's names spell them. Half-precision ones pass as words of the same bits, which
+# is how numba keeps them.
 _NAMES = {types.int8: "int8", types.int16: "int16", types.int32: "int32", types.int64: "int64", types.uint8: "uint8", types.uint16: "uint16",
           types.uint32: "uint32", types.uint64: "uint64", types.float16: "half", types.float32: "float", types.float64: "double"}
 
