@@ -102,7 +102,7 @@ def print_table(benchmark, by_size, scope):
     for size in sorted(by_size):
         cells = by_size[size]
         ours = cells.get(("Weft", scope))
-        nvshmem = cells.get(("NVSHMEM", "block" if scope in ("grid", "stream", "graph") else scope))
+        nvshmem = cells.get(("NVSHMEM", "block" if scope == "grid" else scope))
         nccl = cells.get(("NCCL", "any")) if scope in ("grid", "stream", "graph") else None
         theirs = [row for row in (nvshmem, nccl) if row is not None]
         if ours is not None:

@@ -136,6 +136,7 @@ int main(int count, char** arguments) {
   run_ping_pong(session);
   run_bandwidth(session);
   run_collectives(session);
+  run_on_stream(session);
   session.close();
   return session.report.all_verified() ? 0 : 1;
 }

@@ -93,6 +93,7 @@ class Session {
 };
 
 void run_collectives(Session& session);
+void run_on_stream(Session& session);
 void run_bandwidth(Session& session);
 void run_latency(Session& session);
 void run_ping_pong(Session& session);
