@@ -52,7 +52,7 @@ endforeach()
 
 # Tools in Python: the launcher finds its package relative to itself, and the packages it needs are listed beside it.
 # A wheel has extras for these. What they share lies beside them.
-install(FILES tools/balance/max_over_mean.py DESTINATION share/weft/balance COMPONENT runtime)
+install(FILES tools/balance/nic_counters.py DESTINATION share/weft/balance COMPONENT runtime)
 foreach(tool top plot)
   if(EXISTS ${CMAKE_SOURCE_DIR}/tools/${tool}/weft-${tool})
     install(PROGRAMS tools/${tool}/weft-${tool} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import time
 
-from .max_over_mean import max_over_mean
+from .nic_counters import max_over_mean
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "build" / "release" / "bin"

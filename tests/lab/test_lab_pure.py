@@ -7,7 +7,7 @@ import stat
 import pytest
 from weft_lab import cli, holder, plan, rates, selftest, state
 from weft_lab.errors import UserError
-from weft_lab.max_over_mean import max_over_mean
+from weft_lab.nic_counters import max_over_mean
 
 
 @pytest.mark.parametrize(

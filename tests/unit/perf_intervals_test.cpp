@@ -7,6 +7,7 @@
 
 #include "tools/perf/counter_sampler.hpp"
 #include "tools/perf/intervals.hpp"
+#include "tools/perf/kernel_counters.hpp"
 #include "tools/perf/library_intervals.hpp"
 #include "tools/perf/nic_groups.hpp"
 #include "tools/perf/nic_rates.hpp"
@@ -23,7 +24,7 @@ constexpr double kRate = 5e6;
 std::vector<CounterSample> samples_of(const std::vector<std::vector<std::uint64_t>>& received) {
   const std::size_t nic_count = received.front().size();
   std::vector<CounterSample> samples{
-      {.time_ns = 1'000, .begins = true, .nics = std::vector<NicSample>(nic_count)}};
+      {.time_ns = 1'000, .begins = true, .nics = std::vector<NicBytes>(nic_count)}};
   for (const std::vector<std::uint64_t>& row : received) {
     CounterSample next = samples.back();
     next.begins = false;
@@ -45,7 +46,7 @@ Evenness rx_of(const std::vector<CounterSample>& samples, const IntervalRule& ru
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i] = i;
   }
-  return evenness_of(samples, all, &NicSample::rx_bytes, rule);
+  return evenness_of(samples, all, &NicBytes::rx_bytes, rule);
 }
 
 TEST(PerfIntervals, EvenOverTheRunIsToldApartFromEvenAtEachMoment) {
@@ -53,7 +54,7 @@ TEST(PerfIntervals, EvenOverTheRunIsToldApartFromEvenAtEachMoment) {
       {kFull, 0, 0, 0}, {0, kFull, 0, 0}, {0, 0, kFull, 0}, {0, 0, 0, kFull}};
   const auto samples = samples_of(in_turn);
   // The totals are equal ...
-  for (const NicSample& nic : samples.back().nics) {
+  for (const NicBytes& nic : samples.back().nics) {
     EXPECT_EQ(nic.rx_bytes, kFull);
   }
   // ... and three of four NICs wait in every interval.
@@ -119,20 +120,21 @@ TEST(PerfIntervals, OneNicIsNoGroup) {
 
 TEST(PerfRailShare, NeedIsThatOfTheBusiestDirectionSpreadOverThePesNics) {
   // Two PEs with two NICs each of 100 bytes/s; PE 1 receives 600 bytes.
-  const std::vector<PeLoad> pes{{.nics = {0, 1}, .tx_bytes = 400, .rx_bytes = 0},
-                                {.nics = {2, 3}, .tx_bytes = 200, .rx_bytes = 600}};
+  const std::vector<PeLoad> pes{{.nics = {0, 1}, .bytes = {.tx_bytes = 400}},
+                                {.nics = {2, 3}, .bytes = {200, 600}}};
   const RailShare share = share_of_rails(pes, {100, 100, 100, 100}, 4);
   EXPECT_DOUBLE_EQ(share.needed_s, 3);
   EXPECT_DOUBLE_EQ(share.share(), 0.75);
 }
 
 TEST(PerfRailShare, NicOfSeveralPesNeedsTheSum) {
-  const std::vector<PeLoad> pes{{.nics = {0}, .tx_bytes = 100}, {.nics = {0, 1}, .tx_bytes = 200}};
+  const std::vector<PeLoad> pes{{.nics = {0}, .bytes = {.tx_bytes = 100}},
+                                {.nics = {0, 1}, .bytes = {.tx_bytes = 200}}};
   EXPECT_DOUBLE_EQ(share_of_rails(pes, {100, 100}, 1).needed_s, 2);
 }
 
 TEST(PerfRailShare, SlowNicIsExpectedToCarryLess) {
-  const std::vector<PeLoad> pes{{.nics = {0, 1}, .tx_bytes = 300}};
+  const std::vector<PeLoad> pes{{.nics = {0, 1}, .bytes = {.tx_bytes = 300}}};
   EXPECT_DOUBLE_EQ(share_of_rails(pes, {100, 50}, 4).share(), 0.5);
 }
 
@@ -162,7 +164,7 @@ TEST(PerfNicRates, LabsLimitsAreByAddress) {
 }
 
 TEST(PerfCounterSampler, FillsTheNamedInterfacesInWhateverOrderTheyStand) {
-  std::vector<NicSample> samples(3, {.tx_bytes = 7, .rx_bytes = 7});
+  std::vector<NicBytes> samples(3, {.tx_bytes = 7, .rx_bytes = 7});
   read_net_dev(
       "Inter-|   Receive                                                |  Transmit\n"
       " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n"
@@ -198,7 +200,7 @@ TEST(PerfCounterSampler, LooksWhileItIsAskedToAndNamesTheDevicesOfThisHost) {
 
 TEST(PerfCounterSampler, LooksAreNotBeforeTheMultiplesOfTheIntervalByTheJobsClock) {
   constexpr std::chrono::milliseconds kInterval(4);
-  CounterSampler sampler([] { return std::vector<NicSample>(1); }, kInterval,
+  CounterSampler sampler([] { return std::vector<NicBytes>(1); }, kInterval,
                          {.bytes_max = 1U << 20U, .clock_offset = std::chrono::microseconds(1234)});
   sampler.begin();
   std::this_thread::sleep_for(10 * kInterval);
@@ -213,7 +215,7 @@ TEST(PerfCounterSampler, LooksAreNotBeforeTheMultiplesOfTheIntervalByTheJobsCloc
 
 TEST(PerfStepSampler, LooksAtTheEndOfEachStep) {
   std::uint64_t sent = 0;
-  StepSampler sampler([&] { return std::vector<NicSample>{{.tx_bytes = sent}}; },
+  StepSampler sampler([&] { return std::vector<NicBytes>{{.tx_bytes = sent}}; },
                       {.bytes_max = 1U << 20U});
   sampler.begin();
   for (int step = 0; step < 3; ++step) {
@@ -236,7 +238,7 @@ TEST(PerfStepSampler, StepsShorterThanTwentyLooksCanBeForgotten) {
   StepSampler sampler(
       [] {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return std::vector<NicSample>(1);
+        return std::vector<NicBytes>(1);
       },
       {.bytes_max = 1U << 20U});
   for (int part = 0; part < 2; ++part) {
@@ -256,7 +258,7 @@ NicReport nic_of(std::uint32_t node, std::uint32_t pe, const std::string& name) 
   return {.node = node,
           .nic = name,
           .pes = {pe},
-          .kernel = DeviceBytes{.name = name},
+          .kernel = NicBytes{},
           .sends = true,
           .receives = node == 1,
           .rate = {.bits_per_s = 40'000'000}};
@@ -312,7 +314,7 @@ TEST(PerfNicGroups, StepThatAPeEndedAloneTellsOfItsOwnOperationsOnly) {
   const NicGroup mine{.pe = 1, .sends = true, .receives = true};
   const NicGroup node{.is_node = true, .sends = true, .receives = true};
   for (const auto direction : kBothDirections) {
-    const bool is_tx = direction == &NicSample::tx_bytes;
+    const bool is_tx = direction == &NicBytes::tx_bytes;
     EXPECT_TRUE(is_judged(mine, direction, StepEnd::Barrier, 0));
     EXPECT_TRUE(is_judged(node, direction, StepEnd::Barrier, 0));
     EXPECT_EQ(is_judged(mine, direction, StepEnd::QuietAfterPuts, 1), is_tx);

@@ -47,7 +47,7 @@ using Puts = std::vector<std::pair<std::size_t, std::size_t>>;
 
 std::vector<CounterSample> samples_of_puts(const Puts& puts) {
   std::vector<CounterSample> samples{
-      {.time_ns = 0, .begins = true, .nics = std::vector<NicSample>(2 * kRails)}};
+      {.time_ns = 0, .begins = true, .nics = std::vector<NicBytes>(2 * kRails)}};
   for (const auto& [from, to] : puts) {
     CounterSample next = samples.back();
     next.begins = false;
@@ -117,14 +117,14 @@ TEST(PerfLibraryIntervals, StepsThatPesEndAloneAreJudgedByTheirOwnRails) {
 }
 
 TEST(PerfLibraryIntervals, GetsAreReceivedByOnesOwnRailAndSentByThePeers) {
-  std::vector<CounterSample> gets(2, {.nics = std::vector<NicSample>(2 * kRails)});
+  std::vector<CounterSample> gets(2, {.nics = std::vector<NicBytes>(2 * kRails)});
   gets[0].begins = true;
   gets[1].nics[1].rx_bytes = kBytes + 100;  // 100 of them are messages, which their sender counts
   gets[1].nics[kRails + 2].rx_bytes = kBytes;
   const auto changes = intervals_by_step(gets, columns_of(0));
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].rails[0].bytes.rx_bytes, kBytes);
-  std::vector<CounterSample> idle(2, {.nics = std::vector<NicSample>(2 * kRails)});
+  std::vector<CounterSample> idle(2, {.nics = std::vector<NicBytes>(2 * kRails)});
   idle[0].begins = true;
   const MomentReport::Groups evenness = judge_steps({gets, idle});
   EXPECT_EQ(evenness.of_pe.rx.count, 1U);

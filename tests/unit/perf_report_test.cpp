@@ -89,18 +89,18 @@ PeReport pe_on(std::uint32_t node, std::vector<RailReport> rails) {
   return {.node = node,
           .host_key = "host" + std::to_string(node),
           .rails = std::move(rails),
-          .devices = {{"lo", 1, 1}, {"nic0", 110, 220}, {"nic1", 330, 440}}};
+          .devices = {{"lo", {1, 1}}, {"nic0", {110, 220}}, {"nic1", {330, 440}}}};
 }
 
 RailReport rail(std::string nic, std::uint64_t tx, std::uint64_t rx) {
-  return {.nic = nic, .address = "10.0.0." + nic.substr(3), .tx_bytes = tx, .rx_bytes = rx};
+  return {.nic = nic, .address = "10.0.0." + nic.substr(3), .bytes = {tx, rx}};
 }
 
 TEST(PerfBalance, BytesBetweenPesAreThePutsOfTheOneAndTheGetsOfTheOther) {
   PeReport first = pe_on(0, {});
   PeReport second = pe_on(1, {});
-  first.peers = {{.peer = 1, .put_bytes = 5, .got_bytes = 100}, {.peer = 1, .put_bytes = 7}};
-  second.peers = {{.peer = 0, .put_bytes = 30, .got_bytes = 2}};
+  first.changes = {{{.pe = 0}, {5 + 7, 100}}, {{.pe = 1}, {5, 100}}, {{.pe = 1}, {.tx_bytes = 7}}};
+  second.changes = {{{.pe = 0}, {30, 2}}};
   const BalanceReport report = make_balance_report({first, second});
   EXPECT_EQ(report.peers, (std::vector<std::vector<std::uint64_t>>{{0, 5 + 7 + 2}, {100 + 30, 0}}));
 }
@@ -128,8 +128,8 @@ TEST(PerfBalance, OnlyNicsOfPesThatTakePartCount) {
 }
 
 TEST(PerfBalance, KernelIsSilentWhereRowsShareADevice) {
-  PeReport pe = pe_on(0, {{.nic = "lo", .address = "127.0.0.1", .tx_bytes = 1, .rx_bytes = 1},
-                          {.nic = "lo", .address = "127.0.0.2", .tx_bytes = 1, .rx_bytes = 1}});
+  PeReport pe = pe_on(0, {{.nic = "lo", .address = "127.0.0.1", .bytes = {1, 1}},
+                          {.nic = "lo", .address = "127.0.0.2", .bytes = {1, 1}}});
   const BalanceReport report = make_balance_report({pe});
   ASSERT_EQ(report.nics.size(), 2U);
   EXPECT_FALSE(report.nics[0].kernel.has_value());
@@ -146,7 +146,7 @@ TEST(PerfKernelCounters, ReadsProcNetDev) {
       "  nic0:4294967297       1    0    0    0     0          0         0 99 1 0 0 0 0 0 0\n";
   const std::vector<std::string> names = interfaces_in(kText);
   ASSERT_THAT(names, testing::ElementsAre("lo", "nic0"));
-  std::vector<NicSample> samples(names.size());
+  std::vector<NicBytes> samples(names.size());
   read_net_dev(kText, names, samples);
   EXPECT_EQ(samples[0].rx_bytes, 100U);
   EXPECT_EQ(samples[0].tx_bytes, 200U);

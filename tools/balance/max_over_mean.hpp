@@ -1,5 +1,5 @@
 // How even some NICs or PEs are used: the largest of their values divided by the mean. 1 is even;
-// as many as there are values, all on one. max_over_mean.py is the same for the tools in Python.
+// as many as there are values, all on one. nic_counters.py has the same for the tools in Python.
 // Pure; C++17 and the header alone, for benchmarks of other libraries.
 #pragma once
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -17,20 +16,20 @@ constexpr std::uint64_t kTakesPartShare = 20;
 
 using NicKey = std::tuple<std::uint32_t, std::string, std::string>;
 
-std::uint64_t sum_tx(const PeReport& pe) {
-  return std::accumulate(pe.rails.begin(), pe.rails.end(), std::uint64_t{0},
-                         [](auto sum, const RailReport& rail) { return sum + rail.tx_bytes; });
+NicBytes sum_of(const PeReport& pe) {
+  NicBytes sum;
+  for (const RailReport& rail : pe.rails) {
+    sum.add(rail.bytes);
+  }
+  return sum;
 }
 
-std::uint64_t sum_rx(const PeReport& pe) {
-  return std::accumulate(pe.rails.begin(), pe.rails.end(), std::uint64_t{0},
-                         [](auto sum, const RailReport& rail) { return sum + rail.rx_bytes; });
-}
-
-std::uint64_t busiest(const std::vector<PeReport>& pes, std::uint64_t (*sum)(const PeReport&)) {
-  std::uint64_t most = 0;
+NicBytes busiest(const std::vector<PeReport>& pes) {
+  NicBytes most;
   for (const PeReport& pe : pes) {
-    most = std::max(most, sum(pe));
+    const NicBytes sum = sum_of(pe);
+    most = {.tx_bytes = std::max(most.tx_bytes, sum.tx_bytes),
+            .rx_bytes = std::max(most.rx_bytes, sum.rx_bytes)};
   }
   return most;
 }
@@ -40,11 +39,11 @@ bool takes_part(std::uint64_t bytes, std::uint64_t most) {
 }
 
 std::vector<NicReport> merge_rails(const std::vector<PeReport>& pes) {
-  const std::uint64_t most_tx = busiest(pes, sum_tx);
-  const std::uint64_t most_rx = busiest(pes, sum_rx);
+  const NicBytes most = busiest(pes);
   std::map<NicKey, std::size_t> places;
   std::vector<NicReport> nics;
   for (std::uint32_t pe = 0; pe < pes.size(); ++pe) {
+    const NicBytes sum = sum_of(pes[pe]);
     for (const RailReport& rail : pes[pe].rails) {
       const auto [place, is_new] =
           places.try_emplace(NicKey{pes[pe].node, rail.nic, rail.address}, nics.size());
@@ -54,12 +53,11 @@ std::vector<NicReport> merge_rails(const std::vector<PeReport>& pes) {
       }
       NicReport& nic = nics[place->second];
       nic.pes.push_back(pe);
-      nic.library.tx_bytes += rail.tx_bytes;
-      nic.library.rx_bytes += rail.rx_bytes;
+      nic.library.add(rail.bytes);
       nic.retries += rail.retries;
       nic.errors += rail.errors;
-      nic.sends = nic.sends || takes_part(sum_tx(pes[pe]), most_tx);
-      nic.receives = nic.receives || takes_part(sum_rx(pes[pe]), most_rx);
+      nic.sends = nic.sends || takes_part(sum.tx_bytes, most.tx_bytes);
+      nic.receives = nic.receives || takes_part(sum.rx_bytes, most.rx_bytes);
     }
   }
   return nics;
@@ -76,9 +74,9 @@ void add_kernel_bytes(const std::vector<PeReport>& pes, std::vector<NicReport>& 
     if (rows_of_device[{pe.host_key, nic.nic}] != 1) {
       continue;
     }
-    const auto found = std::ranges::find(pe.devices, nic.nic, &DeviceBytes::name);
+    const auto found = pe.devices.find(nic.nic);
     if (found != pe.devices.end()) {
-      nic.kernel = *found;
+      nic.kernel = found->second;
     }
   }
 }
@@ -87,9 +85,11 @@ std::vector<std::vector<std::uint64_t>> bytes_between(const std::vector<PeReport
   std::vector<std::vector<std::uint64_t>> bytes(pes.size(),
                                                 std::vector<std::uint64_t>(pes.size(), 0));
   for (std::size_t pe = 0; pe < pes.size(); ++pe) {
-    for (const PeerBytes& exchanged : pes[pe].peers) {
-      bytes[pe][exchanged.peer] += exchanged.put_bytes;
-      bytes[exchanged.peer][pe] += exchanged.got_bytes;
+    for (const RailChange& change : pes[pe].changes) {
+      if (change.rail.pe != pe) {
+        bytes[pe][change.rail.pe] += change.bytes.tx_bytes;
+        bytes[change.rail.pe][pe] += change.bytes.rx_bytes;
+      }
     }
   }
   return bytes;
@@ -106,11 +106,11 @@ std::vector<PeLoad> loads_of(const std::vector<PeReport>& pes, const std::vector
     }
   }
   for (std::size_t pe = 0; pe < pes.size(); ++pe) {
-    for (const PeerBytes& exchanged : pes[pe].measured.peers) {
-      loads[pe].tx_bytes += exchanged.put_bytes;
-      loads[pe].rx_bytes += exchanged.got_bytes;
-      loads[exchanged.peer].rx_bytes += exchanged.put_bytes;
-      loads[exchanged.peer].tx_bytes += exchanged.got_bytes;
+    for (const RailChange& change : pes[pe].measured.changes) {
+      if (change.rail.pe != pe) {
+        loads[pe].bytes.add(change.bytes);
+        loads[change.rail.pe].bytes.add(change.bytes.at_other_end());
+      }
     }
   }
   return loads;
@@ -140,7 +140,7 @@ struct Directions {
   std::vector<std::uint64_t> tx;
   std::vector<std::uint64_t> rx;
 
-  void add(const NicReport& nic, const DeviceBytes& bytes) {
+  void add(const NicReport& nic, const NicBytes& bytes) {
     if (nic.sends) {
       tx.push_back(bytes.tx_bytes);
     }
@@ -154,8 +154,7 @@ struct Directions {
   }
 };
 
-std::string bytes_or_dash(const std::optional<DeviceBytes>& bytes,
-                          std::uint64_t DeviceBytes::* direction) {
+std::string bytes_or_dash(const std::optional<NicBytes>& bytes, Direction direction) {
   return bytes ? fmt::format("{}", (*bytes).*direction) : std::string("-");
 }
 
@@ -214,7 +213,7 @@ BalanceReport make_balance_report(const std::vector<PeReport>& pes) {
   for (const NicReport& nic : report.nics) {
     library.add(nic, nic.library);
     kernel_knows_all = kernel_knows_all && nic.kernel.has_value();
-    kernel.add(nic, nic.kernel.value_or(DeviceBytes{}));
+    kernel.add(nic, nic.kernel.value_or(NicBytes{}));
   }
   report.library = library.ratios();
   if (kernel_knows_all) {
@@ -233,8 +232,8 @@ std::string format_balance(const BalanceReport& report) {
                       "RX kernel");
   for (const NicReport& nic : report.nics) {
     text += fmt::format(kRow, nic.node, nic.nic, nic.address, nic.library.tx_bytes,
-                        bytes_or_dash(nic.kernel, &DeviceBytes::tx_bytes), nic.library.rx_bytes,
-                        bytes_or_dash(nic.kernel, &DeviceBytes::rx_bytes));
+                        bytes_or_dash(nic.kernel, &NicBytes::tx_bytes), nic.library.rx_bytes,
+                        bytes_or_dash(nic.kernel, &NicBytes::rx_bytes));
   }
   text += share_text(report) + moments_text(report.moments);
   text += fmt::format("tx max/mean library {} kernel {}   rx max/mean library {} kernel {}\n",

@@ -5,15 +5,14 @@
 // what its own PEs got; its TX is what its PEs put, plus what others got from it.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/perf/intervals.hpp"
-#include "tools/perf/kernel_counters.hpp"
+#include "tools/perf/nic_bytes.hpp"
 #include "tools/perf/nic_rates.hpp"
 #include "tools/perf/rail_share.hpp"
 
@@ -22,24 +21,16 @@ namespace weft::perf {
 struct RailReport {
   std::string nic;
   std::string address;
-  std::uint64_t tx_bytes = 0;
-  std::uint64_t rx_bytes = 0;
+  NicBytes bytes;
   std::uint64_t retries = 0;
   std::uint64_t errors = 0;
   NicRate rate;
 };
 
-// What one PE exchanged with another over all rails.
-struct PeerBytes {
-  std::size_t peer = 0;
-  std::uint64_t put_bytes = 0;
-  std::uint64_t got_bytes = 0;
-};
-
 // What counts of one PE: the loops that were timed, without warm-up and checks.
 struct MeasuredPart {
   double seconds = 0;
-  std::vector<PeerBytes> peers;
+  std::vector<RailChange> changes;
 };
 
 // What one PE did.
@@ -47,8 +38,8 @@ struct PeReport {
   std::uint32_t node = 0;
   std::string host_key;  // the same for PEs that see the same network devices
   std::vector<RailReport> rails;
-  std::vector<DeviceBytes> devices;
-  std::vector<PeerBytes> peers;
+  std::map<std::string, NicBytes> devices;  // by name, what the kernel counted
+  std::vector<RailChange> changes;          // of its own rails, and of its peers'
   MeasuredPart measured;
 };
 
@@ -57,8 +48,8 @@ struct NicReport {
   std::string nic;
   std::string address;
   std::vector<std::uint32_t> pes;  // whose rails use it
-  DeviceBytes library;
-  std::optional<DeviceBytes> kernel;  // none if several of the rows are one device
+  NicBytes library;
+  std::optional<NicBytes> kernel;  // none if several of the rows are one device
   std::uint64_t retries = 0;
   std::uint64_t errors = 0;
   // Whether its PEs take part in that direction.

@@ -34,7 +34,7 @@ double SampleLog::look_s() const {
 
 void SampleLog::look(bool begins) {
   const std::size_t nic_count = samples_.empty() ? 0 : samples_.front().nics.size();
-  const std::size_t sample_bytes = sizeof(CounterSample) + nic_count * sizeof(NicSample);
+  const std::size_t sample_bytes = sizeof(CounterSample) + nic_count * sizeof(NicBytes);
   if (samples_.size() * sample_bytes >= plan_.bytes_max) {
     return;
   }

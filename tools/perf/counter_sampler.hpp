@@ -24,7 +24,7 @@ namespace weft::perf {
 inline constexpr int kLookShare = 20;
 
 // All counters as they are now, always in the same order.
-using CounterLook = std::function<std::vector<NicSample>()>;
+using CounterLook = std::function<std::vector<NicBytes>()>;
 
 struct SamplePlan {
   std::size_t bytes_max = 0;                 // no more samples beyond

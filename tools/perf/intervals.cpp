@@ -17,20 +17,13 @@ struct Interval {
 };
 
 NicChange change_between(const CounterSample& from, const CounterSample& to) {
-  const auto moved = [](std::uint64_t before, std::uint64_t after) {
-    return after > before ? after - before : 0;
-  };
-  NicChange change{.seconds = static_cast<double>(to.time_ns - from.time_ns) * 1e-9};
-  for (std::size_t nic = 0; nic < to.nics.size(); ++nic) {
-    change.nics.push_back({.tx_bytes = moved(from.nics[nic].tx_bytes, to.nics[nic].tx_bytes),
-                           .rx_bytes = moved(from.nics[nic].rx_bytes, to.nics[nic].rx_bytes)});
-  }
-  return change;
+  return {.seconds = static_cast<double>(to.time_ns - from.time_ns) * 1e-9,
+          .nics = moved(from.nics, to.nics)};
 }
 
 Interval interval_of(const NicChange& change,
                      const std::vector<std::size_t>& group,
-                     std::uint64_t NicSample::* direction,
+                     Direction direction,
                      const IntervalRule& rule) {
   Interval interval{.seconds = change.seconds};
   interval.knows_rates = std::ranges::all_of(group, [&](std::size_t nic) {
@@ -80,7 +73,7 @@ void Evenness::add(const Evenness& other) {
 
 void add_interval(const NicChange& change,
                   const std::vector<std::size_t>& group,
-                  std::uint64_t NicSample::* direction,
+                  Direction direction,
                   const IntervalRule& rule,
                   Evenness& evenness) {
   if (group.size() < 2) {
@@ -95,7 +88,7 @@ void add_interval(const NicChange& change,
 
 Evenness evenness_of(const std::vector<CounterSample>& samples,
                      const std::vector<std::size_t>& group,
-                     std::uint64_t NicSample::* direction,
+                     Direction direction,
                      const IntervalRule& rule) {
   Evenness evenness;
   for (std::size_t i = 1; i < samples.size(); ++i) {

@@ -16,24 +16,21 @@
 #include <cstdint>
 #include <vector>
 
-namespace weft::perf {
+#include "tools/perf/nic_bytes.hpp"
 
-struct NicSample {
-  std::uint64_t tx_bytes = 0;
-  std::uint64_t rx_bytes = 0;
-};
+namespace weft::perf {
 
 // All NICs at one moment; cumulative.
 struct CounterSample {
   std::int64_t time_ns = 0;
   bool begins = false;  // the first of a measured part: no interval ends here
-  std::vector<NicSample> nics;
+  std::vector<NicBytes> nics;
 };
 
 // What each NIC moved between two looks.
 struct NicChange {
   double seconds = 0;
-  std::vector<NicSample> nics;
+  std::vector<NicBytes> nics;
 };
 
 inline constexpr std::uint64_t kPieceBytes = std::uint64_t{64} << 10U;
@@ -63,14 +60,14 @@ struct Evenness {
 // Adds an interval to `evenness` if it counts. `group`: columns of `change.nics`.
 void add_interval(const NicChange& change,
                   const std::vector<std::size_t>& group,
-                  std::uint64_t NicSample::* direction,
+                  Direction direction,
                   const IntervalRule& rule,
                   Evenness& evenness);
 
 // `group`: columns of the samples.
 [[nodiscard]] Evenness evenness_of(const std::vector<CounterSample>& samples,
                                    const std::vector<std::size_t>& group,
-                                   std::uint64_t NicSample::* direction,
+                                   Direction direction,
                                    const IntervalRule& rule);
 
 }  // namespace weft::perf

@@ -50,7 +50,7 @@ std::vector<std::string> interfaces_in(std::string_view text) {
 
 void read_net_dev(std::string_view text,
                   const std::vector<std::string>& names,
-                  std::vector<NicSample>& samples) {
+                  std::vector<NicBytes>& samples) {
   constexpr int kReceiveColumns = 8;  // proc_net_dev(5)
   std::size_t guess = 0;  // lines come in the order of the names, as long as nothing changes
   while (!text.empty()) {
@@ -96,7 +96,7 @@ DeviceFiles::~DeviceFiles() {
 void DeviceFiles::open_rdma(const std::string& name) {
   names_.push_back(name);
   const auto add = [&](const std::filesystem::path& path, std::uint64_t factor,
-                       std::uint64_t NicSample::* direction) {
+                       Direction direction) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor >= 0) {
       rdma_.push_back({names_.size() - 1, descriptor, factor, direction});
@@ -108,11 +108,11 @@ void DeviceFiles::open_rdma(const std::string& name) {
   for (const auto& port : std::filesystem::directory_iterator(ports, ignored)) {
     // EFA counts bytes in hw_counters; others count words of four octets in counters (InfiniBand
     // specification, PortCounters: PortXmitData, PortRcvData).
-    if (add(port.path() / "hw_counters/tx_bytes", 1, &NicSample::tx_bytes)) {
-      add(port.path() / "hw_counters/rx_bytes", 1, &NicSample::rx_bytes);
+    if (add(port.path() / "hw_counters/tx_bytes", 1, &NicBytes::tx_bytes)) {
+      add(port.path() / "hw_counters/rx_bytes", 1, &NicBytes::rx_bytes);
     } else {
-      add(port.path() / "counters/port_xmit_data", 4, &NicSample::tx_bytes);
-      add(port.path() / "counters/port_rcv_data", 4, &NicSample::rx_bytes);
+      add(port.path() / "counters/port_xmit_data", 4, &NicBytes::tx_bytes);
+      add(port.path() / "counters/port_rcv_data", 4, &NicBytes::rx_bytes);
     }
   }
 }
@@ -133,26 +133,14 @@ std::string_view DeviceFiles::read_text(int descriptor) {
   return {buffer_.data(), length};
 }
 
-std::vector<NicSample> DeviceFiles::read() {
-  std::vector<NicSample> samples(names_.size());
+std::vector<NicBytes> DeviceFiles::read() {
+  std::vector<NicBytes> samples(names_.size());
   read_net_dev(read_text(net_dev_), names_, samples);
   for (const RdmaFile& file : rdma_) {
     std::string_view text = read_text(file.descriptor);
     samples[file.device].*file.direction += file.factor * take_number(text);
   }
   return samples;
-}
-
-std::vector<DeviceBytes> read_devices() {
-  DeviceFiles files;
-  const std::vector<NicSample> samples = files.read();
-  std::vector<DeviceBytes> devices;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    devices.push_back({.name = files.names()[i],
-                       .tx_bytes = samples[i].tx_bytes,
-                       .rx_bytes = samples[i].rx_bytes});
-  }
-  return devices;
 }
 
 }  // namespace weft::perf

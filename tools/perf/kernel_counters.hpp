@@ -9,15 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/perf/intervals.hpp"
+#include "tools/perf/nic_bytes.hpp"
 
 namespace weft::perf {
-
-struct DeviceBytes {
-  std::string name;
-  std::uint64_t tx_bytes = 0;
-  std::uint64_t rx_bytes = 0;
-};
 
 // Pure: the interfaces in the text of /proc/net/dev; see proc_net_dev(5).
 [[nodiscard]] std::vector<std::string> interfaces_in(std::string_view text);
@@ -26,7 +20,7 @@ struct DeviceBytes {
 // /proc/net/dev. What is not there stays as it is.
 void read_net_dev(std::string_view text,
                   const std::vector<std::string>& names,
-                  std::vector<NicSample>& samples);
+                  std::vector<NicBytes>& samples);
 
 // The devices of this process's namespace, with their files open. One thread at a time.
 class DeviceFiles {
@@ -41,14 +35,14 @@ class DeviceFiles {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
   // In the order of names().
-  [[nodiscard]] std::vector<NicSample> read();
+  [[nodiscard]] std::vector<NicBytes> read();
 
  private:
   struct RdmaFile {
     std::size_t device = 0;
     int descriptor = -1;
     std::uint64_t factor = 1;
-    std::uint64_t NicSample::* direction = nullptr;
+    Direction direction = nullptr;
   };
 
   void open_rdma(const std::string& name);
@@ -59,8 +53,5 @@ class DeviceFiles {
   std::vector<RdmaFile> rdma_;
   std::string buffer_;
 };
-
-// One look at all devices of this process's namespace.
-[[nodiscard]] std::vector<DeviceBytes> read_devices();
 
 }  // namespace weft::perf

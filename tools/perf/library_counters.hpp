@@ -4,7 +4,6 @@
 
 #include <weft/weft.h>
 
-#include <array>
 #include <vector>
 
 #include "tools/perf/job.hpp"
@@ -12,16 +11,17 @@
 
 namespace weft::perf {
 
-inline constexpr std::size_t kRailCountMax = 32;
-
 class LibraryCounters {
  public:
   explicit LibraryCounters(const Job& job);
 
   [[nodiscard]] const LibraryColumns& columns() const { return columns_; }
 
+  // This PE's own.
+  [[nodiscard]] std::vector<weft_rail_counters> rails() const;
+
   // In the order of the columns. A rail that the library does not count stays 0.
-  [[nodiscard]] std::vector<NicSample> read() const;
+  [[nodiscard]] std::vector<NicBytes> read() const;
 
  private:
   struct PeerRails {

@@ -8,19 +8,13 @@ namespace {
 // Steps of each measured part are numbered from 0.
 constexpr unsigned kPartShift = 32;
 
-std::uint64_t moved(std::uint64_t before, std::uint64_t after) {
-  return after > before ? after - before : 0;
-}
-
-// Messages that a rail received stand in their senders' puts, too. What was got is known from the
-// peers' side over all rails; it is shared out over this PE's rails as their rx is.
-void leave_out_messages(LibraryInterval& interval, std::uint32_t me) {
+void leave_out_messages(std::vector<RailChange>& rails, std::uint32_t me) {
   std::uint64_t got = 0;
   std::uint64_t received = 0;
-  for (const RailChange& change : interval.rails) {
+  for (const RailChange& change : rails) {
     (change.rail.pe == me ? received : got) += change.bytes.rx_bytes;
   }
-  for (RailChange& change : interval.rails) {
+  for (RailChange& change : rails) {
     if (change.rail.pe == me && received > 0) {
       const double share =
           static_cast<double>(change.bytes.rx_bytes) / static_cast<double>(received);
@@ -32,16 +26,7 @@ void leave_out_messages(LibraryInterval& interval, std::uint32_t me) {
 LibraryInterval interval_between(const CounterSample& from,
                                  const CounterSample& to,
                                  const LibraryColumns& columns) {
-  LibraryInterval interval;
-  for (std::size_t i = 0; i < columns.rails.size(); ++i) {
-    const NicSample bytes{.tx_bytes = moved(from.nics[i].tx_bytes, to.nics[i].tx_bytes),
-                          .rx_bytes = moved(from.nics[i].rx_bytes, to.nics[i].rx_bytes)};
-    if (bytes.tx_bytes > 0 || bytes.rx_bytes > 0) {
-      interval.rails.push_back({.rail = columns.rails[i], .bytes = bytes});
-    }
-  }
-  leave_out_messages(interval, columns.me);
-  return interval;
+  return {.rails = rail_changes(columns, moved(from.nics, to.nics))};
 }
 
 // Seven bits a byte, the low ones first; the last byte is below 128.
@@ -65,6 +50,22 @@ std::uint64_t take_number(const std::string& text, std::size_t& at) {
 }
 
 }  // namespace
+
+std::vector<RailChange> rail_changes(const LibraryColumns& columns,
+                                     const std::vector<NicBytes>& bytes) {
+  std::vector<RailChange> rails;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i].tx_bytes > 0 || bytes[i].rx_bytes > 0) {
+      rails.push_back({.rail = columns.rails[i], .bytes = bytes[i]});
+    }
+  }
+  leave_out_messages(rails, columns.me);
+  return rails;
+}
+
+NicBytes bytes_of_rail(const RailChange& change, std::uint32_t pe) {
+  return change.rail.pe == pe ? change.bytes : change.bytes.at_other_end();
+}
 
 std::vector<LibraryInterval> intervals_by_time(const std::vector<CounterSample>& samples,
                                                const LibraryColumns& columns,
@@ -157,9 +158,7 @@ void LibraryTotals::add(std::uint32_t pe, const LibraryInterval& interval) {
     if (owner >= rows_.size() || rail >= rows_[owner].size() || (is_alone && owner != pe)) {
       continue;
     }
-    NicSample& nic = total.nics[rows_[owner][rail]];
-    nic.tx_bytes += owner == pe ? change.bytes.tx_bytes : change.bytes.rx_bytes;
-    nic.rx_bytes += owner == pe ? change.bytes.rx_bytes : change.bytes.tx_bytes;
+    total.nics[rows_[owner][rail]].add(bytes_of_rail(change, pe));
   }
 }
 

@@ -20,21 +20,9 @@
 
 namespace weft::perf {
 
-struct RailPlace {
-  std::uint32_t pe = 0;
-  std::uint32_t rail = 0;
-};
-
-// What a PE moved over a rail of its own: tx put, rx got. Of a peer's rail: tx put to it, rx got
-// from it.
-struct RailChange {
-  RailPlace rail;
-  NicSample bytes;
-};
-
 struct LibraryInterval {
   std::uint64_t number = 0;
-  std::vector<RailChange> rails;  // only those that moved any
+  std::vector<RailChange> rails;
 };
 
 // What the columns of a PE's samples are: its own rails, then those of its peers. The counters are
@@ -43,6 +31,16 @@ struct LibraryColumns {
   std::uint32_t me = 0;
   std::vector<RailPlace> rails;
 };
+
+// `bytes`: what each column moved. Only rails that moved any, and without the messages that a rail
+// received, which stand in their senders' puts, too: what was got is known from the peers' side
+// over all rails, and is shared out over this PE's rails as their rx is. Exact unless gets and
+// messages meet.
+[[nodiscard]] std::vector<RailChange> rail_changes(const LibraryColumns& columns,
+                                                   const std::vector<NicBytes>& bytes);
+
+// As the owner of the rail counts it, in a change that `pe` saw.
+[[nodiscard]] NicBytes bytes_of_rail(const RailChange& change, std::uint32_t pe);
 
 // Only intervals with a look at both of their ends, each at most a quarter of an interval late.
 [[nodiscard]] std::vector<LibraryInterval> intervals_by_time(
@@ -81,7 +79,7 @@ class LibraryTotals {
  private:
   struct Total {
     std::size_t pes = 0;  // that said something
-    std::vector<NicSample> nics;
+    std::vector<NicBytes> nics;
   };
 
   Rows rows_;

@@ -4,8 +4,6 @@
 // these alone.
 #pragma once
 
-#include <weft/weft.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +11,8 @@
 
 #include "tools/perf/balance.hpp"
 #include "tools/perf/job.hpp"
+#include "tools/perf/kernel_counters.hpp"
+#include "tools/perf/library_counters.hpp"
 #include "tools/perf/moment_watch.hpp"
 
 namespace weft::perf {
@@ -33,28 +33,27 @@ class NicCounters {
   void end_measured(double seconds);
 
   // Ends it; complete on PE 0, empty elsewhere. Collective. Everything must be quiet.
-  [[nodiscard]] BalanceReport finish() const;
+  [[nodiscard]] BalanceReport finish();
 
  private:
-  using PeerCounters =
-      std::vector<std::vector<weft_peer_rail_counters>>;  // by PE, then by its rail
-
   // Each number since init.
   struct Snapshot {
     std::vector<weft_rail_counters> rails;
-    PeerCounters peers;
-    std::vector<DeviceBytes> devices;
+    std::vector<NicBytes> columns;  // the library's
+    std::vector<NicBytes> devices;
   };
 
-  [[nodiscard]] Snapshot take() const;
-  [[nodiscard]] PeerCounters take_peers() const;
+  [[nodiscard]] Snapshot take();
   [[nodiscard]] std::string describe_change(const Snapshot& end) const;
 
   Job& job_;
   std::uint64_t nic_rate_bits_per_s_;
+  LibraryCounters library_;
+  DeviceFiles devices_;
   Snapshot begin_;
-  PeerCounters measured_begin_;
-  MeasuredPart measured_;
+  std::vector<NicBytes> measured_begin_;
+  std::vector<NicBytes> measured_;  // by column
+  double measured_s_ = 0;
   std::unique_ptr<MomentWatch> watch_;  // if anybody looks at each moment
 };
 

@@ -115,11 +115,8 @@ std::vector<NicGroup> parse_groups(const std::string& text) {
   return groups;
 }
 
-bool is_judged(const NicGroup& group,
-               std::uint64_t NicSample::* direction,
-               StepEnd end,
-               std::uint32_t pe) {
-  const bool is_tx = direction == &NicSample::tx_bytes;
+bool is_judged(const NicGroup& group, Direction direction, StepEnd end, std::uint32_t pe) {
+  const bool is_tx = direction == &NicBytes::tx_bytes;
   if (!(is_tx ? group.sends : group.receives)) {
     return false;
   }
@@ -129,9 +126,9 @@ bool is_judged(const NicGroup& group,
 
 Evenness& evenness_of_group(MomentReport::Groups& groups,
                             const NicGroup& group,
-                            std::uint64_t NicSample::* direction) {
+                            Direction direction) {
   MomentReport::Directions& directions = group.is_node ? groups.of_node : groups.of_pe;
-  return direction == &NicSample::tx_bytes ? directions.tx : directions.rx;
+  return direction == &NicBytes::tx_bytes ? directions.tx : directions.rx;
 }
 
 MomentReport judge_moments(const DeviceSamples& devices, const std::vector<NicGroup>& groups) {

@@ -3,7 +3,6 @@
 // devices; what the library counted it judges itself (library_intervals.hpp). Pure.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,7 +36,7 @@ struct NicGroup {
 // Whether a step that `pe` saw end says something of the group. What a PE ended alone tells what
 // its own operations did to its own NICs, no more.
 [[nodiscard]] bool is_judged(const NicGroup& group,
-                             std::uint64_t NicSample::* direction,
+                             Direction direction,
                              StepEnd end,
                              std::uint32_t pe);
 
@@ -45,12 +44,10 @@ struct NicGroup {
 [[nodiscard]] std::string format_groups(const std::vector<NicGroup>& groups);
 [[nodiscard]] std::vector<NicGroup> parse_groups(const std::string& text);
 
-inline constexpr std::array kBothDirections{&NicSample::tx_bytes, &NicSample::rx_bytes};
-
 // Where a group's figure of a direction is kept.
 [[nodiscard]] Evenness& evenness_of_group(MomentReport::Groups& groups,
                                           const NicGroup& group,
-                                          std::uint64_t NicSample::* direction);
+                                          Direction direction);
 
 // What the devices of one node did, as one of its PEs saw it.
 struct DeviceSamples {

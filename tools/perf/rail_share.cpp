@@ -7,7 +7,7 @@ namespace {
 
 double greatest_need(const std::vector<PeLoad>& pes,
                      const std::vector<double>& rates,
-                     std::uint64_t PeLoad::* bytes) {
+                     Direction direction) {
   std::vector<double> needs(rates.size(), 0);
   for (const PeLoad& pe : pes) {
     double rate = 0;
@@ -15,7 +15,7 @@ double greatest_need(const std::vector<PeLoad>& pes,
       rate += rates[nic];
     }
     for (const std::size_t nic : pe.nics) {
-      needs[nic] += static_cast<double>(pe.*bytes) / rate;
+      needs[nic] += static_cast<double>(pe.bytes.*direction) / rate;
     }
   }
   return needs.empty() ? 0 : *std::ranges::max_element(needs);
@@ -26,8 +26,8 @@ double greatest_need(const std::vector<PeLoad>& pes,
 RailShare share_of_rails(const std::vector<PeLoad>& pes,
                          const std::vector<double>& rates,
                          double taken_s) {
-  return {.needed_s = std::max(greatest_need(pes, rates, &PeLoad::tx_bytes),
-                               greatest_need(pes, rates, &PeLoad::rx_bytes)),
+  return {.needed_s = std::max(greatest_need(pes, rates, &NicBytes::tx_bytes),
+                               greatest_need(pes, rates, &NicBytes::rx_bytes)),
           .taken_s = taken_s};
 }
 

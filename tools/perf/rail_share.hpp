@@ -6,18 +6,17 @@
 // need of all NICs and directions is the time needed.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
+#include <cstddef>
 #include <vector>
+
+#include "tools/perf/nic_bytes.hpp"
 
 namespace weft::perf {
 
 // One PE in the measured part.
 struct PeLoad {
   std::vector<std::size_t> nics;  // indexes into the list of NICs, all different
-  std::uint64_t tx_bytes = 0;
-  std::uint64_t rx_bytes = 0;
+  NicBytes bytes;
 };
 
 struct RailShare {

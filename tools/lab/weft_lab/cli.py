@@ -10,6 +10,7 @@ import sys
 
 from . import __version__, state
 from .errors import ForbiddenError, UserError
+from .nic_counters import BYTES, DROPS, PACKETS
 from .plan import find_host, find_nic, plan_lab
 from .rates import format_rate, parse_rate
 
@@ -164,7 +165,7 @@ def counters_table(document):
     for host in document["hosts"]:
         lines.append(columns.format(host["name"], *names))
         for nic in host["nics"]:
-            numbers = [nic[key] for key in ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_drops", "rx_drops")]
+            numbers = [nic[key] for key in BYTES + PACKETS + DROPS]
             rate = format_rate(nic["rate_bits_per_s"])
             lines.append(columns.format(nic["name"], nic["address"], nic["state"], rate, *numbers))
         ratios = [_ratio_text(host[key]) for key in ("tx_max_over_mean", "rx_max_over_mean")]

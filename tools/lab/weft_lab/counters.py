@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import List
 
-from .max_over_mean import max_over_mean
+from .nic_counters import BYTES, PACKETS, max_over_mean
 from .network import open_netlink
 
 
@@ -68,7 +68,7 @@ class CounterReader:
         time_s = time.monotonic()
         links = self._links(host)
         stats = [links[nic.name].get_attr("IFLA_STATS64") for nic in host.nics]
-        return HostSample(time_s, [nic["tx_bytes"] for nic in stats], [nic["rx_bytes"] for nic in stats])
+        return HostSample(time_s, *([nic[name] for nic in stats] for name in BYTES))
 
     def read(self):
         """[[NicCounters of each NIC] of each host]."""
@@ -102,10 +102,7 @@ def _nic_counters(nic, link, tx_queue_drops, rx_queue_drops):
         # IF_OPER_UP needs both the administrative state and the carrier (RFC 2863, ifOperStatus).
         state="up" if link.get_attr("IFLA_OPERSTATE") == "UP" else "down",
         rate_bits_per_s=nic.rate_bits_per_s,
-        tx_bytes=stats["tx_bytes"],
-        rx_bytes=stats["rx_bytes"],
-        tx_packets=stats["tx_packets"],
-        rx_packets=stats["rx_packets"],
+        **{name: stats[name] for name in BYTES + PACKETS},
         tx_drops=stats["tx_dropped"] + tx_queue_drops,
         rx_drops=stats["rx_dropped"] + rx_queue_drops,
     )

@@ -195,7 +195,7 @@ void run(const Options& options) {
                                 .output = options.output});
   Session session(job, options, report, name_of_gpu());
   Session::barrier();
-  const NicCounters counters(job);
+  NicCounters counters(job);
   options.benchmark->run(session);
   Session::barrier();
   if (const BalanceReport balance = counters.finish(); !balance.nics.empty()) {

@@ -7,7 +7,7 @@ median of its NIC's bytes.
 from matplotlib.ticker import MaxNLocator
 
 from . import style
-from .max_over_mean import max_over_mean
+from .nic_counters import max_over_mean
 from .series import spread_of
 
 FAR_ABOVE_MEAN = 1.1

@@ -7,7 +7,7 @@ the page. What is even over a second may be uneven at each moment (moments.py); 
 """
 
 from . import rail_policies
-from .max_over_mean import over_mean
+from .nic_counters import over_mean
 
 # Below this nobody's time is lost, and a few control messages would look like an imbalance.
 QUIET_BITS_PER_S = 100_000

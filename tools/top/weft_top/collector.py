@@ -122,8 +122,7 @@ class Collector:
             held = {}
             for page in pages:
                 for rail in page.rails:
-                    # libfabric calls the domain of an EFA device NAME-rdm or NAME-dgrm.
-                    for place in ((page.namespace, rail.nic), (RDMA, rail.nic.removesuffix("-rdm"))):
+                    for place in ((page.namespace, rail.nic), (RDMA, rail.device)):
                         if page.process not in held.setdefault(place, []):
                             held[place].append(page.process)
             self._users = (users, {place: tuple(processes) for place, processes in held.items()})

@@ -10,13 +10,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-# The counters that every NIC may have; a source leaves out what it does not know. Others keep the
-# device's own names, and are shown on the NIC's page.
-COMMON_COUNTERS = (
-    "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_drops", "rx_drops",
-    "tx_errors", "rx_errors", "retransmits",
-)  # fmt: skip
-
 NO_COUNTERS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -39,6 +32,8 @@ class Nic(NamedTuple):
     rate_bits_per_s: Optional[int] = None  # line rate of one direction
     driver: str = ""  # "efa", "mlx5_core", "veth", ...
     address: str = ""
+    # By the names of nic_counters.py, without what its source does not know; others keep the
+    # device's names.
     counters: Mapping[str, int] = NO_COUNTERS
     processes: Tuple[Process, ...] = ()
 
@@ -56,6 +51,11 @@ class Rail(NamedTuple):
     # tx_bytes rx_bytes tx_operations rx_operations tx_signals rx_signals retries errors
     # rx_message_bytes refused
     counters: Mapping[str, int]
+
+    @property
+    def device(self):
+        """The kernel's name of its NIC: libfabric calls the domain of an EFA device NAME-rdm."""
+        return self.nic.removesuffix("-rdm")
 
 
 class PeerTraffic(NamedTuple):

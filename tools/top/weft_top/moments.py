@@ -9,7 +9,7 @@ weft-perf judges by the same rule (tools/perf/README.md).
 
 from collections import deque
 
-from .max_over_mean import max_over_mean
+from .nic_counters import max_over_mean
 
 STEP_NS = 10_000_000
 LATE_NS = 2 * STEP_NS
@@ -78,8 +78,7 @@ class NicFinder:
 
     def of_rail(self, page, rail):
         """The Nic of a rail of a page; None if it is not known."""
-        # libfabric calls the domain of an EFA device NAME-rdm.
-        places = [(where, name) for name in (rail.nic, rail.nic.removesuffix("-rdm")) for where in (page.namespace, "")]
+        places = [(where, name) for name in (rail.nic, rail.device) for where in (page.namespace, "")]
         return next((self._nics[place] for place in places if place in self._nics), None)
 
     def of_page(self, page):

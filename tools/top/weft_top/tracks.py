@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from itertools import repeat
 from operator import ge, mul, sub
 
-BYTES = ("tx_bytes", "rx_bytes")
+from .nic_counters import BYTES
+
 # Counters that drivers keep in 32 bits; and those in words of 4 bytes, which a source has made into
 # bytes.
 _WRAPS = (1 << 32, 1 << 34)

@@ -6,12 +6,13 @@ out, alone.
 """
 
 from ..model import Nic
+from ..nic_counters import BYTES, DROPS, ERRORS, PACKETS
 from .glances import Target
 from .links import UNKNOWN
 from .printable import identifier, printable
 
 # Positions in a line of /proc/net/dev (proc_pid_net(5)): eight figures for RX, then eight for TX.
-_NAMES = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_drops", "rx_drops", "tx_errors", "rx_errors")
+_COLUMNS = dict(zip(BYTES + PACKETS + DROPS + ERRORS, (8, 0, 9, 1, 11, 3, 10, 2)))
 
 
 def split_lines(data):
@@ -27,8 +28,7 @@ def split_lines(data):
 def parse_counters(figures):
     """The counters in one line; a ValueError or IndexError if it is no such line."""
     field = figures.split()
-    values = (field[8], field[0], field[9], field[1], field[11], field[3], field[10], field[2])
-    return dict(zip(_NAMES, map(int, values)))
+    return {name: int(field[column]) for name, column in _COLUMNS.items()}
 
 
 class _Parser:
@@ -43,7 +43,7 @@ class _Parser:
             if name in self._names:
                 try:
                     field = figures.split()
-                    found[self._names[name]] = int(field[8]), int(field[0])
+                    found[self._names[name]] = tuple(int(field[_COLUMNS[way]]) for way in BYTES)
                 except (ValueError, IndexError):
                     continue
         return found

@@ -122,7 +122,7 @@ class LinkTable:
         if folder and _first_line(folder, "ifindex") == str(link.index):
             speed = _first_line(folder, "speed")
             rate = int(speed) * 1_000_000 if speed.isdigit() and int(speed) > 0 else None
-            driver = driver or _driver(folder)
+            driver = driver or driver_of(folder)
         return Link(link.index, link.state, address, driver, rate)
 
 
@@ -134,7 +134,8 @@ def _first_line(folder, name):
         return ""  # a virtual interface has no speed: EINVAL
 
 
-def _driver(folder):
+def driver_of(folder):
+    """Of an interface or RDMA device, from its folder in sysfs; "" where that does not say."""
     try:
         return printable(os.path.basename(os.readlink(os.path.join(folder, "device", "driver"))))
     except OSError:

@@ -4,6 +4,8 @@ Sources: the InfiniBand specification, 16.1.3.5 (PortCounters; data counts words
 Documentation/ABI/stable/sysfs-class-infiniband, and each driver's own list of hw_counters.
 """
 
+from ..nic_counters import DROPS, ERRORS, PACKETS
+
 # In hw_counters too, but settings.
 NOT_COUNTERS = frozenset({"lifespan"})
 
@@ -34,14 +36,12 @@ SUMS = {
 
 # What a reader must hear of within a second.
 TROUBLE = frozenset({
-    "tx_drops", "rx_drops", "tx_errors", "rx_errors", "retransmits", "link_downed", "packet_seq_err",
-    "local_ack_timeout_err", "out_of_buffer",
-})  # fmt: skip
+    *DROPS, *ERRORS, "retransmits", "link_downed", "packet_seq_err", "local_ack_timeout_err", "out_of_buffer",
+})
 
-# Read at every look; and those that are read more often while they move.
-ALWAYS = frozenset({"tx_bytes", "rx_bytes"})
+# What is read more often while it moves. Bytes are read at every look.
 WHILE_MOVING = frozenset({
-    "tx_packets", "rx_packets", "rdma_write_bytes", "rdma_read_bytes", "rdma_write_recv_bytes", "rdma_read_resp_bytes",
+    *PACKETS, "rdma_write_bytes", "rdma_read_bytes", "rdma_write_recv_bytes", "rdma_read_resp_bytes",
 })
 
 

@@ -9,10 +9,12 @@ import os
 from os import pread
 
 from ..model import Nic
+from ..nic_counters import BYTES
 from .counter_files import NUMBER_BYTES, CounterFile
 from .glances import Target
+from .links import driver_of
 from .printable import identifier, printable
-from .rdma_names import ALWAYS, NOT_COUNTERS, SUMS, TROUBLE, WHILE_MOVING, meaning
+from .rdma_names import NOT_COUNTERS, SUMS, TROUBLE, WHILE_MOVING, meaning
 
 SLOW_NS = 1_000_000_000
 # A little less than 0.2 s, so that every second look at 10 Hz reaches it.
@@ -51,10 +53,10 @@ class Port:
         self._state = CounterFile(os.path.join(base, "state"), "", 1)
         self._rate = CounterFile(os.path.join(base, "rate"), "", 1)
         files = _find(base, self.driver)
-        self._fast = [file for file in files if file.name in ALWAYS]
+        self._fast = [file for file in files if file.name in BYTES]
         self._moving = []
         self._slow = [file for file in files if file.name in TROUBLE | WHILE_MOVING]
-        self._rare = [file for file in files if file.name not in ALWAYS | TROUBLE | WHILE_MOVING]
+        self._rare = [file for file in files if file.name not in {*BYTES} | TROUBLE | WHILE_MOVING]
         self._turn = 0
         self._at_last_slow = {}  # counters of WHILE_MOVING as they were
         self._sums = SUMS.get(self.driver, {})
@@ -104,7 +106,7 @@ class Port:
     def targets(self):
         """[Target] of its bytes; [] where their files are not kept open."""
         files = {file.name: file for file in self._fast}
-        ways = [files.get(name) for name in ("tx_bytes", "rx_bytes")]
+        ways = [files.get(name) for name in BYTES]
         if any(file is None or file.descriptor < 0 for file in ways):
             return []
         factors = [file.factor for file in ways]
@@ -185,12 +187,9 @@ def _find(base, driver):
 
 
 def _driver(path, device):
-    try:
-        return printable(os.path.basename(os.readlink(os.path.join(path, "device", "driver"))))
-    except OSError:
-        # Where the link is hidden (containers), the name of the device often tells.
-        known = {"mlx5_": "mlx5_core", "efa_": "efa", "rdmap": "efa", "hfi1_": "hfi1", "bnxt_re": "bnxt_re"}
-        return next((driver for prefix, driver in known.items() if device.startswith(prefix)), "")
+    # Where the link is hidden (containers), the name of the device often tells.
+    known = {"mlx5_": "mlx5_core", "efa_": "efa", "rdmap": "efa", "hfi1_": "hfi1", "bnxt_re": "bnxt_re"}
+    return driver_of(path) or next((driver for prefix, driver in known.items() if device.startswith(prefix)), "")
 
 
 def _address(base):

@@ -1,5 +1,10 @@
-"""How even some NICs or PEs are used: each of their values divided by the mean, and the largest of these. 1.0 is even; as many as
-there are values, all on one. max_over_mean.hpp is the same for programs in C++. Pure."""
+"""NICs' counters as every tool names them, and how even some NICs or PEs are used: each of their values divided by the mean, and the
+largest of these. 1.0 is even; as many as there are values, all on one. max_over_mean.hpp is the same for programs in C++. Pure."""
+
+BYTES = ("tx_bytes", "rx_bytes")
+PACKETS = ("tx_packets", "rx_packets")
+DROPS = ("tx_drops", "rx_drops")
+ERRORS = ("tx_errors", "rx_errors")
 
 
 def over_mean(values, capacities=None):
