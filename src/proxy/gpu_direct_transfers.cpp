@@ -69,7 +69,7 @@ Status GpuDirectTransfers::post_put(std::span<const Range> ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto remote = context_.on_rails(ranges[i].dest, ranges[i].bytes);
     if (!remote) {
-      return Status::InvalidArgument;  // freed since `takes`
+      return Status::InvalidArgument;  // the block was freed after takes_put() accepted it
     }
     segments[i] = {.remote = *remote,
                    .local = reinterpret_cast<void*>(ranges[i].source),
@@ -137,8 +137,8 @@ Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
 }
 
 bool GpuDirectTransfers::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
-  // Those whose data is there before it is shown: the transport's threads may bring the data of
-  // others meanwhile.
+  // Only gets that are complete before show_nic_writes(). The transport's threads may complete
+  // others meanwhile, whose data that call may not cover.
   std::bitset<kGpuDirectWindow> arrived;
   for (std::size_t slot = 0; slot < gets_.size(); ++slot) {
     arrived[slot] = has_get_[slot] && (lost || get_counter(slot).is_idle());
