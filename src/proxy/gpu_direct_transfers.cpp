@@ -69,7 +69,7 @@ Status GpuDirectTransfers::post_put(std::span<const Range> ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto remote = context_.on_rails(ranges[i].dest, ranges[i].bytes);
     if (!remote) {
-      return Status::InvalidArgument;  // the block was freed after takes_put() accepted it
+      return Status::InvalidArgument;  // freed since `takes`
     }
     segments[i] = {.remote = *remote,
                    .local = reinterpret_cast<void*>(ranges[i].source),
